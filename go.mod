@@ -1,0 +1,3 @@
+module gardener.cloud/gardener
+
+go 1.26.0
