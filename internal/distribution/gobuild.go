@@ -23,7 +23,7 @@ func goInvocations(binaries []Binary, bin string) []goInvocation {
 	var groups []goInvocation
 	at := map[string]int{}
 	for _, b := range binaries {
-		if path.Base(b.Package) != b.Name || len(b.Omit) > 0 {
+		if path.Base(b.Package) != b.Name || len(b.Overlay) > 0 {
 			groups = append(groups, goInvocation{[]Binary{b}, filepath.Join(bin, b.Name)})
 			continue
 		}
@@ -136,27 +136,33 @@ func isPackageLine(line string) bool {
 	return line != "" && !strings.ContainsAny(line, " \t:#") && !strings.HasPrefix(line, ".")
 }
 
-// overlay writes the file that hides the omitted files of a binary from the compiler; "" if there are none.
+// overlay writes the file that shows the compiler other files than those of the modules; "" if there are none.
 func (b *build) overlay(ctx context.Context, binary Binary) (string, error) {
-	if len(binary.Omit) == 0 {
+	if len(binary.Overlay) == 0 {
 		return "", nil
 	}
-	hidden := map[string]string{}
-	for _, omit := range binary.Omit {
-		pkg, name := path.Split(omit)
+	replace := map[string]string{}
+	for original, replacement := range binary.Overlay {
+		pkg, name := path.Split(original)
 		list := exec.CommandContext(ctx, "go", "list", "-mod=readonly", "-modfile="+b.v.modFile(), "-find", "-e", "-f", "{{.Dir}}", strings.TrimSuffix(pkg, "/"))
 		list.Dir, list.Env = b.v.dir, append(os.Environ(), goEnv(binary.CGO)...)
 		out, err := list.Output()
 		if err != nil {
-			return "", fmt.Errorf("find %s: %w", omit, err)
+			return "", fmt.Errorf("find %s: %w", original, err)
 		}
 		file := filepath.Join(strings.TrimSpace(string(out)), name)
 		if !exists(file) {
-			return "", fmt.Errorf("omit %s: there is no such file", omit)
+			return "", fmt.Errorf("overlay %s: there is no such file", original)
 		}
-		hidden[file] = ""
+		if replacement != "" {
+			replacement = filepath.Join(b.v.dir, replacement)
+			if !exists(replacement) {
+				return "", fmt.Errorf("overlay %s: %s is not there", original, replacement)
+			}
+		}
+		replace[file] = replacement
 	}
-	data, err := json.Marshal(map[string]any{"Replace": hidden})
+	data, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
