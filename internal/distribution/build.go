@@ -192,6 +192,9 @@ func (d *Distribution) buildOne(ctx context.Context, progress Progress, v varian
 		}
 		err = &BuildError{Ref: ref, Err: err, Tail: usefulTail(string(log), tailLines), Log: logFile}
 	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	progress.Finished(ref, err)
 	return err
 }

@@ -2,10 +2,8 @@ package distribution
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -23,7 +21,7 @@ func goInvocations(binaries []Binary, bin string) []goInvocation {
 	var groups []goInvocation
 	at := map[string]int{}
 	for _, b := range binaries {
-		if path.Base(b.Package) != b.Name || len(b.Overlay) > 0 {
+		if path.Base(b.Package) != b.Name {
 			groups = append(groups, goInvocation{[]Binary{b}, filepath.Join(bin, b.Name)})
 			continue
 		}
@@ -40,14 +38,11 @@ func goInvocations(binaries []Binary, bin string) []goInvocation {
 }
 
 // args are the arguments of go. -trimpath and CGO_ENABLED=0 are the same everywhere, so that products share compiled packages.
-func (g goInvocation) args(v variant, overlay string) ([]string, error) {
+func (g goInvocation) args(v variant) ([]string, error) {
 	b := g.binaries[0]
 	args := []string{"go", "build", "-v", "-trimpath", "-buildvcs=false", "-mod=readonly"}
 	if v.modFile() != filepath.Join(v.dir, "go.mod") {
 		args = append(args, "-modfile="+v.modFile())
-	}
-	if overlay != "" {
-		args = append(args, "-overlay="+overlay)
 	}
 	if len(b.Tags) > 0 {
 		args = append(args, "-tags="+strings.Join(b.Tags, ","))
@@ -83,11 +78,7 @@ func (b *build) buildBinaries(ctx context.Context) error {
 	}
 	compiled := 0
 	for _, g := range goInvocations(b.v.recipe.Binaries, bin) {
-		overlay, err := b.overlay(ctx, g.binaries[0])
-		if err != nil {
-			return err
-		}
-		args, err := g.args(b.v, overlay)
+		args, err := g.args(b.v)
 		if err != nil {
 			return err
 		}
@@ -134,40 +125,6 @@ func (g goInvocation) names() string {
 // isPackageLine tells a line of "go build -v" from what compilers and linkers say.
 func isPackageLine(line string) bool {
 	return line != "" && !strings.ContainsAny(line, " \t:#") && !strings.HasPrefix(line, ".")
-}
-
-// overlay writes the file that shows the compiler other files than those of the modules; "" if there are none.
-func (b *build) overlay(ctx context.Context, binary Binary) (string, error) {
-	if len(binary.Overlay) == 0 {
-		return "", nil
-	}
-	replace := map[string]string{}
-	for original, replacement := range binary.Overlay {
-		pkg, name := path.Split(original)
-		list := exec.CommandContext(ctx, "go", "list", "-mod=readonly", "-modfile="+b.v.modFile(), "-find", "-e", "-f", "{{.Dir}}", strings.TrimSuffix(pkg, "/"))
-		list.Dir, list.Env = b.v.dir, append(os.Environ(), goEnv(binary.CGO)...)
-		out, err := list.Output()
-		if err != nil {
-			return "", fmt.Errorf("find %s: %w", original, err)
-		}
-		file := filepath.Join(strings.TrimSpace(string(out)), name)
-		if !exists(file) {
-			return "", fmt.Errorf("overlay %s: there is no such file", original)
-		}
-		if replacement != "" {
-			replacement = filepath.Join(b.v.dir, replacement)
-			if !exists(replacement) {
-				return "", fmt.Errorf("overlay %s: %s is not there", original, replacement)
-			}
-		}
-		replace[file] = replacement
-	}
-	data, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(b.temp, ".overlay.json")
-	return file, os.WriteFile(file, data, 0o644)
 }
 
 // usefulTail are the last lines of a log that explain a failure: not the packages that went well.

@@ -79,13 +79,23 @@ func (d *Distribution) writeImages(dir string, v variant, own []Layer) ([]Image,
 		if err != nil {
 			return nil, fmt.Errorf("assemble %s: %w", recipe.Repository, err)
 		}
-		annotations := layout.WithAnnotations(map[string]string{annotationRef: reference, annotationContainerdName: reference})
-		if err := path.AppendImage(image, annotations); err != nil {
-			return nil, fmt.Errorf("write image %s: %w", reference, err)
-		}
 		digest, err := image.Digest()
 		if err != nil {
 			return nil, err
+		}
+		size, err := image.Size()
+		if err != nil {
+			return nil, err
+		}
+		if err := path.WriteImage(image); err != nil {
+			return nil, fmt.Errorf("write image %s: %w", reference, err)
+		}
+		err = path.AppendDescriptor(v1.Descriptor{
+			MediaType: types.OCIManifestSchema1, Digest: digest, Size: size,
+			Annotations: map[string]string{annotationRef: reference, annotationContainerdName: reference},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("write image %s: %w", reference, err)
 		}
 		images = append(images, Image{Reference: reference, Digest: digest.String()})
 	}

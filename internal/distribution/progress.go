@@ -1,6 +1,8 @@
 package distribution
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -124,7 +126,11 @@ func (l *Lines) Finished(product string, err error) {
 		took = durationText(l.now().Sub(t.start))
 	}
 	count := fmt.Sprintf("[%d/%d]", l.finished, l.missing)
-	if err != nil {
+	switch {
+	case errors.Is(err, errStopped) || errors.Is(err, context.Canceled):
+		l.print(fmt.Sprintf("%-7s %-24s stopped after %s", count, product, took))
+		return
+	case err != nil:
 		l.print(fmt.Sprintf("%-7s %-24s failed after %s", count, product, took))
 		return
 	}

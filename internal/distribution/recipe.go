@@ -53,9 +53,6 @@ type Binary struct {
 	CGO     bool     `json:"cgo,omitempty"`
 	// LDFlags are templates over Values and come after "-s -w".
 	LDFlags []string `json:"ldflags,omitempty"`
-	// Overlay replaces files of other modules for this build: import path and file name -> a file of the product, or ""
-	// to leave the file out.
-	Overlay map[string]string `json:"overlay,omitempty"`
 	// Links are further names of a binary that acts on the name it is called by.
 	Links []string `json:"links,omitempty"`
 	// Dir is where the binary lies in images: /usr/local/bin by default.

@@ -1,2 +1,0 @@
-// Package udp stands for flannel's backend of that name, which is left out: it would be the only one to need C.
-package udp
