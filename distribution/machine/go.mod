@@ -1,0 +1,3 @@
+module gardener.cloud/gardener/distribution/machine
+
+go 1.26.0
