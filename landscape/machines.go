@@ -62,7 +62,9 @@ func verb(cluster Cluster, machine Machine) string {
 	return "join"
 }
 
-func (l *Landscape) machineDir(machine string) string { return filepath.Join(l.Dir, "machines", machine) }
+func (l *Landscape) machineDir(machine string) string {
+	return filepath.Join(l.Dir, "machines", machine)
+}
 
 // userDataDir is what a machine sees as /etc/machine.
 func (l *Landscape) userDataDir(machine string) string {

@@ -51,3 +51,14 @@ func tagOf(reference string) string {
 	_, tag, _ := strings.Cut(reference[strings.LastIndex(reference, "/")+1:], ":")
 	return tag
 }
+
+// Push puts an image into the registry of a landscape that runs, and returns its digest.
+func (l *Landscape) Push(ctx context.Context, reference string, image v1.Image) (v1.Hash, error) {
+	if _, err := l.Cluster(RuntimeCluster); err != nil {
+		return v1.Hash{}, err
+	}
+	if err := l.push(ctx, reference, image); err != nil {
+		return v1.Hash{}, err
+	}
+	return image.Digest()
+}

@@ -311,7 +311,9 @@ func (a *artifacts) all() []*distribution.Artifact {
 	for _, artifact := range a.kubernetes {
 		all = append(all, artifact)
 	}
-	slices.SortFunc(all, func(x, y *distribution.Artifact) int { return strings.Compare(x.Product+x.Version, y.Product+y.Version) })
+	slices.SortFunc(all, func(x, y *distribution.Artifact) int {
+		return strings.Compare(x.Product+x.Version, y.Product+y.Version)
+	})
 	return all
 }
 
