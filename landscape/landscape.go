@@ -41,8 +41,9 @@ type Landscape struct {
 	// Dir holds what outlives a reboot: the landscape's state, data, logs and kubeconfigs.
 	Dir string
 
-	state state
-	lock  *os.File
+	state  state
+	damage error // a *DamagedError, or nil
+	lock   *os.File
 }
 
 // state is what `up` was asked for, and the numbers that were handed out for it.
@@ -99,10 +100,23 @@ func Open(root, name string) (*Landscape, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &l.state); err != nil {
-		return nil, fmt.Errorf("read %s: %w; remove the landscape with: landscape down --name %s", l.stateFile(), err, name)
+		l.state = state{Index: -1}
+		l.damage = &DamagedError{File: l.stateFile(), Landscape: name, Err: err}
 	}
 	return l, nil
 }
+
+// DamagedError is a landscape whose state cannot be read. It can only be taken down.
+type DamagedError struct {
+	File, Landscape string
+	Err             error
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("read %s: %v; remove the landscape with: landscape down --name %s", e.File, e.Err, e.Landscape)
+}
+
+func (e *DamagedError) Unwrap() error { return e.Err }
 
 // Exists tells whether anything of the landscape was ever made.
 func (l *Landscape) Exists() bool {
@@ -119,6 +133,9 @@ func (l *Landscape) Clusters() []Cluster { return slices.Clone(l.state.Clusters)
 
 // Cluster returns the cluster with the given name.
 func (l *Landscape) Cluster(name string) (Cluster, error) {
+	if l.damage != nil {
+		return Cluster{}, l.damage
+	}
 	for _, cluster := range l.state.Clusters {
 		if cluster.Name == name {
 			return cluster, nil

@@ -41,6 +41,9 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 	if options.Cluster == "" {
 		options.Cluster = RuntimeCluster
 	}
+	if l.damage != nil {
+		return l.damage
+	}
 	if err := host.Preflight(l.Dir); err != nil {
 		return err
 	}
@@ -109,7 +112,7 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Cluster, removed []Machine, err error) {
 	next = slices.Clone(l.state.Clusters)
 	if len(next) == 0 {
-		next = append(next, newCluster(RuntimeCluster, 0, defaultVersion))
+		next = append(next, Cluster{Name: RuntimeCluster, Version: defaultVersion})
 	}
 	index := slices.IndexFunc(next, func(c Cluster) bool { return c.Name == options.Cluster })
 	if index < 0 {
@@ -123,7 +126,7 @@ func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Clust
 		if number >= host.MaxClusters {
 			return nil, nil, fmt.Errorf("a landscape has room for %d clusters", host.MaxClusters)
 		}
-		next = append(next, newCluster(options.Cluster, number, defaultVersion))
+		next = append(next, Cluster{Name: options.Cluster, Number: number, Version: defaultVersion})
 		index = len(next) - 1
 	}
 	cluster := &next[index]
@@ -134,6 +137,9 @@ func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Clust
 				cluster.Name, cluster.Version, options.Version)
 		}
 		cluster.Version = options.Version
+	}
+	if len(next[0].Machines) == 0 && index > 0 {
+		next[0].Machines = []Machine{{Name: RuntimeCluster + "-0", Number: 0}}
 	}
 	want := options.Machines
 	if want == 0 {
@@ -156,10 +162,6 @@ func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Clust
 		cluster.Machines = append(cluster.Machines, Machine{Name: cluster.Name + "-" + strconv.Itoa(i), Number: number})
 	}
 	return next, nil, nil
-}
-
-func newCluster(name string, number int, version string) Cluster {
-	return Cluster{Name: name, Number: number, Version: version}
 }
 
 func freeMachineNumber(clusters []Cluster) (int, error) {
