@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -84,40 +85,47 @@ func sharedWithHost(hierarchies []hierarchy, hostNamespace bool) []string {
 // initCgroupNamespace is the inode that the kernel gives the host's cgroup namespace (PROC_CGROUP_INIT_INO).
 const initCgroupNamespace = "cgroup:[4026531835]"
 
-// ownCgroups enters a cgroup namespace whose root is this container, and mounts it, writable.
-func ownCgroups() error {
+// initArguments tell systemd, which reads its arguments as a kernel command line in a container, to leave out the v2 hierarchy
+// that planCgroups left out; it would mount it by itself.
+func initArguments(mounts []cgroupMount) []string {
+	if mounts[0].fstype == "cgroup2" {
+		return nil
+	}
+	return []string{"systemd.unified_cgroup_hierarchy=0", "systemd.legacy_systemd_cgroup_controller=1"}
+}
+
+// ownCgroups enters a cgroup namespace whose root is this container, and mounts it, writable. It returns arguments for init.
+func ownCgroups() ([]string, error) {
 	text, err := os.ReadFile("/proc/thread-self/cgroup")
 	if err != nil {
-		return fmt.Errorf("read cgroups: %w", err)
+		return nil, fmt.Errorf("read cgroups: %w", err)
 	}
 	hierarchies, err := parseHierarchies(string(text))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	mounts, err := planCgroups(hierarchies)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	namespace, err := os.Readlink("/proc/thread-self/ns/cgroup")
 	if err != nil {
-		return fmt.Errorf("read cgroup namespace: %w", err)
+		return nil, fmt.Errorf("read cgroup namespace: %w", err)
 	}
 	shared := sharedWithHost(hierarchies, namespace == initCgroupNamespace)
-	for _, controllers := range shared {
-		if controllers == "name=systemd" {
-			return errors.New("the container has no cgroup of its own: start it with a cgroup path or a private cgroup namespace")
-		}
+	if slices.Contains(shared, "name=systemd") {
+		return nil, errors.New("the container has no cgroup of its own: start it with a cgroup path or a private cgroup namespace")
 	}
 	if len(shared) > 0 {
 		fmt.Fprintf(os.Stderr, "machine-init: the container has no cgroup of its own for: %s\n", strings.Join(shared, " "))
 	}
 	if err := syscall.Unshare(syscall.CLONE_NEWCGROUP); err != nil {
-		return fmt.Errorf("enter a cgroup namespace: %w; run the container privileged", err)
+		return nil, fmt.Errorf("enter a cgroup namespace: %w; run the container privileged", err)
 	}
 	// What the runtime mounted shows the host's view, or is read-only.
 	for syscall.Unmount(cgroupRoot, syscall.MNT_DETACH) == nil {
 	}
-	return mountCgroups(mounts)
+	return initArguments(mounts), mountCgroups(mounts)
 }
 
 func mountCgroups(mounts []cgroupMount) error {

@@ -49,7 +49,8 @@ func boot() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("make mounts shared: %w; run the container privileged", err)
 	}
-	if err := ownCgroups(); err != nil {
+	arguments, err := ownCgroups()
+	if err != nil {
 		return err
 	}
 	if err := mountScratch(); err != nil {
@@ -72,5 +73,5 @@ func boot() error {
 	}
 	// systemd leaves alone what a container cannot do when it sees this variable.
 	env := append(os.Environ(), "container=oci")
-	return fmt.Errorf("start /sbin/init: %w", syscall.Exec("/sbin/init", []string{"/sbin/init"}, env))
+	return fmt.Errorf("start /sbin/init: %w", syscall.Exec("/sbin/init", append([]string{"/sbin/init"}, arguments...), env))
 }

@@ -132,7 +132,7 @@ func assemble(v variant, recipe ImageRecipe, platform string, layers []blob) (v1
 	created := v1.Time{Time: time.Unix(0, 0).UTC()}
 	image, err := mutate.ConfigFile(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), &v1.ConfigFile{
 		OS: os, Architecture: arch, Created: created, RootFS: v1.RootFS{Type: "layers"},
-		Config: v1.Config{Entrypoint: recipe.Entrypoint, Cmd: recipe.Cmd, User: recipe.User, Env: env, Labels: labels},
+		Config: v1.Config{Entrypoint: recipe.Entrypoint, Cmd: recipe.Cmd, User: recipe.User, StopSignal: recipe.StopSignal, Env: env, Labels: labels},
 	})
 	if err != nil {
 		return nil, "", err

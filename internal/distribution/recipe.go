@@ -94,6 +94,7 @@ type ImageRecipe struct {
 	Entrypoint []string          `json:"entrypoint"`
 	Cmd        []string          `json:"cmd,omitempty"`
 	User       string            `json:"user,omitempty"`
+	StopSignal string            `json:"stopSignal,omitempty"`
 	Env        map[string]string `json:"env,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 }
