@@ -13,7 +13,7 @@ tool() { go tool -modfile="$tools" "$@"; }
 
 # packages_with MARKER prints the packages (./api/core/v1beta1) whose doc.go carries the marker.
 packages_with() {
-  local roots=()
+  local roots=() root
   for root in api pkg; do [[ -d $root ]] && roots+=("./$root"); done
   [[ ${#roots[@]} -eq 0 ]] || { grep -rlE --include=doc.go "^// \+$1\$" "${roots[@]}" || true; } | xargs -r -n1 dirname | sort
 }
