@@ -34,7 +34,7 @@ func localStorage(v Values) ([]client.Object, error) {
 		name: name, namespace: namespace, priority: "system-node-critical",
 		container: corev1.Container{
 			Image: image,
-			Args:  []string{"--node-name=$(NODE_NAME)", "--directory=" + storageDir, "--provisioner=" + provisioner},
+			Args:  []string{"--directory=" + storageDir, "--name=" + provisioner},
 			Env:   []corev1.EnvVar{fieldEnv("NODE_NAME", "spec.nodeName")},
 			// It makes directories for others, and deletes what others, root included, wrote into them.
 			SecurityContext: &corev1.SecurityContext{
