@@ -1,6 +1,7 @@
 // Command install-cni copies files to a node: a CNI plugin's binary and its configuration. Each argument is SOURCE=TARGET.
 // A target that has the source's content already is left alone; any other is replaced whole, so that a container runtime
-// never sees half a file.
+// never sees half a file. With --after=FILE it first waits for that file: a node is ready as soon as it has a CNI
+// configuration, which must not be before the plugin works.
 package main
 
 import (
@@ -11,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/fsnotify/fsnotify"
 )
 
 func main() {
@@ -25,6 +28,12 @@ func run(args []string) error {
 		return errors.New("usage: install-cni SOURCE=TARGET..., for example /etc/flannel/cni-conf.json=/etc/cni/net.d/10-flannel.conflist")
 	}
 	for _, arg := range args {
+		if file, ok := strings.CutPrefix(arg, "--after="); ok {
+			if err := await(file); err != nil {
+				return fmt.Errorf("wait for %s: %w", file, err)
+			}
+			continue
+		}
 		source, target, ok := strings.Cut(arg, "=")
 		if !ok {
 			return fmt.Errorf("%q is not of the form SOURCE=TARGET", arg)
@@ -34,6 +43,28 @@ func run(args []string) error {
 		}
 	}
 	return nil
+}
+
+// await returns when the file is there. Its directory must exist.
+func await(file string) error {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	defer watcher.Close() // nothing is read any more
+	if err := watcher.Add(filepath.Dir(file)); err != nil {
+		return err
+	}
+	for {
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		select {
+		case <-watcher.Events:
+		case err := <-watcher.Errors:
+			return err
+		}
+	}
 }
 
 func install(source, target string) error {

@@ -38,6 +38,22 @@ func TestRun(t *testing.T) {
 	}
 }
 
+func TestRunWaits(t *testing.T) {
+	dir := t.TempDir()
+	source, target, sign := filepath.Join(dir, "source"), filepath.Join(dir, "target"), filepath.Join(dir, "sign")
+	write(t, source, "content", 0o644)
+	done := make(chan error, 1)
+	go func() { done <- run([]string{"--after=" + sign, source + "=" + target}) }()
+	// Whatever comes first, the target is there when run returns, and run returns because of the sign.
+	write(t, sign, "", 0o644)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(target); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRunRefuses(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no arguments":     nil,

@@ -66,7 +66,6 @@ type workload struct {
 	namespace string
 	priority  string
 	container corev1.Container
-	init      []corev1.Container
 	volumes   []corev1.Volume
 	// everywhere lets the pods run on nodes that are not ready or tainted, in the network of the node.
 	everywhere bool
@@ -80,7 +79,6 @@ func (w workload) template() corev1.PodTemplateSpec {
 	spec := corev1.PodSpec{
 		ServiceAccountName: w.name,
 		PriorityClassName:  w.priority,
-		InitContainers:     w.init,
 		Containers:         []corev1.Container{w.container},
 		Volumes:            w.volumes,
 		SecurityContext:    &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
@@ -138,7 +136,7 @@ func httpProbe(path string, port int, scheme corev1.URIScheme) *corev1.Probe {
 	}
 }
 
-// startup makes a readiness probe look every second until it first succeeds, so that nobody waits for a period.
+// eager makes a readiness probe look every second until it first succeeds, so that nobody waits for a period.
 func eager(probe *corev1.Probe) *corev1.Probe {
 	startup := probe.DeepCopy()
 	startup.PeriodSeconds, startup.FailureThreshold = 1, 120

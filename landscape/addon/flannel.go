@@ -34,28 +34,21 @@ func flannel(v Values) ([]client.Object, error) {
 	config := &corev1.ConfigMap{ObjectMeta: meta(namespace, name), Data: map[string]string{
 		"net-conf.json": string(network), "cni-conf.json": string(conflist),
 	}}
-	root := &corev1.SecurityContext{RunAsUser: ptr.To[int64](0), ReadOnlyRootFilesystem: ptr.To(true)}
 	w := workload{
 		name: name, namespace: namespace, priority: "system-node-critical", everywhere: true,
-		init: []corev1.Container{{
-			Name: "install-cni", Image: image, SecurityContext: root,
-			Command: []string{
-				"/opt/bin/install-cni",
-				"/opt/cni/bin/flannel=/host/opt/cni/bin/flannel",
-				"/etc/kube-flannel/cni-conf.json=/host/etc/cni/net.d/10-flannel.conflist",
-			},
-			VolumeMounts: []corev1.VolumeMount{
-				{Name: "config", MountPath: "/etc/kube-flannel", ReadOnly: true},
-				{Name: "cni-plugins", MountPath: "/host/opt/cni/bin"},
-				{Name: "cni-config", MountPath: "/host/etc/cni/net.d"},
-			},
-		}},
 		container: corev1.Container{
 			Image: image,
 			Args:  []string{"--ip-masq", "--kube-subnet-mgr", "--iface=eth0"},
 			Env: []corev1.EnvVar{
 				fieldEnv("POD_NAME", "metadata.name"), fieldEnv("POD_NAMESPACE", "metadata.namespace"),
 			},
+			// The node counts as ready once it has a CNI configuration, so that comes when flannel has found its subnet.
+			Lifecycle: &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
+				"/opt/bin/install-cni",
+				"/opt/cni/bin/flannel=/host/opt/cni/bin/flannel",
+				"--after=/run/flannel/subnet.env",
+				"/etc/kube-flannel/cni-conf.json=/host/etc/cni/net.d/10-flannel.conflist",
+			}}}},
 			Resources: requests("10m", "32Mi"),
 			SecurityContext: &corev1.SecurityContext{
 				RunAsUser:    ptr.To[int64](0),
@@ -64,6 +57,8 @@ func flannel(v Values) ([]client.Object, error) {
 			VolumeMounts: []corev1.VolumeMount{
 				{Name: "run", MountPath: "/run/flannel"},
 				{Name: "config", MountPath: "/etc/kube-flannel", ReadOnly: true},
+				{Name: "cni-plugins", MountPath: "/host/opt/cni/bin"},
+				{Name: "cni-config", MountPath: "/host/etc/cni/net.d"},
 			},
 		},
 		volumes: []corev1.Volume{

@@ -35,13 +35,14 @@ func metricsServer(v Values) ([]client.Object, error) {
 		container: corev1.Container{
 			Image: image,
 			Args: []string{
-				"--secure-port=10250", "--cert-dir=/tmp", "--metric-resolution=15s",
+				"--secure-port=10250", "--cert-dir=/tmp", "--metric-resolution=10s", "--kubelet-request-timeout=5s", // Half of what it has by itself: a node is known sooner.
 				"--kubelet-preferred-address-types=InternalIP",
 				"--kubelet-insecure-tls", // kubeadm's kubelets sign their own serving certificates.
 			},
 			Ports:          []corev1.ContainerPort{{Name: "https", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
 			Resources:      requests("10m", "48Mi"),
 			ReadinessProbe: httpProbe("/readyz", port, corev1.URISchemeHTTPS),
+			StartupProbe:   eager(httpProbe("/readyz", port, corev1.URISchemeHTTPS)),
 			LivenessProbe:  httpProbe("/livez", port, corev1.URISchemeHTTPS),
 			VolumeMounts:   []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
 		},

@@ -32,7 +32,8 @@ import (
 // Client starts and stops containers of one landscape.
 type Client struct {
 	inner *containerd.Client
-	runc  string
+	dir   string // for what is needed only while we talk to containerd
+	runc  runcoptions.Options
 }
 
 // Close ends the connection. Containers go on.
@@ -183,7 +184,7 @@ func (c *Client) create(ctx context.Context, want Container, revision string) (c
 	return c.inner.NewContainer(ctx, want.Name,
 		containerd.WithImage(image),
 		containerd.WithNewSnapshot(want.Name, image),
-		containerd.WithRuntime("io.containerd.runc.v2", &runcoptions.Options{BinaryName: c.runc}),
+		containerd.WithRuntime("io.containerd.runc.v2", &c.runc),
 		containerd.WithNewSpec(specOptions(image, want)...),
 		containerd.WithAdditionalContainerLabels(map[string]string{revisionLabel: revision}),
 		restart.WithLogURI(&url.URL{Scheme: "file", Path: want.Log}),
@@ -402,7 +403,7 @@ func (c *Client) Exec(ctx context.Context, name string, streams Streams, command
 	}
 	process := *spec.Process
 	process.Args, process.Terminal, process.Cwd = command, streams.Terminal, "/"
-	options := []cio.Opt{cio.WithStreams(streams.In, streams.Out, streams.Err)}
+	options := []cio.Opt{cio.WithStreams(streams.In, streams.Out, streams.Err), cio.WithFIFODir(filepath.Join(c.dir, "fifo"))}
 	if streams.Terminal {
 		process.Env = append(process.Env, "TERM="+os.Getenv("TERM"))
 		options = append(options, cio.WithTerminal)

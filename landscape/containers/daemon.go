@@ -3,16 +3,20 @@ package containers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
+	runcoptions "github.com/containerd/containerd/api/types/runc/options"
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"golang.org/x/sys/unix"
 
 	"gardener.cloud/gardener/landscape/host"
 )
@@ -46,12 +50,13 @@ func (d Daemon) Connect(ctx context.Context) (*Client, error) {
 		inner.Close() //nolint:errcheck // of no use
 		return nil, fmt.Errorf("connect to containerd at %s: %w", d.Socket(), err)
 	}
+	// Who only looks at what runs has no binaries, and needs none.
 	runc, err := d.binary("runc")
-	if err != nil {
+	if err != nil && len(d.Binaries) > 0 {
 		inner.Close() //nolint:errcheck // of no use
 		return nil, err
 	}
-	return &Client{inner: inner, runc: runc}, nil
+	return &Client{inner: inner, dir: d.State, runc: runcoptions.Options{BinaryName: runc, Root: filepath.Join(d.State, "runc")}}, nil
 }
 
 // Start starts the daemon, unless it answers already, and returns a client of it. The daemon goes on when the calling
@@ -106,11 +111,42 @@ func (d Daemon) Stop(ctx context.Context) error {
 	return errors.Join(
 		host.Kill(ctx, d.processes()),
 		host.Kill(ctx, host.ProcessesWithArgument(d.Socket())), // the shims: containerd hands them its address
+		d.removeShimSockets(),
 	)
+}
+
+// removeShimSockets removes what shims that were killed leave outside of the daemon's own directories: their sockets are
+// always in /run/containerd/s.
+func (d Daemon) removeShimSockets() error {
+	files, err := filepath.Glob(filepath.Join(d.stateDir(), "io.containerd.runtime.v2.task", Namespace, "*", "bootstrap.json"))
+	if err != nil {
+		return err
+	}
+	const dir = "/run/containerd/s"
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		var shim struct{ Address string }
+		if err := json.Unmarshal(data, &shim); err != nil {
+			continue // written half by a shim that was killed, so it has no socket yet
+		}
+		if socket := strings.TrimPrefix(shim.Address, "unix://"); filepath.Dir(socket) == dir {
+			if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	// Another containerd of the host may use these directories; then they are not empty.
+	_, _ = unix.Rmdir(dir), unix.Rmdir(filepath.Dir(dir))
+	return nil
 }
 
 // processes finds the daemon by its configuration file, which is nobody else's.
 func (d Daemon) processes() []int { return host.ProcessesWithArgument(d.configFile()) }
+
+func (d Daemon) stateDir() string { return filepath.Join(d.State, "state") }
 
 func (d Daemon) configFile() string { return filepath.Join(d.State, "config.toml") }
 
@@ -131,7 +167,7 @@ disabled_plugins = [
 
 [plugins."io.containerd.internal.v1.restart"]
   interval = "2s"
-`, d.Root, filepath.Join(d.State, "state"), d.Socket())
+`, d.Root, d.stateDir(), d.Socket())
 }
 
 func (d Daemon) path() string {

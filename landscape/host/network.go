@@ -154,8 +154,13 @@ func (n Network) Ensure(_ context.Context) error {
 		return err
 	}
 	if err := inNamespace(ns, func() error {
-		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
-			return err
+		for key, value := range map[string]string{
+			"ip_forward":                 "1",
+			"ip_unprivileged_port_start": "0", // The resolver is not root.
+		} {
+			if err := os.WriteFile("/proc/sys/net/ipv4/"+key, []byte(value), 0o644); err != nil {
+				return err
+			}
 		}
 		return n.guardPrivateNetworks()
 	}); err != nil {
