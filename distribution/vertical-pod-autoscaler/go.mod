@@ -37,7 +37,7 @@ require (
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/stretchr/objx v0.5.3 // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
+	github.com/stretchr/testify v1.11.1 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.opentelemetry.io/otel v1.41.0 // indirect
 	go.opentelemetry.io/otel/trace v1.41.0 // indirect
@@ -55,7 +55,7 @@ require (
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	k8s.io/api v0.36.3 // indirect
 	k8s.io/apimachinery v0.36.3 // indirect
-	k8s.io/autoscaler/vertical-pod-autoscaler v1.8.1 // indirect
+	k8s.io/autoscaler/vertical-pod-autoscaler v1.7.3 // indirect
 	k8s.io/client-go v0.36.3 // indirect
 	k8s.io/component-base v0.36.3 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
@@ -68,106 +68,63 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-exclude (
-	github.com/fxamacker/cbor/v2 v2.9.1
-	github.com/fxamacker/cbor/v2 v2.9.6
-)
+exclude github.com/fxamacker/cbor/v2 v2.9.6
 
 exclude github.com/go-logr/logr v1.4.4
 
 exclude (
-	github.com/go-openapi/jsonpointer v1.0.0
-	github.com/go-openapi/jsonpointer v1.0.1
-	github.com/go-openapi/jsonpointer v1.0.2
+	github.com/go-openapi/jsonpointer v0.23.1
+	github.com/go-openapi/jsonpointer v0.23.2
 )
 
-exclude (
-	github.com/go-openapi/jsonreference v1.0.0
-	github.com/go-openapi/jsonreference v1.0.3
-)
+exclude github.com/go-openapi/jsonreference v0.21.6
 
-exclude (
-	github.com/go-openapi/swag v0.27.1
-	github.com/go-openapi/swag v0.29.2
-)
+exclude github.com/go-openapi/swag v0.26.1
 
 exclude github.com/google/gnostic-models v0.7.1
 
-exclude (
-	github.com/prometheus/client_golang v1.24.0
-	github.com/prometheus/client_golang v1.24.1
-)
-
 exclude github.com/prometheus/client_model v0.6.3
 
-exclude (
-	github.com/prometheus/common v0.70.0
-	github.com/prometheus/common v0.70.1
-)
-
-exclude (
-	github.com/prometheus/procfs v0.21.0
-	github.com/prometheus/procfs v0.21.1
-	github.com/prometheus/procfs v0.22.0
-)
+exclude github.com/prometheus/procfs v0.20.1
 
 exclude github.com/spf13/pflag v1.0.10
 
-exclude (
-	go.opentelemetry.io/otel/trace v1.44.0
-	go.opentelemetry.io/otel/trace v1.46.0
-)
+exclude go.opentelemetry.io/otel/trace v1.43.0
 
-exclude (
-	go.opentelemetry.io/otel v1.44.0
-	go.opentelemetry.io/otel v1.46.0
-)
+exclude go.opentelemetry.io/otel v1.43.0
 
 exclude go.yaml.in/yaml/v2 v2.4.4
 
 exclude go.yaml.in/yaml/v3 v3.0.5
 
-exclude (
-	golang.org/x/net v0.57.0
-	golang.org/x/net v0.58.0
-)
+exclude golang.org/x/net v0.56.0
 
 exclude golang.org/x/oauth2 v0.36.0
 
-exclude golang.org/x/sys v0.47.0
+exclude (
+	golang.org/x/sys v0.41.0
+	golang.org/x/sys v0.46.0
+)
 
-exclude golang.org/x/term v0.45.0
+exclude golang.org/x/term v0.44.0
 
 exclude (
-	golang.org/x/text v0.40.0
-	golang.org/x/text v0.41.0
+	golang.org/x/text v0.38.0
+	golang.org/x/text v0.39.0
 )
 
 exclude golang.org/x/time v0.15.0
 
 exclude google.golang.org/protobuf v1.36.12
 
-exclude k8s.io/api v0.37.1
+exclude k8s.io/api v0.36.5
 
-exclude k8s.io/apimachinery v0.37.1
+exclude k8s.io/apimachinery v0.36.5
 
-exclude k8s.io/client-go v0.37.1
+exclude k8s.io/client-go v0.36.5
 
-exclude k8s.io/component-base v0.37.1
+exclude k8s.io/component-base v0.36.5
 
-exclude (
-	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad
-	k8s.io/kube-openapi v0.0.0-20260821135717-be32def86098
-)
+exclude k8s.io/metrics v0.36.5
 
-exclude k8s.io/metrics v0.37.1
-
-exclude (
-	k8s.io/utils v0.0.0-20260626114624-be93311217bd
-	k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3
-)
-
-exclude (
-	sigs.k8s.io/structured-merge-diff/v6 v6.4.1
-	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
-)
+exclude sigs.k8s.io/structured-merge-diff/v6 v6.4.2
