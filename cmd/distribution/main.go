@@ -67,7 +67,7 @@ write itself, from the recipes in distribution/, into a cache: what is there and
 	cmd.SetErr(errOut)
 	cmd.PersistentFlags().StringVar(&c.root, "root", "", "the checkout that holds distribution/ (default: the one around the working directory)")
 	cmd.PersistentFlags().StringVar(&c.cache, "cache", "", "where artifacts are kept (default: $"+distribution.CacheEnv+", else gardener/distribution in the user's cache directory)")
-	cmd.AddCommand(c.build(), c.list(), c.path(), c.images(), c.prune())
+	cmd.AddCommand(c.build(), c.list(), c.path(), c.images(), c.prune(), c.align())
 	return cmd
 }
 
@@ -313,6 +313,34 @@ func (c *cli) prune() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (c *cli) align() *cobra.Command {
+	var like string
+	cmd := &cobra.Command{
+		Use:   "align PRODUCT...",
+		Short: "Let a product use the module versions of Kubernetes, so that it builds faster",
+		Long: `Examples:
+  distribution align metrics-server
+
+align makes the go.mod of a product require the versions of Kubernetes for all modules that Kubernetes uses too, and tidies
+it. Packages that both import are then compiled once. Run it after the version of either has changed.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, refs []string) error {
+			d, err := c.open()
+			if err != nil {
+				return err
+			}
+			for _, ref := range refs {
+				if err := d.Align(cmd.Context(), ref, like, c.errOut); err != nil {
+					return fmt.Errorf("align %s: %w", ref, err)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&like, "like", "kubernetes", "the product whose versions are taken")
 	return cmd
 }
 
