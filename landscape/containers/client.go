@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,6 +28,8 @@ import (
 	"github.com/containerd/containerd/v2/pkg/oci"
 	"github.com/containerd/errdefs"
 	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"gardener.cloud/gardener/landscape/host"
 )
 
 // Client starts and stops containers of one landscape.
@@ -261,7 +264,19 @@ func (c *Client) start(ctx context.Context, container containerd.Container, log 
 			return err
 		}
 		if status.Status == containerd.Running {
-			return nil
+			if !host.HasEnded(int(task.Pid())) {
+				return nil
+			}
+			// It ended a moment ago; containerd is about to notice.
+			exited, err := task.Wait(ctx)
+			if err != nil {
+				return err
+			}
+			select {
+			case <-exited:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
 		}
 		if _, err := task.Delete(ctx, containerd.WithProcessKill); err != nil && !errdefs.IsNotFound(err) {
 			return err
@@ -388,7 +403,8 @@ type Size struct{ Width, Height uint32 }
 
 // Exec runs a command in a container with the given streams and returns its exit code.
 func (c *Client) Exec(ctx context.Context, name string, streams Streams, command ...string) (code int, err error) {
-	ctx = namespaces.WithNamespace(ctx, Namespace)
+	ctx, cancel := context.WithCancel(namespaces.WithNamespace(ctx, Namespace))
+	defer cancel()
 	container, err := c.inner.LoadContainer(ctx, name)
 	if err != nil {
 		return 0, fmt.Errorf("find container %q: %w", name, err)
@@ -403,6 +419,10 @@ func (c *Client) Exec(ctx context.Context, name string, streams Streams, command
 	}
 	process := *spec.Process
 	process.Args, process.Terminal, process.Cwd = command, streams.Terminal, "/"
+	ended := make(chan struct{})
+	if streams.In != nil {
+		streams.In = &notifyingReader{Reader: streams.In, ended: ended}
+	}
 	options := []cio.Opt{cio.WithStreams(streams.In, streams.Out, streams.Err), cio.WithFIFODir(filepath.Join(c.dir, "fifo"))}
 	if streams.Terminal {
 		process.Env = append(process.Env, "TERM="+os.Getenv("TERM"))
@@ -425,6 +445,13 @@ func (c *Client) Exec(ctx context.Context, name string, streams Streams, command
 	if err := exec.Start(ctx); err != nil {
 		return 0, fmt.Errorf("run %q in container %q: %w", strings.Join(command, " "), name, err)
 	}
+	go func() { // The command sees the end of its input only when it is told.
+		select {
+		case <-ended:
+			_ = exec.CloseIO(context.WithoutCancel(ctx), containerd.WithStdinCloser) //nolint:errcheck // it has ended by itself, then
+		case <-ctx.Done():
+		}
+	}()
 	for {
 		select {
 		case size := <-streams.Resize:
@@ -438,6 +465,21 @@ func (c *Client) Exec(ctx context.Context, name string, streams Streams, command
 			return 0, context.Cause(ctx)
 		}
 	}
+}
+
+// notifyingReader closes a channel when there is nothing more to read.
+type notifyingReader struct {
+	io.Reader
+	once  sync.Once
+	ended chan struct{}
+}
+
+func (r *notifyingReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil {
+		r.once.Do(func() { close(r.ended) })
+	}
+	return n, err
 }
 
 // Follow runs a command whose output is read as it comes, until the returned function is called.

@@ -132,6 +132,17 @@ func killAndAwait(ctx context.Context, pid int) error {
 	return awaitExit(ctx, fd)
 }
 
+// HasEnded tells whether a process has ended, also if nobody has taken note of it yet.
+func HasEnded(pid int) bool {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(fd)                                                            //nolint:errcheck // a descriptor that is only read
+	ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) //nolint:gosec // descriptors are small
+	return err == nil && ready > 0
+}
+
 // awaitExit returns when the process behind a pidfd has ended, or ctx is done.
 func awaitExit(ctx context.Context, fd int) error {
 	const wakeUp = 200 // milliseconds after which ctx is looked at again
