@@ -18,6 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -180,6 +182,29 @@ func (l *Landscape) restConfig(cluster string) (*rest.Config, error) {
 	return config, nil
 }
 
+// awaitAPIServer returns when the cluster's API server is ready. Nothing tells when a server that is down will be up, so
+// it is asked again and again.
+func (l *Landscape) awaitAPIServer(ctx context.Context, cluster Cluster) error {
+	const interval = 250 * time.Millisecond
+	config, err := l.restConfig(cluster.Name)
+	if err != nil {
+		return err
+	}
+	config.Timeout = 5 * time.Second // A request that hangs is repeated, too.
+	c, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	var last error
+	if err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		_, last = c.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		return last == nil, nil
+	}); err != nil {
+		return fmt.Errorf("the API server is not ready: %w (%w)", last, context.Cause(ctx))
+	}
+	return nil
+}
+
 // installAddons applies the addons of a cluster.
 func (l *Landscape) installAddons(ctx context.Context, cluster Cluster, images map[string]string) error {
 	c, err := l.Client(cluster.Name)
@@ -239,18 +264,16 @@ func podsReady(pods []*corev1.Pod) error {
 	return nil
 }
 
-// removeNode takes a machine out of its cluster: its pods are evicted as far as that goes, then the node goes.
-func (l *Landscape) removeNode(ctx context.Context, cluster Cluster, name string) error {
-	const patience = 30 * time.Second // what pods get to end; a landscape's are not worth more
-	c, err := l.Client(cluster.Name)
-	if err != nil {
+// removeNode takes a machine out of its cluster: its pods are evicted, then the node goes. Pods that cannot be evicted in
+// time go with the node, as they would with any machine.
+func (l *Landscape) removeNode(ctx context.Context, c *containers.Client, cluster Cluster, name string) error {
+	kubectl := func(args ...string) error {
+		_, err := c.Run(ctx, cluster.Machines[0].Name, nil, append([]string{"kubectl", "--kubeconfig=/etc/kubernetes/admin.conf"}, args...)...)
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("pods were still there after %s", patience))
-	defer cancel()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := c.Patch(ctx, node, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"unschedulable":true}}`))); err != nil {
-		return client.IgnoreNotFound(err)
+	var exit *containers.ExitError
+	if err := kubectl("drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=60s"); err != nil && !errors.As(err, &exit) {
+		return err
 	}
-	return client.IgnoreNotFound(c.Delete(ctx, node))
+	return kubectl("delete", "node", name, "--ignore-not-found")
 }

@@ -321,7 +321,7 @@ func (l *Landscape) save() error {
 }
 
 func (l *Landscape) network() host.Network {
-	return host.Network{Landscape: l.Name, Index: max(l.state.Index, 0)}
+	return host.Network{Landscape: l.Name, Index: max(l.state.Index, 0), Resolvers: hostResolvers(os.ReadFile)}
 }
 
 func (l *Landscape) stateFile() string { return filepath.Join(l.Dir, "landscape.json") }

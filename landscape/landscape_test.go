@@ -2,12 +2,14 @@ package landscape
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestPlan(t *testing.T) {
@@ -88,7 +90,11 @@ func TestHostResolvers(t *testing.T) {
 				}
 				return nil, os.ErrNotExist
 			})
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			var want []netip.Addr
+			for _, addr := range tc.want {
+				want = append(want, netip.MustParseAddr(addr))
+			}
+			if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 				t.Errorf("hostResolvers() (-want +got):\n%s", diff)
 			}
 		})
@@ -103,7 +109,7 @@ func TestCorefile(t *testing.T) {
 			t.Errorf("without resolvers it lacks %q:\n%s", want, alone)
 		}
 	}
-	if got := l.corefile([]string{"192.0.2.1", "192.0.2.2"}); !strings.Contains(got, "forward . 192.0.2.1 192.0.2.2 {") || strings.Contains(got, "NXDOMAIN") {
+	if got := l.corefile([]netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}); !strings.Contains(got, "forward . 192.0.2.1 192.0.2.2 {") || strings.Contains(got, "NXDOMAIN") {
 		t.Errorf("with resolvers it is:\n%s", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
@@ -111,15 +112,32 @@ func (l *Landscape) ensureMachine(ctx context.Context, client *containers.Client
 	if err := l.network().EnsureMachine(ctx, machine.Name, machine.Number); err != nil {
 		return err
 	}
-	if err := client.Ensure(ctx, containers.Container{
+	container := containers.Container{
 		Name: machine.Name, Image: image, Hostname: machine.Name, Privileged: true,
 		Log: l.logFile(machine.Name), Network: l.network().MachineNamespacePath(machine.Name), Cgroup: l.cgroup() + "/" + machine.Name,
 		Mounts: mounts, KeepExisting: true,
-	}); err != nil {
-		return err
 	}
-	return awaitBoot(ctx, client, machine.Name)
+	for {
+		if err := client.Ensure(ctx, container); err != nil {
+			return err
+		}
+		err := awaitBoot(ctx, client, machine.Name)
+		var ended *endedError
+		if !errors.As(err, &ended) || ctx.Err() != nil {
+			return err
+		}
+		// It was about to shut down when we came.
+	}
 }
+
+// endedError is a machine that ended while it was waited for.
+type endedError struct {
+	machine string
+	err     error
+}
+
+func (e *endedError) Error() string { return fmt.Sprintf("machine %q ended: %v", e.machine, e.err) }
+func (e *endedError) Unwrap() error { return e.err }
 
 // awaitBoot returns when systemd has started everything that belongs to booting, user data included.
 func awaitBoot(ctx context.Context, client *containers.Client, machine string) error {
@@ -128,11 +146,11 @@ func awaitBoot(ctx context.Context, client *containers.Client, machine string) e
 		return err
 	}
 	if pid == 0 {
-		return fmt.Errorf("machine %q ended at once", machine)
+		return &endedError{machine, errors.New("it has no process")}
 	}
 	// systemctl needs this socket, and systemd makes it early.
 	if err := host.AwaitPath(ctx, fmt.Sprintf("/proc/%d/root/run/systemd/private", pid)); err != nil {
-		return fmt.Errorf("machine %q does not boot: %w", machine, err)
+		return whyNotBooted(ctx, machine, pid, err)
 	}
 	_, err = client.Run(ctx, machine, nil, "systemctl", "is-system-running", "--wait")
 	var exit *containers.ExitError
@@ -144,9 +162,20 @@ func awaitBoot(ctx context.Context, client *containers.Client, machine string) e
 		return fmt.Errorf("machine %q booted with failed units; look at them with: landscape shell %s -- systemctl status UNIT:\n%s", machine, machine, failed)
 	}
 	if err != nil {
-		return fmt.Errorf("machine %q does not boot: %w", machine, err)
+		return whyNotBooted(ctx, machine, pid, err)
 	}
 	return nil
+}
+
+// whyNotBooted tells a machine that is going down from one that does not come up.
+func whyNotBooted(ctx context.Context, machine string, pid int, err error) error {
+	const shutdown = 20 * time.Second // what services get to end, and a little more
+	ctx, cancel := context.WithTimeout(ctx, shutdown)
+	defer cancel()
+	if host.AwaitExit(ctx, pid) == nil {
+		return &endedError{machine, err}
+	}
+	return fmt.Errorf("machine %q does not boot: %w", machine, err)
 }
 
 // writeOnce leaves a file that exists alone: it is mounted into a container, which would not see a new one.

@@ -64,7 +64,7 @@ http:
 // stalls a kubelet for minutes.
 func (l *Landscape) ensureResolver(ctx context.Context, client *containers.Client, image string) error {
 	corefile := filepath.Join(l.Dir, "resolver", "Corefile")
-	content := l.corefile(hostResolvers(os.ReadFile))
+	content := l.corefile(l.network().Resolvers)
 	if err := host.WriteFile(corefile, []byte(content), 0o644); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (l *Landscape) ensureResolver(ctx context.Context, client *containers.Clien
 	})
 }
 
-func (l *Landscape) corefile(resolvers []string) string {
+func (l *Landscape) corefile(resolvers []netip.Addr) string {
 	var hosts strings.Builder
 	fmt.Fprintf(&hosts, "        %s %s\n", l.network().Gateway(), RegistryHost)
 	for _, cluster := range l.state.Clusters {
@@ -89,11 +89,12 @@ func (l *Landscape) corefile(resolvers []string) string {
     }
 `
 	if len(resolvers) > 0 {
+		servers := strings.Trim(fmt.Sprint(resolvers), "[]")
 		fallback = fmt.Sprintf(`    forward . %s {
         max_concurrent 1000
     }
     cache 30
-`, strings.Join(resolvers, " "))
+`, servers)
 	}
 	return fmt.Sprintf(`.:53 {
     bind %s
@@ -108,20 +109,20 @@ func (l *Landscape) corefile(resolvers []string) string {
 
 // hostResolvers are the name servers that the host asks. A resolver on the host's loopback cannot be reached from the
 // landscape's network, so those behind it are looked up where systemd-resolved writes them.
-func hostResolvers(readFile func(string) ([]byte, error)) []string {
+func hostResolvers(readFile func(string) ([]byte, error)) []netip.Addr {
 	for _, file := range []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"} {
 		data, err := readFile(file)
 		if err != nil {
 			continue
 		}
-		var resolvers []string
+		var resolvers []netip.Addr
 		for line := range strings.Lines(string(data)) {
 			fields := strings.Fields(line)
 			if len(fields) < 2 || fields[0] != "nameserver" {
 				continue
 			}
 			if addr, err := netip.ParseAddr(fields[1]); err == nil && addr.Is4() && !addr.IsLoopback() {
-				resolvers = append(resolvers, addr.String())
+				resolvers = append(resolvers, addr)
 			}
 		}
 		if len(resolvers) > 0 {

@@ -81,7 +81,7 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 		}
 		for _, machine := range removed {
 			if err := u.step(ctx, "Remove machine "+machine.Name, machine.Name, func(ctx context.Context, _ func(string)) error {
-				return errors.Join(l.removeNode(ctx, cluster, machine.Name), l.removeMachine(ctx, u.client, machine.Name))
+				return errors.Join(l.removeNode(ctx, u.client, cluster, machine.Name), l.removeMachine(ctx, u.client, machine.Name))
 			}); err != nil {
 				return err
 			}
@@ -365,6 +365,9 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 			if err := u.step(ctx, "Install network, DNS, storage, load balancer, metrics", "", func(ctx context.Context, _ func(string)) error {
 				ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not done after %s", readyTimeout))
 				defer cancel()
+				if err := u.awaitAPIServer(ctx, cluster); err != nil {
+					return err
+				}
 				return u.installAddons(ctx, cluster, images)
 			}); err != nil {
 				return err

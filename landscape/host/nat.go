@@ -8,12 +8,7 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 )
-
-// privateNetworks are what a machine must not reach through the host: networks around the host are nobody's test target.
-// The landscape's own subnet never takes the way through the host.
-var privateNetworks = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"}
 
 func (n Network) table() *nftables.Table {
 	return &nftables.Table{Family: nftables.TableFamilyIPv4, Name: "gardener-" + n.Landscape}
@@ -59,39 +54,9 @@ func (n Network) removeMasquerade() error {
 	return nil
 }
 
-// guardPrivateNetworks refuses, in the calling thread's network namespace, what would leave for a private network.
-func (n Network) guardPrivateNetworks() error {
-	conn, err := nftables.New()
-	if err != nil {
-		return fmt.Errorf("open nftables: %w", err)
-	}
-	conn.AddTable(n.table())
-	conn.DelTable(n.table())
-	table := conn.AddTable(n.table())
-	chain := conn.AddChain(&nftables.Chain{
-		Table: table, Name: "forward", Type: nftables.ChainTypeFilter,
-		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter,
-	})
-	conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: slices.Concat(
-		matchAddress(destinationOffset, n.Subnet().String(), expr.CmpOpEq),
-		[]expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}},
-	)})
-	for _, network := range privateNetworks {
-		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: slices.Concat(
-			matchAddress(destinationOffset, network, expr.CmpOpEq),
-			[]expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: icmpAdminProhibited}},
-		)})
-	}
-	if err := conn.Flush(); err != nil {
-		return fmt.Errorf("write nftables table %q: %w", table.Name, err)
-	}
-	return nil
-}
-
 const (
-	sourceOffset        = 12 // of the source address in an IPv4 header, in bytes
-	destinationOffset   = 16
-	icmpAdminProhibited = 13
+	sourceOffset      = 12 // of the source address in an IPv4 header, in bytes
+	destinationOffset = 16
 )
 
 func matchAddress(offset uint32, network string, op expr.CmpOp) []expr.Any {

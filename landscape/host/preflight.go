@@ -89,8 +89,8 @@ func checkNetwork() error {
 			}
 		}
 		probe := Network{Landscape: "probe"}
-		if err := errors.Join(probe.masquerade(), probe.guardPrivateNetworks()); err != nil {
-			return fmt.Errorf("the kernel does not take nftables rules with NAT (%w): load their modules with: modprobe -a nf_tables nft_masq nft_reject_ipv4 nft_chain_nat", err)
+		if err := probe.masquerade(); err != nil {
+			return fmt.Errorf("the kernel does not take nftables rules with NAT (%w): load their modules with: modprobe -a nf_tables nft_masq nft_chain_nat", err)
 		}
 		return nil
 	})

@@ -143,6 +143,19 @@ func HasEnded(pid int) bool {
 	return err == nil && ready > 0
 }
 
+// AwaitExit returns when a process has ended, or ctx is done.
+func AwaitExit(ctx context.Context, pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd) //nolint:errcheck // a descriptor that is only read
+	return awaitExit(ctx, fd)
+}
+
 // awaitExit returns when the process behind a pidfd has ended, or ctx is done.
 func awaitExit(ctx context.Context, fd int) error {
 	const wakeUp = 200 // milliseconds after which ctx is looked at again
