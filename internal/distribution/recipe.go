@@ -2,6 +2,7 @@ package distribution
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"text/template"
 
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -177,9 +179,14 @@ func (r *Recipe) canonical() []byte {
 }
 
 func parseRecipe(data []byte) (*Recipe, error) {
+	data, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, err
+	}
 	r := &Recipe{}
-	if err := yaml.UnmarshalStrict(data, r); err != nil {
-		return nil, fmt.Errorf("%s", strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "error unmarshaling JSON: while decoding JSON: json: "))
+	unknown, err := kjson.UnmarshalStrict(data, r)
+	if err := errors.Join(append(unknown, err)...); err != nil {
+		return nil, fmt.Errorf("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	if problems := r.validate(); len(problems) > 0 {
 		return nil, fmt.Errorf("%s", strings.Join(problems, "; "))
