@@ -6,6 +6,8 @@ exclude github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common v1.3.79
 
 require github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common v1.3.103 // indirect
 
+require github.com/fsnotify/fsnotify v1.10.1
+
 require (
 	github.com/Microsoft/go-winio v0.6.2 // indirect
 	github.com/Microsoft/hcsshim v0.14.1 // indirect

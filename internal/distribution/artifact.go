@@ -104,7 +104,7 @@ func (a *Artifact) complete() bool {
 		}
 	}
 	for _, l := range m.Layers {
-		info, err := os.Stat(blobFile(a.imagesDir(), l))
+		info, err := os.Stat(blobFile(a.ImagesDir(), l))
 		if err != nil || info.Size() != l.Size {
 			return false
 		}
@@ -112,7 +112,8 @@ func (a *Artifact) complete() bool {
 	return true
 }
 
-func (a *Artifact) imagesDir() string { return filepath.Join(a.Dir, "images") }
+// ImagesDir is an OCI image layout that holds the product's images, if it has any.
+func (a *Artifact) ImagesDir() string { return filepath.Join(a.Dir, "images") }
 
 func (a *Artifact) manifest() (*manifest, error) {
 	data, err := os.ReadFile(filepath.Join(a.Dir, manifestFile))
@@ -153,7 +154,7 @@ func (a *Artifact) Images() ([]Image, error) {
 		return nil, err
 	}
 	for i := range m.Images {
-		m.Images[i].layout = a.imagesDir()
+		m.Images[i].layout = a.ImagesDir()
 	}
 	return m.Images, nil
 }

@@ -83,7 +83,7 @@ func TestBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLayer := []string{"drwxr-xr-x opt/", "Lrwxrwxrwx opt/small -> tiny"}
-	if diff := cmp.Diff(wantLayer, listLayer(t, artifacts[0].imagesDir(), m.Layers[0])[:2]); diff != "" {
+	if diff := cmp.Diff(wantLayer, listLayer(t, artifacts[0].ImagesDir(), m.Layers[0])[:2]); diff != "" {
 		t.Errorf("layer (-want +got):\n%s", diff)
 	}
 
@@ -220,13 +220,13 @@ func TestDamagedArtifact(t *testing.T) {
 	for name, damage := range map[string]func(a *Artifact) error{
 		"no manifest": func(a *Artifact) error { return os.Remove(filepath.Join(a.Dir, manifestFile)) },
 		"no binary":   func(a *Artifact) error { return os.Remove(filepath.Join(a.Dir, "bin", "tiny")) },
-		"no images":   func(a *Artifact) error { return os.RemoveAll(a.imagesDir()) },
+		"no images":   func(a *Artifact) error { return os.RemoveAll(a.ImagesDir()) },
 		"a shortened layer": func(a *Artifact) error {
 			m, err := a.manifest()
 			if err != nil {
 				return err
 			}
-			return os.Truncate(blobFile(a.imagesDir(), m.Layers[0]), 1)
+			return os.Truncate(blobFile(a.ImagesDir(), m.Layers[0]), 1)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

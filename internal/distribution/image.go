@@ -65,7 +65,7 @@ func (d *Distribution) writeImages(dir string, v variant, own []Layer) ([]Image,
 				return nil, err
 			}
 			for _, l := range m.Layers {
-				source := filepath.Join(base.imagesDir(), "blobs", "sha256", l.Digest.Hex)
+				source := filepath.Join(base.ImagesDir(), "blobs", "sha256", l.Digest.Hex)
 				if err := linkOrCopy(source, blobFile(dir, l)); err != nil {
 					return nil, err
 				}

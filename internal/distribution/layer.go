@@ -2,7 +2,6 @@ package distribution
 
 import (
 	"archive/tar"
-
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
