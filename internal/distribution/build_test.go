@@ -186,7 +186,7 @@ func TestInterruptedBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.release()
+	defer l.release() //nolint:errcheck // the process ends soon
 
 	var notBuilt *NotBuiltError
 	if _, err := d.Artifact("tiny"); !errors.As(err, &notBuilt) || err.Error() != "tiny is not built; run: bin/distribution build tiny" {

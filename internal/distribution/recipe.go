@@ -165,10 +165,6 @@ func (r *Recipe) uses() []string {
 	return slices.Compact(names)
 }
 
-func (r *Recipe) usesCGO() bool {
-	return slices.ContainsFunc(r.Binaries, func(b Binary) bool { return b.CGO })
-}
-
 // canonical is the recipe without what does not matter: comments, order of keys, white space.
 func (r *Recipe) canonical() []byte {
 	data, err := json.Marshal(r)
