@@ -37,11 +37,12 @@ type options struct {
 	node, directory, name, kubeconfig string
 }
 
-func parse(args []string, out io.Writer) (options, error) {
+// parse takes the node that the environment names as the default.
+func parse(args []string, node string, out io.Writer) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("local-storage", flag.ContinueOnError)
 	flags.SetOutput(out)
-	flags.StringVar(&o.node, "node", os.Getenv("NODE_NAME"), "the node this process runs on (default: $NODE_NAME)")
+	flags.StringVar(&o.node, "node", node, "the node this process runs on (default: $NODE_NAME)")
 	flags.StringVar(&o.directory, "directory", "/var/lib/local-storage", "where volumes lie on the node; made if missing")
 	flags.StringVar(&o.name, "name", "local-storage.gardener.cloud", "the provisioner's name, as in StorageClasses")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the cluster (default: the pod's service account)")
@@ -70,7 +71,7 @@ func parse(args []string, out io.Writer) (options, error) {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o, err := parse(os.Args[1:], os.Stderr)
+	o, err := parse(os.Args[1:], os.Getenv("NODE_NAME"), os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return
 	}

@@ -38,7 +38,7 @@ func testProvisioner(t *testing.T) *provisioner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.base.Close() })
+	t.Cleanup(func() { p.base.Close() }) //nolint:errcheck // it was only read
 	return p
 }
 
@@ -216,21 +216,22 @@ func TestDeleteLeavesOthersAlone(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	t.Setenv("NODE_NAME", "")
 	for name, tc := range map[string]struct {
 		args []string
+		node string // NODE_NAME
 		want options
 		err  string
 	}{
-		"defaults":       {args: []string{"--node=a"}, want: options{node: "a", directory: "/var/lib/local-storage", name: "local-storage.gardener.cloud"}},
-		"all":            {args: []string{"--node=a", "--directory=/x/", "--name=n", "--kubeconfig=k"}, want: options{"a", "/x", "n", "k"}},
-		"no node":        {err: "set --node or NODE_NAME"},
-		"relative path":  {args: []string{"--node=a", "--directory=x"}, err: "--directory must be an absolute path"},
-		"root directory": {args: []string{"--node=a", "--directory=/"}, err: "--directory must be an absolute path"},
-		"stray argument": {args: []string{"--node=a", "x"}, err: `unexpected argument "x"`},
+		"defaults":          {args: []string{"--node=a"}, want: options{node: "a", directory: "/var/lib/local-storage", name: "local-storage.gardener.cloud"}},
+		"node from outside": {node: "b", want: options{node: "b", directory: "/var/lib/local-storage", name: "local-storage.gardener.cloud"}},
+		"all":               {args: []string{"--node=a", "--directory=/x/", "--name=n", "--kubeconfig=k"}, want: options{"a", "/x", "n", "k"}},
+		"no node":           {err: "set --node or NODE_NAME"},
+		"relative path":     {args: []string{"--node=a", "--directory=x"}, err: "--directory must be an absolute path"},
+		"root directory":    {args: []string{"--node=a", "--directory=/"}, err: "--directory must be an absolute path"},
+		"stray argument":    {args: []string{"--node=a", "x"}, err: `unexpected argument "x"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parse(tc.args, &strings.Builder{})
+			got, err := parse(tc.args, tc.node, &strings.Builder{})
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Errorf("parse() = %v, want %q", err, tc.err)

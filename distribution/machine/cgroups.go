@@ -22,7 +22,8 @@ type hierarchy struct {
 func parseHierarchies(text string) ([]hierarchy, error) {
 	var found []hierarchy
 	for line := range strings.Lines(text) {
-		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		line = strings.TrimSuffix(line, "\n")
+		parts := strings.SplitN(line, ":", 3)
 		if len(parts) != 3 {
 			return nil, fmt.Errorf("cannot read line %q of /proc/self/cgroup", line)
 		}

@@ -28,7 +28,7 @@ func main() {
 	case len(os.Args) == 2 && os.Args[1] == "userdata":
 		err = runUserdata(userdataPaths, os.Stdout, os.Stderr)
 	case len(os.Args) == 2 && (os.Args[1] == "--help" || os.Args[1] == "-h"):
-		fmt.Print(usage)
+		_, err = os.Stdout.WriteString(usage)
 	default:
 		err = errors.New("unknown arguments; see: machine-init --help")
 	}

@@ -84,7 +84,7 @@ func ensureMachineID(path string) error {
 		return nil
 	}
 	id := make([]byte, 16)
-	rand.Read(id)                                   //nolint:errcheck // never fails
+	rand.Read(id)
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // a random UUID
 	return os.WriteFile(path, []byte(hex.EncodeToString(id)+"\n"), 0o444)
 }

@@ -54,6 +54,9 @@ func (e *BuildError) Error() string {
 // artifacts of refs in their order. What is there is not built again. Problems that can be known before are reported
 // before anything starts. It may run in several processes at once.
 func (d *Distribution) Build(ctx context.Context, progress Progress, refs ...string) ([]*Artifact, error) {
+	if progress == nil {
+		progress = NoProgress{}
+	}
 	var asked []variant
 	for _, ref := range refs {
 		v, err := d.resolve(ref)

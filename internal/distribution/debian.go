@@ -148,8 +148,13 @@ func (b *build) buildDebian(ctx context.Context) (Layer, error) {
 		args = append(args, "-")
 	}
 	b.step("installing Debian packages")
-	env := []string{"LC_ALL=C.UTF-8", fmt.Sprintf("SOURCE_DATE_EPOCH=%d", day.Unix())}
-	err = command{dir: b.temp, env: env, stdin: sources, args: args}.run(ctx, b.log, func(string) {})
+	// In the build directory, so that what a killed run leaves goes with it.
+	env := []string{"TMPDIR=" + b.temp, "LC_ALL=C.UTF-8", fmt.Sprintf("SOURCE_DATE_EPOCH=%d", day.Unix())}
+	err = command{dir: b.temp, env: env, stdin: sources, args: args}.run(ctx, b.log, func(line string) {
+		if doing, ok := strings.CutPrefix(line, "I: "); ok && !strings.Contains(doing, "hook") {
+			b.step("%s", strings.TrimSuffix(doing, "..."))
+		}
+	})
 	if err != nil {
 		return Layer{}, fmt.Errorf("install Debian packages: %w", err)
 	}

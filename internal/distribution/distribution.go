@@ -54,7 +54,7 @@ func (v variant) modFile() string { return v.modFiles[v.version] }
 
 // DefaultCache is GARDENER_CACHE, or gardener/distribution in the user's cache directory.
 func DefaultCache() (string, error) {
-	if dir := os.Getenv(CacheEnv); dir != "" {
+	if dir := os.Getenv(CacheEnv); dir != "" { //nolint:forbidigo // all mains that build agree on where
 		return filepath.Abs(dir)
 	}
 	dir, err := os.UserCacheDir()

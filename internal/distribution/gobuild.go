@@ -82,6 +82,7 @@ func (b *build) buildBinaries(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		b.step("compiling %s", g.names())
 		err = command{dir: b.v.dir, env: goEnv(g.binaries[0].CGO), args: args}.run(ctx, b.log, func(line string) {
 			switch {
 			case isPackageLine(line):

@@ -2,7 +2,6 @@ package distribution
 
 import (
 	"archive/tar"
-
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -126,7 +125,7 @@ func writeLayer(layout string, entries []entry) (Layer, error) {
 	if err != nil {
 		return Layer{}, err
 	}
-	defer os.Remove(file.Name()) // gone already when all went well
+	defer os.Remove(file.Name()) //nolint:errcheck // gone already when all went well
 	defer file.Close()
 
 	compressed := &digester{w: file, hash: sha256.New()}
@@ -261,7 +260,7 @@ type digester struct {
 
 func (d *digester) Write(p []byte) (int, error) {
 	n, err := d.w.Write(p)
-	d.hash.Write(p[:n]) //nolint:errcheck // hashes never fail
+	d.hash.Write(p[:n])
 	d.size += int64(n)
 	return n, err
 }

@@ -2,6 +2,7 @@ package distribution
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"text/template"
 
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -163,10 +165,6 @@ func (r *Recipe) uses() []string {
 	return slices.Compact(names)
 }
 
-func (r *Recipe) usesCGO() bool {
-	return slices.ContainsFunc(r.Binaries, func(b Binary) bool { return b.CGO })
-}
-
 // canonical is the recipe without what does not matter: comments, order of keys, white space.
 func (r *Recipe) canonical() []byte {
 	data, err := json.Marshal(r)
@@ -177,9 +175,14 @@ func (r *Recipe) canonical() []byte {
 }
 
 func parseRecipe(data []byte) (*Recipe, error) {
+	data, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, err
+	}
 	r := &Recipe{}
-	if err := yaml.UnmarshalStrict(data, r); err != nil {
-		return nil, fmt.Errorf("%s", strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "error unmarshaling JSON: while decoding JSON: json: "))
+	unknown, err := kjson.UnmarshalStrict(data, r)
+	if err := errors.Join(append(unknown, err)...); err != nil {
+		return nil, fmt.Errorf("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	if problems := r.validate(); len(problems) > 0 {
 		return nil, fmt.Errorf("%s", strings.Join(problems, "; "))
