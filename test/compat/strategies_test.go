@@ -3,6 +3,7 @@ package compat
 import (
 	"reflect"
 	"slices"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +72,24 @@ func init() {
 	validate(security.ValidateCredentialsBinding, security.ValidateCredentialsBindingUpdate, nil)
 	validate(security.ValidateWorkloadIdentity, security.ValidateWorkloadIdentityUpdate, nil)
 	validate(operations.ValidateBastion, operations.ValidateBastionUpdate, nil)
+	validate(
+		func(profile *corev1beta1.CloudProfile) field.ErrorList {
+			dropExpired(&profile.Spec)
+			return core.ValidateCloudProfile(profile, time.Now(), options)
+		},
+		func(profile, old *corev1beta1.CloudProfile) field.ErrorList {
+			return core.ValidateCloudProfileUpdate(profile, old, time.Now(), options)
+		},
+		func(profile, old *corev1beta1.CloudProfile) field.ErrorList {
+			return core.ValidateStatusMetadata(&profile.ObjectMeta, &old.ObjectMeta)
+		})
+	validate(
+		func(profile *corev1beta1.NamespacedCloudProfile) field.ErrorList {
+			return core.ValidateNamespacedCloudProfile(profile, options)
+		},
+		func(profile, old *corev1beta1.NamespacedCloudProfile) field.ErrorList {
+			return core.ValidateNamespacedCloudProfileUpdate(profile, old, options)
+		}, nil)
 	validate(core.ValidateShootState, core.ValidateShootStateUpdate, nil)
 	validate(
 		func(secret *corev1beta1.InternalSecret) field.ErrorList {
@@ -90,6 +109,22 @@ func toV1(deployment *corev1beta1.ControllerDeployment) *gardencorev1.Controller
 		return &gardencorev1.ControllerDeployment{}
 	}
 	return out
+}
+
+// options are the feature gates that the recorded server had: their defaults.
+var options = core.Options{CloudProfileCapabilities: true}
+
+// dropExpired stands in for the strategy of CloudProfiles, which takes no new profile with versions that cannot be used.
+func dropExpired(spec *corev1beta1.CloudProfileSpec) {
+	unusable := func(v corev1beta1.ExpirableVersion) bool {
+		c := v.ClassificationAt(time.Now())
+		return c == corev1beta1.ClassificationExpired || c == corev1beta1.ClassificationUnavailable
+	}
+	spec.Kubernetes.Versions = slices.DeleteFunc(spec.Kubernetes.Versions, unusable)
+	for i := range spec.MachineImages {
+		image := &spec.MachineImages[i]
+		image.Versions = slices.DeleteFunc(image.Versions, func(v corev1beta1.MachineImageVersion) bool { return unusable(v.ExpirableVersion) })
+	}
 }
 
 // addOwner stands in for the admission plugin that makes the owner of a Project a member.

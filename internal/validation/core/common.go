@@ -43,6 +43,12 @@ func validateLabelName(meta *metav1.ObjectMeta, namespaced bool) field.ErrorList
 	return apivalidation.ValidateObjectMeta(meta, namespaced, apivalidation.NameIsDNSLabel, metadataPath)
 }
 
+// ValidateStatusMetadata checks the metadata of an object whose status is changed.
+func ValidateStatusMetadata(meta, old *metav1.ObjectMeta) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaUpdate(meta, old, metadataPath)
+	return append(errs, metav1validation.ValidateLabels(meta.Labels, metadataPath.Child("labels"))...)
+}
+
 // immutable refuses a change of a field.
 func immutable(newValue, oldValue any, path *field.Path) field.ErrorList {
 	return apivalidation.ValidateImmutableField(newValue, oldValue, path)

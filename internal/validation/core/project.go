@@ -59,7 +59,7 @@ func ValidateProjectUpdate(project, old *corev1beta1.Project) field.ErrorList {
 
 // ValidateProjectStatusUpdate checks a changed status.
 func ValidateProjectStatusUpdate(project, old *corev1beta1.Project) field.ErrorList {
-	var errs field.ErrorList
+	errs := ValidateStatusMetadata(&project.ObjectMeta, &old.ObjectMeta)
 	if old.Status.Phase != "" && project.Status.Phase == "" {
 		errs = append(errs, field.Invalid(field.NewPath("status", "phase"), project.Status.Phase, "cannot be removed"))
 	}
