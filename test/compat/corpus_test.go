@@ -318,7 +318,7 @@ func answer(op string, obj, old runtime.Object) (field.ErrorList, error) {
 		if accessor.GetName() != oldAccessor.GetName() {
 			return nil, fmt.Errorf("the name of the object does not match the name in the URL")
 		}
-		if ns := accessor.GetNamespace(); ns != "" && ns != oldAccessor.GetNamespace() {
+		if ns := accessor.GetNamespace(); ns != "" && oldAccessor.GetNamespace() != "" && ns != oldAccessor.GetNamespace() {
 			return nil, fmt.Errorf("the namespace of the object does not match the namespace in the URL")
 		}
 		if accessor.GetUID() != "" && accessor.GetUID() != oldAccessor.GetUID() {

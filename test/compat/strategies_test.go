@@ -90,6 +90,7 @@ func init() {
 		func(profile, old *corev1beta1.NamespacedCloudProfile) field.ErrorList {
 			return core.ValidateNamespacedCloudProfileUpdate(profile, old, options)
 		}, nil)
+	validate(core.ValidateSeed, core.ValidateSeedUpdate, core.ValidateSeedStatusUpdate)
 	validate(core.ValidateShootState, core.ValidateShootStateUpdate, nil)
 	validate(
 		func(secret *corev1beta1.InternalSecret) field.ErrorList {
