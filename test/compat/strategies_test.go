@@ -3,6 +3,7 @@ package compat
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -97,6 +98,14 @@ func init() {
 			return core.ValidateShoot(shoot, options)
 		},
 		func(shoot, old *corev1beta1.Shoot) field.ErrorList {
+			if domain := old.Spec.DNS; domain != nil && domain.Domain != nil && strings.HasSuffix(*domain.Domain, ".shoots.corpus.example.org") {
+				if shoot.Spec.DNS == nil {
+					shoot.Spec.DNS = &corev1beta1.DNS{}
+				}
+				if shoot.Spec.DNS.Domain == nil {
+					shoot.Spec.DNS.Domain = domain.Domain
+				}
+			}
 			fillShoot(shoot)
 			fillShoot(old)
 			return core.ValidateShootUpdate(shoot, old, options)
@@ -149,14 +158,18 @@ func fillShoot(shoot *corev1beta1.Shoot) {
 		if worker.Machine.Image == nil {
 			worker.Machine.Image = &corev1beta1.ShootMachineImage{Name: "corpus-os"}
 		}
-		if worker.Machine.Image.Version == nil {
+		if worker.Machine.Image.Version == nil || *worker.Machine.Image.Version == "" {
 			worker.Machine.Image.Version = new("1.2.0")
 		}
 		if worker.Kubernetes != nil && worker.Kubernetes.Version != nil {
-			if version, ok := patch[*worker.Kubernetes.Version]; ok && *worker.Kubernetes.Version != "" {
+			if version, ok := patch[*worker.Kubernetes.Version]; ok {
 				worker.Kubernetes.Version = &version
 			}
 		}
+	}
+	if dns := shoot.Spec.DNS; dns != nil && len(dns.Providers) > 0 && shoot.Spec.SeedName != nil &&
+		!slices.ContainsFunc(dns.Providers, func(p corev1beta1.DNSProvider) bool { return p.Primary != nil && *p.Primary }) {
+		dns.Providers[0].Primary = new(true)
 	}
 	if name := shoot.Spec.CloudProfileName; name != nil && *name != "" && shoot.Spec.CloudProfile == nil {
 		shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: *name}

@@ -20,6 +20,7 @@ var shootPurposes = []corev1beta1.ShootPurpose{
 // ValidateShoot checks a new Shoot, after defaulting and mutating admission.
 func ValidateShoot(shoot *corev1beta1.Shoot, opts Options) field.ErrorList {
 	errs := validateShoot(shoot, opts)
+	errs = append(errs, cloudProfileName(&shoot.Spec, field.NewPath("spec"))...)
 	for i, finalizer := range shoot.Finalizers {
 		if finalizer == constants.FinalizerGardenerName || finalizer == constants.FinalizerReferenceProtection {
 			errs = append(errs, field.Forbidden(metadataPath.Child("finalizers").Index(i), "cannot be set by users"))
@@ -98,6 +99,9 @@ func ShootSpec(spec *corev1beta1.ShootSpec, namespace string, opts Options, path
 		}
 		errs = append(errs, supported(*spec.Purpose, purposes, path.Child("purpose"))...)
 	}
+	if spec.ExposureClassName != nil {
+		errs = append(errs, dnsSubdomain(*spec.ExposureClassName, path.Child("exposureClassName"))...)
+	}
 	if spec.SchedulerName != nil {
 		errs = append(errs, dnsSubdomain(*spec.SchedulerName, path.Child("schedulerName"))...)
 	}
@@ -115,9 +119,6 @@ func shootReferences(spec *corev1beta1.ShootSpec, version kubeVersion, workerles
 	if spec.CloudProfile == nil && deref(profileName) == "" {
 		errs = append(errs, field.Required(path.Child("cloudProfile", "name"), "must be set"))
 	}
-	if profileName != nil && version.atLeast(1, 34) {
-		errs = append(errs, field.Forbidden(path.Child("cloudProfileName"), "is not possible from Kubernetes 1.34; use cloudProfile"))
-	}
 	if secretBinding != nil && version.atLeast(1, 34) {
 		errs = append(errs, field.Forbidden(path.Child("secretBindingName"), "is not possible from Kubernetes 1.34; use credentialsBindingName"))
 	}
@@ -132,6 +133,15 @@ func shootReferences(spec *corev1beta1.ShootSpec, version kubeVersion, workerles
 		errs = append(errs, field.Forbidden(path.Child("secretBindingName"), "is not possible together with credentialsBindingName"))
 	}
 	return errs
+}
+
+// cloudProfileName refuses the old name of the profile for newer versions.
+func cloudProfileName(spec *corev1beta1.ShootSpec, path *field.Path) field.ErrorList {
+	name := spec.CloudProfileName //nolint:staticcheck // refused here
+	if deref(name) != "" && parseVersion(spec.Kubernetes.Version).atLeast(1, 34) {
+		return field.ErrorList{field.Forbidden(path.Child("cloudProfileName"), "is not possible from Kubernetes 1.34; use cloudProfile")}
+	}
+	return nil
 }
 
 // forbiddenWithoutWorkers refuses what makes no sense for a cluster without workers.
@@ -202,7 +212,7 @@ func selfHosted(shoot *corev1beta1.Shoot) field.ErrorList {
 	if shoot.Spec.SeedName != nil {
 		errs = append(errs, field.Invalid(path.Child("seedName"), *shoot.Spec.SeedName, "self-hosted clusters have no seed"))
 	}
-	if shoot.Spec.Hibernation != nil && (deref(shoot.Spec.Hibernation.Enabled) || len(shoot.Spec.Hibernation.Schedules) > 0) {
+	if shoot.Spec.Hibernation != nil {
 		errs = append(errs, field.Forbidden(path.Child("hibernation"), "self-hosted clusters cannot sleep"))
 	}
 	pools := 0
@@ -220,17 +230,14 @@ func selfHosted(shoot *corev1beta1.Shoot) field.ErrorList {
 
 func selfHostedPool(worker corev1beta1.Worker, providerType string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if worker.Minimum != 1 && worker.Minimum != 3 {
-		errs = append(errs, field.Invalid(path.Child("minimum"), worker.Minimum, "must be 1 or 3 for a pool that hosts the control plane"))
-	}
+	const only = "must be the same number for a pool that hosts the control plane"
 	if worker.Maximum != worker.Minimum {
-		errs = append(errs, field.Invalid(path.Child("maximum"), worker.Maximum, "must be the minimum for a pool that hosts the control plane"))
-	}
-	if worker.MaxSurge != nil && (worker.MaxSurge.String() != "0" && worker.MaxSurge.String() != "1") {
-		errs = append(errs, field.Invalid(path.Child("maxSurge"), worker.MaxSurge.String(), "must be 0 or 1 for a pool that hosts the control plane"))
-	}
-	if worker.MaxUnavailable != nil && (worker.MaxUnavailable.String() != "0" && worker.MaxUnavailable.String() != "1") {
-		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), worker.MaxUnavailable.String(), "must be 0 or 1 for a pool that hosts the control plane"))
+		errs = append(errs, field.Invalid(path.Child("minimum"), worker.Minimum, only), field.Invalid(path.Child("maximum"), worker.Maximum, only))
+	} else if worker.Minimum != 1 {
+		errs = append(errs, field.Invalid(path.Child("minimum"), worker.Minimum, "must be 1 for a pool that hosts the control plane"))
+		if isZero(worker.MaxUnavailable) {
+			errs = append(errs, field.Invalid(path.Child("maxUnavailable"), worker.MaxUnavailable.String(), "must not be 0, as machines of the control plane are replaced in place"))
+		}
 	}
 	path = path.Child("controlPlane")
 	if worker.ControlPlane.Backup != nil {
@@ -275,7 +282,7 @@ func shootDNS(dns *corev1beta1.DNS, version kubeVersion, path *field.Path) field
 	if dns.Domain != nil {
 		errs = append(errs, dnsSubdomain(*dns.Domain, path.Child("domain"))...)
 	}
-	primaries := 0
+	primaries, domainPath := 0, path.Child("domain")
 	//nolint:staticcheck // providers other than the primary one are old, but still there
 	for i, provider := range dns.Providers {
 		path := path.Child("providers").Index(i)
@@ -286,13 +293,21 @@ func shootDNS(dns *corev1beta1.DNS, version kubeVersion, path *field.Path) field
 				errs = append(errs, field.Forbidden(path.Child("primary"), "only one provider can be primary"))
 			}
 			if dns.Domain == nil && !unmanaged {
-				errs = append(errs, field.Invalid(path.Child("primary"), true, "needs a domain"))
+				errs = append(errs, field.Required(domainPath, "must be set with a primary provider"))
 			}
+		} else if provider.CredentialsRef == nil && provider.SecretName == nil {
+			errs = append(errs, field.Required(path.Child("credentialsRef"), "must be set for a provider that is not primary"))
+		}
+		same := func(p corev1beta1.DNSProvider) bool {
+			return p.CredentialsRef != nil && equal(p.CredentialsRef, provider.CredentialsRef) && equal(p.Type, provider.Type)
+		}
+		if slices.ContainsFunc(dns.Providers[:i], same) {
+			errs = append(errs, field.Invalid(path, deref(provider.Type), "type and credentials must differ from those of the other providers"))
 		}
 		if unmanaged && len(dns.Providers) > 1 {
 			errs = append(errs, field.Invalid(path, *provider.Type, "is only possible alone"))
 		}
-		if provider.Type == nil && (provider.CredentialsRef != nil || provider.SecretName != nil || primary) {
+		if provider.Type == nil && (provider.CredentialsRef != nil || provider.SecretName != nil) {
 			errs = append(errs, field.Required(path.Child("type"), "must be set"))
 		}
 		if provider.SecretName != nil && version.atLeast(1, 35) {

@@ -111,11 +111,10 @@ var unencryptableResources = []string{"apiserveripinfo", "serviceipallocations",
 
 // encryptedResources returns what is encrypted according to the spec, besides secrets.
 func encryptedResources(spec *corev1beta1.ShootSpec) []string {
-	out := []string{"secrets"}
 	if spec.Kubernetes.KubeAPIServer == nil || spec.Kubernetes.KubeAPIServer.EncryptionConfig == nil {
-		return out
+		return nil
 	}
-	return append(out, spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources...)
+	return spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources
 }
 
 func serviceAccountConfig(config *corev1beta1.ServiceAccountConfig, path *field.Path) field.ErrorList {

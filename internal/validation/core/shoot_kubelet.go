@@ -120,12 +120,20 @@ func kubeletReserved(reserved *corev1beta1.KubeletConfigReserved, path *field.Pa
 	return errs
 }
 
+// verificationPolicy checks that a kubelet of the version knows the policy.
+func verificationPolicy(config *corev1beta1.KubeletConfig, version kubeVersion, path *field.Path) field.ErrorList {
+	if config.ImagePullCredentialsVerificationPolicy != nil && version.below(1, 35) {
+		return field.ErrorList{field.Forbidden(path.Child("imagePullCredentialsVerificationPolicy"), "needs Kubernetes 1.35")}
+	}
+	return nil
+}
+
 var verificationPolicies = []corev1beta1.ImagePullCredentialsVerificationPolicy{
 	corev1beta1.NeverVerify, corev1beta1.NeverVerifyPreloadedImages, corev1beta1.NeverVerifyAllowlistedImages, corev1beta1.AlwaysVerify,
 }
 
 // imagePattern is an image without tag and digest, whose last part may be a wildcard.
-var imagePattern = regexp.MustCompile(`^[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(/\*)?$`)
+var imagePattern = regexp.MustCompile(`^([a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+(:[0-9]+)?|[a-zA-Z0-9-]+:[0-9]+|[a-z0-9]+([._-]+[a-z0-9]+)*)(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(/\*)?$`)
 
 func kubeletImages(config *corev1beta1.KubeletConfig, version kubeVersion, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -150,12 +158,9 @@ func kubeletImages(config *corev1beta1.KubeletConfig, version kubeVersion, path 
 	}
 
 	policy, allowlist := config.ImagePullCredentialsVerificationPolicy, config.PreloadedImagesVerificationAllowlist
+	errs = append(errs, verificationPolicy(config, version, path)...)
 	if policy != nil {
-		path := path.Child("imagePullCredentialsVerificationPolicy")
-		if version.below(1, 35) {
-			errs = append(errs, field.Forbidden(path, "needs Kubernetes 1.35"))
-		}
-		errs = append(errs, supported(*policy, verificationPolicies, path)...)
+		errs = append(errs, supported(*policy, verificationPolicies, path.Child("imagePullCredentialsVerificationPolicy"))...)
 	}
 	if len(allowlist) > 0 && deref(policy) != corev1beta1.NeverVerifyAllowlistedImages {
 		errs = append(errs, field.Forbidden(path.Child("preloadedImagesVerificationAllowlist"), "needs the policy NeverVerifyAllowlistedImages"))

@@ -10,7 +10,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// maintenanceOperations are what can be asked for in the next maintenance time window, and side by side.
+// maintenanceOperations are what can be asked for side by side.
 var maintenanceOperations = []string{
 	constants.GardenerOperationReconcile,
 	constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout, constants.OperationRotateCredentialsComplete,
@@ -21,7 +21,7 @@ var maintenanceOperations = []string{
 	constants.OperationRotateRolloutWorkers, constants.OperationRolloutWorkers,
 }
 
-// shootOperationNames are what can be asked for now.
+// shootOperationNames are what can be asked for, now or in the next maintenance time window.
 var shootOperationNames = append([]string{
 	constants.ShootOperationMaintain, constants.ShootOperationRetry, constants.ShootOperationForceInPlaceUpdate,
 }, maintenanceOperations...)
@@ -31,6 +31,7 @@ var asleepOperations = []string{
 	constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout, constants.OperationRotateCredentialsComplete,
 	constants.OperationRotateETCDEncryptionKey, constants.OperationRotateETCDEncryptionKeyStart, constants.OperationRotateETCDEncryptionKeyComplete,
 	constants.OperationRotateServiceAccountKeyStart, constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout, constants.OperationRotateServiceAccountKeyComplete,
+	constants.OperationRolloutWorkers,
 }
 
 // incompatibleOperations contradict each other.
@@ -54,7 +55,13 @@ type operation struct {
 
 func parseOperations(value string) []operation {
 	var out []operation
+	seen := map[string]bool{}
 	for _, text := range strings.Split(value, constants.OperationsSeparator) {
+		text = strings.TrimSpace(text)
+		if seen[text] {
+			continue
+		}
+		seen[text] = true
 		name, pools, ok := strings.Cut(text, "=")
 		if name != constants.OperationRotateRolloutWorkers && name != constants.OperationRolloutWorkers {
 			out = append(out, operation{name: text})
@@ -70,10 +77,10 @@ func shootOperations(shoot *corev1beta1.Shoot, path *field.Path) field.ErrorList
 	var errs field.ErrorList
 	now, later := shoot.Annotations[constants.GardenerOperation], shoot.Annotations[constants.GardenerMaintenanceOperation]
 	if now != "" {
-		errs = append(errs, operationList(shoot, now, shootOperationNames, path.Key(constants.GardenerOperation))...)
+		errs = append(errs, operationList(shoot, now, path.Key(constants.GardenerOperation))...)
 	}
 	if later != "" {
-		errs = append(errs, operationList(shoot, later, maintenanceOperations, path.Key(constants.GardenerMaintenanceOperation))...)
+		errs = append(errs, operationList(shoot, later, path.Key(constants.GardenerMaintenanceOperation))...)
 	}
 	if now != "" && now == later {
 		errs = append(errs, field.Forbidden(path.Key(constants.GardenerMaintenanceOperation), "is asked for already"))
@@ -81,18 +88,26 @@ func shootOperations(shoot *corev1beta1.Shoot, path *field.Path) field.ErrorList
 	return errs
 }
 
-func operationList(shoot *corev1beta1.Shoot, value string, names []string, path *field.Path) field.ErrorList {
+func operationList(shoot *corev1beta1.Shoot, value string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	operations := parseOperations(value)
-	for _, op := range operations {
-		if !slices.Contains(names, op.name) && !(len(operations) > 1 && slices.Contains(shootOperationNames, op.name)) {
-			return field.ErrorList{field.NotSupported(path, op.name, names)}
+	if len(operations) == 1 && operations[0].name == "" {
+		return nil
+	}
+	if len(operations) > 1 {
+		for _, op := range operations {
+			switch {
+			case slices.Contains(maintenanceOperations, op.name):
+			case slices.Contains(shootOperationNames, op.name):
+				return field.ErrorList{field.Forbidden(path, op.name+" is only possible alone")}
+			default:
+				return field.ErrorList{field.NotSupported(path, op.name, shootOperationNames)}
+			}
 		}
+	} else if !slices.Contains(shootOperationNames, operations[0].name) {
+		return field.ErrorList{field.NotSupported(path, operations[0].name, shootOperationNames)}
 	}
 	for i, op := range operations {
-		if len(operations) > 1 && !slices.Contains(maintenanceOperations, op.name) {
-			errs = append(errs, field.Forbidden(path, op.name+" is only possible alone"))
-		}
 		for j, other := range operations {
 			if i != j && slices.Contains(incompatibleOperations[op.name], other.name) {
 				errs = append(errs, field.Forbidden(path, op.name+" contradicts "+other.name))
@@ -195,9 +210,6 @@ func operationPossible(shoot *corev1beta1.Shoot, op operation, path *field.Path)
 		waiting := corev1beta1.RotationWaitingForWorkersRollout
 		if op.name == constants.OperationRotateRolloutWorkers && ca != waiting && serviceAccount != waiting {
 			forbid("no renewal waits for machines to be replaced")
-		}
-		if op.name == constants.OperationRolloutWorkers && !startable {
-			forbid("needs a cluster that was created")
 		}
 	}
 	return errs

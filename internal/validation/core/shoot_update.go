@@ -25,7 +25,12 @@ func shootSpecUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.Erro
 
 	errs = append(errs, immutable(spec.Region, before.Region, path.Child("region"))...)
 	errs = append(errs, immutable(spec.Provider.Type, before.Provider.Type, path.Child("provider", "type"))...)
-	errs = append(errs, immutable(deref(spec.ExposureClassName), deref(before.ExposureClassName), path.Child("exposureClassName"))...)
+	if before.ExposureClassName != nil {
+		errs = append(errs, immutable(spec.ExposureClassName, before.ExposureClassName, path.Child("exposureClassName"))...)
+	}
+	if !equal(spec.CloudProfileName, before.CloudProfileName) { //nolint:staticcheck // still there
+		errs = append(errs, cloudProfileName(spec, path)...)
+	}
 	errs = append(errs, immutable(deref(spec.SchedulerName), deref(before.SchedulerName), path.Child("schedulerName"))...)
 	errs = append(errs, credentialsUpdate(spec, before, path)...)
 	errs = append(errs, dnsUpdate(spec.DNS, before.DNS, path.Child("dns"))...)
@@ -63,17 +68,24 @@ func dnsUpdate(dns, before *corev1beta1.DNS, path *field.Path) field.ErrorList {
 	if before.Domain != nil {
 		errs = append(errs, immutable(dns.Domain, before.Domain, path.Child("domain"))...)
 	}
-	//nolint:staticcheck // providers other than the primary one are old, but still there
-	primary := slices.IndexFunc(before.Providers, func(p corev1beta1.DNSProvider) bool { return deref(p.Primary) })
-	if primary < 0 {
-		return errs
-	}
-	kind := before.Providers[primary].Type //nolint:staticcheck // as above
-	//nolint:staticcheck // as above
-	if !slices.ContainsFunc(dns.Providers, func(p corev1beta1.DNSProvider) bool { return deref(p.Primary) && equal(p.Type, kind) }) {
+	now, then := primaryProvider(dns), primaryProvider(before)
+	if then != nil && (now == nil || !equal(now.Type, then.Type)) {
 		errs = append(errs, field.Forbidden(path.Child("providers"), "the primary provider cannot be removed, nor its type changed"))
 	}
 	return errs
+}
+
+// primaryProvider returns the provider that manages the domain: the one that is marked, or else the first one.
+func primaryProvider(dns *corev1beta1.DNS) *corev1beta1.DNSProvider {
+	//nolint:staticcheck // providers other than the primary one are old, but still there
+	providers := dns.Providers
+	if i := slices.IndexFunc(providers, func(p corev1beta1.DNSProvider) bool { return deref(p.Primary) }); i >= 0 {
+		return &providers[i]
+	}
+	if len(providers) > 0 {
+		return &providers[0]
+	}
+	return nil
 }
 
 func networkingUpdate(networking, before *corev1beta1.Networking, path *field.Path) field.ErrorList {
@@ -91,9 +103,6 @@ func networkingUpdate(networking, before *corev1beta1.Networking, path *field.Pa
 		if f.then != nil {
 			errs = append(errs, immutable(f.now, f.then, path.Child(f.name))...)
 		}
-	}
-	if before.Nodes != nil && networking.Nodes != nil {
-		errs = append(errs, immutable(networking.Nodes, before.Nodes, path.Child("nodes"))...)
 	}
 	// One more family can be added behind the one that there is.
 	now, then := networking.IPFamilies, before.IPFamilies
@@ -129,8 +138,9 @@ func workersUpdate(spec, before *corev1beta1.ShootSpec, path *field.Path) field.
 	if (len(spec.Provider.Workers) == 0) != (len(before.Provider.Workers) == 0) {
 		errs = append(errs, field.Forbidden(path, "a cluster cannot get its first workers later, nor lose the last ones"))
 	}
-	if (controlPlanePool(spec) == nil) != (controlPlanePool(before) == nil) {
-		errs = append(errs, field.Forbidden(path, "a cluster cannot become self-hosted, nor stop being so"))
+	now, then := controlPlanePool(spec), controlPlanePool(before)
+	if (now == nil) != (then == nil) || now != nil && now.Name != then.Name {
+		errs = append(errs, field.Forbidden(path, "a cluster cannot become self-hosted nor stop being so, and its control plane stays in its pool"))
 	}
 	for i, worker := range spec.Provider.Workers {
 		j := slices.IndexFunc(before.Provider.Workers, func(w corev1beta1.Worker) bool { return w.Name == worker.Name })
@@ -143,8 +153,12 @@ func workersUpdate(spec, before *corev1beta1.ShootSpec, path *field.Path) field.
 }
 
 func poolUpdate(spec, beforeSpec *corev1beta1.ShootSpec, worker, before *corev1beta1.Worker, path *field.Path) field.ErrorList {
-	now, then := poolVersion(worker, spec), poolVersion(before, beforeSpec)
-	errs := versionUpdate(now, then, path.Child("kubernetes", "version"))
+	var errs field.ErrorList
+	// Machines are replaced, so a pool may skip minor versions, but kubelets cannot go back.
+	now, then := parseVersion(poolVersion(worker, spec)), parseVersion(poolVersion(before, beforeSpec))
+	if now.Version != nil && then.Version != nil && now.LessThan(then.Version) {
+		errs = append(errs, field.Forbidden(path.Child("kubernetes", "version"), "cannot be lowered"))
+	}
 	inPlace := func(strategy *corev1beta1.MachineUpdateStrategy) bool {
 		return deref(strategy) == corev1beta1.AutoInPlaceUpdate || deref(strategy) == corev1beta1.ManualInPlaceUpdate
 	}
@@ -210,7 +224,8 @@ func encryptionUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.Err
 		}
 		return errs
 	}
-	if encryptionBusy(old) || asleep(&shoot.Spec) || old.Status.Hibernated {
+	created := old.Status.Credentials != nil && old.Status.Credentials.EncryptionAtRest != nil
+	if !created || encryptionBusy(old) || asleep(&shoot.Spec) || old.Status.Hibernated {
 		errs = append(errs, field.Forbidden(config.Child("resources"), "cannot be changed while the cluster sleeps, or while an earlier change goes on"))
 	}
 	return errs

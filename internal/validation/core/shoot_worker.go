@@ -61,7 +61,7 @@ func shootProvider(spec *corev1beta1.ShootSpec, version kubeVersion, opts Option
 func systemComponentPools(workers []corev1beta1.Worker, path *field.Path) field.ErrorList {
 	for _, worker := range workers {
 		allowed := worker.SystemComponents == nil || worker.SystemComponents.Allow
-		if allowed && worker.Maximum > 0 {
+		if allowed && worker.Maximum != 0 {
 			return nil
 		}
 	}
@@ -101,7 +101,7 @@ func shootWorker(worker *corev1beta1.Worker, spec *corev1beta1.ShootSpec, versio
 	if worker.Priority != nil && *worker.Priority < -1 {
 		errs = append(errs, field.Invalid(path.Child("priority"), *worker.Priority, "must be at least -1"))
 	}
-	return append(errs, poolKubernetes(worker, version, path.Child("kubernetes"))...)
+	return append(errs, poolKubernetes(worker, spec, version, path.Child("kubernetes"))...)
 }
 
 func poolSize(worker *corev1beta1.Worker, path *field.Path) field.ErrorList {
@@ -280,7 +280,7 @@ func poolCRI(cri *corev1beta1.CRI, path *field.Path) field.ErrorList {
 }
 
 // sysctlName is what names of kernel settings look like, with dots or slashes.
-var sysctlName = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)
+var sysctlName = regexp.MustCompile(`^([A-Za-z0-9]([-_A-Za-z0-9]*[A-Za-z0-9])?[\./])*[A-Za-z0-9]([-_A-Za-z0-9]*[A-Za-z0-9])?$`)
 
 func sysctls(settings map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -375,7 +375,7 @@ func poolMachineControllerManager(worker *corev1beta1.Worker, path *field.Path) 
 	return append(errs, duration(settings.InPlaceUpdateTimeout, path.Child("inPlaceUpdateTimeout"))...)
 }
 
-func poolKubernetes(worker *corev1beta1.Worker, version kubeVersion, path *field.Path) field.ErrorList {
+func poolKubernetes(worker *corev1beta1.Worker, spec *corev1beta1.ShootSpec, version kubeVersion, path *field.Path) field.ErrorList {
 	if worker.Kubernetes == nil {
 		return nil
 	}
@@ -387,6 +387,9 @@ func poolKubernetes(worker *corev1beta1.Worker, version kubeVersion, path *field
 	}
 	if worker.Kubernetes.Kubelet != nil {
 		errs = append(errs, kubeletConfig(worker.Kubernetes.Kubelet, poolVersion, path.Child("kubelet"))...)
+	} else if kubelet := spec.Kubernetes.Kubelet; kubelet != nil && worker.Kubernetes.Version != nil {
+		// The cluster's configuration counts for this pool, too.
+		errs = append(errs, verificationPolicy(kubelet, poolVersion, path.Child("kubelet"))...)
 	}
 	return errs
 }
