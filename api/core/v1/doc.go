@@ -1,0 +1,7 @@
+// Package v1 has the newer version of ControllerDeployment.
+//
+// +k8s:deepcopy-gen=package
+// +k8s:openapi-gen=true
+// +k8s:protobuf-gen=package
+// +groupName=core.gardener.cloud
+package v1

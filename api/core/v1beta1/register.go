@@ -1,0 +1,70 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupName is the name of the API group.
+const GroupName = "core.gardener.cloud"
+
+var (
+	// SchemeGroupVersion is the group and version of the types in this package.
+	SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1beta1"}
+
+	// SchemeBuilder collects what is added to a scheme for this package.
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+
+	// AddToScheme adds the types of this package to a scheme.
+	AddToScheme = SchemeBuilder.AddToScheme
+)
+
+// Kind returns the group-qualified form of a kind of this package.
+func Kind(kind string) schema.GroupKind {
+	return SchemeGroupVersion.WithKind(kind).GroupKind()
+}
+
+// Resource returns the group-qualified form of a resource of this package.
+func Resource(resource string) schema.GroupResource {
+	return SchemeGroupVersion.WithResource(resource).GroupResource()
+}
+
+func addKnownTypes(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(SchemeGroupVersion,
+		&BackupBucket{},
+		&BackupBucketList{},
+		&BackupEntry{},
+		&BackupEntryList{},
+		&CloudProfile{},
+		&CloudProfileList{},
+		&ControllerDeployment{},
+		&ControllerDeploymentList{},
+		&ControllerInstallation{},
+		&ControllerInstallationList{},
+		&ControllerRegistration{},
+		&ControllerRegistrationList{},
+		&ExposureClass{},
+		&ExposureClassList{},
+		&InternalSecret{},
+		&InternalSecretList{},
+		&NamespacedCloudProfile{},
+		&NamespacedCloudProfileList{},
+		&Plant{},
+		&PlantList{},
+		&Project{},
+		&ProjectList{},
+		&Quota{},
+		&QuotaList{},
+		&SecretBinding{},
+		&SecretBindingList{},
+		&Seed{},
+		&SeedList{},
+		&Shoot{},
+		&ShootList{},
+		&ShootState{},
+		&ShootStateList{},
+	)
+	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
+	return nil
+}

@@ -1,0 +1,8 @@
+// Package v1alpha1 has the resources for credentials: the identities that tokens are issued for, and the bindings through which shoots
+// may use credentials.
+//
+// +k8s:deepcopy-gen=package
+// +k8s:openapi-gen=true
+// +k8s:protobuf-gen=package
+// +groupName=security.gardener.cloud
+package v1alpha1
