@@ -50,8 +50,6 @@ type EtcdOpsTaskList struct {
 // EtcdOpsTaskSpec says what is to be done.
 type EtcdOpsTaskSpec struct {
 	// Config is the operation, exactly one of the fields. Immutable.
-	// +kubebuilder:validation:MinProperties=1
-	// +kubebuilder:validation:MaxProperties=1
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="config is immutable"
 	Config EtcdOpsTaskConfig `json:"config"`
 
@@ -69,6 +67,8 @@ type EtcdOpsTaskSpec struct {
 }
 
 // EtcdOpsTaskConfig is the operation, exactly one of the fields.
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:MaxProperties=1
 type EtcdOpsTaskConfig struct {
 	// OnDemandSnapshot makes a snapshot.
 	// +optional
