@@ -294,6 +294,7 @@ type TLSConfig struct {
 
 // PeerTLSConfig says which certificates the members of a cluster use among themselves.
 type PeerTLSConfig struct {
+	// The fields of TLSConfig belong here too.
 	TLSConfig `json:",inline"`
 
 	// SkipClientSANVerification makes members accept a peer certificate whose names do not match the address the
@@ -304,6 +305,7 @@ type PeerTLSConfig struct {
 
 // SecretReference names a Secret and a key in it.
 type SecretReference struct {
+	// The fields of SecretReference belong here too.
 	corev1.SecretReference `json:",inline"`
 
 	// DataKey is the key. Unset means the key that is usual for the purpose, such as ca.crt.

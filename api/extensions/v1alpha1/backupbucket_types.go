@@ -52,6 +52,7 @@ type BackupBucketList struct {
 
 // BackupBucketSpec says which bucket is wanted. The name of the bucket is the name of the object.
 type BackupBucketSpec struct {
+	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
 
 	// Region is where the bucket shall be, in the terms of the provider. Immutable.
@@ -63,6 +64,7 @@ type BackupBucketSpec struct {
 
 // BackupBucketStatus says what the extension did about the bucket.
 type BackupBucketStatus struct {
+	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 
 	// GeneratedSecretRef names a Secret with credentials that the extension created for this bucket alone. When it is set,

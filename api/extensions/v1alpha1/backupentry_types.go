@@ -59,6 +59,7 @@ type BackupEntryList struct {
 // BackupEntrySpec says which part of which bucket is meant. The objects of the entry start with the name of the
 // BackupEntry.
 type BackupEntrySpec struct {
+	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
 
 	// BackupBucketProviderStatus is a copy of status.providerStatus of the BackupBucket the entry is in.
@@ -78,5 +79,6 @@ type BackupEntrySpec struct {
 
 // BackupEntryStatus says what the extension did about the entry.
 type BackupEntryStatus struct {
+	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 }

@@ -57,6 +57,7 @@ type BastionList struct {
 
 // BastionSpec says what machine is wanted and who may reach it.
 type BastionSpec struct {
+	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
 
 	// UserData is the script that the machine runs when it boots first. It brings the user's public SSH key. In JSON it is
@@ -75,6 +76,7 @@ type BastionIngressPolicy struct {
 
 // BastionStatus says how the machine can be reached.
 type BastionStatus struct {
+	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 
 	// Ingress is the public IP address or host name of the bastion. Unset until the machine has one.

@@ -60,6 +60,7 @@ type ContainerRuntimeList struct {
 
 // ContainerRuntimeSpec says which runtime is wanted on which nodes.
 type ContainerRuntimeSpec struct {
+	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
 
 	// BinaryPath is the directory on the node that the binaries of the runtime belong into. containerd looks there.
@@ -80,5 +81,6 @@ type ContainerRuntimeWorkerPool struct {
 
 // ContainerRuntimeStatus says what the extension did about the container runtime.
 type ContainerRuntimeStatus struct {
+	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 }

@@ -52,6 +52,7 @@ type ControlPlaneList struct {
 
 // ControlPlaneSpec says what the extension needs to know to deploy its control plane parts.
 type ControlPlaneSpec struct {
+	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
 
 	// InfrastructureProviderStatus is a copy of status.providerStatus of the Infrastructure, such as the IDs of networks.
@@ -68,5 +69,6 @@ type ControlPlaneSpec struct {
 
 // ControlPlaneStatus says what the extension did about the control plane parts.
 type ControlPlaneStatus struct {
+	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 }

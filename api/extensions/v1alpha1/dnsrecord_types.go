@@ -73,6 +73,7 @@ type DNSRecordList struct {
 
 // DNSRecordSpec says which record set is wanted, and where.
 type DNSRecordSpec struct {
+	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
 
 	// SecretRef names the Secret with the credentials for the DNS provider.
@@ -105,6 +106,7 @@ type DNSRecordSpec struct {
 
 // DNSRecordStatus says what the extension did about the record set.
 type DNSRecordStatus struct {
+	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 
 	// Zone is the ID of the hosted zone that the record set is in. The extension remembers it for spec.zone being unset.

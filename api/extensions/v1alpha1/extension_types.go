@@ -50,10 +50,12 @@ type ExtensionList struct {
 
 // ExtensionSpec says which extension is wanted, and with which configuration.
 type ExtensionSpec struct {
+	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
 }
 
 // ExtensionStatus says what the extension did.
 type ExtensionStatus struct {
+	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 }

@@ -52,6 +52,7 @@ type InfrastructureList struct {
 
 // InfrastructureSpec says which infrastructure is wanted.
 type InfrastructureSpec struct {
+	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
 
 	// Region is the region of the shoot. Immutable.
@@ -68,6 +69,7 @@ type InfrastructureSpec struct {
 
 // InfrastructureStatus says what there is, in terms that everybody understands.
 type InfrastructureStatus struct {
+	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 
 	// NodesCIDR is the network of the nodes. Set when the infrastructure chose it; the gardenlet then copies it to the

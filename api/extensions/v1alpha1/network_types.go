@@ -51,6 +51,7 @@ type NetworkList struct {
 
 // NetworkSpec says which network is wanted.
 type NetworkSpec struct {
+	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
 
 	// PodCIDR is the network that pods get their addresses from. The IPv4 one if the shoot has both families. Immutable.
@@ -68,6 +69,7 @@ type NetworkSpec struct {
 
 // NetworkStatus says what the extension did about the network.
 type NetworkStatus struct {
+	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 
 	// IPFamilies lists the IP families that the network really has now. It differs from the spec while a shoot migrates to

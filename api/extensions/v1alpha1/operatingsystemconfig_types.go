@@ -148,6 +148,7 @@ type OperatingSystemConfigList struct {
 
 // OperatingSystemConfigSpec says what shall be on the machine.
 type OperatingSystemConfigSpec struct {
+	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
 
 	// CRIConfig configures the container runtime. Set for the purpose reconcile only.
@@ -396,6 +397,7 @@ type ServiceAccountKeyRotation struct {
 
 // OperatingSystemConfigStatus holds what the extension made of the configuration.
 type OperatingSystemConfigStatus struct {
+	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 
 	// ExtensionUnits are units the extension wants in addition, or instead of units of the spec with the same name. Used

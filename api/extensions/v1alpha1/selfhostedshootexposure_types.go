@@ -54,6 +54,7 @@ type SelfHostedShootExposureList struct {
 
 // SelfHostedShootExposureSpec says what shall be reachable.
 type SelfHostedShootExposureSpec struct {
+	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
 
 	// CredentialsRef names the Secret or WorkloadIdentity with the credentials for the infrastructure.
@@ -78,6 +79,7 @@ type ControlPlaneEndpoint struct {
 
 // SelfHostedShootExposureStatus says how the API server can be reached.
 type SelfHostedShootExposureStatus struct {
+	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 
 	// Ingress lists the addresses of the load balancer. The gardenlet points the DNS records of the shoot to them.

@@ -69,6 +69,7 @@ type WorkerList struct {
 
 // WorkerSpec says which machines are wanted.
 type WorkerSpec struct {
+	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
 
 	// InfrastructureProviderStatus is a copy of status.providerStatus of the Infrastructure, such as the IDs of networks.
@@ -278,6 +279,7 @@ type DataVolume struct {
 
 // WorkerStatus says which machine deployments there are.
 type WorkerStatus struct {
+	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 
 	// MachineDeployments lists the machine deployments, usually one per pool and zone. The cluster-autoscaler is

@@ -49,6 +49,7 @@ type MachineList struct {
 
 // MachineSpec says which machine is wanted.
 type MachineSpec struct {
+	// The fields of MachineConfiguration belong here too.
 	MachineConfiguration `json:",inline"`
 
 	// Class names the MachineClass that the machine is made from.

@@ -127,11 +127,13 @@ type UpdateConfiguration struct {
 
 // RollingUpdateMachineDeployment configures rolling updates, in which machines are replaced.
 type RollingUpdateMachineDeployment struct {
+	// The fields of UpdateConfiguration belong here too.
 	UpdateConfiguration `json:",inline"`
 }
 
 // InPlaceUpdateMachineDeployment configures updates in place, in which machines stay.
 type InPlaceUpdateMachineDeployment struct {
+	// The fields of UpdateConfiguration belong here too.
 	UpdateConfiguration `json:",inline"`
 
 	// OrchestrationType is Auto when the machine-controller-manager picks the machines that are next, Manual when a label

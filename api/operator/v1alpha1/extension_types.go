@@ -117,6 +117,7 @@ type Deployment struct {
 
 // ExtensionDeploymentSpec says how the extension controllers are deployed.
 type ExtensionDeploymentSpec struct {
+	// The fields of DeploymentSpec belong here too.
 	DeploymentSpec `json:",inline"`
 
 	// Values are the values of the chart for installations in seeds. An object.

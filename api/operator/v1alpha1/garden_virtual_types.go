@@ -49,10 +49,9 @@ type HighAvailability struct {
 
 // DNS is about the domains of the API server.
 type DNS struct {
-	// Domains are the domains. The first one is the main one, under which components reach the API server. Immutable in
-	// that domains may be added, but none removed.
+	// Domains are the domains. The first one is the main one, under which components reach the API server. Immutable.
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:XValidation:rule="oldSelf.all(o, self.exists(d, d.name == o.name))",message="domains can be added, but not removed"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="domains is immutable"
 	// +optional
 	Domains []DNSDomain `json:"domains,omitempty"`
 }
@@ -164,6 +163,7 @@ type Kubernetes struct {
 
 // KubeAPIServerConfig configures the kube-apiserver: what can be set for shoots too, and what follows.
 type KubeAPIServerConfig struct {
+	// The fields of KubeAPIServerConfig belong here too.
 	corev1beta1.KubeAPIServerConfig `json:",inline"`
 
 	// AuditWebhook sends audit events to a server.
@@ -256,6 +256,7 @@ type SNI struct {
 // KubeControllerManagerConfig configures the kube-controller-manager: what can be set for shoots too, and what
 // follows.
 type KubeControllerManagerConfig struct {
+	// The fields of KubeControllerManagerConfig belong here too.
 	corev1beta1.KubeControllerManagerConfig `json:",inline"`
 
 	// CertificateSigningDuration is the longest validity of certificates that are signed. Defaults to 48h.

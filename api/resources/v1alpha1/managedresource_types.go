@@ -125,6 +125,7 @@ type ManagedResourceStatus struct {
 
 // ObjectReference names an object that was applied.
 type ObjectReference struct {
+	// The fields of ObjectReference belong here too.
 	corev1.ObjectReference `json:",inline"`
 
 	// Labels are the labels that the manifest asks for.

@@ -64,6 +64,7 @@ type Server struct {
 
 // HTTPSServer says where an HTTPS server listens.
 type HTTPSServer struct {
+	// The fields of Server belong here too.
 	Server `json:",inline"`
 
 	// TLS says where its certificate is.

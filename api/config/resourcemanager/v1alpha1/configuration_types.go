@@ -45,6 +45,7 @@ type ResourceManagerConfiguration struct {
 
 // ClientConnection says how a cluster is reached. qps defaults to 100, burst to 130.
 type ClientConnection struct {
+	// The fields of ClientConnectionConfiguration belong here too.
 	componentbaseconfigv1alpha1.ClientConnectionConfiguration `json:",inline"`
 
 	// Namespaces are the namespaces that objects are watched in. Unset means all of them.
@@ -81,6 +82,7 @@ type Server struct {
 
 // HTTPSServer says where an HTTPS server listens.
 type HTTPSServer struct {
+	// The fields of Server belong here too.
 	Server `json:",inline"`
 
 	// TLS says where its certificate is.
