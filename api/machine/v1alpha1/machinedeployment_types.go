@@ -171,7 +171,7 @@ type MachineDeploymentStatus struct {
 
 	// FailedMachines lists machines that failed.
 	// +optional
-	FailedMachines []*MachineSummary `json:"failedMachines,omitempty"`
+	FailedMachines []MachineSummary `json:"failedMachines,omitempty"`
 
 	// ObservedGeneration is the metadata.generation that was acted on last.
 	// +optional

@@ -86,7 +86,7 @@ type MachineSetStatus struct {
 
 	// FailedMachines lists machines that failed.
 	// +optional
-	FailedMachines *[]MachineSummary `json:"failedMachines,omitempty"`
+	FailedMachines []MachineSummary `json:"failedMachines,omitempty"`
 
 	// FullyLabeledReplicas is the number of machines that have the labels of the template.
 	// +optional

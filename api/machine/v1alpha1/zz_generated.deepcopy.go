@@ -381,13 +381,9 @@ func (in *MachineDeploymentStatus) DeepCopyInto(out *MachineDeploymentStatus) {
 	}
 	if in.FailedMachines != nil {
 		in, out := &in.FailedMachines, &out.FailedMachines
-		*out = make([]*MachineSummary, len(*in))
+		*out = make([]MachineSummary, len(*in))
 		for i := range *in {
-			if (*in)[i] != nil {
-				in, out := &(*in)[i], &(*out)[i]
-				*out = new(MachineSummary)
-				(*in).DeepCopyInto(*out)
-			}
+			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
 	return
@@ -578,13 +574,9 @@ func (in *MachineSetStatus) DeepCopyInto(out *MachineSetStatus) {
 	}
 	if in.FailedMachines != nil {
 		in, out := &in.FailedMachines, &out.FailedMachines
-		*out = new([]MachineSummary)
-		if **in != nil {
-			in, out := *in, *out
-			*out = make([]MachineSummary, len(*in))
-			for i := range *in {
-				(*in)[i].DeepCopyInto(&(*out)[i])
-			}
+		*out = make([]MachineSummary, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
 	in.LastOperation.DeepCopyInto(&out.LastOperation)

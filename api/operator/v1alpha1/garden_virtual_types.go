@@ -49,7 +49,8 @@ type HighAvailability struct {
 
 // DNS is about the domains of the API server.
 type DNS struct {
-	// Domains are the domains. The first one is the main one, under which components reach the API server. Immutable.
+	// Domains are the domains. The API server is reached under api.<domain> and gardener.<domain>; components use the
+	// first one. Immutable.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="domains is immutable"
 	// +optional
