@@ -75,7 +75,7 @@ type GardenletDeployerControllerConfig struct {
 
 // NetworkPolicyControllerConfiguration configures the controller that writes NetworkPolicies in the runtime cluster.
 type NetworkPolicyControllerConfiguration struct {
-	// ConcurrentSyncs is how many objects are worked on at the same time. Defaults to 5.
+	// ConcurrentSyncs is how many objects are worked on at the same time. Unset means 1.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
 
@@ -87,7 +87,7 @@ type NetworkPolicyControllerConfiguration struct {
 // VPAEvictionRequirementsControllerConfiguration configures the controller that lets pods be evicted for less
 // resources in the maintenance window only.
 type VPAEvictionRequirementsControllerConfiguration struct {
-	// ConcurrentSyncs is how many objects are worked on at the same time. Defaults to 5.
+	// ConcurrentSyncs is how many objects are worked on at the same time. Unset means 1.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
 }

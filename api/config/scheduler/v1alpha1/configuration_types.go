@@ -105,8 +105,8 @@ const (
 	MinimalDistance CandidateDeterminationStrategy = "MinimalDistance"
 )
 
-// Default is the strategy that is used unless configured otherwise.
-const Default = SameRegion
+// DefaultStrategy is the strategy that is used unless configured otherwise.
+const DefaultStrategy = SameRegion
 
 // Strategies are all strategies.
 var Strategies = []CandidateDeterminationStrategy{SameRegion, MinimalDistance}
