@@ -13,6 +13,7 @@ import (
 
 // TestConfigurationDefaults gives configurations in which every section exists but nothing is set, and every switch is on, to the
 // defaulting functions, and compares what comes out with the schemas.
+// Defaults of list elements are left out: there is none.
 func TestConfigurationDefaults(t *testing.T) {
 	factsDir(t)
 	for _, g := range groups {
@@ -44,7 +45,7 @@ func TestConfigurationDefaults(t *testing.T) {
 				}
 				for _, field := range facts[kind] {
 					for flag, want := range field.flags {
-						if flag != "default" && flag != "defaultIf(enabled)" {
+						if flag != "default" && flag != "defaultIf(enabled)" || strings.Contains(field.path, "[]") {
 							continue
 						}
 						checked++
@@ -90,8 +91,15 @@ func valueAt(object map[string]any, path string) string {
 			return "missing"
 		}
 	}
-	if number, ok := value.(float64); ok {
-		return strconv.FormatFloat(number, 'f', -1, 64)
+	switch value := value.(type) {
+	case float64:
+		return strconv.FormatFloat(value, 'f', -1, 64)
+	case map[string]any:
+		data, err := json.Marshal(value)
+		if err != nil {
+			panic(err)
+		}
+		return string(data)
 	}
 	return fmt.Sprint(value)
 }

@@ -30,7 +30,7 @@ func SetDefaults(config *OperatorConfiguration) {
 	c := &config.Controllers
 	defaulting.Unset(&c.Garden.ConcurrentSyncs, 1)
 	defaulting.Duration(&c.Garden.SyncPeriod, time.Hour)
-	setETCDDefaults(defaulting.Section(&c.Garden.ETCDConfig))
+	gardenletconfigv1alpha1.DefaultETCDConfig(defaulting.Section(&c.Garden.ETCDConfig))
 	defaulting.Duration(&c.GardenCare.SyncPeriod, time.Minute)
 	defaulting.Unset(&c.GardenletDeployer.ConcurrentSyncs, 1)
 	defaulting.Unset(&c.Extension.ConcurrentSyncs, 5)
@@ -39,14 +39,4 @@ func SetDefaults(config *OperatorConfiguration) {
 	defaulting.Unset(&c.ExtensionReference.ConcurrentSyncs, 5)
 	defaulting.Unset(&c.ExtensionRequiredRuntime.ConcurrentSyncs, 5)
 	defaulting.Unset(&c.ExtensionRequiredVirtual.ConcurrentSyncs, 5)
-}
-
-func setETCDDefaults(config *gardenletconfigv1alpha1.ETCDConfig) {
-	defaulting.Unset(&defaulting.Section(&config.ETCDController).Workers, 50)
-	defaulting.Unset(&defaulting.Section(&config.CustodianController).Workers, 10)
-	compaction := defaulting.Section(&config.BackupCompactionController)
-	defaulting.Unset(&compaction.Workers, 3)
-	defaulting.Unset(&compaction.EnableBackupCompaction, false)
-	defaulting.Unset(&compaction.EventsThreshold, 1000000)
-	defaulting.Duration(&compaction.MetricsScrapeWaitDuration, time.Minute)
 }
