@@ -2,7 +2,8 @@ package v1alpha1
 
 // Annotations of ManagedResources and of the objects in them.
 const (
-	// Ignore on a ManagedResource or an object, with the value "true", keeps the gardener-resource-manager from touching it.
+	// Ignore on a ManagedResource, with the value "true", stops applying, pruning and health checks until the ManagedResource is
+	// deleted. On an object in a ManagedResource it keeps the object as it is in the cluster.
 	Ignore = "resources.gardener.cloud/ignore"
 	// SkipHealthCheck on an object, with the value "true", leaves its health out of the condition ResourcesHealthy.
 	SkipHealthCheck = "resources.gardener.cloud/skip-health-check"
@@ -15,15 +16,15 @@ const (
 	KeepObject = "resources.gardener.cloud/keep-object"
 	// Mode on an object says how it is managed. The only value is ModeIgnore.
 	Mode = "resources.gardener.cloud/mode"
-	// ModeIgnore is the value of Mode that makes the gardener-resource-manager leave the object alone, other than the annotation
-	// Ignore also when its ManagedResource is deleted.
+	// ModeIgnore is the value of Mode that makes the gardener-resource-manager forget the object: it leaves the status, and nothing
+	// happens to it in the cluster. Used to move an object to another ManagedResource.
 	ModeIgnore = "Ignore"
 	// PreserveReplicas on a workload, with the value "true", keeps the number of replicas that it has in the cluster.
 	PreserveReplicas = "resources.gardener.cloud/preserve-replicas"
 	// PreserveResources on a workload, with the value "true", keeps the resource requirements that its containers have in the cluster.
 	PreserveResources = "resources.gardener.cloud/preserve-resources"
-	// OriginAnnotation on an object is "<cluster>:<namespace>/<name>" of its ManagedResource, or without the cluster if that has no
-	// identity. Written by the gardener-resource-manager.
+	// OriginAnnotation on an object is "<cluster>:<namespace>/<name>" of its ManagedResource, or just "<namespace>/<name>" if no
+	// identity of the cluster is configured. Written by the gardener-resource-manager.
 	OriginAnnotation = "resources.gardener.cloud/origin"
 	// DescriptionAnnotation on an object tells people that it is not to be edited. Written by the gardener-resource-manager.
 	DescriptionAnnotation = "resources.gardener.cloud/description"
