@@ -9,10 +9,6 @@ import (
 // BackupEntryResource is the kind of the BackupEntry resource, as it is written in a ControllerRegistration.
 const BackupEntryResource = "BackupEntry"
 
-// BackupSourcePrefix is what the name of the BackupEntry with the backups of the former seed starts with, while a control plane
-// moves to another seed.
-const BackupSourcePrefix = "source"
-
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=backupentries,singular=backupentry,scope=Cluster,shortName=be

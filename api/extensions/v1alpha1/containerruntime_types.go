@@ -10,9 +10,6 @@ const ContainerRuntimeResource = "ContainerRuntime"
 // ContainerDRuntimeContainersBinFolder is the directory on the node into which extensions put the binaries of their runtimes.
 const ContainerDRuntimeContainersBinFolder = "/var/bin/containerruntimes"
 
-// CRINameWorkerLabel is the node label that names the container runtime interface of the node, such as containerd.
-const CRINameWorkerLabel = "worker.gardener.cloud/cri-name"
-
 // ContainerRuntimeNameWorkerLabel is the format of the node label that says that an additional container runtime is there. It takes
 // the type of the runtime, such as gvisor.
 const ContainerRuntimeNameWorkerLabel = "containerruntime.worker.gardener.cloud/%s"

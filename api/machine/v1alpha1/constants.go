@@ -57,7 +57,4 @@ const (
 const (
 	// PreferNoScheduleKey is the taint of Nodes whose machines will be replaced soon.
 	PreferNoScheduleKey = "deployment.machine.sapcloud.io/prefer-no-schedule"
-	// TaintNodeCriticalComponentsNotReady is the taint of Nodes whose critical pods are not ready yet. Machines count as running only
-	// without it.
-	TaintNodeCriticalComponentsNotReady = "node.gardener.cloud/critical-components-not-ready"
 )

@@ -36,14 +36,6 @@ const (
 	LabelKeyGardenletAutoUpdates = "operator.gardener.cloud/auto-update-gardenlet-helm-chart-ref"
 )
 
-// Operations that the annotation gardener.cloud/operation of a Garden asks for, beyond those of other kinds.
-const (
-	// OperationRotateWorkloadIdentityKeyStart starts the rotation of the key that signs the tokens of workload identities.
-	OperationRotateWorkloadIdentityKeyStart = "rotate-workload-identity-key-start"
-	// OperationRotateWorkloadIdentityKeyComplete completes it.
-	OperationRotateWorkloadIdentityKeyComplete = "rotate-workload-identity-key-complete"
-)
-
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=gardens,singular=garden,scope=Cluster,shortName=grdn

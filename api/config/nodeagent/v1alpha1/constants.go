@@ -35,10 +35,6 @@ const (
 	DataKeyOperatingSystemConfig = "osc.yaml"
 	// NodeLeasePrefix is what the name of the gardener-node-agent's Lease starts with. The name of the Node follows.
 	NodeLeasePrefix = "gardener-node-agent-"
-	// UserNamePrefix is what the user name of a gardener-node-agent starts with. The name of the machine follows.
-	UserNamePrefix = "gardener.cloud:node-agent:machine:"
-	// Group is the group of all gardener-node-agents.
-	Group = "gardener.cloud:node-agents"
 )
 
 const (
@@ -49,12 +45,6 @@ const (
 	AnnotationKeyChecksumAppliedOperatingSystemConfig = "checksum/cloud-config-data"
 	// AnnotationUpdatingOperatingSystemVersion is the version of the operating system that the Node is being updated to.
 	AnnotationUpdatingOperatingSystemVersion = "node-agent.gardener.cloud/updating-operating-system-version"
-	// AnnotationNodeAgentReconciliationDelay is how long the gardener-node-agent waits before it applies a new operating system
-	// config, put on the Node.
-	AnnotationNodeAgentReconciliationDelay = "node-agent.gardener.cloud/reconciliation-delay"
-	// AnnotationNodeAgentSerialOSCReconciliation on the Secret makes the machines of a pool apply the operating system config one
-	// after the other.
-	AnnotationNodeAgentSerialOSCReconciliation = "reconciliation.osc.node-agent.gardener.cloud/serial"
 	// AnnotationRestartSystemdServices on the Node names, separated by commas, systemd units to restart.
 	AnnotationRestartSystemdServices = "worker.gardener.cloud/restart-systemd-services"
 	// ConditionTypeSystemdUnitsReady is the condition of the Node that tells whether the systemd units run.

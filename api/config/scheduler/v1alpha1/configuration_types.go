@@ -110,12 +110,3 @@ const DefaultStrategy = SameRegion
 
 // Strategies are all strategies.
 var Strategies = []CandidateDeterminationStrategy{SameRegion, MinimalDistance}
-
-// SchedulingPurpose is the label of ConfigMaps in the garden namespace that the scheduler reads.
-const SchedulingPurpose = "scheduling.gardener.cloud/purpose"
-
-// SchedulingPurposeRegionConfig is the value of SchedulingPurpose for ConfigMaps with distances between regions.
-const SchedulingPurposeRegionConfig = "region-config"
-
-// AnnotationSchedulingCloudProfiles names, separated by commas, the CloudProfiles that a ConfigMap with distances is for.
-const AnnotationSchedulingCloudProfiles = "scheduling.gardener.cloud/cloudprofiles"
