@@ -35,7 +35,7 @@ type ControllerInstallationList struct {
 	Items []ControllerInstallation `json:"items" protobuf:"bytes,2,rep,name=items"`
 }
 
-// ControllerInstallationSpec says what is to be installed where. Exactly one of seedRef and shootRef is set.
+// ControllerInstallationSpec says what is to be installed where. One of seedRef and shootRef is set.
 type ControllerInstallationSpec struct {
 	// RegistrationRef is the ControllerRegistration that is installed. Only its name can be chosen; it cannot be
 	// changed.

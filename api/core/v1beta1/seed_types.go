@@ -118,8 +118,7 @@ type SeedNetworks struct {
 	// BlockCIDRs are ranges that no pod in the seed may reach, such as the metadata service of the infrastructure.
 	// +optional
 	BlockCIDRs []string `json:"blockCIDRs,omitempty" protobuf:"bytes,5,rep,name=blockCIDRs"`
-	// IPFamilies are the IP families of the seed: [IPv4] (the default), [IPv6], or both. Cannot be changed, except
-	// that the second may be added.
+	// IPFamilies are the IP families of the seed: [IPv4] (the default), [IPv6], or both. Cannot be changed.
 	// +optional
 	IPFamilies []IPFamily `json:"ipFamilies,omitempty" protobuf:"bytes,6,rep,name=ipFamilies,casttype=IPFamily"`
 }

@@ -52,7 +52,7 @@ type BastionSpec struct {
 
 // BastionIngressPolicy is a network that may reach a bastion.
 type BastionIngressPolicy struct {
-	// IPBlock is its range. Exceptions are not supported.
+	// IPBlock is its range, and exceptions from it.
 	IPBlock networkingv1.IPBlock `json:"ipBlock" protobuf:"bytes,1,opt,name=ipBlock"`
 }
 

@@ -1,0 +1,24 @@
+package v1beta1
+
+import "time"
+
+// ClassificationAt returns what a version is good for at a time. Without a lifecycle it is the classification, which may
+// be empty, until the expiration date.
+func (v ExpirableVersion) ClassificationAt(now time.Time) VersionClassification {
+	if len(v.Lifecycle) == 0 {
+		if v.ExpirationDate != nil && !v.ExpirationDate.After(now) { //nolint:staticcheck // still in use without a lifecycle
+			return ClassificationExpired
+		}
+		if v.Classification == nil { //nolint:staticcheck // as above
+			return ""
+		}
+		return *v.Classification //nolint:staticcheck // as above
+	}
+	classification := ClassificationUnavailable
+	for _, stage := range v.Lifecycle {
+		if stage.StartTime == nil || !stage.StartTime.After(now) {
+			classification = stage.Classification
+		}
+	}
+	return classification
+}

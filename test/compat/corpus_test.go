@@ -1,0 +1,386 @@
+package compat
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var (
+	showCorpus     = flag.Int("corpus.show", 0, "how many differences to the corpus to print")
+	corpusKind     = flag.String("corpus.kind", "", "the only kind to replay")
+	corpusMatching = flag.String("corpus.match", "", "print only differences that match this regular expression")
+)
+
+// record is a recorded request with the reference server's answer.
+type record struct {
+	ID, Op, Base string
+	Object       map[string]any
+	Mutation     [][]json.RawMessage
+	Answer       struct {
+		Code           int
+		Reason         string
+		Causes, Fields [][2]string
+	}
+}
+
+// readCorpus returns the records, by operation and base for those that hold a whole request.
+func readCorpus(t *testing.T) (all []*record, whole map[[2]string]*record) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(factsDir(t), "corpus", "requests.jsonl.gz"))
+	if err != nil {
+		t.Skipf("no corpus: %v", err)
+	}
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole = map[[2]string]*record{}
+	for decoder := json.NewDecoder(unzipped); decoder.More(); {
+		r := &record{}
+		if err := decoder.Decode(r); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+		if r.Mutation == nil && r.Base != "" {
+			whole[[2]string{r.Op, r.Base}] = r
+		}
+	}
+	return all, whole
+}
+
+// mutate applies recorded changes to a request: [path, value] sets, [path] removes.
+func mutate(object map[string]any, changes [][]json.RawMessage) (any, error) {
+	var out any = runtime.DeepCopyJSON(object)
+	for _, change := range changes {
+		var path []any
+		if err := json.Unmarshal(change[0], &path); err != nil {
+			return nil, err
+		}
+		var value any
+		if len(change) > 1 {
+			if err := unmarshalNumbers(change[1], &value); err != nil {
+				return nil, err
+			}
+		}
+		out = set(out, path, value, len(change) == 1)
+	}
+	return out, nil
+}
+
+func set(parent any, path []any, value any, remove bool) any {
+	if len(path) == 0 {
+		return value
+	}
+	switch parent := parent.(type) {
+	case map[string]any:
+		key := fmt.Sprint(path[0])
+		if len(path) == 1 && remove {
+			delete(parent, key)
+		} else {
+			parent[key] = set(parent[key], path[1:], value, remove)
+		}
+		return parent
+	case []any:
+		i := int(path[0].(float64))
+		switch {
+		case len(path) == 1 && remove:
+			return slices.Delete(parent, i, i+1)
+		case len(path) == 1 && i == len(parent):
+			return append(parent, value)
+		}
+		parent[i] = set(parent[i], path[1:], value, remove)
+		return parent
+	}
+	return parent
+}
+
+// unmarshalNumbers keeps integers as integers, as the API machinery does.
+func unmarshalNumbers(data []byte, out *any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if err := decoder.Decode(out); err != nil {
+		return err
+	}
+	*out = fixNumbers(*out)
+	return nil
+}
+
+func fixNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = fixNumbers(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = fixNumbers(v[i])
+		}
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i
+		}
+		f, _ := v.Float64()
+		return f
+	}
+	return v
+}
+
+type tally struct {
+	requests, verdict, exact           int
+	byAdmission, falseRefused, missing int
+}
+
+// TestCorpus replays the recorded requests without a server: decode strictly, default, validate. Refusals that the
+// reference server answered with another code than 400 and 422 come from admission plugins and from storage; they are
+// counted apart.
+func TestCorpus(t *testing.T) {
+	all, whole := readCorpus(t)
+	scheme := runtime.NewScheme()
+	for _, g := range groups {
+		if err := g.addToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	codecs := serializer.NewCodecFactory(scheme, serializer.EnableStrict)
+	match := regexp.MustCompile(*corpusMatching)
+
+	// The request's path says which kind is meant, so the body may leave it out.
+	decode := func(object any, like map[string]any) (runtime.Object, error) {
+		if m, ok := object.(map[string]any); ok {
+			for _, key := range []string{"apiVersion", "kind"} {
+				if m[key] == nil || m[key] == "" {
+					m[key] = like[key]
+				}
+			}
+		}
+		data, err := json.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		obj, err := runtime.Decode(codecs.UniversalDeserializer(), data)
+		if err == nil {
+			scheme.Default(obj)
+		}
+		return obj, err
+	}
+
+	tallies := map[string]*tally{}
+	stored := map[*record]runtime.Object{}
+	shown := 0
+	for _, r := range all {
+		if r.Op != "create" && r.Op != "update" && r.Op != "status" {
+			continue
+		}
+		kind, _, _ := strings.Cut(r.Base, " ")
+		if *corpusKind != "" && kind != *corpusKind {
+			continue
+		}
+		if text := mutationText(r.Mutation); strings.Contains(text, `"metadata","resourceVersion"`) || strings.Contains(text, `"metadata","uid"`) {
+			continue // decided by the storage
+		}
+		base := whole[[2]string{r.Op, r.Base}]
+		if tallies[kind] == nil {
+			tallies[kind] = &tally{}
+		}
+		count := tallies[kind]
+		count.requests++
+
+		request, err := mutate(base.Object, r.Mutation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var errs field.ErrorList
+		code := 200
+		obj, err := decode(request, base.Object)
+		if err == nil {
+			old, ok := stored[base]
+			if !ok {
+				var err error
+				if old, err = decode(base.Object, base.Object); err != nil {
+					t.Fatalf("%s: stored object: %v", r.ID, err)
+				}
+				stored[base] = old
+			}
+			old = old.DeepCopyObject()
+			var bad error
+			if errs, bad = answer(r.Op, obj, old); bad != nil {
+				code = 400
+			} else if len(errs) > 0 {
+				code = 422
+			}
+		} else {
+			code = 400
+		}
+
+		wantRefused, refused := r.Answer.Code >= 400, code >= 400
+		admission := r.Answer.Code != 400 && r.Answer.Code != 422 && wantRefused
+		if wantRefused == refused {
+			count.verdict++
+		}
+		switch {
+		case admission && !refused:
+			count.byAdmission++
+		case wantRefused && !refused:
+			count.missing++
+		case !wantRefused && refused:
+			count.falseRefused++
+		}
+		got, want := causes(errs), r.Answer.Causes
+		exact := wantRefused == refused && (!refused || code == r.Answer.Code && (code == 400 || reflect.DeepEqual(got, want)))
+		if exact {
+			count.exact++
+		} else if shown < *showCorpus && !(admission && !refused) {
+			line := fmt.Sprintf("%s %s %s %s want %d %v got %d %v", r.ID, r.Op, r.Base, mutationText(r.Mutation), r.Answer.Code, want, code, got)
+			if err != nil {
+				line += " " + err.Error()
+			}
+			if match.MatchString(line) {
+				shown++
+				fmt.Println(line)
+			}
+		}
+	}
+
+	total := &tally{}
+	kinds := make([]string, 0, len(tallies))
+	for kind := range tallies {
+		kinds = append(kinds, kind)
+	}
+	sort.Strings(kinds)
+	row := func(kind string, c *tally) {
+		n := float64(max(c.requests, 1))
+		t.Logf("%-24s %6d requests  verdict %6.2f%%  exact %6.2f%%  accepted what admission refuses %4d  accepted wrongly %4d  refused wrongly %4d",
+			kind, c.requests, 100*float64(c.verdict)/n, 100*float64(c.exact)/n, c.byAdmission, c.missing, c.falseRefused)
+	}
+	for _, kind := range kinds {
+		c := tallies[kind]
+		row(kind, c)
+		total.requests += c.requests
+		total.verdict += c.verdict
+		total.exact += c.exact
+		total.byAdmission += c.byAdmission
+		total.missing += c.missing
+		total.falseRefused += c.falseRefused
+	}
+	row("total", total)
+}
+
+func mutationText(mutation [][]json.RawMessage) string {
+	data, _ := json.Marshal(mutation)
+	if len(data) > 300 {
+		data = data[:300]
+	}
+	return string(data)
+}
+
+// causes lists type and field of errors the way the recorded answers do.
+func causes(errs field.ErrorList) [][2]string {
+	out := [][2]string{}
+	for _, err := range errs {
+		out = append(out, [2]string{string(err.Type), err.Field})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i][0] < out[j][0] || out[i][0] == out[j][0] && out[i][1] < out[j][1] })
+	return slices.Compact(out)
+}
+
+// answer does what the strategies of the API server do around validation, as far as verdicts depend on it: what a
+// request may not touch is reset, and metadata is checked. The error is one that is answered with code 400.
+func answer(op string, obj, old runtime.Object) (field.ErrorList, error) {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	oldAccessor, err := meta.Accessor(old)
+	if err != nil {
+		return nil, err
+	}
+	if op != "create" {
+		// The request's path says which object is meant.
+		if accessor.GetName() != oldAccessor.GetName() {
+			return nil, fmt.Errorf("the name of the object does not match the name in the URL")
+		}
+		if ns := accessor.GetNamespace(); ns != "" && oldAccessor.GetNamespace() != "" && ns != oldAccessor.GetNamespace() {
+			return nil, fmt.Errorf("the namespace of the object does not match the namespace in the URL")
+		}
+		if accessor.GetUID() != "" && accessor.GetUID() != oldAccessor.GetUID() {
+			return nil, fmt.Errorf("precondition failed")
+		}
+		accessor.SetNamespace(oldAccessor.GetNamespace())
+		accessor.SetUID(oldAccessor.GetUID())
+		accessor.SetCreationTimestamp(oldAccessor.GetCreationTimestamp())
+		accessor.SetGeneration(oldAccessor.GetGeneration())
+		accessor.SetSelfLink(oldAccessor.GetSelfLink())
+		accessor.SetManagedFields(nil)
+		oldAccessor.SetManagedFields(nil)
+		if accessor.GetResourceVersion() == oldAccessor.GetResourceVersion() {
+			accessor.SetResourceVersion("1")
+		}
+		oldAccessor.SetResourceVersion("1")
+		if rv := accessor.GetResourceVersion(); rv == "" || rv != "1" {
+			return nil, fmt.Errorf("conflict, or no resource version at all")
+		}
+	} else {
+		if ns := accessor.GetNamespace(); ns != "" && oldAccessor.GetNamespace() != "" && ns != oldAccessor.GetNamespace() {
+			return nil, fmt.Errorf("the namespace of the object does not match the namespace in the URL")
+		}
+		accessor.SetNamespace(oldAccessor.GetNamespace())
+		accessor.SetManagedFields(nil)
+		if accessor.GetName() == "" && accessor.GetGenerateName() != "" {
+			accessor.SetName(accessor.GetGenerateName() + "x2x2x")
+		}
+	}
+
+	value, oldValue := reflect.ValueOf(obj).Elem(), reflect.ValueOf(old).Elem()
+	switch op {
+	case "create":
+		if status := value.FieldByName("Status"); status.IsValid() {
+			status.SetZero()
+		}
+	case "update":
+		if status := value.FieldByName("Status"); status.IsValid() {
+			status.Set(oldValue.FieldByName("Status"))
+		}
+	case "status":
+		if spec := value.FieldByName("Spec"); spec.IsValid() {
+			spec.Set(oldValue.FieldByName("Spec"))
+		}
+	}
+	if op != "create" && apiequality.Semantic.DeepEqual(obj, old) {
+		return nil, nil
+	}
+
+	validators, ok := strategies[reflect.TypeOf(obj).Elem()]
+	if !ok {
+		if op == "create" {
+			return apivalidation.ValidateObjectMeta(metaOf(obj), oldAccessor.GetNamespace() != "", apivalidation.NameIsDNSSubdomain, field.NewPath("metadata")), nil
+		}
+		return apivalidation.ValidateObjectMetaUpdate(metaOf(obj), metaOf(old), field.NewPath("metadata")), nil
+	}
+	switch op {
+	case "create":
+		return validators.create(obj), nil
+	case "update":
+		return validators.update(obj, old), nil
+	default:
+		return validators.status(obj, old), nil
+	}
+}
