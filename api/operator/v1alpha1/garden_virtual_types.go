@@ -44,8 +44,7 @@ type ControlPlane struct {
 }
 
 // HighAvailability asks for a highly available control plane. It has no fields.
-type HighAvailability struct {
-}
+type HighAvailability struct{}
 
 // DNS is about the domains of the API server.
 type DNS struct {

@@ -49,8 +49,10 @@ func TestEtcd(t *testing.T) {
 		"even, but managed by others": {change: func(s *druidv1alpha1.EtcdSpec) {
 			s.Replicas, s.ExternallyManagedMemberAddresses = 2, []string{"a", "b"}
 		}},
-		"bad members": {change: func(s *druidv1alpha1.EtcdSpec) { s.ExternallyManagedMemberAddresses = []string{"a", "a", ""} },
-			want: []string{"spec.externallyManagedMemberAddresses[1]", "spec.externallyManagedMemberAddresses[2]"}},
+		"bad members": {
+			change: func(s *druidv1alpha1.EtcdSpec) { s.ExternallyManagedMemberAddresses = []string{"a", "a", ""} },
+			want:   []string{"spec.externallyManagedMemberAddresses[1]", "spec.externallyManagedMemberAddresses[2]"},
+		},
 		"selector does not match": {change: func(s *druidv1alpha1.EtcdSpec) { s.Labels = nil }, want: []string{"spec.selector"}},
 		"ports": {change: func(s *druidv1alpha1.EtcdSpec) {
 			s.Etcd.ClientPort, s.Etcd.ServerPort, s.Etcd.WrapperPort, s.Backup.Port = to(int32(2379)), to(int32(2379)), to(int32(0)), to(int32(70000))

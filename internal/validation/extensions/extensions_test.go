@@ -332,15 +332,21 @@ func TestUpdate(t *testing.T) {
 		"pool of a ContainerRuntime": {change(containerRuntime(), func(c *extensionsv1alpha1.ContainerRuntime) { c.Spec.WorkerPool.Name = "x" }), containerRuntime(), []string{"invalid spec.workerPool.name"}},
 		"region of a ControlPlane":   {change(controlPlane(), func(c *extensionsv1alpha1.ControlPlane) { c.Spec.Region = "there" }), controlPlane(), []string{"invalid spec.region"}},
 		"values of a DNSRecord":      {change(dnsRecord(), func(d *extensionsv1alpha1.DNSRecord) { d.Spec.Values = []string{"4.3.2.1"} }), dnsRecord(), nil},
-		"name and type of a DNSRecord": {change(dnsRecord(), func(d *extensionsv1alpha1.DNSRecord) { d.Spec.Name, d.Spec.RecordType = "x.example.com", "TXT" }), dnsRecord(),
-			[]string{"invalid spec.name", "invalid spec.recordType"}},
+		"name and type of a DNSRecord": {
+			change(dnsRecord(), func(d *extensionsv1alpha1.DNSRecord) { d.Spec.Name, d.Spec.RecordType = "x.example.com", "TXT" }), dnsRecord(),
+			[]string{"invalid spec.name", "invalid spec.recordType"},
+		},
 		"region of an Infrastructure": {change(infrastructure(), func(i *extensionsv1alpha1.Infrastructure) { i.Spec.Region = "there" }), infrastructure(), []string{"invalid spec.region"}},
-		"networks of a Network": {change(network(), func(n *extensionsv1alpha1.Network) { n.Spec.PodCIDR, n.Spec.ServiceCIDR = "10.0.0.0/16", "10.1.0.0/16" }), network(),
-			[]string{"invalid spec.podCIDR", "invalid spec.serviceCIDR"}},
+		"networks of a Network": {
+			change(network(), func(n *extensionsv1alpha1.Network) { n.Spec.PodCIDR, n.Spec.ServiceCIDR = "10.0.0.0/16", "10.1.0.0/16" }), network(),
+			[]string{"invalid spec.podCIDR", "invalid spec.serviceCIDR"},
+		},
 		"an IP family is added":    {change(network(), func(n *extensionsv1alpha1.Network) { n.Spec.IPFamilies = []extensionsv1alpha1.IPFamily{"IPv4", "IPv6"} }), network(), nil},
 		"an IP family is replaced": {change(network(), func(n *extensionsv1alpha1.Network) { n.Spec.IPFamilies = []extensionsv1alpha1.IPFamily{"IPv6"} }), network(), []string{"forbidden spec.ipFamilies"}},
-		"purpose of an OperatingSystemConfig": {change(osc(), func(o *extensionsv1alpha1.OperatingSystemConfig) { o.Spec.Purpose = "provision" }), osc(),
-			[]string{"invalid spec.purpose"}},
+		"purpose of an OperatingSystemConfig": {
+			change(osc(), func(o *extensionsv1alpha1.OperatingSystemConfig) { o.Spec.Purpose = "provision" }), osc(),
+			[]string{"invalid spec.purpose"},
+		},
 		"region of a Worker": {change(worker(), func(w *extensionsv1alpha1.Worker) { w.Spec.Region = "there" }), worker(), []string{"invalid spec.region"}},
 		"pools of a Worker":  {change(worker(), func(w *extensionsv1alpha1.Worker) { w.Spec.Pools = nil }), worker(), nil},
 	} {
