@@ -32,6 +32,10 @@ const (
 	VirtualGardenNamePrefix = "virtual-garden-"
 	// SecretManagerIdentityOperator is the identity under which the gardener-operator manages generated secrets.
 	SecretManagerIdentityOperator = "gardener-operator"
+	// AdvertisedAddressVirtualGarden is the name of the advertised address of the virtual garden's API server.
+	AdvertisedAddressVirtualGarden = "virtual-garden"
+	// LabelExtensionName on an object that was made for an Extension is the name of the Extension.
+	LabelExtensionName = "extensions.operator.gardener.cloud/name"
 	// LabelKeyGardenletAutoUpdates marks Gardenlets whose chart reference follows the version of the gardener-operator.
 	LabelKeyGardenletAutoUpdates = "operator.gardener.cloud/auto-update-gardenlet-helm-chart-ref"
 )
