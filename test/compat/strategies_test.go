@@ -3,6 +3,7 @@ package compat
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -91,6 +92,24 @@ func init() {
 			return core.ValidateNamespacedCloudProfileUpdate(profile, old, options)
 		}, nil)
 	validate(core.ValidateSeed, core.ValidateSeedUpdate, core.ValidateSeedStatusUpdate)
+	validate(
+		func(shoot *corev1beta1.Shoot) field.ErrorList {
+			fillShoot(shoot)
+			return core.ValidateShoot(shoot, options)
+		},
+		func(shoot, old *corev1beta1.Shoot) field.ErrorList {
+			if domain := old.Spec.DNS; domain != nil && domain.Domain != nil && strings.HasSuffix(*domain.Domain, ".shoots.corpus.example.org") {
+				if shoot.Spec.DNS == nil {
+					shoot.Spec.DNS = &corev1beta1.DNS{}
+				}
+				if shoot.Spec.DNS.Domain == nil {
+					shoot.Spec.DNS.Domain = domain.Domain
+				}
+			}
+			fillShoot(shoot)
+			fillShoot(old)
+			return core.ValidateShootUpdate(shoot, old, options)
+		}, core.ValidateShootStatusUpdate)
 	validate(core.ValidateShootState, core.ValidateShootStateUpdate, nil)
 	validate(
 		func(secret *corev1beta1.InternalSecret) field.ErrorList {
@@ -125,6 +144,35 @@ func dropExpired(spec *corev1beta1.CloudProfileSpec) {
 	for i := range spec.MachineImages {
 		image := &spec.MachineImages[i]
 		image.Versions = slices.DeleteFunc(image.Versions, func(v corev1beta1.MachineImageVersion) bool { return unusable(v.ExpirableVersion) })
+	}
+}
+
+// fillShoot stands in for the strategy and the admission plugin that fill in versions and images of Shoots.
+func fillShoot(shoot *corev1beta1.Shoot) {
+	patch := map[string]string{"": "1.36.1", "1": "1.36.1", "1.36": "1.36.1", "1.35": "1.35.4", "1.34": "1.34.7", "1.33": "1.33.11", "1.": "1.36.1"}
+	if version, ok := patch[shoot.Spec.Kubernetes.Version]; ok {
+		shoot.Spec.Kubernetes.Version = version
+	}
+	for i := range shoot.Spec.Provider.Workers {
+		worker := &shoot.Spec.Provider.Workers[i]
+		if worker.Machine.Image == nil {
+			worker.Machine.Image = &corev1beta1.ShootMachineImage{Name: "corpus-os"}
+		}
+		if worker.Machine.Image.Version == nil || *worker.Machine.Image.Version == "" {
+			worker.Machine.Image.Version = new("1.2.0")
+		}
+		if worker.Kubernetes != nil && worker.Kubernetes.Version != nil {
+			if version, ok := patch[*worker.Kubernetes.Version]; ok {
+				worker.Kubernetes.Version = &version
+			}
+		}
+	}
+	if dns := shoot.Spec.DNS; dns != nil && len(dns.Providers) > 0 && shoot.Spec.SeedName != nil &&
+		!slices.ContainsFunc(dns.Providers, func(p corev1beta1.DNSProvider) bool { return p.Primary != nil && *p.Primary }) {
+		dns.Providers[0].Primary = new(true)
+	}
+	if name := shoot.Spec.CloudProfileName; name != nil && *name != "" && shoot.Spec.CloudProfile == nil {
+		shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: *name}
 	}
 }
 

@@ -40,7 +40,7 @@ type KubeAPIServerConfig struct {
 	// Deprecated: Refused from Kubernetes 1.35: use structuredAuthentication.
 	// +optional
 	EnableAnonymousAuthentication *bool `json:"enableAnonymousAuthentication,omitempty" protobuf:"varint,11,opt,name=enableAnonymousAuthentication"`
-	// EventTTL is how long events are kept. "1h" is the default; at most 7 days.
+	// EventTTL is how long events are kept. "1h" is the default; at most a day.
 	// +optional
 	EventTTL *metav1.Duration `json:"eventTTL,omitempty" protobuf:"bytes,12,opt,name=eventTTL"`
 	// Logging configures the log.
@@ -194,10 +194,10 @@ type ResourceWatchCacheSize struct {
 
 // APIServerRequests bounds the requests in flight.
 type APIServerRequests struct {
-	// MaxNonMutatingInflight bounds the reading requests. 400 is the default; at most 800.
+	// MaxNonMutatingInflight bounds the reading requests. 400 is the default; at most 5000.
 	// +optional
 	MaxNonMutatingInflight *int32 `json:"maxNonMutatingInflight,omitempty" protobuf:"varint,1,opt,name=maxNonMutatingInflight"`
-	// MaxMutatingInflight bounds the writing requests. 200 is the default; at most 400.
+	// MaxMutatingInflight bounds the writing requests. 200 is the default; at most 2500.
 	// +optional
 	MaxMutatingInflight *int32 `json:"maxMutatingInflight,omitempty" protobuf:"varint,2,opt,name=maxMutatingInflight"`
 }

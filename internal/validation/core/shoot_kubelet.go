@@ -1,0 +1,179 @@
+package core
+
+import (
+	"regexp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+)
+
+// minPodPids keeps pods from being unable to start.
+const minPodPids = 100
+
+// percentage is what shares of a resource look like.
+var percentage = regexp.MustCompile(`^(100|\d{1,2})(\.\d+)?%$`)
+
+func kubeletConfig(config *corev1beta1.KubeletConfig, version kubeVersion, path *field.Path) field.ErrorList {
+	errs := featureGates(config.FeatureGates, version, path.Child("featureGates"))
+	errs = append(errs, nonNegativeInt(config.MaxPods, path.Child("maxPods"))...)
+	if config.PodPidsLimit != nil && *config.PodPidsLimit < minPodPids {
+		errs = append(errs, field.Invalid(path.Child("podPIDsLimit"), *config.PodPidsLimit, "must be at least 100"))
+	}
+	if config.CPUManagerPolicy != nil {
+		errs = append(errs, supported(*config.CPUManagerPolicy, []string{"none", "static"}, path.Child("cpuManagerPolicy"))...)
+	}
+	errs = append(errs, nonNegativeInt(config.EvictionMaxPodGracePeriod, path.Child("evictionMaxPodGracePeriod"))...)
+	errs = append(errs, duration(config.EvictionPressureTransitionPeriod, path.Child("evictionPressureTransitionPeriod"))...)
+	errs = append(errs, kubeletEviction(config, path)...)
+	errs = append(errs, kubeletReserved(config.KubeReserved, path.Child("kubeReserved"))...)
+	errs = append(errs, kubeletImages(config, version, path)...)
+	errs = append(errs, nonNegativeInt(config.RegistryPullQPS, path.Child("registryPullQPS"))...)
+	errs = append(errs, nonNegativeInt(config.RegistryBurst, path.Child("registryBurst"))...)
+	if config.ContainerLogMaxFiles != nil && *config.ContainerLogMaxFiles < 2 {
+		errs = append(errs, field.Invalid(path.Child("containerLogMaxFiles"), *config.ContainerLogMaxFiles, "must be at least 2"))
+	}
+	if config.ContainerLogMaxSize != nil {
+		errs = append(errs, nonNegative(*config.ContainerLogMaxSize, path.Child("containerLogMaxSize"))...)
+	}
+	errs = append(errs, within(config.StreamingConnectionIdleTimeout, 30*time.Second, 4*time.Hour, path.Child("streamingConnectionIdleTimeout"))...)
+	if config.MemorySwap != nil {
+		errs = append(errs, memorySwap(config, path.Child("memorySwap"))...)
+	}
+	return errs
+}
+
+func memorySwap(config *corev1beta1.KubeletConfig, path *field.Path) field.ErrorList {
+	if config.FailSwapOn == nil || *config.FailSwapOn {
+		return field.ErrorList{field.Forbidden(path, "needs failSwapOn: false")}
+	}
+	if !config.FeatureGates["NodeSwap"] {
+		return field.ErrorList{field.Forbidden(path, "needs the feature gate NodeSwap")}
+	}
+	if config.MemorySwap.SwapBehavior == nil {
+		return nil
+	}
+	return supported(*config.MemorySwap.SwapBehavior, []corev1beta1.SwapBehavior{corev1beta1.NoSwap, corev1beta1.LimitedSwap}, path.Child("swapBehavior"))
+}
+
+func kubeletEviction(config *corev1beta1.KubeletConfig, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for name, limits := range map[string]*corev1beta1.KubeletConfigEviction{"evictionHard": config.EvictionHard, "evictionSoft": config.EvictionSoft} {
+		if limits == nil {
+			continue
+		}
+		for signal, value := range map[string]*string{
+			"memoryAvailable": limits.MemoryAvailable, "imagefsAvailable": limits.ImageFSAvailable, "imagefsInodesFree": limits.ImageFSInodesFree,
+			"nodefsAvailable": limits.NodeFSAvailable,
+		} {
+			errs = append(errs, quantityOrPercentage(value, path.Child(name, signal))...)
+		}
+	}
+	if reclaim := config.EvictionMinimumReclaim; reclaim != nil {
+		path := path.Child("evictionMinimumReclaim")
+		for signal, value := range map[string]*resource.Quantity{
+			"memoryAvailable": reclaim.MemoryAvailable, "imagefsAvailable": reclaim.ImageFSAvailable, "imagefsInodesFree": reclaim.ImageFSInodesFree,
+			"nodefsAvailable": reclaim.NodeFSAvailable, "nodefsInodesFree": reclaim.NodeFSInodesFree,
+		} {
+			if value != nil {
+				errs = append(errs, nonNegative(*value, path.Child(signal))...)
+			}
+		}
+	}
+	if grace := config.EvictionSoftGracePeriod; grace != nil {
+		path := path.Child("evictionSoftGracePeriod")
+		errs = append(errs, duration(grace.MemoryAvailable, path.Child("memoryAvailable"))...)
+		errs = append(errs, duration(grace.ImageFSAvailable, path.Child("imagefsAvailable"))...)
+		errs = append(errs, duration(grace.ImageFSInodesFree, path.Child("imagefsInodesFree"))...)
+		errs = append(errs, duration(grace.NodeFSAvailable, path.Child("nodefsAvailable"))...)
+		errs = append(errs, duration(grace.NodeFSInodesFree, path.Child("nodefsInodesFree"))...)
+	}
+	return errs
+}
+
+func quantityOrPercentage(value *string, path *field.Path) field.ErrorList {
+	if value == nil || percentage.MatchString(*value) {
+		return nil
+	}
+	quantity, err := resource.ParseQuantity(*value)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, *value, "must be a quantity or a percentage")}
+	}
+	return nonNegative(quantity, path)
+}
+
+func kubeletReserved(reserved *corev1beta1.KubeletConfigReserved, path *field.Path) field.ErrorList {
+	if reserved == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for name, value := range map[string]*resource.Quantity{
+		"cpu": reserved.CPU, "memory": reserved.Memory, "ephemeralStorage": reserved.EphemeralStorage, "pid": reserved.PID,
+	} {
+		if value != nil {
+			errs = append(errs, nonNegative(*value, path.Child(name))...)
+		}
+	}
+	return errs
+}
+
+// verificationPolicy checks that a kubelet of the version knows the policy.
+func verificationPolicy(config *corev1beta1.KubeletConfig, version kubeVersion, path *field.Path) field.ErrorList {
+	if config.ImagePullCredentialsVerificationPolicy != nil && version.below(1, 35) {
+		return field.ErrorList{field.Forbidden(path.Child("imagePullCredentialsVerificationPolicy"), "needs Kubernetes 1.35")}
+	}
+	return nil
+}
+
+var verificationPolicies = []corev1beta1.ImagePullCredentialsVerificationPolicy{
+	corev1beta1.NeverVerify, corev1beta1.NeverVerifyPreloadedImages, corev1beta1.NeverVerifyAllowlistedImages, corev1beta1.AlwaysVerify,
+}
+
+// imagePattern is an image without tag and digest, whose last part may be a wildcard.
+var imagePattern = regexp.MustCompile(`^([a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+(:[0-9]+)?|[a-zA-Z0-9-]+:[0-9]+|[a-z0-9]+([._-]+[a-z0-9]+)*)(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(/\*)?$`)
+
+func kubeletImages(config *corev1beta1.KubeletConfig, version kubeVersion, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	high, low := config.ImageGCHighThresholdPercent, config.ImageGCLowThresholdPercent
+	for name, value := range map[string]*int32{"imageGCHighThresholdPercent": high, "imageGCLowThresholdPercent": low} {
+		if value != nil && (*value < 0 || *value > 100) {
+			errs = append(errs, field.Invalid(path.Child(name), *value, "must be between 0 and 100"))
+		}
+	}
+	if high != nil && low != nil && *low >= *high {
+		errs = append(errs, field.Forbidden(path.Child("imageGCLowThresholdPercent"), "must be below imageGCHighThresholdPercent"))
+	}
+	errs = append(errs, duration(config.ImageMinimumGCAge, path.Child("imageMinimumGCAge"))...)
+	errs = append(errs, duration(config.ImageMaximumGCAge, path.Child("imageMaximumGCAge"))...)
+	if pulls := config.MaxParallelImagePulls; pulls != nil {
+		path := path.Child("maxParallelImagePulls")
+		if *pulls < 1 {
+			errs = append(errs, field.Invalid(path, *pulls, "must be positive"))
+		} else if *pulls > 1 && config.SerializeImagePulls != nil && *config.SerializeImagePulls {
+			errs = append(errs, field.Forbidden(path, "must be 1 with serializeImagePulls"))
+		}
+	}
+
+	policy, allowlist := config.ImagePullCredentialsVerificationPolicy, config.PreloadedImagesVerificationAllowlist
+	errs = append(errs, verificationPolicy(config, version, path)...)
+	if policy != nil {
+		errs = append(errs, supported(*policy, verificationPolicies, path.Child("imagePullCredentialsVerificationPolicy"))...)
+	}
+	if len(allowlist) > 0 && deref(policy) != corev1beta1.NeverVerifyAllowlistedImages {
+		errs = append(errs, field.Forbidden(path.Child("preloadedImagesVerificationAllowlist"), "needs the policy NeverVerifyAllowlistedImages"))
+	} else {
+		for i, image := range allowlist {
+			path := path.Child("preloadedImagesVerificationAllowlist").Index(i)
+			if !imagePattern.MatchString(image) {
+				errs = append(errs, field.Invalid(path, image, "must be an image without tag and digest, and may end in /*"))
+			}
+			if slices.Contains(allowlist[:i], image) {
+				errs = append(errs, field.Duplicate(path, image))
+			}
+		}
+	}
+	return errs
+}

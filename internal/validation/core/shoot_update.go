@@ -1,0 +1,270 @@
+package core
+
+import (
+	"slices"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+)
+
+// ValidateShootUpdate checks a changed Shoot, after defaulting and mutating admission.
+func ValidateShootUpdate(shoot, old *corev1beta1.Shoot, opts Options) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaUpdate(&shoot.ObjectMeta, &old.ObjectMeta, metadataPath)
+	if shoot.DeletionTimestamp == nil || !equal(shoot.Spec, old.Spec) {
+		errs = append(errs, shootSpecUpdate(shoot, old, field.NewPath("spec"))...)
+	}
+	return append(errs, validateShoot(shoot, opts)...)
+}
+
+// shootSpecUpdate checks which changes of the spec are possible.
+func shootSpecUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	spec, before := &shoot.Spec, &old.Spec
+
+	errs = append(errs, immutable(spec.Region, before.Region, path.Child("region"))...)
+	errs = append(errs, immutable(spec.Provider.Type, before.Provider.Type, path.Child("provider", "type"))...)
+	if before.ExposureClassName != nil {
+		errs = append(errs, immutable(spec.ExposureClassName, before.ExposureClassName, path.Child("exposureClassName"))...)
+	}
+	if !equal(spec.CloudProfileName, before.CloudProfileName) { //nolint:staticcheck // still there
+		errs = append(errs, cloudProfileName(spec, path)...)
+	}
+	errs = append(errs, immutable(deref(spec.SchedulerName), deref(before.SchedulerName), path.Child("schedulerName"))...)
+	errs = append(errs, credentialsUpdate(spec, before, path)...)
+	errs = append(errs, dnsUpdate(spec.DNS, before.DNS, path.Child("dns"))...)
+	errs = append(errs, networkingUpdate(spec.Networking, before.Networking, path.Child("networking"))...)
+	errs = append(errs, versionUpdate(spec.Kubernetes.Version, before.Kubernetes.Version, path.Child("kubernetes", "version"))...)
+	errs = append(errs, workersUpdate(spec, before, path.Child("provider", "workers"))...)
+	errs = append(errs, controlPlaneUpdate(shoot, old, path.Child("controlPlane"))...)
+	errs = append(errs, encryptionUpdate(shoot, old, path)...)
+	errs = append(errs, nodeCIDRUpdate(spec, before, path.Child("kubernetes", "kubeControllerManager"))...)
+	return errs
+}
+
+// credentialsUpdate lets credentials be renewed, and a SecretBinding be replaced by a CredentialsBinding.
+func credentialsUpdate(spec, before *corev1beta1.ShootSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	now, then := spec.SecretBindingName, before.SecretBindingName //nolint:staticcheck // still there
+	replaced := then != nil && now == nil && spec.CredentialsBindingName != nil
+	if !replaced && !equal(now, then) {
+		errs = append(errs, field.Invalid(path.Child("secretBindingName"), now, "cannot be changed"))
+	}
+	if before.CredentialsBindingName != nil && deref(spec.CredentialsBindingName) == "" {
+		errs = append(errs, field.Forbidden(path.Child("credentialsBindingName"), "cannot be removed"))
+	}
+	return errs
+}
+
+func dnsUpdate(dns, before *corev1beta1.DNS, path *field.Path) field.ErrorList {
+	if before == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if dns == nil {
+		dns = &corev1beta1.DNS{}
+	}
+	if before.Domain != nil {
+		errs = append(errs, immutable(dns.Domain, before.Domain, path.Child("domain"))...)
+	}
+	now, then := primaryProvider(dns), primaryProvider(before)
+	if then != nil && (now == nil || !equal(now.Type, then.Type)) {
+		errs = append(errs, field.Forbidden(path.Child("providers"), "the primary provider cannot be removed, nor its type changed"))
+	}
+	return errs
+}
+
+// primaryProvider returns the provider that manages the domain: the one that is marked, or else the first one.
+func primaryProvider(dns *corev1beta1.DNS) *corev1beta1.DNSProvider {
+	//nolint:staticcheck // providers other than the primary one are old, but still there
+	providers := dns.Providers
+	if i := slices.IndexFunc(providers, func(p corev1beta1.DNSProvider) bool { return deref(p.Primary) }); i >= 0 {
+		return &providers[i]
+	}
+	if len(providers) > 0 {
+		return &providers[0]
+	}
+	return nil
+}
+
+func networkingUpdate(networking, before *corev1beta1.Networking, path *field.Path) field.ErrorList {
+	if before == nil {
+		return nil
+	}
+	if networking == nil {
+		networking = &corev1beta1.Networking{}
+	}
+	var errs field.ErrorList
+	for _, f := range []struct {
+		name      string
+		now, then *string
+	}{{"type", networking.Type, before.Type}, {"pods", networking.Pods, before.Pods}, {"services", networking.Services, before.Services}} {
+		if f.then != nil {
+			errs = append(errs, immutable(f.now, f.then, path.Child(f.name))...)
+		}
+	}
+	// One more family can be added behind the one that there is.
+	now, then := networking.IPFamilies, before.IPFamilies
+	if len(then) > 0 && !slices.Equal(now, then) && (len(then) != 1 || len(now) != 2 || now[0] != then[0] || now[1] == then[0]) {
+		errs = append(errs, field.Forbidden(path.Child("ipFamilies"), "a second IP family can be added, nothing else be changed"))
+	}
+	return errs
+}
+
+// versionUpdate lets a version rise by one minor version at a time.
+func versionUpdate(version, before string, path *field.Path) field.ErrorList {
+	if before == "" || version == before {
+		return nil
+	}
+	if version == "" {
+		return field.ErrorList{field.Invalid(path, version, "cannot be removed")}
+	}
+	now, then := parseVersion(version), parseVersion(before)
+	if now.Version == nil || then.Version == nil {
+		return nil // refused where versions are offered
+	}
+	switch {
+	case now.LessThan(then.Version):
+		return field.ErrorList{field.Forbidden(path, "cannot be lowered")}
+	case now.Major() != then.Major(), now.Minor() > then.Minor()+1:
+		return field.ErrorList{field.Forbidden(path, "minor versions cannot be skipped")}
+	}
+	return nil
+}
+
+func workersUpdate(spec, before *corev1beta1.ShootSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if (len(spec.Provider.Workers) == 0) != (len(before.Provider.Workers) == 0) {
+		errs = append(errs, field.Forbidden(path, "a cluster cannot get its first workers later, nor lose the last ones"))
+	}
+	now, then := controlPlanePool(spec), controlPlanePool(before)
+	if (now == nil) != (then == nil) || now != nil && now.Name != then.Name {
+		errs = append(errs, field.Forbidden(path, "a cluster cannot become self-hosted nor stop being so, and its control plane stays in its pool"))
+	}
+	for i, worker := range spec.Provider.Workers {
+		j := slices.IndexFunc(before.Provider.Workers, func(w corev1beta1.Worker) bool { return w.Name == worker.Name })
+		if j < 0 {
+			continue
+		}
+		errs = append(errs, poolUpdate(spec, before, &worker, &before.Provider.Workers[j], path.Index(i))...)
+	}
+	return errs
+}
+
+func poolUpdate(spec, beforeSpec *corev1beta1.ShootSpec, worker, before *corev1beta1.Worker, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	// Machines are replaced, so a pool may skip minor versions, but kubelets cannot go back.
+	now, then := parseVersion(poolVersion(worker, spec)), parseVersion(poolVersion(before, beforeSpec))
+	if now.Version != nil && then.Version != nil && now.LessThan(then.Version) {
+		errs = append(errs, field.Forbidden(path.Child("kubernetes", "version"), "cannot be lowered"))
+	}
+	inPlace := func(strategy *corev1beta1.MachineUpdateStrategy) bool {
+		return deref(strategy) == corev1beta1.AutoInPlaceUpdate || deref(strategy) == corev1beta1.ManualInPlaceUpdate
+	}
+	if before.UpdateStrategy != nil && inPlace(worker.UpdateStrategy) != inPlace(before.UpdateStrategy) {
+		errs = append(errs, field.Invalid(path.Child("updateStrategy"), worker.UpdateStrategy, "cannot be changed between rolling and in-place updates"))
+	}
+	return errs
+}
+
+func poolVersion(worker *corev1beta1.Worker, spec *corev1beta1.ShootSpec) string {
+	if worker.Kubernetes != nil && deref(worker.Kubernetes.Version) != "" {
+		return *worker.Kubernetes.Version
+	}
+	return spec.Kubernetes.Version
+}
+
+func controlPlaneUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	tolerance := func(spec *corev1beta1.ShootSpec) corev1beta1.FailureToleranceType {
+		if spec.ControlPlane == nil || spec.ControlPlane.HighAvailability == nil {
+			return ""
+		}
+		return spec.ControlPlane.HighAvailability.FailureTolerance.Type
+	}
+	typePath := path.Child("highAvailability", "failureTolerance", "type")
+	now, then := tolerance(&shoot.Spec), tolerance(&old.Spec)
+	if then != "" && now != then {
+		errs = append(errs, field.Invalid(typePath, now, "cannot be changed once it is set"))
+	}
+	// A sleeping cluster has no control plane that could be spread.
+	if then == "" && now != "" && (shoot.Status.Hibernated || asleep(&shoot.Spec)) {
+		errs = append(errs, field.Forbidden(typePath, "cannot be set while the cluster sleeps"))
+	}
+	zones := func(spec *corev1beta1.ShootSpec) []string {
+		if spec.ControlPlane == nil {
+			return nil
+		}
+		return spec.ControlPlane.Zones
+	}
+	if !equal(zones(&shoot.Spec), zones(&old.Spec)) {
+		errs = append(errs, field.Forbidden(path.Child("zones"), "cannot be changed"))
+	}
+	return errs
+}
+
+func asleep(spec *corev1beta1.ShootSpec) bool {
+	return spec.Hibernation != nil && deref(spec.Hibernation.Enabled)
+}
+
+// encryptionUpdate keeps what is encrypted from being changed while a change goes on, or while nobody can carry it out.
+func encryptionUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	config := path.Child("kubernetes", "kubeAPIServer", "encryptionConfig")
+	changed := !sameSet(encryptedResources(&shoot.Spec), encryptedResources(&old.Spec))
+	providerChanged := encryptionProvider(&shoot.Spec) != encryptionProvider(&old.Spec)
+
+	if providerChanged {
+		errs = append(errs, field.Forbidden(config.Child("provider", "type"), "cannot be changed"))
+	}
+	if !changed {
+		if !asleep(&old.Spec) && asleep(&shoot.Spec) && encryptionBusy(old) {
+			errs = append(errs, field.Forbidden(path.Child("hibernation", "enabled"), "the encryption configuration or key is being changed"))
+		}
+		return errs
+	}
+	created := old.Status.Credentials != nil && old.Status.Credentials.EncryptionAtRest != nil
+	if !created || encryptionBusy(old) || asleep(&shoot.Spec) || old.Status.Hibernated {
+		errs = append(errs, field.Forbidden(config.Child("resources"), "cannot be changed while the cluster sleeps, or while an earlier change goes on"))
+	}
+	return errs
+}
+
+func encryptionProvider(spec *corev1beta1.ShootSpec) corev1beta1.EncryptionProviderType {
+	if spec.Kubernetes.KubeAPIServer == nil || spec.Kubernetes.KubeAPIServer.EncryptionConfig == nil {
+		return corev1beta1.EncryptionProviderTypeAESCBC
+	}
+	if provider := spec.Kubernetes.KubeAPIServer.EncryptionConfig.Provider.Type; provider != nil {
+		return *provider
+	}
+	return corev1beta1.EncryptionProviderTypeAESCBC
+}
+
+// encryptionBusy says whether data in etcd is being encrypted anew.
+func encryptionBusy(shoot *corev1beta1.Shoot) bool {
+	if encryptionChanges(shoot) {
+		return true
+	}
+	if shoot.Status.Credentials == nil || shoot.Status.Credentials.Rotation == nil || shoot.Status.Credentials.Rotation.ETCDEncryptionKey == nil {
+		return false
+	}
+	phase := shoot.Status.Credentials.Rotation.ETCDEncryptionKey.Phase
+	return phase != "" && phase != corev1beta1.RotationCompleted
+}
+
+// nodeCIDRUpdate keeps the ranges of nodes, which nodes cannot change.
+func nodeCIDRUpdate(spec, before *corev1beta1.ShootSpec, path *field.Path) field.ErrorList {
+	if before.Kubernetes.KubeControllerManager == nil || spec.Kubernetes.KubeControllerManager == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	now, then := spec.Kubernetes.KubeControllerManager, before.Kubernetes.KubeControllerManager
+	if then.NodeCIDRMaskSize != nil {
+		errs = append(errs, immutable(now.NodeCIDRMaskSize, then.NodeCIDRMaskSize, path.Child("nodeCIDRMaskSize"))...)
+	}
+	if then.NodeCIDRMaskSizeIPv6 != nil {
+		errs = append(errs, immutable(now.NodeCIDRMaskSizeIPv6, then.NodeCIDRMaskSizeIPv6, path.Child("nodeCIDRMaskSizeIPv6"))...)
+	}
+	return errs
+}
