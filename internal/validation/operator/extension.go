@@ -10,21 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/internal/validation/core"
 )
 
 // ValidateExtension checks a new Extension.
 func ValidateExtension(extension *operatorv1alpha1.Extension) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&extension.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, metadataPath)
-	seen := sets.New[string]()
-	for i, resource := range extension.Spec.Resources {
-		path := specPath.Child("resources").Index(i)
-		errs = append(errs, required(resource.Kind, path.Child("kind"))...)
-		errs = append(errs, required(resource.Type, path.Child("type"))...)
-		errs = append(errs, unique(seen, resource.Kind+"/"+resource.Type, path)...)
-	}
+	clusters := []corev1beta1.ClusterType{corev1beta1.ClusterTypeShoot, corev1beta1.ClusterTypeSeed, corev1beta1.ClusterTypeGarden}
+	errs = append(errs, core.ControllerResources(extension.Spec.Resources, clusters, specPath.Child("resources"))...)
 	if extension.Spec.Deployment != nil {
 		errs = append(errs, deployment(extension.Spec.Deployment, specPath.Child("deployment"))...)
 	}
@@ -97,32 +92,7 @@ func chart(helm *operatorv1alpha1.ExtensionHelm, path *field.Path) field.ErrorLi
 	if helm.OCIRepository == nil {
 		return field.ErrorList{field.Required(path, "must be set")}
 	}
-	return repository(helm.OCIRepository, path)
-}
-
-// repository checks that a chart is named either by a whole reference or by its parts.
-func repository(oci *gardencorev1.OCIRepository, path *field.Path) field.ErrorList {
-	set := func(value *string) bool { return value != nil && *value != "" }
-	if set(oci.Ref) {
-		if set(oci.Repository) || set(oci.Tag) || set(oci.Digest) {
-			return field.ErrorList{field.Forbidden(path.Child("ref"), "must not be set with repository, tag or digest")}
-		}
-		return nil
-	}
-	var errs field.ErrorList
-	if !set(oci.Repository) {
-		errs = append(errs, field.Required(path.Child("repository"), "must be set unless ref is"))
-	}
-	if !set(oci.Tag) && !set(oci.Digest) {
-		errs = append(errs, field.Required(path.Child("tag"), "must be set unless digest is"))
-	}
-	if oci.PullSecretRef != nil {
-		errs = append(errs, required(oci.PullSecretRef.Name, path.Child("pullSecretRef", "name"))...)
-	}
-	if oci.CABundleSecretRef != nil {
-		errs = append(errs, required(oci.CABundleSecretRef.Name, path.Child("caBundleSecretRef", "name"))...)
-	}
-	return errs
+	return core.OCIRepository(helm.OCIRepository, path)
 }
 
 func values(raw *apiextensionsv1.JSON, path *field.Path) field.ErrorList {

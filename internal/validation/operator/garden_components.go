@@ -15,6 +15,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/internal/validation/core"
 )
 
 // gardenerGroups are the API groups that the gardener-apiserver serves, and stores itself.
@@ -22,9 +23,9 @@ var gardenerGroups = []string{
 	"core.gardener.cloud", "operations.gardener.cloud", "security.gardener.cloud", "seedmanagement.gardener.cloud", "settings.gardener.cloud",
 }
 
-// alwaysEncrypted are resources that are encrypted without being asked for.
+// alwaysEncrypted are resources of the gardener-apiserver that are encrypted without being asked for.
 var alwaysEncrypted = []string{
-	"secrets", "controllerdeployments.core.gardener.cloud", "controllerregistrations.core.gardener.cloud", "internalsecrets.core.gardener.cloud",
+	"controllerdeployments.core.gardener.cloud", "controllerregistrations.core.gardener.cloud", "internalsecrets.core.gardener.cloud",
 	"shootstates.core.gardener.cloud",
 }
 
@@ -34,14 +35,21 @@ func kubernetes(config *operatorv1alpha1.Kubernetes, path *field.Path) field.Err
 		errs = append(errs, field.Invalid(path.Child("version"), config.Version, "must be a version such as 1.33.0"))
 	}
 	if config.KubeAPIServer != nil {
-		errs = append(errs, kubeAPIServer(config.KubeAPIServer, path.Child("kubeAPIServer"))...)
+		path := path.Child("kubeAPIServer")
+		errs = append(errs, core.KubeAPIServer(&config.KubeAPIServer.KubeAPIServerConfig, config.Version, path)...)
+		errs = append(errs, kubeAPIServer(config.KubeAPIServer, path)...)
 	}
-	if manager := config.KubeControllerManager; manager != nil && manager.CertificateSigningDuration != nil && manager.CertificateSigningDuration.Duration <= 0 {
-		errs = append(errs, field.Invalid(path.Child("kubeControllerManager", "certificateSigningDuration"), manager.CertificateSigningDuration.Duration.String(), "must be above zero"))
+	if manager := config.KubeControllerManager; manager != nil {
+		path := path.Child("kubeControllerManager")
+		errs = append(errs, core.KubeControllerManager(&manager.KubeControllerManagerConfig, config.Version, path)...)
+		if duration := manager.CertificateSigningDuration; duration != nil && duration.Duration <= 0 {
+			errs = append(errs, field.Invalid(path.Child("certificateSigningDuration"), duration.Duration.String(), "must be above zero"))
+		}
 	}
 	return errs
 }
 
+// kubeAPIServer checks what can only be set of a garden's API server.
 func kubeAPIServer(config *operatorv1alpha1.KubeAPIServerConfig, path *field.Path) field.ErrorList {
 	errs := auditWebhook(config.AuditWebhook, path.Child("auditWebhook"))
 	if config.Authentication != nil && config.Authentication.Webhook != nil {
@@ -78,39 +86,31 @@ func kubeAPIServer(config *operatorv1alpha1.KubeAPIServerConfig, path *field.Pat
 			}
 		}
 	}
-	return append(errs, encryption(config.EncryptionConfig, false, path.Child("encryptionConfig"))...)
+	return append(errs, stored(config.EncryptionConfig, false, path.Child("encryptionConfig"))...)
 }
 
-// encryption checks what is encrypted: of the gardener-apiserver its own resources, of the kube-apiserver all others.
-func encryption(config *corev1beta1.EncryptionConfig, gardener bool, path *field.Path) field.ErrorList {
+// stored checks that what is encrypted is stored by the server in question: its own resources by the gardener-apiserver, all others by
+// the kube-apiserver.
+func stored(config *corev1beta1.EncryptionConfig, gardener bool, path *field.Path) field.ErrorList {
 	if config == nil {
 		return nil
 	}
 	var errs field.ErrorList
-	seen := sets.New[string]()
 	for i, resource := range config.Resources {
 		path := path.Child("resources").Index(i)
 		_, group, _ := strings.Cut(resource, ".")
+		ours := slices.Contains(gardenerGroups, group)
 		switch {
 		case resource == "":
 			errs = append(errs, field.Required(path, "must be set"))
-		case strings.Contains(resource, "*"):
-			errs = append(errs, field.Invalid(path, resource, "must name one resource, without wildcards"))
-		case slices.Contains(alwaysEncrypted, resource) || resource == "secrets.":
+		case slices.Contains(alwaysEncrypted, resource):
 			errs = append(errs, field.Forbidden(path, "is always encrypted"))
 		case resource == "events" || resource == "events.events.k8s.io":
 			errs = append(errs, field.Forbidden(path, "events cannot be encrypted"))
-		case slices.Contains(gardenerGroups, group) && !gardener:
+		case ours && !gardener:
 			errs = append(errs, field.Invalid(path, resource, "is stored by the gardener-apiserver: put it in its configuration"))
-		case !slices.Contains(gardenerGroups, group) && gardener:
+		case !ours && gardener:
 			errs = append(errs, field.Invalid(path, resource, "is stored by the kube-apiserver: put it in its configuration"))
-		}
-		errs = append(errs, unique(seen, resource, path)...)
-	}
-	if kind := config.Provider.Type; kind != nil {
-		kinds := []corev1beta1.EncryptionProviderType{corev1beta1.EncryptionProviderTypeAESCBC, corev1beta1.EncryptionProviderTypeAESGCM, corev1beta1.EncryptionProviderTypeSecretbox}
-		if !slices.Contains(kinds, *kind) {
-			errs = append(errs, field.NotSupported(path.Child("provider", "type"), *kind, kinds))
 		}
 	}
 	return errs
@@ -173,7 +173,8 @@ func gardener(virtual *operatorv1alpha1.VirtualCluster, providers sets.Set[strin
 
 func gardenerAPIServer(config *operatorv1alpha1.GardenerAPIServerConfig, path *field.Path) field.ErrorList {
 	errs := auditWebhook(config.AuditWebhook, path.Child("auditWebhook"))
-	errs = append(errs, encryption(config.EncryptionConfig, true, path.Child("encryptionConfig"))...)
+	errs = append(errs, core.EncryptionConfig(config.EncryptionConfig, path.Child("encryptionConfig"))...)
+	errs = append(errs, stored(config.EncryptionConfig, true, path.Child("encryptionConfig"))...)
 	seen := sets.New[string]()
 	for i, plugin := range config.AdmissionPlugins {
 		path := path.Child("admissionPlugins").Index(i).Child("name")

@@ -294,10 +294,10 @@ func TestExtension(t *testing.T) {
 		"no longer primary":    {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Resources[0].Primary = to(false) }, want: []string{"invalid spec.resources[0].primary"}},
 		"resources": {change: func(s *operatorv1alpha1.ExtensionSpec) {
 			s.Resources = append(s.Resources, s.Resources[0], corev1beta1.ControllerResource{})
-		}, want: []string{"duplicate spec.resources[1]", "required spec.resources[2].kind", "required spec.resources[2].type"}},
+		}, want: []string{"duplicate spec.resources[1]", "required spec.resources[2].kind", "required spec.resources[2].type", "unsupported spec.resources[2].kind"}},
 		"no chart":                 {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Deployment.Extension.Helm.OCIRepository = nil }, want: []string{"required spec.deployment.extension.helm.ociRepository"}},
-		"a reference and parts":    {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Deployment.Extension.Helm.OCIRepository.Tag = to("1") }, want: []string{"forbidden spec.deployment.extension.helm.ociRepository.ref"}},
-		"a chart without anything": {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Deployment.Extension.Helm.OCIRepository.Ref = nil }, want: []string{"required spec.deployment.extension.helm.ociRepository.repository", "required spec.deployment.extension.helm.ociRepository.tag"}},
+		"a reference and parts":    {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Deployment.Extension.Helm.OCIRepository.Tag = to("1") }, want: []string{"forbidden spec.deployment.extension.helm.ociRepository.tag"}},
+		"a chart without anything": {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Deployment.Extension.Helm.OCIRepository.Ref = nil }, want: []string{"required spec.deployment.extension.helm.ociRepository"}},
 		"values and policy": {change: func(s *operatorv1alpha1.ExtensionSpec) {
 			s.Deployment.Extension.Values.Raw = []byte(`[1]`)
 			s.Deployment.Extension.Policy = to(corev1beta1.ControllerDeploymentPolicy("Never"))
