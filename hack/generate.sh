@@ -31,3 +31,8 @@ deepcopy() {
 }
 
 deepcopy
+
+# crds writes the CustomResourceDefinitions.
+crds() { "$(dirname "$tools")/../generate-crds.sh" "$PWD"; }
+
+crds
