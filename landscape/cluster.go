@@ -102,7 +102,7 @@ func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluste
 	stop := c.Follow(ctx, machine.Name, lines(detail), "journalctl", "--unit=landscape-kubeadm", "--output=cat", "--lines=0", "--follow")
 	defer stop()
 	if _, err := c.Run(ctx, machine.Name, nil, "systemctl", "start", "landscape-kubeadm.service"); err != nil {
-		journal, _ := c.Run(ctx, machine.Name, nil, "journalctl", "--unit=landscape-kubeadm", "--output=cat", "--lines=15") //nolint:errcheck // the first error counts
+		journal, _ := c.Run(ctx, machine.Name, nil, "journalctl", "--unit=landscape-kubeadm", "--output=cat", "--lines=15")
 		return fmt.Errorf("kubeadm %s failed on machine %q; look at it with: landscape logs %s\n%s", verb(cluster, machine), machine.Name, machine.Name, journal)
 	}
 	return nil

@@ -54,7 +54,7 @@ func (l *Landscape) Down(ctx context.Context, printer *progress.Printer) error {
 		}
 	}
 	// Leave no empty parent behind, and keep one that others use.
-	_ = os.Remove(filepath.Dir(l.Dir)) //nolint:errcheck // it is not empty, then
+	_ = os.Remove(filepath.Dir(l.Dir))
 	return nil
 }
 

@@ -190,8 +190,8 @@ func (l *Landscape) Lock() error {
 		return err
 	}
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		pid, _ := os.ReadFile(file.Name()) //nolint:errcheck // the message is as good without it
-		file.Close()                       //nolint:errcheck // of no use
+		pid, _ := os.ReadFile(file.Name())
+		file.Close()
 		return fmt.Errorf("another command (process %s) is changing landscape %q: wait for it to end", strings.TrimSpace(string(pid)), l.Name)
 	}
 	if err := errors.Join(file.Truncate(0), writeAt(file, strconv.Itoa(os.Getpid())+"\n")); err != nil {
@@ -286,10 +286,10 @@ func lockHost() (unlock func(), err error) {
 		return nil, err
 	}
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-		file.Close() //nolint:errcheck // of no use
+		file.Close()
 		return nil, fmt.Errorf("lock %s: %w", file.Name(), err)
 	}
-	return func() { file.Close() }, nil //nolint:errcheck // closing is what unlocks
+	return func() { file.Close() }, nil
 }
 
 func readOwners() (map[string]owner, error) {

@@ -16,7 +16,7 @@ func tail(ctx context.Context, out io.Writer, path string, lines int, follow boo
 	if err != nil {
 		return err
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	content, err := io.ReadAll(file)
 	if err != nil {
 		return err

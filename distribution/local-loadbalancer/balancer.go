@@ -147,11 +147,19 @@ func key(service *corev1.Service) types.NamespacedName {
 // The rest of cloudprovider.Interface: a local cluster has nothing of it.
 
 func (b *balancer) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
-func (b *balancer) LoadBalancer() (cloudprovider.LoadBalancer, bool)                  { return b, true }
-func (b *balancer) Instances() (cloudprovider.Instances, bool)                        { return nil, false }
-func (b *balancer) InstancesV2() (cloudprovider.InstancesV2, bool)                    { return nil, false }
-func (b *balancer) Zones() (cloudprovider.Zones, bool)                                { return nil, false }
-func (b *balancer) Clusters() (cloudprovider.Clusters, bool)                          { return nil, false }
-func (b *balancer) Routes() (cloudprovider.Routes, bool)                              { return nil, false }
-func (b *balancer) ProviderName() string                                              { return "local" }
-func (b *balancer) HasClusterID() bool                                                { return true }
+
+func (b *balancer) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return b, true }
+
+func (b *balancer) Instances() (cloudprovider.Instances, bool) { return nil, false }
+
+func (b *balancer) InstancesV2() (cloudprovider.InstancesV2, bool) { return nil, false }
+
+func (b *balancer) Zones() (cloudprovider.Zones, bool) { return nil, false }
+
+func (b *balancer) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
+
+func (b *balancer) Routes() (cloudprovider.Routes, bool) { return nil, false }
+
+func (b *balancer) ProviderName() string { return "local" }
+
+func (b *balancer) HasClusterID() bool { return true }

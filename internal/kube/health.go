@@ -26,9 +26,9 @@ func DeploymentHealthy(d *appsv1.Deployment) error {
 func DaemonSetHealthy(d *appsv1.DaemonSet) error {
 	switch s := d.Status; {
 	case s.ObservedGeneration < d.Generation || s.ObservedGeneration == 0:
-		return fmt.Errorf("DaemonSet %q: its last change has not been seen by its controller", d.Name) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("DaemonSet %q: its last change has not been seen by its controller", d.Name)
 	case s.UpdatedNumberScheduled < s.DesiredNumberScheduled || s.NumberAvailable < s.DesiredNumberScheduled:
-		return fmt.Errorf("DaemonSet %q: %d of %d pods are updated, %d available", d.Name, s.UpdatedNumberScheduled, s.DesiredNumberScheduled, s.NumberAvailable) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("DaemonSet %q: %d of %d pods are updated, %d available", d.Name, s.UpdatedNumberScheduled, s.DesiredNumberScheduled, s.NumberAvailable)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (c *Client) Import(ctx context.Context, layout string, images map[string]st
 	}
 	if missing {
 		reader, writer := io.Pipe()
-		go func() { writer.CloseWithError(archive(writer, layout)) }() //nolint:errcheck // never fails
+		go func() { writer.CloseWithError(archive(writer, layout)) }()
 		if _, err := c.inner.Import(ctx, reader, containerd.WithImageRefTranslator(func(ref string) string { return ref })); err != nil {
 			return fmt.Errorf("import images from %s: %w", layout, err)
 		}
@@ -122,7 +122,7 @@ func archive(w io.Writer, dir string) error {
 		if err != nil {
 			return err
 		}
-		defer file.Close() //nolint:errcheck // only read
+		defer file.Close()
 		_, err = io.Copy(out, file)
 		return err
 	})
@@ -448,7 +448,7 @@ func (c *Client) Exec(ctx context.Context, name string, streams Streams, command
 	go func() { // The command sees the end of its input only when it is told.
 		select {
 		case <-ended:
-			_ = exec.CloseIO(context.WithoutCancel(ctx), containerd.WithStdinCloser) //nolint:errcheck // it has ended by itself, then
+			_ = exec.CloseIO(context.WithoutCancel(ctx), containerd.WithStdinCloser)
 		case <-ctx.Done():
 		}
 	}()
@@ -488,7 +488,7 @@ func (c *Client) Follow(ctx context.Context, name string, out io.Writer, command
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = c.Exec(ctx, name, Streams{Out: out, Err: io.Discard}, command...) //nolint:errcheck // what is not seen is not missed
+		_, _ = c.Exec(ctx, name, Streams{Out: out, Err: io.Discard}, command...)
 	}()
 	return func() {
 		cancel()

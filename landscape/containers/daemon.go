@@ -88,7 +88,7 @@ func (d Daemon) Start(ctx context.Context) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() //nolint:errcheck // the child has its own descriptor
+	defer log.Close()
 	cmd := exec.Command(binary, "--config", d.configFile())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), "PATH="+d.path())

@@ -25,7 +25,7 @@ func IsCgroupV2() bool {
 
 // cgroupDirs are the directories of a control group in every mounted hierarchy.
 func cgroupDirs(group string) []string {
-	candidates, _ := filepath.Glob(filepath.Join(CgroupRoot, "*", group)) //nolint:errcheck // the pattern is well-formed
+	candidates, _ := filepath.Glob(filepath.Join(CgroupRoot, "*", group))
 	candidates = append(candidates, filepath.Join(CgroupRoot, group))
 	return slices.DeleteFunc(candidates, func(dir string) bool {
 		_, err := os.Stat(filepath.Join(dir, "cgroup.procs"))
@@ -37,12 +37,11 @@ func cgroupDirs(group string) []string {
 func CgroupProcesses(group string) []int {
 	seen := map[int]bool{}
 	for _, dir := range cgroupDirs(group) {
-		//nolint:errcheck // a group that goes away while we walk has no processes any more
 		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.Name() != "cgroup.procs" {
 				return nil
 			}
-			data, _ := os.ReadFile(path) //nolint:errcheck // as above
+			data, _ := os.ReadFile(path)
 			for _, field := range strings.Fields(string(data)) {
 				if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 					seen[pid] = true
@@ -64,7 +63,7 @@ func RemoveCgroup(group string) error {
 	var errs []error
 	for _, dir := range cgroupDirs(group) {
 		var below []string
-		//nolint:errcheck // what can't be walked can't be removed, which the removal reports
+
 		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && entry.IsDir() {
 				below = append(below, path)
@@ -93,7 +92,7 @@ func ProcessesWithArgument(prefix string) []int {
 }
 
 func processes(match func(pid string) bool) []int {
-	entries, _ := os.ReadDir("/proc") //nolint:errcheck // no /proc, no processes
+	entries, _ := os.ReadDir("/proc")
 	var pids []int
 	for _, entry := range entries {
 		if pid, err := strconv.Atoi(entry.Name()); err == nil && pid != os.Getpid() && match(entry.Name()) {

@@ -133,7 +133,7 @@ func WriteFile(path string, data []byte, mode os.FileMode) error {
 	}
 	defer os.Remove(temp.Name()) //nolint:errcheck // gone after the rename
 	if _, err := temp.Write(data); err != nil {
-		temp.Close() //nolint:errcheck // the first error counts
+		temp.Close()
 		return err
 	}
 	if err := errors.Join(temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {

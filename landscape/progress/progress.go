@@ -105,7 +105,7 @@ func (p *Printer) running(title, detail string, after time.Duration) {
 		p.line("…", title, detail, after)
 		return
 	}
-	fmt.Fprintf(p.out, "\r\033[K… %s%s", text(title, detail), duration(after)) //nolint:errcheck // nobody to tell
+	fmt.Fprintf(p.out, "\r\033[K… %s%s", text(title, detail), duration(after))
 }
 
 func (p *Printer) line(mark, title, detail string, after time.Duration) {
@@ -113,7 +113,7 @@ func (p *Printer) line(mark, title, detail string, after time.Duration) {
 	if p.live {
 		clear = "\r\033[K"
 	}
-	fmt.Fprintf(p.out, "%s%s %s%s\n", clear, mark, text(title, detail), duration(after)) //nolint:errcheck // nobody to tell
+	fmt.Fprintf(p.out, "%s%s %s%s\n", clear, mark, text(title, detail), duration(after))
 }
 
 func text(title, detail string) string {

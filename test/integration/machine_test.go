@@ -100,7 +100,7 @@ func TestMachineBoots(t *testing.T) {
 		}
 		state, err := client.Run(ctx, "m1", nil, "systemctl", "is-system-running", "--wait")
 		if err != nil || strings.TrimSpace(state) != "running" {
-			failed, _ := client.Run(ctx, "m1", nil, "systemctl", "list-units", "--failed", "--plain") //nolint:errcheck // the first error counts
+			failed, _ := client.Run(ctx, "m1", nil, "systemctl", "list-units", "--failed", "--plain")
 			t.Fatalf("systemd is %q, %v\n%s", state, err, failed)
 		}
 	}
