@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/landscape"
 )
 
@@ -37,6 +38,9 @@ func (c *cli) upCommand() *cobra.Command {
 			}
 			l, err := c.open()
 			if err != nil {
+				return err
+			}
+			if options.Images, _, err = imagevector.OverwriteFilesFromEnv(os.Getenv).Load(); err != nil {
 				return err
 			}
 			if err := l.Up(cmd.Context(), builds, c.printer(), options); err != nil {
