@@ -58,6 +58,9 @@ func processes(t *testing.T, landscape string) []string {
 	for _, dir := range glob(t, "/proc/[0-9]*") {
 		cgroup, _ := os.ReadFile(filepath.Join(dir, "cgroup"))   //nolint:errcheck // it has ended meanwhile
 		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline")) //nolint:errcheck // it has ended meanwhile
+		if len(cmdline) == 0 {
+			continue // It has ended, and its parent has yet to take note.
+		}
 		if bytes.Contains(cgroup, []byte("/gardener-"+landscape)) || bytes.Contains(cmdline, []byte("/run/gardener-landscape/"+landscape)) {
 			found = append(found, strings.ReplaceAll(string(cmdline), "\x00", " "))
 		}
