@@ -13,3 +13,56 @@ help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "; printf "Usage: make TARGET [NAME=landscape]\n"} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-zA-Z0-9_-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Landscape
+
+.PHONY: up
+up: deps build distribution ## Bring up a local landscape from nothing; a second time, check it and change what differs.
+	@bin/landscape up --name $(NAME) $(UPFLAGS)
+
+.PHONY: down
+down: bin/landscape ## Remove the landscape and all its data.
+	@bin/landscape down --name $(NAME) --yes
+
+.PHONY: status
+status: bin/landscape ## Show clusters, machines and memory of the landscape.
+	@bin/landscape status --name $(NAME)
+
+.PHONY: distribution
+distribution: build ## Build Kubernetes, containerd, the machine image and all else that is missing in the cache.
+	@bin/distribution build
+
+##@ Development
+
+.PHONY: build
+build: ## Build the command line tools into bin/.
+	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
+
+bin/landscape:
+	@$(MAKE) --no-print-directory build
+
+.PHONY: deps
+deps: ## Install the Debian packages that building needs, if root.
+	@hack/deps.sh
+
+.PHONY: test-e2e
+test-e2e: deps build distribution ## Bring up a landscape of its own, use it as a user would, and take it down.
+	@go test -tags e2e -count=1 -timeout 45m -v $(TESTFLAGS) ./test/e2e
+
+.PHONY: check
+check: ## Check format, lint, generated code, go.mod files and stray files (STEPS="gofumpt tidy" for some).
+	@go run ./hack/check $(STEPS)
+
+.PHONY: format
+format: ## Format all Go files.
+	@git ls-files -z --cached --others --exclude-standard '*.go' ':!*/zz_generated*' ':!*.pb.go' | \
+		xargs -0 -r ls -d 2>/dev/null | xargs -r go tool -modfile=hack/tools/go.mod gofumpt -w
+
+.PHONY: generate
+generate: ## Generate the code that is derived from other code.
+	@hack/generate.sh
+
+.PHONY: test
+test: deps build ## Run unit and integration tests (TESTFLAGS="-race -run Find" is handed to go test).
+	@bin/distribution build containerd runc machine
+	@hack/test.sh $(TESTFLAGS)

@@ -1,89 +1,153 @@
 package compat
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
-// TestConstants makes sure that every constant has a value that is known. Their names are ours.
+// constantSections are the sections of constants.yaml that belong to the API as a whole, so that every value of them must be a constant
+// in api/. Names of the other sections belong to the components that have them.
+var constantSections = []string{
+	"annotationValues", "apiGroups", "enums", "errorCodes", "etcdDruid", "eventActions", "extensionKinds", "finalizers", "gardenRoles", "leaderElectionLocks",
+	"machineControllerManager", "operations", "shootTasks", "taints",
+}
+
+// noConstants are values that are no constants of ours.
+var noConstants = map[string]string{
+	"extensions.gardener.cloud/{controller name}": "made from FinalizerPrefix",
+	"gardener.cloud/terraformer":                  "of an extension library that the documents do not describe",
+}
+
+// TestConstants looks for well-known values among the constants in api/.
 func TestConstants(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(factsDir(t), "constants.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{
-		"unmanaged": true, // of the DNS provider; listed among the advertised addresses only
+	var facts map[string]any
+	if err := yaml.Unmarshal(data, &facts); err != nil {
+		t.Fatal(err)
 	}
-	sections, section := map[string][]string{}, ""
-	entry := regexp.MustCompile(`^  (\w+): (.*)$`)
-	for _, line := range strings.Split(string(data), "\n") {
-		if name, ok := strings.CutSuffix(line, ":"); ok && !strings.HasPrefix(line, " ") {
-			section = name
+	known := apiConstants(t)
+	for _, section := range constantSections {
+		want := map[string]bool{}
+		collectValues(facts[section], want)
+		if len(want) == 0 {
+			t.Errorf("%s: no values", section)
 		}
-		m := entry.FindStringSubmatch(line)
-		if m == nil {
-			continue
+		var missing []string
+		for value := range want {
+			if !known[value] && noConstants[value] == "" {
+				missing = append(missing, value)
+			}
 		}
-		value := strings.Trim(m[2], `'"`)
-		if rest, ok := strings.CutPrefix(value, "{name: "); ok {
-			value, _, _ = strings.Cut(rest, ",")
+		sort.Strings(missing)
+		if len(missing) > 0 {
+			t.Errorf("%s: no constants for %q", section, missing)
 		}
-		known[value] = true
-		sections[section] = append(sections[section], value)
+		t.Logf("%s: %d values", section, len(want))
 	}
+}
 
-	have := map[string]bool{}
-	dir := filepath.Join("..", "..", "api", "core", "v1beta1", "constants")
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+// collectValues gathers the texts in a part of constants.yaml. Of an entry with more facts it is the one called value.
+func collectValues(part any, out map[string]bool) {
+	switch part := part.(type) {
+	case map[string]any:
+		if value, ok := part["value"].(string); ok {
+			out[value] = true
+			return
+		}
+		for _, value := range part {
+			collectValues(value, out)
+		}
+	case []any:
+		for _, value := range part {
+			collectValues(value, out)
+		}
+	case string:
+		out[part] = true
+	}
+}
+
+// apiConstants returns the values of all text constants below api/.
+func apiConstants(t *testing.T) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	root := filepath.Join("..", "..", "api")
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		files, err := filepath.Glob(filepath.Join(path, "*.go"))
+		if err != nil {
+			return err
+		}
+		exprs := map[string]ast.Expr{}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") || strings.Contains(name, "generated") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return fmt.Errorf("parse %s: %w", name, err)
+			}
+			for _, decl := range file.Decls {
+				gen, ok := decl.(*ast.GenDecl)
+				if !ok || gen.Tok != token.CONST {
+					continue
+				}
+				for _, spec := range gen.Specs {
+					spec := spec.(*ast.ValueSpec)
+					for i, ident := range spec.Names {
+						if i < len(spec.Values) {
+							exprs[ident.Name] = spec.Values[i]
+						}
+					}
+				}
+			}
+		}
+		for _, expr := range exprs {
+			if value, ok := textOf(expr, exprs); ok {
+				out[value] = true
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
+	return out
+}
+
+// textOf evaluates a constant expression of literals, constants of the same package, and sums of them.
+func textOf(expr ast.Expr, consts map[string]ast.Expr) (string, bool) {
+	switch expr := expr.(type) {
+	case *ast.BasicLit:
+		value, err := strconv.Unquote(expr.Value)
+		return value, expr.Kind == token.STRING && err == nil
+	case *ast.Ident:
+		if value, ok := consts[expr.Name]; ok {
+			return textOf(value, consts)
 		}
-		for _, decl := range parsed.Decls {
-			gen, ok := decl.(*ast.GenDecl)
-			if !ok || gen.Tok != token.CONST {
-				continue
-			}
-			for _, spec := range gen.Specs {
-				spec := spec.(*ast.ValueSpec)
-				value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				have[value] = true
-				if !known[value] {
-					t.Errorf("%s = %q is not a known value", spec.Names[0], value)
-				}
-				if !strings.HasPrefix(spec.Doc.Text(), spec.Names[0].Name+" ") {
-					t.Errorf("%s has no comment that begins with its name", spec.Names[0])
-				}
-			}
+	case *ast.BinaryExpr:
+		left, okLeft := textOf(expr.X, consts)
+		right, okRight := textOf(expr.Y, consts)
+		return left + right, expr.Op == token.ADD && okLeft && okRight
+	case *ast.CallExpr: // a conversion such as ConditionType("x")
+		if len(expr.Args) == 1 {
+			return textOf(expr.Args[0], consts)
 		}
 	}
-	names := make([]string, 0, len(sections))
-	for name := range sections {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
-		var n int
-		for _, value := range sections[name] {
-			if have[value] {
-				n++
-			}
-		}
-		t.Logf("%-24s %3d of %3d values are constants of the core group", name, n, len(sections[name]))
-	}
+	return "", false
 }

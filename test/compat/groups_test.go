@@ -6,10 +6,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
+	autoscalingv1alpha1 "gardener.cloud/gardener/api/autoscaling/v1alpha1"
+	shootdnsrewritingv1alpha1 "gardener.cloud/gardener/api/config/admission/shootdnsrewriting/v1alpha1"
+	shootresourcereservationv1alpha1 "gardener.cloud/gardener/api/config/admission/shootresourcereservation/v1alpha1"
+	shoottolerationrestrictionv1alpha1 "gardener.cloud/gardener/api/config/admission/shoottolerationrestriction/v1alpha1"
+	admissioncontrollerconfigv1alpha1 "gardener.cloud/gardener/api/config/admissioncontroller/v1alpha1"
+	controllermanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/controllermanager/v1alpha1"
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	healthcheckv1alpha1 "gardener.cloud/gardener/api/config/healthcheck/v1alpha1"
+	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
+	operatorconfigv1alpha1 "gardener.cloud/gardener/api/config/operator/v1alpha1"
+	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
+	schedulerconfigv1alpha1 "gardener.cloud/gardener/api/config/scheduler/v1alpha1"
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	dashboardv1alpha1 "gardener.cloud/gardener/api/dashboard/v1alpha1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
@@ -27,6 +45,9 @@ type group struct {
 	more []any
 	// protobuf is the key of the group in protobuf.yaml.
 	protobuf string
+	// crd says that the schema was read from a CustomResourceDefinition, not from Go types: it names no Go types. The fields of such
+	// a group are compared by TestCRDSchemas.
+	crd bool
 }
 
 var groups = []group{
@@ -56,9 +77,34 @@ var groups = []group{
 	},
 	{addToScheme: settingsv1alpha1.AddToScheme, pkg: "settings/v1alpha1"},
 	{schema: "gardenlet.config.gardener.cloud_v1alpha1", addToScheme: gardenletconfigv1alpha1.AddToScheme, pkg: "config/gardenlet/v1alpha1"},
+
+	{schema: "extensions.gardener.cloud_v1alpha1", addToScheme: extensionsv1alpha1.AddToScheme, pkg: "extensions/v1alpha1"},
+	{schema: "resources.gardener.cloud_v1alpha1", addToScheme: resourcesv1alpha1.AddToScheme, pkg: "resources/v1alpha1"},
+	{schema: "operator.gardener.cloud_v1alpha1", addToScheme: operatorv1alpha1.AddToScheme, pkg: "operator/v1alpha1"},
+	{schema: "druid.gardener.cloud_v1alpha1", addToScheme: druidv1alpha1.AddToScheme, pkg: "druid/v1alpha1", crd: true},
+	{schema: "machine.sapcloud.io_v1alpha1", addToScheme: machinev1alpha1.AddToScheme, pkg: "machine/v1alpha1", crd: true},
+	{schema: "dashboard.gardener.cloud_v1alpha1", addToScheme: dashboardv1alpha1.AddToScheme, pkg: "dashboard/v1alpha1", crd: true},
+	{schema: "autoscaling.gardener.cloud_v1alpha1", addToScheme: autoscalingv1alpha1.AddToScheme, pkg: "autoscaling/v1alpha1", crd: true},
+	{schema: "local.provider.extensions.gardener.cloud_v1alpha1", addToScheme: localv1alpha1.AddToScheme, pkg: "provider/local/v1alpha1"},
+	{schema: "admissioncontroller.config.gardener.cloud_v1alpha1", addToScheme: admissioncontrollerconfigv1alpha1.AddToScheme, pkg: "config/admissioncontroller/v1alpha1"},
+	{schema: "controllermanager.config.gardener.cloud_v1alpha1", addToScheme: controllermanagerconfigv1alpha1.AddToScheme, pkg: "config/controllermanager/v1alpha1"},
+	{schema: "scheduler.config.gardener.cloud_v1alpha1", addToScheme: schedulerconfigv1alpha1.AddToScheme, pkg: "config/scheduler/v1alpha1"},
+	{schema: "nodeagent.config.gardener.cloud_v1alpha1", addToScheme: nodeagentconfigv1alpha1.AddToScheme, pkg: "config/nodeagent/v1alpha1"},
+	{schema: "operator.config.gardener.cloud_v1alpha1", addToScheme: operatorconfigv1alpha1.AddToScheme, pkg: "config/operator/v1alpha1"},
+	{schema: "resourcemanager.config.gardener.cloud_v1alpha1", addToScheme: resourcemanagerconfigv1alpha1.AddToScheme, pkg: "config/resourcemanager/v1alpha1"},
+	{
+		schema: "extensions-library-config_v1alpha1", addToScheme: func(*runtime.Scheme) error { return nil }, pkg: "config/healthcheck/v1alpha1",
+		more: []any{healthcheckv1alpha1.HealthCheckConfig{}, healthcheckv1alpha1.RESTOptions{}},
+	},
+	{schema: "shootdnsrewriting.admission.gardener.cloud_v1alpha1", addToScheme: shootdnsrewritingv1alpha1.AddToScheme, pkg: "config/admission/shootdnsrewriting/v1alpha1"},
+	{schema: "shootresourcereservation.admission.gardener.cloud_v1alpha1", addToScheme: shootresourcereservationv1alpha1.AddToScheme, pkg: "config/admission/shootresourcereservation/v1alpha1"},
+	{schema: "shoottolerationrestriction.admission.gardener.cloud_v1alpha1", addToScheme: shoottolerationrestrictionv1alpha1.AddToScheme, pkg: "config/admission/shoottolerationrestriction/v1alpha1"},
 }
 
 const apiPath = "gardener.cloud/gardener/api/"
+
+// hasProtobuf says whether the types are served by the gardener-apiserver, which does so in protobuf too.
+func (g group) hasProtobuf() bool { return g.protobuf != "" || g.schema == "" }
 
 // kinds returns the kinds of the group: registered ones without lists, and those that the group names.
 func (g group) kinds() map[string]reflect.Type {

@@ -101,7 +101,7 @@ func TestProtobufIsGenerated(t *testing.T) {
 	}
 	want := reflect.TypeFor[message]()
 	for _, g := range groups {
-		if strings.HasPrefix(g.pkg, "config/") {
+		if !g.hasProtobuf() {
 			continue
 		}
 		for kind, typ := range g.kinds() {

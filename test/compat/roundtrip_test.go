@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"sort"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,7 +56,7 @@ func TestRoundTrip(t *testing.T) {
 			"json": jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, scheme, scheme, jsonserializer.SerializerOptions{Strict: true}),
 			"yaml": jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, scheme, scheme, jsonserializer.SerializerOptions{Yaml: true, Strict: true}),
 		}
-		if !strings.HasPrefix(g.pkg, "config/") {
+		if g.hasProtobuf() {
 			serializers["protobuf"] = protobuf.NewSerializer(scheme, scheme)
 		}
 

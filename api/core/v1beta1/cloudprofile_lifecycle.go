@@ -6,13 +6,13 @@ import "time"
 // be empty, until the expiration date.
 func (v ExpirableVersion) ClassificationAt(now time.Time) VersionClassification {
 	if len(v.Lifecycle) == 0 {
-		if v.ExpirationDate != nil && !v.ExpirationDate.After(now) { //nolint:staticcheck // still in use without a lifecycle
+		if v.ExpirationDate != nil && !v.ExpirationDate.After(now) {
 			return ClassificationExpired
 		}
-		if v.Classification == nil { //nolint:staticcheck // as above
+		if v.Classification == nil {
 			return ""
 		}
-		return *v.Classification //nolint:staticcheck // as above
+		return *v.Classification
 	}
 	classification := ClassificationUnavailable
 	for _, stage := range v.Lifecycle {

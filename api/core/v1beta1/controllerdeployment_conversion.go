@@ -45,6 +45,8 @@ func (in *ControllerDeployment) ToV1(out *gardencorev1.ControllerDeployment) err
 }
 
 // FromV1 writes a deployment of version v1 in this version.
+//
+//nolint:staticcheck // the receiver is named for its role, which is the other one in ToV1
 func (out *ControllerDeployment) FromV1(in *gardencorev1.ControllerDeployment) error {
 	in = in.DeepCopy()
 	*out = ControllerDeployment{

@@ -166,6 +166,7 @@ type Ingress struct {
 // IngressController is an ingress controller in a seed.
 type IngressController struct {
 	// Kind is its kind; only "nginx" is supported.
+	// +kubebuilder:validation:Enum=nginx
 	Kind string `json:"kind" protobuf:"bytes,1,opt,name=kind"`
 	// ProviderConfig is passed to the ingress controller as its configuration.
 	// +optional

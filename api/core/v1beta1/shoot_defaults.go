@@ -212,8 +212,8 @@ func defaultClusterAutoscaler(config *ClusterAutoscaler) {
 	setDuration(&config.NewPodScaleUpDelay, 0)
 	setDefault(&config.IgnoreDaemonsetsUtilization, false)
 	setDefault(&config.Verbosity, 2)
-	if config.MaxEmptyBulkDelete != nil { //nolint:staticcheck // the old name of maxScaleDownParallelism
-		setDefault(&config.MaxScaleDownParallelism, *config.MaxEmptyBulkDelete) //nolint:staticcheck // as above
+	if config.MaxEmptyBulkDelete != nil {
+		setDefault(&config.MaxScaleDownParallelism, *config.MaxEmptyBulkDelete)
 	}
 	setDefault(&config.MaxScaleDownParallelism, 10)
 	setDefault(&config.MaxDrainParallelism, 1)

@@ -32,8 +32,10 @@ type MaintenanceAutoUpdate struct {
 // MaintenanceTimeWindow is a window in every day. It takes at least 30 minutes and at most 6 hours.
 type MaintenanceTimeWindow struct {
 	// Begin is when it begins, as HHMMSS+ZONE, such as "220000+0100".
+	// +kubebuilder:validation:Pattern=`([0-1][0-9]|2[0-3])[0-5][0-9][0-5][0-9]([+](0[0-9]|1[0-4])|[-](0[0-9]|1[0-2]))00`
 	Begin string `json:"begin" protobuf:"bytes,1,opt,name=begin"`
 	// End is when it ends, as HHMMSS+ZONE.
+	// +kubebuilder:validation:Pattern=`([0-1][0-9]|2[0-3])[0-5][0-9][0-5][0-9]([+](0[0-9]|1[0-4])|[-](0[0-9]|1[0-2]))00`
 	End string `json:"end" protobuf:"bytes,2,opt,name=end"`
 }
 

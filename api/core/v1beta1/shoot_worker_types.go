@@ -148,8 +148,7 @@ type ExtensionExposure struct {
 }
 
 // DNSExposure exposes the API server by DNS records. It has no settings.
-type DNSExposure struct {
-}
+type DNSExposure struct{}
 
 // WorkerKubernetes overrides Kubernetes settings for a worker pool.
 type WorkerKubernetes struct {

@@ -48,9 +48,7 @@ func ValidateBackupBucketUpdate(bucket, old *corev1beta1.BackupBucket) field.Err
 
 // ValidateBackupEntry checks a new BackupEntry.
 func ValidateBackupEntry(entry *corev1beta1.BackupEntry) field.ErrorList {
-	errs := apivalidation.ValidateObjectMeta(&entry.ObjectMeta, true, func(name string, prefix bool) []string {
-		return apipath.ValidatePathSegmentName(name, prefix)
-	}, metadataPath)
+	errs := apivalidation.ValidateObjectMeta(&entry.ObjectMeta, true, apipath.ValidatePathSegmentName, metadataPath) //nolint:staticcheck // its deprecation is for Kubernetes' own kinds
 	path := field.NewPath("spec")
 	if entry.Spec.BucketName == "" {
 		errs = append(errs, field.Invalid(path.Child("bucketName"), entry.Spec.BucketName, "must be set"))

@@ -98,7 +98,7 @@ func dnsUpdate(dns, before *corev1beta1.DNS, path *field.Path) field.ErrorList {
 func primaryProvider(dns *corev1beta1.DNS) *corev1beta1.DNSProvider {
 	//nolint:staticcheck // providers other than the primary one are old, but still there
 	providers := dns.Providers
-	if i := slices.IndexFunc(providers, func(p corev1beta1.DNSProvider) bool { return deref(p.Primary) }); i >= 0 {
+	if i := slices.IndexFunc(providers, func(p corev1beta1.DNSProvider) bool { return deref(p.Primary) }); i >= 0 { //nolint:staticcheck // as above
 		return &providers[i]
 	}
 	if len(providers) > 0 {

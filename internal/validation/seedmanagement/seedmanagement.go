@@ -149,8 +149,12 @@ func ValidateManagedSeedSetStatusUpdate(set, old *seedmanagementv1alpha1.Managed
 		name  string
 		value int64
 	}{
-		{"replicas", int64(status.Replicas)}, {"readyReplicas", int64(status.ReadyReplicas)}, {"nextReplicaNumber", int64(status.NextReplicaNumber)},
-		{"currentReplicas", int64(status.CurrentReplicas)}, {"updatedReplicas", int64(status.UpdatedReplicas)}, {"observedGeneration", status.ObservedGeneration},
+		{"replicas", int64(status.Replicas)},
+		{"readyReplicas", int64(status.ReadyReplicas)},
+		{"nextReplicaNumber", int64(status.NextReplicaNumber)},
+		{"currentReplicas", int64(status.CurrentReplicas)},
+		{"updatedReplicas", int64(status.UpdatedReplicas)},
+		{"observedGeneration", status.ObservedGeneration},
 	} {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(f.value, path.Child(f.name))...)
 	}

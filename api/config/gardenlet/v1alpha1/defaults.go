@@ -59,7 +59,7 @@ func DefaultGardenletConfiguration(config *GardenletConfiguration) {
 			"app": DefaultIngressServiceName, "gardener.cloud/role": "exposureclass-handler",
 		})
 	}
-	defaultETCD(ensure(&config.ETCDConfig))
+	DefaultETCDConfig(ensure(&config.ETCDConfig))
 	setDefault(&ensure(&ensure(&config.Monitoring).Shoot).Enabled, true)
 	if config.SeedConfig != nil {
 		corev1beta1.DefaultSeedSpec(&config.SeedConfig.Spec)
@@ -151,7 +151,8 @@ func defaultIngress(ingress *SNIIngress, namespace string, labels map[string]str
 	}
 }
 
-func defaultETCD(config *ETCDConfig) {
+// DefaultETCDConfig fills in the defaults of etcd-druid's configuration. The gardener-operator has the same.
+func DefaultETCDConfig(config *ETCDConfig) {
 	setDefault(&ensure(&config.ETCDController).Workers, 50)
 	setDefault(&ensure(&config.CustodianController).Workers, 10)
 	compaction := ensure(&config.BackupCompactionController)

@@ -1,0 +1,6 @@
+// +k8s:deepcopy-gen=package
+// +groupName=dashboard.gardener.cloud
+
+// Package v1alpha1 holds the resource with which the dashboard asks for terminals. The kind is a
+// CustomResourceDefinition.
+package v1alpha1

@@ -1,0 +1,381 @@
+// Command distribution builds Kubernetes, containerd, the machine image and everything else that Gardener runs on.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+
+	"gardener.cloud/gardener/internal/distribution"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := newCommand(os.Stdin, os.Stdout, os.Stderr).ExecuteContext(ctx)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "interrupted; what is finished stays, the same command goes on from there")
+		os.Exit(130)
+	default:
+		fmt.Fprintln(os.Stderr, "error: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+// cli is what all subcommands share.
+type cli struct {
+	in          io.Reader
+	out, errOut io.Writer
+	root, cache string
+	output      string
+}
+
+func newCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
+	c := &cli{in: in, out: out, errOut: errOut}
+	cmd := &cobra.Command{
+		Use:   "distribution",
+		Short: "Build what Gardener runs on",
+		Long: `Examples:
+  distribution build                      # everything a landscape needs; a second time, nothing
+  distribution build kubernetes@v1.35.4   # one product, in a version that is not the standard one
+  $(distribution path kubernetes kubectl) version --client
+
+distribution builds Kubernetes, containerd, the machine image and everything else that Gardener runs on but does not
+write itself, from the recipes in distribution/, into a cache: what is there and has not changed is not built again.`,
+		SilenceUsage: true, SilenceErrors: true,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetIn(in)
+	cmd.SetOut(out)
+	cmd.SetErr(errOut)
+	cmd.PersistentFlags().StringVar(&c.root, "root", "", "the checkout that holds distribution/ (default: the one around the working directory)")
+	cmd.PersistentFlags().StringVar(&c.cache, "cache", "", "where artifacts are kept (default: $"+distribution.CacheEnv+", else gardener/distribution in the user's cache directory)")
+	cmd.AddCommand(c.build(), c.list(), c.path(), c.images(), c.prune(), c.align())
+	return cmd
+}
+
+func (c *cli) open() (*distribution.Distribution, error) {
+	root := c.root
+	if root == "" {
+		var err error
+		if root, err = distribution.FindRoot("."); err != nil {
+			return nil, err
+		}
+	}
+	return distribution.Open(root, c.cache)
+}
+
+func (c *cli) build() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "build [PRODUCT[@VERSION]...]",
+		Short: "Build products that are not in the cache",
+		Long: `Examples:
+  distribution build
+  distribution build --all
+  distribution build kubernetes@v1.35.4 etcd
+
+build makes the products named, and what they are built on; without names, everything a landscape needs.
+Progress goes to stderr. An interrupted build leaves nothing that looks finished: run it again.`,
+		RunE: func(cmd *cobra.Command, refs []string) error {
+			start := time.Now()
+			d, err := c.open()
+			if err != nil {
+				return err
+			}
+			switch {
+			case all && len(refs) > 0:
+				return errors.New("name products or say --all, not both")
+			case all:
+				refs = d.All()
+			case len(refs) == 0:
+				refs = d.Default()
+			}
+			counter := &counting{Lines: distribution.NewLines(c.errOut)}
+			stop, stopped := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(stopped)
+				counter.Run(stop)
+			}()
+			_, err = d.Build(cmd.Context(), counter, refs...)
+			close(stop)
+			<-stopped
+			if err != nil {
+				return err
+			}
+			took := time.Since(start).Round(10 * time.Millisecond)
+			if counter.missing == 0 {
+				fmt.Fprintf(c.errOut, "nothing to build: all %d products are there (%s)\n", counter.total, took)
+				return nil
+			}
+			fmt.Fprintf(c.errOut, "built %d of %d products in %s\n", counter.missing, counter.total, took)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "also build what a landscape does not need, in standard versions")
+	return cmd
+}
+
+// counting remembers what Begin said.
+type counting struct {
+	*distribution.Lines
+	total, missing int
+}
+
+func (c *counting) Begin(total, missing int) {
+	c.total, c.missing = total, missing
+	c.Lines.Begin(total, missing)
+}
+
+func (c *cli) list() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List products, their versions and what of them is built",
+		Long: `Examples:
+  distribution list
+  distribution list -o wide
+  distribution list -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			d, err := c.open()
+			if err != nil {
+				return err
+			}
+			list, err := d.List()
+			if err != nil {
+				return err
+			}
+			wide := c.output == "wide"
+			header := []string{"PRODUCT", "VERSION", "KEY", "CACHED", "SIZE"}
+			if wide {
+				header = append(header, "BUILT IN", "NEEDED", "DESCRIPTION", "DIRECTORY")
+			}
+			return c.print(list, header, func(row func(...string)) {
+				for _, s := range list {
+					cached, size, took, needed := "no", "-", "-", "landscape"
+					if s.Cached {
+						cached, size, took = "yes", distribution.SizeText(s.Size), fmt.Sprintf("%.0fs", s.BuildSeconds)
+					}
+					if s.Optional || !s.Standard {
+						needed = "on demand"
+					}
+					cells := []string{s.Product, s.Version, s.Key[:16], cached, size}
+					if wide {
+						cells = append(cells, took, needed, s.Description, s.Dir)
+					}
+					row(cells...)
+				}
+			})
+		},
+	}
+	c.outputFlag(cmd, "json|yaml|wide")
+	return cmd
+}
+
+func (c *cli) path() *cobra.Command {
+	return &cobra.Command{
+		Use:   "path PRODUCT[@VERSION] [FILE]",
+		Short: "Print where an artifact, one of its binaries or files lies",
+		Long: `Examples:
+  distribution path kubernetes
+  distribution path kubernetes kubectl
+  distribution path machine images`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, err := c.open()
+			if err != nil {
+				return err
+			}
+			a, err := d.Artifact(args[0])
+			if err != nil {
+				return err
+			}
+			path := a.Dir
+			if len(args) == 2 {
+				path = filepath.Join(a.Dir, args[1])
+				if _, err := os.Lstat(path); err != nil {
+					if path, err = a.Binary(args[1]); err != nil {
+						return err
+					}
+				}
+			}
+			_, err = fmt.Fprintln(c.out, path)
+			return err
+		},
+	}
+}
+
+func (c *cli) images() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "images [PRODUCT[@VERSION]...]",
+		Short: "List the images of what is built: reference and digest",
+		Long: `Examples:
+  distribution images
+  distribution images kubernetes@v1.35.4 -o json`,
+		RunE: func(_ *cobra.Command, refs []string) error {
+			d, err := c.open()
+			if err != nil {
+				return err
+			}
+			named := len(refs) > 0
+			if !named {
+				refs = d.All()
+			}
+			images := []distribution.Image{}
+			for _, ref := range refs {
+				a, err := d.Artifact(ref)
+				var notBuilt *distribution.NotBuiltError
+				if !named && errors.As(err, &notBuilt) {
+					continue
+				}
+				if err != nil {
+					return err
+				}
+				of, err := a.Images()
+				if err != nil {
+					return err
+				}
+				images = append(images, of...)
+			}
+			return c.print(images, []string{"REFERENCE", "DIGEST"}, func(row func(...string)) {
+				for _, i := range images {
+					row(i.Reference, i.Digest)
+				}
+			})
+		},
+	}
+	c.outputFlag(cmd, "json|yaml")
+	return cmd
+}
+
+func (c *cli) prune() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove artifacts of former recipes and what interrupted builds left",
+		Long: `Examples:
+  distribution prune
+  distribution prune --yes`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			d, err := c.open()
+			if err != nil {
+				return err
+			}
+			garbage, err := d.Garbage()
+			if err != nil {
+				return err
+			}
+			if len(garbage) == 0 {
+				fmt.Fprintln(c.errOut, "nothing to remove")
+				return nil
+			}
+			var total int64
+			for _, g := range garbage {
+				total += g.Size
+				fmt.Fprintf(c.errOut, "%8s  %s\n", distribution.SizeText(g.Size), g.Path)
+			}
+			if !yes {
+				if f, ok := c.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+					return errors.New("there is no terminal to ask on; to remove these, run: distribution prune --yes")
+				}
+				fmt.Fprintf(c.errOut, "Remove these %d directories (%s)? [y/N] ", len(garbage), distribution.SizeText(total))
+				answer, err := bufio.NewReader(c.in).ReadString('\n')
+				if err != nil && !errors.Is(err, io.EOF) {
+					return err
+				}
+				if !strings.EqualFold(strings.TrimSpace(answer), "y") {
+					return errors.New("nothing removed")
+				}
+			}
+			if err := d.Remove(garbage); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.errOut, "removed %d directories, %s\n", len(garbage), distribution.SizeText(total))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (c *cli) align() *cobra.Command {
+	var like string
+	cmd := &cobra.Command{
+		Use:   "align PRODUCT...",
+		Short: "Let a product use the module versions of Kubernetes, so that it builds faster",
+		Long: `Examples:
+  distribution align metrics-server
+
+align makes the go.mod of a product require the versions of Kubernetes for all modules that Kubernetes uses too, and tidies
+it. Packages that both import are then compiled once. Run it after the version of either has changed.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, refs []string) error {
+			d, err := c.open()
+			if err != nil {
+				return err
+			}
+			for _, ref := range refs {
+				if err := d.Align(cmd.Context(), ref, like, c.errOut); err != nil {
+					return fmt.Errorf("align %s: %w", ref, err)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&like, "like", "kubernetes", "the product whose versions are taken")
+	return cmd
+}
+
+func (c *cli) outputFlag(cmd *cobra.Command, formats string) {
+	cmd.Flags().StringVarP(&c.output, "output", "o", "", "output format: "+formats+" (default: a table)")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		for format := range strings.SplitSeq(formats, "|") {
+			if c.output == "" || c.output == format {
+				return nil
+			}
+		}
+		return fmt.Errorf("unknown output format %q; there are: %s", c.output, strings.ReplaceAll(formats, "|", ", "))
+	}
+}
+
+// print writes value as JSON or YAML, or the rows as a table.
+func (c *cli) print(value any, header []string, rows func(row func(...string))) error {
+	switch c.output {
+	case "json":
+		data, err := json.MarshalIndent(value, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(c.out, string(data))
+		return err
+	case "yaml":
+		data, err := yaml.Marshal(value)
+		if err != nil {
+			return err
+		}
+		_, err = c.out.Write(data)
+		return err
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, strings.Join(header, "\t"))
+	rows(func(cells ...string) { fmt.Fprintln(w, strings.Join(cells, "\t")) })
+	return w.Flush()
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"gardener.cloud/gardener/landscape"
+)
+
+func (c *cli) statusCommand() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show clusters, machines and memory of a landscape",
+		Long: `Examples:
+  landscape status
+  landscape status -o json
+
+The exit code is 0 if everything that should run does, and 3 if not.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := c.open()
+			if err != nil {
+				return err
+			}
+			status, err := l.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := printStatus(c.out, status, output); err != nil {
+				return err
+			}
+			if !status.Healthy() {
+				return exitCode(3)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml (default: a table for people)")
+	return cmd
+}
+
+func printStatus(out io.Writer, status *landscape.Status, output string) error {
+	switch output {
+	case "json":
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(status)
+	case "yaml":
+		data, err := yaml.Marshal(status)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(data)
+		return err
+	case "":
+	default:
+		return fmt.Errorf("--output must be json or yaml, not %q", output)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintf(w, "Landscape %s in %s, network %s, registry %s\n", status.Name, status.Dir, status.Subnet, status.Registry)
+	for _, service := range status.Containers {
+		fmt.Fprintf(w, "\n%s\t%s", service.Name, either(service.Running, "running", "not running"))
+	}
+	fmt.Fprintln(w)
+	for _, cluster := range status.Clusters {
+		fmt.Fprintf(w, "\nCluster %s (Kubernetes %s), load balancer addresses %s, %d of %d pods ready\n", cluster.Name, cluster.Version, cluster.Pool, cluster.PodsReady, cluster.Pods)
+		if cluster.Problem != "" {
+			fmt.Fprintf(w, "problem: %s\n", cluster.Problem)
+		}
+		fmt.Fprintf(w, "MACHINE\tADDRESS\tSTATE\tNODE\n")
+		for _, machine := range cluster.Machines {
+			node := "ready"
+			if !machine.Ready {
+				node = machine.Problem
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", machine.Name, machine.Address, either(machine.Running, "running", "stopped"), node)
+		}
+	}
+	fmt.Fprintf(w, "\nPROGRAM\tPROCESSES\tRESIDENT\tPROPORTIONAL\n")
+	var total landscape.MemoryStatus
+	for _, m := range status.Memory {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", m.Program, m.Processes, mebibytes(m.Resident), mebibytes(m.Proportional))
+		total.Processes += m.Processes
+		total.Resident += m.Resident
+		total.Proportional += m.Proportional
+	}
+	fmt.Fprintf(w, "total\t%d\t%s\t%s\n", total.Processes, mebibytes(total.Resident), mebibytes(total.Proportional))
+	return w.Flush()
+}
+
+func either(yes bool, a, b string) string {
+	if yes {
+		return a
+	}
+	return b
+}
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20)) }
+
+func (c *cli) kubeconfigCommand() *cobra.Command {
+	var content bool
+	cmd := &cobra.Command{
+		Use:   "kubeconfig [CLUSTER]",
+		Short: "Print where a cluster's kubeconfig is",
+		Long: `Examples:
+  export KUBECONFIG=$(landscape kubeconfig)
+  landscape kubeconfig seed2 --content > seed2.yaml`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			l, err := c.open()
+			if err != nil {
+				return err
+			}
+			name := landscape.RuntimeCluster
+			if len(args) > 0 {
+				name = args[0]
+			}
+			if _, err := l.Cluster(name); err != nil {
+				return err
+			}
+			file := l.KubeconfigFile(name)
+			data, err := os.ReadFile(file)
+			if err != nil {
+				return fmt.Errorf("cluster %q has no kubeconfig yet; finish it with: landscape up --cluster %s (%w)", name, name, err)
+			}
+			if content {
+				_, err = c.out.Write(data)
+			} else {
+				_, err = fmt.Fprintln(c.out, file)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&content, "content", false, "print the kubeconfig itself")
+	return cmd
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"gardener.cloud/gardener/landscape/containers"
+)
+
+func (c *cli) shellCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "shell MACHINE [-- COMMAND...]",
+		Short: "Open a shell on a machine, or run a command there",
+		Long: `Examples:
+  landscape shell runtime-0
+  landscape shell runtime-0 -- systemctl status kubelet`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := c.open()
+			if err != nil {
+				return err
+			}
+			client, err := l.Connect(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer client.Close() //nolint:errcheck // nothing is lost
+			command := args[1:]
+			if len(command) == 0 {
+				command = []string{"/bin/bash", "--login"}
+			}
+			code, err := c.exec(cmd.Context(), client, args[0], command)
+			if err != nil {
+				return err
+			}
+			if code != 0 {
+				return exitCode(code)
+			}
+			return nil
+		},
+	}
+}
+
+// exec runs a command with our streams; with a terminal if we have one ourselves.
+func (c *cli) exec(ctx context.Context, client *containers.Client, machine string, command []string) (int, error) {
+	streams := containers.Streams{In: c.in, Out: c.out, Err: c.errOut}
+	file, ok := c.in.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) { //nolint:gosec // descriptors are small
+		return client.Exec(ctx, machine, streams, command...)
+	}
+	terminal := int(file.Fd()) //nolint:gosec // descriptors are small
+	before, err := term.MakeRaw(terminal)
+	if err != nil {
+		return 0, err
+	}
+	defer term.Restore(terminal, before) //nolint:errcheck // nobody to tell
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	defer signal.Stop(resized)
+	resized <- syscall.SIGWINCH // The first size is a change too.
+	sizes := make(chan containers.Size)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		for {
+			select {
+			case <-resized:
+				width, height, err := term.GetSize(terminal)
+				if err != nil {
+					continue
+				}
+				select {
+				case sizes <- containers.Size{Width: uint32(width), Height: uint32(height)}: //nolint:gosec // no terminal is that large
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	streams.Terminal, streams.Resize = true, sizes
+	return client.Exec(ctx, machine, streams, command...)
+}
+
+func (c *cli) logsCommand() *cobra.Command {
+	var follow bool
+	var lines int
+	cmd := &cobra.Command{
+		Use:   "logs NAME [UNIT]",
+		Short: "Show the log of a machine's systemd unit, or of a service of the landscape",
+		Long: `Examples:
+  landscape logs runtime-0                # the machine's whole journal
+  landscape logs runtime-0 kubelet -f
+  landscape logs registry                 # also: resolver, containerd`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := c.open()
+			if err != nil {
+				return err
+			}
+			if file, ok := l.ServiceLog(args[0]); ok {
+				if len(args) > 1 {
+					return fmt.Errorf("%s is one process and has no units", args[0])
+				}
+				return tail(cmd.Context(), c.out, file, lines, follow)
+			}
+			client, err := l.Connect(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer client.Close() //nolint:errcheck // nothing is lost
+			command := []string{"journalctl", "--no-pager", fmt.Sprintf("--lines=%d", lines)}
+			if follow {
+				command = append(command, "--follow")
+			}
+			if len(args) > 1 {
+				command = append(command, "--unit="+args[1])
+			}
+			code, err := client.Exec(cmd.Context(), args[0], containers.Streams{Out: c.out, Err: c.errOut}, command...)
+			if err == nil && code != 0 {
+				err = exitCode(code)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is logged from now on")
+	cmd.Flags().IntVarP(&lines, "lines", "n", 100, "how many of the last lines to show")
+	return cmd
+}

@@ -1,0 +1,130 @@
+// Command landscape runs Kubernetes clusters on this computer for Gardener to live in, without Docker.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"gardener.cloud/gardener/internal/distribution"
+	"gardener.cloud/gardener/landscape"
+	"gardener.cloud/gardener/landscape/progress"
+)
+
+func main() {
+	// The libraries' logs would tear up the progress; what matters comes back as errors.
+	klog.SetLogger(logr.Discard())
+	ctrllog.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := newCommand(os.Stdin, os.Stdout, os.Stderr).ExecuteContext(ctx)
+	var exit exitCode
+	switch {
+	case err == nil:
+	case errors.As(err, &exit):
+		os.Exit(int(exit))
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "interrupted; the same command goes on from there")
+		os.Exit(130)
+	default:
+		fmt.Fprintln(os.Stderr, "error: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+// exitCode ends the process without a message.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// cli is what all subcommands share.
+type cli struct {
+	in          io.Reader
+	out, errOut io.Writer
+
+	name, root, cache string
+}
+
+func newCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
+	c := &cli{in: in, out: out, errOut: errOut}
+	cmd := &cobra.Command{
+		Use:   "landscape",
+		Short: "Run Kubernetes clusters on this computer, without Docker",
+		Long: `Examples:
+  landscape up                              # one cluster with one machine
+  export KUBECONFIG=$(landscape kubeconfig)
+  kubectl get nodes
+  landscape down
+
+landscape starts machines, which are containers with systemd, and makes Kubernetes clusters from them. It has a
+containerd, a registry and a network of its own; "down" leaves nothing behind.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	cmd.SetIn(in)
+	cmd.SetOut(out)
+	cmd.SetErr(errOut)
+	cmd.PersistentFlags().StringVar(&c.name, "name", landscape.DefaultName, "name of the landscape; several can run side by side")
+	cmd.PersistentFlags().StringVar(&c.root, "dir", "", "directory that holds landscapes (default: .landscape in the checkout)")
+	cmd.PersistentFlags().StringVar(&c.cache, "cache", "", "the distribution's cache (default: $GARDENER_CACHE, else gardener/distribution in the user's cache directory)")
+	cmd.AddCommand(c.upCommand(), c.downCommand(), c.statusCommand(), c.kubeconfigCommand(), c.shellCommand(), c.imagesCommand(), c.logsCommand())
+	return cmd
+}
+
+// builds opens the distribution that belongs to this checkout.
+func (c *cli) builds() (*distribution.Distribution, error) {
+	root, err := checkout()
+	if err != nil {
+		return nil, err
+	}
+	cache := c.cache
+	if cache == "" {
+		if cache, err = distribution.DefaultCache(); err != nil {
+			return nil, err
+		}
+	}
+	return distribution.Open(root, cache)
+}
+
+// checkout finds the checkout that the working directory or this program is in.
+func checkout() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	root, err := distribution.FindRoot(dir)
+	if err == nil {
+		return root, nil
+	}
+	if program, programErr := os.Executable(); programErr == nil {
+		if root, programErr := distribution.FindRoot(filepath.Dir(program)); programErr == nil {
+			return root, nil
+		}
+	}
+	return "", err
+}
+
+func (c *cli) open() (*landscape.Landscape, error) {
+	root := c.root
+	if root == "" {
+		dir, err := checkout()
+		if err != nil {
+			return nil, err
+		}
+		root = filepath.Join(dir, ".landscape")
+	}
+	return landscape.Open(root, c.name)
+}
+
+func (c *cli) printer() *progress.Printer { return progress.New(c.errOut) }

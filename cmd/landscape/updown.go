@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"gardener.cloud/gardener/landscape"
+)
+
+func (c *cli) upCommand() *cobra.Command {
+	var options landscape.UpOptions
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Bring a landscape up, or change it",
+		Long: `Examples:
+  landscape up                                 # the runtime cluster with one machine
+  landscape up --machines 3                    # the runtime cluster with three machines, more or fewer than before
+  landscape up --cluster seed2 --machines 1    # a second cluster, beside the runtime cluster
+
+"up" makes what is missing and leaves alone what is there. It can be interrupted and run again at any time.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			start := time.Now()
+			if cmd.Flags().Changed("machines") && options.Machines < 1 {
+				return fmt.Errorf("--machines must be at least 1, not %d", options.Machines)
+			}
+			builds, err := c.builds()
+			if err != nil {
+				return err
+			}
+			l, err := c.open()
+			if err != nil {
+				return err
+			}
+			if err := l.Up(cmd.Context(), builds, c.printer(), options); err != nil {
+				return err
+			}
+			cluster := options.Cluster
+			if cluster == "" {
+				cluster = landscape.RuntimeCluster
+			}
+			fmt.Fprintf(c.errOut, "\nLandscape %q is up (%.0fs). Try:\n  export KUBECONFIG=%s\n  kubectl get nodes,pods -A\n  %s status\n",
+				l.Name, time.Since(start).Seconds(), l.KubeconfigFile(cluster), os.Args[0])
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&options.Cluster, "cluster", "", "cluster to bring up or change (default: runtime)")
+	cmd.Flags().IntVar(&options.Machines, "machines", 0, "number of machines of the cluster (default: what it has, or 1)")
+	cmd.Flags().StringVar(&options.Version, "kubernetes-version", "", "Kubernetes version of a new cluster, such as v1.35.4 (default: the distribution's); it must have been built")
+	return cmd
+}
+
+func (c *cli) downCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Remove a landscape and all its data",
+		Long: `Examples:
+  landscape down          # asks first
+  landscape down --yes
+
+"down" leaves no process, mount, network or file behind, also after an "up" that did not finish.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := c.open()
+			if err != nil {
+				return err
+			}
+			if !l.Exists() {
+				fmt.Fprintf(c.errOut, "There is no landscape %q.\n", l.Name)
+				return nil
+			}
+			if !yes {
+				if err := c.confirm(fmt.Sprintf("Remove landscape %q and all data in %s?", l.Name, l.Dir)); err != nil {
+					return err
+				}
+			}
+			return l.Down(cmd.Context(), c.printer())
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// confirm asks a person, and refuses when there is none.
+func (c *cli) confirm(question string) error {
+	file, ok := c.in.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) { //nolint:gosec // descriptors are small
+		return errors.New("this removes data and there is no terminal to ask on: add --yes if you mean it")
+	}
+	fmt.Fprintf(c.errOut, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(c.in).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New("not removed")
+	}
+	return nil
+}

@@ -1,0 +1,3 @@
+module gardener.cloud/gardener/distribution/pause
+
+go 1.26.0

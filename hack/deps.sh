@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building and testing need, as far as they are missing. Usage: hack/deps.sh [PACKAGE...]
+#
+# Without arguments it is about the list below. It asks nothing and says what it does; who may not install packages is told
+# the command instead. Done in no time when everything is there.
+set -euo pipefail
+
+packages=(
+  make git ca-certificates
+  gcc libc6-dev             # go test -race; runc
+  pkg-config libseccomp-dev # runc
+  mmdebstrap                # the machine image
+  iproute2                  # bridges, routes and addresses of the local landscape
+)
+[[ $# -eq 0 ]] || packages=("$@")
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "deps: this is not Debian; make sure these are installed: ${packages[*]}" >&2
+  exit 0
+fi
+
+declare -A installed=()
+while read -r package; do
+  installed[$package]=1
+done < <(dpkg-query --show --showformat '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^installed //p')
+
+missing=()
+for package in "${packages[@]}"; do
+  [[ -n ${installed[$package]:-} ]] || missing+=("$package")
+done
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+
+install=(apt-get install --yes --no-install-recommends "${missing[@]}")
+if [[ $EUID -ne 0 ]]; then
+  echo "deps: missing Debian packages; install them with: sudo ${install[*]}" >&2
+  exit 1
+fi
+
+echo "deps: installing ${missing[*]}" >&2
+export DEBIAN_FRONTEND=noninteractive
+# Another apt may be at work, as after the boot of a fresh machine: wait for it.
+options=(--quiet --quiet --option DPkg::Lock::Timeout=300)
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! { apt-get update "${options[@]}" && "${install[@]}" "${options[@]}"; } </dev/null >"$log" 2>&1; then
+  cat "$log" >&2
+  echo "deps: installing ${missing[*]} failed" >&2
+  exit 1
+fi

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Writes the CustomResourceDefinitions of our API groups. Usage: hack/generate-crds.sh [DIRECTORY]
+#
+# DIRECTORY is the root of the tree to work on, this one by default. The manifests come from the Go types in api/ and go to
+# internal/component/crds/<group>/, from where Go embeds them. Running it twice changes nothing.
+set -euo pipefail
+
+tools=$(cd "$(dirname "$0")/tools" && pwd)/go.mod
+cd "${1:-$(dirname "$0")/..}"
+
+# Packages of api/ whose kinds are CustomResourceDefinitions.
+packages=(autoscaling dashboard druid extensions machine operator resources)
+
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+# generateEmbeddedObjectMeta: the metadata of templates is kept; without it the API server would drop labels and annotations.
+# allowDangerousTypes: the API has two floating point numbers.
+paths=$(printf './api/%s/v1alpha1;' "${packages[@]}")
+go tool -modfile="$tools" controller-gen crd:generateEmbeddedObjectMeta=true,allowDangerousTypes=true \
+  paths="${paths%;}" output:crd:dir="$out"
+
+for package in "${packages[@]}"; do
+  target=internal/component/crds/$package
+  mkdir -p "$target"
+  rm -f "$target"/*.yaml # a kind that is gone leaves no manifest behind
+  mv "$out/$package".*.yaml "$target/"
+done
+[[ -z $(ls -A "$out") ]] || { echo "manifests of an unknown group: $(ls "$out")" >&2; exit 1; }

@@ -1,0 +1,56 @@
+// Package crds holds the CustomResourceDefinitions of our own API groups, generated from the Go types in api/.
+package crds
+
+import (
+	"embed"
+	"fmt"
+	"path"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed autoscaling/*.yaml dashboard/*.yaml druid/*.yaml extensions/*.yaml machine/*.yaml operator/*.yaml resources/*.yaml
+var manifests embed.FS
+
+// Autoscaling returns the definitions of autoscaling.gardener.cloud. Clusters need them where the pvc-autoscaler runs.
+func Autoscaling() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("autoscaling") }
+
+// Dashboard returns the definitions of dashboard.gardener.cloud. The virtual garden needs them if the dashboard has terminals.
+func Dashboard() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("dashboard") }
+
+// Druid returns the definitions of druid.gardener.cloud. Clusters need them where etcd-druid runs.
+func Druid() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("druid") }
+
+// Extensions returns the definitions of extensions.gardener.cloud. Seeds and the runtime cluster need them.
+func Extensions() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("extensions") }
+
+// Machine returns the definitions of machine.sapcloud.io. Clusters need them where machine-controller-managers run.
+func Machine() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("machine") }
+
+// Operator returns the definitions of operator.gardener.cloud. The runtime cluster needs them.
+func Operator() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("operator") }
+
+// Resources returns the definitions of resources.gardener.cloud. Clusters need them where gardener-resource-managers run.
+func Resources() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("resources") }
+
+// read decodes the manifests in a directory, sorted by name. Callers own the result: it is decoded anew each time.
+func read(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	entries, err := manifests.ReadDir(dir) // sorted by file name, which is <group>_<plural>.yaml
+	if err != nil {
+		return nil, fmt.Errorf("list manifests of %s: %w", dir, err)
+	}
+	out := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(entries))
+	for _, entry := range entries {
+		data, err := manifests.ReadFile(path.Join(dir, entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("read manifest %s: %w", entry.Name(), err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(data, crd); err != nil {
+			return nil, fmt.Errorf("decode manifest %s: %w", entry.Name(), err)
+		}
+		out = append(out, crd)
+	}
+	return out, nil
+}

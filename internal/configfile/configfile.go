@@ -1,0 +1,63 @@
+// Package configfile reads the configuration files of our processes.
+//
+// A file holds one object of a versioned kind, in YAML or JSON. It is decoded strictly, so that a misspelt key is an error that names
+// it, then gets its defaults, and is validated. What comes out is complete and is not to be changed any more.
+package configfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Kind says how to read a configuration.
+type Kind[T any] struct {
+	// AddToScheme registers the kind and its defaults.
+	AddToScheme func(*runtime.Scheme) error
+	// Validate returns everything that is wrong with a configuration which has its defaults. It may be nil.
+	Validate func(*T) field.ErrorList
+}
+
+// Read returns the configuration in a file.
+func (k Kind[T]) Read(path string) (*T, error) {
+	if path == "" {
+		return nil, errors.New("no configuration file is given; name it with --config")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	config, err := k.Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration %q: %w", path, err)
+	}
+	return config, nil
+}
+
+// Decode returns the configuration in the content of a file.
+func (k Kind[T]) Decode(data []byte) (*T, error) {
+	scheme := runtime.NewScheme()
+	if err := k.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register the kind: %w", err)
+	}
+	serializer := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})
+	obj, gvk, err := serializer.Decode(data, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	config, ok := any(obj).(*T)
+	if !ok {
+		return nil, fmt.Errorf("it is a %s of %s, which is not what this process takes", gvk.Kind, gvk.GroupVersion())
+	}
+	scheme.Default(obj)
+	if k.Validate != nil {
+		if err := k.Validate(config).ToAggregate(); err != nil {
+			return nil, err
+		}
+	}
+	return config, nil
+}

@@ -1,0 +1,224 @@
+package distribution
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// packagesFile carries the list of packages out of the new root file system; it does not get into the layer.
+const packagesFile = ".distribution-packages"
+
+// listPackages runs in the new root: dpkg knows them, except in the variant "extract", where only the archives tell.
+const listPackages = `if [ -s "$1/var/lib/dpkg/status" ]; then
+	dpkg-query --admindir="$1/var/lib/dpkg" -W -f '${Package}=${Version}\n'
+else
+	for deb in "$1"/var/cache/apt/archives/*.deb; do dpkg-deb -W --showformat '${Package}=${Version}\n' "$deb"; done
+fi | sort >"$1/` + packagesFile + `"`
+
+// aptSources are the sources of a Debian suite that the building machine uses itself, so that its mirror and its proxy serve the
+// build too. Other archives that the machine uses stay out. Without any, mmdebstrap takes Debian's own mirror.
+func aptSources(dir, suite string) (string, error) {
+	var lines []string
+	old, err := os.ReadFile(filepath.Join(dir, "sources.list"))
+	if err != nil && !os.IsNotExist(err) {
+		return "", err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "sources.list.d", "*"))
+	if err != nil {
+		return "", err
+	}
+	lines = append(lines, oneLineSources(string(old), suite)...)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		switch filepath.Ext(file) {
+		case ".list":
+			lines = append(lines, oneLineSources(string(data), suite)...)
+		case ".sources":
+			lines = append(lines, stanzaSources(string(data), suite)...)
+		}
+	}
+	if len(lines) == 0 {
+		return "", nil
+	}
+	return strings.Join(lines, "\n") + "\n", nil
+}
+
+// belongsTo tells bookworm, bookworm-updates and bookworm-security from what others call bookworm-something: Debian's
+// archives have a component called main.
+func belongsTo(suite, entry string, components []string) bool {
+	return slices.Contains([]string{suite, suite + "-updates", suite + "-security"}, entry) && slices.Contains(components, "main")
+}
+
+// oneLineSources reads "deb [options] uri suite components..." lines.
+func oneLineSources(text, suite string) []string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(strings.TrimSpace(line), "#")
+		rest, ok := strings.CutPrefix(line, "deb ")
+		if !ok {
+			continue
+		}
+		rest = strings.TrimSpace(rest)
+		if strings.HasPrefix(rest, "[") {
+			_, rest, _ = strings.Cut(rest, "]")
+		}
+		fields := strings.Fields(rest)
+		if len(fields) >= 3 && belongsTo(suite, fields[1], fields[2:]) && !foreign(fields[0]) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+// stanzaSources reads deb822 stanzas and turns them into lines.
+func stanzaSources(text, suite string) []string {
+	var lines []string
+	for stanza := range strings.SplitSeq(text, "\n\n") {
+		fields := map[string]string{}
+		for line := range strings.Lines(stanza) {
+			if strings.HasPrefix(line, "#") {
+				continue
+			}
+			if name, value, ok := strings.Cut(line, ":"); ok {
+				fields[strings.ToLower(strings.TrimSpace(name))] = strings.TrimSpace(value)
+			}
+		}
+		if !slices.Contains(strings.Fields(fields["types"]), "deb") || fields["enabled"] == "no" {
+			continue
+		}
+		options := ""
+		if key := fields["signed-by"]; strings.HasPrefix(key, "/") {
+			options = "[signed-by=" + key + "] "
+		}
+		for _, uri := range strings.Fields(fields["uris"]) {
+			for _, entry := range strings.Fields(fields["suites"]) {
+				if belongsTo(suite, entry, strings.Fields(fields["components"])) && !foreign(uri) {
+					lines = append(lines, fmt.Sprintf("deb %s%s %s %s", options, uri, entry, fields["components"]))
+				}
+			}
+		}
+	}
+	return lines
+}
+
+// foreign tells archives of others, which may also have a suite of Debian's name: Debian's lie under /debian or
+// /debian-security on every mirror.
+func foreign(uri string) bool {
+	return !strings.Contains(strings.TrimSuffix(uri, "/")+"/", "/debian/") && !strings.Contains(strings.TrimSuffix(uri, "/")+"/", "/debian-security/")
+}
+
+// buildDebian makes the root file system and writes it as a layer.
+func (b *build) buildDebian(ctx context.Context) (Layer, error) {
+	recipe := b.v.recipe.Debian
+	sources, err := aptSources("/etc/apt", recipe.Suite)
+	if err != nil {
+		return Layer{}, fmt.Errorf("read the machine's package sources: %w", err)
+	}
+	day, err := time.Parse(time.DateOnly, recipe.Refreshed)
+	if err != nil {
+		return Layer{}, err
+	}
+	root := filepath.Join(b.temp, ".root.tar")
+	args := []string{
+		"mmdebstrap", "--mode=root", "--format=tar", "--variant=" + recipe.Variant, "--include=" + strings.Join(recipe.Packages, ","),
+		"--aptopt=APT::Install-Recommends false",
+	}
+	hook := "--customize-hook="
+	if recipe.Variant == "extract" {
+		hook = "--extract-hook=" // the last one there is
+	}
+	for _, script := range []string{listPackages, recipe.Setup} {
+		if script != "" {
+			args = append(args, hook+"set -eu\n"+script)
+		}
+	}
+	args = append(args, recipe.Suite, root)
+	if sources != "" {
+		args = append(args, "-")
+	}
+	b.step("installing Debian packages")
+	// In the build directory, so that what a killed run leaves goes with it.
+	env := []string{"TMPDIR=" + b.temp, "LC_ALL=C.UTF-8", fmt.Sprintf("SOURCE_DATE_EPOCH=%d", day.Unix())}
+	err = command{dir: b.temp, env: env, stdin: sources, args: args}.run(ctx, b.log, func(line string) {
+		if doing, ok := strings.CutPrefix(line, "I: "); ok && !strings.Contains(doing, "hook") {
+			b.step("%s", strings.TrimSuffix(doing, "..."))
+		}
+	})
+	if err != nil {
+		return Layer{}, fmt.Errorf("install Debian packages: %w", err)
+	}
+	b.step("writing the root file system")
+	entries, err := tarEntries(root)
+	if err != nil {
+		return Layer{}, err
+	}
+	kept := entries[:0]
+	for _, e := range entries {
+		if e.name != packagesFile {
+			if recipe.keeps(e.name) {
+				kept = append(kept, e)
+			}
+			continue
+		}
+		if b.manifest.DebianPackages, err = readLines(e); err != nil {
+			return Layer{}, err
+		}
+	}
+	if err := checkVersion(b.v, b.manifest.DebianPackages); err != nil {
+		return Layer{}, err
+	}
+	layer, err := writeLayer(filepath.Join(b.temp, "images"), kept)
+	return layer, errors.Join(err, os.Remove(root))
+}
+
+// keeps tells whether a file gets into the layer.
+func (r *Debian) keeps(name string) bool {
+	return len(r.Keep) == 0 || slices.ContainsFunc(r.Keep, func(keep string) bool {
+		keep = strings.TrimPrefix(keep, "/")
+		return name == keep || strings.HasPrefix(name, keep+"/")
+	})
+}
+
+// checkVersion compares a product's version with that of the package it stands for: 2.6 is right for haproxy=2.6.12-1+deb12u2.
+func checkVersion(v variant, packages []string) error {
+	name := v.recipe.Debian.VersionOf
+	if name == "" {
+		return nil
+	}
+	for _, p := range packages {
+		if got, ok := strings.CutPrefix(p, name+"="); ok {
+			if _, after, ok := strings.Cut(got, ":"); ok {
+				got = after // the epoch
+			}
+			if got == v.version || strings.HasPrefix(got, v.version+".") || strings.HasPrefix(got, v.version+"-") {
+				return nil
+			}
+			return fmt.Errorf("the archive has %s %s, but product.yaml says version %s: correct it", name, got, v.version)
+		}
+	}
+	return fmt.Errorf("package %s was not installed", name)
+}
+
+func readLines(e entry) ([]string, error) {
+	if e.typ != tar.TypeReg {
+		return nil, fmt.Errorf("%s is no file", e.name)
+	}
+	r, err := e.open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	return strings.Fields(string(data)), err
+}

@@ -1,0 +1,188 @@
+package distribution
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// toolVersion is part of every key: raise it when the same inputs give other artifacts than before.
+const toolVersion = "1"
+
+// inputs are everything an artifact depends on, by name. What is not in here must not influence a build.
+type inputs map[string]string
+
+// key names the artifact of these inputs.
+func (in inputs) key() string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		fmt.Fprintf(h, "%d:%s=%d:%s\n", len(name), name, len(in[name]), in[name])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// key is the artifact's name in the cache: a hash over all inputs of the variant, those of the products below included.
+func (d *Distribution) key(v variant) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.keyLocked(v)
+}
+
+func (d *Distribution) keyLocked(v variant) (string, error) {
+	if key, ok := d.keys[v.ref()]; ok {
+		return key, nil
+	}
+	in, err := d.inputs(v)
+	if err != nil {
+		return "", fmt.Errorf("inputs of %s: %w", v.ref(), err)
+	}
+	for _, used := range v.recipe.uses() {
+		key, err := d.keyLocked(variant{d.products[used], d.products[used].standard})
+		if err != nil {
+			return "", err
+		}
+		in["product:"+used] = key
+	}
+	d.keys[v.ref()] = in.key()
+	return d.keys[v.ref()], nil
+}
+
+// inputs reads what the variant is made from, except for the products below it.
+func (d *Distribution) inputs(v variant) (inputs, error) {
+	in := inputs{
+		"tool": toolVersion, "platform": d.platform, "product": v.name, "version": v.version,
+		"recipe": string(v.recipe.canonical()),
+	}
+	if len(v.recipe.Binaries) > 0 {
+		goVersion, err := d.host.goVersion()
+		if err != nil {
+			return nil, err
+		}
+		in["go"] = goVersion
+		if err := in.addGo(v); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range v.recipe.HostPackages {
+		in["host:"+name] = d.host.packageVersion(name)
+	}
+	return in, in.addTree(v.dir, "files")
+}
+
+// addGo adds the module files and the product's own sources; tests change no binary.
+func (in inputs) addGo(v variant) error {
+	sum := strings.TrimSuffix(v.modFile(), ".mod") + ".sum"
+	for name, file := range map[string]string{"mod": v.modFile(), "sum": sum} {
+		data, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) && name == "sum" {
+			continue // a module without requirements has none
+		}
+		if err != nil {
+			return err
+		}
+		in[name] = hashOf(data)
+	}
+	return filepath.WalkDir(v.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(v.dir, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case entry.IsDir() && (rel == "files" || entry.Name() == "testdata"):
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go"):
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		in["source:"+rel] = hashOf(data)
+		return err
+	})
+}
+
+// addTree adds a directory below dir, if it is there, with the modes that git keeps.
+func (in inputs) addTree(dir, name string) error {
+	tree := filepath.Join(dir, name)
+	if !exists(tree) {
+		return nil
+	}
+	return filepath.WalkDir(tree, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if entry.Type()&fs.ModeSymlink != 0 {
+			target, err := os.Readlink(path)
+			in["file:"+rel] = "link " + target
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		in["file:"+rel] = fmt.Sprintf("%o %s", gitMode(info.Mode()), hashOf(data))
+		return err
+	})
+}
+
+// gitMode is the mode a file has after a checkout: only the executable bit is kept.
+func gitMode(mode fs.FileMode) fs.FileMode {
+	if mode&0o111 != 0 {
+		return 0o755
+	}
+	return 0o644
+}
+
+func hashOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// hostFacts asks the machine once. It is used under the lock of Distribution.
+type hostFacts struct {
+	goVer    string
+	packages map[string]string
+}
+
+func (h *hostFacts) goVersion() (string, error) {
+	if h.goVer == "" {
+		out, err := exec.Command("go", "env", "GOVERSION").Output()
+		if err != nil {
+			return "", fmt.Errorf("ask for the version of Go: %w; install Go and put it into PATH", err)
+		}
+		h.goVer = string(bytes.TrimSpace(out))
+	}
+	return h.goVer, nil
+}
+
+// packageVersion is the installed version of a Debian package, "" if it is not there.
+func (h *hostFacts) packageVersion(name string) string {
+	if v, ok := h.packages[name]; ok {
+		return v
+	}
+	if h.packages == nil {
+		h.packages = map[string]string{}
+	}
+	out, err := exec.Command("dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", name).Output()
+	version, installed := strings.CutPrefix(string(out), "installed ")
+	if err != nil || !installed {
+		version = ""
+	}
+	h.packages[name] = version
+	return version
+}

@@ -1,0 +1,101 @@
+package distribution
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Status is what is known of a product in one version.
+type Status struct {
+	Artifact
+	Description string `json:"description"`
+	// Standard tells the version that is built when none is asked for, Optional what a landscape does not need.
+	Standard bool `json:"standard"`
+	Optional bool `json:"optional"`
+	Cached   bool `json:"cached"`
+	// Size in bytes and the time the build took are zero for what is not built.
+	Size         int64   `json:"size"`
+	BuildSeconds float64 `json:"buildSeconds"`
+}
+
+// List looks at all products in all versions, sorted by name.
+func (d *Distribution) List() ([]Status, error) {
+	var list []Status
+	for _, v := range d.variants() {
+		a, err := d.locate(v)
+		if err != nil {
+			return nil, err
+		}
+		s := Status{Artifact: *a, Description: v.recipe.Description, Standard: v.version == v.standard, Optional: v.recipe.Optional, Cached: a.complete()}
+		if s.Cached {
+			m, err := a.manifest()
+			if err != nil {
+				return nil, err
+			}
+			s.BuildSeconds = m.Seconds
+			if s.Size, err = a.Size(); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// Garbage is a directory that no recipe refers to any more.
+type Garbage struct {
+	Path string
+	Size int64
+}
+
+// Garbage finds artifacts of former recipes, and what interrupted builds left.
+func (d *Distribution) Garbage() ([]Garbage, error) {
+	wanted := map[string]bool{}
+	for _, v := range d.variants() {
+		a, err := d.locate(v)
+		if err != nil {
+			return nil, err
+		}
+		wanted[filepath.Base(a.Dir)] = true
+	}
+	var found []Garbage
+	for _, dir := range []string{d.cache, d.tempRoot()} {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !os.IsNotExist(err) {
+			return nil, err
+		}
+		for _, e := range entries {
+			if dir == d.cache && (wanted[e.Name()] || strings.HasPrefix(e.Name(), ".") || e.Name() == "logs" || !e.IsDir()) {
+				continue
+			}
+			size, err := (&Artifact{Dir: filepath.Join(dir, e.Name())}).Size()
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, Garbage{filepath.Join(dir, e.Name()), size})
+		}
+	}
+	return found, nil
+}
+
+// Remove deletes garbage, except for what a running build owns.
+func (d *Distribution) Remove(garbage []Garbage) error {
+	var errs []error
+	for _, g := range garbage {
+		l, err := d.tryLock(filepath.Base(g.Path))
+		if errors.Is(err, errLocked) {
+			continue
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, os.RemoveAll(g.Path), l.release())
+	}
+	return errors.Join(errs...)
+}
+
+// SizeText writes bytes as people do: 1.2 GiB, 35 MiB, 4 KiB.
+func SizeText(bytes int64) string { return sizeText(bytes) }

@@ -1,0 +1,36 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Apply writes objects with server-side apply, in the given order, and stops at the first error. The owner is the field
+// manager; what it applied before and leaves out now is removed from the object, and a field that somebody else changed
+// is taken back. The objects themselves are not changed.
+func Apply(ctx context.Context, c client.Client, owner string, objects ...client.Object) error {
+	for _, object := range objects {
+		gvk, err := apiutil.GVKForObject(object, c.Scheme())
+		if err != nil {
+			return err
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return fmt.Errorf("convert %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
+		}
+		u := &unstructured.Unstructured{Object: content}
+		u.SetGroupVersionKind(gvk)
+		// A zero value would be an opinion about what is the server's to say.
+		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+		unstructured.RemoveNestedField(u.Object, "status")
+		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner), client.ForceOwnership); err != nil {
+			return fmt.Errorf("apply %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
+		}
+	}
+	return nil
+}

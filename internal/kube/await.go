@@ -1,0 +1,70 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Await watches the objects of one kind until check returns nil. It checks what is there first, and again after every
+// change; with each failed check, report hears the reason, if report is not nil. When ctx is done first, the error is the
+// last reason. The list says the kind, and the options limit what is watched.
+func Await[T client.Object](ctx context.Context, c client.WithWatch, list client.ObjectList, check func([]T) error, report func(error), options ...client.ListOption) error {
+	changed := make(chan struct{}, 1)
+	notify := func() {
+		select {
+		case changed <- struct{}{}:
+		default: // A check that has yet to start will see this change too.
+		}
+	}
+	listWatch := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
+			fresh := list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a copy has its original's type
+			return fresh, c.List(ctx, fresh, append(options, &client.ListOptions{Raw: &raw})...)
+		},
+		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, list, append(options, &client.ListOptions{Raw: &raw})...)
+		},
+	}
+	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: listWatch,
+		ObjectType:    reflect.New(reflect.TypeFor[T]().Elem()).Interface().(client.Object), //nolint:forcetypeassert // T is a pointer to a kind
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { notify() },
+			UpdateFunc: func(any, any) { notify() },
+			DeleteFunc: func(any) { notify() },
+		},
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go informer.RunWithContext(ctx)
+	select {
+	case <-informer.HasSyncedChecker().Done():
+	case <-ctx.Done():
+		return fmt.Errorf("list %T: %w", list, context.Cause(ctx))
+	}
+	for {
+		objects := make([]T, 0)
+		for _, object := range store.List() {
+			objects = append(objects, object.(T)) //nolint:forcetypeassert // the informer holds nothing else
+		}
+		reason := check(objects)
+		if reason == nil {
+			return nil
+		}
+		if report != nil {
+			report(reason)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", reason, context.Cause(ctx))
+		}
+	}
+}

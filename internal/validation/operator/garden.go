@@ -1,0 +1,294 @@
+package operator
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/internal/validation/cidr"
+)
+
+// How long a maintenance time window may be.
+const (
+	minTimeWindow = 30 * time.Minute
+	maxTimeWindow = 6 * time.Hour
+)
+
+var (
+	metadataPath = field.NewPath("metadata")
+	specPath     = field.NewPath("spec")
+)
+
+// ValidateGarden checks a new Garden.
+func ValidateGarden(garden *operatorv1alpha1.Garden) field.ErrorList {
+	errs := apivalidation.ValidateObjectMeta(&garden.ObjectMeta, false, apivalidation.NameIsDNSSubdomain, metadataPath)
+	errs = append(errs, operation(garden)...)
+	return append(errs, validateSpec(garden)...)
+}
+
+func validateSpec(garden *operatorv1alpha1.Garden) field.ErrorList {
+	var errs field.ErrorList
+	spec := &garden.Spec
+
+	providers := sets.New[string]()
+	if spec.DNS != nil {
+		for i, provider := range spec.DNS.Providers {
+			path := specPath.Child("dns", "providers").Index(i)
+			errs = append(errs, required(provider.Name, path.Child("name"))...)
+			errs = append(errs, required(provider.Type, path.Child("type"))...)
+			errs = append(errs, required(provider.SecretRef.Name, path.Child("secretRef", "name"))...)
+			errs = append(errs, unique(providers, provider.Name, path.Child("name"))...)
+		}
+		if len(spec.DNS.Providers) == 0 {
+			errs = append(errs, field.Required(specPath.Child("dns", "providers"), "must have at least one provider"))
+		}
+	}
+	types := sets.New[string]()
+	for i, extension := range spec.Extensions {
+		path := specPath.Child("extensions").Index(i).Child("type")
+		errs = append(errs, required(extension.Type, path)...)
+		errs = append(errs, unique(types, extension.Type, path)...)
+	}
+	names := sets.New[string]()
+	for i, resource := range spec.Resources {
+		path := specPath.Child("resources").Index(i)
+		errs = append(errs, required(resource.Name, path.Child("name"))...)
+		errs = append(errs, unique(names, resource.Name, path.Child("name"))...)
+		if ref := resource.ResourceRef; ref.APIVersion != "v1" || ref.Kind != "Secret" && ref.Kind != "ConfigMap" {
+			errs = append(errs, field.NotSupported(path.Child("resourceRef"), ref.APIVersion+", "+ref.Kind, []string{"v1, Secret", "v1, ConfigMap"}))
+		}
+		errs = append(errs, required(resource.ResourceRef.Name, path.Child("resourceRef", "name"))...)
+	}
+
+	errs = append(errs, runtimeCluster(garden, providers, specPath.Child("runtimeCluster"))...)
+	return append(errs, virtualCluster(garden, providers, specPath.Child("virtualCluster"))...)
+}
+
+// ValidateGardenUpdate checks a changed Garden.
+func ValidateGardenUpdate(garden, old *operatorv1alpha1.Garden) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaUpdate(&garden.ObjectMeta, &old.ObjectMeta, metadataPath)
+	if garden.Annotations[constants.GardenerOperation] != old.Annotations[constants.GardenerOperation] {
+		// What was asked for before may have begun, and would not be possible a second time.
+		errs = append(errs, operation(garden)...)
+	}
+	runtime, oldRuntime, path := &garden.Spec.RuntimeCluster, &old.Spec.RuntimeCluster, specPath.Child("runtimeCluster")
+	errs = append(errs, immutable(runtime.Networking.IPFamilies, oldRuntime.Networking.IPFamilies, path.Child("networking", "ipFamilies"))...)
+
+	virtual, oldVirtual, path := &garden.Spec.VirtualCluster, &old.Spec.VirtualCluster, specPath.Child("virtualCluster")
+	errs = append(errs, immutable(virtual.DNS.Domains, oldVirtual.DNS.Domains, path.Child("dns", "domains"))...)
+	errs = append(errs, immutable(virtual.Gardener.ClusterIdentity, oldVirtual.Gardener.ClusterIdentity, path.Child("gardener", "clusterIdentity"))...)
+	if highlyAvailable(old) && !highlyAvailable(garden) {
+		errs = append(errs, field.Forbidden(path.Child("controlPlane", "highAvailability"), "cannot be removed: members of etcd would have to be removed"))
+	}
+	errs = append(errs, backupUpdate(virtual.ETCD, oldVirtual.ETCD, path.Child("etcd", "main", "backup"))...)
+	errs = append(errs, versionUpdate(virtual.Kubernetes.Version, oldVirtual.Kubernetes.Version, path.Child("kubernetes", "version"))...)
+	services, oldServices := virtual.Networking.Services, oldVirtual.Networking.Services
+	if len(services) < len(oldServices) || !slices.Equal(services[:len(oldServices)], oldServices) {
+		errs = append(errs, field.Forbidden(path.Child("networking", "services"), "a network can only be added at the end"))
+	}
+	errs = append(errs, encryptionUpdate(garden, old, path)...)
+	return append(errs, validateSpec(garden)...)
+}
+
+func runtimeCluster(garden *operatorv1alpha1.Garden, providers sets.Set[string], path *field.Path) field.ErrorList {
+	runtime := &garden.Spec.RuntimeCluster
+	errs := domains(runtime.Ingress.Domains, providers, path.Child("ingress", "domains"))
+	if runtime.Ingress.Controller.Kind != "nginx" {
+		errs = append(errs, field.NotSupported(path.Child("ingress", "controller", "kind"), runtime.Ingress.Controller.Kind, []string{"nginx"}))
+	}
+
+	networking := path.Child("networking")
+	for i, family := range runtime.Networking.IPFamilies {
+		path := networking.Child("ipFamilies").Index(i)
+		if family != corev1beta1.IPFamilyIPv4 && family != corev1beta1.IPFamilyIPv6 {
+			errs = append(errs, field.NotSupported(path, family, []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv4, corev1beta1.IPFamilyIPv6}))
+		}
+		if slices.Contains(runtime.Networking.IPFamilies[:i], family) {
+			errs = append(errs, field.Duplicate(path, family))
+		}
+	}
+	nodes := cidr.List(networking.Child("nodes"), runtime.Networking.Nodes)
+	pods := cidr.List(networking.Child("pods"), runtime.Networking.Pods)
+	services := cidr.List(networking.Child("services"), runtime.Networking.Services)
+	if len(pods) == 0 {
+		errs = append(errs, field.Required(networking.Child("pods"), "must have at least one network"))
+	}
+	if len(services) == 0 {
+		errs = append(errs, field.Required(networking.Child("services"), "must have at least one network"))
+	}
+	networks := slices.Concat(nodes, pods, services)
+	errs = append(errs, cidr.Validate(networks...)...)
+	errs = append(errs, cidr.ValidateDisjoint(networks...)...)
+	errs = append(errs, cidr.Validate(cidr.List(networking.Child("blockCIDRs"), runtime.Networking.BlockCIDRs)...)...)
+
+	zones := sets.New[string]()
+	for i, zone := range runtime.Provider.Zones {
+		path := path.Child("provider", "zones").Index(i)
+		errs = append(errs, required(zone, path)...)
+		errs = append(errs, unique(zones, zone, path)...)
+	}
+	if settings := runtime.Settings; settings != nil {
+		errs = append(errs, runtimeSettings(garden, settings, path.Child("settings"))...)
+	}
+	if volume := runtime.Volume; volume != nil && volume.MinimumSize != nil && volume.MinimumSize.Sign() <= 0 {
+		errs = append(errs, field.Invalid(path.Child("volume", "minimumSize"), volume.MinimumSize.String(), "must be above zero"))
+	}
+	return errs
+}
+
+func runtimeSettings(garden *operatorv1alpha1.Garden, settings *operatorv1alpha1.Settings, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if services := settings.LoadBalancerServices; services != nil {
+		path := path.Child("loadBalancerServices")
+		errs = append(errs, apivalidation.ValidateAnnotations(services.Annotations, path.Child("annotations"))...)
+		if policy := services.ExternalTrafficPolicy; policy != nil && !slices.Contains(trafficPolicies, *policy) {
+			errs = append(errs, field.NotSupported(path.Child("externalTrafficPolicy"), *policy, trafficPolicies))
+		}
+	}
+	if routing := settings.TopologyAwareRouting; routing != nil && routing.Enabled {
+		if path := path.Child("topologyAwareRouting", "enabled"); !highlyAvailable(garden) || len(garden.Spec.RuntimeCluster.Provider.Zones) < 2 {
+			errs = append(errs, field.Forbidden(path, "needs a highly available control plane and more than one zone"))
+		}
+	}
+	if autoscaler := settings.VerticalPodAutoscaler; autoscaler != nil {
+		errs = append(errs, quantities(autoscaler.MaxAllowed, path.Child("verticalPodAutoscaler", "maxAllowed"))...)
+	}
+	return errs
+}
+
+func highlyAvailable(garden *operatorv1alpha1.Garden) bool {
+	controlPlane := garden.Spec.VirtualCluster.ControlPlane
+	return controlPlane != nil && controlPlane.HighAvailability != nil
+}
+
+func virtualCluster(garden *operatorv1alpha1.Garden, providers sets.Set[string], path *field.Path) field.ErrorList {
+	virtual := &garden.Spec.VirtualCluster
+	errs := domains(virtual.DNS.Domains, providers, path.Child("dns", "domains"))
+	if etcd := virtual.ETCD; etcd != nil {
+		errs = append(errs, etcds(etcd, garden.Spec.RuntimeCluster.Provider.Region, path.Child("etcd"))...)
+	}
+	errs = append(errs, kubernetes(&virtual.Kubernetes, path.Child("kubernetes"))...)
+	errs = append(errs, gardener(virtual, providers, path.Child("gardener"))...)
+	errs = append(errs, timeWindow(virtual.Maintenance.TimeWindow, path.Child("maintenance", "timeWindow"))...)
+
+	services := path.Child("networking", "services")
+	if len(virtual.Networking.Services) == 0 {
+		errs = append(errs, field.Required(services, "must have at least one network"))
+	}
+	errs = append(errs, cidr.Validate(cidr.List(services, virtual.Networking.Services)...)...)
+	return append(errs, cidr.ValidateFamilies(services, virtual.Networking.Services)...)
+}
+
+// timeWindow checks that a time window has a length that maintenance fits in, but leaves most of the day alone.
+func timeWindow(window corev1beta1.MaintenanceTimeWindow, path *field.Path) field.ErrorList {
+	const layout = "150405-0700"
+	begin, err := time.Parse(layout, window.Begin)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path.Child("begin"), window.Begin, "must be HHMMSS+ZONE, such as 220000+0100")}
+	}
+	end, err := time.Parse(layout, window.End)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path.Child("end"), window.End, "must be HHMMSS+ZONE, such as 220000+0100")}
+	}
+	length := end.Sub(begin) % (24 * time.Hour)
+	if length < 0 {
+		length += 24 * time.Hour // it ends on the next day
+	}
+	if length < minTimeWindow || length > maxTimeWindow {
+		return field.ErrorList{field.Invalid(path, window.Begin+" to "+window.End, fmt.Sprintf("must be between %s and %s long", minTimeWindow, maxTimeWindow))}
+	}
+	return nil
+}
+
+// domains checks that there is a domain, that none is there twice, and that their DNS providers exist.
+func domains(list []operatorv1alpha1.DNSDomain, providers sets.Set[string], path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(list) == 0 {
+		errs = append(errs, field.Required(path, "must have at least one domain"))
+	}
+	names := sets.New[string]()
+	for i := range list {
+		errs = append(errs, domain(&list[i], providers, path.Index(i))...)
+		errs = append(errs, unique(names, list[i].Name, path.Index(i).Child("name"))...)
+	}
+	return errs
+}
+
+func domain(domain *operatorv1alpha1.DNSDomain, providers sets.Set[string], path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if domain == nil {
+		return nil
+	}
+	for _, message := range validation.IsDNS1123Subdomain(domain.Name) {
+		errs = append(errs, field.Invalid(path.Child("name"), domain.Name, message))
+	}
+	if domain.Provider != nil && !providers.Has(*domain.Provider) {
+		errs = append(errs, field.Invalid(path.Child("provider"), *domain.Provider, "must be the name of a provider in spec.dns.providers"))
+	}
+	return errs
+}
+
+func versionUpdate(version, oldVersion string, path *field.Path) field.ErrorList {
+	parsed, err := semver.NewVersion(version)
+	if err != nil {
+		return nil // that is an error already
+	}
+	old, err := semver.NewVersion(oldVersion)
+	if err != nil {
+		return nil
+	}
+	switch {
+	case parsed.LessThan(old):
+		return field.ErrorList{field.Forbidden(path, "cannot go back from "+oldVersion)}
+	case parsed.Major() != old.Major() || parsed.Minor() > old.Minor()+1:
+		return field.ErrorList{field.Forbidden(path, "cannot skip a minor version from "+oldVersion)}
+	}
+	return nil
+}
+
+// encryptionUpdate refuses a change of what is encrypted, and how, while the encryption key is being rotated or the last change is not
+// through: objects are rewritten in both cases, and it must stay clear with which key.
+func encryptionUpdate(garden, old *operatorv1alpha1.Garden, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	apiServer, oldAPIServer := kubeEncryption(garden), kubeEncryption(old)
+	gardener, oldGardener := gardenerEncryption(garden), gardenerEncryption(old)
+	for _, config := range []struct {
+		new, old *corev1beta1.EncryptionConfig
+		path     *field.Path
+	}{
+		{apiServer, oldAPIServer, path.Child("kubernetes", "kubeAPIServer", "encryptionConfig")},
+		{gardener, oldGardener, path.Child("gardener", "gardenerAPIServer", "encryptionConfig")},
+	} {
+		if apiequality.Semantic.DeepEqual(config.new, config.old) {
+			continue
+		}
+		if phase := phases(garden)["etcd-encryption-key"]; phase != "" && phase != corev1beta1.RotationCompleted {
+			errs = append(errs, field.Forbidden(config.path, fmt.Sprintf("cannot be changed while the encryption key is being rotated (%s)", phase)))
+		}
+	}
+	return errs
+}
+
+func kubeEncryption(garden *operatorv1alpha1.Garden) *corev1beta1.EncryptionConfig {
+	if config := garden.Spec.VirtualCluster.Kubernetes.KubeAPIServer; config != nil {
+		return config.EncryptionConfig
+	}
+	return nil
+}
+
+func gardenerEncryption(garden *operatorv1alpha1.Garden) *corev1beta1.EncryptionConfig {
+	if config := garden.Spec.VirtualCluster.Gardener.GardenerAPIServer; config != nil {
+		return config.EncryptionConfig
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package operator
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+)
+
+// rotations are the operations that begin or end a rotation, with the credentials that they are about.
+var rotations = map[string][]string{
+	constants.OperationRotateCAStart:                     {"ca"},
+	constants.OperationRotateCAComplete:                  {"ca"},
+	constants.OperationRotateServiceAccountKeyStart:      {"serviceaccount-key"},
+	constants.OperationRotateServiceAccountKeyComplete:   {"serviceaccount-key"},
+	constants.OperationRotateETCDEncryptionKey:           {"etcd-encryption-key"},
+	constants.OperationRotateETCDEncryptionKeyStart:      {"etcd-encryption-key"},
+	constants.OperationRotateETCDEncryptionKeyComplete:   {"etcd-encryption-key"},
+	constants.OperationRotateWorkloadIdentityKeyStart:    {"workload-identity-key"},
+	constants.OperationRotateWorkloadIdentityKeyComplete: {"workload-identity-key"},
+	constants.OperationRotateCredentialsStart:            {"ca", "serviceaccount-key", "etcd-encryption-key", "workload-identity-key"},
+	constants.OperationRotateCredentialsComplete:         {"ca", "serviceaccount-key", "workload-identity-key"},
+	constants.OperationRotateObservabilityCredentials:    nil,
+	constants.GardenerOperationReconcile:                 nil,
+}
+
+// operation checks that what the annotation asks for is possible: a rotation begins only when the last one is over, and ends only when
+// the first half is done.
+func operation(garden *operatorv1alpha1.Garden) field.ErrorList {
+	value, ok := garden.Annotations[constants.GardenerOperation]
+	if !ok || value == "" {
+		return nil
+	}
+	var errs field.ErrorList
+	path := metadataPath.Child("annotations").Key(constants.GardenerOperation)
+	phase := phases(garden)
+	asked := map[string]string{}
+	for operation := range strings.SplitSeq(value, constants.OperationsSeparator) {
+		credentials, known := rotations[operation]
+		if !known {
+			errs = append(errs, field.NotSupported(path, operation, slices.Sorted(maps.Keys(rotations))))
+			continue
+		}
+		for _, name := range credentials {
+			if other, twice := asked[name]; twice {
+				errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s and %s cannot be done together", other, operation)))
+			}
+			asked[name] = operation
+			switch {
+			case strings.HasSuffix(operation, "-complete"):
+				if phase[name] != corev1beta1.RotationPrepared {
+					errs = append(errs, field.Forbidden(path, fmt.Sprintf("%s needs the phase Prepared of %s, which is %q", operation, name, phase[name])))
+				}
+			case garden.DeletionTimestamp != nil:
+				errs = append(errs, field.Forbidden(path, operation+" is not possible while the Garden is being deleted"))
+			case phase[name] != "" && phase[name] != corev1beta1.RotationCompleted:
+				errs = append(errs, field.Forbidden(path, fmt.Sprintf("%s must wait until the rotation of %s is completed; it is %q", operation, name, phase[name])))
+			}
+		}
+	}
+	return errs
+}
+
+// phases returns how far each rotation came. A name that is missing was never rotated.
+func phases(garden *operatorv1alpha1.Garden) map[string]corev1beta1.CredentialsRotationPhase {
+	out := map[string]corev1beta1.CredentialsRotationPhase{}
+	if garden.Status.Credentials == nil || garden.Status.Credentials.Rotation == nil {
+		return out
+	}
+	rotation := garden.Status.Credentials.Rotation
+	if r := rotation.CertificateAuthorities; r != nil {
+		out["ca"] = r.Phase
+	}
+	if r := rotation.ServiceAccountKey; r != nil {
+		out["serviceaccount-key"] = r.Phase
+	}
+	if r := rotation.ETCDEncryptionKey; r != nil {
+		out["etcd-encryption-key"] = r.Phase
+	}
+	if r := rotation.WorkloadIdentityKey; r != nil {
+		out["workload-identity-key"] = r.Phase
+	}
+	return out
+}

@@ -1,0 +1,321 @@
+package operator_test
+
+import (
+	"os"
+	"path/filepath"
+	"sort"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
+	"gardener.cloud/gardener/internal/validation/operator"
+)
+
+type (
+	garden  = operatorv1alpha1.Garden
+	virtual = operatorv1alpha1.VirtualCluster
+)
+
+func to[T any](value T) *T { return &value }
+
+func results(errs field.ErrorList) []string {
+	var out []string
+	for _, err := range errs {
+		out = append(out, map[field.ErrorType]string{
+			field.ErrorTypeRequired: "required", field.ErrorTypeInvalid: "invalid", field.ErrorTypeNotSupported: "unsupported",
+			field.ErrorTypeDuplicate: "duplicate", field.ErrorTypeForbidden: "forbidden", field.ErrorTypeTooMany: "toomany",
+		}[err.Type]+" "+err.Field)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// validGarden returns the Garden in testdata, after changes.
+func validGarden(t *testing.T, changes ...func(*garden)) *garden {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "garden.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &garden{}
+	if err := yaml.UnmarshalStrict(data, out); err != nil {
+		t.Fatal(err)
+	}
+	out.ResourceVersion = "1"
+	for _, change := range changes {
+		change(out)
+	}
+	return out
+}
+
+func TestGarden(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*garden)
+		want   []string
+	}{
+		"valid": {change: func(*garden) {}},
+		"without anything": {change: func(g *garden) { g.Spec = operatorv1alpha1.GardenSpec{} }, want: []string{
+			"invalid spec.virtualCluster.kubernetes.version", "invalid spec.virtualCluster.maintenance.timeWindow.begin",
+			"required spec.runtimeCluster.ingress.domains", "required spec.runtimeCluster.networking.pods", "required spec.runtimeCluster.networking.services",
+			"required spec.virtualCluster.dns.domains", "required spec.virtualCluster.gardener.clusterIdentity", "required spec.virtualCluster.networking.services",
+			"unsupported spec.runtimeCluster.ingress.controller.kind",
+		}},
+		"DNS providers, extensions, resources": {change: func(g *garden) {
+			g.Spec.DNS.Providers = append(g.Spec.DNS.Providers, g.Spec.DNS.Providers[0], operatorv1alpha1.DNSProvider{})
+			g.Spec.Extensions = []operatorv1alpha1.GardenExtension{{Type: "a"}, {Type: "a"}}
+			g.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "a", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Pod"}}}
+		}, want: []string{
+			"duplicate spec.dns.providers[1].name", "duplicate spec.extensions[1].type", "required spec.dns.providers[2].name", "required spec.dns.providers[2].secretRef.name",
+			"required spec.dns.providers[2].type", "required spec.resources[0].resourceRef.name", "unsupported spec.resources[0].resourceRef",
+		}},
+		"domains": {change: func(g *garden) {
+			g.Spec.RuntimeCluster.Ingress.Domains = []operatorv1alpha1.DNSDomain{{Name: "a.example.com"}, {Name: "a.example.com", Provider: to("nobody")}, {Name: "A!"}}
+		}, want: []string{"duplicate spec.runtimeCluster.ingress.domains[1].name", "invalid spec.runtimeCluster.ingress.domains[1].provider", "invalid spec.runtimeCluster.ingress.domains[2].name"}},
+		"runtime networks": {change: func(g *garden) {
+			n := &g.Spec.RuntimeCluster.Networking
+			n.Pods, n.Services, n.BlockCIDRs, n.IPFamilies = []string{"10.1.0.0/16", "x"}, []string{"10.1.2.0/24"}, []string{"y"}, []corev1beta1.IPFamily{"IPv4", "IPv4", "IPv5"}
+		}, want: []string{
+			"duplicate spec.runtimeCluster.networking.ipFamilies[1]", "invalid spec.runtimeCluster.networking.blockCIDRs[0]", "invalid spec.runtimeCluster.networking.pods[1]",
+			"invalid spec.runtimeCluster.networking.services[0]", "unsupported spec.runtimeCluster.networking.ipFamilies[2]",
+		}},
+		"runtime settings": {change: func(g *garden) {
+			g.Spec.RuntimeCluster.Provider.Zones = []string{"a", "a", ""}
+			g.Spec.RuntimeCluster.Volume = &operatorv1alpha1.Volume{MinimumSize: to(resource.MustParse("0"))}
+			g.Spec.RuntimeCluster.Settings = &operatorv1alpha1.Settings{
+				TopologyAwareRouting:  &operatorv1alpha1.SettingTopologyAwareRouting{Enabled: true},
+				LoadBalancerServices:  &operatorv1alpha1.SettingLoadBalancerServices{ExternalTrafficPolicy: to(corev1.ServiceExternalTrafficPolicy("Far"))},
+				VerticalPodAutoscaler: &operatorv1alpha1.SettingVerticalPodAutoscaler{MaxAllowed: corev1.ResourceList{"cpu": resource.MustParse("-1")}},
+			}
+		}, want: []string{
+			"duplicate spec.runtimeCluster.provider.zones[1]", "forbidden spec.runtimeCluster.settings.topologyAwareRouting.enabled",
+			"invalid spec.runtimeCluster.settings.verticalPodAutoscaler.maxAllowed[cpu]", "invalid spec.runtimeCluster.volume.minimumSize",
+			"required spec.runtimeCluster.provider.zones[2]", "unsupported spec.runtimeCluster.settings.loadBalancerServices.externalTrafficPolicy",
+		}},
+		"etcd": {change: func(g *garden) {
+			g.Spec.RuntimeCluster.Provider.Region = nil
+			e := g.Spec.VirtualCluster.ETCD
+			e.Main.Backup = &operatorv1alpha1.Backup{}
+			e.Main.Storage.ClassName, e.Events.Storage.Capacity = to(""), to(resource.MustParse("-1"))
+			e.Main.Autoscaling = &corev1beta1.ControlPlaneAutoscaling{MinAllowed: corev1.ResourceList{"gpu": resource.MustParse("1")}}
+		}, want: []string{
+			"invalid spec.virtualCluster.etcd.events.storage.capacity", "required spec.virtualCluster.etcd.main.backup.provider", "required spec.virtualCluster.etcd.main.backup.region",
+			"required spec.virtualCluster.etcd.main.backup.secretRef.name", "required spec.virtualCluster.etcd.main.storage.className",
+			"unsupported spec.virtualCluster.etcd.main.autoscaling.minAllowed[gpu]",
+		}},
+		"an existing bucket": {change: func(g *garden) {
+			g.Spec.VirtualCluster.ETCD.Main.Backup.BucketName = to("b")
+			g.Spec.VirtualCluster.ETCD.Main.Backup.ProviderConfig = &runtime.RawExtension{}
+		}, want: []string{"forbidden spec.virtualCluster.etcd.main.backup.providerConfig"}},
+		"kube-apiserver": {change: func(g *garden) {
+			g.Spec.VirtualCluster.Kubernetes.KubeAPIServer = &operatorv1alpha1.KubeAPIServerConfig{
+				KubeAPIServerConfig: corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"configmaps", "secrets", "shoots.core.gardener.cloud", "*.apps", "configmaps", "events"}}},
+				AuditWebhook:        &operatorv1alpha1.AuditWebhook{BatchMaxSize: to(int32(0))},
+				Authentication:      &operatorv1alpha1.Authentication{Webhook: &operatorv1alpha1.AuthenticationWebhook{CacheTTL: &metav1.Duration{Duration: -1}}},
+				ResourcesToStoreInETCDEvents: []operatorv1alpha1.GroupResource{
+					{Resource: "events"}, {Resource: "secrets"}, {Group: "apps", Resource: "deployments"}, {Group: "apps", Resource: "deployments"}, {},
+				},
+				SNI: &operatorv1alpha1.SNI{SecretName: to(""), DomainPatterns: []string{"*.example.com", "a b"}},
+			}
+			g.Spec.VirtualCluster.Kubernetes.KubeControllerManager = &operatorv1alpha1.KubeControllerManagerConfig{CertificateSigningDuration: &metav1.Duration{}}
+		}, want: []string{
+			"duplicate spec.virtualCluster.kubernetes.kubeAPIServer.encryptionConfig.resources[4]", "duplicate spec.virtualCluster.kubernetes.kubeAPIServer.resourcesToStoreInETCDEvents[3]",
+			"forbidden spec.virtualCluster.kubernetes.kubeAPIServer.encryptionConfig.resources[1]", "forbidden spec.virtualCluster.kubernetes.kubeAPIServer.encryptionConfig.resources[5]",
+			"forbidden spec.virtualCluster.kubernetes.kubeAPIServer.resourcesToStoreInETCDEvents[0]", "forbidden spec.virtualCluster.kubernetes.kubeAPIServer.resourcesToStoreInETCDEvents[1]",
+			"invalid spec.virtualCluster.kubernetes.kubeAPIServer.auditWebhook.batchMaxSize", "invalid spec.virtualCluster.kubernetes.kubeAPIServer.authentication.webhook.cacheTTL",
+			"invalid spec.virtualCluster.kubernetes.kubeAPIServer.encryptionConfig.resources[2]", "invalid spec.virtualCluster.kubernetes.kubeAPIServer.encryptionConfig.resources[3]",
+			"invalid spec.virtualCluster.kubernetes.kubeAPIServer.sni.domainPatterns[1]", "invalid spec.virtualCluster.kubernetes.kubeControllerManager.certificateSigningDuration",
+			"required spec.virtualCluster.kubernetes.kubeAPIServer.auditWebhook.kubeconfigSecretName", "required spec.virtualCluster.kubernetes.kubeAPIServer.authentication.webhook.kubeconfigSecretName",
+			"required spec.virtualCluster.kubernetes.kubeAPIServer.resourcesToStoreInETCDEvents[4].resource", "required spec.virtualCluster.kubernetes.kubeAPIServer.sni.secretName",
+		}},
+		"gardener": {change: func(g *garden) {
+			g.Spec.VirtualCluster.Gardener = operatorv1alpha1.Gardener{
+				ClusterIdentity: "x",
+				GardenerAPIServer: &operatorv1alpha1.GardenerAPIServerConfig{
+					EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"shoots.core.gardener.cloud", "internalsecrets.core.gardener.cloud", "configmaps"}},
+					AdmissionPlugins: []corev1beta1.AdmissionPlugin{{Name: "a"}, {Name: "a"}},
+					GoAwayChance:     to(0.5), ShootAdminKubeconfigMaxExpiration: &metav1.Duration{Duration: time.Minute},
+					Requests: &corev1beta1.APIServerRequests{MaxMutatingInflight: to(int32(-1))},
+				},
+				GardenerAdmissionController: &operatorv1alpha1.GardenerAdmissionControllerConfig{ResourceAdmissionConfiguration: &operatorv1alpha1.ResourceAdmissionConfiguration{
+					Limits: []operatorv1alpha1.ResourceLimit{{}, {APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}, Count: to(int64(-1))}},
+				}},
+				GardenerControllerManager: &operatorv1alpha1.GardenerControllerManagerConfig{DefaultProjectQuotas: []operatorv1alpha1.ProjectQuotaConfiguration{{}}},
+				GardenerDashboard: &operatorv1alpha1.GardenerDashboardConfig{
+					EnableTokenLogin: to(false), Domain: &operatorv1alpha1.DNSDomain{Name: "d.example.com", Provider: to("nobody")},
+					GitHub: &operatorv1alpha1.DashboardGitHub{}, Terminal: &operatorv1alpha1.DashboardTerminal{},
+				},
+				GardenerDiscoveryServer: &operatorv1alpha1.GardenerDiscoveryServerConfig{Domain: &operatorv1alpha1.DNSDomain{Name: ""}},
+				GardenerResourceManager: &operatorv1alpha1.GardenerResourceManagerConfig{AdditionalTargetNamespaces: []string{"a", "a", "B"}},
+			}
+		}, want: []string{
+			"duplicate spec.virtualCluster.gardener.gardenerAPIServer.admissionPlugins[1].name", "duplicate spec.virtualCluster.gardener.gardenerResourceManager.additionalTargetNamespaces[1]",
+			"forbidden spec.virtualCluster.gardener.gardenerAPIServer.encryptionConfig.resources[1]", "invalid spec.virtualCluster.gardener.gardenerAPIServer.encryptionConfig.resources[2]",
+			"invalid spec.virtualCluster.gardener.gardenerAPIServer.goAwayChance", "invalid spec.virtualCluster.gardener.gardenerAPIServer.requests.maxMutatingInflight",
+			"invalid spec.virtualCluster.gardener.gardenerAPIServer.shootAdminKubeconfigMaxExpiration",
+			"invalid spec.virtualCluster.gardener.gardenerAdmissionController.resourceAdmissionConfiguration.limits[1].count", "invalid spec.virtualCluster.gardener.gardenerDashboard.domain.provider",
+			"invalid spec.virtualCluster.gardener.gardenerDashboard.enableTokenLogin", "invalid spec.virtualCluster.gardener.gardenerDiscoveryServer.domain.name",
+			"invalid spec.virtualCluster.gardener.gardenerResourceManager.additionalTargetNamespaces[2]",
+			"required spec.virtualCluster.gardener.gardenerAdmissionController.resourceAdmissionConfiguration.limits[0]",
+			"required spec.virtualCluster.gardener.gardenerAdmissionController.resourceAdmissionConfiguration.limits[0].apiGroups",
+			"required spec.virtualCluster.gardener.gardenerAdmissionController.resourceAdmissionConfiguration.limits[0].apiVersions",
+			"required spec.virtualCluster.gardener.gardenerAdmissionController.resourceAdmissionConfiguration.limits[0].resources",
+			"required spec.virtualCluster.gardener.gardenerControllerManager.defaultProjectQuotas[0].config.spec.hard",
+			"required spec.virtualCluster.gardener.gardenerDashboard.gitHub.secretRef.name", "required spec.virtualCluster.gardener.gardenerDashboard.terminal.container.image",
+		}},
+		"a time window of one minute":  {change: window("220000+0100", "220100+0100"), want: []string{"invalid spec.virtualCluster.maintenance.timeWindow"}},
+		"a time window of seven hours": {change: window("220000+0100", "050000+0100"), want: []string{"invalid spec.virtualCluster.maintenance.timeWindow"}},
+		"a time window over midnight":  {change: window("233000+0000", "003000+0000")},
+		"a time window in two zones":   {change: window("220000+0100", "220000+0000")},
+		"services of three families":   {change: func(g *garden) { g.Spec.VirtualCluster.Networking.Services = []string{"10.0.0.0/16", "10.1.0.0/16"} }, want: []string{"invalid spec.virtualCluster.networking.services"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, results(operator.ValidateGarden(validGarden(t, tc.change)))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func window(begin, end string) func(*garden) {
+	return func(g *garden) {
+		g.Spec.VirtualCluster.Maintenance.TimeWindow = corev1beta1.MaintenanceTimeWindow{Begin: begin, End: end}
+	}
+}
+
+func TestGardenUpdate(t *testing.T) {
+	onVirtual := func(change func(*virtual)) func(*garden) {
+		return func(g *garden) { change(&g.Spec.VirtualCluster) }
+	}
+	for name, tc := range map[string]struct {
+		before, change func(*garden)
+		want           []string
+	}{
+		"nothing": {change: func(*garden) {}},
+		"immutable fields": {change: func(g *garden) {
+			g.Spec.RuntimeCluster.Networking.IPFamilies = nil
+			g.Spec.VirtualCluster.DNS.Domains[0].Name = "other.example.com"
+			g.Spec.VirtualCluster.Gardener.ClusterIdentity = "other"
+			g.Spec.VirtualCluster.ETCD.Main.Backup.Region = to("there")
+		}, want: []string{
+			"invalid spec.runtimeCluster.networking.ipFamilies", "invalid spec.virtualCluster.dns.domains", "invalid spec.virtualCluster.etcd.main.backup.region",
+			"invalid spec.virtualCluster.gardener.clusterIdentity",
+		}},
+		"high availability goes": {
+			before: onVirtual(func(v *virtual) {
+				v.ControlPlane = &operatorv1alpha1.ControlPlane{HighAvailability: &operatorv1alpha1.HighAvailability{}}
+			}),
+			change: onVirtual(func(v *virtual) { v.ControlPlane = nil }), want: []string{"forbidden spec.virtualCluster.controlPlane.highAvailability"},
+		},
+		"a patch version":          {change: onVirtual(func(v *virtual) { v.Kubernetes.Version = "1.33.1" })},
+		"the next minor":           {change: onVirtual(func(v *virtual) { v.Kubernetes.Version = "1.34.0" })},
+		"the minor after that":     {change: onVirtual(func(v *virtual) { v.Kubernetes.Version = "1.35.0" }), want: []string{"forbidden spec.virtualCluster.kubernetes.version"}},
+		"an older version":         {change: onVirtual(func(v *virtual) { v.Kubernetes.Version = "1.32.9" }), want: []string{"forbidden spec.virtualCluster.kubernetes.version"}},
+		"a second service network": {change: onVirtual(func(v *virtual) { v.Networking.Services = append(v.Networking.Services, "2001:db8::/108") })},
+		"another service network":  {change: onVirtual(func(v *virtual) { v.Networking.Services = []string{"100.72.0.0/13"} }), want: []string{"forbidden spec.virtualCluster.networking.services"}},
+		"encryption during a rotation": {
+			before: phase(corev1beta1.RotationPrepared), change: onVirtual(func(v *virtual) {
+				v.Gardener.GardenerAPIServer.EncryptionConfig = &corev1beta1.EncryptionConfig{Resources: []string{"shoots.core.gardener.cloud"}}
+			}), want: []string{"forbidden spec.virtualCluster.gardener.gardenerAPIServer.encryptionConfig"},
+		},
+		"encryption after a rotation": {
+			before: phase(corev1beta1.RotationCompleted), change: onVirtual(func(v *virtual) {
+				v.Gardener.GardenerAPIServer.EncryptionConfig = &corev1beta1.EncryptionConfig{Resources: []string{"shoots.core.gardener.cloud"}}
+			}),
+		},
+		"start what has begun":              {before: phase(corev1beta1.RotationPreparing), change: ask("rotate-etcd-encryption-key-start"), want: []string{"forbidden metadata.annotations[gardener.cloud/operation]"}},
+		"start what is completed":           {before: phase(corev1beta1.RotationCompleted), change: ask("rotate-etcd-encryption-key-start;reconcile")},
+		"complete what is prepared":         {before: phase(corev1beta1.RotationPrepared), change: ask("rotate-etcd-encryption-key-complete")},
+		"complete what never was":           {change: ask("rotate-ca-complete"), want: []string{"forbidden metadata.annotations[gardener.cloud/operation]"}},
+		"ask for something unknown":         {change: ask("dance"), want: []string{"unsupported metadata.annotations[gardener.cloud/operation]"}},
+		"ask for the same credential twice": {change: ask("rotate-ca-start;rotate-credentials-start"), want: []string{"invalid metadata.annotations[gardener.cloud/operation]"}},
+		"an operation that was asked for and has begun": {
+			before: func(g *garden) { ask("rotate-etcd-encryption-key-start")(g); phase(corev1beta1.RotationPreparing)(g) }, change: func(*garden) {},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := tc.before
+			if before == nil {
+				before = func(*garden) {}
+			}
+			if diff := cmp.Diff(tc.want, results(operator.ValidateGardenUpdate(validGarden(t, before, tc.change), validGarden(t, before)))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func phase(phase corev1beta1.CredentialsRotationPhase) func(*garden) {
+	return func(g *garden) {
+		g.Status.Credentials = &operatorv1alpha1.Credentials{Rotation: &operatorv1alpha1.CredentialsRotation{
+			ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{Phase: phase},
+		}}
+	}
+}
+
+func ask(operation string) func(*garden) {
+	return func(g *garden) { g.Annotations = map[string]string{"gardener.cloud/operation": operation} }
+}
+
+func TestExtension(t *testing.T) {
+	extension := func(changes ...func(*operatorv1alpha1.ExtensionSpec)) *operatorv1alpha1.Extension {
+		out := &operatorv1alpha1.Extension{
+			ObjectMeta: metav1.ObjectMeta{Name: "provider-local", ResourceVersion: "1"},
+			Spec: operatorv1alpha1.ExtensionSpec{
+				Resources: []corev1beta1.ControllerResource{{Kind: "Worker", Type: "local"}},
+				Deployment: &operatorv1alpha1.Deployment{Extension: &operatorv1alpha1.ExtensionDeploymentSpec{
+					DeploymentSpec: operatorv1alpha1.DeploymentSpec{Helm: &operatorv1alpha1.ExtensionHelm{OCIRepository: &gardencorev1.OCIRepository{Ref: to("registry/chart:1")}}},
+					Values:         &apiextensionsv1.JSON{Raw: []byte(`{"a":1}`)},
+				}},
+			},
+		}
+		for _, change := range changes {
+			change(&out.Spec)
+		}
+		return out
+	}
+	for name, tc := range map[string]struct {
+		change func(*operatorv1alpha1.ExtensionSpec)
+		want   []string
+	}{
+		"nothing":              {change: func(*operatorv1alpha1.ExtensionSpec) {}},
+		"primary is spelt out": {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Resources[0].Primary = to(true) }},
+		"no longer primary":    {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Resources[0].Primary = to(false) }, want: []string{"invalid spec.resources[0].primary"}},
+		"resources": {change: func(s *operatorv1alpha1.ExtensionSpec) {
+			s.Resources = append(s.Resources, s.Resources[0], corev1beta1.ControllerResource{})
+		}, want: []string{"duplicate spec.resources[1]", "required spec.resources[2].kind", "required spec.resources[2].type", "unsupported spec.resources[2].kind"}},
+		"no chart":                 {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Deployment.Extension.Helm.OCIRepository = nil }, want: []string{"required spec.deployment.extension.helm.ociRepository"}},
+		"a reference and parts":    {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Deployment.Extension.Helm.OCIRepository.Tag = to("1") }, want: []string{"forbidden spec.deployment.extension.helm.ociRepository.tag"}},
+		"a chart without anything": {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Deployment.Extension.Helm.OCIRepository.Ref = nil }, want: []string{"required spec.deployment.extension.helm.ociRepository"}},
+		"values and policy": {change: func(s *operatorv1alpha1.ExtensionSpec) {
+			s.Deployment.Extension.Values.Raw = []byte(`[1]`)
+			s.Deployment.Extension.Policy = to(corev1beta1.ControllerDeploymentPolicy("Never"))
+		}, want: []string{"invalid spec.deployment.extension.values", "unsupported spec.deployment.extension.policy"}},
+		"admission": {change: func(s *operatorv1alpha1.ExtensionSpec) {
+			s.Deployment.Admission = &operatorv1alpha1.AdmissionDeploymentSpec{
+				RuntimeCluster: &operatorv1alpha1.DeploymentSpec{Helm: &operatorv1alpha1.ExtensionHelm{}}, Values: &apiextensionsv1.JSON{Raw: []byte(`"x"`)},
+			}
+			s.Deployment.Resources = []gardencorev1.NamedResourceReference{{}}
+		}, want: []string{
+			"invalid spec.deployment.admission.values", "required spec.deployment.admission.runtimeCluster.helm.ociRepository", "required spec.deployment.resources[0].name",
+			"required spec.deployment.resources[0].resourceRef.name", "unsupported spec.deployment.resources[0].resourceRef",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, results(operator.ValidateExtensionUpdate(extension(tc.change), extension()))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,78 @@
+package addon
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const corefile = `.:8053 {
+    errors
+    health {
+        lameduck 5s
+    }
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+        pods insecure
+        fallthrough in-addr.arpa ip6.arpa
+        ttl 30
+    }
+    forward . /etc/resolv.conf {
+        max_concurrent 1000
+    }
+    cache 30
+    loop
+    reload
+    loadbalance
+}
+`
+
+// coreDNS answers for the cluster's Services, and asks the node's resolver for everything else.
+func coreDNS(v Values) ([]client.Object, error) {
+	image, err := v.image("coredns")
+	if err != nil {
+		return nil, err
+	}
+	const name, namespace = "coredns", "kube-system"
+	config := &corev1.ConfigMap{ObjectMeta: meta(namespace, name), Data: map[string]string{"Corefile": corefile}}
+	// The name and the k8s-app label are what other software knows the cluster's DNS by.
+	service := &corev1.Service{ObjectMeta: meta(namespace, "kube-dns"), Spec: corev1.ServiceSpec{
+		ClusterIP: v.DNS.String(),
+		Selector:  labels(name),
+		Ports: []corev1.ServicePort{
+			{Name: "dns", Port: 53, TargetPort: intstr.FromInt(8053), Protocol: corev1.ProtocolUDP},
+			{Name: "dns-tcp", Port: 53, TargetPort: intstr.FromInt(8053), Protocol: corev1.ProtocolTCP},
+		},
+	}}
+	service.Labels["k8s-app"] = "kube-dns"
+	service.Labels["kubernetes.io/cluster-service"] = "true"
+	service.Labels["kubernetes.io/name"] = "CoreDNS"
+	w := workload{
+		name: name, namespace: namespace, priority: "system-cluster-critical",
+		container: corev1.Container{
+			Image: image,
+			Args:  []string{"-conf", "/etc/coredns/Corefile"},
+			Ports: []corev1.ContainerPort{
+				{Name: "dns", ContainerPort: 8053, Protocol: corev1.ProtocolUDP},
+				{Name: "dns-tcp", ContainerPort: 8053, Protocol: corev1.ProtocolTCP},
+			},
+			Resources:      requests("10m", "32Mi"),
+			ReadinessProbe: httpProbe("/ready", 8181, corev1.URISchemeHTTP),
+			StartupProbe:   eager(httpProbe("/ready", 8181, corev1.URISchemeHTTP)),
+			LivenessProbe:  httpProbe("/health", 8080, corev1.URISchemeHTTP),
+			VolumeMounts:   []corev1.VolumeMount{{Name: "config", MountPath: "/etc/coredns", ReadOnly: true}},
+		},
+		volumes: []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}},
+	}
+	deployment := w.deployment()
+	// It must ask the node's resolver, not itself.
+	deployment.Spec.Template.Spec.DNSPolicy = corev1.DNSDefault
+	deployment.Spec.Template.Labels["k8s-app"] = "kube-dns"
+	deployment.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](10)
+	objects := clusterRole(namespace, name,
+		rule("", "endpoints services pods namespaces", "list watch"),
+		rule("discovery.k8s.io", "endpointslices", "list watch"),
+	)
+	return append(objects, config, service, deployment), nil
+}

@@ -1,0 +1,279 @@
+package landscape
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/landscape/addon"
+	"gardener.cloud/gardener/landscape/containers"
+	"gardener.cloud/gardener/landscape/host"
+)
+
+// fieldOwner is the landscape's name as a field manager.
+const fieldOwner = "landscape"
+
+// ignoredChecks are kubeadm's checks that mean nothing in a container: they look at kernel modules and at the
+// configuration the kernel was built with.
+const ignoredChecks = "[SystemVerification, FileContent--proc-sys-net-bridge-bridge-nf-call-iptables, Port-10250]"
+
+// networks of a cluster. They are disjoint between the clusters of a landscape, so that one cluster's addresses never
+// mean something else in another.
+func (c Cluster) pods() netip.Prefix     { return clusterNetwork(1 + 2*c.Number) }
+func (c Cluster) services() netip.Prefix { return clusterNetwork(2 + 2*c.Number) }
+
+// dns is the address of the cluster's DNS service, the tenth of the service network as kubeadm has it.
+func (c Cluster) dns() netip.Addr {
+	addr := c.services().Addr().As4()
+	addr[3] = 10
+	return netip.AddrFrom4(addr)
+}
+
+// clusterNetwork is the nth /16 of 10.0.0.0/8. The runtime cluster's are 10.1.0.0/16 and 10.2.0.0/16; those of further
+// clusters come from the other end, because shoots usually have the ones in between.
+func clusterNetwork(n int) netip.Prefix {
+	if n > 2 {
+		n = 250 - n
+	}
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n), 0, 0}), 16) //nolint:gosec // n is small
+}
+
+// ensureNode runs kubeadm on a machine, unless it is done, and returns when it has succeeded.
+func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluster Cluster, machine Machine, etcdTag string, detail func(string)) error {
+	if _, err := c.Run(ctx, machine.Name, nil, "test", "-e", "/var/lib/landscape/node-done"); err == nil {
+		return nil
+	}
+	values := map[string]any{
+		"Name": machine.Name, "Address": l.network().Machine(machine.Number), "IgnoredChecks": ignoredChecks,
+		"Cluster": cluster.Name, "Version": cluster.Version, "ControlPlane": l.network().Machine(cluster.Machines[0].Number),
+		"Pods": cluster.pods(), "Services": cluster.services(), "EtcdTag": etcdTag,
+	}
+	if verb(cluster, machine) == "join" {
+		token, err := c.Run(ctx, cluster.Machines[0].Name, nil, "kubeadm", "token", "create", "--ttl=1h", "--description=landscape: "+machine.Name)
+		if err != nil {
+			return fmt.Errorf("create bootstrap token: %w", err)
+		}
+		config, err := clientcmd.BuildConfigFromFlags("", l.KubeconfigFile(cluster.Name))
+		if err != nil {
+			return err
+		}
+		if values["CAHash"], err = caHash(config.CAData); err != nil {
+			return err
+		}
+		values["Token"] = strings.TrimSpace(token)
+	}
+	config, err := render("kubeadm-"+verb(cluster, machine)+".yaml.tmpl", values)
+	if err != nil {
+		return err
+	}
+	if err := host.WriteFile(filepath.Join(l.userDataDir(machine.Name), "kubeadm.yaml"), config, 0o600); err != nil {
+		return err
+	}
+	for component, cpu := range map[string]string{"kube-apiserver": "50m", "kube-controller-manager": "20m", "kube-scheduler": "10m", "etcd": "30m"} {
+		patch := fmt.Sprintf("spec:\n  containers:\n  - name: %s\n    resources:\n      requests: {cpu: %s, memory: 0}\n", component, cpu)
+		if err := host.WriteFile(filepath.Join(l.userDataDir(machine.Name), "patches", component+"+strategic.yaml"), []byte(patch), 0o644); err != nil {
+			return err
+		}
+	}
+	// A unit that an earlier run has started is waited for, and one that failed is started again.
+	stop := c.Follow(ctx, machine.Name, lines(detail), "journalctl", "--unit=landscape-kubeadm", "--output=cat", "--lines=0", "--follow")
+	defer stop()
+	if _, err := c.Run(ctx, machine.Name, nil, "systemctl", "start", "landscape-kubeadm.service"); err != nil {
+		journal, _ := c.Run(ctx, machine.Name, nil, "journalctl", "--unit=landscape-kubeadm", "--output=cat", "--lines=15")
+		return fmt.Errorf("kubeadm %s failed on machine %q; look at it with: landscape logs %s\n%s", verb(cluster, machine), machine.Name, machine.Name, journal)
+	}
+	return nil
+}
+
+// lines hands each line that starts like a step of kubeadm's to detail.
+func lines(detail func(string)) io.Writer { return lineWriter(detail) }
+
+type lineWriter func(string)
+
+func (w lineWriter) Write(data []byte) (int, error) {
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "[") {
+			w(line)
+		}
+	}
+	return len(data), nil
+}
+
+// caHash is how kubeadm wants a certificate authority named.
+func caHash(bundle []byte) (string, error) {
+	block, _ := pem.Decode(bundle)
+	if block == nil {
+		return "", errors.New("the kubeconfig holds no certificate authority")
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// writeKubeconfig writes the administrator's kubeconfig of a cluster, as kubeadm made it.
+func (l *Landscape) writeKubeconfig(ctx context.Context, c *containers.Client, cluster Cluster) error {
+	data, err := c.Run(ctx, cluster.Machines[0].Name, nil, "cat", "/etc/kubernetes/admin.conf")
+	if err != nil {
+		return err
+	}
+	config, err := clientcmd.Load([]byte(data))
+	if err != nil {
+		return fmt.Errorf("read kubeadm's kubeconfig: %w", err)
+	}
+	// kubeadm names every context alike; who merges kubeconfigs wants to tell them apart.
+	name := l.Name + "-" + cluster.Name
+	current := config.Contexts[config.CurrentContext]
+	config.Contexts = map[string]*clientcmdapi.Context{name: current}
+	config.CurrentContext = name
+	out, err := clientcmd.Write(*config)
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(l.KubeconfigFile(cluster.Name), out, 0o600)
+}
+
+// Client returns a client of a cluster, with the administrator's rights.
+func (l *Landscape) Client(cluster string) (client.WithWatch, error) {
+	config, err := l.restConfig(cluster)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	return client.NewWithWatch(config, client.Options{Scheme: scheme})
+}
+
+func (l *Landscape) restConfig(cluster string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", l.KubeconfigFile(cluster))
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = -1, -1 // The server has priority and fairness.
+	config.UserAgent = "landscape"
+	config.Timeout = 0 // Watches have deadlines of their own.
+	return config, nil
+}
+
+// awaitAPIServer returns when the cluster's API server is ready. Nothing tells when a server that is down will be up, so
+// it is asked again and again.
+func (l *Landscape) awaitAPIServer(ctx context.Context, cluster Cluster) error {
+	const interval = 250 * time.Millisecond
+	config, err := l.restConfig(cluster.Name)
+	if err != nil {
+		return err
+	}
+	config.Timeout = 5 * time.Second // A request that hangs is repeated, too.
+	c, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	var last error
+	if err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		_, last = c.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		return last == nil, nil
+	}); err != nil {
+		return fmt.Errorf("the API server is not ready: %w (%w)", last, context.Cause(ctx))
+	}
+	return nil
+}
+
+// installAddons applies the addons of a cluster.
+func (l *Landscape) installAddons(ctx context.Context, cluster Cluster, images map[string]string) error {
+	c, err := l.Client(cluster.Name)
+	if err != nil {
+		return err
+	}
+	objects, err := addon.Objects(addon.Values{
+		Images: images, Pods: cluster.pods(), DNS: cluster.dns(), Pool: l.network().Pool(cluster.Number),
+	})
+	if err != nil {
+		return err
+	}
+	return kube.Apply(ctx, c, fieldOwner, objects...)
+}
+
+// awaitCluster returns when every node of the cluster is ready, and every pod in kube-system.
+func (l *Landscape) awaitCluster(ctx context.Context, cluster Cluster, detail func(string)) error {
+	c, err := l.Client(cluster.Name)
+	if err != nil {
+		return err
+	}
+	report := func(reason error) { detail(reason.Error()) }
+	want := machineNames(cluster.Machines)
+	if err := kube.Await(ctx, c, &corev1.NodeList{}, func(nodes []*corev1.Node) error {
+		for _, name := range want {
+			index := slices.IndexFunc(nodes, func(node *corev1.Node) bool { return node.Name == name })
+			if index < 0 {
+				return fmt.Errorf("node %q has not registered", name)
+			}
+			if err := kube.NodeReady(nodes[index]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, report); err != nil {
+		return err
+	}
+	return kube.Await(ctx, c, &corev1.PodList{}, podsReady, report, client.InNamespace(metav1.NamespaceSystem))
+}
+
+func podsReady(pods []*corev1.Pod) error {
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	ready := 0
+	for _, pod := range pods {
+		if kube.PodReady(pod) == nil {
+			ready++
+		}
+	}
+	for _, pod := range pods {
+		if err := kube.PodReady(pod); err != nil {
+			return fmt.Errorf("%d of %d system pods are ready; %w", ready, len(pods), err)
+		}
+	}
+	if len(pods) == 0 {
+		return errors.New("there are no system pods yet")
+	}
+	return nil
+}
+
+// removeNode takes a machine out of its cluster: its pods are evicted, then the node goes. Pods that cannot be evicted in
+// time go with the node, as they would with any machine.
+func (l *Landscape) removeNode(ctx context.Context, c *containers.Client, cluster Cluster, name string) error {
+	kubectl := func(args ...string) error {
+		_, err := c.Run(ctx, cluster.Machines[0].Name, nil, append([]string{"kubectl", "--kubeconfig=/etc/kubernetes/admin.conf"}, args...)...)
+		return err
+	}
+	var exit *containers.ExitError
+	if err := kubectl("drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=60s"); err != nil && !errors.As(err, &exit) {
+		return err
+	}
+	return kubectl("delete", "node", name, "--ignore-not-found")
+}

@@ -1,0 +1,31 @@
+package landscape
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"gardener.cloud/gardener/landscape/containers"
+)
+
+// Connect returns a client for commands on the given machine.
+func (l *Landscape) Connect(ctx context.Context, machine string) (*containers.Client, error) {
+	if _, _, err := l.machine(machine); err != nil {
+		return nil, err
+	}
+	client, err := l.daemon(nil).Connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w; start it with: landscape up --name %s", err, l.Name)
+	}
+	return client, nil
+}
+
+// ServiceLog returns the log file of a process that serves machines, and whether there is such a process.
+func (l *Landscape) ServiceLog(name string) (string, bool) {
+	if !slices.Contains([]string{registryContainer, resolverContainer, "containerd"}, name) {
+		return "", false
+	}
+	_, err := os.Stat(l.logFile(name))
+	return l.logFile(name), err == nil
+}

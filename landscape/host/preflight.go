@@ -1,0 +1,131 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	gibibyte = 1 << 30
+	// neededMemory is what a runtime cluster of one machine uses, with room for the kernel's caches.
+	neededMemory = 2 * gibibyte
+	// neededDisk is what a landscape's images and data take on the file system they are on.
+	neededDisk = 5 * gibibyte
+)
+
+// neededControllers are the control group controllers that the kubelet needs.
+var neededControllers = []string{"cpu", "cpuset", "memory", "pids"}
+
+// Preflight finds out whether this host can carry a landscape in dir, before anything is changed. It returns every
+// reason why not, each as one sentence that says what to do.
+func Preflight(dir string) error {
+	if os.Geteuid() != 0 {
+		return errors.New("a landscape starts containers and networks, which only root may do: run this as root, for example with sudo")
+	}
+	return errors.Join(checkFilesystems("/proc/filesystems"), checkControllers(), checkNetwork(), checkDisk(dir), checkMemory("/proc/meminfo"))
+}
+
+func checkFilesystems(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(strings.Fields(string(data)), "overlay") {
+		return errors.New("the kernel has no overlay file system, which containers are made of: load it with: modprobe overlay")
+	}
+	return nil
+}
+
+func checkControllers() error {
+	var missing []string
+	if IsCgroupV2() {
+		data, err := os.ReadFile(filepath.Join(CgroupRoot, "cgroup.controllers"))
+		if err != nil {
+			return err
+		}
+		missing = without(neededControllers, strings.Fields(string(data)))
+	} else {
+		for _, controller := range neededControllers {
+			if _, err := os.Stat(filepath.Join(CgroupRoot, controller, "cgroup.procs")); err != nil {
+				missing = append(missing, controller)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the control group controllers %s are not mounted below %s, and the kubelet needs them: enable them in the kernel's command line or mount them",
+			strings.Join(missing, ", "), CgroupRoot)
+	}
+	return nil
+}
+
+func without(all, some []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
+}
+
+// checkNetwork makes what a landscape's network is made of, in a network namespace that nobody else sees and that goes
+// away with the thread that made it.
+func checkNetwork() error {
+	return onOwnThread(func() error {
+		ns, err := netns.New()
+		if err != nil {
+			return fmt.Errorf("the kernel does not let us create network namespaces (%w): is this a container without CAP_SYS_ADMIN?", err)
+		}
+		defer ns.Close() //nolint:errcheck // a descriptor that is only read
+		for _, link := range []netlink.Link{
+			&netlink.Bridge{LinkAttrs: linkAttrs("probe0", 1500)},
+			&netlink.Veth{LinkAttrs: linkAttrs("probe1", 1500), PeerName: "probe2"},
+			&netlink.Vxlan{LinkAttrs: linkAttrs("probe3", 1400), VxlanId: 1, Port: 8472},
+		} {
+			if err := netlink.LinkAdd(link); err != nil {
+				return fmt.Errorf("the kernel cannot create a %s interface (%w): load its module with: modprobe %s", link.Type(), err, link.Type())
+			}
+		}
+		probe := Network{Landscape: "probe"}
+		if err := probe.masquerade(); err != nil {
+			return fmt.Errorf("the kernel does not take nftables rules with NAT (%w): load their modules with: modprobe -a nf_tables nft_masq nft_chain_nat", err)
+		}
+		return nil
+	})
+}
+
+func checkDisk(dir string) error {
+	for parent := dir; ; parent = filepath.Dir(parent) {
+		var stat unix.Statfs_t
+		if err := unix.Statfs(parent, &stat); errors.Is(err, unix.ENOENT) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("look at the file system of %s: %w", parent, err)
+		}
+		if stat.Type == unix.OVERLAYFS_SUPER_MAGIC {
+			return fmt.Errorf("%s is on an overlay file system, on which containers' layers cannot be stacked: choose a directory on a disk with --dir", dir)
+		}
+		if free := int64(stat.Bavail) * stat.Bsize; free < neededDisk { //nolint:gosec // no file system has 2^63 bytes
+			return fmt.Errorf("%s has %.1f GiB of free disk and a landscape needs %d GiB: free some or choose another directory with --dir",
+				parent, float64(free)/gibibyte, neededDisk/gibibyte)
+		}
+		return nil
+	}
+}
+
+func checkMemory(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(data)) {
+		var kib int64
+		if _, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); err == nil && kib<<10 < neededMemory {
+			return fmt.Errorf("%.1f GiB of memory are available and a landscape needs %d GiB: end something else first",
+				float64(kib<<10)/gibibyte, neededMemory/gibibyte)
+		}
+	}
+	return nil
+}

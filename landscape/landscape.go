@@ -1,0 +1,341 @@
+// Package landscape runs Gardener's ground on one computer without Docker or an image registry on the internet: machines
+// that are containers with systemd, a registry and a resolver they share, and Kubernetes clusters made from them with
+// kubeadm. It owns a directory per landscape, a directory below /run, one network namespace per machine, and a containerd
+// of its own; it touches nothing else on the host.
+package landscape
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"gardener.cloud/gardener/landscape/host"
+)
+
+const (
+	// DefaultName is the landscape that commands work on when none is named.
+	DefaultName = "local"
+	// RuntimeCluster is the first cluster of every landscape. The garden lives in it, and the first seed.
+	RuntimeCluster = "runtime"
+
+	// runRoot holds a directory per running landscape. It is empty after a reboot, like the network it describes.
+	runRoot = "/run/gardener-landscape"
+)
+
+// namePattern keeps names short enough for host names, interfaces, and socket paths.
+var namePattern = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
+
+// Landscape is one local landscape: what is asked for, and where it lives.
+type Landscape struct {
+	// Name tells landscapes apart that run side by side.
+	Name string
+	// Dir holds what outlives a reboot: the landscape's state, data, logs and kubeconfigs.
+	Dir string
+
+	state  state
+	damage error // a *DamagedError, or nil
+	lock   *os.File
+}
+
+// state is what `up` was asked for, and the numbers that were handed out for it.
+type state struct {
+	// Index is this landscape's number on the host. See host.Network.
+	Index int `json:"index"`
+	// Clusters are ordered by Number; the runtime cluster is the first.
+	Clusters []Cluster `json:"clusters"`
+}
+
+// Cluster is one Kubernetes cluster of a landscape.
+type Cluster struct {
+	// Name is unique in the landscape, such as "runtime".
+	Name string `json:"name"`
+	// Number decides the cluster's networks and its pool of load balancer addresses. It is never given to another cluster.
+	Number int `json:"number"`
+	// Version is the Kubernetes version, such as "v1.36.3".
+	Version string `json:"version"`
+	// Machines are the cluster's nodes. The first one holds the control plane.
+	Machines []Machine `json:"machines"`
+}
+
+// Machine is one machine of a cluster.
+type Machine struct {
+	// Name is the host name and the name of the node.
+	Name string `json:"name"`
+	// Number decides the machine's address.
+	Number int `json:"number"`
+}
+
+// owner is written below runRoot, so that two directories cannot run landscapes of one name, or one index.
+type owner struct {
+	Dir   string `json:"dir"`
+	Index int    `json:"index"`
+}
+
+// Open finds the landscape with the given name, whose directory is root/name. It creates nothing. A landscape that never
+// came up has no clusters.
+func Open(root, name string) (*Landscape, error) {
+	if !namePattern.MatchString(name) {
+		return nil, fmt.Errorf("invalid landscape name %q: at most 20 lower case letters, digits and dashes, starting with a letter", name)
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	l := &Landscape{Name: name, Dir: filepath.Join(root, name)}
+	data, err := os.ReadFile(l.stateFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		l.state.Index = -1
+		return l, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &l.state); err != nil {
+		l.state = state{Index: -1}
+		l.damage = &DamagedError{File: l.stateFile(), Landscape: name, Err: err}
+	}
+	return l, nil
+}
+
+// DamagedError is a landscape whose state cannot be read. It can only be taken down.
+type DamagedError struct {
+	File, Landscape string
+	Err             error
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("read %s: %v; remove the landscape with: landscape down --name %s", e.File, e.Err, e.Landscape)
+}
+
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Exists tells whether anything of the landscape was ever made.
+func (l *Landscape) Exists() bool {
+	for _, path := range []string{l.Dir, l.runDir(), l.network().NamespacePath()} {
+		if _, err := os.Lstat(path); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Clusters returns the landscape's clusters, the runtime cluster first.
+func (l *Landscape) Clusters() []Cluster { return slices.Clone(l.state.Clusters) }
+
+// Cluster returns the cluster with the given name.
+func (l *Landscape) Cluster(name string) (Cluster, error) {
+	if l.damage != nil {
+		return Cluster{}, l.damage
+	}
+	for _, cluster := range l.state.Clusters {
+		if cluster.Name == name {
+			return cluster, nil
+		}
+	}
+	if len(l.state.Clusters) == 0 {
+		return Cluster{}, fmt.Errorf("landscape %q is not there yet; bring it up with: landscape up --name %s", l.Name, l.Name)
+	}
+	return Cluster{}, fmt.Errorf("landscape %q has no cluster %q, but: %s", l.Name, name, strings.Join(clusterNames(l.state.Clusters), ", "))
+}
+
+func clusterNames(clusters []Cluster) []string {
+	names := make([]string, 0, len(clusters))
+	for _, cluster := range clusters {
+		names = append(names, cluster.Name)
+	}
+	return names
+}
+
+func machineNames(machines []Machine) []string {
+	names := make([]string, 0, len(machines))
+	for _, machine := range machines {
+		names = append(names, machine.Name)
+	}
+	return names
+}
+
+// machine returns the machine with the given name and its cluster.
+func (l *Landscape) machine(name string) (Cluster, Machine, error) {
+	var names []string
+	for _, cluster := range l.state.Clusters {
+		for _, machine := range cluster.Machines {
+			if machine.Name == name {
+				return cluster, machine, nil
+			}
+		}
+		names = append(names, machineNames(cluster.Machines)...)
+	}
+	if len(names) == 0 {
+		return Cluster{}, Machine{}, fmt.Errorf("landscape %q has no machines yet; bring it up with: landscape up --name %s", l.Name, l.Name)
+	}
+	return Cluster{}, Machine{}, fmt.Errorf("landscape %q has no machine %q, but: %s", l.Name, name, strings.Join(names, ", "))
+}
+
+// Lock makes sure that only one command changes the landscape. It is released when the process ends, however it ends.
+func (l *Landscape) Lock() error {
+	if err := os.MkdirAll(l.runDir(), 0o755); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(l.runDir(), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		pid, _ := os.ReadFile(file.Name())
+		file.Close()
+		return fmt.Errorf("another command (process %s) is changing landscape %q: wait for it to end", strings.TrimSpace(string(pid)), l.Name)
+	}
+	if err := errors.Join(file.Truncate(0), writeAt(file, strconv.Itoa(os.Getpid())+"\n")); err != nil {
+		return err
+	}
+	l.lock = file // Kept open: the lock lives as long as the descriptor.
+	return nil
+}
+
+func writeAt(file *os.File, text string) error {
+	_, err := file.WriteAt([]byte(text), 0)
+	return err
+}
+
+// claim makes this directory the owner of the landscape's name and hands out an index, if it has none that still fits.
+// The host-wide lock is held meanwhile, so two landscapes cannot get the same one.
+func (l *Landscape) claim() error {
+	unlock, err := lockHost()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	owners, err := readOwners()
+	if err != nil {
+		return err
+	}
+	mine, running := owners[l.Name]
+	if running && mine.Dir != l.Dir {
+		return fmt.Errorf("a landscape named %q already runs from %s: choose another name with --name, or take that one down", l.Name, mine.Dir)
+	}
+	if running && mine.Index == l.state.Index {
+		return nil
+	}
+	taken := map[int]bool{}
+	for name, other := range owners {
+		if name != l.Name {
+			taken[other.Index] = true
+		}
+	}
+	// The index decides addresses that are in certificates, so a landscape that has one must get it again.
+	if l.state.Index >= 0 {
+		if taken[l.state.Index] {
+			return fmt.Errorf("landscape %q was made with subnet %s, which another landscape uses now: take that one down, or this one to make it anew",
+				l.Name, l.network().Subnet())
+		}
+	} else if l.state.Index, err = host.FreeIndex(taken); err != nil {
+		return err
+	}
+	if err := l.save(); err != nil {
+		return err
+	}
+	data, err := json.Marshal(owner{Dir: l.Dir, Index: l.state.Index})
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(filepath.Join(l.runDir(), "owner.json"), data, 0o644)
+}
+
+// disown gives the name and the index back, and the host its kernel settings when this was the last landscape.
+func (l *Landscape) disown() error {
+	unlock, err := lockHost()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := os.RemoveAll(l.runDir()); err != nil {
+		return err
+	}
+	owners, err := readOwners()
+	if err != nil {
+		return err
+	}
+	if len(owners) > 0 {
+		return nil
+	}
+	return kernelSettings().Restore()
+}
+
+// owner returns the directory that a running landscape of this name lives in, and whether there is one.
+func (l *Landscape) owner() (owner, bool, error) {
+	owners, err := readOwners()
+	o, ok := owners[l.Name]
+	return o, ok, err
+}
+
+func lockHost() (unlock func(), err error) {
+	if err := os.MkdirAll(runRoot, 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(runRoot, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("lock %s: %w", file.Name(), err)
+	}
+	return func() { file.Close() }, nil
+}
+
+func readOwners() (map[string]owner, error) {
+	files, err := filepath.Glob(filepath.Join(runRoot, "*", "owner.json"))
+	if err != nil {
+		return nil, err
+	}
+	owners := map[string]owner{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		var o owner
+		if err := json.Unmarshal(data, &o); err != nil {
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		}
+		owners[filepath.Base(filepath.Dir(file))] = o
+	}
+	return owners, nil
+}
+
+func (l *Landscape) save() error {
+	data, err := json.MarshalIndent(l.state, "", "  ")
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(l.stateFile(), append(data, '\n'), 0o644)
+}
+
+func (l *Landscape) network() host.Network {
+	return host.Network{Landscape: l.Name, Index: max(l.state.Index, 0), Resolvers: hostResolvers(os.ReadFile)}
+}
+
+func (l *Landscape) stateFile() string { return filepath.Join(l.Dir, "landscape.json") }
+func (l *Landscape) runDir() string    { return filepath.Join(runRoot, l.Name) }
+func (l *Landscape) logDir() string    { return filepath.Join(l.Dir, "logs") }
+
+// KubeconfigFile is where the administrator's kubeconfig of a cluster is written.
+func (l *Landscape) KubeconfigFile(cluster string) string {
+	return filepath.Join(l.Dir, "kubeconfigs", cluster+".yaml")
+}
+
+// cgroup is the control group below which all containers of the landscape run.
+func (l *Landscape) cgroup() string { return "/gardener-" + l.Name }
+
+func kernelSettings() host.Settings {
+	return host.Settings{File: filepath.Join(runRoot, "kernel-settings.json"), Root: "/proc/sys"}
+}

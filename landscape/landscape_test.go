@@ -1,0 +1,221 @@
+package landscape
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestPlan(t *testing.T) {
+	one := []Cluster{{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0}}}}
+	three := []Cluster{{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0}, {"runtime-1", 1}, {"runtime-2", 2}}}}
+	for name, tc := range map[string]struct {
+		have        []Cluster
+		options     UpOptions
+		want        []Cluster
+		wantRemoved []Machine
+		wantError   string
+	}{
+		"a new landscape has a runtime cluster of one machine": {options: UpOptions{Cluster: "runtime"}, want: one},
+		"nothing asked, nothing changed":                       {have: three, options: UpOptions{Cluster: "runtime"}, want: three},
+		"more machines":                                        {have: one, options: UpOptions{Cluster: "runtime", Machines: 3}, want: three},
+		"fewer machines: the last ones go": {
+			have: three, options: UpOptions{Cluster: "runtime", Machines: 1}, want: one,
+			wantRemoved: []Machine{{"runtime-1", 1}, {"runtime-2", 2}},
+		},
+		"a second cluster gets numbers of its own": {
+			have: one, options: UpOptions{Cluster: "seed2", Machines: 1, Version: "v1.35.4"},
+			want: append(one[:1:1], Cluster{Name: "seed2", Number: 1, Version: "v1.35.4", Machines: []Machine{{"seed2-0", 1}}}),
+		},
+		"a second cluster first brings the runtime cluster": {
+			options: UpOptions{Cluster: "seed2"},
+			want: []Cluster{
+				one[0],
+				{Name: "seed2", Number: 1, Version: "v1.36.3", Machines: []Machine{{"seed2-0", 1}}},
+			},
+		},
+		"a version cannot be changed": {
+			have: one, options: UpOptions{Cluster: "runtime", Version: "v1.35.4"},
+			wantError: `cluster "runtime" runs Kubernetes v1.36.3, which cannot be changed to v1.35.4`,
+		},
+		"too many machines":       {options: UpOptions{Cluster: "runtime", Machines: 101}, wantError: "between 1 and 100, not 101"},
+		"a name that is no name":  {have: one, options: UpOptions{Cluster: "Seed_2"}, wantError: `invalid cluster name "Seed_2"`},
+		"a negative number":       {have: one, options: UpOptions{Cluster: "runtime", Machines: -1}, wantError: "not -1"},
+		"a version it already is": {have: one, options: UpOptions{Cluster: "runtime", Version: "v1.36.3"}, want: one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &Landscape{Name: "test", state: state{Clusters: tc.have}}
+			got, removed, err := l.plan(tc.options, "v1.36.3")
+			if tc.wantError != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantError) {
+					t.Errorf("error = %v, want one with %q", err, tc.wantError)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("clusters (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantRemoved, removed); diff != "" {
+				t.Errorf("removed machines (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHostResolvers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"those of the host":                     {files: map[string]string{"/etc/resolv.conf": "search x\nnameserver 192.0.2.1\nnameserver 192.0.2.2\n"}, want: []string{"192.0.2.1", "192.0.2.2"}},
+		"those behind a resolver on the host":   {files: map[string]string{"/etc/resolv.conf": "nameserver 127.0.0.53\n", "/run/systemd/resolve/resolv.conf": "nameserver 192.0.2.1\n"}, want: []string{"192.0.2.1"}},
+		"none":                                  {files: map[string]string{"/etc/resolv.conf": "# empty\n"}},
+		"IPv6 has no way out of the landscape":  {files: map[string]string{"/etc/resolv.conf": "nameserver 2001:db8::1\nnameserver 192.0.2.1\n"}, want: []string{"192.0.2.1"}},
+		"what is no address is no name server":  {files: map[string]string{"/etc/resolv.conf": "nameserver\nnameserver example\n"}},
+		"a missing file is as good as an empty": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := hostResolvers(func(path string) ([]byte, error) {
+				if content, ok := tc.files[path]; ok {
+					return []byte(content), nil
+				}
+				return nil, os.ErrNotExist
+			})
+			var want []netip.Addr
+			for _, addr := range tc.want {
+				want = append(want, netip.MustParseAddr(addr))
+			}
+			if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+				t.Errorf("hostResolvers() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCorefile(t *testing.T) {
+	l := &Landscape{Name: "test", state: state{Clusters: []Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}}}}
+	alone := l.corefile(nil)
+	for _, want := range []string{"172.30.0.1 registry.local.gardener.cloud\n", "172.30.0.2 runtime-0\n", "NXDOMAIN", "bind 172.30.0.1\n"} {
+		if !strings.Contains(alone, want) {
+			t.Errorf("without resolvers it lacks %q:\n%s", want, alone)
+		}
+	}
+	if got := l.corefile([]netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}); !strings.Contains(got, "forward . 192.0.2.1 192.0.2.2 {") || strings.Contains(got, "NXDOMAIN") {
+		t.Errorf("with resolvers it is:\n%s", got)
+	}
+}
+
+func TestPushTarget(t *testing.T) {
+	l := &Landscape{Name: "test"}
+	const digest = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+	for reference, want := range map[string]string{
+		"registry.k8s.io/kube-proxy:v1.36.3": "172.30.0.1:5000/registry.k8s.io/kube-proxy:v1.36.3",
+		"nginx":                              "172.30.0.1:5000/docker.io/library/nginx:latest",
+		"docker.io/library/registry:3.1.2":   "172.30.0.1:5000/docker.io/library/registry:3.1.2",
+		"quay.io/a/b@" + digest:              "172.30.0.1:5000/quay.io/a/b@" + digest,
+	} {
+		got, err := l.pushTarget(reference)
+		if err != nil || got.Name() != want {
+			t.Errorf("pushTarget(%q) = %v, %v, want %s", reference, got, err, want)
+		}
+	}
+	if _, err := l.pushTarget("Not An Image"); err == nil {
+		t.Error("a malformed reference is accepted")
+	}
+	if got := tagOf("localhost:5000/etcd:3.6.8-0"); got != "3.6.8-0" {
+		t.Errorf("tagOf() = %q", got)
+	}
+}
+
+// No two clusters of a landscape share a network, and none touches the landscape's own subnets.
+func TestClusterNetworks(t *testing.T) {
+	seen := map[string]int{}
+	for number := range 7 {
+		c := Cluster{Number: number}
+		for _, network := range []string{c.pods().String(), c.services().String()} {
+			if other, ok := seen[network]; ok {
+				t.Errorf("%s belongs to clusters %d and %d", network, other, number)
+			}
+			seen[network] = number
+		}
+		if !c.services().Contains(c.dns()) {
+			t.Errorf("DNS address %s is not in %s", c.dns(), c.services())
+		}
+	}
+	if c := (Cluster{}); c.pods().String() != "10.1.0.0/16" || c.services().String() != "10.2.0.0/16" {
+		t.Errorf("the runtime cluster has %s and %s", c.pods(), c.services())
+	}
+}
+
+func TestOpen(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"", "Local", "a_b", "-a", "a-", strings.Repeat("a", 21), "a/b"} {
+		if _, err := Open(root, name); err == nil {
+			t.Errorf("name %q is accepted", name)
+		}
+	}
+	l, err := Open(root, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Exists() {
+		t.Error("a landscape exists that nobody made")
+	}
+	if _, err := l.Cluster("runtime"); err == nil || !strings.Contains(err.Error(), "landscape up --name test") {
+		t.Errorf("error = %v, want the command that helps", err)
+	}
+	l.state = state{Index: 4, Clusters: []Cluster{{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0}}}}}
+	if err := l.save(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(root, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(l.state, again.state); diff != "" {
+		t.Errorf("state after a restart (-want +got):\n%s", diff)
+	}
+	if _, err := again.Cluster("seed2"); err == nil || !strings.Contains(err.Error(), `no cluster "seed2", but: runtime`) {
+		t.Errorf("error = %v", err)
+	}
+	// A landscape whose state is damaged must still come down.
+	if err := os.WriteFile(filepath.Join(root, "test", "landscape.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	broken, err := Open(root, "test")
+	if err != nil {
+		t.Fatalf("a damaged landscape cannot be opened to take it down: %v", err)
+	}
+	var damaged *DamagedError
+	if _, err := broken.Cluster("runtime"); !errors.As(err, &damaged) {
+		t.Errorf("error = %v, want a DamagedError", err)
+	}
+}
+
+func TestRenderMachine(t *testing.T) {
+	l := &Landscape{Name: "test"}
+	script, err := render("userdata.sh.tmpl", map[string]any{"Mirrors": l.mirrors(), "Registry": l.registryAddress(), "Verb": "init"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"[host.\"http://172.30.0.1:5000/v2/registry.k8s.io\"]", `server = "https://registry-1.docker.io"`,
+		`server = "http://172.30.0.1:5000"`, "kubeadm init --config",
+	} {
+		if !strings.Contains(string(script), want) {
+			t.Errorf("user data lacks %q", want)
+		}
+	}
+	if _, err := render("kubeadm-init.yaml.tmpl", map[string]any{"Name": "x"}); err == nil {
+		t.Error("a template with missing values renders")
+	}
+}

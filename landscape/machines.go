@@ -1,0 +1,187 @@
+package landscape
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"gardener.cloud/gardener/landscape/containers"
+	"gardener.cloud/gardener/landscape/host"
+)
+
+//go:embed files
+var files embed.FS
+
+var templates = template.Must(template.New("").Option("missingkey=error").ParseFS(files, "files/*.tmpl"))
+
+func render(name string, values any) ([]byte, error) {
+	var out bytes.Buffer
+	if err := templates.ExecuteTemplate(&out, name, values); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// mirroredRegistries are the registries that machines look for in the landscape first. The landscape's registry holds an
+// image under its whole name, registry and all, so images of different registries never mix.
+var mirroredRegistries = []string{
+	"docker.io", "europe-docker.pkg.dev", "gcr.io", "ghcr.io", "public.ecr.aws", "quay.io", "registry.k8s.io", RegistryHost,
+}
+
+// mirror is a registry whose images are looked for in the landscape's registry first, and at Server after that.
+type mirror struct{ Host, Server string }
+
+func (l *Landscape) mirrors() []mirror {
+	mirrors := make([]mirror, 0, len(mirroredRegistries))
+	for _, registry := range mirroredRegistries {
+		server := "https://" + registry
+		switch registry {
+		case "docker.io":
+			server = "https://registry-1.docker.io" // docker.io is a name, not a server.
+		case RegistryHost:
+			server = fmt.Sprintf("http://%s", l.registryAddress())
+		}
+		mirrors = append(mirrors, mirror{Host: registry, Server: server})
+	}
+	return mirrors
+}
+
+// verb is what kubeadm is to do on a machine.
+func verb(cluster Cluster, machine Machine) string {
+	if cluster.Machines[0].Name == machine.Name {
+		return "init"
+	}
+	return "join"
+}
+
+func (l *Landscape) machineDir(machine string) string {
+	return filepath.Join(l.Dir, "machines", machine)
+}
+
+// userDataDir is what a machine sees as /etc/machine.
+func (l *Landscape) userDataDir(machine string) string {
+	return filepath.Join(l.machineDir(machine), "userdata")
+}
+
+// ensureMachine starts a machine and waits until systemd has booted it.
+func (l *Landscape) ensureMachine(ctx context.Context, client *containers.Client, cluster Cluster, machine Machine, image, kubernetes string) error {
+	userData, err := render("userdata.sh.tmpl", map[string]any{
+		"Mirrors": l.mirrors(), "Registry": l.registryAddress(), "Verb": verb(cluster, machine),
+	})
+	if err != nil {
+		return err
+	}
+	if err := host.WriteFile(filepath.Join(l.userDataDir(machine.Name), "userdata"), userData, 0o755); err != nil {
+		return err
+	}
+	resolv := filepath.Join(l.machineDir(machine.Name), "resolv.conf")
+	if err := writeOnce(resolv, fmt.Sprintf("nameserver %s\n", l.network().Gateway())); err != nil {
+		return err
+	}
+	hosts := filepath.Join(l.machineDir(machine.Name), "hosts")
+	if err := writeOnce(hosts, fmt.Sprintf("127.0.0.1 localhost\n::1 localhost\n%s %s\n", l.network().Machine(machine.Number), machine.Name)); err != nil {
+		return err
+	}
+	mounts := []specs.Mount{
+		tmpfs("/run", "mode=755"), tmpfs("/tmp", "mode=1777"),
+		bind(resolv, "/etc/resolv.conf", "rw"),
+		bind(hosts, "/etc/hosts", "rw"),
+		bind(l.userDataDir(machine.Name), "/etc/machine", "ro"),
+		bind(kubernetes, "/opt/kubernetes/bin", "ro"),
+	}
+	// Overlay file systems do not stack, so what holds containers is the host's disk.
+	for _, dir := range []string{"containerd", "kubelet", "etcd"} {
+		data := filepath.Join(l.machineDir(machine.Name), dir)
+		if err := os.MkdirAll(data, 0o700); err != nil {
+			return err
+		}
+		mounts = append(mounts, bind(data, "/var/lib/"+dir, "rw"))
+	}
+	if _, err := os.Stat("/lib/modules"); err == nil {
+		mounts = append(mounts, bind("/lib/modules", "/lib/modules", "ro"))
+	}
+	if err := l.network().EnsureMachine(ctx, machine.Name, machine.Number); err != nil {
+		return err
+	}
+	container := containers.Container{
+		Name: machine.Name, Image: image, Hostname: machine.Name, Privileged: true,
+		Log: l.logFile(machine.Name), Network: l.network().MachineNamespacePath(machine.Name), Cgroup: l.cgroup() + "/" + machine.Name,
+		Mounts: mounts, KeepExisting: true,
+	}
+	for {
+		if err := client.Ensure(ctx, container); err != nil {
+			return err
+		}
+		err := awaitBoot(ctx, client, machine.Name)
+		var ended *endedError
+		if !errors.As(err, &ended) || ctx.Err() != nil {
+			return err
+		}
+		// It was about to shut down when we came.
+	}
+}
+
+// endedError is a machine that ended while it was waited for.
+type endedError struct {
+	machine string
+	err     error
+}
+
+func (e *endedError) Error() string { return fmt.Sprintf("machine %q ended: %v", e.machine, e.err) }
+func (e *endedError) Unwrap() error { return e.err }
+
+// awaitBoot returns when systemd has started everything that belongs to booting, user data included.
+func awaitBoot(ctx context.Context, client *containers.Client, machine string) error {
+	pid, err := client.PID(ctx, machine)
+	if err != nil {
+		return err
+	}
+	if pid == 0 {
+		return &endedError{machine, errors.New("it has no process")}
+	}
+	// systemctl needs this socket, and systemd makes it early.
+	if err := host.AwaitPath(ctx, fmt.Sprintf("/proc/%d/root/run/systemd/private", pid)); err != nil {
+		return whyNotBooted(ctx, machine, pid, err)
+	}
+	_, err = client.Run(ctx, machine, nil, "systemctl", "is-system-running", "--wait")
+	var exit *containers.ExitError
+	if errors.As(err, &exit) && strings.Contains(exit.Output, "degraded") {
+		failed, listErr := client.Run(ctx, machine, nil, "systemctl", "list-units", "--failed", "--plain", "--no-legend")
+		if listErr != nil {
+			return listErr
+		}
+		return fmt.Errorf("machine %q booted with failed units; look at them with: landscape shell %s -- systemctl status UNIT:\n%s", machine, machine, failed)
+	}
+	if err != nil {
+		return whyNotBooted(ctx, machine, pid, err)
+	}
+	return nil
+}
+
+// whyNotBooted tells a machine that is going down from one that does not come up.
+func whyNotBooted(ctx context.Context, machine string, pid int, err error) error {
+	const shutdown = 20 * time.Second // what services get to end, and a little more
+	ctx, cancel := context.WithTimeout(ctx, shutdown)
+	defer cancel()
+	if host.AwaitExit(ctx, pid) == nil {
+		return &endedError{machine, err}
+	}
+	return fmt.Errorf("machine %q does not boot: %w", machine, err)
+}
+
+// writeOnce leaves a file that exists alone: it is mounted into a container, which would not see a new one.
+func writeOnce(path, content string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	return host.WriteFile(path, []byte(content), 0o644)
+}

@@ -1,0 +1,126 @@
+// Package progress tells a person what a command is at: one line a step, with its duration.
+package progress
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+const (
+	// patience is after how long a person wants to see that something goes on.
+	patience = 2 * time.Second
+	// redraw is how often a live line changes, and plainEvery how often a line is added where nothing can be redrawn.
+	redraw     = 200 * time.Millisecond
+	plainEvery = 20 * time.Second
+)
+
+// Printer writes steps to a terminal or a log.
+type Printer struct {
+	out  io.Writer
+	live bool
+	now  func() time.Time
+}
+
+// New returns a printer that redraws its last line if out is a terminal.
+func New(out io.Writer) *Printer {
+	file, ok := out.(*os.File)
+	return &Printer{out: out, live: ok && term.IsTerminal(int(file.Fd())), now: time.Now} //nolint:gosec // descriptors are small
+}
+
+// StepError is a step that failed.
+type StepError struct {
+	// Step is what was tried, such as "Start machines".
+	Step string
+	// Err is why it failed.
+	Err error
+	// Log is the file to read, empty if there is none.
+	Log string
+}
+
+func (e *StepError) Error() string {
+	if e.Log == "" {
+		return fmt.Sprintf("%s: %v", e.Step, e.Err)
+	}
+	return fmt.Sprintf("%s: %v\nSee the log: %s", e.Step, e.Err, e.Log)
+}
+
+func (e *StepError) Unwrap() error { return e.Err }
+
+// Step runs do and prints a line when it has ended. While it runs, what do passes to its argument is shown. A failure
+// comes back as a *StepError that names the log.
+func (p *Printer) Step(ctx context.Context, title, log string, do func(ctx context.Context, detail func(string)) error) error {
+	var (
+		mu     sync.Mutex
+		detail string
+		start  = p.now()
+		done   = make(chan struct{})
+		shown  sync.WaitGroup
+	)
+	shown.Go(func() {
+		interval := plainEvery
+		if p.live {
+			interval = redraw
+		}
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				mu.Lock()
+				p.running(title, detail, p.now().Sub(start))
+				mu.Unlock()
+			}
+		}
+	})
+	err := do(ctx, func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		detail = text
+	})
+	close(done)
+	shown.Wait()
+	if err != nil {
+		p.line("✗", title, "", p.now().Sub(start))
+		return &StepError{Step: title, Err: err, Log: log}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	p.line("✓", title, "", p.now().Sub(start))
+	return nil
+}
+
+func (p *Printer) running(title, detail string, after time.Duration) {
+	if after < patience {
+		return
+	}
+	if !p.live {
+		p.line("…", title, detail, after)
+		return
+	}
+	fmt.Fprintf(p.out, "\r\033[K… %s%s", text(title, detail), duration(after))
+}
+
+func (p *Printer) line(mark, title, detail string, after time.Duration) {
+	clear := ""
+	if p.live {
+		clear = "\r\033[K"
+	}
+	fmt.Fprintf(p.out, "%s%s %s%s\n", clear, mark, text(title, detail), duration(after))
+}
+
+func text(title, detail string) string {
+	if detail == "" {
+		return title
+	}
+	return title + ": " + detail
+}
+
+func duration(d time.Duration) string { return fmt.Sprintf(" (%.1fs)", d.Seconds()) }

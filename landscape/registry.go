@@ -1,0 +1,64 @@
+package landscape
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// push puts an image into the landscape's registry under its whole name, so that machines that ask for it find it there.
+// An image that is there already is not sent again.
+func (l *Landscape) push(ctx context.Context, reference string, image v1.Image) error {
+	target, err := l.pushTarget(reference)
+	if err != nil {
+		return err
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return err
+	}
+	if have, err := remote.Head(target, remote.WithContext(ctx)); err == nil && have.Digest == digest {
+		return nil
+	}
+	if err := remote.Write(target, image, remote.WithContext(ctx)); err != nil {
+		return fmt.Errorf("push %s: %w", reference, err)
+	}
+	return nil
+}
+
+// pushTarget is where an image is in the landscape's registry.
+func (l *Landscape) pushTarget(reference string) (name.Reference, error) {
+	ref, err := name.ParseReference(reference)
+	if err != nil {
+		return nil, fmt.Errorf("image reference %q: %w", reference, err)
+	}
+	registry := ref.Context().RegistryStr()
+	if registry == name.DefaultRegistry {
+		registry = "docker.io" // index.docker.io is only this library's name for it.
+	}
+	target := fmt.Sprintf("%s/%s/%s:%s", l.registryAddress(), registry, ref.Context().RepositoryStr(), ref.Identifier())
+	if strings.Contains(ref.Identifier(), ":") {
+		target = fmt.Sprintf("%s/%s/%s@%s", l.registryAddress(), registry, ref.Context().RepositoryStr(), ref.Identifier())
+	}
+	return name.ParseReference(target, name.Insecure)
+}
+
+func tagOf(reference string) string {
+	_, tag, _ := strings.Cut(reference[strings.LastIndex(reference, "/")+1:], ":")
+	return tag
+}
+
+// Push puts an image into the registry of a landscape that runs, and returns its digest.
+func (l *Landscape) Push(ctx context.Context, reference string, image v1.Image) (v1.Hash, error) {
+	if _, err := l.Cluster(RuntimeCluster); err != nil {
+		return v1.Hash{}, err
+	}
+	if err := l.push(ctx, reference, image); err != nil {
+		return v1.Hash{}, err
+	}
+	return image.Digest()
+}

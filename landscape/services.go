@@ -1,0 +1,143 @@
+package landscape
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"gardener.cloud/gardener/landscape/containers"
+	"gardener.cloud/gardener/landscape/host"
+)
+
+const (
+	// RegistryHost is the name under which machines know the landscape's registry. Our own images carry it.
+	RegistryHost = "registry.local.gardener.cloud"
+	registryPort = 5000
+
+	registryContainer = "registry"
+	resolverContainer = "resolver"
+)
+
+// registryAddress is where the registry answers, from the host and from machines.
+func (l *Landscape) registryAddress() netip.AddrPort {
+	return netip.AddrPortFrom(l.network().Gateway(), registryPort)
+}
+
+// ensureRegistry runs the registry that all machines pull from.
+func (l *Landscape) ensureRegistry(ctx context.Context, client *containers.Client, image string) error {
+	dir := filepath.Join(l.Dir, "registry")
+	config := filepath.Join(dir, "config.yml")
+	content := fmt.Sprintf(`version: 0.1
+log: {level: warn, accesslog: {disabled: true}}
+storage:
+  filesystem: {rootdirectory: /var/lib/registry}
+  delete: {enabled: true}
+http:
+  addr: %s
+`, l.registryAddress())
+	data := filepath.Join(dir, "data")
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return err
+	}
+	if err := host.WriteFile(config, []byte(content), 0o644); err != nil {
+		return err
+	}
+	return client.Ensure(ctx, containers.Container{
+		Name: registryContainer, Image: image, Args: []string{"serve", "/etc/distribution/config.yml"},
+		Log: l.logFile(registryContainer), Network: l.network().NamespacePath(), Cgroup: l.cgroup() + "/" + registryContainer,
+		Mounts: []specs.Mount{
+			bind(config, "/etc/distribution/config.yml", "ro"),
+			bind(data, "/var/lib/registry", "rw"),
+		},
+		Revision: content,
+	})
+}
+
+// ensureResolver runs the resolver of the machines. It knows the landscape's own names and asks the host's resolvers for
+// the rest; if there are none it says at once that there is no such name, because waiting for an answer that never comes
+// stalls a kubelet for minutes.
+func (l *Landscape) ensureResolver(ctx context.Context, client *containers.Client, image string) error {
+	corefile := filepath.Join(l.Dir, "resolver", "Corefile")
+	content := l.corefile(l.network().Resolvers)
+	if err := host.WriteFile(corefile, []byte(content), 0o644); err != nil {
+		return err
+	}
+	return client.Ensure(ctx, containers.Container{
+		Name: resolverContainer, Image: image, Args: []string{"-conf", "/etc/coredns/Corefile"},
+		Log: l.logFile(resolverContainer), Network: l.network().NamespacePath(), Cgroup: l.cgroup() + "/" + resolverContainer,
+		Mounts:   []specs.Mount{bind(corefile, "/etc/coredns/Corefile", "ro")},
+		Revision: content,
+	})
+}
+
+func (l *Landscape) corefile(resolvers []netip.Addr) string {
+	var hosts strings.Builder
+	fmt.Fprintf(&hosts, "        %s %s\n", l.network().Gateway(), RegistryHost)
+	for _, cluster := range l.state.Clusters {
+		for _, machine := range cluster.Machines {
+			fmt.Fprintf(&hosts, "        %s %s\n", l.network().Machine(machine.Number), machine.Name)
+		}
+	}
+	fallback := `    template ANY ANY {
+        rcode NXDOMAIN
+    }
+`
+	if len(resolvers) > 0 {
+		servers := strings.Trim(fmt.Sprint(resolvers), "[]")
+		fallback = fmt.Sprintf(`    forward . %s {
+        max_concurrent 1000
+    }
+    cache 30
+`, servers)
+	}
+	return fmt.Sprintf(`.:53 {
+    bind %s
+    errors
+    hosts {
+%s        ttl 30
+        fallthrough
+    }
+%s}
+`, l.network().Gateway(), hosts.String(), fallback)
+}
+
+// hostResolvers are the name servers that the host asks. A resolver on the host's loopback cannot be reached from the
+// landscape's network, so those behind it are looked up where systemd-resolved writes them.
+func hostResolvers(readFile func(string) ([]byte, error)) []netip.Addr {
+	for _, file := range []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"} {
+		data, err := readFile(file)
+		if err != nil {
+			continue
+		}
+		var resolvers []netip.Addr
+		for line := range strings.Lines(string(data)) {
+			fields := strings.Fields(line)
+			if len(fields) < 2 || fields[0] != "nameserver" {
+				continue
+			}
+			if addr, err := netip.ParseAddr(fields[1]); err == nil && addr.Is4() && !addr.IsLoopback() {
+				resolvers = append(resolvers, addr)
+			}
+		}
+		if len(resolvers) > 0 {
+			return slices.Compact(resolvers)
+		}
+	}
+	return nil
+}
+
+func (l *Landscape) logFile(name string) string { return filepath.Join(l.logDir(), name+".log") }
+
+func bind(source, destination, mode string) specs.Mount {
+	return specs.Mount{Type: "bind", Source: source, Destination: destination, Options: []string{"rbind", mode}}
+}
+
+func tmpfs(destination string, options ...string) specs.Mount {
+	return specs.Mount{Type: "tmpfs", Source: "tmpfs", Destination: destination, Options: append([]string{"nosuid", "nodev"}, options...)}
+}

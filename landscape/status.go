@@ -1,0 +1,170 @@
+package landscape
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/landscape/host"
+)
+
+// Status is a landscape as it is now.
+type Status struct {
+	Name       string          `json:"name"`
+	Dir        string          `json:"dir"`
+	Subnet     string          `json:"subnet"`
+	Registry   string          `json:"registry"`
+	Containers []ServiceStatus `json:"services"`
+	Clusters   []ClusterStatus `json:"clusters"`
+	// Memory is what the landscape's processes use, by the name of their program, the largest first.
+	Memory []MemoryStatus `json:"memory"`
+}
+
+// ServiceStatus is a container that serves machines.
+type ServiceStatus struct {
+	Name    string `json:"name"`
+	Running bool   `json:"running"`
+}
+
+// ClusterStatus is a cluster and its machines.
+type ClusterStatus struct {
+	Name       string          `json:"name"`
+	Version    string          `json:"version"`
+	Kubeconfig string          `json:"kubeconfig"`
+	Pool       string          `json:"loadBalancerPool"`
+	Machines   []MachineStatus `json:"machines"`
+	// Pods and PodsReady count the pods of all namespaces.
+	Pods      int `json:"pods"`
+	PodsReady int `json:"podsReady"`
+	// Problem says why the cluster could not be asked; empty if it could.
+	Problem string `json:"problem,omitempty"`
+}
+
+// MachineStatus is a machine and the node on it.
+type MachineStatus struct {
+	Name    string     `json:"name"`
+	Address netip.Addr `json:"address"`
+	Running bool       `json:"running"`
+	// Ready tells whether the node is; Problem says why not.
+	Ready   bool   `json:"ready"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// MemoryStatus is the memory of all processes of one program, in bytes.
+type MemoryStatus struct {
+	Program      string `json:"program"`
+	Processes    int    `json:"processes"`
+	Resident     int64  `json:"residentBytes"`
+	Proportional int64  `json:"proportionalBytes"`
+}
+
+// Healthy tells whether everything that should run does.
+func (s *Status) Healthy() bool {
+	healthy := len(s.Clusters) > 0
+	for _, service := range s.Containers {
+		healthy = healthy && service.Running
+	}
+	for _, cluster := range s.Clusters {
+		healthy = healthy && cluster.Problem == "" && cluster.Pods == cluster.PodsReady
+		for _, machine := range cluster.Machines {
+			healthy = healthy && machine.Running && machine.Ready
+		}
+	}
+	return healthy
+}
+
+// Status looks at the landscape. It changes nothing, and an API server that does not answer is part of the result.
+func (l *Landscape) Status(ctx context.Context) (*Status, error) {
+	if len(l.state.Clusters) == 0 {
+		_, err := l.Cluster(RuntimeCluster)
+		return nil, err
+	}
+	status := &Status{Name: l.Name, Dir: l.Dir, Subnet: l.network().Subnet().String(), Registry: l.registryAddress().String()}
+	for _, name := range []string{registryContainer, resolverContainer} {
+		status.Containers = append(status.Containers, ServiceStatus{Name: name, Running: l.running(name)})
+	}
+	for _, cluster := range l.state.Clusters {
+		status.Clusters = append(status.Clusters, l.clusterStatus(ctx, cluster))
+	}
+	status.Memory = l.memory()
+	return status, nil
+}
+
+func (l *Landscape) running(container string) bool {
+	return len(host.CgroupProcesses(l.cgroup()+"/"+container)) > 0
+}
+
+func (l *Landscape) clusterStatus(ctx context.Context, cluster Cluster) ClusterStatus {
+	const patience = 5 * time.Second // An API server that works answers in a fraction of that.
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	status := ClusterStatus{
+		Name: cluster.Name, Version: cluster.Version, Kubeconfig: l.KubeconfigFile(cluster.Name), Pool: l.network().Pool(cluster.Number).String(),
+	}
+	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
+	if err := l.list(ctx, cluster.Name, nodes, pods); err != nil {
+		status.Problem = err.Error()
+	}
+	for _, machine := range cluster.Machines {
+		m := MachineStatus{Name: machine.Name, Address: l.network().Machine(machine.Number), Running: l.running(machine.Name)}
+		index := slices.IndexFunc(nodes.Items, func(node corev1.Node) bool { return node.Name == machine.Name })
+		switch {
+		case !m.Running:
+			m.Problem = "the machine does not run"
+		case index < 0:
+			m.Problem = "there is no such node"
+		default:
+			if err := kube.NodeReady(&nodes.Items[index]); err != nil {
+				m.Problem = err.Error()
+			}
+			m.Ready = m.Problem == ""
+		}
+		status.Machines = append(status.Machines, m)
+	}
+	for i := range pods.Items {
+		status.Pods++
+		if kube.PodReady(&pods.Items[i]) == nil {
+			status.PodsReady++
+		}
+	}
+	return status
+}
+
+func (l *Landscape) list(ctx context.Context, cluster string, lists ...client.ObjectList) error {
+	c, err := l.Client(cluster)
+	if err != nil {
+		return err
+	}
+	for _, list := range lists {
+		if err := c.List(ctx, list); err != nil {
+			return fmt.Errorf("ask cluster %q: %w", cluster, err)
+		}
+	}
+	return nil
+}
+
+func (l *Landscape) memory() []MemoryStatus {
+	programs := map[string]host.Memory{}
+	// containerd and its shims run outside of the landscape's control group: they make and remove it.
+	pids := slices.Concat(host.CgroupProcesses(l.cgroup()), host.ProcessesWithArgument(l.daemon(nil).State))
+	for _, pid := range pids {
+		if name, memory := host.ProcessMemory(pid); name != "" {
+			programs[name] = programs[name].Add(memory)
+		}
+	}
+	all := make([]MemoryStatus, 0, len(programs))
+	for program, m := range programs {
+		all = append(all, MemoryStatus{Program: program, Processes: m.Processes, Resident: m.Resident, Proportional: m.Proportional})
+	}
+	slices.SortFunc(all, func(a, b MemoryStatus) int {
+		return cmp.Or(cmp.Compare(b.Proportional, a.Proportional), cmp.Compare(a.Program, b.Program))
+	})
+	return all
+}

@@ -1,0 +1,394 @@
+package landscape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gardener.cloud/gardener/internal/distribution"
+	"gardener.cloud/gardener/landscape/addon"
+	"gardener.cloud/gardener/landscape/containers"
+	"gardener.cloud/gardener/landscape/host"
+	"gardener.cloud/gardener/landscape/progress"
+)
+
+const (
+	// The time each part may take on a busy machine of two cores; all of them usually need a tenth of it.
+	bootTimeout    = 3 * time.Minute
+	kubeadmTimeout = 8 * time.Minute
+	readyTimeout   = 8 * time.Minute
+)
+
+// UpOptions say what a landscape is to be.
+type UpOptions struct {
+	// Cluster is the cluster to bring up or change, RuntimeCluster if empty. Others are left as they are.
+	Cluster string
+	// Machines is how many machines the cluster is to have; 0 leaves the number alone, or means 1 for a new cluster.
+	Machines int
+	// Version is the cluster's Kubernetes version, such as "v1.36.3"; empty for the version it has, or the default of the
+	// distribution for a new cluster. The version of a cluster that exists cannot be changed.
+	Version string
+}
+
+// Up brings the landscape up, or goes on where an earlier run ended, and returns when all nodes and system pods of the
+// cluster are ready.
+func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, printer *progress.Printer, options UpOptions) error {
+	if options.Cluster == "" {
+		options.Cluster = RuntimeCluster
+	}
+	if l.damage != nil {
+		return l.damage
+	}
+	if err := host.Preflight(l.Dir); err != nil {
+		return err
+	}
+	version, err := defaultVersion(builds)
+	if err != nil {
+		return err
+	}
+	next, removed, err := l.plan(options, version)
+	if err != nil {
+		return err
+	}
+	artifacts, err := l.artifacts(builds, next)
+	if err != nil {
+		return err
+	}
+	if err := l.Lock(); err != nil {
+		return err
+	}
+	if err := l.claim(); err != nil {
+		return err
+	}
+
+	u := &upRun{Landscape: l, Printer: printer, artifacts: artifacts}
+	if err := u.step(ctx, "Prepare the host's network", "", u.prepareHost); err != nil {
+		return err
+	}
+	if err := u.step(ctx, "Start containerd", "containerd", u.startContainerd); err != nil {
+		return err
+	}
+	defer u.client.Close() //nolint:errcheck // nothing is lost
+	if len(removed) > 0 {
+		cluster, err := l.Cluster(options.Cluster)
+		if err != nil {
+			return err
+		}
+		for _, machine := range removed {
+			if err := u.step(ctx, "Remove machine "+machine.Name, machine.Name, func(ctx context.Context, _ func(string)) error {
+				return errors.Join(l.removeNode(ctx, u.client, cluster, machine.Name), l.removeMachine(ctx, u.client, machine.Name))
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	l.state.Clusters = next
+	if err := l.save(); err != nil {
+		return err
+	}
+	if err := u.step(ctx, "Import images", "containerd", u.importImages); err != nil {
+		return err
+	}
+	if err := u.step(ctx, "Start resolver and registry", registryContainer, u.startServices); err != nil {
+		return err
+	}
+	if err := u.step(ctx, "Push images to the registry", registryContainer, u.pushImages); err != nil {
+		return err
+	}
+	for _, cluster := range l.state.Clusters {
+		if err := u.bringUpCluster(ctx, cluster); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plan returns the clusters as they are to be, and the machines that are not to be any more. It changes nothing.
+func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Cluster, removed []Machine, err error) {
+	next = slices.Clone(l.state.Clusters)
+	if len(next) == 0 {
+		next = append(next, Cluster{Name: RuntimeCluster, Version: defaultVersion})
+	}
+	index := slices.IndexFunc(next, func(c Cluster) bool { return c.Name == options.Cluster })
+	if index < 0 {
+		if !namePattern.MatchString(options.Cluster) {
+			return nil, nil, fmt.Errorf("invalid cluster name %q: at most 20 lower case letters, digits and dashes, starting with a letter", options.Cluster)
+		}
+		number := 0
+		for slices.ContainsFunc(next, func(c Cluster) bool { return c.Number == number }) {
+			number++
+		}
+		if number >= host.MaxClusters {
+			return nil, nil, fmt.Errorf("a landscape has room for %d clusters", host.MaxClusters)
+		}
+		next = append(next, Cluster{Name: options.Cluster, Number: number, Version: defaultVersion})
+		index = len(next) - 1
+	}
+	cluster := &next[index]
+	existing := slices.ContainsFunc(l.state.Clusters, func(c Cluster) bool { return c.Name == options.Cluster })
+	if options.Version != "" {
+		if existing && cluster.Version != options.Version {
+			return nil, nil, fmt.Errorf("cluster %q runs Kubernetes %s, which cannot be changed to %s: take the landscape down first, or use another cluster",
+				cluster.Name, cluster.Version, options.Version)
+		}
+		cluster.Version = options.Version
+	}
+	if len(next[0].Machines) == 0 && index > 0 {
+		next[0].Machines = []Machine{{Name: RuntimeCluster + "-0", Number: 0}}
+	}
+	want := options.Machines
+	if want == 0 {
+		want = max(1, len(cluster.Machines))
+	}
+	if want < 0 || want > host.MaxMachines {
+		return nil, nil, fmt.Errorf("the number of machines must be between 1 and %d, not %d", host.MaxMachines, options.Machines)
+	}
+	if want < len(cluster.Machines) {
+		removed = slices.Clone(cluster.Machines[want:])
+		cluster.Machines = slices.Clone(cluster.Machines[:want])
+		return next, removed, nil
+	}
+	cluster.Machines = slices.Clone(cluster.Machines)
+	for i := len(cluster.Machines); i < want; i++ {
+		number, err := freeMachineNumber(next)
+		if err != nil {
+			return nil, nil, err
+		}
+		cluster.Machines = append(cluster.Machines, Machine{Name: cluster.Name + "-" + strconv.Itoa(i), Number: number})
+	}
+	return next, nil, nil
+}
+
+func freeMachineNumber(clusters []Cluster) (int, error) {
+	for number := range host.MaxMachines {
+		if !slices.ContainsFunc(clusters, func(c Cluster) bool {
+			return slices.ContainsFunc(c.Machines, func(m Machine) bool { return m.Number == number })
+		}) {
+			return number, nil
+		}
+	}
+	return 0, fmt.Errorf("a landscape has room for %d machines", host.MaxMachines)
+}
+
+// artifacts holds what the distribution built, by product; Kubernetes by version.
+type artifacts struct {
+	products   map[string]*distribution.Artifact
+	kubernetes map[string]*distribution.Artifact
+}
+
+// Products are the products of the distribution that every landscape needs.
+func Products() []string {
+	return append(addon.Products(), "containerd", "runc", "etcd", "pause", "registry", "machine", "kubernetes")
+}
+
+func defaultVersion(builds *distribution.Distribution) (string, error) {
+	artifact, err := builds.Artifact("kubernetes")
+	if err != nil {
+		return "", err
+	}
+	return artifact.Version, nil
+}
+
+func (l *Landscape) artifacts(builds *distribution.Distribution, clusters []Cluster) (*artifacts, error) {
+	a := &artifacts{products: map[string]*distribution.Artifact{}, kubernetes: map[string]*distribution.Artifact{}}
+	for _, product := range Products() {
+		artifact, err := builds.Artifact(product)
+		if err != nil {
+			return nil, err
+		}
+		a.products[product] = artifact
+	}
+	for _, cluster := range clusters {
+		artifact, err := builds.Artifact("kubernetes@" + cluster.Version)
+		if err != nil {
+			return nil, err
+		}
+		a.kubernetes[cluster.Version] = artifact
+	}
+	return a, nil
+}
+
+// image returns the reference of a product that has one image.
+func (a *artifacts) image(product string) (distribution.Image, error) {
+	images, err := a.products[product].Images()
+	if err != nil {
+		return distribution.Image{}, err
+	}
+	if len(images) != 1 {
+		return distribution.Image{}, fmt.Errorf("product %q has %d images instead of one", product, len(images))
+	}
+	return images[0], nil
+}
+
+// upRun is one run of Up.
+type upRun struct {
+	*Landscape
+	*progress.Printer
+
+	artifacts *artifacts
+	client    *containers.Client
+}
+
+// step runs one step; log is the container whose log explains a failure, empty if none does.
+func (u *upRun) step(ctx context.Context, title, log string, do func(context.Context, func(string)) error) error {
+	if log != "" {
+		log = u.logFile(log)
+	}
+	return u.Step(ctx, title, log, do)
+}
+
+func (u *upRun) prepareHost(ctx context.Context, _ func(string)) error {
+	if err := kernelSettings().Apply(); err != nil {
+		return err
+	}
+	return u.network().Ensure(ctx)
+}
+
+func (u *upRun) startContainerd(ctx context.Context, _ func(string)) (err error) {
+	u.client, err = u.daemon(u.artifacts).Start(ctx)
+	return err
+}
+
+func (u *upRun) importImages(ctx context.Context, detail func(string)) error {
+	for _, product := range []string{"registry", "coredns", "machine"} {
+		detail(product)
+		image, err := u.artifacts.image(product)
+		if err != nil {
+			return err
+		}
+		if err := u.client.Import(ctx, u.artifacts.products[product].ImagesDir(), map[string]string{image.Reference: image.Digest}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *upRun) startServices(ctx context.Context, _ func(string)) error {
+	registry, err := u.artifacts.image("registry")
+	if err != nil {
+		return err
+	}
+	resolver, err := u.artifacts.image("coredns")
+	if err != nil {
+		return err
+	}
+	return errors.Join(u.ensureRegistry(ctx, u.client, registry.Reference), u.ensureResolver(ctx, u.client, resolver.Reference))
+}
+
+func (u *upRun) pushImages(ctx context.Context, detail func(string)) error {
+	var images []distribution.Image
+	for _, artifact := range u.artifacts.all() {
+		more, err := artifact.Images()
+		if err != nil {
+			return err
+		}
+		images = append(images, more...)
+	}
+	for _, image := range images {
+		detail(image.Reference)
+		loaded, err := image.Load()
+		if err != nil {
+			return err
+		}
+		if err := u.push(ctx, image.Reference, loaded); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// all are the artifacts whose images machines may pull.
+func (a *artifacts) all() []*distribution.Artifact {
+	var all []*distribution.Artifact
+	for product, artifact := range a.products {
+		if product != "kubernetes" {
+			all = append(all, artifact)
+		}
+	}
+	for _, artifact := range a.kubernetes {
+		all = append(all, artifact)
+	}
+	slices.SortFunc(all, func(x, y *distribution.Artifact) int {
+		return strings.Compare(x.Product+x.Version, y.Product+y.Version)
+	})
+	return all
+}
+
+func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
+	image, err := u.artifacts.image("machine")
+	if err != nil {
+		return err
+	}
+	etcd, err := u.artifacts.image("etcd")
+	if err != nil {
+		return err
+	}
+	kubernetes, err := u.artifacts.kubernetes[cluster.Version].Binary("kubeadm")
+	if err != nil {
+		return err
+	}
+	images, err := u.artifacts.addonImages()
+	if err != nil {
+		return err
+	}
+	for _, machine := range cluster.Machines {
+		if err := u.step(ctx, "Boot machine "+machine.Name, machine.Name, func(ctx context.Context, _ func(string)) error {
+			ctx, cancel := context.WithTimeoutCause(ctx, bootTimeout, fmt.Errorf("not done after %s", bootTimeout))
+			defer cancel()
+			return u.ensureMachine(ctx, u.client, cluster, machine, image.Reference, filepath.Dir(kubernetes))
+		}); err != nil {
+			return err
+		}
+		title := "Make it the control plane of cluster " + cluster.Name
+		if verb(cluster, machine) == "join" {
+			title = "Join it to cluster " + cluster.Name
+		}
+		if err := u.step(ctx, title, "", func(ctx context.Context, detail func(string)) error {
+			ctx, cancel := context.WithTimeoutCause(ctx, kubeadmTimeout, fmt.Errorf("not done after %s", kubeadmTimeout))
+			defer cancel()
+			if err := u.ensureNode(ctx, u.client, cluster, machine, tagOf(etcd.Reference), detail); err != nil {
+				return err
+			}
+			if verb(cluster, machine) == "join" {
+				return nil
+			}
+			return errors.Join(u.writeKubeconfig(ctx, u.client, cluster), u.network().RoutePool(ctx, cluster.Number, machine.Number))
+		}); err != nil {
+			return err
+		}
+		if verb(cluster, machine) == "init" {
+			if err := u.step(ctx, "Install network, DNS, storage, load balancer, metrics", "", func(ctx context.Context, _ func(string)) error {
+				ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not done after %s", readyTimeout))
+				defer cancel()
+				if err := u.awaitAPIServer(ctx, cluster); err != nil {
+					return err
+				}
+				return u.installAddons(ctx, cluster, images)
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return u.step(ctx, "Wait until cluster "+cluster.Name+" is ready", "", func(ctx context.Context, detail func(string)) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not done after %s", readyTimeout))
+		defer cancel()
+		return u.awaitCluster(ctx, cluster, detail)
+	})
+}
+
+func (a *artifacts) addonImages() (map[string]string, error) {
+	images := map[string]string{}
+	for _, product := range addon.Products() {
+		image, err := a.image(product)
+		if err != nil {
+			return nil, err
+		}
+		images[product] = image.Reference
+	}
+	return images, nil
+}

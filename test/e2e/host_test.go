@@ -1,0 +1,66 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// hostState is what a landscape may leave behind on a host, as text that can be compared.
+type hostState struct {
+	Links, Routes, Rules, Mounts, Namespaces, Cgroups, Settings, Processes []string
+}
+
+// observeHost looks at the host. What belongs to another landscape, or changes by itself, is left out.
+func observeHost(t *testing.T) hostState {
+	t.Helper()
+	return hostState{
+		Links:      command(t, `^\d+: (\S+?)[:@]`, "ip", "-o", "link"),
+		Routes:     command(t, `^(.*)$`, "ip", "route"),
+		Rules:      command(t, `^(table .*)$`, "nft", "list", "tables"),
+		Mounts:     command(t, `^\S+ (\S+) \S+`, "cat", "/proc/mounts"),
+		Namespaces: glob(t, "/run/netns/*"),
+		Cgroups:    slices.Concat(glob(t, "/sys/fs/cgroup/gardener*"), glob(t, "/sys/fs/cgroup/*/gardener*")),
+		Settings: command(t, `^(.*)$`, "sysctl", "net.ipv4.ip_forward", "fs.inotify.max_user_instances", "fs.inotify.max_user_watches",
+			"kernel.panic", "kernel.panic_on_oops", "vm.overcommit_memory"),
+		Processes: command(t, `(containerd\S*|kube\S*|etcd|coredns|registry|flanneld)$`, "ps", "-eo", "comm"),
+	}
+}
+
+func command(t *testing.T, pattern, name string, args ...string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v", name, strings.Join(args, " "), err)
+	}
+	expression := regexp.MustCompile(pattern)
+	var lines []string
+	for line := range bytes.Lines(out) {
+		if match := expression.FindSubmatch(bytes.TrimSpace(line)); match != nil {
+			lines = append(lines, string(match[1]))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
