@@ -40,7 +40,7 @@ type BackupEntrySpec struct {
 	// SeedName is the seed whose gardenlet looks after this entry; it changes when the shoot moves to another seed.
 	// +optional
 	SeedName *string `json:"seedName,omitempty" protobuf:"bytes,2,opt,name=seedName"`
-	// ShootRef is the self-hosted shoot whose gardenlet looks after this entry. Cannot be changed once set.
+	// ShootRef is the self-hosted shoot whose gardenlet looks after this entry.
 	// +optional
 	ShootRef *corev1.ObjectReference `json:"shootRef,omitempty" protobuf:"bytes,3,opt,name=shootRef"`
 }

@@ -59,9 +59,6 @@ func ValidateBackupEntry(entry *corev1beta1.BackupEntry) field.ErrorList {
 // ValidateBackupEntryUpdate checks a changed BackupEntry.
 func ValidateBackupEntryUpdate(entry, old *corev1beta1.BackupEntry) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&entry.ObjectMeta, &old.ObjectMeta, metadataPath)
-	if old.Spec.ShootRef != nil && entry.Spec.ShootRef != nil {
-		errs = append(errs, immutable(entry.Spec.ShootRef, old.Spec.ShootRef, field.NewPath("spec", "shootRef"))...)
-	}
 	return append(errs, ValidateBackupEntry(entry)...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -122,6 +123,9 @@ func plainText(text *string, path *field.Path) field.ErrorList {
 	return nil
 }
 
+// serviceAccountPrefix begins the user names of service accounts.
+const serviceAccountPrefix = "system:serviceaccount:"
+
 // subject checks a user, group or service account.
 func subject(s rbacv1.Subject, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -140,6 +144,9 @@ func subject(s rbacv1.Subject, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(path.Child("namespace"), "must be set for a service account"))
 		}
 	case rbacv1.UserKind, rbacv1.GroupKind:
+		if account, ok := strings.CutPrefix(s.Name, serviceAccountPrefix); ok && s.Kind == rbacv1.UserKind && strings.Count(account, ":") != 1 {
+			errs = append(errs, field.Invalid(path.Child("name"), s.Name, "must be the user name of a service account, with namespace and name"))
+		}
 		errs = append(errs, supported(s.APIGroup, []string{rbacv1.GroupName}, path.Child("apiGroup"))...)
 		if s.Namespace != "" {
 			errs = append(errs, field.Forbidden(path.Child("namespace"), "must not be set for users and groups"))

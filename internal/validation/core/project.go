@@ -142,7 +142,7 @@ func projectMembers(members []corev1beta1.ProjectMember, path *field.Path) field
 // canonicalSubject makes a user name of a service account and the service account itself the same.
 func canonicalSubject(s rbacv1.Subject) rbacv1.Subject {
 	if s.Kind == rbacv1.ServiceAccountKind {
-		return rbacv1.Subject{Kind: rbacv1.UserKind, Name: "system:serviceaccount:" + s.Namespace + ":" + s.Name}
+		return rbacv1.Subject{Kind: rbacv1.UserKind, Name: serviceAccountPrefix + s.Namespace + ":" + s.Name}
 	}
 	return rbacv1.Subject{Kind: s.Kind, Name: s.Name}
 }

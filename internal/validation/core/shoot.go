@@ -123,6 +123,9 @@ func ShootSpec(spec *corev1beta1.ShootSpec, namespace string, opts Options, path
 	if spec.ExposureClassName != nil {
 		errs = append(errs, dnsSubdomain(*spec.ExposureClassName, path.Child("exposureClassName"))...)
 	}
+	if spec.SeedName != nil {
+		errs = append(errs, dnsSubdomain(*spec.SeedName, path.Child("seedName"))...)
+	}
 	if spec.SchedulerName != nil {
 		errs = append(errs, dnsSubdomain(*spec.SchedulerName, path.Child("schedulerName"))...)
 	}

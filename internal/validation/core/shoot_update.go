@@ -20,7 +20,19 @@ func ValidateShootUpdate(shoot, old *corev1beta1.Shoot, opts Options) field.Erro
 
 // ValidateShootTemplateUpdate checks a changed template: replicas follow it, so what they cannot change it cannot either.
 func ValidateShootTemplateUpdate(template, old *corev1beta1.ShootTemplate, path *field.Path) field.ErrorList {
-	return shootSpecUpdate(&corev1beta1.Shoot{Spec: template.Spec}, &corev1beta1.Shoot{Spec: old.Spec}, path.Child("spec"))
+	path = path.Child("spec")
+	errs := shootSpecUpdate(&corev1beta1.Shoot{Spec: template.Spec}, &corev1beta1.Shoot{Spec: old.Spec}, path)
+	if nodes(&old.Spec) != "" && nodes(&template.Spec) == "" {
+		errs = append(errs, field.Invalid(path.Child("networking", "nodes"), "", "cannot be removed"))
+	}
+	return errs
+}
+
+func nodes(spec *corev1beta1.ShootSpec) string {
+	if spec.Networking == nil {
+		return ""
+	}
+	return deref(spec.Networking.Nodes)
 }
 
 // shootSpecUpdate checks which changes of the spec are possible.
@@ -110,9 +122,6 @@ func networkingUpdate(networking, before *corev1beta1.Networking, path *field.Pa
 		if f.then != nil {
 			errs = append(errs, immutable(f.now, f.then, path.Child(f.name))...)
 		}
-	}
-	if before.Nodes != nil && networking.Nodes == nil {
-		errs = append(errs, field.Invalid(path.Child("nodes"), "", "cannot be removed"))
 	}
 	// One more family can be added behind the one that there is.
 	now, then := networking.IPFamilies, before.IPFamilies

@@ -8,6 +8,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 )
 
@@ -22,6 +23,9 @@ func ValidateBastion(bastion *operationsv1alpha1.Bastion) field.ErrorList {
 // ValidateBastionUpdate checks a changed Bastion.
 func ValidateBastionUpdate(bastion, old *operationsv1alpha1.Bastion) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&bastion.ObjectMeta, &old.ObjectMeta, metadataPath)
+	if bastion.Annotations[constants.GardenCreatedBy] != old.Annotations[constants.GardenCreatedBy] {
+		errs = append(errs, field.Invalid(metadataPath.Child("annotations"), bastion.Annotations[constants.GardenCreatedBy], constants.GardenCreatedBy+" cannot be changed"))
+	}
 	path := field.NewPath("spec")
 	if bastion.Spec.ShootRef.Name != "" {
 		errs = append(errs, apivalidation.ValidateImmutableField(bastion.Spec.ShootRef.Name, old.Spec.ShootRef.Name, path.Child("shootRef", "name"))...)

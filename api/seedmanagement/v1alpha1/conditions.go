@@ -1,0 +1,13 @@
+package v1alpha1
+
+import corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+
+// Conditions of ManagedSeeds and Gardenlets. The gardenlet writes them.
+const (
+	// ManagedSeedShootReconciled says whether the shoot is reconciled, so that a gardenlet can be deployed into it.
+	ManagedSeedShootReconciled corev1beta1.ConditionType = "ShootReconciled"
+	// ManagedSeedSeedRegistered says whether the gardenlet is deployed, so that it registers the seed.
+	ManagedSeedSeedRegistered corev1beta1.ConditionType = "SeedRegistered"
+	// GardenletReconciled says whether the gardenlet brought itself to the state that the Gardenlet asks for.
+	GardenletReconciled corev1beta1.ConditionType = "GardenletReconciled"
+)

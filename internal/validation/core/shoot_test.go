@@ -1,0 +1,287 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/validation/core"
+)
+
+func TestValidateShoot(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1beta1.Shoot)
+		want   []string
+	}{
+		"a usual shoot is valid": {change: func(*v1beta1.Shoot) {}},
+		"two hyphens separate names in technical IDs": {
+			change: func(s *v1beta1.Shoot) { s.Name = "crazy--botany" },
+			want:   []string{"FieldValueInvalid metadata.name"},
+		},
+		"a finalizer of Gardener is not set by users": {
+			change: func(s *v1beta1.Shoot) { s.Finalizers = []string{"gardener"} },
+			want:   []string{"FieldValueForbidden metadata.finalizers[0]"},
+		},
+		"credentials are needed": {
+			change: func(s *v1beta1.Shoot) { s.Spec.CredentialsBindingName = nil },
+			want:   []string{"FieldValueRequired spec.secretBindingName"},
+		},
+		"the infrastructure purpose is for the landscape": {
+			change: func(s *v1beta1.Shoot) { s.Spec.Purpose = new(v1beta1.ShootPurposeInfrastructure) },
+			want:   []string{"FieldValueNotSupported spec.purpose"},
+		},
+		"pods and services overlap": {
+			change: func(s *v1beta1.Shoot) { s.Spec.Networking.Services = new("10.3.128.0/17") },
+			want:   []string{"FieldValueInvalid spec.networking.services"},
+		},
+		"a reserved range": {
+			change: func(s *v1beta1.Shoot) { s.Spec.Networking.Pods = new("242.0.0.0/16") },
+			want:   []string{"FieldValueInvalid spec.networking.pods"},
+		},
+		"a range that is not canonical": {
+			change: func(s *v1beta1.Shoot) { s.Spec.Networking.Pods = new("10.3.0.1/16") },
+			want:   []string{"FieldValueInvalid spec.networking.pods"},
+		},
+		"an IPv4 range in an IPv6 cluster": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Networking = &v1beta1.Networking{Type: new("calico"), Pods: new("10.3.0.0/16"), IPFamilies: []v1beta1.IPFamily{v1beta1.IPFamilyIPv6}}
+				s.Spec.Kubernetes.KubeControllerManager = nil
+			},
+			want: []string{"FieldValueInvalid spec.networking.pods"},
+		},
+		"a node's range without room for its pods": {
+			change: func(s *v1beta1.Shoot) { s.Spec.Kubernetes.KubeControllerManager.NodeCIDRMaskSize = new(int32(26)) },
+			want:   []string{"FieldValueInvalid spec.kubernetes.kubeControllerManager.nodeCIDRMaskSize"},
+		},
+		"a maintenance window of a quarter of an hour": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Maintenance.TimeWindow = &v1beta1.MaintenanceTimeWindow{Begin: "220000+0000", End: "221500+0000"}
+			},
+			want: []string{"FieldValueInvalid spec.maintenance.timeWindow"},
+		},
+		"a maintenance window over midnight": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Maintenance.TimeWindow = &v1beta1.MaintenanceTimeWindow{Begin: "233000+0100", End: "003000+0100"}
+			},
+		},
+		"a hibernation schedule that does nothing": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Hibernation = &v1beta1.Hibernation{Schedules: []v1beta1.HibernationSchedule{{}}}
+			},
+			want: []string{"FieldValueRequired spec.hibernation.schedules[0].start/end"},
+		},
+		"a hibernation schedule that is no cron expression": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Hibernation = &v1beta1.Hibernation{Schedules: []v1beta1.HibernationSchedule{{Start: new("late"), Location: new("Nowhere")}}}
+			},
+			want: []string{"FieldValueInvalid spec.hibernation.schedules[0].location", "FieldValueInvalid spec.hibernation.schedules[0].start"},
+		},
+		"a pool smaller than its minimum": {
+			change: func(s *v1beta1.Shoot) { s.Spec.Provider.Workers[0].Maximum = 0 },
+			want:   []string{"FieldValueForbidden spec.provider.workers", "FieldValueForbidden spec.provider.workers[0].maximum"},
+		},
+		"an update that cannot move": {
+			change: func(s *v1beta1.Shoot) { s.Spec.Provider.Workers[0].MaxSurge = new(intstr.FromString("0%")) },
+			want:   []string{"FieldValueInvalid spec.provider.workers[0].maxUnavailable"},
+		},
+		"in-place updates need their gate": {
+			change: func(s *v1beta1.Shoot) { s.Spec.Provider.Workers[0].UpdateStrategy = new(v1beta1.AutoInPlaceUpdate) },
+			want:   []string{"FieldValueInvalid spec.provider.workers[0].updateStrategy"},
+		},
+		"a taint of Gardener": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Provider.Workers[0].Taints = []corev1.Taint{{Key: "node.gardener.cloud/critical-components-not-ready", Effect: corev1.TaintEffectNoSchedule}}
+			},
+			want: []string{"FieldValueForbidden spec.provider.workers[0].taints[0].key"},
+		},
+		"data volumes without a root disk": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Provider.Workers[0].DataVolumes = []v1beta1.DataVolume{{Name: "data", VolumeSize: "10Gi"}}
+			},
+			want: []string{"FieldValueRequired spec.provider.workers[0].volume"},
+		},
+		"a pool newer than the control plane": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Provider.Workers[0].Kubernetes = &v1beta1.WorkerKubernetes{Version: new("1.36.1")}
+			},
+			want: []string{"FieldValueForbidden spec.provider.workers[0].kubernetes.version"},
+		},
+		"a pool four minor versions behind": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Provider.Workers[0].Kubernetes = &v1beta1.WorkerKubernetes{Version: new("1.31.0")}
+			},
+			want: []string{"FieldValueForbidden spec.provider.workers[0].kubernetes.version"},
+		},
+		"an unknown feature gate, one that is locked, and one of a later version": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.Version = "1.33.11"
+				s.Spec.Kubernetes.Kubelet.FeatureGates = map[string]bool{"NoSuchGate": true, "NFTablesProxyMode": false, "NodeDeclaredFeatures": true}
+			},
+			want: []string{
+				"FieldValueForbidden spec.kubernetes.kubelet.featureGates.NFTablesProxyMode",
+				"FieldValueForbidden spec.kubernetes.kubelet.featureGates.NodeDeclaredFeatures",
+				"FieldValueInvalid spec.kubernetes.kubelet.featureGates.NoSuchGate",
+			},
+		},
+		"an API version that the cluster needs": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.KubeAPIServer.RuntimeConfig = map[string]bool{"apps/v1": false, "batch/v1beta1": true}
+			},
+			want: []string{"FieldValueForbidden spec.kubernetes.kubeAPIServer.runtimeConfig[apps/v1]"},
+		},
+		"an admission plugin that cannot be turned off": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.KubeAPIServer.AdmissionPlugins = []v1beta1.AdmissionPlugin{{Name: "PodSecurity", Disabled: new(true)}}
+			},
+			want: []string{"FieldValueForbidden spec.kubernetes.kubeAPIServer.admissionPlugins[0]"},
+		},
+		"secrets are always encrypted": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources = []string{"secrets", "*.*"}
+			},
+			want: []string{
+				"FieldValueForbidden spec.kubernetes.kubeAPIServer.encryptionConfig.resources[0]",
+				"FieldValueInvalid spec.kubernetes.kubeAPIServer.encryptionConfig.resources[1]",
+			},
+		},
+		"oidcConfig ended with Kubernetes 1.32": {
+			change: func(s *v1beta1.Shoot) { s.Spec.Kubernetes.KubeAPIServer.OIDCConfig = &v1beta1.OIDCConfig{} },
+			want:   []string{"FieldValueForbidden spec.kubernetes.kubeAPIServer.oidcConfig"},
+		},
+		"oidcConfig needs issuer and client": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.Version = "1.31.1"
+				s.Spec.Kubernetes.KubeAPIServer.OIDCConfig = &v1beta1.OIDCConfig{IssuerURL: new("http://a.example.com"), SigningAlgs: []string{"none"}}
+			},
+			want: []string{
+				"FieldValueInvalid spec.kubernetes.kubeAPIServer.oidcConfig.issuerURL",
+				"FieldValueNotSupported spec.kubernetes.kubeAPIServer.oidcConfig.signingAlgs[0]",
+				"FieldValueRequired spec.kubernetes.kubeAPIServer.oidcConfig.clientID",
+			},
+		},
+		"a cluster without workers has no pod network": {
+			change: func(s *v1beta1.Shoot) {
+				*s = v1beta1.Shoot{ObjectMeta: s.ObjectMeta, Spec: v1beta1.ShootSpec{
+					CloudProfile: s.Spec.CloudProfile, Region: "local", Kubernetes: v1beta1.Kubernetes{Version: "1.35.4"},
+					Networking: &v1beta1.Networking{Pods: new("10.3.0.0/16")}, Provider: v1beta1.Provider{Type: "local"},
+				}}
+				v1beta1.DefaultShoot(s)
+			},
+			want: []string{"FieldValueForbidden spec.networking.pods"},
+		},
+		"operations that contradict each other": {
+			change: func(s *v1beta1.Shoot) {
+				s.Status.LastOperation = &v1beta1.LastOperation{Type: v1beta1.LastOperationTypeReconcile}
+				s.Annotations = map[string]string{"gardener.cloud/operation": "rotate-ca-start;rotate-ca-start-without-workers-rollout"}
+			},
+			want: []string{"FieldValueForbidden metadata.annotations[gardener.cloud/operation]"},
+		},
+		"operations side by side, with spaces": {
+			change: func(s *v1beta1.Shoot) {
+				s.Annotations = map[string]string{"gardener.cloud/operation": "reconcile; rotate-ssh-keypair"}
+			},
+		},
+		"a renewal is not completed before it is prepared": {
+			change: func(s *v1beta1.Shoot) {
+				s.Annotations = map[string]string{"gardener.cloud/operation": "rotate-ca-complete"}
+			},
+			want: []string{"FieldValueForbidden metadata.annotations[gardener.cloud/operation]"},
+		},
+		"a token that lives too long": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.KubeAPIServer.ServiceAccountConfig = &v1beta1.ServiceAccountConfig{MaxTokenExpiration: &metav1.Duration{Duration: 91 * 24 * time.Hour}}
+			},
+			want: []string{"FieldValueForbidden spec.kubernetes.kubeAPIServer.serviceAccountConfig.maxTokenExpiration"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := shoot()
+			tc.change(s)
+			expect(t, core.ValidateShoot(s, options), tc.want...)
+		})
+	}
+}
+
+func TestValidateShootUpdate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		old, change func(*v1beta1.Shoot)
+		want        []string
+	}{
+		"nothing changes": {change: func(*v1beta1.Shoot) {}},
+		"the region stays": {
+			change: func(s *v1beta1.Shoot) { s.Spec.Region = "elsewhere" },
+			want:   []string{"FieldValueInvalid spec.region"},
+		},
+		"the version rises by one minor version": {
+			change: func(s *v1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.36.1" },
+		},
+		"minor versions are not skipped": {
+			change: func(s *v1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.37.0" },
+			want:   []string{"FieldValueForbidden spec.kubernetes.version"},
+		},
+		"the version does not go back": {
+			change: func(s *v1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.35.3" },
+			want:   []string{"FieldValueForbidden spec.kubernetes.version", "FieldValueForbidden spec.provider.workers[0].kubernetes.version"},
+		},
+		"a second IP family is added": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Networking.IPFamilies = []v1beta1.IPFamily{v1beta1.IPFamilyIPv4, v1beta1.IPFamilyIPv6}
+			},
+		},
+		"the IP family is not exchanged": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Networking = &v1beta1.Networking{Type: new("calico"), Pods: s.Spec.Networking.Pods, Services: s.Spec.Networking.Services, IPFamilies: []v1beta1.IPFamily{v1beta1.IPFamilyIPv6, v1beta1.IPFamilyIPv4}}
+			},
+			want: []string{"FieldValueForbidden spec.networking.ipFamilies"},
+		},
+		"the last pool stays": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Provider.Workers = nil
+				s.Spec.Provider.WorkersSettings, s.Spec.SystemComponents = nil, nil
+				k := &s.Spec.Kubernetes
+				k.Kubelet, k.KubeProxy, k.KubeScheduler, k.KubeControllerManager = nil, nil, nil, nil
+				s.Spec.Maintenance.AutoUpdate.MachineImageVersion = nil
+			},
+			want: []string{
+				"FieldValueForbidden spec.credentialsBindingName", "FieldValueForbidden spec.networking.nodes", "FieldValueForbidden spec.networking.pods",
+				"FieldValueForbidden spec.networking.type", "FieldValueForbidden spec.provider.workers",
+			},
+		},
+		"a SecretBinding is replaced by a CredentialsBinding": {
+			old: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.Version, s.Spec.SecretBindingName, s.Spec.CredentialsBindingName = "1.33.1", new("local"), nil //nolint:staticcheck // the old name
+			},
+			change: func(s *v1beta1.Shoot) { s.Spec.SecretBindingName, s.Spec.CredentialsBindingName = nil, new("local") }, //nolint:staticcheck // as above
+		},
+		"the failure tolerance stays": {
+			old: func(s *v1beta1.Shoot) {
+				s.Spec.ControlPlane = &v1beta1.ControlPlane{HighAvailability: &v1beta1.HighAvailability{FailureTolerance: v1beta1.FailureTolerance{Type: v1beta1.FailureToleranceTypeNode}}}
+			},
+			change: func(s *v1beta1.Shoot) { s.Spec.ControlPlane = nil },
+			want:   []string{"FieldValueInvalid spec.controlPlane.highAvailability.failureTolerance.type"},
+		},
+		"encryption is not changed while a change goes on": {
+			old: func(s *v1beta1.Shoot) {
+				s.Status.Credentials = &v1beta1.ShootCredentials{EncryptionAtRest: &v1beta1.EncryptionAtRest{Resources: []string{"configmaps"}}}
+			},
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.KubeAPIServer.EncryptionConfig.Resources = []string{"events"}
+			},
+			want: []string{"FieldValueForbidden spec.kubernetes.kubeAPIServer.encryptionConfig.resources"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := shoot()
+			if tc.old != nil {
+				tc.old(old)
+			}
+			s := old.DeepCopy()
+			tc.change(s)
+			expect(t, core.ValidateShootUpdate(s, old, options), tc.want...)
+		})
+	}
+}
