@@ -14,9 +14,11 @@ import (
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/validation/core"
 	"gardener.cloud/gardener/internal/validation/operations"
 	"gardener.cloud/gardener/internal/validation/security"
+	"gardener.cloud/gardener/internal/validation/seedmanagement"
 )
 
 // strategy is how requests for a kind are validated.
@@ -110,6 +112,15 @@ func init() {
 			fillShoot(old)
 			return core.ValidateShootUpdate(shoot, old, options)
 		}, core.ValidateShootStatusUpdate)
+	validate(seedmanagement.ValidateGardenlet, seedmanagement.ValidateGardenletUpdate, seedmanagement.ValidateGardenletStatusUpdate)
+	validate(seedmanagement.ValidateManagedSeed, seedmanagement.ValidateManagedSeedUpdate, seedmanagement.ValidateManagedSeedStatusUpdate)
+	validate(
+		func(set *seedmanagementv1alpha1.ManagedSeedSet) field.ErrorList {
+			return seedmanagement.ValidateManagedSeedSet(set, options)
+		},
+		func(set, old *seedmanagementv1alpha1.ManagedSeedSet) field.ErrorList {
+			return seedmanagement.ValidateManagedSeedSetUpdate(set, old, options)
+		}, seedmanagement.ValidateManagedSeedSetStatusUpdate)
 	validate(core.ValidateShootState, core.ValidateShootStateUpdate, nil)
 	validate(
 		func(secret *corev1beta1.InternalSecret) field.ErrorList {

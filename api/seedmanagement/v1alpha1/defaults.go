@@ -118,11 +118,16 @@ func normalizeConfig(raw *runtime.RawExtension, change func(*gardenletconfigv1al
 		if err := json.Unmarshal(raw.Raw, config); err != nil {
 			return
 		}
-		if config.GroupVersionKind() != gardenletconfigv1alpha1.SchemeGroupVersion.WithKind("GardenletConfiguration") {
-			return
-		}
-	} else {
-		config.SetGroupVersionKind(gardenletconfigv1alpha1.SchemeGroupVersion.WithKind("GardenletConfiguration"))
+	}
+	want := gardenletconfigv1alpha1.SchemeGroupVersion.WithKind("GardenletConfiguration")
+	if config.APIVersion == "" {
+		config.APIVersion = want.GroupVersion().String()
+	}
+	if config.Kind == "" {
+		config.Kind = want.Kind
+	}
+	if config.GroupVersionKind() != want {
+		return
 	}
 	if change != nil {
 		change(config)

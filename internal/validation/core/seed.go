@@ -83,11 +83,11 @@ func ValidateSeedSpec(spec *corev1beta1.SeedSpec, path *field.Path, template boo
 			errs = append(errs, field.Duplicate(provider.Child("zones").Index(i), zone))
 		}
 	}
-	errs = append(errs, seedDNS(&spec.DNS, path.Child("dns"), template)...)
+	errs = append(errs, seedDNS(&spec.DNS, path.Child("dns"), template, spec.Ingress != nil)...)
 	errs = append(errs, seedIngress(spec.Ingress, path.Child("ingress"), template)...)
 	errs = append(errs, seedNetworks(&spec.Networks, path.Child("networks"), template)...)
 	if spec.Backup != nil {
-		errs = append(errs, backup(spec.Backup, spec.Provider.Type, path.Child("backup"))...)
+		errs = append(errs, backup(spec.Backup, spec.Provider.Type, template, path.Child("backup"))...)
 	}
 
 	taints := sets.New[string]()
@@ -109,14 +109,14 @@ func ValidateSeedSpec(spec *corev1beta1.SeedSpec, path *field.Path, template boo
 		errs = append(errs, seedVolume(volume, path.Child("volume"))...)
 	}
 	if spec.Settings != nil {
-		errs = append(errs, seedSettings(spec.Settings, spec.Provider.Zones, path.Child("settings"))...)
+		errs = append(errs, seedSettings(spec.Settings, spec.Provider.Zones, template && len(spec.Provider.Zones) == 0, path.Child("settings"))...)
 	}
 	errs = append(errs, extensions(spec.Extensions, path.Child("extensions"))...)
 	errs = append(errs, namedResources(spec.Resources, path.Child("resources"))...)
 	return errs
 }
 
-func seedDNS(dns *corev1beta1.SeedDNS, path *field.Path, template bool) field.ErrorList {
+func seedDNS(dns *corev1beta1.SeedDNS, path *field.Path, template, hasIngress bool) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case dns.Provider != nil:
@@ -129,14 +129,13 @@ func seedDNS(dns *corev1beta1.SeedDNS, path *field.Path, template bool) field.Er
 		} else {
 			errs = append(errs, credentialsReference(*dns.Provider.CredentialsRef, credentialKinds, path.Child("credentialsRef"))...)
 		}
-	case !template:
+	case !template || hasIngress:
 		errs = append(errs, field.Required(path.Child("provider"), "must be set, as the seed has an ingress domain"))
 	}
-	switch {
-	case dns.Internal != nil:
-		errs = append(errs, dnsProviderConfig(dns.Internal, path.Child("internal"))...)
-	case !template:
+	if dns.Internal == nil {
 		errs = append(errs, field.Required(path.Child("internal"), "must be set"))
+	} else {
+		errs = append(errs, dnsProviderConfig(dns.Internal, path.Child("internal"))...)
 	}
 	domains := sets.New[string]()
 	for i := range dns.Defaults {
@@ -180,9 +179,10 @@ func seedIngress(ingress *corev1beta1.Ingress, path *field.Path, template bool) 
 		return field.ErrorList{field.Required(path, "must be set")}
 	}
 	var errs field.ErrorList
-	if ingress.Domain == "" {
+	switch {
+	case ingress.Domain == "" && !template:
 		errs = append(errs, field.Required(path.Child("domain"), "must be set"))
-	} else {
+	case ingress.Domain != "":
 		errs = append(errs, dnsSubdomain(ingress.Domain, path.Child("domain"))...)
 	}
 	return append(errs, supported(ingress.Controller.Kind, []string{constants.IngressKindNginx}, path.Child("controller", "kind"))...)
@@ -226,12 +226,12 @@ func seedNetworks(networks *corev1beta1.SeedNetworks, path *field.Path, template
 }
 
 // backup checks where etcd backups are kept, for seeds and for self-hosted shoots.
-func backup(backup *corev1beta1.Backup, providerType string, path *field.Path) field.ErrorList {
+func backup(backup *corev1beta1.Backup, providerType string, template bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if backup.Provider == "" {
+	if backup.Provider == "" && !template {
 		errs = append(errs, field.Required(path.Child("provider"), "must be set"))
 	}
-	if backup.Provider != providerType && deref(backup.Region) == "" {
+	if (backup.Provider != "" && providerType != "" || !template) && backup.Provider != providerType && deref(backup.Region) == "" {
 		errs = append(errs, field.Invalid(path.Child("region"), "", "must be set, as the backup provider is not the infrastructure provider"))
 	}
 	if backup.CredentialsRef == nil {

@@ -12,7 +12,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-func seedSettings(settings *corev1beta1.SeedSettings, zones []string, path *field.Path) field.ErrorList {
+func seedSettings(settings *corev1beta1.SeedSettings, zones []string, zonesUnknown bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if reservation := settings.ExcessCapacityReservation; reservation != nil {
 		for i, config := range reservation.Configs {
@@ -26,14 +26,14 @@ func seedSettings(settings *corev1beta1.SeedSettings, zones []string, path *fiel
 			errs = append(errs, podTolerations(config.Tolerations, path.Child("tolerations"))...)
 		}
 	}
-	if loadBalancers := settings.LoadBalancerServices; loadBalancers != nil {
+	if loadBalancers := settings.LoadBalancerServices; loadBalancers != nil && !zonesUnknown {
 		errs = append(errs, seedLoadBalancers(loadBalancers, zones, path.Child("loadBalancerServices"))...)
 	}
-	if settings.TopologyAwareRouting != nil && settings.TopologyAwareRouting.Enabled && len(zones) <= 1 {
+	if settings.TopologyAwareRouting != nil && settings.TopologyAwareRouting.Enabled && len(zones) <= 1 && !zonesUnknown {
 		errs = append(errs, field.Forbidden(path.Child("topologyAwareRouting", "enabled"), "needs a seed with more than one zone"))
 	}
 	if selection := settings.ZoneSelection; selection != nil {
-		if len(zones) == 0 {
+		if len(zones) == 0 && !zonesUnknown {
 			errs = append(errs, field.Forbidden(path.Child("zoneSelection"), "needs a seed with zones"))
 		}
 		errs = append(errs, supported(selection.Mode, []corev1beta1.ZoneSelectionMode{corev1beta1.ZoneSelectionModePrefer, corev1beta1.ZoneSelectionModeEnforce}, path.Child("zoneSelection", "mode"))...)

@@ -39,10 +39,31 @@ func validateShoot(shoot *corev1beta1.Shoot, opts Options) field.ErrorList {
 	errs = append(errs, shootOperations(shoot, metadataPath.Child("annotations"))...)
 	errs = append(errs, forceDeletion(shoot, metadataPath.Child("annotations"))...)
 	errs = append(errs, ShootSpec(&shoot.Spec, shoot.Namespace, opts, field.NewPath("spec"))...)
-	if controlPlanePool(&shoot.Spec) != nil {
-		errs = append(errs, selfHosted(shoot)...)
+	return append(errs, selfHosted(&shoot.Spec, shoot.Namespace, field.NewPath("spec"))...)
+}
+
+// ValidateShootTemplate checks a Shoot that is still to be made, in the namespace "garden".
+func ValidateShootTemplate(template *corev1beta1.ShootTemplate, opts Options, path *field.Path) field.ErrorList {
+	path = path.Child("spec")
+	// A gate may be off by the time that replicas are made; what is left out is filled in then, too.
+	opts.InPlaceNodeUpdates = true
+	spec := template.Spec.DeepCopy()
+	if spec.Maintenance != nil && spec.Maintenance.AutoUpdate == nil {
+		spec.Maintenance.AutoUpdate = &corev1beta1.MaintenanceAutoUpdate{}
 	}
-	return errs
+	for i := range spec.Provider.Workers {
+		if image := spec.Provider.Workers[i].Machine.Image; image != nil && image.Version == nil {
+			image.Version = new("0.0.0")
+		}
+	}
+	errs := ShootSpec(spec, "", opts, path)
+	errs = append(errs, cloudProfileName(&template.Spec, path)...)
+	if profile := template.Spec.CloudProfile; profile != nil {
+		errs = append(errs, supported(profile.Kind, []string{
+			constants.CloudProfileReferenceKindCloudProfile, constants.CloudProfileReferenceKindNamespacedCloudProfile,
+		}, path.Child("cloudProfile", "kind"))...)
+	}
+	return append(errs, selfHosted(&template.Spec, "", path)...)
 }
 
 // forceDeletion refuses the confirmation unless a deletion goes on and its errors allow giving up on resources.
@@ -203,27 +224,29 @@ func controlPlanePool(spec *corev1beta1.ShootSpec) *corev1beta1.Worker {
 }
 
 // selfHosted checks what holds for clusters that host their control plane themselves.
-func selfHosted(shoot *corev1beta1.Shoot) field.ErrorList {
+func selfHosted(spec *corev1beta1.ShootSpec, namespace string, path *field.Path) field.ErrorList {
+	if controlPlanePool(spec) == nil {
+		return nil
+	}
 	var errs field.ErrorList
-	path := field.NewPath("spec")
-	if shoot.Namespace != constants.GardenNamespace {
-		errs = append(errs, field.Invalid(metadataPath.Child("namespace"), shoot.Namespace, "self-hosted clusters live in the namespace garden"))
+	if namespace != constants.GardenNamespace {
+		errs = append(errs, field.Invalid(metadataPath.Child("namespace"), namespace, "self-hosted clusters live in the namespace garden"))
 	}
-	if shoot.Spec.SeedName != nil {
-		errs = append(errs, field.Invalid(path.Child("seedName"), *shoot.Spec.SeedName, "self-hosted clusters have no seed"))
+	if spec.SeedName != nil {
+		errs = append(errs, field.Invalid(path.Child("seedName"), *spec.SeedName, "self-hosted clusters have no seed"))
 	}
-	if shoot.Spec.Hibernation != nil {
+	if spec.Hibernation != nil {
 		errs = append(errs, field.Forbidden(path.Child("hibernation"), "self-hosted clusters cannot sleep"))
 	}
 	pools := 0
-	for i, worker := range shoot.Spec.Provider.Workers {
+	for i, worker := range spec.Provider.Workers {
 		if worker.ControlPlane == nil {
 			continue
 		}
 		if pools++; pools > 1 {
 			errs = append(errs, field.Invalid(path.Child("provider", "workers").Index(i).Child("controlPlane"), "", "only one pool can host the control plane"))
 		}
-		errs = append(errs, selfHostedPool(worker, shoot.Spec.Provider.Type, path.Child("provider", "workers").Index(i))...)
+		errs = append(errs, selfHostedPool(worker, spec.Provider.Type, path.Child("provider", "workers").Index(i))...)
 	}
 	return errs
 }
@@ -241,7 +264,7 @@ func selfHostedPool(worker corev1beta1.Worker, providerType string, path *field.
 	}
 	path = path.Child("controlPlane")
 	if worker.ControlPlane.Backup != nil {
-		errs = append(errs, backup(worker.ControlPlane.Backup, providerType, path.Child("backup"))...)
+		errs = append(errs, backup(worker.ControlPlane.Backup, providerType, false, path.Child("backup"))...)
 	}
 	if exposure := worker.ControlPlane.Exposure; exposure != nil && exposure.Extension != nil && exposure.DNS != nil {
 		errs = append(errs, field.Invalid(path.Child("exposure"), "", "only one of extension and dns can be set"))

@@ -1,22 +1,167 @@
 package core
 
 import (
+	"fmt"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// featureGates checks the feature gates of Kubernetes components.
-func featureGates(gates map[string]bool, version kubeVersion, path *field.Path) field.ErrorList {
-	return nil
+// versionSpan is how long something has been known, in minor versions of Kubernetes 1. What the oldest version of the
+// tables knows may be older still, and what the newest one knows may stay.
+type versionSpan struct{ since, last int }
+
+// has says whether a version knows it.
+func (s versionSpan) has(version kubeVersion) bool {
+	if version.Version == nil {
+		return true
+	}
+	minor := int(version.Minor())
+	return (s.since <= minor || s.since <= oldestKnownMinor && minor < oldestKnownMinor) && (minor <= s.last || s.last == newestKnownMinor)
 }
+
+// featureGate is the life of a feature gate. From lockedSince on it has a fixed value.
+type featureGate struct {
+	since, last, lockedSince int
+	locked                   bool
+}
+
+// groupGates turn all features of a stage on or off.
+var groupGates = []string{"AllAlpha", "AllBeta"}
+
+// featureGates checks the feature gates of Kubernetes components. Components ignore each other's gates.
+func featureGates(gates map[string]bool, version kubeVersion, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for name, value := range gates {
+		if slices.Contains(groupGates, name) {
+			continue
+		}
+		gate, ok := knownFeatureGates[name]
+		switch {
+		case !ok:
+			errs = append(errs, field.Invalid(path.Child(name), value, "is not a feature gate of Kubernetes"))
+		case !versionSpan{gate.since, gate.last}.has(version):
+			errs = append(errs, field.Forbidden(path.Child(name), "is not a feature gate of this version"))
+		case gate.lockedSince > 0 && version.atLeast(1, uint64(gate.lockedSince)) && value != gate.locked:
+			errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("is always %v in this version", gate.locked)))
+		}
+	}
+	return errs
+}
+
+// requiredAPIVersions are used by Gardener's own components in every cluster.
+var requiredAPIVersions = []string{
+	"v1", "admissionregistration.k8s.io/v1", "apiextensions.k8s.io/v1", "apiregistration.k8s.io/v1", "apps/v1",
+	"authentication.k8s.io/v1", "authorization.k8s.io/v1", "certificates.k8s.io/v1", "coordination.k8s.io/v1",
+	"networking.k8s.io/v1", "policy/v1", "rbac.authorization.k8s.io/v1", "storage.k8s.io/v1",
+}
+
+// workerAPIVersions are used by them in clusters with workers.
+var workerAPIVersions = []string{"autoscaling/v2", "batch/v1", "discovery.k8s.io/v1", "node.k8s.io/v1", "scheduling.k8s.io/v1"}
+
+// optionalWithoutWorkers are only needed by kubelets.
+var optionalWithoutWorkers = []string{"certificates.k8s.io/v1", "apps/v1", "policy/v1", "storage.k8s.io/v1"}
 
 // runtimeConfig checks which API groups and versions are turned on or off.
 func runtimeConfig(config map[string]bool, version kubeVersion, workerless bool, path *field.Path) field.ErrorList {
-	return nil
+	var errs field.ErrorList
+	for name, enabled := range config {
+		path := path.Key(name)
+		known, ok := knownAPIVersions[name]
+		required := slices.Contains(requiredAPIVersions, name) || slices.Contains(workerAPIVersions, name)
+		if workerless && (slices.Contains(workerAPIVersions, name) || slices.Contains(optionalWithoutWorkers, name)) {
+			required = false
+		}
+		switch {
+		case !ok:
+			errs = append(errs, field.Invalid(path, name, "is not an API group and version of Kubernetes"))
+		case !known.has(version):
+			errs = append(errs, field.Forbidden(path, "is not an API version of this Kubernetes version"))
+		case required && !enabled:
+			errs = append(errs, field.Forbidden(path, "cannot be turned off, as the cluster needs it"))
+		}
+	}
+	return errs
 }
+
+// requiredPlugins cannot be turned off, as clusters are not safe without them.
+var requiredPlugins = []string{
+	"DefaultStorageClass", "DefaultTolerationSeconds", "MutatingAdmissionWebhook", "NamespaceLifecycle", "NodeRestriction",
+	"PodSecurity", "Priority", "ResourceQuota", "ServiceAccount", "StorageObjectInUseProtection", "ValidatingAdmissionWebhook",
+}
+
+// configurablePlugins read a configuration.
+var configurablePlugins = []string{
+	"EventRateLimit", "ImagePolicyWebhook", "LimitRanger", "MutatingAdmissionWebhook", "PodNodeSelector", "PodSecurity",
+	"PodTolerationRestriction", "ResourceQuota", "ValidatingAdmissionWebhook",
+}
+
+// kubeconfigPlugins call webhooks.
+var kubeconfigPlugins = []string{"ImagePolicyWebhook", "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"}
 
 // admissionPlugins checks which admission plugins are turned on or off.
 func admissionPlugins(plugins []corev1beta1.AdmissionPlugin, version kubeVersion, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, plugin := range plugins {
+		path := path.Index(i)
+		if plugin.Name == "" {
+			errs = append(errs, field.Required(path.Child("name"), "must be set"))
+			continue
+		}
+		known, ok := knownAdmissionPlugins[plugin.Name]
+		if !ok {
+			errs = append(errs, field.Invalid(path.Child("name"), plugin.Name, "is not an admission plugin of Kubernetes"))
+			continue
+		}
+		if !known.has(version) {
+			errs = append(errs, field.Forbidden(path.Child("name"), "is not an admission plugin of this version"))
+			continue
+		}
+		if deref(plugin.Disabled) && slices.Contains(requiredPlugins, plugin.Name) {
+			errs = append(errs, field.Forbidden(path, "cannot be turned off, as the cluster needs it"))
+		}
+		if plugin.KubeconfigSecretName != nil && !slices.Contains(kubeconfigPlugins, plugin.Name) {
+			errs = append(errs, field.Forbidden(path.Child("kubeconfigSecretName"), "is for plugins that call webhooks"))
+		}
+		if plugin.Config != nil {
+			if !slices.Contains(configurablePlugins, plugin.Name) {
+				errs = append(errs, field.Forbidden(path.Child("config"), "this plugin has no configuration"))
+			} else if plugin.Name == "PodSecurity" {
+				errs = append(errs, podSecurityConfig(plugin.Config.Raw, path.Child("config"))...)
+			}
+		}
+	}
+	return errs
+}
+
+var podSecurityLevels = []string{"", "privileged", "baseline", "restricted"}
+
+// podSecurityConfig checks the configuration of the plugin that nobody could log in to repair if it were broken.
+func podSecurityConfig(raw []byte, path *field.Path) field.ErrorList {
+	var config struct {
+		APIVersion string            `json:"apiVersion"`
+		Kind       string            `json:"kind"`
+		Defaults   map[string]string `json:"defaults"`
+		Exemptions struct {
+			Usernames      []string `json:"usernames"`
+			Namespaces     []string `json:"namespaces"`
+			RuntimeClasses []string `json:"runtimeClasses"`
+		} `json:"exemptions"`
+	}
+	if err := yaml.UnmarshalStrict(raw, &config); err != nil {
+		return field.ErrorList{field.Invalid(path, string(raw), err.Error())}
+	}
+	const group = "pod-security.admission.config.k8s.io/"
+	if config.Kind != "PodSecurityConfiguration" || !slices.Contains([]string{group + "v1", group + "v1beta1", group + "v1alpha1"}, config.APIVersion) {
+		return field.ErrorList{field.Invalid(path, string(raw), "must be a PodSecurityConfiguration of "+group+"v1")}
+	}
+	for _, mode := range []string{"enforce", "audit", "warn"} {
+		if !slices.Contains(podSecurityLevels, config.Defaults[mode]) {
+			return field.ErrorList{field.Invalid(path, config.Defaults[mode], "must be privileged, baseline or restricted")}
+		}
+	}
 	return nil
 }

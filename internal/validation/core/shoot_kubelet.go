@@ -122,7 +122,13 @@ func kubeletReserved(reserved *corev1beta1.KubeletConfigReserved, path *field.Pa
 
 // verificationPolicy checks that a kubelet of the version knows the policy.
 func verificationPolicy(config *corev1beta1.KubeletConfig, version kubeVersion, path *field.Path) field.ErrorList {
-	if config.ImagePullCredentialsVerificationPolicy != nil && version.below(1, 35) {
+	if config.ImagePullCredentialsVerificationPolicy == nil {
+		return nil
+	}
+	if enabled, ok := config.FeatureGates["KubeletEnsureSecretPulledImages"]; ok && !enabled {
+		return field.ErrorList{field.Forbidden(path.Child("imagePullCredentialsVerificationPolicy"), "needs the feature gate KubeletEnsureSecretPulledImages")}
+	}
+	if version.below(1, 35) {
 		return field.ErrorList{field.Forbidden(path.Child("imagePullCredentialsVerificationPolicy"), "needs Kubernetes 1.35")}
 	}
 	return nil

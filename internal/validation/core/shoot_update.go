@@ -18,6 +18,11 @@ func ValidateShootUpdate(shoot, old *corev1beta1.Shoot, opts Options) field.Erro
 	return append(errs, validateShoot(shoot, opts)...)
 }
 
+// ValidateShootTemplateUpdate checks a changed template: replicas follow it, so what they cannot change it cannot either.
+func ValidateShootTemplateUpdate(template, old *corev1beta1.ShootTemplate, path *field.Path) field.ErrorList {
+	return shootSpecUpdate(&corev1beta1.Shoot{Spec: template.Spec}, &corev1beta1.Shoot{Spec: old.Spec}, path.Child("spec"))
+}
+
 // shootSpecUpdate checks which changes of the spec are possible.
 func shootSpecUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -31,7 +36,9 @@ func shootSpecUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.Erro
 	if !equal(spec.CloudProfileName, before.CloudProfileName) { //nolint:staticcheck // still there
 		errs = append(errs, cloudProfileName(spec, path)...)
 	}
-	errs = append(errs, immutable(deref(spec.SchedulerName), deref(before.SchedulerName), path.Child("schedulerName"))...)
+	if before.SchedulerName != nil {
+		errs = append(errs, immutable(spec.SchedulerName, before.SchedulerName, path.Child("schedulerName"))...)
+	}
 	errs = append(errs, credentialsUpdate(spec, before, path)...)
 	errs = append(errs, dnsUpdate(spec.DNS, before.DNS, path.Child("dns"))...)
 	errs = append(errs, networkingUpdate(spec.Networking, before.Networking, path.Child("networking"))...)
@@ -103,6 +110,9 @@ func networkingUpdate(networking, before *corev1beta1.Networking, path *field.Pa
 		if f.then != nil {
 			errs = append(errs, immutable(f.now, f.then, path.Child(f.name))...)
 		}
+	}
+	if before.Nodes != nil && networking.Nodes == nil {
+		errs = append(errs, field.Invalid(path.Child("nodes"), "", "cannot be removed"))
 	}
 	// One more family can be added behind the one that there is.
 	now, then := networking.IPFamilies, before.IPFamilies
