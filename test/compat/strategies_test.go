@@ -19,6 +19,7 @@ import (
 	"gardener.cloud/gardener/internal/validation/operations"
 	"gardener.cloud/gardener/internal/validation/security"
 	"gardener.cloud/gardener/internal/validation/seedmanagement"
+	"gardener.cloud/gardener/internal/validation/settings"
 )
 
 // strategy is how requests for a kind are validated.
@@ -74,6 +75,8 @@ func init() {
 	validate(core.ValidateBackupEntry, core.ValidateBackupEntryUpdate, nil)
 	validate(security.ValidateCredentialsBinding, security.ValidateCredentialsBindingUpdate, nil)
 	validate(security.ValidateWorkloadIdentity, security.ValidateWorkloadIdentityUpdate, nil)
+	validate(settings.ValidateOpenIDConnectPreset, settings.ValidateOpenIDConnectPresetUpdate, nil)
+	validate(settings.ValidateClusterOpenIDConnectPreset, settings.ValidateClusterOpenIDConnectPresetUpdate, nil)
 	validate(operations.ValidateBastion, operations.ValidateBastionUpdate, nil)
 	validate(
 		func(profile *corev1beta1.CloudProfile) field.ErrorList {
