@@ -59,8 +59,12 @@ func main() {
 		kubernetes := moduleDir("k8s.io/kubernetes", releases[minor][0])
 		readGates(gates, minor, kubernetes, "pkg/features")
 		for _, m := range []struct{ module, dir string }{
-			{"k8s.io/apiserver", "pkg/features"}, {"k8s.io/apiextensions-apiserver", "pkg/features"}, {"k8s.io/client-go", "features"},
-			{"k8s.io/component-base", "logs/api/v1"}, {"k8s.io/component-base", "metrics/features"}, {"k8s.io/component-base", "zpages/features"},
+			{"k8s.io/apiserver", "pkg/features"},
+			{"k8s.io/apiextensions-apiserver", "pkg/features"},
+			{"k8s.io/client-go", "features"},
+			{"k8s.io/component-base", "logs/api/v1"},
+			{"k8s.io/component-base", "metrics/features"},
+			{"k8s.io/component-base", "zpages/features"},
 		} {
 			readGates(gates, minor, moduleDir(m.module, releases[minor][1]), m.dir)
 		}

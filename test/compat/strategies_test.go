@@ -75,6 +75,7 @@ func init() {
 	validate(core.ValidateBackupEntry, core.ValidateBackupEntryUpdate, nil)
 	validate(security.ValidateCredentialsBinding, security.ValidateCredentialsBindingUpdate, nil)
 	validate(security.ValidateWorkloadIdentity, security.ValidateWorkloadIdentityUpdate, nil)
+	validate(core.ValidatePlant, core.ValidatePlantUpdate, core.ValidatePlantStatusUpdate)
 	validate(settings.ValidateOpenIDConnectPreset, settings.ValidateOpenIDConnectPresetUpdate, nil)
 	validate(settings.ValidateClusterOpenIDConnectPreset, settings.ValidateClusterOpenIDConnectPresetUpdate, nil)
 	validate(operations.ValidateBastion, operations.ValidateBastionUpdate, nil)
