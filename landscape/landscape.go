@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -127,9 +126,6 @@ func (l *Landscape) Exists() bool {
 	}
 	return false
 }
-
-// Clusters returns the landscape's clusters, the runtime cluster first.
-func (l *Landscape) Clusters() []Cluster { return slices.Clone(l.state.Clusters) }
 
 // Cluster returns the cluster with the given name.
 func (l *Landscape) Cluster(name string) (Cluster, error) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/distribution"
 	"gardener.cloud/gardener/landscape/addon"
 	"gardener.cloud/gardener/landscape/containers"
@@ -33,6 +34,8 @@ type UpOptions struct {
 	// Version is the cluster's Kubernetes version, such as "v1.36.3"; empty for the version it has, or the default of the
 	// distribution for a new cluster. The version of a cluster that exists cannot be changed.
 	Version string
+	// Images says where the images of addons are, usually the release's image vector with the user's overwrites.
+	Images imagevector.Vector
 }
 
 // Up brings the landscape up, or goes on where an earlier run ended, and returns when all nodes and system pods of the
@@ -66,7 +69,7 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 		return err
 	}
 
-	u := &upRun{Landscape: l, Printer: printer, artifacts: artifacts}
+	u := &upRun{Landscape: l, Printer: printer, artifacts: artifacts, images: options.Images}
 	if err := u.step(ctx, "Prepare the host's network", "", u.prepareHost); err != nil {
 		return err
 	}
@@ -231,6 +234,7 @@ type upRun struct {
 	*progress.Printer
 
 	artifacts *artifacts
+	images    imagevector.Vector
 	client    *containers.Client
 }
 
@@ -332,7 +336,7 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 	if err != nil {
 		return err
 	}
-	images, err := u.artifacts.addonImages()
+	images, err := u.artifacts.addonImages(u.images)
 	if err != nil {
 		return err
 	}
@@ -381,14 +385,23 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 	})
 }
 
-func (a *artifacts) addonImages() (map[string]string, error) {
+// addonImages are the images of the addons: the image vector names them, and what the distribution built is pinned to its
+// digest, so that pods follow when it is built anew.
+func (a *artifacts) addonImages(vector imagevector.Vector) (map[string]string, error) {
 	images := map[string]string{}
 	for _, product := range addon.Products() {
-		image, err := a.image(product)
+		image, err := vector.Find(product, imagevector.Query{})
 		if err != nil {
 			return nil, err
 		}
-		images[product] = image.Reference
+		images[product] = image.WithDefaultTag(a.products[product].Version).String()
+		built, err := a.image(product)
+		if err != nil {
+			return nil, err
+		}
+		if built.Reference == images[product] {
+			images[product] += "@" + built.Digest
+		}
 	}
 	return images, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/landscape"
 )
 
@@ -39,6 +40,9 @@ func (c *cli) upCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if options.Images, _, err = imagevector.OverwriteFilesFromEnv(os.Getenv).Load(); err != nil {
+				return err
+			}
 			if err := l.Up(cmd.Context(), builds, c.printer(), options); err != nil {
 				return err
 			}
@@ -46,8 +50,8 @@ func (c *cli) upCommand() *cobra.Command {
 			if cluster == "" {
 				cluster = landscape.RuntimeCluster
 			}
-			fmt.Fprintf(c.errOut, "\nLandscape %q is up (%.0fs). Try:\n  export KUBECONFIG=%s\n  kubectl get nodes,pods -A\n  %s status\n",
-				l.Name, time.Since(start).Seconds(), l.KubeconfigFile(cluster), os.Args[0])
+			fmt.Fprintf(c.errOut, "\nLandscape %q is up after %.0fs and takes %.1f GiB of disk. Try:\n  export KUBECONFIG=%s\n  kubectl get nodes,pods -A\n  %s status\n",
+				l.Name, time.Since(start).Seconds(), float64(l.DiskUse())/(1<<30), l.KubeconfigFile(cluster), os.Args[0])
 			return nil
 		},
 	}

@@ -46,12 +46,12 @@ func (k Kind[T]) Decode(data []byte) (*T, error) {
 	}
 	serializer := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})
 	obj, gvk, err := serializer.Decode(data, nil, nil)
-	if err != nil {
-		return nil, err
-	}
 	config, ok := any(obj).(*T)
-	if !ok {
+	switch {
+	case gvk != nil && (runtime.IsNotRegisteredError(err) || err == nil && !ok):
 		return nil, fmt.Errorf("it is a %s of %s, which is not what this process takes", gvk.Kind, gvk.GroupVersion())
+	case err != nil:
+		return nil, err
 	}
 	scheme.Default(obj)
 	if k.Validate != nil {

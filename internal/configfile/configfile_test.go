@@ -43,7 +43,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"an unknown key, naming its path": {header + "schedulers:\n  shoot:\n    concurrentSync: 3\n", `unknown field "schedulers.shoot.concurrentSync"`},
 		"a key that is there twice":       {header + "logLevel: info\nlogLevel: debug\n", `key "logLevel" already set`},
 		"a value of the wrong type":       {header + "schedulers:\n  shoot:\n    concurrentSyncs: many\n", "concurrentSyncs"},
-		"another kind":                    {"apiVersion: v1\nkind: Pod\n", `no kind "Pod" is registered`},
+		"another kind":                    {"apiVersion: v1\nkind: Pod\n", "it is a Pod of v1"},
 		"a file without a kind":           {"logLevel: info\n", "Kind"},
 		"an invalid value":                {header + "logLevel: loud\n", `logLevel: Unsupported value: "loud"`},
 	} {

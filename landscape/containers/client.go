@@ -324,19 +324,6 @@ func (c *Client) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Names returns the names of all containers, sorted.
-func (c *Client) Names(ctx context.Context) ([]string, error) {
-	containers, err := c.inner.Containers(namespaces.WithNamespace(ctx, Namespace))
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, 0, len(containers))
-	for _, container := range containers {
-		names = append(names, container.ID())
-	}
-	return names, nil
-}
-
 // PID returns the process id of a running container's first process, or 0 if it does not run.
 func (c *Client) PID(ctx context.Context, name string) (int, error) {
 	ctx = namespaces.WithNamespace(ctx, Namespace)

@@ -84,7 +84,9 @@ func checkNetwork() error {
 			&netlink.Veth{LinkAttrs: linkAttrs("probe1", 1500), PeerName: "probe2"},
 			&netlink.Vxlan{LinkAttrs: linkAttrs("probe3", 1400), VxlanId: 1, Port: 8472},
 		} {
-			if err := netlink.LinkAdd(link); err != nil {
+			if err := netlink.LinkAdd(link); errors.Is(err, unix.EPERM) {
+				return errors.New("this process may not create network interfaces: it runs as root, but without CAP_NET_ADMIN")
+			} else if err != nil {
 				return fmt.Errorf("the kernel cannot create a %s interface (%w): load its module with: modprobe %s", link.Type(), err, link.Type())
 			}
 		}

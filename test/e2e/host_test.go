@@ -18,8 +18,8 @@ type hostState struct {
 	Links, Routes, Rules, Mounts, Namespaces, Cgroups, Settings, Processes []string
 }
 
-// observeHost looks at the host. What belongs to another landscape, or changes by itself, is left out.
-func observeHost(t *testing.T) hostState {
+// observeHost looks at the host, and at the processes of the given landscape: others come and go by themselves.
+func observeHost(t *testing.T, landscape string) hostState {
 	t.Helper()
 	return hostState{
 		Links:      command(t, `^\d+: (\S+?)[:@]`, "ip", "-o", "link"),
@@ -30,7 +30,7 @@ func observeHost(t *testing.T) hostState {
 		Cgroups:    slices.Concat(glob(t, "/sys/fs/cgroup/gardener*"), glob(t, "/sys/fs/cgroup/*/gardener*")),
 		Settings: command(t, `^(.*)$`, "sysctl", "net.ipv4.ip_forward", "fs.inotify.max_user_instances", "fs.inotify.max_user_watches",
 			"kernel.panic", "kernel.panic_on_oops", "vm.overcommit_memory"),
-		Processes: command(t, `(containerd\S*|kube\S*|etcd|coredns|registry|flanneld)$`, "ps", "-eo", "comm"),
+		Processes: processes(t, landscape),
 	}
 }
 
@@ -49,6 +49,23 @@ func command(t *testing.T, pattern, name string, args ...string) []string {
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// processes are the command lines of what runs in a landscape's control group, or was given one of its directories.
+func processes(t *testing.T, landscape string) []string {
+	t.Helper()
+	var found []string
+	for _, dir := range glob(t, "/proc/[0-9]*") {
+		cgroup, _ := os.ReadFile(filepath.Join(dir, "cgroup"))   //nolint:errcheck // it has ended meanwhile
+		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline")) //nolint:errcheck // it has ended meanwhile
+		if len(cmdline) == 0 {
+			continue // It has ended, and its parent has yet to take note.
+		}
+		if bytes.Contains(cgroup, []byte("/gardener-"+landscape)) || bytes.Contains(cmdline, []byte("/run/gardener-landscape/"+landscape)) {
+			found = append(found, strings.ReplaceAll(string(cmdline), "\x00", " "))
+		}
+	}
+	return found
 }
 
 func glob(t *testing.T, pattern string) []string {

@@ -52,8 +52,8 @@ func TestLandscape(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a landscape needs root")
 	}
-	before := observeHost(t)
 	l := newLandscape(t)
+	before := observeHost(t, l.name)
 
 	start := time.Now()
 	l.run(t, "up")
@@ -176,7 +176,7 @@ func TestLandscape(t *testing.T) {
 
 	l.run(t, "down", "--yes")
 	t.Run("nothing is left behind", func(t *testing.T) {
-		if diff := cmp.Diff(before, observeHost(t)); diff != "" {
+		if diff := cmp.Diff(before, observeHost(t, l.name)); diff != "" {
 			t.Errorf("the host is not as before (-before +after):\n%s", diff)
 		}
 		if exists(filepath.Join(l.dir, l.name)) {

@@ -197,11 +197,13 @@ type GardenerDashboardConfig struct {
 	// +optional
 	EnableTokenLogin *bool `json:"enableTokenLogin,omitempty"`
 
-	// FrontendConfigMapRef names a ConfigMap in the garden namespace with configuration of the front end.
+	// FrontendConfigMapRef names a ConfigMap in the garden namespace with configuration of the front end, under the key
+	// frontend-config.yaml.
 	// +optional
 	FrontendConfigMapRef *corev1.LocalObjectReference `json:"frontendConfigMapRef,omitempty"`
 
-	// AssetsConfigMapRef names a ConfigMap in the garden namespace with logos and icons.
+	// AssetsConfigMapRef names a ConfigMap in the garden namespace with logos and icons in its binary data, such as
+	// logo.svg.
 	// +optional
 	AssetsConfigMapRef *corev1.LocalObjectReference `json:"assetsConfigMapRef,omitempty"`
 
@@ -265,7 +267,9 @@ type DashboardGitHub struct {
 	// +kubebuilder:validation:MinLength=1
 	Repository string `json:"repository"`
 
-	// SecretRef names the Secret in the garden namespace with the credentials for GitHub.
+	// SecretRef names the Secret in the garden namespace with the credentials for GitHub: authentication.token, or appId,
+	// clientId, clientSecret, installationId and privateKey below authentication; and webhookSecret if GitHub calls the
+	// dashboard.
 	SecretRef corev1.LocalObjectReference `json:"secretRef"`
 
 	// PollInterval is the time between two looks at the tickets. Unset means that only webhooks bring news.
@@ -297,7 +301,8 @@ type DashboardOIDC struct {
 	// +optional
 	AdditionalScopes []string `json:"additionalScopes,omitempty"`
 
-	// SecretRef names the Secret in the garden namespace with client ID and client secret.
+	// SecretRef names the Secret in the garden namespace with client_id and, unless the client is a public one,
+	// client_secret.
 	SecretRef corev1.LocalObjectReference `json:"secretRef"`
 
 	// CertificateAuthoritySecretRef names the Secret in the garden namespace with the certificate authority of the issuer,

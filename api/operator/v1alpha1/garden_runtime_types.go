@@ -123,7 +123,8 @@ type SettingLoadBalancerServices struct {
 // LoadBalancerServicesProxyProtocol is about the PROXY protocol, with which load balancers pass on the client's
 // address.
 type LoadBalancerServicesProxyProtocol struct {
-	// Allowed says whether it is accepted. Connections without it are accepted all the same.
+	// Allowed says whether it is accepted. Connections without it are accepted all the same. To be set only if load
+	// balancers use it: otherwise clients could pretend to have any address.
 	Allowed bool `json:"allowed"`
 }
 

@@ -80,7 +80,7 @@ func TestValidateCloudProfile(t *testing.T) {
 	}{
 		"a usual profile is valid": {change: func(*v1beta1.CloudProfile) {}},
 		"the latest version must not expire": {
-			change: func(p *v1beta1.CloudProfile) { p.Spec.Kubernetes.Versions[0].ExpirationDate = &later }, //nolint:staticcheck // tested here
+			change: func(p *v1beta1.CloudProfile) { p.Spec.Kubernetes.Versions[0].ExpirationDate = &later },
 			want:   []string{"FieldValueInvalid spec.kubernetes.versions[].expirationDate"},
 		},
 		"one supported patch version for each minor version": {

@@ -254,9 +254,9 @@ func TestValidateShootUpdate(t *testing.T) {
 		},
 		"a SecretBinding is replaced by a CredentialsBinding": {
 			old: func(s *v1beta1.Shoot) {
-				s.Spec.Kubernetes.Version, s.Spec.SecretBindingName, s.Spec.CredentialsBindingName = "1.33.1", new("local"), nil //nolint:staticcheck // the old name
+				s.Spec.Kubernetes.Version, s.Spec.SecretBindingName, s.Spec.CredentialsBindingName = "1.33.1", new("local"), nil
 			},
-			change: func(s *v1beta1.Shoot) { s.Spec.SecretBindingName, s.Spec.CredentialsBindingName = nil, new("local") }, //nolint:staticcheck // as above
+			change: func(s *v1beta1.Shoot) { s.Spec.SecretBindingName, s.Spec.CredentialsBindingName = nil, new("local") },
 		},
 		"the failure tolerance stays": {
 			old: func(s *v1beta1.Shoot) {

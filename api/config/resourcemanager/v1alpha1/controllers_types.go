@@ -33,7 +33,8 @@ type ResourceManagerControllerConfiguration struct {
 	// ManagedResource configures the controller that applies ManagedResources.
 	ManagedResource ManagedResourceControllerConfig `json:"managedResource"`
 
-	// IstioClusterConfiguration configures the controller that keeps the configuration of istio for the cluster.
+	// IstioClusterConfiguration configures the controller that keeps istio's configuration of clusters in step with
+	// DestinationRules, Services and namespaces.
 	IstioClusterConfiguration IstioClusterConfigurationControllerConfig `json:"istioClusterConfiguration"`
 
 	// NetworkPolicy configures the controller that writes NetworkPolicies for Services.
@@ -105,8 +106,8 @@ type ManagedResourceControllerConfig struct {
 	ManagedByLabelValue *string `json:"managedByLabelValue,omitempty"`
 }
 
-// IstioClusterConfigurationControllerConfig configures the controller that keeps the configuration of istio for the
-// cluster.
+// IstioClusterConfigurationControllerConfig configures the controller that keeps istio's configuration of clusters in
+// step with DestinationRules, Services and namespaces.
 type IstioClusterConfigurationControllerConfig struct {
 	// Enabled switches the controller on.
 	Enabled bool `json:"enabled"`

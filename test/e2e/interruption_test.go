@@ -1,0 +1,59 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A command line that is killed at any moment loses nothing: the next "up" converges, and "down" cleans up what is half
+// made.
+func TestInterruptions(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a landscape needs root")
+	}
+	l := newLandscape(t)
+	before := observeHost(t, l.name)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // moments need not be secret
+
+	// The first moments hit the host's network and containerd, the longer ones images, boot and kubeadm.
+	for i := range 10 {
+		l.killUp(t, time.Duration(random.Int64N(int64(i+1)*int64(time.Second))))
+	}
+	l.run(t, "up")
+	t.Log("\n" + l.run(t, "status"))
+	l.run(t, "down", "--yes")
+	if diff := cmp.Diff(before, observeHost(t, l.name)); diff != "" {
+		t.Errorf("after ten interruptions, up and down the host is not as before (-before +after):\n%s", diff)
+	}
+
+	for range 3 {
+		l.killUp(t, time.Duration(random.Int64N(int64(12*time.Second))))
+		l.run(t, "down", "--yes")
+		if diff := cmp.Diff(before, observeHost(t, l.name)); diff != "" {
+			t.Errorf("a landscape that was half made is not gone (-before +after):\n%s", diff)
+		}
+	}
+}
+
+// killUp starts "up" and kills it without a warning after a while.
+func (l *landscape) killUp(t *testing.T, after time.Duration) {
+	t.Helper()
+	cmd := exec.Command(l.binary, "--name", l.name, "--dir", l.dir, "up")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(after, func() { cmd.Process.Signal(syscall.SIGKILL) }) //nolint:errcheck // it has ended by itself, then
+	defer timer.Stop()
+	err := cmd.Wait()
+	t.Logf("up ended after %s: %v", after.Round(time.Millisecond), err)
+}
