@@ -197,10 +197,8 @@ func addOwner(project *corev1beta1.Project) {
 	if owner == nil {
 		return
 	}
-	for _, member := range project.Spec.Members {
-		if member.Subject == *owner && (member.Role == constants.ProjectMemberOwner || slices.Contains(member.Roles, constants.ProjectMemberOwner)) {
-			return
-		}
+	if slices.ContainsFunc(project.Spec.Members, func(m corev1beta1.ProjectMember) bool { return m.Subject == *owner }) {
+		return
 	}
 	project.Spec.Members = append(project.Spec.Members, corev1beta1.ProjectMember{
 		Subject: *owner, Role: constants.ProjectMemberAdmin, Roles: []string{constants.ProjectMemberOwner},

@@ -50,8 +50,9 @@ func ValidateGardenletUpdate(gardenlet, old *seedmanagementv1alpha1.Gardenlet) f
 }
 
 // ValidateGardenletStatusUpdate checks a changed status.
-func ValidateGardenletStatusUpdate(gardenlet, _ *seedmanagementv1alpha1.Gardenlet) field.ErrorList {
-	return apivalidation.ValidateNonnegativeField(gardenlet.Status.ObservedGeneration, field.NewPath("status", "observedGeneration"))
+func ValidateGardenletStatusUpdate(gardenlet, old *seedmanagementv1alpha1.Gardenlet) field.ErrorList {
+	errs := core.ValidateStatusMetadata(&gardenlet.ObjectMeta, &old.ObjectMeta)
+	return append(errs, apivalidation.ValidateNonnegativeField(gardenlet.Status.ObservedGeneration, field.NewPath("status", "observedGeneration"))...)
 }
 
 // ValidateManagedSeed checks a new ManagedSeed.
@@ -79,8 +80,9 @@ func ValidateManagedSeedUpdate(managedSeed, old *seedmanagementv1alpha1.ManagedS
 }
 
 // ValidateManagedSeedStatusUpdate checks a changed status.
-func ValidateManagedSeedStatusUpdate(managedSeed, _ *seedmanagementv1alpha1.ManagedSeed) field.ErrorList {
-	return apivalidation.ValidateNonnegativeField(managedSeed.Status.ObservedGeneration, field.NewPath("status", "observedGeneration"))
+func ValidateManagedSeedStatusUpdate(managedSeed, old *seedmanagementv1alpha1.ManagedSeed) field.ErrorList {
+	errs := core.ValidateStatusMetadata(&managedSeed.ObjectMeta, &old.ObjectMeta)
+	return append(errs, apivalidation.ValidateNonnegativeField(managedSeed.Status.ObservedGeneration, field.NewPath("status", "observedGeneration"))...)
 }
 
 // ValidateManagedSeedSet checks a new ManagedSeedSet.
@@ -143,7 +145,7 @@ var pendingReasons = []seedmanagementv1alpha1.PendingReplicaReason{
 
 // ValidateManagedSeedSetStatusUpdate checks a changed status.
 func ValidateManagedSeedSetStatusUpdate(set, old *seedmanagementv1alpha1.ManagedSeedSet) field.ErrorList {
-	var errs field.ErrorList
+	errs := core.ValidateStatusMetadata(&set.ObjectMeta, &old.ObjectMeta)
 	status, path := &set.Status, field.NewPath("status")
 	for _, f := range []struct {
 		name  string
