@@ -10,10 +10,12 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
 	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
 	"k8s.io/apimachinery/pkg/runtime"
 	runtimeserializer "k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // survives runs a validator and reports what it panics with. Objects reach validation from anybody who may write one, so no content
@@ -52,6 +54,11 @@ func TestValidationSurvivesRandomObjects(t *testing.T) {
 						scheme.Default(old)
 						checkAll(s, obj, old)
 					})
+				// Whoever asks twice gets the same answer.
+				first, second := texts(s.create(obj.DeepCopyObject())), texts(s.create(obj.DeepCopyObject()))
+				if diff := cmp.Diff(first, second); diff != "" {
+					t.Fatalf("errors in another order (-first +second):\n%s", diff)
+				}
 				if !ok {
 					return
 				}
@@ -95,11 +102,11 @@ func TestValidationSurvivesGaps(t *testing.T) {
 			continue
 		}
 		for _, gap := range gaps(object) {
-			field := fmt.Sprint(object["kind"], indices.ReplaceAllString(gap.what, "*"))
-			if seen[field] {
+			place := fmt.Sprint(object["kind"], indices.ReplaceAllString(gap.what, "*"))
+			if seen[place] {
 				continue // one object with the field does
 			}
-			seen[field] = true
+			seen[place] = true
 			object := gap.apply()
 			for _, defaults := range []bool{false, true} {
 				obj, old := decode(object), base.DeepCopyObject()
@@ -118,6 +125,14 @@ func TestValidationSurvivesGaps(t *testing.T) {
 		}
 	}
 	t.Logf("%d objects with a gap", tried)
+}
+
+func texts(errs field.ErrorList) []string {
+	var out []string
+	for _, err := range errs {
+		out = append(out, err.Field+": "+string(err.Type))
+	}
+	return out
 }
 
 // servedScheme knows the types that have validation.

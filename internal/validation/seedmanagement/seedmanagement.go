@@ -22,6 +22,7 @@ import (
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/validation/core"
 	gardenletvalidation "gardener.cloud/gardener/internal/validation/gardenlet"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 var metadataPath = field.NewPath("metadata")
@@ -160,7 +161,7 @@ func ValidateManagedSeedSetStatusUpdate(set, old *seedmanagementv1alpha1.Managed
 	} {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(f.value, path.Child(f.name))...)
 	}
-	for name, value := range map[string]int32{"readyReplicas": status.ReadyReplicas, "currentReplicas": status.CurrentReplicas, "updatedReplicas": status.UpdatedReplicas} {
+	for name, value := range ordered.Map(map[string]int32{"readyReplicas": status.ReadyReplicas, "currentReplicas": status.CurrentReplicas, "updatedReplicas": status.UpdatedReplicas}) {
 		if value > status.Replicas {
 			errs = append(errs, field.Invalid(path.Child(name), value, "must not be above replicas"))
 		}
@@ -265,7 +266,7 @@ func gardenletDeployment(deployment *seedmanagementv1alpha1.GardenletDeployment,
 	}
 	if image := deployment.Image; image != nil {
 		path := path.Child("image")
-		for name, value := range map[string]*string{"ref": image.Ref, "repository": image.Repository, "tag": image.Tag} {
+		for name, value := range ordered.Map(map[string]*string{"ref": image.Ref, "repository": image.Repository, "tag": image.Tag}) {
 			if value != nil && *value == "" {
 				errs = append(errs, field.Invalid(path.Child(name), "", "must not be empty if it is set"))
 			}
