@@ -83,6 +83,7 @@ func TestDefaultGardenletConfig(t *testing.T) {
 			given: `{"resources":{"capacity":{"cpu":"7"}}}`,
 			want:  `{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration","resources":{"capacity":{"cpu":"7","shoots":"250"}}}`,
 		},
+		"an unknown setting is dropped":  {given: `{"resource":{"a":"b"},"Resources":"many"}`, want: plainConfig},
 		"another kind is left alone":     {given: `{"apiVersion":"v1","kind":"Secret"}`, want: `{"apiVersion":"v1","kind":"Secret"}`},
 		"what is no configuration stays": {given: `{"resources":"many"}`, want: `{"resources":"many"}`},
 	} {

@@ -2,8 +2,6 @@
 package seedmanagement
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -285,15 +284,13 @@ func gardenletDeployment(deployment *seedmanagementv1alpha1.GardenletDeployment,
 	return append(errs, apivalidation.ValidateAnnotations(deployment.PodAnnotations, path.Child("podAnnotations"))...)
 }
 
-// decodeConfig reads a gardenlet configuration strictly.
+// decodeConfig reads a gardenlet configuration. Defaulting has dropped what it does not know.
 func decodeConfig(raw *runtime.RawExtension) (*gardenletconfigv1alpha1.GardenletConfiguration, error) {
 	config := &gardenletconfigv1alpha1.GardenletConfiguration{}
 	if raw == nil || len(raw.Raw) == 0 {
 		return config, nil
 	}
-	decoder := json.NewDecoder(bytes.NewReader(raw.Raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(config); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw.Raw, config); err != nil {
 		return nil, err
 	}
 	want := gardenletconfigv1alpha1.SchemeGroupVersion.WithKind("GardenletConfiguration")

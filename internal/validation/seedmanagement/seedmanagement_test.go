@@ -88,9 +88,9 @@ func TestValidateManagedSeed(t *testing.T) {
 			},
 			want: []string{"FieldValueInvalid " + gardenlet + "config"},
 		},
-		"an unknown setting": {
+		"a setting of another type": {
 			change: func(_ *testing.T, m *seedmanagementv1alpha1.ManagedSeed) {
-				m.Spec.Gardenlet.Config = &runtime.RawExtension{Raw: []byte(`{"unknown":true}`)}
+				m.Spec.Gardenlet.Config = &runtime.RawExtension{Raw: []byte(`{"resources":"many"}`)}
 			},
 			want: []string{"FieldValueInvalid " + gardenlet + "config"},
 		},
