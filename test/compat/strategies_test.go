@@ -19,6 +19,7 @@ import (
 	"gardener.cloud/gardener/internal/validation/operations"
 	"gardener.cloud/gardener/internal/validation/security"
 	"gardener.cloud/gardener/internal/validation/seedmanagement"
+	"gardener.cloud/gardener/internal/validation/settings"
 )
 
 // strategy is how requests for a kind are validated.
@@ -74,6 +75,9 @@ func init() {
 	validate(core.ValidateBackupEntry, core.ValidateBackupEntryUpdate, nil)
 	validate(security.ValidateCredentialsBinding, security.ValidateCredentialsBindingUpdate, nil)
 	validate(security.ValidateWorkloadIdentity, security.ValidateWorkloadIdentityUpdate, nil)
+	validate(core.ValidatePlant, core.ValidatePlantUpdate, core.ValidatePlantStatusUpdate)
+	validate(settings.ValidateOpenIDConnectPreset, settings.ValidateOpenIDConnectPresetUpdate, nil)
+	validate(settings.ValidateClusterOpenIDConnectPreset, settings.ValidateClusterOpenIDConnectPresetUpdate, nil)
 	validate(operations.ValidateBastion, operations.ValidateBastionUpdate, nil)
 	validate(
 		func(profile *corev1beta1.CloudProfile) field.ErrorList {
@@ -193,10 +197,8 @@ func addOwner(project *corev1beta1.Project) {
 	if owner == nil {
 		return
 	}
-	for _, member := range project.Spec.Members {
-		if member.Subject == *owner && (member.Role == constants.ProjectMemberOwner || slices.Contains(member.Roles, constants.ProjectMemberOwner)) {
-			return
-		}
+	if slices.ContainsFunc(project.Spec.Members, func(m corev1beta1.ProjectMember) bool { return m.Subject == *owner }) {
+		return
 	}
 	project.Spec.Members = append(project.Spec.Members, corev1beta1.ProjectMember{
 		Subject: *owner, Role: constants.ProjectMemberAdmin, Roles: []string{constants.ProjectMemberOwner},

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 )
@@ -110,12 +111,12 @@ func defaultConfig(config **runtime.RawExtension) {
 	})
 }
 
-// normalizeConfig writes a gardenlet configuration the way its type does, after a change. A configuration that cannot be
-// read is left alone, as validation says what is wrong with it.
+// normalizeConfig writes a gardenlet configuration the way its type does, after a change. Unknown settings are
+// dropped, as in other objects. A configuration that cannot be read is left alone, as validation says what is wrong with it.
 func normalizeConfig(raw *runtime.RawExtension, change func(*gardenletconfigv1alpha1.GardenletConfiguration)) {
 	config := &gardenletconfigv1alpha1.GardenletConfiguration{}
 	if len(raw.Raw) > 0 {
-		if err := json.Unmarshal(raw.Raw, config); err != nil {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw.Raw, config); err != nil {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 // capabilities are the capabilities that a CloudProfile declares, with all their possible values.
@@ -64,7 +65,7 @@ func capabilityDefinitions(definitions []corev1beta1.CapabilityDefinition, opts 
 // check refuses names and values that are not declared.
 func (c capabilities) check(given corev1beta1.Capabilities, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for name, values := range given {
+	for name, values := range ordered.Map(given) {
 		declared, ok := c[name]
 		if !ok {
 			errs = append(errs, field.NotSupported(path, name, keys(c)))

@@ -11,6 +11,7 @@ import (
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 // ValidateControllerDeployment checks a new ControllerDeployment. Other versions are converted first.
@@ -53,7 +54,7 @@ func OCIRepository(repository *gardencorev1.OCIRepository, path *field.Path) fie
 	var errs field.ErrorList
 	if repository.Ref != nil {
 		const excluded = "is not possible together with ref"
-		for name, value := range map[string]*string{"repository": repository.Repository, "tag": repository.Tag, "digest": repository.Digest} {
+		for name, value := range ordered.Map(map[string]*string{"repository": repository.Repository, "tag": repository.Tag, "digest": repository.Digest}) {
 			if deref(value) != "" {
 				errs = append(errs, field.Forbidden(path.Child(name), excluded))
 			}
@@ -85,7 +86,7 @@ func helmValues(raw []byte, resources sets.Set[string], path *field.Path) field.
 	visit = func(value any) {
 		switch value := value.(type) {
 		case map[string]any:
-			for _, v := range value {
+			for _, v := range ordered.Map(value) {
 				visit(v)
 			}
 		case []any:

@@ -1,38 +1,15 @@
 package core_test
 
 import (
-	"fmt"
-	"sort"
-	"testing"
-
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/validation/core"
 )
 
 var options = core.Options{CloudProfileCapabilities: true}
-
-// expect compares errors by type and path.
-func expect(t *testing.T, got field.ErrorList, want ...string) {
-	t.Helper()
-	texts := []string{}
-	for _, err := range got {
-		texts = append(texts, fmt.Sprintf("%s %s", string(err.Type), err.Field))
-	}
-	sort.Strings(texts)
-	sort.Strings(want)
-	if want == nil {
-		want = []string{}
-	}
-	if diff := cmp.Diff(want, texts); diff != "" {
-		t.Errorf("unexpected errors (-want +got):\n%s\n%v", diff, got)
-	}
-}
 
 // shoot is a valid Shoot after defaulting.
 func shoot() *v1beta1.Shoot {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 // ValidateInternalSecret checks a new InternalSecret. It expects stringData to be merged into data.
@@ -16,7 +17,7 @@ func ValidateInternalSecret(secret *corev1beta1.InternalSecret) field.ErrorList 
 	errs := validateName(&secret.ObjectMeta, true)
 	path := field.NewPath("data")
 	size := 0
-	for key, value := range secret.Data {
+	for key, value := range ordered.Map(secret.Data) {
 		for _, msg := range validation.IsConfigMapKey(key) {
 			errs = append(errs, field.Invalid(path.Key(key), key, msg))
 		}

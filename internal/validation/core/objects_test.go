@@ -11,6 +11,7 @@ import (
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	"gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/validation/core"
+	"gardener.cloud/gardener/internal/validation/validationtest"
 )
 
 func TestValidateSeed(t *testing.T) {
@@ -57,7 +58,7 @@ func TestValidateSeed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := seed()
 			tc.change(s)
-			expect(t, core.ValidateSeed(s), tc.want...)
+			validationtest.Expect(t, core.ValidateSeed(s), tc.want...)
 		})
 	}
 }
@@ -66,7 +67,7 @@ func TestValidateSeedUpdate(t *testing.T) {
 	changed := seed()
 	changed.Spec.Networks.Pods = "10.9.0.0/16"
 	changed.Spec.Ingress.Domain = "other.example.com"
-	expect(t, core.ValidateSeedUpdate(changed, seed()), "FieldValueInvalid spec.ingress.domain", "FieldValueInvalid spec.networks.pods")
+	validationtest.Expect(t, core.ValidateSeedUpdate(changed, seed()), "FieldValueInvalid spec.ingress.domain", "FieldValueInvalid spec.networks.pods")
 }
 
 func TestValidateCloudProfile(t *testing.T) {
@@ -128,7 +129,7 @@ func TestValidateCloudProfile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := cloudProfile()
 			tc.change(p)
-			expect(t, core.ValidateCloudProfile(p, now, tc.opts), tc.want...)
+			validationtest.Expect(t, core.ValidateCloudProfile(p, now, tc.opts), tc.want...)
 		})
 	}
 }
@@ -170,7 +171,7 @@ func TestValidateProject(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			project := &v1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: tc.spec}
-			expect(t, core.ValidateProject(project), tc.want...)
+			validationtest.Expect(t, core.ValidateProject(project), tc.want...)
 		})
 	}
 }
@@ -191,13 +192,44 @@ func TestControllerDeploymentConversionKeepsEverything(t *testing.T) {
 			if err := deployment.ToV1(v1); err != nil {
 				t.Fatal(err)
 			}
-			expect(t, core.ValidateControllerDeployment(v1))
+			validationtest.Expect(t, core.ValidateControllerDeployment(v1))
 			if err := back.FromV1(v1); err != nil {
 				t.Fatal(err)
 			}
 			if back.Type != deployment.Type || string(back.ProviderConfig.Raw) != string(deployment.ProviderConfig.Raw) {
 				t.Errorf("came back as %s %s", back.Type, back.ProviderConfig.Raw)
 			}
+		})
+	}
+}
+
+func TestValidatePlant(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*v1beta1.PlantSpec)
+		want   []string
+	}{
+		"a usual plant is valid": {change: func(*v1beta1.PlantSpec) {}},
+		"the kubeconfig is needed": {
+			change: func(s *v1beta1.PlantSpec) { s.SecretRef.Name = "" },
+			want:   []string{"FieldValueRequired spec.secretRef.name"},
+		},
+		"endpoints are complete and named once": {
+			change: func(s *v1beta1.PlantSpec) {
+				s.Endpoints = append(s.Endpoints, v1beta1.Endpoint{Name: "grafana"})
+			},
+			want: []string{"FieldValueRequired spec.endpoints[1].url", "FieldValueRequired spec.endpoints[1].purpose", "FieldValueDuplicate spec.endpoints[1].name"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plant := &v1beta1.Plant{
+				ObjectMeta: metav1.ObjectMeta{Name: "elsewhere", Namespace: "garden-dev"},
+				Spec: v1beta1.PlantSpec{
+					SecretRef: corev1.LocalObjectReference{Name: "elsewhere"},
+					Endpoints: []v1beta1.Endpoint{{Name: "grafana", URL: "https://grafana.example.com", Purpose: "monitoring"}},
+				},
+			}
+			tc.change(&plant.Spec)
+			validationtest.Expect(t, core.ValidatePlant(plant), tc.want...)
 		})
 	}
 }

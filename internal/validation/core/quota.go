@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 // quotaScopes are what a Quota can be counted for.
@@ -35,7 +36,7 @@ func quotaSpec(spec *corev1beta1.QuotaSpec, path *field.Path) field.ErrorList {
 	if scope := fmt.Sprintf("%s, %s", spec.Scope.APIVersion, spec.Scope.Kind); !slices.Contains(quotaScopes, scope) {
 		errs = append(errs, field.NotSupported(path.Child("scope"), scope, quotaScopes))
 	}
-	for name, quantity := range spec.Metrics {
+	for name, quantity := range ordered.Map(spec.Metrics) {
 		path := path.Child("metrics").Key(string(name))
 		if !quotaMetric.MatchString(string(name)) {
 			errs = append(errs, field.Invalid(path, name, "is not a metric; use cpu, gpu, memory, storage.standard, storage.premium or loadbalancer"))

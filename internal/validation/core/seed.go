@@ -36,7 +36,7 @@ func ValidateSeedUpdate(seed, old *corev1beta1.Seed) field.ErrorList {
 
 // ValidateSeedStatusUpdate checks a changed status.
 func ValidateSeedStatusUpdate(seed, old *corev1beta1.Seed) field.ErrorList {
-	var errs field.ErrorList
+	errs := ValidateStatusMetadata(&seed.ObjectMeta, &old.ObjectMeta)
 	if old.Status.ClusterIdentity != nil && !equal(seed.Status.ClusterIdentity, old.Status.ClusterIdentity) {
 		errs = append(errs, field.Invalid(field.NewPath("status", "clusterIdentity"), seed.Status.ClusterIdentity, "cannot be changed"))
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 func seedSettings(settings *corev1beta1.SeedSettings, zones []string, zonesUnknown bool, path *field.Path) field.ErrorList {
@@ -20,7 +21,7 @@ func seedSettings(settings *corev1beta1.SeedSettings, zones []string, zonesUnkno
 			if len(config.Resources) == 0 {
 				errs = append(errs, field.Required(path.Child("resources"), "must have at least one entry"))
 			}
-			for name, quantity := range config.Resources {
+			for name, quantity := range ordered.Map(config.Resources) {
 				errs = append(errs, nonNegative(quantity, path.Child("resources", string(name)))...)
 			}
 			errs = append(errs, podTolerations(config.Tolerations, path.Child("tolerations"))...)
@@ -85,7 +86,7 @@ var autoscalerGates = []string{"CPUStartupBoost", "InPlace", "InPlaceOrRecreate"
 
 func autoscalerFeatureGates(gates map[string]bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for name := range gates {
+	for name := range ordered.Map(gates) {
 		if !slices.Contains(autoscalerGates, name) {
 			errs = append(errs, field.Invalid(path.Child(name), name, "is not a feature gate of the vertical pod autoscaler"))
 		}
@@ -96,7 +97,7 @@ func autoscalerFeatureGates(gates map[string]bool, path *field.Path) field.Error
 // autoscalerResources checks limits of recommendations: cpu and memory.
 func autoscalerResources(resources corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for name, quantity := range resources {
+	for name, quantity := range ordered.Map(resources) {
 		errs = append(errs, supported(name, []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}, path.Child(string(name)))...)
 		errs = append(errs, nonNegative(quantity, path.Child(string(name)))...)
 	}

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 // versionSpan is how long something has been known, in minor versions of Kubernetes 1. What the oldest version of the
@@ -35,7 +36,7 @@ var groupGates = []string{"AllAlpha", "AllBeta"}
 // featureGates checks the feature gates of Kubernetes components. Components ignore each other's gates.
 func featureGates(gates map[string]bool, version kubeVersion, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for name, value := range gates {
+	for name, value := range ordered.Map(gates) {
 		if slices.Contains(groupGates, name) {
 			continue
 		}
@@ -68,7 +69,7 @@ var optionalWithoutWorkers = []string{"certificates.k8s.io/v1", "apps/v1", "poli
 // runtimeConfig checks which API groups and versions are turned on or off.
 func runtimeConfig(config map[string]bool, version kubeVersion, workerless bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for name, enabled := range config {
+	for name, enabled := range ordered.Map(config) {
 		path := path.Key(name)
 		known, ok := knownAPIVersions[name]
 		required := slices.Contains(requiredAPIVersions, name) || slices.Contains(workerAPIVersions, name)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 const (
@@ -237,9 +238,9 @@ func OIDCConfig(config *corev1beta1.OIDCConfig, path *field.Path) field.ErrorLis
 	if config.IssuerURL != nil {
 		errs = append(errs, oidcIssuer(*config.IssuerURL, path.Child("issuerURL"))...)
 	}
-	for name, value := range map[string]*string{
+	for name, value := range ordered.Map(map[string]*string{
 		"groupsClaim": config.GroupsClaim, "groupsPrefix": config.GroupsPrefix, "usernameClaim": config.UsernameClaim, "usernamePrefix": config.UsernamePrefix,
-	} {
+	}) {
 		if value != nil && *value == "" {
 			errs = append(errs, field.Invalid(path.Child(name), "", "must not be empty if it is set"))
 		}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 // minPodPids keeps pods from being unable to start.
@@ -61,23 +62,23 @@ func memorySwap(config *corev1beta1.KubeletConfig, path *field.Path) field.Error
 
 func kubeletEviction(config *corev1beta1.KubeletConfig, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for name, limits := range map[string]*corev1beta1.KubeletConfigEviction{"evictionHard": config.EvictionHard, "evictionSoft": config.EvictionSoft} {
+	for name, limits := range ordered.Map(map[string]*corev1beta1.KubeletConfigEviction{"evictionHard": config.EvictionHard, "evictionSoft": config.EvictionSoft}) {
 		if limits == nil {
 			continue
 		}
-		for signal, value := range map[string]*string{
+		for signal, value := range ordered.Map(map[string]*string{
 			"memoryAvailable": limits.MemoryAvailable, "imagefsAvailable": limits.ImageFSAvailable, "imagefsInodesFree": limits.ImageFSInodesFree,
 			"nodefsAvailable": limits.NodeFSAvailable,
-		} {
+		}) {
 			errs = append(errs, quantityOrPercentage(value, path.Child(name, signal))...)
 		}
 	}
 	if reclaim := config.EvictionMinimumReclaim; reclaim != nil {
 		path := path.Child("evictionMinimumReclaim")
-		for signal, value := range map[string]*resource.Quantity{
+		for signal, value := range ordered.Map(map[string]*resource.Quantity{
 			"memoryAvailable": reclaim.MemoryAvailable, "imagefsAvailable": reclaim.ImageFSAvailable, "imagefsInodesFree": reclaim.ImageFSInodesFree,
 			"nodefsAvailable": reclaim.NodeFSAvailable, "nodefsInodesFree": reclaim.NodeFSInodesFree,
-		} {
+		}) {
 			if value != nil {
 				errs = append(errs, nonNegative(*value, path.Child(signal))...)
 			}
@@ -110,9 +111,9 @@ func kubeletReserved(reserved *corev1beta1.KubeletConfigReserved, path *field.Pa
 		return nil
 	}
 	var errs field.ErrorList
-	for name, value := range map[string]*resource.Quantity{
+	for name, value := range ordered.Map(map[string]*resource.Quantity{
 		"cpu": reserved.CPU, "memory": reserved.Memory, "ephemeralStorage": reserved.EphemeralStorage, "pid": reserved.PID,
-	} {
+	}) {
 		if value != nil {
 			errs = append(errs, nonNegative(*value, path.Child(name))...)
 		}
@@ -144,7 +145,7 @@ var imagePattern = regexp.MustCompile(`^([a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+(:[0-9]+
 func kubeletImages(config *corev1beta1.KubeletConfig, version kubeVersion, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	high, low := config.ImageGCHighThresholdPercent, config.ImageGCLowThresholdPercent
-	for name, value := range map[string]*int32{"imageGCHighThresholdPercent": high, "imageGCLowThresholdPercent": low} {
+	for name, value := range ordered.Map(map[string]*int32{"imageGCHighThresholdPercent": high, "imageGCLowThresholdPercent": low}) {
 		if value != nil && (*value < 0 || *value > 100) {
 			errs = append(errs, field.Invalid(path.Child(name), *value, "must be between 0 and 100"))
 		}

@@ -13,6 +13,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 func shootKubernetes(spec *corev1beta1.ShootSpec, version kubeVersion, path *field.Path) field.ErrorList {
@@ -66,7 +67,7 @@ func controlPlaneAutoscaling(autoscaling *corev1beta1.ControlPlaneAutoscaling, m
 		return field.ErrorList{field.Required(path, "must have at least one entry")}
 	}
 	var errs field.ErrorList
-	for name, quantity := range autoscaling.MinAllowed {
+	for name, quantity := range ordered.Map(autoscaling.MinAllowed) {
 		lowest := map[corev1.ResourceName]string{corev1.ResourceCPU: minCPU, corev1.ResourceMemory: minMemory}[name]
 		if lowest == "" {
 			errs = append(errs, field.NotSupported(path.Child(string(name)), name, []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}))
@@ -262,11 +263,11 @@ func verticalPodAutoscaler(config *corev1beta1.VerticalPodAutoscaler, path *fiel
 	errs = append(errs, duration(config.MemoryAggregationInterval, path.Child("memoryAggregationInterval"))...)
 	errs = append(errs, nonNegativeInt(config.MemoryAggregationIntervalCount, path.Child("memoryAggregationIntervalCount"))...)
 	errs = append(errs, nonNegativeInt(config.RecommenderUpdateWorkerCount, path.Child("recommenderUpdateWorkerCount"))...)
-	for name, value := range map[string]*float64{
+	for name, value := range ordered.Map(map[string]*float64{
 		"targetCPUPercentile": config.TargetCPUPercentile, "targetMemoryPercentile": config.TargetMemoryPercentile,
 		"recommendationLowerBoundCPUPercentile": config.RecommendationLowerBoundCPUPercentile, "recommendationUpperBoundCPUPercentile": config.RecommendationUpperBoundCPUPercentile,
 		"recommendationLowerBoundMemoryPercentile": config.RecommendationLowerBoundMemoryPercentile, "recommendationUpperBoundMemoryPercentile": config.RecommendationUpperBoundMemoryPercentile,
-	} {
+	}) {
 		errs = append(errs, fraction(value, path.Child(name))...)
 	}
 	return errs

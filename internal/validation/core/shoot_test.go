@@ -10,6 +10,7 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/validation/core"
+	"gardener.cloud/gardener/internal/validation/validationtest"
 )
 
 func TestValidateShoot(t *testing.T) {
@@ -201,7 +202,7 @@ func TestValidateShoot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := shoot()
 			tc.change(s)
-			expect(t, core.ValidateShoot(s, options), tc.want...)
+			validationtest.Expect(t, core.ValidateShoot(s, options), tc.want...)
 		})
 	}
 }
@@ -281,7 +282,7 @@ func TestValidateShootUpdate(t *testing.T) {
 			}
 			s := old.DeepCopy()
 			tc.change(s)
-			expect(t, core.ValidateShootUpdate(s, old, options), tc.want...)
+			validationtest.Expect(t, core.ValidateShootUpdate(s, old, options), tc.want...)
 		})
 	}
 }

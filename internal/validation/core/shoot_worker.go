@@ -17,6 +17,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 const (
@@ -106,7 +107,7 @@ func shootWorker(worker *corev1beta1.Worker, spec *corev1beta1.ShootSpec, versio
 
 func poolSize(worker *corev1beta1.Worker, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for name, value := range map[string]int32{"minimum": worker.Minimum, "maximum": worker.Maximum} {
+	for name, value := range ordered.Map(map[string]int32{"minimum": worker.Minimum, "maximum": worker.Maximum}) {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(value), path.Child(name))...)
 	}
 	if worker.Maximum < worker.Minimum {
@@ -284,7 +285,7 @@ var sysctlName = regexp.MustCompile(`^([A-Za-z0-9]([-_A-Za-z0-9]*[A-Za-z0-9])?[\
 
 func sysctls(settings map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for name, value := range settings {
+	for name, value := range ordered.Map(settings) {
 		path := path.Child(name)
 		if !sysctlName.MatchString(name) {
 			errs = append(errs, field.Invalid(path, name, "must be the name of a kernel setting"))

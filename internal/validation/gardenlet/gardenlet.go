@@ -16,6 +16,7 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/validation/core"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 const (
@@ -90,7 +91,7 @@ func kubeconfigValidity(config *gardenletconfigv1alpha1.KubeconfigValidity, path
 		errs = append(errs, field.Invalid(path.Child("validity"), config.Validity.Duration.String(), "must be at least 10 minutes"))
 	}
 	lowest, highest := config.AutoRotationJitterPercentageMin, config.AutoRotationJitterPercentageMax
-	for name, value := range map[string]*int32{"autoRotationJitterPercentageMin": lowest, "autoRotationJitterPercentageMax": highest} {
+	for name, value := range ordered.Map(map[string]*int32{"autoRotationJitterPercentageMin": lowest, "autoRotationJitterPercentageMax": highest}) {
 		if value != nil && (*value < 1 || *value > 100) {
 			errs = append(errs, field.Invalid(path.Child(name), *value, "must be between 1 and 100"))
 		}
@@ -191,7 +192,7 @@ func leaderElection(config *componentbaseconfigv1alpha1.LeaderElectionConfigurat
 	}
 	var errs field.ErrorList
 	lease, renew, retry := config.LeaseDuration.Duration, config.RenewDeadline.Duration, config.RetryPeriod.Duration
-	for name, value := range map[string]time.Duration{"leaseDuration": lease, "renewDeadline": renew, "retryPeriod": retry} {
+	for name, value := range ordered.Map(map[string]time.Duration{"leaseDuration": lease, "renewDeadline": renew, "retryPeriod": retry}) {
 		if value <= 0 {
 			errs = append(errs, field.Invalid(path.Child(name), value.String(), "must be positive"))
 		}
@@ -213,12 +214,12 @@ func leaderElection(config *componentbaseconfigv1alpha1.LeaderElectionConfigurat
 
 func resources(config *gardenletconfigv1alpha1.ResourcesConfiguration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for name, quantity := range config.Capacity {
+	for name, quantity := range ordered.Map(config.Capacity) {
 		if quantity.Sign() < 0 {
 			errs = append(errs, field.Invalid(path.Child("capacity", string(name)), quantity.String(), "must not be negative"))
 		}
 	}
-	for name, quantity := range config.Reserved {
+	for name, quantity := range ordered.Map(config.Reserved) {
 		path := path.Child("reserved", string(name))
 		capacity, ok := config.Capacity[corev1.ResourceName(name)]
 		switch {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 // credentialKinds are the kinds of objects that a CredentialsBinding can refer to.
@@ -97,7 +98,7 @@ func ValidateTokenRequest(request *securityv1alpha1.TokenRequest) field.ErrorLis
 	}
 	if object := request.Spec.ContextObject; object != nil {
 		path := path.Child("contextObject")
-		for name, value := range map[string]string{"kind": object.Kind, "apiVersion": object.APIVersion, "name": object.Name, "uid": string(object.UID)} {
+		for name, value := range ordered.Map(map[string]string{"kind": object.Kind, "apiVersion": object.APIVersion, "name": object.Name, "uid": string(object.UID)}) {
 			if value == "" {
 				errs = append(errs, field.Required(path.Child(name), "must be set"))
 			}

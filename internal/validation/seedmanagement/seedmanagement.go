@@ -2,8 +2,6 @@
 package seedmanagement
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,12 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/validation/core"
 	gardenletvalidation "gardener.cloud/gardener/internal/validation/gardenlet"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 var metadataPath = field.NewPath("metadata")
@@ -50,8 +50,9 @@ func ValidateGardenletUpdate(gardenlet, old *seedmanagementv1alpha1.Gardenlet) f
 }
 
 // ValidateGardenletStatusUpdate checks a changed status.
-func ValidateGardenletStatusUpdate(gardenlet, _ *seedmanagementv1alpha1.Gardenlet) field.ErrorList {
-	return apivalidation.ValidateNonnegativeField(gardenlet.Status.ObservedGeneration, field.NewPath("status", "observedGeneration"))
+func ValidateGardenletStatusUpdate(gardenlet, old *seedmanagementv1alpha1.Gardenlet) field.ErrorList {
+	errs := core.ValidateStatusMetadata(&gardenlet.ObjectMeta, &old.ObjectMeta)
+	return append(errs, apivalidation.ValidateNonnegativeField(gardenlet.Status.ObservedGeneration, field.NewPath("status", "observedGeneration"))...)
 }
 
 // ValidateManagedSeed checks a new ManagedSeed.
@@ -79,8 +80,9 @@ func ValidateManagedSeedUpdate(managedSeed, old *seedmanagementv1alpha1.ManagedS
 }
 
 // ValidateManagedSeedStatusUpdate checks a changed status.
-func ValidateManagedSeedStatusUpdate(managedSeed, _ *seedmanagementv1alpha1.ManagedSeed) field.ErrorList {
-	return apivalidation.ValidateNonnegativeField(managedSeed.Status.ObservedGeneration, field.NewPath("status", "observedGeneration"))
+func ValidateManagedSeedStatusUpdate(managedSeed, old *seedmanagementv1alpha1.ManagedSeed) field.ErrorList {
+	errs := core.ValidateStatusMetadata(&managedSeed.ObjectMeta, &old.ObjectMeta)
+	return append(errs, apivalidation.ValidateNonnegativeField(managedSeed.Status.ObservedGeneration, field.NewPath("status", "observedGeneration"))...)
 }
 
 // ValidateManagedSeedSet checks a new ManagedSeedSet.
@@ -143,7 +145,7 @@ var pendingReasons = []seedmanagementv1alpha1.PendingReplicaReason{
 
 // ValidateManagedSeedSetStatusUpdate checks a changed status.
 func ValidateManagedSeedSetStatusUpdate(set, old *seedmanagementv1alpha1.ManagedSeedSet) field.ErrorList {
-	var errs field.ErrorList
+	errs := core.ValidateStatusMetadata(&set.ObjectMeta, &old.ObjectMeta)
 	status, path := &set.Status, field.NewPath("status")
 	for _, f := range []struct {
 		name  string
@@ -158,7 +160,7 @@ func ValidateManagedSeedSetStatusUpdate(set, old *seedmanagementv1alpha1.Managed
 	} {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(f.value, path.Child(f.name))...)
 	}
-	for name, value := range map[string]int32{"readyReplicas": status.ReadyReplicas, "currentReplicas": status.CurrentReplicas, "updatedReplicas": status.UpdatedReplicas} {
+	for name, value := range ordered.Map(map[string]int32{"readyReplicas": status.ReadyReplicas, "currentReplicas": status.CurrentReplicas, "updatedReplicas": status.UpdatedReplicas}) {
 		if value > status.Replicas {
 			errs = append(errs, field.Invalid(path.Child(name), value, "must not be above replicas"))
 		}
@@ -263,7 +265,7 @@ func gardenletDeployment(deployment *seedmanagementv1alpha1.GardenletDeployment,
 	}
 	if image := deployment.Image; image != nil {
 		path := path.Child("image")
-		for name, value := range map[string]*string{"ref": image.Ref, "repository": image.Repository, "tag": image.Tag} {
+		for name, value := range ordered.Map(map[string]*string{"ref": image.Ref, "repository": image.Repository, "tag": image.Tag}) {
 			if value != nil && *value == "" {
 				errs = append(errs, field.Invalid(path.Child(name), "", "must not be empty if it is set"))
 			}
@@ -282,15 +284,13 @@ func gardenletDeployment(deployment *seedmanagementv1alpha1.GardenletDeployment,
 	return append(errs, apivalidation.ValidateAnnotations(deployment.PodAnnotations, path.Child("podAnnotations"))...)
 }
 
-// decodeConfig reads a gardenlet configuration strictly.
+// decodeConfig reads a gardenlet configuration. Defaulting has dropped what it does not know.
 func decodeConfig(raw *runtime.RawExtension) (*gardenletconfigv1alpha1.GardenletConfiguration, error) {
 	config := &gardenletconfigv1alpha1.GardenletConfiguration{}
 	if raw == nil || len(raw.Raw) == 0 {
 		return config, nil
 	}
-	decoder := json.NewDecoder(bytes.NewReader(raw.Raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(config); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw.Raw, config); err != nil {
 		return nil, err
 	}
 	want := gardenletconfigv1alpha1.SchemeGroupVersion.WithKind("GardenletConfiguration")

@@ -13,6 +13,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
 	"gardener.cloud/gardener/internal/validation/core"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 // The weight of presets decides between those that fit.
@@ -85,7 +86,7 @@ func presetSpec(spec *settingsv1alpha1.OpenIDConnectPresetSpec, path *field.Path
 		if client.Secret != nil && *client.Secret == "" {
 			errs = append(errs, field.Invalid(path.Child("secret"), "", "must not be empty if it is set"))
 		}
-		for key, value := range client.ExtraConfig {
+		for key, value := range ordered.Map(client.ExtraConfig) {
 			path := path.Child("extraConfig").Key(key)
 			if slices.Contains(clientKeys, strings.ToLower(key)) {
 				errs = append(errs, field.Forbidden(path, "has a field of its own"))
