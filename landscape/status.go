@@ -104,7 +104,6 @@ func (l *Landscape) Status(ctx context.Context) (*Status, error) {
 func (l *Landscape) DiskUse() int64 {
 	const block = 512 // the unit of st_blocks, whatever the file system's
 	var total int64
-	//nolint:errcheck // the function returns none
 	_ = filepath.WalkDir(l.Dir, func(path string, _ fs.DirEntry, err error) error {
 		var stat unix.Stat_t
 		if err == nil && unix.Lstat(path, &stat) == nil {
