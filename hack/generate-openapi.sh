@@ -23,4 +23,5 @@ foreign=(
 # What the linter of the generator remarks is written nowhere: names and list types are those of the public API.
 go tool -modfile="$tools" openapi-gen --output-dir internal/apiserver/openapi --output-pkg "$module/internal/apiserver/openapi" \
   --output-file zz_generated.openapi.go --report-filename /dev/null \
+  --output-model-name-file zz_generated.model_name.go --readonly-pkg "$(IFS=,; echo "${foreign[*]}")" \
   "${foreign[@]}" "${ours[@]/#/$module/api/}"

@@ -14,6 +14,7 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"gardener.cloud/gardener/internal/apiserver/openapi"
 	"gardener.cloud/gardener/internal/apiserver/registry"
@@ -54,10 +55,11 @@ func run(ctx context.Context, options *genericoptions.RecommendedOptions, s *run
 	config := genericapiserver.NewRecommendedConfig(codecs)
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	namer := openapinamer.NewDefinitionNamer(s)
+	named := func(name string) (string, spec.Extensions) { return withoutHub(namer.GetDefinitionName(name)) }
 	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
-	config.OpenAPIConfig.Info.Title = "Gardener"
+	config.OpenAPIConfig.Info.Title, config.OpenAPIConfig.GetDefinitionName = "Gardener", named
 	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
-	config.OpenAPIV3Config.Info.Title = "Gardener"
+	config.OpenAPIV3Config.Info.Title, config.OpenAPIV3Config.GetDefinitionName = "Gardener", named
 	if err := options.ApplyTo(config); err != nil {
 		return fmt.Errorf("apply flags: %w", err)
 	}
@@ -75,4 +77,22 @@ func run(ctx context.Context, options *genericoptions.RecommendedOptions, s *run
 		}
 	}
 	return server.PrepareRun().RunWithContext(ctx)
+}
+
+// withoutHub takes the hub out of the kinds that a definition stands for: clients know the served versions only.
+func withoutHub(name string, extensions spec.Extensions) (string, spec.Extensions) {
+	out := spec.Extensions{}
+	for key, value := range extensions {
+		if kinds, ok := value.([]any); ok {
+			var served []any
+			for _, kind := range kinds {
+				if gvk, ok := kind.(map[string]any); !ok || gvk["version"] != runtime.APIVersionInternal {
+					served = append(served, kind)
+				}
+			}
+			value = served
+		}
+		out[key] = value
+	}
+	return name, out
 }

@@ -6,8 +6,13 @@
 package openapi
 
 import (
+	v1 "gardener.cloud/gardener/api/core/v1"
 	v1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	v1 "k8s.io/api/autoscaling/v1"
+	v1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,677 +28,677 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		"gardener.cloud/gardener/api/core/v1.ControllerDeployment":                              schema_gardener_api_core_v1_ControllerDeployment(ref),
-		"gardener.cloud/gardener/api/core/v1.ControllerDeploymentList":                          schema_gardener_api_core_v1_ControllerDeploymentList(ref),
-		"gardener.cloud/gardener/api/core/v1.HelmControllerDeployment":                          schema_gardener_api_core_v1_HelmControllerDeployment(ref),
-		"gardener.cloud/gardener/api/core/v1.NamedResourceReference":                            schema_gardener_api_core_v1_NamedResourceReference(ref),
-		"gardener.cloud/gardener/api/core/v1.OCIRepository":                                     schema_gardener_api_core_v1_OCIRepository(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.APIServerLogging":                             schema_gardener_api_core_v1beta1_APIServerLogging(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.APIServerRequests":                            schema_gardener_api_core_v1beta1_APIServerRequests(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.AccessRestriction":                            schema_gardener_api_core_v1beta1_AccessRestriction(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.AccessRestrictionWithOptions":                 schema_gardener_api_core_v1beta1_AccessRestrictionWithOptions(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Addon":                                        schema_gardener_api_core_v1beta1_Addon(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Addons":                                       schema_gardener_api_core_v1beta1_Addons(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.AdmissionPlugin":                              schema_gardener_api_core_v1beta1_AdmissionPlugin(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Alerting":                                     schema_gardener_api_core_v1beta1_Alerting(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.AuditConfig":                                  schema_gardener_api_core_v1beta1_AuditConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.AuditPolicy":                                  schema_gardener_api_core_v1beta1_AuditPolicy(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.AuthorizerKubeconfigReference":                schema_gardener_api_core_v1beta1_AuthorizerKubeconfigReference(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.AvailabilityZone":                             schema_gardener_api_core_v1beta1_AvailabilityZone(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Backup":                                       schema_gardener_api_core_v1beta1_Backup(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.BackupBucket":                                 schema_gardener_api_core_v1beta1_BackupBucket(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.BackupBucketList":                             schema_gardener_api_core_v1beta1_BackupBucketList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.BackupBucketProvider":                         schema_gardener_api_core_v1beta1_BackupBucketProvider(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.BackupBucketSpec":                             schema_gardener_api_core_v1beta1_BackupBucketSpec(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.BackupBucketStatus":                           schema_gardener_api_core_v1beta1_BackupBucketStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.BackupEntry":                                  schema_gardener_api_core_v1beta1_BackupEntry(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.BackupEntryList":                              schema_gardener_api_core_v1beta1_BackupEntryList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.BackupEntrySpec":                              schema_gardener_api_core_v1beta1_BackupEntrySpec(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.BackupEntryStatus":                            schema_gardener_api_core_v1beta1_BackupEntryStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Bastion":                                      schema_gardener_api_core_v1beta1_Bastion(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.BastionMachineImage":                          schema_gardener_api_core_v1beta1_BastionMachineImage(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.BastionMachineType":                           schema_gardener_api_core_v1beta1_BastionMachineType(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CARotation":                                   schema_gardener_api_core_v1beta1_CARotation(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CRI":                                          schema_gardener_api_core_v1beta1_CRI(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CapabilityDefinition":                         schema_gardener_api_core_v1beta1_CapabilityDefinition(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CloudInfo":                                    schema_gardener_api_core_v1beta1_CloudInfo(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CloudProfile":                                 schema_gardener_api_core_v1beta1_CloudProfile(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CloudProfileControlPlane":                     schema_gardener_api_core_v1beta1_CloudProfileControlPlane(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CloudProfileList":                             schema_gardener_api_core_v1beta1_CloudProfileList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CloudProfileMachineControllerManagerSettings": schema_gardener_api_core_v1beta1_CloudProfileMachineControllerManagerSettings(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CloudProfileReference":                        schema_gardener_api_core_v1beta1_CloudProfileReference(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CloudProfileSpec":                             schema_gardener_api_core_v1beta1_CloudProfileSpec(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CloudProfileStatus":                           schema_gardener_api_core_v1beta1_CloudProfileStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ClusterAutoscaler":                            schema_gardener_api_core_v1beta1_ClusterAutoscaler(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ClusterAutoscalerOptions":                     schema_gardener_api_core_v1beta1_ClusterAutoscalerOptions(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ClusterInfo":                                  schema_gardener_api_core_v1beta1_ClusterInfo(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Condition":                                    schema_gardener_api_core_v1beta1_Condition(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ContainerRuntime":                             schema_gardener_api_core_v1beta1_ContainerRuntime(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControlPlane":                                 schema_gardener_api_core_v1beta1_ControlPlane(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControlPlaneAutoscaling":                      schema_gardener_api_core_v1beta1_ControlPlaneAutoscaling(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControllerDeployment":                         schema_gardener_api_core_v1beta1_ControllerDeployment(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControllerDeploymentList":                     schema_gardener_api_core_v1beta1_ControllerDeploymentList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControllerInstallation":                       schema_gardener_api_core_v1beta1_ControllerInstallation(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControllerInstallationList":                   schema_gardener_api_core_v1beta1_ControllerInstallationList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControllerInstallationSpec":                   schema_gardener_api_core_v1beta1_ControllerInstallationSpec(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControllerInstallationStatus":                 schema_gardener_api_core_v1beta1_ControllerInstallationStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControllerRegistration":                       schema_gardener_api_core_v1beta1_ControllerRegistration(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControllerRegistrationDeployment":             schema_gardener_api_core_v1beta1_ControllerRegistrationDeployment(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControllerRegistrationList":                   schema_gardener_api_core_v1beta1_ControllerRegistrationList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControllerRegistrationSpec":                   schema_gardener_api_core_v1beta1_ControllerRegistrationSpec(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControllerResource":                           schema_gardener_api_core_v1beta1_ControllerResource(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ControllerResourceLifecycle":                  schema_gardener_api_core_v1beta1_ControllerResourceLifecycle(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CoreDNS":                                      schema_gardener_api_core_v1beta1_CoreDNS(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CoreDNSAutoscaling":                           schema_gardener_api_core_v1beta1_CoreDNSAutoscaling(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.CoreDNSRewriting":                             schema_gardener_api_core_v1beta1_CoreDNSRewriting(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.DNS":                                          schema_gardener_api_core_v1beta1_DNS(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.DNSExposure":                                  schema_gardener_api_core_v1beta1_DNSExposure(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.DNSIncludeExclude":                            schema_gardener_api_core_v1beta1_DNSIncludeExclude(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.DNSProvider":                                  schema_gardener_api_core_v1beta1_DNSProvider(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.DataVolume":                                   schema_gardener_api_core_v1beta1_DataVolume(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.DeploymentRef":                                schema_gardener_api_core_v1beta1_DeploymentRef(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.DualApprovalForDeletion":                      schema_gardener_api_core_v1beta1_DualApprovalForDeletion(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ETCD":                                         schema_gardener_api_core_v1beta1_ETCD(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ETCDConfig":                                   schema_gardener_api_core_v1beta1_ETCDConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ETCDEncryptionKeyRotation":                    schema_gardener_api_core_v1beta1_ETCDEncryptionKeyRotation(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.EncryptionAtRest":                             schema_gardener_api_core_v1beta1_EncryptionAtRest(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.EncryptionConfig":                             schema_gardener_api_core_v1beta1_EncryptionConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.EncryptionProvider":                           schema_gardener_api_core_v1beta1_EncryptionProvider(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.EncryptionProviderStatus":                     schema_gardener_api_core_v1beta1_EncryptionProviderStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Endpoint":                                     schema_gardener_api_core_v1beta1_Endpoint(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ExpirableVersion":                             schema_gardener_api_core_v1beta1_ExpirableVersion(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ExpirableVersionStatus":                       schema_gardener_api_core_v1beta1_ExpirableVersionStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Exposure":                                     schema_gardener_api_core_v1beta1_Exposure(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ExposureClass":                                schema_gardener_api_core_v1beta1_ExposureClass(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ExposureClassList":                            schema_gardener_api_core_v1beta1_ExposureClassList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ExposureClassScheduling":                      schema_gardener_api_core_v1beta1_ExposureClassScheduling(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Extension":                                    schema_gardener_api_core_v1beta1_Extension(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ExtensionExposure":                            schema_gardener_api_core_v1beta1_ExtensionExposure(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ExtensionResourceState":                       schema_gardener_api_core_v1beta1_ExtensionResourceState(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.FailureTolerance":                             schema_gardener_api_core_v1beta1_FailureTolerance(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Gardener":                                     schema_gardener_api_core_v1beta1_Gardener(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.GardenerResourceData":                         schema_gardener_api_core_v1beta1_GardenerResourceData(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.HelmControllerDeployment":                     schema_gardener_api_core_v1beta1_HelmControllerDeployment(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Hibernation":                                  schema_gardener_api_core_v1beta1_Hibernation(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.HibernationSchedule":                          schema_gardener_api_core_v1beta1_HibernationSchedule(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.HighAvailability":                             schema_gardener_api_core_v1beta1_HighAvailability(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.HorizontalPodAutoscalerConfig":                schema_gardener_api_core_v1beta1_HorizontalPodAutoscalerConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.InPlaceUpdates":                               schema_gardener_api_core_v1beta1_InPlaceUpdates(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.InPlaceUpdatesStatus":                         schema_gardener_api_core_v1beta1_InPlaceUpdatesStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Ingress":                                      schema_gardener_api_core_v1beta1_Ingress(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.IngressController":                            schema_gardener_api_core_v1beta1_IngressController(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.InternalSecret":                               schema_gardener_api_core_v1beta1_InternalSecret(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.InternalSecretList":                           schema_gardener_api_core_v1beta1_InternalSecretList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubeAPIServerConfig":                          schema_gardener_api_core_v1beta1_KubeAPIServerConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubeControllerManagerConfig":                  schema_gardener_api_core_v1beta1_KubeControllerManagerConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubeProxyConfig":                              schema_gardener_api_core_v1beta1_KubeProxyConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubeSchedulerConfig":                          schema_gardener_api_core_v1beta1_KubeSchedulerConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubeletConfig":                                schema_gardener_api_core_v1beta1_KubeletConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubeletConfigEviction":                        schema_gardener_api_core_v1beta1_KubeletConfigEviction(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubeletConfigEvictionMinimumReclaim":          schema_gardener_api_core_v1beta1_KubeletConfigEvictionMinimumReclaim(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubeletConfigEvictionSoftGracePeriod":         schema_gardener_api_core_v1beta1_KubeletConfigEvictionSoftGracePeriod(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubeletConfigReserved":                        schema_gardener_api_core_v1beta1_KubeletConfigReserved(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Kubernetes":                                   schema_gardener_api_core_v1beta1_Kubernetes(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubernetesConfig":                             schema_gardener_api_core_v1beta1_KubernetesConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubernetesDashboard":                          schema_gardener_api_core_v1beta1_KubernetesDashboard(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubernetesInfo":                               schema_gardener_api_core_v1beta1_KubernetesInfo(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubernetesSettings":                           schema_gardener_api_core_v1beta1_KubernetesSettings(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.KubernetesStatus":                             schema_gardener_api_core_v1beta1_KubernetesStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.LastError":                                    schema_gardener_api_core_v1beta1_LastError(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.LastMaintenance":                              schema_gardener_api_core_v1beta1_LastMaintenance(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.LastOperation":                                schema_gardener_api_core_v1beta1_LastOperation(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.LifecycleStage":                               schema_gardener_api_core_v1beta1_LifecycleStage(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Limits":                                       schema_gardener_api_core_v1beta1_Limits(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.LiveMigration":                                schema_gardener_api_core_v1beta1_LiveMigration(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.LoadBalancerServicesProxyProtocol":            schema_gardener_api_core_v1beta1_LoadBalancerServicesProxyProtocol(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Machine":                                      schema_gardener_api_core_v1beta1_Machine(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.MachineControllerManagerSettings":             schema_gardener_api_core_v1beta1_MachineControllerManagerSettings(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.MachineImage":                                 schema_gardener_api_core_v1beta1_MachineImage(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.MachineImageFlavor":                           schema_gardener_api_core_v1beta1_MachineImageFlavor(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.MachineImageStatus":                           schema_gardener_api_core_v1beta1_MachineImageStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.MachineImageVersion":                          schema_gardener_api_core_v1beta1_MachineImageVersion(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.MachineType":                                  schema_gardener_api_core_v1beta1_MachineType(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.MachineTypeStorage":                           schema_gardener_api_core_v1beta1_MachineTypeStorage(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Maintenance":                                  schema_gardener_api_core_v1beta1_Maintenance(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.MaintenanceAutoRotation":                      schema_gardener_api_core_v1beta1_MaintenanceAutoRotation(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.MaintenanceAutoUpdate":                        schema_gardener_api_core_v1beta1_MaintenanceAutoUpdate(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.MaintenanceCredentialsAutoRotation":           schema_gardener_api_core_v1beta1_MaintenanceCredentialsAutoRotation(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.MaintenanceRotationConfig":                    schema_gardener_api_core_v1beta1_MaintenanceRotationConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.MaintenanceTimeWindow":                        schema_gardener_api_core_v1beta1_MaintenanceTimeWindow(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ManualWorkerPoolRollout":                      schema_gardener_api_core_v1beta1_ManualWorkerPoolRollout(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.MemorySwapConfiguration":                      schema_gardener_api_core_v1beta1_MemorySwapConfiguration(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Monitoring":                                   schema_gardener_api_core_v1beta1_Monitoring(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.NamedResourceReference":                       schema_gardener_api_core_v1beta1_NamedResourceReference(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.NamespacedCloudProfile":                       schema_gardener_api_core_v1beta1_NamespacedCloudProfile(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.NamespacedCloudProfileList":                   schema_gardener_api_core_v1beta1_NamespacedCloudProfileList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.NamespacedCloudProfileSpec":                   schema_gardener_api_core_v1beta1_NamespacedCloudProfileSpec(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.NamespacedCloudProfileStatus":                 schema_gardener_api_core_v1beta1_NamespacedCloudProfileStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Networking":                                   schema_gardener_api_core_v1beta1_Networking(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.NetworkingStatus":                             schema_gardener_api_core_v1beta1_NetworkingStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.NginxIngress":                                 schema_gardener_api_core_v1beta1_NginxIngress(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.NodeLocalDNS":                                 schema_gardener_api_core_v1beta1_NodeLocalDNS(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.OCIRepository":                                schema_gardener_api_core_v1beta1_OCIRepository(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.OIDCConfig":                                   schema_gardener_api_core_v1beta1_OIDCConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ObservabilityRotation":                        schema_gardener_api_core_v1beta1_ObservabilityRotation(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.OpenIDConnectClientAuthentication":            schema_gardener_api_core_v1beta1_OpenIDConnectClientAuthentication(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.PendingWorkerUpdates":                         schema_gardener_api_core_v1beta1_PendingWorkerUpdates(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.PendingWorkersRollout":                        schema_gardener_api_core_v1beta1_PendingWorkersRollout(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Plant":                                        schema_gardener_api_core_v1beta1_Plant(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.PlantList":                                    schema_gardener_api_core_v1beta1_PlantList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.PlantSpec":                                    schema_gardener_api_core_v1beta1_PlantSpec(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.PlantStatus":                                  schema_gardener_api_core_v1beta1_PlantStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Project":                                      schema_gardener_api_core_v1beta1_Project(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ProjectList":                                  schema_gardener_api_core_v1beta1_ProjectList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ProjectMember":                                schema_gardener_api_core_v1beta1_ProjectMember(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ProjectSpec":                                  schema_gardener_api_core_v1beta1_ProjectSpec(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ProjectStatus":                                schema_gardener_api_core_v1beta1_ProjectStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ProjectTolerations":                           schema_gardener_api_core_v1beta1_ProjectTolerations(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Provider":                                     schema_gardener_api_core_v1beta1_Provider(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Quota":                                        schema_gardener_api_core_v1beta1_Quota(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.QuotaList":                                    schema_gardener_api_core_v1beta1_QuotaList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.QuotaSpec":                                    schema_gardener_api_core_v1beta1_QuotaSpec(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Region":                                       schema_gardener_api_core_v1beta1_Region(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ResourceData":                                 schema_gardener_api_core_v1beta1_ResourceData(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ResourceWatchCacheSize":                       schema_gardener_api_core_v1beta1_ResourceWatchCacheSize(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SSHAccess":                                    schema_gardener_api_core_v1beta1_SSHAccess(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SecretBinding":                                schema_gardener_api_core_v1beta1_SecretBinding(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SecretBindingList":                            schema_gardener_api_core_v1beta1_SecretBindingList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SecretBindingProvider":                        schema_gardener_api_core_v1beta1_SecretBindingProvider(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Seed":                                         schema_gardener_api_core_v1beta1_Seed(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedDNS":                                      schema_gardener_api_core_v1beta1_SeedDNS(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedDNSProvider":                              schema_gardener_api_core_v1beta1_SeedDNSProvider(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedDNSProviderConfig":                        schema_gardener_api_core_v1beta1_SeedDNSProviderConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedList":                                     schema_gardener_api_core_v1beta1_SeedList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedNetworks":                                 schema_gardener_api_core_v1beta1_SeedNetworks(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedProvider":                                 schema_gardener_api_core_v1beta1_SeedProvider(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSelector":                                 schema_gardener_api_core_v1beta1_SeedSelector(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettingDependencyWatchdog":                schema_gardener_api_core_v1beta1_SeedSettingDependencyWatchdog(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettingDependencyWatchdogProber":          schema_gardener_api_core_v1beta1_SeedSettingDependencyWatchdogProber(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettingDependencyWatchdogWeeder":          schema_gardener_api_core_v1beta1_SeedSettingDependencyWatchdogWeeder(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettingExcessCapacityReservation":         schema_gardener_api_core_v1beta1_SeedSettingExcessCapacityReservation(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettingExcessCapacityReservationConfig":   schema_gardener_api_core_v1beta1_SeedSettingExcessCapacityReservationConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettingLoadBalancerServices":              schema_gardener_api_core_v1beta1_SeedSettingLoadBalancerServices(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettingLoadBalancerServicesZonalIngress":  schema_gardener_api_core_v1beta1_SeedSettingLoadBalancerServicesZonalIngress(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettingLoadBalancerServicesZones":         schema_gardener_api_core_v1beta1_SeedSettingLoadBalancerServicesZones(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettingPersistentVolumeClaimAutoscaler":   schema_gardener_api_core_v1beta1_SeedSettingPersistentVolumeClaimAutoscaler(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettingScheduling":                        schema_gardener_api_core_v1beta1_SeedSettingScheduling(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettingTopologyAwareRouting":              schema_gardener_api_core_v1beta1_SeedSettingTopologyAwareRouting(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettingVerticalPodAutoscaler":             schema_gardener_api_core_v1beta1_SeedSettingVerticalPodAutoscaler(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettingZoneSelection":                     schema_gardener_api_core_v1beta1_SeedSettingZoneSelection(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSettings":                                 schema_gardener_api_core_v1beta1_SeedSettings(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedSpec":                                     schema_gardener_api_core_v1beta1_SeedSpec(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedStatus":                                   schema_gardener_api_core_v1beta1_SeedStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedTaint":                                    schema_gardener_api_core_v1beta1_SeedTaint(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedTemplate":                                 schema_gardener_api_core_v1beta1_SeedTemplate(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedVolume":                                   schema_gardener_api_core_v1beta1_SeedVolume(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SeedVolumeProvider":                           schema_gardener_api_core_v1beta1_SeedVolumeProvider(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ServiceAccountConfig":                         schema_gardener_api_core_v1beta1_ServiceAccountConfig(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ServiceAccountKeyRotation":                    schema_gardener_api_core_v1beta1_ServiceAccountKeyRotation(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Shoot":                                        schema_gardener_api_core_v1beta1_Shoot(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ShootAdvertisedAddress":                       schema_gardener_api_core_v1beta1_ShootAdvertisedAddress(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ShootCredentials":                             schema_gardener_api_core_v1beta1_ShootCredentials(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ShootCredentialsRotation":                     schema_gardener_api_core_v1beta1_ShootCredentialsRotation(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ShootList":                                    schema_gardener_api_core_v1beta1_ShootList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ShootMachineImage":                            schema_gardener_api_core_v1beta1_ShootMachineImage(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ShootNetworks":                                schema_gardener_api_core_v1beta1_ShootNetworks(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ShootSSHKeypairRotation":                      schema_gardener_api_core_v1beta1_ShootSSHKeypairRotation(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ShootSpec":                                    schema_gardener_api_core_v1beta1_ShootSpec(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ShootState":                                   schema_gardener_api_core_v1beta1_ShootState(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ShootStateList":                               schema_gardener_api_core_v1beta1_ShootStateList(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ShootStateSpec":                               schema_gardener_api_core_v1beta1_ShootStateSpec(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ShootStatus":                                  schema_gardener_api_core_v1beta1_ShootStatus(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.ShootTemplate":                                schema_gardener_api_core_v1beta1_ShootTemplate(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.StructuredAuthentication":                     schema_gardener_api_core_v1beta1_StructuredAuthentication(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.StructuredAuthorization":                      schema_gardener_api_core_v1beta1_StructuredAuthorization(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.SystemComponents":                             schema_gardener_api_core_v1beta1_SystemComponents(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Toleration":                                   schema_gardener_api_core_v1beta1_Toleration(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.VerticalPodAutoscaler":                        schema_gardener_api_core_v1beta1_VerticalPodAutoscaler(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Volume":                                       schema_gardener_api_core_v1beta1_Volume(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.VolumeType":                                   schema_gardener_api_core_v1beta1_VolumeType(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.WatchCacheSizes":                              schema_gardener_api_core_v1beta1_WatchCacheSizes(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.Worker":                                       schema_gardener_api_core_v1beta1_Worker(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.WorkerControlPlane":                           schema_gardener_api_core_v1beta1_WorkerControlPlane(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.WorkerKubernetes":                             schema_gardener_api_core_v1beta1_WorkerKubernetes(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.WorkerSystemComponents":                       schema_gardener_api_core_v1beta1_WorkerSystemComponents(ref),
-		"gardener.cloud/gardener/api/core/v1beta1.WorkersSettings":                              schema_gardener_api_core_v1beta1_WorkersSettings(ref),
-		"gardener.cloud/gardener/api/operations/v1alpha1.Bastion":                               schema_gardener_api_operations_v1alpha1_Bastion(ref),
-		"gardener.cloud/gardener/api/operations/v1alpha1.BastionIngressPolicy":                  schema_gardener_api_operations_v1alpha1_BastionIngressPolicy(ref),
-		"gardener.cloud/gardener/api/operations/v1alpha1.BastionList":                           schema_gardener_api_operations_v1alpha1_BastionList(ref),
-		"gardener.cloud/gardener/api/operations/v1alpha1.BastionSpec":                           schema_gardener_api_operations_v1alpha1_BastionSpec(ref),
-		"gardener.cloud/gardener/api/operations/v1alpha1.BastionStatus":                         schema_gardener_api_operations_v1alpha1_BastionStatus(ref),
-		"gardener.cloud/gardener/api/security/v1alpha1.ContextObject":                           schema_gardener_api_security_v1alpha1_ContextObject(ref),
-		"gardener.cloud/gardener/api/security/v1alpha1.CredentialsBinding":                      schema_gardener_api_security_v1alpha1_CredentialsBinding(ref),
-		"gardener.cloud/gardener/api/security/v1alpha1.CredentialsBindingList":                  schema_gardener_api_security_v1alpha1_CredentialsBindingList(ref),
-		"gardener.cloud/gardener/api/security/v1alpha1.CredentialsBindingProvider":              schema_gardener_api_security_v1alpha1_CredentialsBindingProvider(ref),
-		"gardener.cloud/gardener/api/security/v1alpha1.TargetSystem":                            schema_gardener_api_security_v1alpha1_TargetSystem(ref),
-		"gardener.cloud/gardener/api/security/v1alpha1.TokenRequest":                            schema_gardener_api_security_v1alpha1_TokenRequest(ref),
-		"gardener.cloud/gardener/api/security/v1alpha1.TokenRequestSpec":                        schema_gardener_api_security_v1alpha1_TokenRequestSpec(ref),
-		"gardener.cloud/gardener/api/security/v1alpha1.TokenRequestStatus":                      schema_gardener_api_security_v1alpha1_TokenRequestStatus(ref),
-		"gardener.cloud/gardener/api/security/v1alpha1.WorkloadIdentity":                        schema_gardener_api_security_v1alpha1_WorkloadIdentity(ref),
-		"gardener.cloud/gardener/api/security/v1alpha1.WorkloadIdentityList":                    schema_gardener_api_security_v1alpha1_WorkloadIdentityList(ref),
-		"gardener.cloud/gardener/api/security/v1alpha1.WorkloadIdentitySpec":                    schema_gardener_api_security_v1alpha1_WorkloadIdentitySpec(ref),
-		"gardener.cloud/gardener/api/security/v1alpha1.WorkloadIdentityStatus":                  schema_gardener_api_security_v1alpha1_WorkloadIdentityStatus(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.Gardenlet":                         schema_gardener_api_seedmanagement_v1alpha1_Gardenlet(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletConfig":                   schema_gardener_api_seedmanagement_v1alpha1_GardenletConfig(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletDeployment":               schema_gardener_api_seedmanagement_v1alpha1_GardenletDeployment(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletHelm":                     schema_gardener_api_seedmanagement_v1alpha1_GardenletHelm(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletList":                     schema_gardener_api_seedmanagement_v1alpha1_GardenletList(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletSelfDeployment":           schema_gardener_api_seedmanagement_v1alpha1_GardenletSelfDeployment(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletSpec":                     schema_gardener_api_seedmanagement_v1alpha1_GardenletSpec(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletStatus":                   schema_gardener_api_seedmanagement_v1alpha1_GardenletStatus(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.Image":                             schema_gardener_api_seedmanagement_v1alpha1_Image(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeed":                       schema_gardener_api_seedmanagement_v1alpha1_ManagedSeed(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedList":                   schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedList(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSet":                    schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSet(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSetList":                schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetList(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSetSpec":                schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetSpec(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSetStatus":              schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetStatus(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSpec":                   schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSpec(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedStatus":                 schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedStatus(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedTemplate":               schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedTemplate(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.PendingReplica":                    schema_gardener_api_seedmanagement_v1alpha1_PendingReplica(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.RollingUpdateStrategy":             schema_gardener_api_seedmanagement_v1alpha1_RollingUpdateStrategy(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.Shoot":                             schema_gardener_api_seedmanagement_v1alpha1_Shoot(ref),
-		"gardener.cloud/gardener/api/seedmanagement/v1alpha1.UpdateStrategy":                    schema_gardener_api_seedmanagement_v1alpha1_UpdateStrategy(ref),
-		"gardener.cloud/gardener/api/settings/v1alpha1.ClusterOpenIDConnectPreset":              schema_gardener_api_settings_v1alpha1_ClusterOpenIDConnectPreset(ref),
-		"gardener.cloud/gardener/api/settings/v1alpha1.ClusterOpenIDConnectPresetList":          schema_gardener_api_settings_v1alpha1_ClusterOpenIDConnectPresetList(ref),
-		"gardener.cloud/gardener/api/settings/v1alpha1.ClusterOpenIDConnectPresetSpec":          schema_gardener_api_settings_v1alpha1_ClusterOpenIDConnectPresetSpec(ref),
-		"gardener.cloud/gardener/api/settings/v1alpha1.KubeAPIServerOpenIDConnect":              schema_gardener_api_settings_v1alpha1_KubeAPIServerOpenIDConnect(ref),
-		"gardener.cloud/gardener/api/settings/v1alpha1.OpenIDConnectClientAuthentication":       schema_gardener_api_settings_v1alpha1_OpenIDConnectClientAuthentication(ref),
-		"gardener.cloud/gardener/api/settings/v1alpha1.OpenIDConnectPreset":                     schema_gardener_api_settings_v1alpha1_OpenIDConnectPreset(ref),
-		"gardener.cloud/gardener/api/settings/v1alpha1.OpenIDConnectPresetList":                 schema_gardener_api_settings_v1alpha1_OpenIDConnectPresetList(ref),
-		"gardener.cloud/gardener/api/settings/v1alpha1.OpenIDConnectPresetSpec":                 schema_gardener_api_settings_v1alpha1_OpenIDConnectPresetSpec(ref),
-		v1.ContainerResourceMetricSource{}.OpenAPIModelName():                                   schema_k8sio_api_autoscaling_v1_ContainerResourceMetricSource(ref),
-		v1.ContainerResourceMetricStatus{}.OpenAPIModelName():                                   schema_k8sio_api_autoscaling_v1_ContainerResourceMetricStatus(ref),
-		v1.CrossVersionObjectReference{}.OpenAPIModelName():                                     schema_k8sio_api_autoscaling_v1_CrossVersionObjectReference(ref),
-		v1.ExternalMetricSource{}.OpenAPIModelName():                                            schema_k8sio_api_autoscaling_v1_ExternalMetricSource(ref),
-		v1.ExternalMetricStatus{}.OpenAPIModelName():                                            schema_k8sio_api_autoscaling_v1_ExternalMetricStatus(ref),
-		v1.HorizontalPodAutoscaler{}.OpenAPIModelName():                                         schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscaler(ref),
-		v1.HorizontalPodAutoscalerCondition{}.OpenAPIModelName():                                schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscalerCondition(ref),
-		v1.HorizontalPodAutoscalerList{}.OpenAPIModelName():                                     schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscalerList(ref),
-		v1.HorizontalPodAutoscalerSpec{}.OpenAPIModelName():                                     schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscalerSpec(ref),
-		v1.HorizontalPodAutoscalerStatus{}.OpenAPIModelName():                                   schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscalerStatus(ref),
-		v1.MetricSpec{}.OpenAPIModelName():                                                      schema_k8sio_api_autoscaling_v1_MetricSpec(ref),
-		v1.MetricStatus{}.OpenAPIModelName():                                                    schema_k8sio_api_autoscaling_v1_MetricStatus(ref),
-		v1.ObjectMetricSource{}.OpenAPIModelName():                                              schema_k8sio_api_autoscaling_v1_ObjectMetricSource(ref),
-		v1.ObjectMetricStatus{}.OpenAPIModelName():                                              schema_k8sio_api_autoscaling_v1_ObjectMetricStatus(ref),
-		v1.PodsMetricSource{}.OpenAPIModelName():                                                schema_k8sio_api_autoscaling_v1_PodsMetricSource(ref),
-		v1.PodsMetricStatus{}.OpenAPIModelName():                                                schema_k8sio_api_autoscaling_v1_PodsMetricStatus(ref),
-		v1.ResourceMetricSource{}.OpenAPIModelName():                                            schema_k8sio_api_autoscaling_v1_ResourceMetricSource(ref),
-		v1.ResourceMetricStatus{}.OpenAPIModelName():                                            schema_k8sio_api_autoscaling_v1_ResourceMetricStatus(ref),
-		v1.Scale{}.OpenAPIModelName():                                                           schema_k8sio_api_autoscaling_v1_Scale(ref),
-		v1.ScaleSpec{}.OpenAPIModelName():                                                       schema_k8sio_api_autoscaling_v1_ScaleSpec(ref),
-		v1.ScaleStatus{}.OpenAPIModelName():                                                     schema_k8sio_api_autoscaling_v1_ScaleStatus(ref),
-		corev1.AWSElasticBlockStoreVolumeSource{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_AWSElasticBlockStoreVolumeSource(ref),
-		corev1.Affinity{}.OpenAPIModelName():                                                    schema_k8sio_api_core_v1_Affinity(ref),
-		corev1.AppArmorProfile{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_AppArmorProfile(ref),
-		corev1.AttachedVolume{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_AttachedVolume(ref),
-		corev1.AvoidPods{}.OpenAPIModelName():                                                   schema_k8sio_api_core_v1_AvoidPods(ref),
-		corev1.AzureDiskVolumeSource{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_AzureDiskVolumeSource(ref),
-		corev1.AzureFilePersistentVolumeSource{}.OpenAPIModelName():                             schema_k8sio_api_core_v1_AzureFilePersistentVolumeSource(ref),
-		corev1.AzureFileVolumeSource{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_AzureFileVolumeSource(ref),
-		corev1.Binding{}.OpenAPIModelName():                                                     schema_k8sio_api_core_v1_Binding(ref),
-		corev1.CSIPersistentVolumeSource{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_CSIPersistentVolumeSource(ref),
-		corev1.CSIVolumeSource{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_CSIVolumeSource(ref),
-		corev1.Capabilities{}.OpenAPIModelName():                                                schema_k8sio_api_core_v1_Capabilities(ref),
-		corev1.CephFSPersistentVolumeSource{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_CephFSPersistentVolumeSource(ref),
-		corev1.CephFSVolumeSource{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_CephFSVolumeSource(ref),
-		corev1.CinderPersistentVolumeSource{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_CinderPersistentVolumeSource(ref),
-		corev1.CinderVolumeSource{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_CinderVolumeSource(ref),
-		corev1.ClientIPConfig{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_ClientIPConfig(ref),
-		corev1.ClusterTrustBundleProjection{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_ClusterTrustBundleProjection(ref),
-		corev1.ComponentCondition{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_ComponentCondition(ref),
-		corev1.ComponentStatus{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_ComponentStatus(ref),
-		corev1.ComponentStatusList{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_ComponentStatusList(ref),
-		corev1.ConfigMap{}.OpenAPIModelName():                                                   schema_k8sio_api_core_v1_ConfigMap(ref),
-		corev1.ConfigMapEnvSource{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_ConfigMapEnvSource(ref),
-		corev1.ConfigMapKeySelector{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_ConfigMapKeySelector(ref),
-		corev1.ConfigMapList{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_ConfigMapList(ref),
-		corev1.ConfigMapNodeConfigSource{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_ConfigMapNodeConfigSource(ref),
-		corev1.ConfigMapProjection{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_ConfigMapProjection(ref),
-		corev1.ConfigMapVolumeSource{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_ConfigMapVolumeSource(ref),
-		corev1.Container{}.OpenAPIModelName():                                                   schema_k8sio_api_core_v1_Container(ref),
-		corev1.ContainerExtendedResourceRequest{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_ContainerExtendedResourceRequest(ref),
-		corev1.ContainerImage{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_ContainerImage(ref),
-		corev1.ContainerPort{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_ContainerPort(ref),
-		corev1.ContainerResizePolicy{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_ContainerResizePolicy(ref),
-		corev1.ContainerRestartRule{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_ContainerRestartRule(ref),
-		corev1.ContainerRestartRuleOnExitCodes{}.OpenAPIModelName():                             schema_k8sio_api_core_v1_ContainerRestartRuleOnExitCodes(ref),
-		corev1.ContainerState{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_ContainerState(ref),
-		corev1.ContainerStateRunning{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_ContainerStateRunning(ref),
-		corev1.ContainerStateTerminated{}.OpenAPIModelName():                                    schema_k8sio_api_core_v1_ContainerStateTerminated(ref),
-		corev1.ContainerStateWaiting{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_ContainerStateWaiting(ref),
-		corev1.ContainerStatus{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_ContainerStatus(ref),
-		corev1.ContainerUser{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_ContainerUser(ref),
-		corev1.DaemonEndpoint{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_DaemonEndpoint(ref),
-		corev1.DownwardAPIProjection{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_DownwardAPIProjection(ref),
-		corev1.DownwardAPIVolumeFile{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_DownwardAPIVolumeFile(ref),
-		corev1.DownwardAPIVolumeSource{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_DownwardAPIVolumeSource(ref),
-		corev1.EmptyDirVolumeSource{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_EmptyDirVolumeSource(ref),
-		corev1.EndpointAddress{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_EndpointAddress(ref),
-		corev1.EndpointPort{}.OpenAPIModelName():                                                schema_k8sio_api_core_v1_EndpointPort(ref),
-		corev1.EndpointSubset{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_EndpointSubset(ref),
-		corev1.Endpoints{}.OpenAPIModelName():                                                   schema_k8sio_api_core_v1_Endpoints(ref),
-		corev1.EndpointsList{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_EndpointsList(ref),
-		corev1.EnvFromSource{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_EnvFromSource(ref),
-		corev1.EnvVar{}.OpenAPIModelName():                                                      schema_k8sio_api_core_v1_EnvVar(ref),
-		corev1.EnvVarSource{}.OpenAPIModelName():                                                schema_k8sio_api_core_v1_EnvVarSource(ref),
-		corev1.EphemeralContainer{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_EphemeralContainer(ref),
-		corev1.EphemeralContainerCommon{}.OpenAPIModelName():                                    schema_k8sio_api_core_v1_EphemeralContainerCommon(ref),
-		corev1.EphemeralVolumeSource{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_EphemeralVolumeSource(ref),
-		corev1.Event{}.OpenAPIModelName():                                                       schema_k8sio_api_core_v1_Event(ref),
-		corev1.EventList{}.OpenAPIModelName():                                                   schema_k8sio_api_core_v1_EventList(ref),
-		corev1.EventSeries{}.OpenAPIModelName():                                                 schema_k8sio_api_core_v1_EventSeries(ref),
-		corev1.EventSource{}.OpenAPIModelName():                                                 schema_k8sio_api_core_v1_EventSource(ref),
-		corev1.ExecAction{}.OpenAPIModelName():                                                  schema_k8sio_api_core_v1_ExecAction(ref),
-		corev1.FCVolumeSource{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_FCVolumeSource(ref),
-		corev1.FileKeySelector{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_FileKeySelector(ref),
-		corev1.FlexPersistentVolumeSource{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_FlexPersistentVolumeSource(ref),
-		corev1.FlexVolumeSource{}.OpenAPIModelName():                                            schema_k8sio_api_core_v1_FlexVolumeSource(ref),
-		corev1.FlockerVolumeSource{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_FlockerVolumeSource(ref),
-		corev1.GCEPersistentDiskVolumeSource{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_GCEPersistentDiskVolumeSource(ref),
-		corev1.GRPCAction{}.OpenAPIModelName():                                                  schema_k8sio_api_core_v1_GRPCAction(ref),
-		corev1.GitRepoVolumeSource{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_GitRepoVolumeSource(ref),
-		corev1.GlusterfsPersistentVolumeSource{}.OpenAPIModelName():                             schema_k8sio_api_core_v1_GlusterfsPersistentVolumeSource(ref),
-		corev1.GlusterfsVolumeSource{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_GlusterfsVolumeSource(ref),
-		corev1.HTTPGetAction{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_HTTPGetAction(ref),
-		corev1.HTTPHeader{}.OpenAPIModelName():                                                  schema_k8sio_api_core_v1_HTTPHeader(ref),
-		corev1.HostAlias{}.OpenAPIModelName():                                                   schema_k8sio_api_core_v1_HostAlias(ref),
-		corev1.HostIP{}.OpenAPIModelName():                                                      schema_k8sio_api_core_v1_HostIP(ref),
-		corev1.HostPathVolumeSource{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_HostPathVolumeSource(ref),
-		corev1.ISCSIPersistentVolumeSource{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_ISCSIPersistentVolumeSource(ref),
-		corev1.ISCSIVolumeSource{}.OpenAPIModelName():                                           schema_k8sio_api_core_v1_ISCSIVolumeSource(ref),
-		corev1.ImageVolumeSource{}.OpenAPIModelName():                                           schema_k8sio_api_core_v1_ImageVolumeSource(ref),
-		corev1.ImageVolumeStatus{}.OpenAPIModelName():                                           schema_k8sio_api_core_v1_ImageVolumeStatus(ref),
-		corev1.KeyToPath{}.OpenAPIModelName():                                                   schema_k8sio_api_core_v1_KeyToPath(ref),
-		corev1.Lifecycle{}.OpenAPIModelName():                                                   schema_k8sio_api_core_v1_Lifecycle(ref),
-		corev1.LifecycleHandler{}.OpenAPIModelName():                                            schema_k8sio_api_core_v1_LifecycleHandler(ref),
-		corev1.LimitRange{}.OpenAPIModelName():                                                  schema_k8sio_api_core_v1_LimitRange(ref),
-		corev1.LimitRangeItem{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_LimitRangeItem(ref),
-		corev1.LimitRangeList{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_LimitRangeList(ref),
-		corev1.LimitRangeSpec{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_LimitRangeSpec(ref),
-		corev1.LinuxContainerUser{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_LinuxContainerUser(ref),
-		corev1.List{}.OpenAPIModelName():                                                        schema_k8sio_api_core_v1_List(ref),
-		corev1.LoadBalancerIngress{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_LoadBalancerIngress(ref),
-		corev1.LoadBalancerStatus{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_LoadBalancerStatus(ref),
-		corev1.LocalObjectReference{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_LocalObjectReference(ref),
-		corev1.LocalVolumeSource{}.OpenAPIModelName():                                           schema_k8sio_api_core_v1_LocalVolumeSource(ref),
-		corev1.ModifyVolumeStatus{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_ModifyVolumeStatus(ref),
-		corev1.NFSVolumeSource{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_NFSVolumeSource(ref),
-		corev1.Namespace{}.OpenAPIModelName():                                                   schema_k8sio_api_core_v1_Namespace(ref),
-		corev1.NamespaceCondition{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_NamespaceCondition(ref),
-		corev1.NamespaceList{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_NamespaceList(ref),
-		corev1.NamespaceSpec{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_NamespaceSpec(ref),
-		corev1.NamespaceStatus{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_NamespaceStatus(ref),
-		corev1.Node{}.OpenAPIModelName():                                                        schema_k8sio_api_core_v1_Node(ref),
-		corev1.NodeAddress{}.OpenAPIModelName():                                                 schema_k8sio_api_core_v1_NodeAddress(ref),
-		corev1.NodeAffinity{}.OpenAPIModelName():                                                schema_k8sio_api_core_v1_NodeAffinity(ref),
-		corev1.NodeAllocatableResourceClaimStatus{}.OpenAPIModelName():                          schema_k8sio_api_core_v1_NodeAllocatableResourceClaimStatus(ref),
-		corev1.NodeCondition{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_NodeCondition(ref),
-		corev1.NodeConfigSource{}.OpenAPIModelName():                                            schema_k8sio_api_core_v1_NodeConfigSource(ref),
-		corev1.NodeConfigStatus{}.OpenAPIModelName():                                            schema_k8sio_api_core_v1_NodeConfigStatus(ref),
-		corev1.NodeDaemonEndpoints{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_NodeDaemonEndpoints(ref),
-		corev1.NodeFeatures{}.OpenAPIModelName():                                                schema_k8sio_api_core_v1_NodeFeatures(ref),
-		corev1.NodeList{}.OpenAPIModelName():                                                    schema_k8sio_api_core_v1_NodeList(ref),
-		corev1.NodeProxyOptions{}.OpenAPIModelName():                                            schema_k8sio_api_core_v1_NodeProxyOptions(ref),
-		corev1.NodeRuntimeHandler{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_NodeRuntimeHandler(ref),
-		corev1.NodeRuntimeHandlerFeatures{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_NodeRuntimeHandlerFeatures(ref),
-		corev1.NodeSelector{}.OpenAPIModelName():                                                schema_k8sio_api_core_v1_NodeSelector(ref),
-		corev1.NodeSelectorRequirement{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_NodeSelectorRequirement(ref),
-		corev1.NodeSelectorTerm{}.OpenAPIModelName():                                            schema_k8sio_api_core_v1_NodeSelectorTerm(ref),
-		corev1.NodeSpec{}.OpenAPIModelName():                                                    schema_k8sio_api_core_v1_NodeSpec(ref),
-		corev1.NodeStatus{}.OpenAPIModelName():                                                  schema_k8sio_api_core_v1_NodeStatus(ref),
-		corev1.NodeSwapStatus{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_NodeSwapStatus(ref),
-		corev1.NodeSystemInfo{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_NodeSystemInfo(ref),
-		corev1.ObjectFieldSelector{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_ObjectFieldSelector(ref),
-		corev1.ObjectReference{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_ObjectReference(ref),
-		corev1.PersistentVolume{}.OpenAPIModelName():                                            schema_k8sio_api_core_v1_PersistentVolume(ref),
-		corev1.PersistentVolumeClaim{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_PersistentVolumeClaim(ref),
-		corev1.PersistentVolumeClaimCondition{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_PersistentVolumeClaimCondition(ref),
-		corev1.PersistentVolumeClaimList{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_PersistentVolumeClaimList(ref),
-		corev1.PersistentVolumeClaimSpec{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_PersistentVolumeClaimSpec(ref),
-		corev1.PersistentVolumeClaimStatus{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_PersistentVolumeClaimStatus(ref),
-		corev1.PersistentVolumeClaimTemplate{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_PersistentVolumeClaimTemplate(ref),
-		corev1.PersistentVolumeClaimVolumeSource{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_PersistentVolumeClaimVolumeSource(ref),
-		corev1.PersistentVolumeList{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_PersistentVolumeList(ref),
-		corev1.PersistentVolumeSource{}.OpenAPIModelName():                                      schema_k8sio_api_core_v1_PersistentVolumeSource(ref),
-		corev1.PersistentVolumeSpec{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_PersistentVolumeSpec(ref),
-		corev1.PersistentVolumeStatus{}.OpenAPIModelName():                                      schema_k8sio_api_core_v1_PersistentVolumeStatus(ref),
-		corev1.PhotonPersistentDiskVolumeSource{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_PhotonPersistentDiskVolumeSource(ref),
-		corev1.Pod{}.OpenAPIModelName():                                                         schema_k8sio_api_core_v1_Pod(ref),
-		corev1.PodAffinity{}.OpenAPIModelName():                                                 schema_k8sio_api_core_v1_PodAffinity(ref),
-		corev1.PodAffinityTerm{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_PodAffinityTerm(ref),
-		corev1.PodAntiAffinity{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_PodAntiAffinity(ref),
-		corev1.PodAttachOptions{}.OpenAPIModelName():                                            schema_k8sio_api_core_v1_PodAttachOptions(ref),
-		corev1.PodCertificateProjection{}.OpenAPIModelName():                                    schema_k8sio_api_core_v1_PodCertificateProjection(ref),
-		corev1.PodCondition{}.OpenAPIModelName():                                                schema_k8sio_api_core_v1_PodCondition(ref),
-		corev1.PodDNSConfig{}.OpenAPIModelName():                                                schema_k8sio_api_core_v1_PodDNSConfig(ref),
-		corev1.PodDNSConfigOption{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_PodDNSConfigOption(ref),
-		corev1.PodExecOptions{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_PodExecOptions(ref),
-		corev1.PodExtendedResourceClaimStatus{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_PodExtendedResourceClaimStatus(ref),
-		corev1.PodIP{}.OpenAPIModelName():                                                       schema_k8sio_api_core_v1_PodIP(ref),
-		corev1.PodList{}.OpenAPIModelName():                                                     schema_k8sio_api_core_v1_PodList(ref),
-		corev1.PodLogOptions{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_PodLogOptions(ref),
-		corev1.PodOS{}.OpenAPIModelName():                                                       schema_k8sio_api_core_v1_PodOS(ref),
-		corev1.PodPortForwardOptions{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_PodPortForwardOptions(ref),
-		corev1.PodProxyOptions{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_PodProxyOptions(ref),
-		corev1.PodReadinessGate{}.OpenAPIModelName():                                            schema_k8sio_api_core_v1_PodReadinessGate(ref),
-		corev1.PodResourceClaim{}.OpenAPIModelName():                                            schema_k8sio_api_core_v1_PodResourceClaim(ref),
-		corev1.PodResourceClaimStatus{}.OpenAPIModelName():                                      schema_k8sio_api_core_v1_PodResourceClaimStatus(ref),
-		corev1.PodSchedulingGate{}.OpenAPIModelName():                                           schema_k8sio_api_core_v1_PodSchedulingGate(ref),
-		corev1.PodSchedulingGroup{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_PodSchedulingGroup(ref),
-		corev1.PodSecurityContext{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_PodSecurityContext(ref),
-		corev1.PodSignature{}.OpenAPIModelName():                                                schema_k8sio_api_core_v1_PodSignature(ref),
-		corev1.PodSpec{}.OpenAPIModelName():                                                     schema_k8sio_api_core_v1_PodSpec(ref),
-		corev1.PodStatus{}.OpenAPIModelName():                                                   schema_k8sio_api_core_v1_PodStatus(ref),
-		corev1.PodStatusResult{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_PodStatusResult(ref),
-		corev1.PodTemplate{}.OpenAPIModelName():                                                 schema_k8sio_api_core_v1_PodTemplate(ref),
-		corev1.PodTemplateList{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_PodTemplateList(ref),
-		corev1.PodTemplateSpec{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_PodTemplateSpec(ref),
-		corev1.PortStatus{}.OpenAPIModelName():                                                  schema_k8sio_api_core_v1_PortStatus(ref),
-		corev1.PortworxVolumeSource{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_PortworxVolumeSource(ref),
-		corev1.PreferAvoidPodsEntry{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_PreferAvoidPodsEntry(ref),
-		corev1.PreferredSchedulingTerm{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_PreferredSchedulingTerm(ref),
-		corev1.Probe{}.OpenAPIModelName():                                                       schema_k8sio_api_core_v1_Probe(ref),
-		corev1.ProbeHandler{}.OpenAPIModelName():                                                schema_k8sio_api_core_v1_ProbeHandler(ref),
-		corev1.ProjectedVolumeSource{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_ProjectedVolumeSource(ref),
-		corev1.QuobyteVolumeSource{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_QuobyteVolumeSource(ref),
-		corev1.RBDPersistentVolumeSource{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_RBDPersistentVolumeSource(ref),
-		corev1.RBDVolumeSource{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_RBDVolumeSource(ref),
-		corev1.RangeAllocation{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_RangeAllocation(ref),
-		corev1.ReplicationController{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_ReplicationController(ref),
-		corev1.ReplicationControllerCondition{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_ReplicationControllerCondition(ref),
-		corev1.ReplicationControllerList{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_ReplicationControllerList(ref),
-		corev1.ReplicationControllerSpec{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_ReplicationControllerSpec(ref),
-		corev1.ReplicationControllerStatus{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_ReplicationControllerStatus(ref),
-		corev1.ResourceClaim{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_ResourceClaim(ref),
-		corev1.ResourceFieldSelector{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_ResourceFieldSelector(ref),
-		corev1.ResourceHealth{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_ResourceHealth(ref),
-		corev1.ResourceQuota{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_ResourceQuota(ref),
-		corev1.ResourceQuotaList{}.OpenAPIModelName():                                           schema_k8sio_api_core_v1_ResourceQuotaList(ref),
-		corev1.ResourceQuotaSpec{}.OpenAPIModelName():                                           schema_k8sio_api_core_v1_ResourceQuotaSpec(ref),
-		corev1.ResourceQuotaStatus{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_ResourceQuotaStatus(ref),
-		corev1.ResourceRequirements{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_ResourceRequirements(ref),
-		corev1.ResourceStatus{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_ResourceStatus(ref),
-		corev1.SELinuxOptions{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_SELinuxOptions(ref),
-		corev1.ScaleIOPersistentVolumeSource{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_ScaleIOPersistentVolumeSource(ref),
-		corev1.ScaleIOVolumeSource{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_ScaleIOVolumeSource(ref),
-		corev1.ScopeSelector{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_ScopeSelector(ref),
-		corev1.ScopedResourceSelectorRequirement{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_ScopedResourceSelectorRequirement(ref),
-		corev1.SeccompProfile{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_SeccompProfile(ref),
-		corev1.Secret{}.OpenAPIModelName():                                                      schema_k8sio_api_core_v1_Secret(ref),
-		corev1.SecretEnvSource{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_SecretEnvSource(ref),
-		corev1.SecretKeySelector{}.OpenAPIModelName():                                           schema_k8sio_api_core_v1_SecretKeySelector(ref),
-		corev1.SecretList{}.OpenAPIModelName():                                                  schema_k8sio_api_core_v1_SecretList(ref),
-		corev1.SecretProjection{}.OpenAPIModelName():                                            schema_k8sio_api_core_v1_SecretProjection(ref),
-		corev1.SecretReference{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_SecretReference(ref),
-		corev1.SecretVolumeSource{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_SecretVolumeSource(ref),
-		corev1.SecurityContext{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_SecurityContext(ref),
-		corev1.SerializedReference{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_SerializedReference(ref),
-		corev1.Service{}.OpenAPIModelName():                                                     schema_k8sio_api_core_v1_Service(ref),
-		corev1.ServiceAccount{}.OpenAPIModelName():                                              schema_k8sio_api_core_v1_ServiceAccount(ref),
-		corev1.ServiceAccountList{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_ServiceAccountList(ref),
-		corev1.ServiceAccountTokenProjection{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_ServiceAccountTokenProjection(ref),
-		corev1.ServiceList{}.OpenAPIModelName():                                                 schema_k8sio_api_core_v1_ServiceList(ref),
-		corev1.ServicePort{}.OpenAPIModelName():                                                 schema_k8sio_api_core_v1_ServicePort(ref),
-		corev1.ServiceProxyOptions{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_ServiceProxyOptions(ref),
-		corev1.ServiceSpec{}.OpenAPIModelName():                                                 schema_k8sio_api_core_v1_ServiceSpec(ref),
-		corev1.ServiceStatus{}.OpenAPIModelName():                                               schema_k8sio_api_core_v1_ServiceStatus(ref),
-		corev1.SessionAffinityConfig{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_SessionAffinityConfig(ref),
-		corev1.SleepAction{}.OpenAPIModelName():                                                 schema_k8sio_api_core_v1_SleepAction(ref),
-		corev1.StorageOSPersistentVolumeSource{}.OpenAPIModelName():                             schema_k8sio_api_core_v1_StorageOSPersistentVolumeSource(ref),
-		corev1.StorageOSVolumeSource{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_StorageOSVolumeSource(ref),
-		corev1.Sysctl{}.OpenAPIModelName():                                                      schema_k8sio_api_core_v1_Sysctl(ref),
-		corev1.TCPSocketAction{}.OpenAPIModelName():                                             schema_k8sio_api_core_v1_TCPSocketAction(ref),
-		corev1.Taint{}.OpenAPIModelName():                                                       schema_k8sio_api_core_v1_Taint(ref),
-		corev1.Toleration{}.OpenAPIModelName():                                                  schema_k8sio_api_core_v1_Toleration(ref),
-		corev1.TopologySelectorLabelRequirement{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_TopologySelectorLabelRequirement(ref),
-		corev1.TopologySelectorTerm{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_TopologySelectorTerm(ref),
-		corev1.TopologySpreadConstraint{}.OpenAPIModelName():                                    schema_k8sio_api_core_v1_TopologySpreadConstraint(ref),
-		corev1.TypedLocalObjectReference{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_TypedLocalObjectReference(ref),
-		corev1.TypedObjectReference{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_TypedObjectReference(ref),
-		corev1.Volume{}.OpenAPIModelName():                                                      schema_k8sio_api_core_v1_Volume(ref),
-		corev1.VolumeDevice{}.OpenAPIModelName():                                                schema_k8sio_api_core_v1_VolumeDevice(ref),
-		corev1.VolumeMount{}.OpenAPIModelName():                                                 schema_k8sio_api_core_v1_VolumeMount(ref),
-		corev1.VolumeMountStatus{}.OpenAPIModelName():                                           schema_k8sio_api_core_v1_VolumeMountStatus(ref),
-		corev1.VolumeNodeAffinity{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_VolumeNodeAffinity(ref),
-		corev1.VolumeProjection{}.OpenAPIModelName():                                            schema_k8sio_api_core_v1_VolumeProjection(ref),
-		corev1.VolumeResourceRequirements{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_VolumeResourceRequirements(ref),
-		corev1.VolumeSource{}.OpenAPIModelName():                                                schema_k8sio_api_core_v1_VolumeSource(ref),
-		corev1.VolumeStatus{}.OpenAPIModelName():                                                schema_k8sio_api_core_v1_VolumeStatus(ref),
-		corev1.VsphereVirtualDiskVolumeSource{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_VsphereVirtualDiskVolumeSource(ref),
-		corev1.WeightedPodAffinityTerm{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_WeightedPodAffinityTerm(ref),
-		corev1.WindowsSecurityContextOptions{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_WindowsSecurityContextOptions(ref),
-		networkingv1.HTTPIngressPath{}.OpenAPIModelName():                                       schema_k8sio_api_networking_v1_HTTPIngressPath(ref),
-		networkingv1.HTTPIngressRuleValue{}.OpenAPIModelName():                                  schema_k8sio_api_networking_v1_HTTPIngressRuleValue(ref),
-		networkingv1.IPAddress{}.OpenAPIModelName():                                             schema_k8sio_api_networking_v1_IPAddress(ref),
-		networkingv1.IPAddressList{}.OpenAPIModelName():                                         schema_k8sio_api_networking_v1_IPAddressList(ref),
-		networkingv1.IPAddressSpec{}.OpenAPIModelName():                                         schema_k8sio_api_networking_v1_IPAddressSpec(ref),
-		networkingv1.IPBlock{}.OpenAPIModelName():                                               schema_k8sio_api_networking_v1_IPBlock(ref),
-		networkingv1.Ingress{}.OpenAPIModelName():                                               schema_k8sio_api_networking_v1_Ingress(ref),
-		networkingv1.IngressBackend{}.OpenAPIModelName():                                        schema_k8sio_api_networking_v1_IngressBackend(ref),
-		networkingv1.IngressClass{}.OpenAPIModelName():                                          schema_k8sio_api_networking_v1_IngressClass(ref),
-		networkingv1.IngressClassList{}.OpenAPIModelName():                                      schema_k8sio_api_networking_v1_IngressClassList(ref),
-		networkingv1.IngressClassParametersReference{}.OpenAPIModelName():                       schema_k8sio_api_networking_v1_IngressClassParametersReference(ref),
-		networkingv1.IngressClassSpec{}.OpenAPIModelName():                                      schema_k8sio_api_networking_v1_IngressClassSpec(ref),
-		networkingv1.IngressList{}.OpenAPIModelName():                                           schema_k8sio_api_networking_v1_IngressList(ref),
-		networkingv1.IngressLoadBalancerIngress{}.OpenAPIModelName():                            schema_k8sio_api_networking_v1_IngressLoadBalancerIngress(ref),
-		networkingv1.IngressLoadBalancerStatus{}.OpenAPIModelName():                             schema_k8sio_api_networking_v1_IngressLoadBalancerStatus(ref),
-		networkingv1.IngressPortStatus{}.OpenAPIModelName():                                     schema_k8sio_api_networking_v1_IngressPortStatus(ref),
-		networkingv1.IngressRule{}.OpenAPIModelName():                                           schema_k8sio_api_networking_v1_IngressRule(ref),
-		networkingv1.IngressRuleValue{}.OpenAPIModelName():                                      schema_k8sio_api_networking_v1_IngressRuleValue(ref),
-		networkingv1.IngressServiceBackend{}.OpenAPIModelName():                                 schema_k8sio_api_networking_v1_IngressServiceBackend(ref),
-		networkingv1.IngressSpec{}.OpenAPIModelName():                                           schema_k8sio_api_networking_v1_IngressSpec(ref),
-		networkingv1.IngressStatus{}.OpenAPIModelName():                                         schema_k8sio_api_networking_v1_IngressStatus(ref),
-		networkingv1.IngressTLS{}.OpenAPIModelName():                                            schema_k8sio_api_networking_v1_IngressTLS(ref),
-		networkingv1.NetworkPolicy{}.OpenAPIModelName():                                         schema_k8sio_api_networking_v1_NetworkPolicy(ref),
-		networkingv1.NetworkPolicyEgressRule{}.OpenAPIModelName():                               schema_k8sio_api_networking_v1_NetworkPolicyEgressRule(ref),
-		networkingv1.NetworkPolicyIngressRule{}.OpenAPIModelName():                              schema_k8sio_api_networking_v1_NetworkPolicyIngressRule(ref),
-		networkingv1.NetworkPolicyList{}.OpenAPIModelName():                                     schema_k8sio_api_networking_v1_NetworkPolicyList(ref),
-		networkingv1.NetworkPolicyPeer{}.OpenAPIModelName():                                     schema_k8sio_api_networking_v1_NetworkPolicyPeer(ref),
-		networkingv1.NetworkPolicyPort{}.OpenAPIModelName():                                     schema_k8sio_api_networking_v1_NetworkPolicyPort(ref),
-		networkingv1.NetworkPolicySpec{}.OpenAPIModelName():                                     schema_k8sio_api_networking_v1_NetworkPolicySpec(ref),
-		networkingv1.ParentReference{}.OpenAPIModelName():                                       schema_k8sio_api_networking_v1_ParentReference(ref),
-		networkingv1.ServiceBackendPort{}.OpenAPIModelName():                                    schema_k8sio_api_networking_v1_ServiceBackendPort(ref),
-		networkingv1.ServiceCIDR{}.OpenAPIModelName():                                           schema_k8sio_api_networking_v1_ServiceCIDR(ref),
-		networkingv1.ServiceCIDRList{}.OpenAPIModelName():                                       schema_k8sio_api_networking_v1_ServiceCIDRList(ref),
-		networkingv1.ServiceCIDRSpec{}.OpenAPIModelName():                                       schema_k8sio_api_networking_v1_ServiceCIDRSpec(ref),
-		networkingv1.ServiceCIDRStatus{}.OpenAPIModelName():                                     schema_k8sio_api_networking_v1_ServiceCIDRStatus(ref),
-		rbacv1.AggregationRule{}.OpenAPIModelName():                                             schema_k8sio_api_rbac_v1_AggregationRule(ref),
-		rbacv1.ClusterRole{}.OpenAPIModelName():                                                 schema_k8sio_api_rbac_v1_ClusterRole(ref),
-		rbacv1.ClusterRoleBinding{}.OpenAPIModelName():                                          schema_k8sio_api_rbac_v1_ClusterRoleBinding(ref),
-		rbacv1.ClusterRoleBindingList{}.OpenAPIModelName():                                      schema_k8sio_api_rbac_v1_ClusterRoleBindingList(ref),
-		rbacv1.ClusterRoleList{}.OpenAPIModelName():                                             schema_k8sio_api_rbac_v1_ClusterRoleList(ref),
-		rbacv1.PolicyRule{}.OpenAPIModelName():                                                  schema_k8sio_api_rbac_v1_PolicyRule(ref),
-		rbacv1.Role{}.OpenAPIModelName():                                                        schema_k8sio_api_rbac_v1_Role(ref),
-		rbacv1.RoleBinding{}.OpenAPIModelName():                                                 schema_k8sio_api_rbac_v1_RoleBinding(ref),
-		rbacv1.RoleBindingList{}.OpenAPIModelName():                                             schema_k8sio_api_rbac_v1_RoleBindingList(ref),
-		rbacv1.RoleList{}.OpenAPIModelName():                                                    schema_k8sio_api_rbac_v1_RoleList(ref),
-		rbacv1.RoleRef{}.OpenAPIModelName():                                                     schema_k8sio_api_rbac_v1_RoleRef(ref),
-		rbacv1.Subject{}.OpenAPIModelName():                                                     schema_k8sio_api_rbac_v1_Subject(ref),
-		apiextensionsv1.ConversionRequest{}.OpenAPIModelName():                                  schema_pkg_apis_apiextensions_v1_ConversionRequest(ref),
-		apiextensionsv1.ConversionResponse{}.OpenAPIModelName():                                 schema_pkg_apis_apiextensions_v1_ConversionResponse(ref),
-		apiextensionsv1.ConversionReview{}.OpenAPIModelName():                                   schema_pkg_apis_apiextensions_v1_ConversionReview(ref),
-		apiextensionsv1.CustomResourceColumnDefinition{}.OpenAPIModelName():                     schema_pkg_apis_apiextensions_v1_CustomResourceColumnDefinition(ref),
-		apiextensionsv1.CustomResourceConversion{}.OpenAPIModelName():                           schema_pkg_apis_apiextensions_v1_CustomResourceConversion(ref),
-		apiextensionsv1.CustomResourceDefinition{}.OpenAPIModelName():                           schema_pkg_apis_apiextensions_v1_CustomResourceDefinition(ref),
-		apiextensionsv1.CustomResourceDefinitionCondition{}.OpenAPIModelName():                  schema_pkg_apis_apiextensions_v1_CustomResourceDefinitionCondition(ref),
-		apiextensionsv1.CustomResourceDefinitionList{}.OpenAPIModelName():                       schema_pkg_apis_apiextensions_v1_CustomResourceDefinitionList(ref),
-		apiextensionsv1.CustomResourceDefinitionNames{}.OpenAPIModelName():                      schema_pkg_apis_apiextensions_v1_CustomResourceDefinitionNames(ref),
-		apiextensionsv1.CustomResourceDefinitionSpec{}.OpenAPIModelName():                       schema_pkg_apis_apiextensions_v1_CustomResourceDefinitionSpec(ref),
-		apiextensionsv1.CustomResourceDefinitionStatus{}.OpenAPIModelName():                     schema_pkg_apis_apiextensions_v1_CustomResourceDefinitionStatus(ref),
-		apiextensionsv1.CustomResourceDefinitionVersion{}.OpenAPIModelName():                    schema_pkg_apis_apiextensions_v1_CustomResourceDefinitionVersion(ref),
-		apiextensionsv1.CustomResourceSubresourceScale{}.OpenAPIModelName():                     schema_pkg_apis_apiextensions_v1_CustomResourceSubresourceScale(ref),
-		apiextensionsv1.CustomResourceSubresourceStatus{}.OpenAPIModelName():                    schema_pkg_apis_apiextensions_v1_CustomResourceSubresourceStatus(ref),
-		apiextensionsv1.CustomResourceSubresources{}.OpenAPIModelName():                         schema_pkg_apis_apiextensions_v1_CustomResourceSubresources(ref),
-		apiextensionsv1.CustomResourceValidation{}.OpenAPIModelName():                           schema_pkg_apis_apiextensions_v1_CustomResourceValidation(ref),
-		apiextensionsv1.ExternalDocumentation{}.OpenAPIModelName():                              schema_pkg_apis_apiextensions_v1_ExternalDocumentation(ref),
-		apiextensionsv1.JSON{}.OpenAPIModelName():                                               schema_pkg_apis_apiextensions_v1_JSON(ref),
-		apiextensionsv1.JSONSchemaProps{}.OpenAPIModelName():                                    schema_pkg_apis_apiextensions_v1_JSONSchemaProps(ref),
-		apiextensionsv1.JSONSchemaPropsOrArray{}.OpenAPIModelName():                             schema_pkg_apis_apiextensions_v1_JSONSchemaPropsOrArray(ref),
-		apiextensionsv1.JSONSchemaPropsOrBool{}.OpenAPIModelName():                              schema_pkg_apis_apiextensions_v1_JSONSchemaPropsOrBool(ref),
-		apiextensionsv1.JSONSchemaPropsOrStringArray{}.OpenAPIModelName():                       schema_pkg_apis_apiextensions_v1_JSONSchemaPropsOrStringArray(ref),
-		apiextensionsv1.SelectableField{}.OpenAPIModelName():                                    schema_pkg_apis_apiextensions_v1_SelectableField(ref),
-		apiextensionsv1.ServiceReference{}.OpenAPIModelName():                                   schema_pkg_apis_apiextensions_v1_ServiceReference(ref),
-		apiextensionsv1.ValidationRule{}.OpenAPIModelName():                                     schema_pkg_apis_apiextensions_v1_ValidationRule(ref),
-		apiextensionsv1.WebhookClientConfig{}.OpenAPIModelName():                                schema_pkg_apis_apiextensions_v1_WebhookClientConfig(ref),
-		apiextensionsv1.WebhookConversion{}.OpenAPIModelName():                                  schema_pkg_apis_apiextensions_v1_WebhookConversion(ref),
-		resource.Quantity{}.OpenAPIModelName():                                                  schema_apimachinery_pkg_api_resource_Quantity(ref),
-		metav1.APIGroup{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_APIGroup(ref),
-		metav1.APIGroupList{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_APIGroupList(ref),
-		metav1.APIResource{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_APIResource(ref),
-		metav1.APIResourceList{}.OpenAPIModelName():                                             schema_pkg_apis_meta_v1_APIResourceList(ref),
-		metav1.APIVersions{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_APIVersions(ref),
-		metav1.ApplyOptions{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		metav1.Condition{}.OpenAPIModelName():                                                   schema_pkg_apis_meta_v1_Condition(ref),
-		metav1.CreateOptions{}.OpenAPIModelName():                                               schema_pkg_apis_meta_v1_CreateOptions(ref),
-		metav1.DeleteOptions{}.OpenAPIModelName():                                               schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		metav1.Duration{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_Duration(ref),
-		metav1.FieldSelectorRequirement{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		metav1.FieldsV1{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_FieldsV1(ref),
-		metav1.GetOptions{}.OpenAPIModelName():                                                  schema_pkg_apis_meta_v1_GetOptions(ref),
-		metav1.GroupKind{}.OpenAPIModelName():                                                   schema_pkg_apis_meta_v1_GroupKind(ref),
-		metav1.GroupResource{}.OpenAPIModelName():                                               schema_pkg_apis_meta_v1_GroupResource(ref),
-		metav1.GroupVersion{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_GroupVersion(ref),
-		metav1.GroupVersionForDiscovery{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		metav1.GroupVersionKind{}.OpenAPIModelName():                                            schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		metav1.GroupVersionResource{}.OpenAPIModelName():                                        schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		metav1.InternalEvent{}.OpenAPIModelName():                                               schema_pkg_apis_meta_v1_InternalEvent(ref),
-		metav1.LabelSelector{}.OpenAPIModelName():                                               schema_pkg_apis_meta_v1_LabelSelector(ref),
-		metav1.LabelSelectorRequirement{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		metav1.List{}.OpenAPIModelName():                                                        schema_pkg_apis_meta_v1_List(ref),
-		metav1.ListMeta{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_ListMeta(ref),
-		metav1.ListOptions{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_ListOptions(ref),
-		metav1.ManagedFieldsEntry{}.OpenAPIModelName():                                          schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		metav1.MicroTime{}.OpenAPIModelName():                                                   schema_pkg_apis_meta_v1_MicroTime(ref),
-		metav1.ObjectMeta{}.OpenAPIModelName():                                                  schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		metav1.OwnerReference{}.OpenAPIModelName():                                              schema_pkg_apis_meta_v1_OwnerReference(ref),
-		metav1.PartialObjectMetadata{}.OpenAPIModelName():                                       schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		metav1.PartialObjectMetadataList{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		metav1.Patch{}.OpenAPIModelName():                                                       schema_pkg_apis_meta_v1_Patch(ref),
-		metav1.PatchOptions{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_PatchOptions(ref),
-		metav1.Preconditions{}.OpenAPIModelName():                                               schema_pkg_apis_meta_v1_Preconditions(ref),
-		metav1.RootPaths{}.OpenAPIModelName():                                                   schema_pkg_apis_meta_v1_RootPaths(ref),
-		metav1.ServerAddressByClientCIDR{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		metav1.ShardInfo{}.OpenAPIModelName():                                                   schema_pkg_apis_meta_v1_ShardInfo(ref),
-		metav1.Status{}.OpenAPIModelName():                                                      schema_pkg_apis_meta_v1_Status(ref),
-		metav1.StatusCause{}.OpenAPIModelName():                                                 schema_pkg_apis_meta_v1_StatusCause(ref),
-		metav1.StatusDetails{}.OpenAPIModelName():                                               schema_pkg_apis_meta_v1_StatusDetails(ref),
-		metav1.Table{}.OpenAPIModelName():                                                       schema_pkg_apis_meta_v1_Table(ref),
-		metav1.TableColumnDefinition{}.OpenAPIModelName():                                       schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		metav1.TableOptions{}.OpenAPIModelName():                                                schema_pkg_apis_meta_v1_TableOptions(ref),
-		metav1.TableRow{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_TableRow(ref),
-		metav1.TableRowCondition{}.OpenAPIModelName():                                           schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		metav1.Time{}.OpenAPIModelName():                                                        schema_pkg_apis_meta_v1_Time(ref),
-		metav1.Timestamp{}.OpenAPIModelName():                                                   schema_pkg_apis_meta_v1_Timestamp(ref),
-		metav1.TypeMeta{}.OpenAPIModelName():                                                    schema_pkg_apis_meta_v1_TypeMeta(ref),
-		metav1.UpdateOptions{}.OpenAPIModelName():                                               schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		metav1.WatchEvent{}.OpenAPIModelName():                                                  schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():                                               schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():                                                   schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():                                                    schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
-		intstr.IntOrString{}.OpenAPIModelName():                                                 schema_apimachinery_pkg_util_intstr_IntOrString(ref),
-		version.Info{}.OpenAPIModelName():                                                       schema_k8sio_apimachinery_pkg_version_Info(ref),
+		v1.ControllerDeployment{}.OpenAPIModelName():                              schema_gardener_api_core_v1_ControllerDeployment(ref),
+		v1.ControllerDeploymentList{}.OpenAPIModelName():                          schema_gardener_api_core_v1_ControllerDeploymentList(ref),
+		v1.HelmControllerDeployment{}.OpenAPIModelName():                          schema_gardener_api_core_v1_HelmControllerDeployment(ref),
+		v1.NamedResourceReference{}.OpenAPIModelName():                            schema_gardener_api_core_v1_NamedResourceReference(ref),
+		v1.OCIRepository{}.OpenAPIModelName():                                     schema_gardener_api_core_v1_OCIRepository(ref),
+		v1beta1.APIServerLogging{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_APIServerLogging(ref),
+		v1beta1.APIServerRequests{}.OpenAPIModelName():                            schema_gardener_api_core_v1beta1_APIServerRequests(ref),
+		v1beta1.AccessRestriction{}.OpenAPIModelName():                            schema_gardener_api_core_v1beta1_AccessRestriction(ref),
+		v1beta1.AccessRestrictionWithOptions{}.OpenAPIModelName():                 schema_gardener_api_core_v1beta1_AccessRestrictionWithOptions(ref),
+		v1beta1.Addon{}.OpenAPIModelName():                                        schema_gardener_api_core_v1beta1_Addon(ref),
+		v1beta1.Addons{}.OpenAPIModelName():                                       schema_gardener_api_core_v1beta1_Addons(ref),
+		v1beta1.AdmissionPlugin{}.OpenAPIModelName():                              schema_gardener_api_core_v1beta1_AdmissionPlugin(ref),
+		v1beta1.Alerting{}.OpenAPIModelName():                                     schema_gardener_api_core_v1beta1_Alerting(ref),
+		v1beta1.AuditConfig{}.OpenAPIModelName():                                  schema_gardener_api_core_v1beta1_AuditConfig(ref),
+		v1beta1.AuditPolicy{}.OpenAPIModelName():                                  schema_gardener_api_core_v1beta1_AuditPolicy(ref),
+		v1beta1.AuthorizerKubeconfigReference{}.OpenAPIModelName():                schema_gardener_api_core_v1beta1_AuthorizerKubeconfigReference(ref),
+		v1beta1.AvailabilityZone{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_AvailabilityZone(ref),
+		v1beta1.Backup{}.OpenAPIModelName():                                       schema_gardener_api_core_v1beta1_Backup(ref),
+		v1beta1.BackupBucket{}.OpenAPIModelName():                                 schema_gardener_api_core_v1beta1_BackupBucket(ref),
+		v1beta1.BackupBucketList{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_BackupBucketList(ref),
+		v1beta1.BackupBucketProvider{}.OpenAPIModelName():                         schema_gardener_api_core_v1beta1_BackupBucketProvider(ref),
+		v1beta1.BackupBucketSpec{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_BackupBucketSpec(ref),
+		v1beta1.BackupBucketStatus{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_BackupBucketStatus(ref),
+		v1beta1.BackupEntry{}.OpenAPIModelName():                                  schema_gardener_api_core_v1beta1_BackupEntry(ref),
+		v1beta1.BackupEntryList{}.OpenAPIModelName():                              schema_gardener_api_core_v1beta1_BackupEntryList(ref),
+		v1beta1.BackupEntrySpec{}.OpenAPIModelName():                              schema_gardener_api_core_v1beta1_BackupEntrySpec(ref),
+		v1beta1.BackupEntryStatus{}.OpenAPIModelName():                            schema_gardener_api_core_v1beta1_BackupEntryStatus(ref),
+		v1beta1.Bastion{}.OpenAPIModelName():                                      schema_gardener_api_core_v1beta1_Bastion(ref),
+		v1beta1.BastionMachineImage{}.OpenAPIModelName():                          schema_gardener_api_core_v1beta1_BastionMachineImage(ref),
+		v1beta1.BastionMachineType{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_BastionMachineType(ref),
+		v1beta1.CARotation{}.OpenAPIModelName():                                   schema_gardener_api_core_v1beta1_CARotation(ref),
+		v1beta1.CRI{}.OpenAPIModelName():                                          schema_gardener_api_core_v1beta1_CRI(ref),
+		v1beta1.CapabilityDefinition{}.OpenAPIModelName():                         schema_gardener_api_core_v1beta1_CapabilityDefinition(ref),
+		v1beta1.CloudInfo{}.OpenAPIModelName():                                    schema_gardener_api_core_v1beta1_CloudInfo(ref),
+		v1beta1.CloudProfile{}.OpenAPIModelName():                                 schema_gardener_api_core_v1beta1_CloudProfile(ref),
+		v1beta1.CloudProfileControlPlane{}.OpenAPIModelName():                     schema_gardener_api_core_v1beta1_CloudProfileControlPlane(ref),
+		v1beta1.CloudProfileList{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_CloudProfileList(ref),
+		v1beta1.CloudProfileMachineControllerManagerSettings{}.OpenAPIModelName(): schema_gardener_api_core_v1beta1_CloudProfileMachineControllerManagerSettings(ref),
+		v1beta1.CloudProfileReference{}.OpenAPIModelName():                        schema_gardener_api_core_v1beta1_CloudProfileReference(ref),
+		v1beta1.CloudProfileSpec{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_CloudProfileSpec(ref),
+		v1beta1.CloudProfileStatus{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_CloudProfileStatus(ref),
+		v1beta1.ClusterAutoscaler{}.OpenAPIModelName():                            schema_gardener_api_core_v1beta1_ClusterAutoscaler(ref),
+		v1beta1.ClusterAutoscalerOptions{}.OpenAPIModelName():                     schema_gardener_api_core_v1beta1_ClusterAutoscalerOptions(ref),
+		v1beta1.ClusterInfo{}.OpenAPIModelName():                                  schema_gardener_api_core_v1beta1_ClusterInfo(ref),
+		v1beta1.Condition{}.OpenAPIModelName():                                    schema_gardener_api_core_v1beta1_Condition(ref),
+		v1beta1.ContainerRuntime{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_ContainerRuntime(ref),
+		v1beta1.ControlPlane{}.OpenAPIModelName():                                 schema_gardener_api_core_v1beta1_ControlPlane(ref),
+		v1beta1.ControlPlaneAutoscaling{}.OpenAPIModelName():                      schema_gardener_api_core_v1beta1_ControlPlaneAutoscaling(ref),
+		v1beta1.ControllerDeployment{}.OpenAPIModelName():                         schema_gardener_api_core_v1beta1_ControllerDeployment(ref),
+		v1beta1.ControllerDeploymentList{}.OpenAPIModelName():                     schema_gardener_api_core_v1beta1_ControllerDeploymentList(ref),
+		v1beta1.ControllerInstallation{}.OpenAPIModelName():                       schema_gardener_api_core_v1beta1_ControllerInstallation(ref),
+		v1beta1.ControllerInstallationList{}.OpenAPIModelName():                   schema_gardener_api_core_v1beta1_ControllerInstallationList(ref),
+		v1beta1.ControllerInstallationSpec{}.OpenAPIModelName():                   schema_gardener_api_core_v1beta1_ControllerInstallationSpec(ref),
+		v1beta1.ControllerInstallationStatus{}.OpenAPIModelName():                 schema_gardener_api_core_v1beta1_ControllerInstallationStatus(ref),
+		v1beta1.ControllerRegistration{}.OpenAPIModelName():                       schema_gardener_api_core_v1beta1_ControllerRegistration(ref),
+		v1beta1.ControllerRegistrationDeployment{}.OpenAPIModelName():             schema_gardener_api_core_v1beta1_ControllerRegistrationDeployment(ref),
+		v1beta1.ControllerRegistrationList{}.OpenAPIModelName():                   schema_gardener_api_core_v1beta1_ControllerRegistrationList(ref),
+		v1beta1.ControllerRegistrationSpec{}.OpenAPIModelName():                   schema_gardener_api_core_v1beta1_ControllerRegistrationSpec(ref),
+		v1beta1.ControllerResource{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_ControllerResource(ref),
+		v1beta1.ControllerResourceLifecycle{}.OpenAPIModelName():                  schema_gardener_api_core_v1beta1_ControllerResourceLifecycle(ref),
+		v1beta1.CoreDNS{}.OpenAPIModelName():                                      schema_gardener_api_core_v1beta1_CoreDNS(ref),
+		v1beta1.CoreDNSAutoscaling{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_CoreDNSAutoscaling(ref),
+		v1beta1.CoreDNSRewriting{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_CoreDNSRewriting(ref),
+		v1beta1.DNS{}.OpenAPIModelName():                                          schema_gardener_api_core_v1beta1_DNS(ref),
+		v1beta1.DNSExposure{}.OpenAPIModelName():                                  schema_gardener_api_core_v1beta1_DNSExposure(ref),
+		v1beta1.DNSIncludeExclude{}.OpenAPIModelName():                            schema_gardener_api_core_v1beta1_DNSIncludeExclude(ref),
+		v1beta1.DNSProvider{}.OpenAPIModelName():                                  schema_gardener_api_core_v1beta1_DNSProvider(ref),
+		v1beta1.DataVolume{}.OpenAPIModelName():                                   schema_gardener_api_core_v1beta1_DataVolume(ref),
+		v1beta1.DeploymentRef{}.OpenAPIModelName():                                schema_gardener_api_core_v1beta1_DeploymentRef(ref),
+		v1beta1.DualApprovalForDeletion{}.OpenAPIModelName():                      schema_gardener_api_core_v1beta1_DualApprovalForDeletion(ref),
+		v1beta1.ETCD{}.OpenAPIModelName():                                         schema_gardener_api_core_v1beta1_ETCD(ref),
+		v1beta1.ETCDConfig{}.OpenAPIModelName():                                   schema_gardener_api_core_v1beta1_ETCDConfig(ref),
+		v1beta1.ETCDEncryptionKeyRotation{}.OpenAPIModelName():                    schema_gardener_api_core_v1beta1_ETCDEncryptionKeyRotation(ref),
+		v1beta1.EncryptionAtRest{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_EncryptionAtRest(ref),
+		v1beta1.EncryptionConfig{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_EncryptionConfig(ref),
+		v1beta1.EncryptionProvider{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_EncryptionProvider(ref),
+		v1beta1.EncryptionProviderStatus{}.OpenAPIModelName():                     schema_gardener_api_core_v1beta1_EncryptionProviderStatus(ref),
+		v1beta1.Endpoint{}.OpenAPIModelName():                                     schema_gardener_api_core_v1beta1_Endpoint(ref),
+		v1beta1.ExpirableVersion{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_ExpirableVersion(ref),
+		v1beta1.ExpirableVersionStatus{}.OpenAPIModelName():                       schema_gardener_api_core_v1beta1_ExpirableVersionStatus(ref),
+		v1beta1.Exposure{}.OpenAPIModelName():                                     schema_gardener_api_core_v1beta1_Exposure(ref),
+		v1beta1.ExposureClass{}.OpenAPIModelName():                                schema_gardener_api_core_v1beta1_ExposureClass(ref),
+		v1beta1.ExposureClassList{}.OpenAPIModelName():                            schema_gardener_api_core_v1beta1_ExposureClassList(ref),
+		v1beta1.ExposureClassScheduling{}.OpenAPIModelName():                      schema_gardener_api_core_v1beta1_ExposureClassScheduling(ref),
+		v1beta1.Extension{}.OpenAPIModelName():                                    schema_gardener_api_core_v1beta1_Extension(ref),
+		v1beta1.ExtensionExposure{}.OpenAPIModelName():                            schema_gardener_api_core_v1beta1_ExtensionExposure(ref),
+		v1beta1.ExtensionResourceState{}.OpenAPIModelName():                       schema_gardener_api_core_v1beta1_ExtensionResourceState(ref),
+		v1beta1.FailureTolerance{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_FailureTolerance(ref),
+		v1beta1.Gardener{}.OpenAPIModelName():                                     schema_gardener_api_core_v1beta1_Gardener(ref),
+		v1beta1.GardenerResourceData{}.OpenAPIModelName():                         schema_gardener_api_core_v1beta1_GardenerResourceData(ref),
+		v1beta1.HelmControllerDeployment{}.OpenAPIModelName():                     schema_gardener_api_core_v1beta1_HelmControllerDeployment(ref),
+		v1beta1.Hibernation{}.OpenAPIModelName():                                  schema_gardener_api_core_v1beta1_Hibernation(ref),
+		v1beta1.HibernationSchedule{}.OpenAPIModelName():                          schema_gardener_api_core_v1beta1_HibernationSchedule(ref),
+		v1beta1.HighAvailability{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_HighAvailability(ref),
+		v1beta1.HorizontalPodAutoscalerConfig{}.OpenAPIModelName():                schema_gardener_api_core_v1beta1_HorizontalPodAutoscalerConfig(ref),
+		v1beta1.InPlaceUpdates{}.OpenAPIModelName():                               schema_gardener_api_core_v1beta1_InPlaceUpdates(ref),
+		v1beta1.InPlaceUpdatesStatus{}.OpenAPIModelName():                         schema_gardener_api_core_v1beta1_InPlaceUpdatesStatus(ref),
+		v1beta1.Ingress{}.OpenAPIModelName():                                      schema_gardener_api_core_v1beta1_Ingress(ref),
+		v1beta1.IngressController{}.OpenAPIModelName():                            schema_gardener_api_core_v1beta1_IngressController(ref),
+		v1beta1.InternalSecret{}.OpenAPIModelName():                               schema_gardener_api_core_v1beta1_InternalSecret(ref),
+		v1beta1.InternalSecretList{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_InternalSecretList(ref),
+		v1beta1.KubeAPIServerConfig{}.OpenAPIModelName():                          schema_gardener_api_core_v1beta1_KubeAPIServerConfig(ref),
+		v1beta1.KubeControllerManagerConfig{}.OpenAPIModelName():                  schema_gardener_api_core_v1beta1_KubeControllerManagerConfig(ref),
+		v1beta1.KubeProxyConfig{}.OpenAPIModelName():                              schema_gardener_api_core_v1beta1_KubeProxyConfig(ref),
+		v1beta1.KubeSchedulerConfig{}.OpenAPIModelName():                          schema_gardener_api_core_v1beta1_KubeSchedulerConfig(ref),
+		v1beta1.KubeletConfig{}.OpenAPIModelName():                                schema_gardener_api_core_v1beta1_KubeletConfig(ref),
+		v1beta1.KubeletConfigEviction{}.OpenAPIModelName():                        schema_gardener_api_core_v1beta1_KubeletConfigEviction(ref),
+		v1beta1.KubeletConfigEvictionMinimumReclaim{}.OpenAPIModelName():          schema_gardener_api_core_v1beta1_KubeletConfigEvictionMinimumReclaim(ref),
+		v1beta1.KubeletConfigEvictionSoftGracePeriod{}.OpenAPIModelName():         schema_gardener_api_core_v1beta1_KubeletConfigEvictionSoftGracePeriod(ref),
+		v1beta1.KubeletConfigReserved{}.OpenAPIModelName():                        schema_gardener_api_core_v1beta1_KubeletConfigReserved(ref),
+		v1beta1.Kubernetes{}.OpenAPIModelName():                                   schema_gardener_api_core_v1beta1_Kubernetes(ref),
+		v1beta1.KubernetesConfig{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_KubernetesConfig(ref),
+		v1beta1.KubernetesDashboard{}.OpenAPIModelName():                          schema_gardener_api_core_v1beta1_KubernetesDashboard(ref),
+		v1beta1.KubernetesInfo{}.OpenAPIModelName():                               schema_gardener_api_core_v1beta1_KubernetesInfo(ref),
+		v1beta1.KubernetesSettings{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_KubernetesSettings(ref),
+		v1beta1.KubernetesStatus{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_KubernetesStatus(ref),
+		v1beta1.LastError{}.OpenAPIModelName():                                    schema_gardener_api_core_v1beta1_LastError(ref),
+		v1beta1.LastMaintenance{}.OpenAPIModelName():                              schema_gardener_api_core_v1beta1_LastMaintenance(ref),
+		v1beta1.LastOperation{}.OpenAPIModelName():                                schema_gardener_api_core_v1beta1_LastOperation(ref),
+		v1beta1.LifecycleStage{}.OpenAPIModelName():                               schema_gardener_api_core_v1beta1_LifecycleStage(ref),
+		v1beta1.Limits{}.OpenAPIModelName():                                       schema_gardener_api_core_v1beta1_Limits(ref),
+		v1beta1.LiveMigration{}.OpenAPIModelName():                                schema_gardener_api_core_v1beta1_LiveMigration(ref),
+		v1beta1.LoadBalancerServicesProxyProtocol{}.OpenAPIModelName():            schema_gardener_api_core_v1beta1_LoadBalancerServicesProxyProtocol(ref),
+		v1beta1.Machine{}.OpenAPIModelName():                                      schema_gardener_api_core_v1beta1_Machine(ref),
+		v1beta1.MachineControllerManagerSettings{}.OpenAPIModelName():             schema_gardener_api_core_v1beta1_MachineControllerManagerSettings(ref),
+		v1beta1.MachineImage{}.OpenAPIModelName():                                 schema_gardener_api_core_v1beta1_MachineImage(ref),
+		v1beta1.MachineImageFlavor{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_MachineImageFlavor(ref),
+		v1beta1.MachineImageStatus{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_MachineImageStatus(ref),
+		v1beta1.MachineImageVersion{}.OpenAPIModelName():                          schema_gardener_api_core_v1beta1_MachineImageVersion(ref),
+		v1beta1.MachineType{}.OpenAPIModelName():                                  schema_gardener_api_core_v1beta1_MachineType(ref),
+		v1beta1.MachineTypeStorage{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_MachineTypeStorage(ref),
+		v1beta1.Maintenance{}.OpenAPIModelName():                                  schema_gardener_api_core_v1beta1_Maintenance(ref),
+		v1beta1.MaintenanceAutoRotation{}.OpenAPIModelName():                      schema_gardener_api_core_v1beta1_MaintenanceAutoRotation(ref),
+		v1beta1.MaintenanceAutoUpdate{}.OpenAPIModelName():                        schema_gardener_api_core_v1beta1_MaintenanceAutoUpdate(ref),
+		v1beta1.MaintenanceCredentialsAutoRotation{}.OpenAPIModelName():           schema_gardener_api_core_v1beta1_MaintenanceCredentialsAutoRotation(ref),
+		v1beta1.MaintenanceRotationConfig{}.OpenAPIModelName():                    schema_gardener_api_core_v1beta1_MaintenanceRotationConfig(ref),
+		v1beta1.MaintenanceTimeWindow{}.OpenAPIModelName():                        schema_gardener_api_core_v1beta1_MaintenanceTimeWindow(ref),
+		v1beta1.ManualWorkerPoolRollout{}.OpenAPIModelName():                      schema_gardener_api_core_v1beta1_ManualWorkerPoolRollout(ref),
+		v1beta1.MemorySwapConfiguration{}.OpenAPIModelName():                      schema_gardener_api_core_v1beta1_MemorySwapConfiguration(ref),
+		v1beta1.Monitoring{}.OpenAPIModelName():                                   schema_gardener_api_core_v1beta1_Monitoring(ref),
+		v1beta1.NamedResourceReference{}.OpenAPIModelName():                       schema_gardener_api_core_v1beta1_NamedResourceReference(ref),
+		v1beta1.NamespacedCloudProfile{}.OpenAPIModelName():                       schema_gardener_api_core_v1beta1_NamespacedCloudProfile(ref),
+		v1beta1.NamespacedCloudProfileList{}.OpenAPIModelName():                   schema_gardener_api_core_v1beta1_NamespacedCloudProfileList(ref),
+		v1beta1.NamespacedCloudProfileSpec{}.OpenAPIModelName():                   schema_gardener_api_core_v1beta1_NamespacedCloudProfileSpec(ref),
+		v1beta1.NamespacedCloudProfileStatus{}.OpenAPIModelName():                 schema_gardener_api_core_v1beta1_NamespacedCloudProfileStatus(ref),
+		v1beta1.Networking{}.OpenAPIModelName():                                   schema_gardener_api_core_v1beta1_Networking(ref),
+		v1beta1.NetworkingStatus{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_NetworkingStatus(ref),
+		v1beta1.NginxIngress{}.OpenAPIModelName():                                 schema_gardener_api_core_v1beta1_NginxIngress(ref),
+		v1beta1.NodeLocalDNS{}.OpenAPIModelName():                                 schema_gardener_api_core_v1beta1_NodeLocalDNS(ref),
+		v1beta1.OCIRepository{}.OpenAPIModelName():                                schema_gardener_api_core_v1beta1_OCIRepository(ref),
+		v1beta1.OIDCConfig{}.OpenAPIModelName():                                   schema_gardener_api_core_v1beta1_OIDCConfig(ref),
+		v1beta1.ObservabilityRotation{}.OpenAPIModelName():                        schema_gardener_api_core_v1beta1_ObservabilityRotation(ref),
+		v1beta1.OpenIDConnectClientAuthentication{}.OpenAPIModelName():            schema_gardener_api_core_v1beta1_OpenIDConnectClientAuthentication(ref),
+		v1beta1.PendingWorkerUpdates{}.OpenAPIModelName():                         schema_gardener_api_core_v1beta1_PendingWorkerUpdates(ref),
+		v1beta1.PendingWorkersRollout{}.OpenAPIModelName():                        schema_gardener_api_core_v1beta1_PendingWorkersRollout(ref),
+		v1beta1.Plant{}.OpenAPIModelName():                                        schema_gardener_api_core_v1beta1_Plant(ref),
+		v1beta1.PlantList{}.OpenAPIModelName():                                    schema_gardener_api_core_v1beta1_PlantList(ref),
+		v1beta1.PlantSpec{}.OpenAPIModelName():                                    schema_gardener_api_core_v1beta1_PlantSpec(ref),
+		v1beta1.PlantStatus{}.OpenAPIModelName():                                  schema_gardener_api_core_v1beta1_PlantStatus(ref),
+		v1beta1.Project{}.OpenAPIModelName():                                      schema_gardener_api_core_v1beta1_Project(ref),
+		v1beta1.ProjectList{}.OpenAPIModelName():                                  schema_gardener_api_core_v1beta1_ProjectList(ref),
+		v1beta1.ProjectMember{}.OpenAPIModelName():                                schema_gardener_api_core_v1beta1_ProjectMember(ref),
+		v1beta1.ProjectSpec{}.OpenAPIModelName():                                  schema_gardener_api_core_v1beta1_ProjectSpec(ref),
+		v1beta1.ProjectStatus{}.OpenAPIModelName():                                schema_gardener_api_core_v1beta1_ProjectStatus(ref),
+		v1beta1.ProjectTolerations{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_ProjectTolerations(ref),
+		v1beta1.Provider{}.OpenAPIModelName():                                     schema_gardener_api_core_v1beta1_Provider(ref),
+		v1beta1.Quota{}.OpenAPIModelName():                                        schema_gardener_api_core_v1beta1_Quota(ref),
+		v1beta1.QuotaList{}.OpenAPIModelName():                                    schema_gardener_api_core_v1beta1_QuotaList(ref),
+		v1beta1.QuotaSpec{}.OpenAPIModelName():                                    schema_gardener_api_core_v1beta1_QuotaSpec(ref),
+		v1beta1.Region{}.OpenAPIModelName():                                       schema_gardener_api_core_v1beta1_Region(ref),
+		v1beta1.ResourceData{}.OpenAPIModelName():                                 schema_gardener_api_core_v1beta1_ResourceData(ref),
+		v1beta1.ResourceWatchCacheSize{}.OpenAPIModelName():                       schema_gardener_api_core_v1beta1_ResourceWatchCacheSize(ref),
+		v1beta1.SSHAccess{}.OpenAPIModelName():                                    schema_gardener_api_core_v1beta1_SSHAccess(ref),
+		v1beta1.SecretBinding{}.OpenAPIModelName():                                schema_gardener_api_core_v1beta1_SecretBinding(ref),
+		v1beta1.SecretBindingList{}.OpenAPIModelName():                            schema_gardener_api_core_v1beta1_SecretBindingList(ref),
+		v1beta1.SecretBindingProvider{}.OpenAPIModelName():                        schema_gardener_api_core_v1beta1_SecretBindingProvider(ref),
+		v1beta1.Seed{}.OpenAPIModelName():                                         schema_gardener_api_core_v1beta1_Seed(ref),
+		v1beta1.SeedDNS{}.OpenAPIModelName():                                      schema_gardener_api_core_v1beta1_SeedDNS(ref),
+		v1beta1.SeedDNSProvider{}.OpenAPIModelName():                              schema_gardener_api_core_v1beta1_SeedDNSProvider(ref),
+		v1beta1.SeedDNSProviderConfig{}.OpenAPIModelName():                        schema_gardener_api_core_v1beta1_SeedDNSProviderConfig(ref),
+		v1beta1.SeedList{}.OpenAPIModelName():                                     schema_gardener_api_core_v1beta1_SeedList(ref),
+		v1beta1.SeedNetworks{}.OpenAPIModelName():                                 schema_gardener_api_core_v1beta1_SeedNetworks(ref),
+		v1beta1.SeedProvider{}.OpenAPIModelName():                                 schema_gardener_api_core_v1beta1_SeedProvider(ref),
+		v1beta1.SeedSelector{}.OpenAPIModelName():                                 schema_gardener_api_core_v1beta1_SeedSelector(ref),
+		v1beta1.SeedSettingDependencyWatchdog{}.OpenAPIModelName():                schema_gardener_api_core_v1beta1_SeedSettingDependencyWatchdog(ref),
+		v1beta1.SeedSettingDependencyWatchdogProber{}.OpenAPIModelName():          schema_gardener_api_core_v1beta1_SeedSettingDependencyWatchdogProber(ref),
+		v1beta1.SeedSettingDependencyWatchdogWeeder{}.OpenAPIModelName():          schema_gardener_api_core_v1beta1_SeedSettingDependencyWatchdogWeeder(ref),
+		v1beta1.SeedSettingExcessCapacityReservation{}.OpenAPIModelName():         schema_gardener_api_core_v1beta1_SeedSettingExcessCapacityReservation(ref),
+		v1beta1.SeedSettingExcessCapacityReservationConfig{}.OpenAPIModelName():   schema_gardener_api_core_v1beta1_SeedSettingExcessCapacityReservationConfig(ref),
+		v1beta1.SeedSettingLoadBalancerServices{}.OpenAPIModelName():              schema_gardener_api_core_v1beta1_SeedSettingLoadBalancerServices(ref),
+		v1beta1.SeedSettingLoadBalancerServicesZonalIngress{}.OpenAPIModelName():  schema_gardener_api_core_v1beta1_SeedSettingLoadBalancerServicesZonalIngress(ref),
+		v1beta1.SeedSettingLoadBalancerServicesZones{}.OpenAPIModelName():         schema_gardener_api_core_v1beta1_SeedSettingLoadBalancerServicesZones(ref),
+		v1beta1.SeedSettingPersistentVolumeClaimAutoscaler{}.OpenAPIModelName():   schema_gardener_api_core_v1beta1_SeedSettingPersistentVolumeClaimAutoscaler(ref),
+		v1beta1.SeedSettingScheduling{}.OpenAPIModelName():                        schema_gardener_api_core_v1beta1_SeedSettingScheduling(ref),
+		v1beta1.SeedSettingTopologyAwareRouting{}.OpenAPIModelName():              schema_gardener_api_core_v1beta1_SeedSettingTopologyAwareRouting(ref),
+		v1beta1.SeedSettingVerticalPodAutoscaler{}.OpenAPIModelName():             schema_gardener_api_core_v1beta1_SeedSettingVerticalPodAutoscaler(ref),
+		v1beta1.SeedSettingZoneSelection{}.OpenAPIModelName():                     schema_gardener_api_core_v1beta1_SeedSettingZoneSelection(ref),
+		v1beta1.SeedSettings{}.OpenAPIModelName():                                 schema_gardener_api_core_v1beta1_SeedSettings(ref),
+		v1beta1.SeedSpec{}.OpenAPIModelName():                                     schema_gardener_api_core_v1beta1_SeedSpec(ref),
+		v1beta1.SeedStatus{}.OpenAPIModelName():                                   schema_gardener_api_core_v1beta1_SeedStatus(ref),
+		v1beta1.SeedTaint{}.OpenAPIModelName():                                    schema_gardener_api_core_v1beta1_SeedTaint(ref),
+		v1beta1.SeedTemplate{}.OpenAPIModelName():                                 schema_gardener_api_core_v1beta1_SeedTemplate(ref),
+		v1beta1.SeedVolume{}.OpenAPIModelName():                                   schema_gardener_api_core_v1beta1_SeedVolume(ref),
+		v1beta1.SeedVolumeProvider{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_SeedVolumeProvider(ref),
+		v1beta1.ServiceAccountConfig{}.OpenAPIModelName():                         schema_gardener_api_core_v1beta1_ServiceAccountConfig(ref),
+		v1beta1.ServiceAccountKeyRotation{}.OpenAPIModelName():                    schema_gardener_api_core_v1beta1_ServiceAccountKeyRotation(ref),
+		v1beta1.Shoot{}.OpenAPIModelName():                                        schema_gardener_api_core_v1beta1_Shoot(ref),
+		v1beta1.ShootAdvertisedAddress{}.OpenAPIModelName():                       schema_gardener_api_core_v1beta1_ShootAdvertisedAddress(ref),
+		v1beta1.ShootCredentials{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_ShootCredentials(ref),
+		v1beta1.ShootCredentialsRotation{}.OpenAPIModelName():                     schema_gardener_api_core_v1beta1_ShootCredentialsRotation(ref),
+		v1beta1.ShootList{}.OpenAPIModelName():                                    schema_gardener_api_core_v1beta1_ShootList(ref),
+		v1beta1.ShootMachineImage{}.OpenAPIModelName():                            schema_gardener_api_core_v1beta1_ShootMachineImage(ref),
+		v1beta1.ShootNetworks{}.OpenAPIModelName():                                schema_gardener_api_core_v1beta1_ShootNetworks(ref),
+		v1beta1.ShootSSHKeypairRotation{}.OpenAPIModelName():                      schema_gardener_api_core_v1beta1_ShootSSHKeypairRotation(ref),
+		v1beta1.ShootSpec{}.OpenAPIModelName():                                    schema_gardener_api_core_v1beta1_ShootSpec(ref),
+		v1beta1.ShootState{}.OpenAPIModelName():                                   schema_gardener_api_core_v1beta1_ShootState(ref),
+		v1beta1.ShootStateList{}.OpenAPIModelName():                               schema_gardener_api_core_v1beta1_ShootStateList(ref),
+		v1beta1.ShootStateSpec{}.OpenAPIModelName():                               schema_gardener_api_core_v1beta1_ShootStateSpec(ref),
+		v1beta1.ShootStatus{}.OpenAPIModelName():                                  schema_gardener_api_core_v1beta1_ShootStatus(ref),
+		v1beta1.ShootTemplate{}.OpenAPIModelName():                                schema_gardener_api_core_v1beta1_ShootTemplate(ref),
+		v1beta1.StructuredAuthentication{}.OpenAPIModelName():                     schema_gardener_api_core_v1beta1_StructuredAuthentication(ref),
+		v1beta1.StructuredAuthorization{}.OpenAPIModelName():                      schema_gardener_api_core_v1beta1_StructuredAuthorization(ref),
+		v1beta1.SystemComponents{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_SystemComponents(ref),
+		v1beta1.Toleration{}.OpenAPIModelName():                                   schema_gardener_api_core_v1beta1_Toleration(ref),
+		v1beta1.VerticalPodAutoscaler{}.OpenAPIModelName():                        schema_gardener_api_core_v1beta1_VerticalPodAutoscaler(ref),
+		v1beta1.Volume{}.OpenAPIModelName():                                       schema_gardener_api_core_v1beta1_Volume(ref),
+		v1beta1.VolumeType{}.OpenAPIModelName():                                   schema_gardener_api_core_v1beta1_VolumeType(ref),
+		v1beta1.WatchCacheSizes{}.OpenAPIModelName():                              schema_gardener_api_core_v1beta1_WatchCacheSizes(ref),
+		v1beta1.Worker{}.OpenAPIModelName():                                       schema_gardener_api_core_v1beta1_Worker(ref),
+		v1beta1.WorkerControlPlane{}.OpenAPIModelName():                           schema_gardener_api_core_v1beta1_WorkerControlPlane(ref),
+		v1beta1.WorkerKubernetes{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_WorkerKubernetes(ref),
+		v1beta1.WorkerSystemComponents{}.OpenAPIModelName():                       schema_gardener_api_core_v1beta1_WorkerSystemComponents(ref),
+		v1beta1.WorkersSettings{}.OpenAPIModelName():                              schema_gardener_api_core_v1beta1_WorkersSettings(ref),
+		v1alpha1.Bastion{}.OpenAPIModelName():                                     schema_gardener_api_operations_v1alpha1_Bastion(ref),
+		v1alpha1.BastionIngressPolicy{}.OpenAPIModelName():                        schema_gardener_api_operations_v1alpha1_BastionIngressPolicy(ref),
+		v1alpha1.BastionList{}.OpenAPIModelName():                                 schema_gardener_api_operations_v1alpha1_BastionList(ref),
+		v1alpha1.BastionSpec{}.OpenAPIModelName():                                 schema_gardener_api_operations_v1alpha1_BastionSpec(ref),
+		v1alpha1.BastionStatus{}.OpenAPIModelName():                               schema_gardener_api_operations_v1alpha1_BastionStatus(ref),
+		securityv1alpha1.ContextObject{}.OpenAPIModelName():                       schema_gardener_api_security_v1alpha1_ContextObject(ref),
+		securityv1alpha1.CredentialsBinding{}.OpenAPIModelName():                  schema_gardener_api_security_v1alpha1_CredentialsBinding(ref),
+		securityv1alpha1.CredentialsBindingList{}.OpenAPIModelName():              schema_gardener_api_security_v1alpha1_CredentialsBindingList(ref),
+		securityv1alpha1.CredentialsBindingProvider{}.OpenAPIModelName():          schema_gardener_api_security_v1alpha1_CredentialsBindingProvider(ref),
+		securityv1alpha1.TargetSystem{}.OpenAPIModelName():                        schema_gardener_api_security_v1alpha1_TargetSystem(ref),
+		securityv1alpha1.TokenRequest{}.OpenAPIModelName():                        schema_gardener_api_security_v1alpha1_TokenRequest(ref),
+		securityv1alpha1.TokenRequestSpec{}.OpenAPIModelName():                    schema_gardener_api_security_v1alpha1_TokenRequestSpec(ref),
+		securityv1alpha1.TokenRequestStatus{}.OpenAPIModelName():                  schema_gardener_api_security_v1alpha1_TokenRequestStatus(ref),
+		securityv1alpha1.WorkloadIdentity{}.OpenAPIModelName():                    schema_gardener_api_security_v1alpha1_WorkloadIdentity(ref),
+		securityv1alpha1.WorkloadIdentityList{}.OpenAPIModelName():                schema_gardener_api_security_v1alpha1_WorkloadIdentityList(ref),
+		securityv1alpha1.WorkloadIdentitySpec{}.OpenAPIModelName():                schema_gardener_api_security_v1alpha1_WorkloadIdentitySpec(ref),
+		securityv1alpha1.WorkloadIdentityStatus{}.OpenAPIModelName():              schema_gardener_api_security_v1alpha1_WorkloadIdentityStatus(ref),
+		seedmanagementv1alpha1.Gardenlet{}.OpenAPIModelName():                     schema_gardener_api_seedmanagement_v1alpha1_Gardenlet(ref),
+		seedmanagementv1alpha1.GardenletConfig{}.OpenAPIModelName():               schema_gardener_api_seedmanagement_v1alpha1_GardenletConfig(ref),
+		seedmanagementv1alpha1.GardenletDeployment{}.OpenAPIModelName():           schema_gardener_api_seedmanagement_v1alpha1_GardenletDeployment(ref),
+		seedmanagementv1alpha1.GardenletHelm{}.OpenAPIModelName():                 schema_gardener_api_seedmanagement_v1alpha1_GardenletHelm(ref),
+		seedmanagementv1alpha1.GardenletList{}.OpenAPIModelName():                 schema_gardener_api_seedmanagement_v1alpha1_GardenletList(ref),
+		seedmanagementv1alpha1.GardenletSelfDeployment{}.OpenAPIModelName():       schema_gardener_api_seedmanagement_v1alpha1_GardenletSelfDeployment(ref),
+		seedmanagementv1alpha1.GardenletSpec{}.OpenAPIModelName():                 schema_gardener_api_seedmanagement_v1alpha1_GardenletSpec(ref),
+		seedmanagementv1alpha1.GardenletStatus{}.OpenAPIModelName():               schema_gardener_api_seedmanagement_v1alpha1_GardenletStatus(ref),
+		seedmanagementv1alpha1.Image{}.OpenAPIModelName():                         schema_gardener_api_seedmanagement_v1alpha1_Image(ref),
+		seedmanagementv1alpha1.ManagedSeed{}.OpenAPIModelName():                   schema_gardener_api_seedmanagement_v1alpha1_ManagedSeed(ref),
+		seedmanagementv1alpha1.ManagedSeedList{}.OpenAPIModelName():               schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedList(ref),
+		seedmanagementv1alpha1.ManagedSeedSet{}.OpenAPIModelName():                schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSet(ref),
+		seedmanagementv1alpha1.ManagedSeedSetList{}.OpenAPIModelName():            schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetList(ref),
+		seedmanagementv1alpha1.ManagedSeedSetSpec{}.OpenAPIModelName():            schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetSpec(ref),
+		seedmanagementv1alpha1.ManagedSeedSetStatus{}.OpenAPIModelName():          schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetStatus(ref),
+		seedmanagementv1alpha1.ManagedSeedSpec{}.OpenAPIModelName():               schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSpec(ref),
+		seedmanagementv1alpha1.ManagedSeedStatus{}.OpenAPIModelName():             schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedStatus(ref),
+		seedmanagementv1alpha1.ManagedSeedTemplate{}.OpenAPIModelName():           schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedTemplate(ref),
+		seedmanagementv1alpha1.PendingReplica{}.OpenAPIModelName():                schema_gardener_api_seedmanagement_v1alpha1_PendingReplica(ref),
+		seedmanagementv1alpha1.RollingUpdateStrategy{}.OpenAPIModelName():         schema_gardener_api_seedmanagement_v1alpha1_RollingUpdateStrategy(ref),
+		seedmanagementv1alpha1.Shoot{}.OpenAPIModelName():                         schema_gardener_api_seedmanagement_v1alpha1_Shoot(ref),
+		seedmanagementv1alpha1.UpdateStrategy{}.OpenAPIModelName():                schema_gardener_api_seedmanagement_v1alpha1_UpdateStrategy(ref),
+		settingsv1alpha1.ClusterOpenIDConnectPreset{}.OpenAPIModelName():          schema_gardener_api_settings_v1alpha1_ClusterOpenIDConnectPreset(ref),
+		settingsv1alpha1.ClusterOpenIDConnectPresetList{}.OpenAPIModelName():      schema_gardener_api_settings_v1alpha1_ClusterOpenIDConnectPresetList(ref),
+		settingsv1alpha1.ClusterOpenIDConnectPresetSpec{}.OpenAPIModelName():      schema_gardener_api_settings_v1alpha1_ClusterOpenIDConnectPresetSpec(ref),
+		settingsv1alpha1.KubeAPIServerOpenIDConnect{}.OpenAPIModelName():          schema_gardener_api_settings_v1alpha1_KubeAPIServerOpenIDConnect(ref),
+		settingsv1alpha1.OpenIDConnectClientAuthentication{}.OpenAPIModelName():   schema_gardener_api_settings_v1alpha1_OpenIDConnectClientAuthentication(ref),
+		settingsv1alpha1.OpenIDConnectPreset{}.OpenAPIModelName():                 schema_gardener_api_settings_v1alpha1_OpenIDConnectPreset(ref),
+		settingsv1alpha1.OpenIDConnectPresetList{}.OpenAPIModelName():             schema_gardener_api_settings_v1alpha1_OpenIDConnectPresetList(ref),
+		settingsv1alpha1.OpenIDConnectPresetSpec{}.OpenAPIModelName():             schema_gardener_api_settings_v1alpha1_OpenIDConnectPresetSpec(ref),
+		autoscalingv1.ContainerResourceMetricSource{}.OpenAPIModelName():          schema_k8sio_api_autoscaling_v1_ContainerResourceMetricSource(ref),
+		autoscalingv1.ContainerResourceMetricStatus{}.OpenAPIModelName():          schema_k8sio_api_autoscaling_v1_ContainerResourceMetricStatus(ref),
+		autoscalingv1.CrossVersionObjectReference{}.OpenAPIModelName():            schema_k8sio_api_autoscaling_v1_CrossVersionObjectReference(ref),
+		autoscalingv1.ExternalMetricSource{}.OpenAPIModelName():                   schema_k8sio_api_autoscaling_v1_ExternalMetricSource(ref),
+		autoscalingv1.ExternalMetricStatus{}.OpenAPIModelName():                   schema_k8sio_api_autoscaling_v1_ExternalMetricStatus(ref),
+		autoscalingv1.HorizontalPodAutoscaler{}.OpenAPIModelName():                schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscaler(ref),
+		autoscalingv1.HorizontalPodAutoscalerCondition{}.OpenAPIModelName():       schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscalerCondition(ref),
+		autoscalingv1.HorizontalPodAutoscalerList{}.OpenAPIModelName():            schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscalerList(ref),
+		autoscalingv1.HorizontalPodAutoscalerSpec{}.OpenAPIModelName():            schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscalerSpec(ref),
+		autoscalingv1.HorizontalPodAutoscalerStatus{}.OpenAPIModelName():          schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscalerStatus(ref),
+		autoscalingv1.MetricSpec{}.OpenAPIModelName():                             schema_k8sio_api_autoscaling_v1_MetricSpec(ref),
+		autoscalingv1.MetricStatus{}.OpenAPIModelName():                           schema_k8sio_api_autoscaling_v1_MetricStatus(ref),
+		autoscalingv1.ObjectMetricSource{}.OpenAPIModelName():                     schema_k8sio_api_autoscaling_v1_ObjectMetricSource(ref),
+		autoscalingv1.ObjectMetricStatus{}.OpenAPIModelName():                     schema_k8sio_api_autoscaling_v1_ObjectMetricStatus(ref),
+		autoscalingv1.PodsMetricSource{}.OpenAPIModelName():                       schema_k8sio_api_autoscaling_v1_PodsMetricSource(ref),
+		autoscalingv1.PodsMetricStatus{}.OpenAPIModelName():                       schema_k8sio_api_autoscaling_v1_PodsMetricStatus(ref),
+		autoscalingv1.ResourceMetricSource{}.OpenAPIModelName():                   schema_k8sio_api_autoscaling_v1_ResourceMetricSource(ref),
+		autoscalingv1.ResourceMetricStatus{}.OpenAPIModelName():                   schema_k8sio_api_autoscaling_v1_ResourceMetricStatus(ref),
+		autoscalingv1.Scale{}.OpenAPIModelName():                                  schema_k8sio_api_autoscaling_v1_Scale(ref),
+		autoscalingv1.ScaleSpec{}.OpenAPIModelName():                              schema_k8sio_api_autoscaling_v1_ScaleSpec(ref),
+		autoscalingv1.ScaleStatus{}.OpenAPIModelName():                            schema_k8sio_api_autoscaling_v1_ScaleStatus(ref),
+		corev1.AWSElasticBlockStoreVolumeSource{}.OpenAPIModelName():              schema_k8sio_api_core_v1_AWSElasticBlockStoreVolumeSource(ref),
+		corev1.Affinity{}.OpenAPIModelName():                                      schema_k8sio_api_core_v1_Affinity(ref),
+		corev1.AppArmorProfile{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_AppArmorProfile(ref),
+		corev1.AttachedVolume{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_AttachedVolume(ref),
+		corev1.AvoidPods{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_AvoidPods(ref),
+		corev1.AzureDiskVolumeSource{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_AzureDiskVolumeSource(ref),
+		corev1.AzureFilePersistentVolumeSource{}.OpenAPIModelName():               schema_k8sio_api_core_v1_AzureFilePersistentVolumeSource(ref),
+		corev1.AzureFileVolumeSource{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_AzureFileVolumeSource(ref),
+		corev1.Binding{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_Binding(ref),
+		corev1.CSIPersistentVolumeSource{}.OpenAPIModelName():                     schema_k8sio_api_core_v1_CSIPersistentVolumeSource(ref),
+		corev1.CSIVolumeSource{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_CSIVolumeSource(ref),
+		corev1.Capabilities{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_Capabilities(ref),
+		corev1.CephFSPersistentVolumeSource{}.OpenAPIModelName():                  schema_k8sio_api_core_v1_CephFSPersistentVolumeSource(ref),
+		corev1.CephFSVolumeSource{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_CephFSVolumeSource(ref),
+		corev1.CinderPersistentVolumeSource{}.OpenAPIModelName():                  schema_k8sio_api_core_v1_CinderPersistentVolumeSource(ref),
+		corev1.CinderVolumeSource{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_CinderVolumeSource(ref),
+		corev1.ClientIPConfig{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_ClientIPConfig(ref),
+		corev1.ClusterTrustBundleProjection{}.OpenAPIModelName():                  schema_k8sio_api_core_v1_ClusterTrustBundleProjection(ref),
+		corev1.ComponentCondition{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_ComponentCondition(ref),
+		corev1.ComponentStatus{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_ComponentStatus(ref),
+		corev1.ComponentStatusList{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_ComponentStatusList(ref),
+		corev1.ConfigMap{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_ConfigMap(ref),
+		corev1.ConfigMapEnvSource{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_ConfigMapEnvSource(ref),
+		corev1.ConfigMapKeySelector{}.OpenAPIModelName():                          schema_k8sio_api_core_v1_ConfigMapKeySelector(ref),
+		corev1.ConfigMapList{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_ConfigMapList(ref),
+		corev1.ConfigMapNodeConfigSource{}.OpenAPIModelName():                     schema_k8sio_api_core_v1_ConfigMapNodeConfigSource(ref),
+		corev1.ConfigMapProjection{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_ConfigMapProjection(ref),
+		corev1.ConfigMapVolumeSource{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_ConfigMapVolumeSource(ref),
+		corev1.Container{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_Container(ref),
+		corev1.ContainerExtendedResourceRequest{}.OpenAPIModelName():              schema_k8sio_api_core_v1_ContainerExtendedResourceRequest(ref),
+		corev1.ContainerImage{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_ContainerImage(ref),
+		corev1.ContainerPort{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_ContainerPort(ref),
+		corev1.ContainerResizePolicy{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_ContainerResizePolicy(ref),
+		corev1.ContainerRestartRule{}.OpenAPIModelName():                          schema_k8sio_api_core_v1_ContainerRestartRule(ref),
+		corev1.ContainerRestartRuleOnExitCodes{}.OpenAPIModelName():               schema_k8sio_api_core_v1_ContainerRestartRuleOnExitCodes(ref),
+		corev1.ContainerState{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_ContainerState(ref),
+		corev1.ContainerStateRunning{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_ContainerStateRunning(ref),
+		corev1.ContainerStateTerminated{}.OpenAPIModelName():                      schema_k8sio_api_core_v1_ContainerStateTerminated(ref),
+		corev1.ContainerStateWaiting{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_ContainerStateWaiting(ref),
+		corev1.ContainerStatus{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_ContainerStatus(ref),
+		corev1.ContainerUser{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_ContainerUser(ref),
+		corev1.DaemonEndpoint{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_DaemonEndpoint(ref),
+		corev1.DownwardAPIProjection{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_DownwardAPIProjection(ref),
+		corev1.DownwardAPIVolumeFile{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_DownwardAPIVolumeFile(ref),
+		corev1.DownwardAPIVolumeSource{}.OpenAPIModelName():                       schema_k8sio_api_core_v1_DownwardAPIVolumeSource(ref),
+		corev1.EmptyDirVolumeSource{}.OpenAPIModelName():                          schema_k8sio_api_core_v1_EmptyDirVolumeSource(ref),
+		corev1.EndpointAddress{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_EndpointAddress(ref),
+		corev1.EndpointPort{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_EndpointPort(ref),
+		corev1.EndpointSubset{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_EndpointSubset(ref),
+		corev1.Endpoints{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_Endpoints(ref),
+		corev1.EndpointsList{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_EndpointsList(ref),
+		corev1.EnvFromSource{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_EnvFromSource(ref),
+		corev1.EnvVar{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_EnvVar(ref),
+		corev1.EnvVarSource{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_EnvVarSource(ref),
+		corev1.EphemeralContainer{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_EphemeralContainer(ref),
+		corev1.EphemeralContainerCommon{}.OpenAPIModelName():                      schema_k8sio_api_core_v1_EphemeralContainerCommon(ref),
+		corev1.EphemeralVolumeSource{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_EphemeralVolumeSource(ref),
+		corev1.Event{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_Event(ref),
+		corev1.EventList{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_EventList(ref),
+		corev1.EventSeries{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_EventSeries(ref),
+		corev1.EventSource{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_EventSource(ref),
+		corev1.ExecAction{}.OpenAPIModelName():                                    schema_k8sio_api_core_v1_ExecAction(ref),
+		corev1.FCVolumeSource{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_FCVolumeSource(ref),
+		corev1.FileKeySelector{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_FileKeySelector(ref),
+		corev1.FlexPersistentVolumeSource{}.OpenAPIModelName():                    schema_k8sio_api_core_v1_FlexPersistentVolumeSource(ref),
+		corev1.FlexVolumeSource{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_FlexVolumeSource(ref),
+		corev1.FlockerVolumeSource{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_FlockerVolumeSource(ref),
+		corev1.GCEPersistentDiskVolumeSource{}.OpenAPIModelName():                 schema_k8sio_api_core_v1_GCEPersistentDiskVolumeSource(ref),
+		corev1.GRPCAction{}.OpenAPIModelName():                                    schema_k8sio_api_core_v1_GRPCAction(ref),
+		corev1.GitRepoVolumeSource{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_GitRepoVolumeSource(ref),
+		corev1.GlusterfsPersistentVolumeSource{}.OpenAPIModelName():               schema_k8sio_api_core_v1_GlusterfsPersistentVolumeSource(ref),
+		corev1.GlusterfsVolumeSource{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_GlusterfsVolumeSource(ref),
+		corev1.HTTPGetAction{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_HTTPGetAction(ref),
+		corev1.HTTPHeader{}.OpenAPIModelName():                                    schema_k8sio_api_core_v1_HTTPHeader(ref),
+		corev1.HostAlias{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_HostAlias(ref),
+		corev1.HostIP{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_HostIP(ref),
+		corev1.HostPathVolumeSource{}.OpenAPIModelName():                          schema_k8sio_api_core_v1_HostPathVolumeSource(ref),
+		corev1.ISCSIPersistentVolumeSource{}.OpenAPIModelName():                   schema_k8sio_api_core_v1_ISCSIPersistentVolumeSource(ref),
+		corev1.ISCSIVolumeSource{}.OpenAPIModelName():                             schema_k8sio_api_core_v1_ISCSIVolumeSource(ref),
+		corev1.ImageVolumeSource{}.OpenAPIModelName():                             schema_k8sio_api_core_v1_ImageVolumeSource(ref),
+		corev1.ImageVolumeStatus{}.OpenAPIModelName():                             schema_k8sio_api_core_v1_ImageVolumeStatus(ref),
+		corev1.KeyToPath{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_KeyToPath(ref),
+		corev1.Lifecycle{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_Lifecycle(ref),
+		corev1.LifecycleHandler{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_LifecycleHandler(ref),
+		corev1.LimitRange{}.OpenAPIModelName():                                    schema_k8sio_api_core_v1_LimitRange(ref),
+		corev1.LimitRangeItem{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_LimitRangeItem(ref),
+		corev1.LimitRangeList{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_LimitRangeList(ref),
+		corev1.LimitRangeSpec{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_LimitRangeSpec(ref),
+		corev1.LinuxContainerUser{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_LinuxContainerUser(ref),
+		corev1.List{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_List(ref),
+		corev1.LoadBalancerIngress{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_LoadBalancerIngress(ref),
+		corev1.LoadBalancerStatus{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_LoadBalancerStatus(ref),
+		corev1.LocalObjectReference{}.OpenAPIModelName():                          schema_k8sio_api_core_v1_LocalObjectReference(ref),
+		corev1.LocalVolumeSource{}.OpenAPIModelName():                             schema_k8sio_api_core_v1_LocalVolumeSource(ref),
+		corev1.ModifyVolumeStatus{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_ModifyVolumeStatus(ref),
+		corev1.NFSVolumeSource{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_NFSVolumeSource(ref),
+		corev1.Namespace{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_Namespace(ref),
+		corev1.NamespaceCondition{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_NamespaceCondition(ref),
+		corev1.NamespaceList{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_NamespaceList(ref),
+		corev1.NamespaceSpec{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_NamespaceSpec(ref),
+		corev1.NamespaceStatus{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_NamespaceStatus(ref),
+		corev1.Node{}.OpenAPIModelName():                                          schema_k8sio_api_core_v1_Node(ref),
+		corev1.NodeAddress{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_NodeAddress(ref),
+		corev1.NodeAffinity{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_NodeAffinity(ref),
+		corev1.NodeAllocatableResourceClaimStatus{}.OpenAPIModelName():            schema_k8sio_api_core_v1_NodeAllocatableResourceClaimStatus(ref),
+		corev1.NodeCondition{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_NodeCondition(ref),
+		corev1.NodeConfigSource{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_NodeConfigSource(ref),
+		corev1.NodeConfigStatus{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_NodeConfigStatus(ref),
+		corev1.NodeDaemonEndpoints{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_NodeDaemonEndpoints(ref),
+		corev1.NodeFeatures{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_NodeFeatures(ref),
+		corev1.NodeList{}.OpenAPIModelName():                                      schema_k8sio_api_core_v1_NodeList(ref),
+		corev1.NodeProxyOptions{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_NodeProxyOptions(ref),
+		corev1.NodeRuntimeHandler{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_NodeRuntimeHandler(ref),
+		corev1.NodeRuntimeHandlerFeatures{}.OpenAPIModelName():                    schema_k8sio_api_core_v1_NodeRuntimeHandlerFeatures(ref),
+		corev1.NodeSelector{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_NodeSelector(ref),
+		corev1.NodeSelectorRequirement{}.OpenAPIModelName():                       schema_k8sio_api_core_v1_NodeSelectorRequirement(ref),
+		corev1.NodeSelectorTerm{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_NodeSelectorTerm(ref),
+		corev1.NodeSpec{}.OpenAPIModelName():                                      schema_k8sio_api_core_v1_NodeSpec(ref),
+		corev1.NodeStatus{}.OpenAPIModelName():                                    schema_k8sio_api_core_v1_NodeStatus(ref),
+		corev1.NodeSwapStatus{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_NodeSwapStatus(ref),
+		corev1.NodeSystemInfo{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_NodeSystemInfo(ref),
+		corev1.ObjectFieldSelector{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_ObjectFieldSelector(ref),
+		corev1.ObjectReference{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_ObjectReference(ref),
+		corev1.PersistentVolume{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_PersistentVolume(ref),
+		corev1.PersistentVolumeClaim{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_PersistentVolumeClaim(ref),
+		corev1.PersistentVolumeClaimCondition{}.OpenAPIModelName():                schema_k8sio_api_core_v1_PersistentVolumeClaimCondition(ref),
+		corev1.PersistentVolumeClaimList{}.OpenAPIModelName():                     schema_k8sio_api_core_v1_PersistentVolumeClaimList(ref),
+		corev1.PersistentVolumeClaimSpec{}.OpenAPIModelName():                     schema_k8sio_api_core_v1_PersistentVolumeClaimSpec(ref),
+		corev1.PersistentVolumeClaimStatus{}.OpenAPIModelName():                   schema_k8sio_api_core_v1_PersistentVolumeClaimStatus(ref),
+		corev1.PersistentVolumeClaimTemplate{}.OpenAPIModelName():                 schema_k8sio_api_core_v1_PersistentVolumeClaimTemplate(ref),
+		corev1.PersistentVolumeClaimVolumeSource{}.OpenAPIModelName():             schema_k8sio_api_core_v1_PersistentVolumeClaimVolumeSource(ref),
+		corev1.PersistentVolumeList{}.OpenAPIModelName():                          schema_k8sio_api_core_v1_PersistentVolumeList(ref),
+		corev1.PersistentVolumeSource{}.OpenAPIModelName():                        schema_k8sio_api_core_v1_PersistentVolumeSource(ref),
+		corev1.PersistentVolumeSpec{}.OpenAPIModelName():                          schema_k8sio_api_core_v1_PersistentVolumeSpec(ref),
+		corev1.PersistentVolumeStatus{}.OpenAPIModelName():                        schema_k8sio_api_core_v1_PersistentVolumeStatus(ref),
+		corev1.PhotonPersistentDiskVolumeSource{}.OpenAPIModelName():              schema_k8sio_api_core_v1_PhotonPersistentDiskVolumeSource(ref),
+		corev1.Pod{}.OpenAPIModelName():                                           schema_k8sio_api_core_v1_Pod(ref),
+		corev1.PodAffinity{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_PodAffinity(ref),
+		corev1.PodAffinityTerm{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_PodAffinityTerm(ref),
+		corev1.PodAntiAffinity{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_PodAntiAffinity(ref),
+		corev1.PodAttachOptions{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_PodAttachOptions(ref),
+		corev1.PodCertificateProjection{}.OpenAPIModelName():                      schema_k8sio_api_core_v1_PodCertificateProjection(ref),
+		corev1.PodCondition{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_PodCondition(ref),
+		corev1.PodDNSConfig{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_PodDNSConfig(ref),
+		corev1.PodDNSConfigOption{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_PodDNSConfigOption(ref),
+		corev1.PodExecOptions{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_PodExecOptions(ref),
+		corev1.PodExtendedResourceClaimStatus{}.OpenAPIModelName():                schema_k8sio_api_core_v1_PodExtendedResourceClaimStatus(ref),
+		corev1.PodIP{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_PodIP(ref),
+		corev1.PodList{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_PodList(ref),
+		corev1.PodLogOptions{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_PodLogOptions(ref),
+		corev1.PodOS{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_PodOS(ref),
+		corev1.PodPortForwardOptions{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_PodPortForwardOptions(ref),
+		corev1.PodProxyOptions{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_PodProxyOptions(ref),
+		corev1.PodReadinessGate{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_PodReadinessGate(ref),
+		corev1.PodResourceClaim{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_PodResourceClaim(ref),
+		corev1.PodResourceClaimStatus{}.OpenAPIModelName():                        schema_k8sio_api_core_v1_PodResourceClaimStatus(ref),
+		corev1.PodSchedulingGate{}.OpenAPIModelName():                             schema_k8sio_api_core_v1_PodSchedulingGate(ref),
+		corev1.PodSchedulingGroup{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_PodSchedulingGroup(ref),
+		corev1.PodSecurityContext{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_PodSecurityContext(ref),
+		corev1.PodSignature{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_PodSignature(ref),
+		corev1.PodSpec{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_PodSpec(ref),
+		corev1.PodStatus{}.OpenAPIModelName():                                     schema_k8sio_api_core_v1_PodStatus(ref),
+		corev1.PodStatusResult{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_PodStatusResult(ref),
+		corev1.PodTemplate{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_PodTemplate(ref),
+		corev1.PodTemplateList{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_PodTemplateList(ref),
+		corev1.PodTemplateSpec{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_PodTemplateSpec(ref),
+		corev1.PortStatus{}.OpenAPIModelName():                                    schema_k8sio_api_core_v1_PortStatus(ref),
+		corev1.PortworxVolumeSource{}.OpenAPIModelName():                          schema_k8sio_api_core_v1_PortworxVolumeSource(ref),
+		corev1.PreferAvoidPodsEntry{}.OpenAPIModelName():                          schema_k8sio_api_core_v1_PreferAvoidPodsEntry(ref),
+		corev1.PreferredSchedulingTerm{}.OpenAPIModelName():                       schema_k8sio_api_core_v1_PreferredSchedulingTerm(ref),
+		corev1.Probe{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_Probe(ref),
+		corev1.ProbeHandler{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_ProbeHandler(ref),
+		corev1.ProjectedVolumeSource{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_ProjectedVolumeSource(ref),
+		corev1.QuobyteVolumeSource{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_QuobyteVolumeSource(ref),
+		corev1.RBDPersistentVolumeSource{}.OpenAPIModelName():                     schema_k8sio_api_core_v1_RBDPersistentVolumeSource(ref),
+		corev1.RBDVolumeSource{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_RBDVolumeSource(ref),
+		corev1.RangeAllocation{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_RangeAllocation(ref),
+		corev1.ReplicationController{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_ReplicationController(ref),
+		corev1.ReplicationControllerCondition{}.OpenAPIModelName():                schema_k8sio_api_core_v1_ReplicationControllerCondition(ref),
+		corev1.ReplicationControllerList{}.OpenAPIModelName():                     schema_k8sio_api_core_v1_ReplicationControllerList(ref),
+		corev1.ReplicationControllerSpec{}.OpenAPIModelName():                     schema_k8sio_api_core_v1_ReplicationControllerSpec(ref),
+		corev1.ReplicationControllerStatus{}.OpenAPIModelName():                   schema_k8sio_api_core_v1_ReplicationControllerStatus(ref),
+		corev1.ResourceClaim{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_ResourceClaim(ref),
+		corev1.ResourceFieldSelector{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_ResourceFieldSelector(ref),
+		corev1.ResourceHealth{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_ResourceHealth(ref),
+		corev1.ResourceQuota{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_ResourceQuota(ref),
+		corev1.ResourceQuotaList{}.OpenAPIModelName():                             schema_k8sio_api_core_v1_ResourceQuotaList(ref),
+		corev1.ResourceQuotaSpec{}.OpenAPIModelName():                             schema_k8sio_api_core_v1_ResourceQuotaSpec(ref),
+		corev1.ResourceQuotaStatus{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_ResourceQuotaStatus(ref),
+		corev1.ResourceRequirements{}.OpenAPIModelName():                          schema_k8sio_api_core_v1_ResourceRequirements(ref),
+		corev1.ResourceStatus{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_ResourceStatus(ref),
+		corev1.SELinuxOptions{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_SELinuxOptions(ref),
+		corev1.ScaleIOPersistentVolumeSource{}.OpenAPIModelName():                 schema_k8sio_api_core_v1_ScaleIOPersistentVolumeSource(ref),
+		corev1.ScaleIOVolumeSource{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_ScaleIOVolumeSource(ref),
+		corev1.ScopeSelector{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_ScopeSelector(ref),
+		corev1.ScopedResourceSelectorRequirement{}.OpenAPIModelName():             schema_k8sio_api_core_v1_ScopedResourceSelectorRequirement(ref),
+		corev1.SeccompProfile{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_SeccompProfile(ref),
+		corev1.Secret{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_Secret(ref),
+		corev1.SecretEnvSource{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_SecretEnvSource(ref),
+		corev1.SecretKeySelector{}.OpenAPIModelName():                             schema_k8sio_api_core_v1_SecretKeySelector(ref),
+		corev1.SecretList{}.OpenAPIModelName():                                    schema_k8sio_api_core_v1_SecretList(ref),
+		corev1.SecretProjection{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_SecretProjection(ref),
+		corev1.SecretReference{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_SecretReference(ref),
+		corev1.SecretVolumeSource{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_SecretVolumeSource(ref),
+		corev1.SecurityContext{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_SecurityContext(ref),
+		corev1.SerializedReference{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_SerializedReference(ref),
+		corev1.Service{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_Service(ref),
+		corev1.ServiceAccount{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_ServiceAccount(ref),
+		corev1.ServiceAccountList{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_ServiceAccountList(ref),
+		corev1.ServiceAccountTokenProjection{}.OpenAPIModelName():                 schema_k8sio_api_core_v1_ServiceAccountTokenProjection(ref),
+		corev1.ServiceList{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_ServiceList(ref),
+		corev1.ServicePort{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_ServicePort(ref),
+		corev1.ServiceProxyOptions{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_ServiceProxyOptions(ref),
+		corev1.ServiceSpec{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_ServiceSpec(ref),
+		corev1.ServiceStatus{}.OpenAPIModelName():                                 schema_k8sio_api_core_v1_ServiceStatus(ref),
+		corev1.SessionAffinityConfig{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_SessionAffinityConfig(ref),
+		corev1.SleepAction{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_SleepAction(ref),
+		corev1.StorageOSPersistentVolumeSource{}.OpenAPIModelName():               schema_k8sio_api_core_v1_StorageOSPersistentVolumeSource(ref),
+		corev1.StorageOSVolumeSource{}.OpenAPIModelName():                         schema_k8sio_api_core_v1_StorageOSVolumeSource(ref),
+		corev1.Sysctl{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_Sysctl(ref),
+		corev1.TCPSocketAction{}.OpenAPIModelName():                               schema_k8sio_api_core_v1_TCPSocketAction(ref),
+		corev1.Taint{}.OpenAPIModelName():                                         schema_k8sio_api_core_v1_Taint(ref),
+		corev1.Toleration{}.OpenAPIModelName():                                    schema_k8sio_api_core_v1_Toleration(ref),
+		corev1.TopologySelectorLabelRequirement{}.OpenAPIModelName():              schema_k8sio_api_core_v1_TopologySelectorLabelRequirement(ref),
+		corev1.TopologySelectorTerm{}.OpenAPIModelName():                          schema_k8sio_api_core_v1_TopologySelectorTerm(ref),
+		corev1.TopologySpreadConstraint{}.OpenAPIModelName():                      schema_k8sio_api_core_v1_TopologySpreadConstraint(ref),
+		corev1.TypedLocalObjectReference{}.OpenAPIModelName():                     schema_k8sio_api_core_v1_TypedLocalObjectReference(ref),
+		corev1.TypedObjectReference{}.OpenAPIModelName():                          schema_k8sio_api_core_v1_TypedObjectReference(ref),
+		corev1.Volume{}.OpenAPIModelName():                                        schema_k8sio_api_core_v1_Volume(ref),
+		corev1.VolumeDevice{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_VolumeDevice(ref),
+		corev1.VolumeMount{}.OpenAPIModelName():                                   schema_k8sio_api_core_v1_VolumeMount(ref),
+		corev1.VolumeMountStatus{}.OpenAPIModelName():                             schema_k8sio_api_core_v1_VolumeMountStatus(ref),
+		corev1.VolumeNodeAffinity{}.OpenAPIModelName():                            schema_k8sio_api_core_v1_VolumeNodeAffinity(ref),
+		corev1.VolumeProjection{}.OpenAPIModelName():                              schema_k8sio_api_core_v1_VolumeProjection(ref),
+		corev1.VolumeResourceRequirements{}.OpenAPIModelName():                    schema_k8sio_api_core_v1_VolumeResourceRequirements(ref),
+		corev1.VolumeSource{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_VolumeSource(ref),
+		corev1.VolumeStatus{}.OpenAPIModelName():                                  schema_k8sio_api_core_v1_VolumeStatus(ref),
+		corev1.VsphereVirtualDiskVolumeSource{}.OpenAPIModelName():                schema_k8sio_api_core_v1_VsphereVirtualDiskVolumeSource(ref),
+		corev1.WeightedPodAffinityTerm{}.OpenAPIModelName():                       schema_k8sio_api_core_v1_WeightedPodAffinityTerm(ref),
+		corev1.WindowsSecurityContextOptions{}.OpenAPIModelName():                 schema_k8sio_api_core_v1_WindowsSecurityContextOptions(ref),
+		networkingv1.HTTPIngressPath{}.OpenAPIModelName():                         schema_k8sio_api_networking_v1_HTTPIngressPath(ref),
+		networkingv1.HTTPIngressRuleValue{}.OpenAPIModelName():                    schema_k8sio_api_networking_v1_HTTPIngressRuleValue(ref),
+		networkingv1.IPAddress{}.OpenAPIModelName():                               schema_k8sio_api_networking_v1_IPAddress(ref),
+		networkingv1.IPAddressList{}.OpenAPIModelName():                           schema_k8sio_api_networking_v1_IPAddressList(ref),
+		networkingv1.IPAddressSpec{}.OpenAPIModelName():                           schema_k8sio_api_networking_v1_IPAddressSpec(ref),
+		networkingv1.IPBlock{}.OpenAPIModelName():                                 schema_k8sio_api_networking_v1_IPBlock(ref),
+		networkingv1.Ingress{}.OpenAPIModelName():                                 schema_k8sio_api_networking_v1_Ingress(ref),
+		networkingv1.IngressBackend{}.OpenAPIModelName():                          schema_k8sio_api_networking_v1_IngressBackend(ref),
+		networkingv1.IngressClass{}.OpenAPIModelName():                            schema_k8sio_api_networking_v1_IngressClass(ref),
+		networkingv1.IngressClassList{}.OpenAPIModelName():                        schema_k8sio_api_networking_v1_IngressClassList(ref),
+		networkingv1.IngressClassParametersReference{}.OpenAPIModelName():         schema_k8sio_api_networking_v1_IngressClassParametersReference(ref),
+		networkingv1.IngressClassSpec{}.OpenAPIModelName():                        schema_k8sio_api_networking_v1_IngressClassSpec(ref),
+		networkingv1.IngressList{}.OpenAPIModelName():                             schema_k8sio_api_networking_v1_IngressList(ref),
+		networkingv1.IngressLoadBalancerIngress{}.OpenAPIModelName():              schema_k8sio_api_networking_v1_IngressLoadBalancerIngress(ref),
+		networkingv1.IngressLoadBalancerStatus{}.OpenAPIModelName():               schema_k8sio_api_networking_v1_IngressLoadBalancerStatus(ref),
+		networkingv1.IngressPortStatus{}.OpenAPIModelName():                       schema_k8sio_api_networking_v1_IngressPortStatus(ref),
+		networkingv1.IngressRule{}.OpenAPIModelName():                             schema_k8sio_api_networking_v1_IngressRule(ref),
+		networkingv1.IngressRuleValue{}.OpenAPIModelName():                        schema_k8sio_api_networking_v1_IngressRuleValue(ref),
+		networkingv1.IngressServiceBackend{}.OpenAPIModelName():                   schema_k8sio_api_networking_v1_IngressServiceBackend(ref),
+		networkingv1.IngressSpec{}.OpenAPIModelName():                             schema_k8sio_api_networking_v1_IngressSpec(ref),
+		networkingv1.IngressStatus{}.OpenAPIModelName():                           schema_k8sio_api_networking_v1_IngressStatus(ref),
+		networkingv1.IngressTLS{}.OpenAPIModelName():                              schema_k8sio_api_networking_v1_IngressTLS(ref),
+		networkingv1.NetworkPolicy{}.OpenAPIModelName():                           schema_k8sio_api_networking_v1_NetworkPolicy(ref),
+		networkingv1.NetworkPolicyEgressRule{}.OpenAPIModelName():                 schema_k8sio_api_networking_v1_NetworkPolicyEgressRule(ref),
+		networkingv1.NetworkPolicyIngressRule{}.OpenAPIModelName():                schema_k8sio_api_networking_v1_NetworkPolicyIngressRule(ref),
+		networkingv1.NetworkPolicyList{}.OpenAPIModelName():                       schema_k8sio_api_networking_v1_NetworkPolicyList(ref),
+		networkingv1.NetworkPolicyPeer{}.OpenAPIModelName():                       schema_k8sio_api_networking_v1_NetworkPolicyPeer(ref),
+		networkingv1.NetworkPolicyPort{}.OpenAPIModelName():                       schema_k8sio_api_networking_v1_NetworkPolicyPort(ref),
+		networkingv1.NetworkPolicySpec{}.OpenAPIModelName():                       schema_k8sio_api_networking_v1_NetworkPolicySpec(ref),
+		networkingv1.ParentReference{}.OpenAPIModelName():                         schema_k8sio_api_networking_v1_ParentReference(ref),
+		networkingv1.ServiceBackendPort{}.OpenAPIModelName():                      schema_k8sio_api_networking_v1_ServiceBackendPort(ref),
+		networkingv1.ServiceCIDR{}.OpenAPIModelName():                             schema_k8sio_api_networking_v1_ServiceCIDR(ref),
+		networkingv1.ServiceCIDRList{}.OpenAPIModelName():                         schema_k8sio_api_networking_v1_ServiceCIDRList(ref),
+		networkingv1.ServiceCIDRSpec{}.OpenAPIModelName():                         schema_k8sio_api_networking_v1_ServiceCIDRSpec(ref),
+		networkingv1.ServiceCIDRStatus{}.OpenAPIModelName():                       schema_k8sio_api_networking_v1_ServiceCIDRStatus(ref),
+		rbacv1.AggregationRule{}.OpenAPIModelName():                               schema_k8sio_api_rbac_v1_AggregationRule(ref),
+		rbacv1.ClusterRole{}.OpenAPIModelName():                                   schema_k8sio_api_rbac_v1_ClusterRole(ref),
+		rbacv1.ClusterRoleBinding{}.OpenAPIModelName():                            schema_k8sio_api_rbac_v1_ClusterRoleBinding(ref),
+		rbacv1.ClusterRoleBindingList{}.OpenAPIModelName():                        schema_k8sio_api_rbac_v1_ClusterRoleBindingList(ref),
+		rbacv1.ClusterRoleList{}.OpenAPIModelName():                               schema_k8sio_api_rbac_v1_ClusterRoleList(ref),
+		rbacv1.PolicyRule{}.OpenAPIModelName():                                    schema_k8sio_api_rbac_v1_PolicyRule(ref),
+		rbacv1.Role{}.OpenAPIModelName():                                          schema_k8sio_api_rbac_v1_Role(ref),
+		rbacv1.RoleBinding{}.OpenAPIModelName():                                   schema_k8sio_api_rbac_v1_RoleBinding(ref),
+		rbacv1.RoleBindingList{}.OpenAPIModelName():                               schema_k8sio_api_rbac_v1_RoleBindingList(ref),
+		rbacv1.RoleList{}.OpenAPIModelName():                                      schema_k8sio_api_rbac_v1_RoleList(ref),
+		rbacv1.RoleRef{}.OpenAPIModelName():                                       schema_k8sio_api_rbac_v1_RoleRef(ref),
+		rbacv1.Subject{}.OpenAPIModelName():                                       schema_k8sio_api_rbac_v1_Subject(ref),
+		apiextensionsv1.ConversionRequest{}.OpenAPIModelName():                    schema_pkg_apis_apiextensions_v1_ConversionRequest(ref),
+		apiextensionsv1.ConversionResponse{}.OpenAPIModelName():                   schema_pkg_apis_apiextensions_v1_ConversionResponse(ref),
+		apiextensionsv1.ConversionReview{}.OpenAPIModelName():                     schema_pkg_apis_apiextensions_v1_ConversionReview(ref),
+		apiextensionsv1.CustomResourceColumnDefinition{}.OpenAPIModelName():       schema_pkg_apis_apiextensions_v1_CustomResourceColumnDefinition(ref),
+		apiextensionsv1.CustomResourceConversion{}.OpenAPIModelName():             schema_pkg_apis_apiextensions_v1_CustomResourceConversion(ref),
+		apiextensionsv1.CustomResourceDefinition{}.OpenAPIModelName():             schema_pkg_apis_apiextensions_v1_CustomResourceDefinition(ref),
+		apiextensionsv1.CustomResourceDefinitionCondition{}.OpenAPIModelName():    schema_pkg_apis_apiextensions_v1_CustomResourceDefinitionCondition(ref),
+		apiextensionsv1.CustomResourceDefinitionList{}.OpenAPIModelName():         schema_pkg_apis_apiextensions_v1_CustomResourceDefinitionList(ref),
+		apiextensionsv1.CustomResourceDefinitionNames{}.OpenAPIModelName():        schema_pkg_apis_apiextensions_v1_CustomResourceDefinitionNames(ref),
+		apiextensionsv1.CustomResourceDefinitionSpec{}.OpenAPIModelName():         schema_pkg_apis_apiextensions_v1_CustomResourceDefinitionSpec(ref),
+		apiextensionsv1.CustomResourceDefinitionStatus{}.OpenAPIModelName():       schema_pkg_apis_apiextensions_v1_CustomResourceDefinitionStatus(ref),
+		apiextensionsv1.CustomResourceDefinitionVersion{}.OpenAPIModelName():      schema_pkg_apis_apiextensions_v1_CustomResourceDefinitionVersion(ref),
+		apiextensionsv1.CustomResourceSubresourceScale{}.OpenAPIModelName():       schema_pkg_apis_apiextensions_v1_CustomResourceSubresourceScale(ref),
+		apiextensionsv1.CustomResourceSubresourceStatus{}.OpenAPIModelName():      schema_pkg_apis_apiextensions_v1_CustomResourceSubresourceStatus(ref),
+		apiextensionsv1.CustomResourceSubresources{}.OpenAPIModelName():           schema_pkg_apis_apiextensions_v1_CustomResourceSubresources(ref),
+		apiextensionsv1.CustomResourceValidation{}.OpenAPIModelName():             schema_pkg_apis_apiextensions_v1_CustomResourceValidation(ref),
+		apiextensionsv1.ExternalDocumentation{}.OpenAPIModelName():                schema_pkg_apis_apiextensions_v1_ExternalDocumentation(ref),
+		apiextensionsv1.JSON{}.OpenAPIModelName():                                 schema_pkg_apis_apiextensions_v1_JSON(ref),
+		apiextensionsv1.JSONSchemaProps{}.OpenAPIModelName():                      schema_pkg_apis_apiextensions_v1_JSONSchemaProps(ref),
+		apiextensionsv1.JSONSchemaPropsOrArray{}.OpenAPIModelName():               schema_pkg_apis_apiextensions_v1_JSONSchemaPropsOrArray(ref),
+		apiextensionsv1.JSONSchemaPropsOrBool{}.OpenAPIModelName():                schema_pkg_apis_apiextensions_v1_JSONSchemaPropsOrBool(ref),
+		apiextensionsv1.JSONSchemaPropsOrStringArray{}.OpenAPIModelName():         schema_pkg_apis_apiextensions_v1_JSONSchemaPropsOrStringArray(ref),
+		apiextensionsv1.SelectableField{}.OpenAPIModelName():                      schema_pkg_apis_apiextensions_v1_SelectableField(ref),
+		apiextensionsv1.ServiceReference{}.OpenAPIModelName():                     schema_pkg_apis_apiextensions_v1_ServiceReference(ref),
+		apiextensionsv1.ValidationRule{}.OpenAPIModelName():                       schema_pkg_apis_apiextensions_v1_ValidationRule(ref),
+		apiextensionsv1.WebhookClientConfig{}.OpenAPIModelName():                  schema_pkg_apis_apiextensions_v1_WebhookClientConfig(ref),
+		apiextensionsv1.WebhookConversion{}.OpenAPIModelName():                    schema_pkg_apis_apiextensions_v1_WebhookConversion(ref),
+		resource.Quantity{}.OpenAPIModelName():                                    schema_apimachinery_pkg_api_resource_Quantity(ref),
+		metav1.APIGroup{}.OpenAPIModelName():                                      schema_pkg_apis_meta_v1_APIGroup(ref),
+		metav1.APIGroupList{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_APIGroupList(ref),
+		metav1.APIResource{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_APIResource(ref),
+		metav1.APIResourceList{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_APIResourceList(ref),
+		metav1.APIVersions{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_APIVersions(ref),
+		metav1.ApplyOptions{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		metav1.Condition{}.OpenAPIModelName():                                     schema_pkg_apis_meta_v1_Condition(ref),
+		metav1.CreateOptions{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_CreateOptions(ref),
+		metav1.DeleteOptions{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		metav1.Duration{}.OpenAPIModelName():                                      schema_pkg_apis_meta_v1_Duration(ref),
+		metav1.FieldSelectorRequirement{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		metav1.FieldsV1{}.OpenAPIModelName():                                      schema_pkg_apis_meta_v1_FieldsV1(ref),
+		metav1.GetOptions{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_GetOptions(ref),
+		metav1.GroupKind{}.OpenAPIModelName():                                     schema_pkg_apis_meta_v1_GroupKind(ref),
+		metav1.GroupResource{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_GroupResource(ref),
+		metav1.GroupVersion{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_GroupVersion(ref),
+		metav1.GroupVersionForDiscovery{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		metav1.GroupVersionKind{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		metav1.GroupVersionResource{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		metav1.InternalEvent{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_InternalEvent(ref),
+		metav1.LabelSelector{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_LabelSelector(ref),
+		metav1.LabelSelectorRequirement{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		metav1.List{}.OpenAPIModelName():                                          schema_pkg_apis_meta_v1_List(ref),
+		metav1.ListMeta{}.OpenAPIModelName():                                      schema_pkg_apis_meta_v1_ListMeta(ref),
+		metav1.ListOptions{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_ListOptions(ref),
+		metav1.ManagedFieldsEntry{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		metav1.MicroTime{}.OpenAPIModelName():                                     schema_pkg_apis_meta_v1_MicroTime(ref),
+		metav1.ObjectMeta{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		metav1.OwnerReference{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_OwnerReference(ref),
+		metav1.PartialObjectMetadata{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		metav1.PartialObjectMetadataList{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		metav1.Patch{}.OpenAPIModelName():                                         schema_pkg_apis_meta_v1_Patch(ref),
+		metav1.PatchOptions{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_PatchOptions(ref),
+		metav1.Preconditions{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_Preconditions(ref),
+		metav1.RootPaths{}.OpenAPIModelName():                                     schema_pkg_apis_meta_v1_RootPaths(ref),
+		metav1.ServerAddressByClientCIDR{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		metav1.ShardInfo{}.OpenAPIModelName():                                     schema_pkg_apis_meta_v1_ShardInfo(ref),
+		metav1.Status{}.OpenAPIModelName():                                        schema_pkg_apis_meta_v1_Status(ref),
+		metav1.StatusCause{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_StatusCause(ref),
+		metav1.StatusDetails{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_StatusDetails(ref),
+		metav1.Table{}.OpenAPIModelName():                                         schema_pkg_apis_meta_v1_Table(ref),
+		metav1.TableColumnDefinition{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		metav1.TableOptions{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_TableOptions(ref),
+		metav1.TableRow{}.OpenAPIModelName():                                      schema_pkg_apis_meta_v1_TableRow(ref),
+		metav1.TableRowCondition{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		metav1.Time{}.OpenAPIModelName():                                          schema_pkg_apis_meta_v1_Time(ref),
+		metav1.Timestamp{}.OpenAPIModelName():                                     schema_pkg_apis_meta_v1_Timestamp(ref),
+		metav1.TypeMeta{}.OpenAPIModelName():                                      schema_pkg_apis_meta_v1_TypeMeta(ref),
+		metav1.UpdateOptions{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		metav1.WatchEvent{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():                                 schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():                                     schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():                                      schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		intstr.IntOrString{}.OpenAPIModelName():                                   schema_apimachinery_pkg_util_intstr_IntOrString(ref),
+		version.Info{}.OpenAPIModelName():                                         schema_k8sio_apimachinery_pkg_version_Info(ref),
 	}
 }
 
@@ -728,7 +733,7 @@ func schema_gardener_api_core_v1_ControllerDeployment(ref common.ReferenceCallba
 					"helm": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Helm installs the controller with a Helm chart.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1.HelmControllerDeployment"),
+							Ref:         ref(v1.HelmControllerDeployment{}.OpenAPIModelName()),
 						},
 					},
 					"injectGardenKubeconfig": {
@@ -755,7 +760,7 @@ func schema_gardener_api_core_v1_ControllerDeployment(ref common.ReferenceCallba
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1.NamedResourceReference"),
+										Ref: ref(v1.NamedResourceReference{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -765,7 +770,7 @@ func schema_gardener_api_core_v1_ControllerDeployment(ref common.ReferenceCallba
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1.HelmControllerDeployment", "gardener.cloud/gardener/api/core/v1.NamedResourceReference", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1.HelmControllerDeployment{}.OpenAPIModelName(), v1.NamedResourceReference{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -804,7 +809,7 @@ func schema_gardener_api_core_v1_ControllerDeploymentList(ref common.ReferenceCa
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1.ControllerDeployment"),
+										Ref: ref(v1.ControllerDeployment{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -815,7 +820,7 @@ func schema_gardener_api_core_v1_ControllerDeploymentList(ref common.ReferenceCa
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1.ControllerDeployment", metav1.ListMeta{}.OpenAPIModelName()},
+			v1.ControllerDeployment{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -842,14 +847,14 @@ func schema_gardener_api_core_v1_HelmControllerDeployment(ref common.ReferenceCa
 					"ociRepository": {
 						SchemaProps: spec.SchemaProps{
 							Description: "OCIRepository is where to pull the chart from. Excludes rawChart.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1.OCIRepository"),
+							Ref:         ref(v1.OCIRepository{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1.OCIRepository", apiextensionsv1.JSON{}.OpenAPIModelName()},
+			v1.OCIRepository{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName()},
 	}
 }
 
@@ -872,7 +877,7 @@ func schema_gardener_api_core_v1_NamedResourceReference(ref common.ReferenceCall
 						SchemaProps: spec.SchemaProps{
 							Description: "ResourceRef points to the object.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.CrossVersionObjectReference{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.CrossVersionObjectReference{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -880,7 +885,7 @@ func schema_gardener_api_core_v1_NamedResourceReference(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			v1.CrossVersionObjectReference{}.OpenAPIModelName()},
+			autoscalingv1.CrossVersionObjectReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -1084,20 +1089,20 @@ func schema_gardener_api_core_v1beta1_Addons(ref common.ReferenceCallback) commo
 					"kubernetesDashboard": {
 						SchemaProps: spec.SchemaProps{
 							Description: "KubernetesDashboard is the Kubernetes dashboard.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubernetesDashboard"),
+							Ref:         ref(v1beta1.KubernetesDashboard{}.OpenAPIModelName()),
 						},
 					},
 					"nginxIngress": {
 						SchemaProps: spec.SchemaProps{
 							Description: "NginxIngress is an nginx ingress controller.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.NginxIngress"),
+							Ref:         ref(v1beta1.NginxIngress{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.KubernetesDashboard", "gardener.cloud/gardener/api/core/v1beta1.NginxIngress"},
+			v1beta1.KubernetesDashboard{}.OpenAPIModelName(), v1beta1.NginxIngress{}.OpenAPIModelName()},
 	}
 }
 
@@ -1182,14 +1187,14 @@ func schema_gardener_api_core_v1beta1_AuditConfig(ref common.ReferenceCallback) 
 					"auditPolicy": {
 						SchemaProps: spec.SchemaProps{
 							Description: "AuditPolicy is the audit policy.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.AuditPolicy"),
+							Ref:         ref(v1beta1.AuditPolicy{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.AuditPolicy"},
+			v1beta1.AuditPolicy{}.OpenAPIModelName()},
 	}
 }
 
@@ -1369,14 +1374,14 @@ func schema_gardener_api_core_v1beta1_BackupBucket(ref common.ReferenceCallback)
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is the desired bucket.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.BackupBucketSpec"),
+							Ref:         ref(v1beta1.BackupBucketSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is what the gardenlet last saw of the bucket.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.BackupBucketStatus"),
+							Ref:         ref(v1beta1.BackupBucketStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -1384,7 +1389,7 @@ func schema_gardener_api_core_v1beta1_BackupBucket(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.BackupBucketSpec", "gardener.cloud/gardener/api/core/v1beta1.BackupBucketStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.BackupBucketSpec{}.OpenAPIModelName(), v1beta1.BackupBucketStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1423,7 +1428,7 @@ func schema_gardener_api_core_v1beta1_BackupBucketList(ref common.ReferenceCallb
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.BackupBucket"),
+										Ref: ref(v1beta1.BackupBucket{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1434,7 +1439,7 @@ func schema_gardener_api_core_v1beta1_BackupBucketList(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.BackupBucket", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.BackupBucket{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1479,7 +1484,7 @@ func schema_gardener_api_core_v1beta1_BackupBucketSpec(ref common.ReferenceCallb
 						SchemaProps: spec.SchemaProps{
 							Description: "Provider says on which object store and in which region the bucket is. Cannot be changed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.BackupBucketProvider"),
+							Ref:         ref(v1beta1.BackupBucketProvider{}.OpenAPIModelName()),
 						},
 					},
 					"providerConfig": {
@@ -1512,7 +1517,7 @@ func schema_gardener_api_core_v1beta1_BackupBucketSpec(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.BackupBucketProvider", corev1.ObjectReference{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			v1beta1.BackupBucketProvider{}.OpenAPIModelName(), corev1.ObjectReference{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -1532,13 +1537,13 @@ func schema_gardener_api_core_v1beta1_BackupBucketStatus(ref common.ReferenceCal
 					"lastOperation": {
 						SchemaProps: spec.SchemaProps{
 							Description: "LastOperation is the last operation on the bucket. Written by the gardenlet.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.LastOperation"),
+							Ref:         ref(v1beta1.LastOperation{}.OpenAPIModelName()),
 						},
 					},
 					"lastError": {
 						SchemaProps: spec.SchemaProps{
 							Description: "LastError is the error of the last operation, if it failed.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.LastError"),
+							Ref:         ref(v1beta1.LastError{}.OpenAPIModelName()),
 						},
 					},
 					"observedGeneration": {
@@ -1558,7 +1563,7 @@ func schema_gardener_api_core_v1beta1_BackupBucketStatus(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.LastError", "gardener.cloud/gardener/api/core/v1beta1.LastOperation", corev1.SecretReference{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			v1beta1.LastError{}.OpenAPIModelName(), v1beta1.LastOperation{}.OpenAPIModelName(), corev1.SecretReference{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -1594,14 +1599,14 @@ func schema_gardener_api_core_v1beta1_BackupEntry(ref common.ReferenceCallback) 
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is the desired entry.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.BackupEntrySpec"),
+							Ref:         ref(v1beta1.BackupEntrySpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is what the gardenlet last saw of the entry.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.BackupEntryStatus"),
+							Ref:         ref(v1beta1.BackupEntryStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -1609,7 +1614,7 @@ func schema_gardener_api_core_v1beta1_BackupEntry(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.BackupEntrySpec", "gardener.cloud/gardener/api/core/v1beta1.BackupEntryStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.BackupEntrySpec{}.OpenAPIModelName(), v1beta1.BackupEntryStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1648,7 +1653,7 @@ func schema_gardener_api_core_v1beta1_BackupEntryList(ref common.ReferenceCallba
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.BackupEntry"),
+										Ref: ref(v1beta1.BackupEntry{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1659,7 +1664,7 @@ func schema_gardener_api_core_v1beta1_BackupEntryList(ref common.ReferenceCallba
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.BackupEntry", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.BackupEntry{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1710,13 +1715,13 @@ func schema_gardener_api_core_v1beta1_BackupEntryStatus(ref common.ReferenceCall
 					"lastOperation": {
 						SchemaProps: spec.SchemaProps{
 							Description: "LastOperation is the last operation on the entry. Written by the gardenlet.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.LastOperation"),
+							Ref:         ref(v1beta1.LastOperation{}.OpenAPIModelName()),
 						},
 					},
 					"lastError": {
 						SchemaProps: spec.SchemaProps{
 							Description: "LastError is the error of the last operation, if it failed.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.LastError"),
+							Ref:         ref(v1beta1.LastError{}.OpenAPIModelName()),
 						},
 					},
 					"observedGeneration": {
@@ -1743,7 +1748,7 @@ func schema_gardener_api_core_v1beta1_BackupEntryStatus(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.LastError", "gardener.cloud/gardener/api/core/v1beta1.LastOperation", metav1.Time{}.OpenAPIModelName()},
+			v1beta1.LastError{}.OpenAPIModelName(), v1beta1.LastOperation{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1757,20 +1762,20 @@ func schema_gardener_api_core_v1beta1_Bastion(ref common.ReferenceCallback) comm
 					"machineImage": {
 						SchemaProps: spec.SchemaProps{
 							Description: "MachineImage is the image. Without it, the newest supported one is taken.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.BastionMachineImage"),
+							Ref:         ref(v1beta1.BastionMachineImage{}.OpenAPIModelName()),
 						},
 					},
 					"machineType": {
 						SchemaProps: spec.SchemaProps{
 							Description: "MachineType is the machine type. Without it, the smallest fitting one is taken.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.BastionMachineType"),
+							Ref:         ref(v1beta1.BastionMachineType{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.BastionMachineImage", "gardener.cloud/gardener/api/core/v1beta1.BastionMachineType"},
+			v1beta1.BastionMachineImage{}.OpenAPIModelName(), v1beta1.BastionMachineType{}.OpenAPIModelName()},
 	}
 }
 
@@ -1871,7 +1876,7 @@ func schema_gardener_api_core_v1beta1_CARotation(ref common.ReferenceCallback) c
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.PendingWorkersRollout"),
+										Ref: ref(v1beta1.PendingWorkersRollout{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1882,7 +1887,7 @@ func schema_gardener_api_core_v1beta1_CARotation(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.PendingWorkersRollout", metav1.Time{}.OpenAPIModelName()},
+			v1beta1.PendingWorkersRollout{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1908,7 +1913,7 @@ func schema_gardener_api_core_v1beta1_CRI(ref common.ReferenceCallback) common.O
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ContainerRuntime"),
+										Ref: ref(v1beta1.ContainerRuntime{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1919,7 +1924,7 @@ func schema_gardener_api_core_v1beta1_CRI(ref common.ReferenceCallback) common.O
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ContainerRuntime"},
+			v1beta1.ContainerRuntime{}.OpenAPIModelName()},
 	}
 }
 
@@ -2021,21 +2026,21 @@ func schema_gardener_api_core_v1beta1_CloudProfile(ref common.ReferenceCallback)
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is the offer.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.CloudProfileSpec"),
+							Ref:         ref(v1beta1.CloudProfileSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is the offer's state, which depends on time.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.CloudProfileStatus"),
+							Ref:         ref(v1beta1.CloudProfileStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.CloudProfileSpec", "gardener.cloud/gardener/api/core/v1beta1.CloudProfileStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.CloudProfileSpec{}.OpenAPIModelName(), v1beta1.CloudProfileStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -2094,7 +2099,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileList(ref common.ReferenceCallb
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.CloudProfile"),
+										Ref: ref(v1beta1.CloudProfile{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2105,7 +2110,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileList(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.CloudProfile", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.CloudProfile{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -2178,7 +2183,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileSpec(ref common.ReferenceCallb
 						SchemaProps: spec.SchemaProps{
 							Description: "Kubernetes are the offered Kubernetes versions.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubernetesSettings"),
+							Ref:         ref(v1beta1.KubernetesSettings{}.OpenAPIModelName()),
 						},
 					},
 					"machineImages": {
@@ -2198,7 +2203,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileSpec(ref common.ReferenceCallb
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.MachineImage"),
+										Ref: ref(v1beta1.MachineImage{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2221,7 +2226,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileSpec(ref common.ReferenceCallb
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.MachineType"),
+										Ref: ref(v1beta1.MachineType{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2250,7 +2255,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileSpec(ref common.ReferenceCallb
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Region"),
+										Ref: ref(v1beta1.Region{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2259,7 +2264,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileSpec(ref common.ReferenceCallb
 					"seedSelector": {
 						SchemaProps: spec.SchemaProps{
 							Description: "SeedSelector restricts the seeds for shoots that use this profile.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSelector"),
+							Ref:         ref(v1beta1.SeedSelector{}.OpenAPIModelName()),
 						},
 					},
 					"type": {
@@ -2287,7 +2292,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileSpec(ref common.ReferenceCallb
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.VolumeType"),
+										Ref: ref(v1beta1.VolumeType{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2296,13 +2301,13 @@ func schema_gardener_api_core_v1beta1_CloudProfileSpec(ref common.ReferenceCallb
 					"bastion": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Bastion is the machine and image for bastions. Without it, the provider extension's choice counts.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Bastion"),
+							Ref:         ref(v1beta1.Bastion{}.OpenAPIModelName()),
 						},
 					},
 					"limits": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Limits are upper bounds for shoots that use this profile.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Limits"),
+							Ref:         ref(v1beta1.Limits{}.OpenAPIModelName()),
 						},
 					},
 					"machineCapabilities": {
@@ -2312,7 +2317,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileSpec(ref common.ReferenceCallb
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.CapabilityDefinition"),
+										Ref: ref(v1beta1.CapabilityDefinition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2321,7 +2326,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileSpec(ref common.ReferenceCallb
 					"controlPlane": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ControlPlane are settings for the control planes of shoots that use this profile.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.CloudProfileControlPlane"),
+							Ref:         ref(v1beta1.CloudProfileControlPlane{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -2329,7 +2334,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileSpec(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Bastion", "gardener.cloud/gardener/api/core/v1beta1.CapabilityDefinition", "gardener.cloud/gardener/api/core/v1beta1.CloudProfileControlPlane", "gardener.cloud/gardener/api/core/v1beta1.KubernetesSettings", "gardener.cloud/gardener/api/core/v1beta1.Limits", "gardener.cloud/gardener/api/core/v1beta1.MachineImage", "gardener.cloud/gardener/api/core/v1beta1.MachineType", "gardener.cloud/gardener/api/core/v1beta1.Region", "gardener.cloud/gardener/api/core/v1beta1.SeedSelector", "gardener.cloud/gardener/api/core/v1beta1.VolumeType", runtime.RawExtension{}.OpenAPIModelName()},
+			v1beta1.Bastion{}.OpenAPIModelName(), v1beta1.CapabilityDefinition{}.OpenAPIModelName(), v1beta1.CloudProfileControlPlane{}.OpenAPIModelName(), v1beta1.KubernetesSettings{}.OpenAPIModelName(), v1beta1.Limits{}.OpenAPIModelName(), v1beta1.MachineImage{}.OpenAPIModelName(), v1beta1.MachineType{}.OpenAPIModelName(), v1beta1.Region{}.OpenAPIModelName(), v1beta1.SeedSelector{}.OpenAPIModelName(), v1beta1.VolumeType{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -2343,7 +2348,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileStatus(ref common.ReferenceCal
 					"kubernetes": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Kubernetes is the state of the Kubernetes versions.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubernetesStatus"),
+							Ref:         ref(v1beta1.KubernetesStatus{}.OpenAPIModelName()),
 						},
 					},
 					"machineImages": {
@@ -2353,7 +2358,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileStatus(ref common.ReferenceCal
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.MachineImageStatus"),
+										Ref: ref(v1beta1.MachineImageStatus{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2363,7 +2368,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileStatus(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.KubernetesStatus", "gardener.cloud/gardener/api/core/v1beta1.MachineImageStatus"},
+			v1beta1.KubernetesStatus{}.OpenAPIModelName(), v1beta1.MachineImageStatus{}.OpenAPIModelName()},
 	}
 }
 
@@ -2548,14 +2553,14 @@ func schema_gardener_api_core_v1beta1_ClusterAutoscaler(ref common.ReferenceCall
 					"autoscaling": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Autoscaling bounds the vertical scaling of the autoscaler itself.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ControlPlaneAutoscaling"),
+							Ref:         ref(v1beta1.ControlPlaneAutoscaling{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ControlPlaneAutoscaling", metav1.Duration{}.OpenAPIModelName()},
+			v1beta1.ControlPlaneAutoscaling{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -2617,14 +2622,14 @@ func schema_gardener_api_core_v1beta1_ClusterInfo(ref common.ReferenceCallback) 
 						SchemaProps: spec.SchemaProps{
 							Description: "Cloud says on which infrastructure the cluster runs.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.CloudInfo"),
+							Ref:         ref(v1beta1.CloudInfo{}.OpenAPIModelName()),
 						},
 					},
 					"kubernetes": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Kubernetes says which Kubernetes it runs.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubernetesInfo"),
+							Ref:         ref(v1beta1.KubernetesInfo{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -2632,7 +2637,7 @@ func schema_gardener_api_core_v1beta1_ClusterInfo(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.CloudInfo", "gardener.cloud/gardener/api/core/v1beta1.KubernetesInfo"},
+			v1beta1.CloudInfo{}.OpenAPIModelName(), v1beta1.KubernetesInfo{}.OpenAPIModelName()},
 	}
 }
 
@@ -2750,7 +2755,7 @@ func schema_gardener_api_core_v1beta1_ControlPlane(ref common.ReferenceCallback)
 					"highAvailability": {
 						SchemaProps: spec.SchemaProps{
 							Description: "HighAvailability makes the control plane survive failures.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.HighAvailability"),
+							Ref:         ref(v1beta1.HighAvailability{}.OpenAPIModelName()),
 						},
 					},
 					"zones": {
@@ -2771,7 +2776,7 @@ func schema_gardener_api_core_v1beta1_ControlPlane(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.HighAvailability"},
+			v1beta1.HighAvailability{}.OpenAPIModelName()},
 	}
 }
 
@@ -2898,7 +2903,7 @@ func schema_gardener_api_core_v1beta1_ControllerDeploymentList(ref common.Refere
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ControllerDeployment"),
+										Ref: ref(v1beta1.ControllerDeployment{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2909,7 +2914,7 @@ func schema_gardener_api_core_v1beta1_ControllerDeploymentList(ref common.Refere
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ControllerDeployment", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.ControllerDeployment{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -2945,21 +2950,21 @@ func schema_gardener_api_core_v1beta1_ControllerInstallation(ref common.Referenc
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec says what is to be installed where.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ControllerInstallationSpec"),
+							Ref:         ref(v1beta1.ControllerInstallationSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is what the gardenlet last saw of the installation. The extension controller may write providerStatus.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ControllerInstallationStatus"),
+							Ref:         ref(v1beta1.ControllerInstallationStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ControllerInstallationSpec", "gardener.cloud/gardener/api/core/v1beta1.ControllerInstallationStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.ControllerInstallationSpec{}.OpenAPIModelName(), v1beta1.ControllerInstallationStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -2998,7 +3003,7 @@ func schema_gardener_api_core_v1beta1_ControllerInstallationList(ref common.Refe
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ControllerInstallation"),
+										Ref: ref(v1beta1.ControllerInstallation{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3009,7 +3014,7 @@ func schema_gardener_api_core_v1beta1_ControllerInstallationList(ref common.Refe
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ControllerInstallation", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.ControllerInstallation{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -3091,7 +3096,7 @@ func schema_gardener_api_core_v1beta1_ControllerInstallationStatus(ref common.Re
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Condition"),
+										Ref: ref(v1beta1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3107,7 +3112,7 @@ func schema_gardener_api_core_v1beta1_ControllerInstallationStatus(ref common.Re
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Condition", runtime.RawExtension{}.OpenAPIModelName()},
+			v1beta1.Condition{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -3143,14 +3148,14 @@ func schema_gardener_api_core_v1beta1_ControllerRegistration(ref common.Referenc
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is the registration.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ControllerRegistrationSpec"),
+							Ref:         ref(v1beta1.ControllerRegistrationSpec{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ControllerRegistrationSpec", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.ControllerRegistrationSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -3181,7 +3186,7 @@ func schema_gardener_api_core_v1beta1_ControllerRegistrationDeployment(ref commo
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.DeploymentRef"),
+										Ref: ref(v1beta1.DeploymentRef{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3191,7 +3196,7 @@ func schema_gardener_api_core_v1beta1_ControllerRegistrationDeployment(ref commo
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.DeploymentRef", metav1.LabelSelector{}.OpenAPIModelName()},
+			v1beta1.DeploymentRef{}.OpenAPIModelName(), metav1.LabelSelector{}.OpenAPIModelName()},
 	}
 }
 
@@ -3230,7 +3235,7 @@ func schema_gardener_api_core_v1beta1_ControllerRegistrationList(ref common.Refe
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ControllerRegistration"),
+										Ref: ref(v1beta1.ControllerRegistration{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3241,7 +3246,7 @@ func schema_gardener_api_core_v1beta1_ControllerRegistrationList(ref common.Refe
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ControllerRegistration", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.ControllerRegistration{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -3259,7 +3264,7 @@ func schema_gardener_api_core_v1beta1_ControllerRegistrationSpec(ref common.Refe
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ControllerResource"),
+										Ref: ref(v1beta1.ControllerResource{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3268,14 +3273,14 @@ func schema_gardener_api_core_v1beta1_ControllerRegistrationSpec(ref common.Refe
 					"deployment": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Deployment says how and when the controller is installed. Without it, somebody else installs it.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ControllerRegistrationDeployment"),
+							Ref:         ref(v1beta1.ControllerRegistrationDeployment{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ControllerRegistrationDeployment", "gardener.cloud/gardener/api/core/v1beta1.ControllerResource"},
+			v1beta1.ControllerRegistrationDeployment{}.OpenAPIModelName(), v1beta1.ControllerResource{}.OpenAPIModelName()},
 	}
 }
 
@@ -3318,7 +3323,7 @@ func schema_gardener_api_core_v1beta1_ControllerResource(ref common.ReferenceCal
 					"lifecycle": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Lifecycle says when an extension resource is handled relative to the kube-apiserver. Allowed for kind Extension only.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ControllerResourceLifecycle"),
+							Ref:         ref(v1beta1.ControllerResourceLifecycle{}.OpenAPIModelName()),
 						},
 					},
 					"workerlessSupported": {
@@ -3368,7 +3373,7 @@ func schema_gardener_api_core_v1beta1_ControllerResource(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ControllerResourceLifecycle", metav1.Duration{}.OpenAPIModelName()},
+			v1beta1.ControllerResourceLifecycle{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -3416,20 +3421,20 @@ func schema_gardener_api_core_v1beta1_CoreDNS(ref common.ReferenceCallback) comm
 					"autoscaling": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Autoscaling says how its replicas are scaled.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.CoreDNSAutoscaling"),
+							Ref:         ref(v1beta1.CoreDNSAutoscaling{}.OpenAPIModelName()),
 						},
 					},
 					"rewriting": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Rewriting spares clients superfluous queries.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.CoreDNSRewriting"),
+							Ref:         ref(v1beta1.CoreDNSRewriting{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.CoreDNSAutoscaling", "gardener.cloud/gardener/api/core/v1beta1.CoreDNSRewriting"},
+			v1beta1.CoreDNSAutoscaling{}.OpenAPIModelName(), v1beta1.CoreDNSRewriting{}.OpenAPIModelName()},
 	}
 }
 
@@ -3503,7 +3508,7 @@ func schema_gardener_api_core_v1beta1_DNS(ref common.ReferenceCallback) common.O
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.DNSProvider"),
+										Ref: ref(v1beta1.DNSProvider{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3513,7 +3518,7 @@ func schema_gardener_api_core_v1beta1_DNS(ref common.ReferenceCallback) common.O
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.DNSProvider"},
+			v1beta1.DNSProvider{}.OpenAPIModelName()},
 	}
 }
 
@@ -3579,7 +3584,7 @@ func schema_gardener_api_core_v1beta1_DNSProvider(ref common.ReferenceCallback) 
 					"domains": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Domains restricts the domains that the provider manages.\n\nDeprecated: Not used any more.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.DNSIncludeExclude"),
+							Ref:         ref(v1beta1.DNSIncludeExclude{}.OpenAPIModelName()),
 						},
 					},
 					"primary": {
@@ -3606,20 +3611,20 @@ func schema_gardener_api_core_v1beta1_DNSProvider(ref common.ReferenceCallback) 
 					"zones": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Zones restricts the hosted zones that the provider manages.\n\nDeprecated: Not used any more.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.DNSIncludeExclude"),
+							Ref:         ref(v1beta1.DNSIncludeExclude{}.OpenAPIModelName()),
 						},
 					},
 					"credentialsRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "CredentialsRef points to the Secret or WorkloadIdentity with the provider's credentials in the project namespace.",
-							Ref:         ref(v1.CrossVersionObjectReference{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.CrossVersionObjectReference{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.DNSIncludeExclude", v1.CrossVersionObjectReference{}.OpenAPIModelName()},
+			v1beta1.DNSIncludeExclude{}.OpenAPIModelName(), autoscalingv1.CrossVersionObjectReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -3737,20 +3742,20 @@ func schema_gardener_api_core_v1beta1_ETCD(ref common.ReferenceCallback) common.
 					"main": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Main is the etcd for everything but events.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ETCDConfig"),
+							Ref:         ref(v1beta1.ETCDConfig{}.OpenAPIModelName()),
 						},
 					},
 					"events": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Events is the etcd for events.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ETCDConfig"),
+							Ref:         ref(v1beta1.ETCDConfig{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ETCDConfig"},
+			v1beta1.ETCDConfig{}.OpenAPIModelName()},
 	}
 }
 
@@ -3764,14 +3769,14 @@ func schema_gardener_api_core_v1beta1_ETCDConfig(ref common.ReferenceCallback) c
 					"autoscaling": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Autoscaling bounds its vertical scaling.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ControlPlaneAutoscaling"),
+							Ref:         ref(v1beta1.ControlPlaneAutoscaling{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ControlPlaneAutoscaling"},
+			v1beta1.ControlPlaneAutoscaling{}.OpenAPIModelName()},
 	}
 }
 
@@ -3855,7 +3860,7 @@ func schema_gardener_api_core_v1beta1_EncryptionAtRest(ref common.ReferenceCallb
 						SchemaProps: spec.SchemaProps{
 							Description: "Provider is how they are encrypted.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.EncryptionProviderStatus"),
+							Ref:         ref(v1beta1.EncryptionProviderStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -3863,7 +3868,7 @@ func schema_gardener_api_core_v1beta1_EncryptionAtRest(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.EncryptionProviderStatus"},
+			v1beta1.EncryptionProviderStatus{}.OpenAPIModelName()},
 	}
 }
 
@@ -3892,7 +3897,7 @@ func schema_gardener_api_core_v1beta1_EncryptionConfig(ref common.ReferenceCallb
 						SchemaProps: spec.SchemaProps{
 							Description: "Provider says how they are encrypted.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.EncryptionProvider"),
+							Ref:         ref(v1beta1.EncryptionProvider{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -3900,7 +3905,7 @@ func schema_gardener_api_core_v1beta1_EncryptionConfig(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.EncryptionProvider"},
+			v1beta1.EncryptionProvider{}.OpenAPIModelName()},
 	}
 }
 
@@ -4019,7 +4024,7 @@ func schema_gardener_api_core_v1beta1_ExpirableVersion(ref common.ReferenceCallb
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.LifecycleStage"),
+										Ref: ref(v1beta1.LifecycleStage{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -4030,7 +4035,7 @@ func schema_gardener_api_core_v1beta1_ExpirableVersion(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.LifecycleStage", metav1.Time{}.OpenAPIModelName()},
+			v1beta1.LifecycleStage{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -4074,20 +4079,20 @@ func schema_gardener_api_core_v1beta1_Exposure(ref common.ReferenceCallback) com
 					"extension": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Extension lets an extension do it, such as by a load balancer.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ExtensionExposure"),
+							Ref:         ref(v1beta1.ExtensionExposure{}.OpenAPIModelName()),
 						},
 					},
 					"dns": {
 						SchemaProps: spec.SchemaProps{
 							Description: "DNS does it by DNS records that point to the nodes.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.DNSExposure"),
+							Ref:         ref(v1beta1.DNSExposure{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.DNSExposure", "gardener.cloud/gardener/api/core/v1beta1.ExtensionExposure"},
+			v1beta1.DNSExposure{}.OpenAPIModelName(), v1beta1.ExtensionExposure{}.OpenAPIModelName()},
 	}
 }
 
@@ -4130,7 +4135,7 @@ func schema_gardener_api_core_v1beta1_ExposureClass(ref common.ReferenceCallback
 					"scheduling": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Scheduling restricts the seeds for shoots of this class. Cannot be changed.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ExposureClassScheduling"),
+							Ref:         ref(v1beta1.ExposureClassScheduling{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -4138,7 +4143,7 @@ func schema_gardener_api_core_v1beta1_ExposureClass(ref common.ReferenceCallback
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ExposureClassScheduling", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.ExposureClassScheduling{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -4177,7 +4182,7 @@ func schema_gardener_api_core_v1beta1_ExposureClassList(ref common.ReferenceCall
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ExposureClass"),
+										Ref: ref(v1beta1.ExposureClass{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -4188,7 +4193,7 @@ func schema_gardener_api_core_v1beta1_ExposureClassList(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ExposureClass", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.ExposureClass{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -4202,7 +4207,7 @@ func schema_gardener_api_core_v1beta1_ExposureClassScheduling(ref common.Referen
 					"seedSelector": {
 						SchemaProps: spec.SchemaProps{
 							Description: "SeedSelector selects the seeds that support the class.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSelector"),
+							Ref:         ref(v1beta1.SeedSelector{}.OpenAPIModelName()),
 						},
 					},
 					"tolerations": {
@@ -4218,7 +4223,7 @@ func schema_gardener_api_core_v1beta1_ExposureClassScheduling(ref common.Referen
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Toleration"),
+										Ref: ref(v1beta1.Toleration{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -4228,7 +4233,7 @@ func schema_gardener_api_core_v1beta1_ExposureClassScheduling(ref common.Referen
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.SeedSelector", "gardener.cloud/gardener/api/core/v1beta1.Toleration"},
+			v1beta1.SeedSelector{}.OpenAPIModelName(), v1beta1.Toleration{}.OpenAPIModelName()},
 	}
 }
 
@@ -4339,7 +4344,7 @@ func schema_gardener_api_core_v1beta1_ExtensionResourceState(ref common.Referenc
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.NamedResourceReference"),
+										Ref: ref(v1beta1.NamedResourceReference{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -4350,7 +4355,7 @@ func schema_gardener_api_core_v1beta1_ExtensionResourceState(ref common.Referenc
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.NamedResourceReference", runtime.RawExtension{}.OpenAPIModelName()},
+			v1beta1.NamedResourceReference{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -4490,14 +4495,14 @@ func schema_gardener_api_core_v1beta1_HelmControllerDeployment(ref common.Refere
 					"ociRepository": {
 						SchemaProps: spec.SchemaProps{
 							Description: "OCIRepository is where to pull the chart from. Excludes chart.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.OCIRepository"),
+							Ref:         ref(v1beta1.OCIRepository{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.OCIRepository", apiextensionsv1.JSON{}.OpenAPIModelName()},
+			v1beta1.OCIRepository{}.OpenAPIModelName(), apiextensionsv1.JSON{}.OpenAPIModelName()},
 	}
 }
 
@@ -4522,7 +4527,7 @@ func schema_gardener_api_core_v1beta1_Hibernation(ref common.ReferenceCallback) 
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.HibernationSchedule"),
+										Ref: ref(v1beta1.HibernationSchedule{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -4532,7 +4537,7 @@ func schema_gardener_api_core_v1beta1_Hibernation(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.HibernationSchedule"},
+			v1beta1.HibernationSchedule{}.OpenAPIModelName()},
 	}
 }
 
@@ -4581,7 +4586,7 @@ func schema_gardener_api_core_v1beta1_HighAvailability(ref common.ReferenceCallb
 						SchemaProps: spec.SchemaProps{
 							Description: "FailureTolerance is what failures the control plane survives.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.FailureTolerance"),
+							Ref:         ref(v1beta1.FailureTolerance{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -4589,7 +4594,7 @@ func schema_gardener_api_core_v1beta1_HighAvailability(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.FailureTolerance"},
+			v1beta1.FailureTolerance{}.OpenAPIModelName()},
 	}
 }
 
@@ -4678,14 +4683,14 @@ func schema_gardener_api_core_v1beta1_InPlaceUpdatesStatus(ref common.ReferenceC
 					"pendingWorkerUpdates": {
 						SchemaProps: spec.SchemaProps{
 							Description: "PendingWorkerUpdates are those pools.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.PendingWorkerUpdates"),
+							Ref:         ref(v1beta1.PendingWorkerUpdates{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.PendingWorkerUpdates"},
+			v1beta1.PendingWorkerUpdates{}.OpenAPIModelName()},
 	}
 }
 
@@ -4708,7 +4713,7 @@ func schema_gardener_api_core_v1beta1_Ingress(ref common.ReferenceCallback) comm
 						SchemaProps: spec.SchemaProps{
 							Description: "Controller is the ingress controller.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.IngressController"),
+							Ref:         ref(v1beta1.IngressController{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -4716,7 +4721,7 @@ func schema_gardener_api_core_v1beta1_Ingress(ref common.ReferenceCallback) comm
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.IngressController"},
+			v1beta1.IngressController{}.OpenAPIModelName()},
 	}
 }
 
@@ -4865,7 +4870,7 @@ func schema_gardener_api_core_v1beta1_InternalSecretList(ref common.ReferenceCal
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.InternalSecret"),
+										Ref: ref(v1beta1.InternalSecret{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -4876,7 +4881,7 @@ func schema_gardener_api_core_v1beta1_InternalSecretList(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.InternalSecret", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.InternalSecret{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -4919,7 +4924,7 @@ func schema_gardener_api_core_v1beta1_KubeAPIServerConfig(ref common.ReferenceCa
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.AdmissionPlugin"),
+										Ref: ref(v1beta1.AdmissionPlugin{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -4942,7 +4947,7 @@ func schema_gardener_api_core_v1beta1_KubeAPIServerConfig(ref common.ReferenceCa
 					"auditConfig": {
 						SchemaProps: spec.SchemaProps{
 							Description: "AuditConfig says what is audited.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.AuditConfig"),
+							Ref:         ref(v1beta1.AuditConfig{}.OpenAPIModelName()),
 						},
 					},
 					"runtimeConfig": {
@@ -4963,19 +4968,19 @@ func schema_gardener_api_core_v1beta1_KubeAPIServerConfig(ref common.ReferenceCa
 					"serviceAccountConfig": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ServiceAccountConfig configures service accounts.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ServiceAccountConfig"),
+							Ref:         ref(v1beta1.ServiceAccountConfig{}.OpenAPIModelName()),
 						},
 					},
 					"watchCacheSizes": {
 						SchemaProps: spec.SchemaProps{
 							Description: "WatchCacheSizes are the sizes of the watch caches.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.WatchCacheSizes"),
+							Ref:         ref(v1beta1.WatchCacheSizes{}.OpenAPIModelName()),
 						},
 					},
 					"requests": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Requests bounds the requests in flight.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.APIServerRequests"),
+							Ref:         ref(v1beta1.APIServerRequests{}.OpenAPIModelName()),
 						},
 					},
 					"enableAnonymousAuthentication": {
@@ -4994,7 +4999,7 @@ func schema_gardener_api_core_v1beta1_KubeAPIServerConfig(ref common.ReferenceCa
 					"logging": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Logging configures the log.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.APIServerLogging"),
+							Ref:         ref(v1beta1.APIServerLogging{}.OpenAPIModelName()),
 						},
 					},
 					"defaultNotReadyTolerationSeconds": {
@@ -5014,25 +5019,25 @@ func schema_gardener_api_core_v1beta1_KubeAPIServerConfig(ref common.ReferenceCa
 					"encryptionConfig": {
 						SchemaProps: spec.SchemaProps{
 							Description: "EncryptionConfig says what is encrypted in etcd.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.EncryptionConfig"),
+							Ref:         ref(v1beta1.EncryptionConfig{}.OpenAPIModelName()),
 						},
 					},
 					"structuredAuthentication": {
 						SchemaProps: spec.SchemaProps{
 							Description: "StructuredAuthentication points to a structured authentication configuration.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.StructuredAuthentication"),
+							Ref:         ref(v1beta1.StructuredAuthentication{}.OpenAPIModelName()),
 						},
 					},
 					"structuredAuthorization": {
 						SchemaProps: spec.SchemaProps{
 							Description: "StructuredAuthorization points to a structured authorization configuration.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.StructuredAuthorization"),
+							Ref:         ref(v1beta1.StructuredAuthorization{}.OpenAPIModelName()),
 						},
 					},
 					"autoscaling": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Autoscaling bounds the vertical scaling.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ControlPlaneAutoscaling"),
+							Ref:         ref(v1beta1.ControlPlaneAutoscaling{}.OpenAPIModelName()),
 						},
 					},
 					"tlsMinVersion": {
@@ -5045,14 +5050,14 @@ func schema_gardener_api_core_v1beta1_KubeAPIServerConfig(ref common.ReferenceCa
 					"oidcConfig": {
 						SchemaProps: spec.SchemaProps{
 							Description: "OIDCConfig makes the API server accept ID tokens of one OpenID Connect provider.\n\nDeprecated: Refused from Kubernetes 1.32: use structuredAuthentication.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.OIDCConfig"),
+							Ref:         ref(v1beta1.OIDCConfig{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.APIServerLogging", "gardener.cloud/gardener/api/core/v1beta1.APIServerRequests", "gardener.cloud/gardener/api/core/v1beta1.AdmissionPlugin", "gardener.cloud/gardener/api/core/v1beta1.AuditConfig", "gardener.cloud/gardener/api/core/v1beta1.ControlPlaneAutoscaling", "gardener.cloud/gardener/api/core/v1beta1.EncryptionConfig", "gardener.cloud/gardener/api/core/v1beta1.OIDCConfig", "gardener.cloud/gardener/api/core/v1beta1.ServiceAccountConfig", "gardener.cloud/gardener/api/core/v1beta1.StructuredAuthentication", "gardener.cloud/gardener/api/core/v1beta1.StructuredAuthorization", "gardener.cloud/gardener/api/core/v1beta1.WatchCacheSizes", metav1.Duration{}.OpenAPIModelName()},
+			v1beta1.APIServerLogging{}.OpenAPIModelName(), v1beta1.APIServerRequests{}.OpenAPIModelName(), v1beta1.AdmissionPlugin{}.OpenAPIModelName(), v1beta1.AuditConfig{}.OpenAPIModelName(), v1beta1.ControlPlaneAutoscaling{}.OpenAPIModelName(), v1beta1.EncryptionConfig{}.OpenAPIModelName(), v1beta1.OIDCConfig{}.OpenAPIModelName(), v1beta1.ServiceAccountConfig{}.OpenAPIModelName(), v1beta1.StructuredAuthentication{}.OpenAPIModelName(), v1beta1.StructuredAuthorization{}.OpenAPIModelName(), v1beta1.WatchCacheSizes{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -5081,7 +5086,7 @@ func schema_gardener_api_core_v1beta1_KubeControllerManagerConfig(ref common.Ref
 					"horizontalPodAutoscaler": {
 						SchemaProps: spec.SchemaProps{
 							Description: "HorizontalPodAutoscaler configures the controller for HorizontalPodAutoscalers.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.HorizontalPodAutoscalerConfig"),
+							Ref:         ref(v1beta1.HorizontalPodAutoscalerConfig{}.OpenAPIModelName()),
 						},
 					},
 					"nodeCIDRMaskSize": {
@@ -5114,7 +5119,7 @@ func schema_gardener_api_core_v1beta1_KubeControllerManagerConfig(ref common.Ref
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.HorizontalPodAutoscalerConfig", metav1.Duration{}.OpenAPIModelName()},
+			v1beta1.HorizontalPodAutoscalerConfig{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -5241,7 +5246,7 @@ func schema_gardener_api_core_v1beta1_KubeletConfig(ref common.ReferenceCallback
 					"evictionHard": {
 						SchemaProps: spec.SchemaProps{
 							Description: "EvictionHard are the limits at which pods are evicted at once.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubeletConfigEviction"),
+							Ref:         ref(v1beta1.KubeletConfigEviction{}.OpenAPIModelName()),
 						},
 					},
 					"evictionMaxPodGracePeriod": {
@@ -5254,7 +5259,7 @@ func schema_gardener_api_core_v1beta1_KubeletConfig(ref common.ReferenceCallback
 					"evictionMinimumReclaim": {
 						SchemaProps: spec.SchemaProps{
 							Description: "EvictionMinimumReclaim is how much is freed at least when a limit was reached.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubeletConfigEvictionMinimumReclaim"),
+							Ref:         ref(v1beta1.KubeletConfigEvictionMinimumReclaim{}.OpenAPIModelName()),
 						},
 					},
 					"evictionPressureTransitionPeriod": {
@@ -5266,13 +5271,13 @@ func schema_gardener_api_core_v1beta1_KubeletConfig(ref common.ReferenceCallback
 					"evictionSoft": {
 						SchemaProps: spec.SchemaProps{
 							Description: "EvictionSoft are the limits at which pods are evicted after a grace period.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubeletConfigEviction"),
+							Ref:         ref(v1beta1.KubeletConfigEviction{}.OpenAPIModelName()),
 						},
 					},
 					"evictionSoftGracePeriod": {
 						SchemaProps: spec.SchemaProps{
 							Description: "EvictionSoftGracePeriod is how long the soft limits must be exceeded.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubeletConfigEvictionSoftGracePeriod"),
+							Ref:         ref(v1beta1.KubeletConfigEvictionSoftGracePeriod{}.OpenAPIModelName()),
 						},
 					},
 					"maxPods": {
@@ -5299,7 +5304,7 @@ func schema_gardener_api_core_v1beta1_KubeletConfig(ref common.ReferenceCallback
 					"kubeReserved": {
 						SchemaProps: spec.SchemaProps{
 							Description: "KubeReserved is what is kept for Kubernetes and the operating system.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubeletConfigReserved"),
+							Ref:         ref(v1beta1.KubeletConfigReserved{}.OpenAPIModelName()),
 						},
 					},
 					"imageGCHighThresholdPercent": {
@@ -5373,7 +5378,7 @@ func schema_gardener_api_core_v1beta1_KubeletConfig(ref common.ReferenceCallback
 					"memorySwap": {
 						SchemaProps: spec.SchemaProps{
 							Description: "MemorySwap says how pods use swap space. Needs failSwapOn: false and the feature gate NodeSwap.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.MemorySwapConfiguration"),
+							Ref:         ref(v1beta1.MemorySwapConfiguration{}.OpenAPIModelName()),
 						},
 					},
 					"maxParallelImagePulls": {
@@ -5427,7 +5432,7 @@ func schema_gardener_api_core_v1beta1_KubeletConfig(ref common.ReferenceCallback
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.KubeletConfigEviction", "gardener.cloud/gardener/api/core/v1beta1.KubeletConfigEvictionMinimumReclaim", "gardener.cloud/gardener/api/core/v1beta1.KubeletConfigEvictionSoftGracePeriod", "gardener.cloud/gardener/api/core/v1beta1.KubeletConfigReserved", "gardener.cloud/gardener/api/core/v1beta1.MemorySwapConfiguration", resource.Quantity{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
+			v1beta1.KubeletConfigEviction{}.OpenAPIModelName(), v1beta1.KubeletConfigEvictionMinimumReclaim{}.OpenAPIModelName(), v1beta1.KubeletConfigEvictionSoftGracePeriod{}.OpenAPIModelName(), v1beta1.KubeletConfigReserved{}.OpenAPIModelName(), v1beta1.MemorySwapConfiguration{}.OpenAPIModelName(), resource.Quantity{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -5618,37 +5623,37 @@ func schema_gardener_api_core_v1beta1_Kubernetes(ref common.ReferenceCallback) c
 					"clusterAutoscaler": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ClusterAutoscaler adds and removes nodes.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ClusterAutoscaler"),
+							Ref:         ref(v1beta1.ClusterAutoscaler{}.OpenAPIModelName()),
 						},
 					},
 					"kubeAPIServer": {
 						SchemaProps: spec.SchemaProps{
 							Description: "KubeAPIServer configures the kube-apiserver.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubeAPIServerConfig"),
+							Ref:         ref(v1beta1.KubeAPIServerConfig{}.OpenAPIModelName()),
 						},
 					},
 					"kubeControllerManager": {
 						SchemaProps: spec.SchemaProps{
 							Description: "KubeControllerManager configures the kube-controller-manager.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubeControllerManagerConfig"),
+							Ref:         ref(v1beta1.KubeControllerManagerConfig{}.OpenAPIModelName()),
 						},
 					},
 					"kubeScheduler": {
 						SchemaProps: spec.SchemaProps{
 							Description: "KubeScheduler configures the kube-scheduler.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubeSchedulerConfig"),
+							Ref:         ref(v1beta1.KubeSchedulerConfig{}.OpenAPIModelName()),
 						},
 					},
 					"kubeProxy": {
 						SchemaProps: spec.SchemaProps{
 							Description: "KubeProxy configures the kube-proxy.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubeProxyConfig"),
+							Ref:         ref(v1beta1.KubeProxyConfig{}.OpenAPIModelName()),
 						},
 					},
 					"kubelet": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Kubelet configures the kubelets of all worker pools that have no configuration of their own.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubeletConfig"),
+							Ref:         ref(v1beta1.KubeletConfig{}.OpenAPIModelName()),
 						},
 					},
 					"version": {
@@ -5661,20 +5666,20 @@ func schema_gardener_api_core_v1beta1_Kubernetes(ref common.ReferenceCallback) c
 					"verticalPodAutoscaler": {
 						SchemaProps: spec.SchemaProps{
 							Description: "VerticalPodAutoscaler adapts the requests of pods in the cluster.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.VerticalPodAutoscaler"),
+							Ref:         ref(v1beta1.VerticalPodAutoscaler{}.OpenAPIModelName()),
 						},
 					},
 					"etcd": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ETCD configures the etcd clusters of the control plane.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ETCD"),
+							Ref:         ref(v1beta1.ETCD{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ClusterAutoscaler", "gardener.cloud/gardener/api/core/v1beta1.ETCD", "gardener.cloud/gardener/api/core/v1beta1.KubeAPIServerConfig", "gardener.cloud/gardener/api/core/v1beta1.KubeControllerManagerConfig", "gardener.cloud/gardener/api/core/v1beta1.KubeProxyConfig", "gardener.cloud/gardener/api/core/v1beta1.KubeSchedulerConfig", "gardener.cloud/gardener/api/core/v1beta1.KubeletConfig", "gardener.cloud/gardener/api/core/v1beta1.VerticalPodAutoscaler"},
+			v1beta1.ClusterAutoscaler{}.OpenAPIModelName(), v1beta1.ETCD{}.OpenAPIModelName(), v1beta1.KubeAPIServerConfig{}.OpenAPIModelName(), v1beta1.KubeControllerManagerConfig{}.OpenAPIModelName(), v1beta1.KubeProxyConfig{}.OpenAPIModelName(), v1beta1.KubeSchedulerConfig{}.OpenAPIModelName(), v1beta1.KubeletConfig{}.OpenAPIModelName(), v1beta1.VerticalPodAutoscaler{}.OpenAPIModelName()},
 	}
 }
 
@@ -5781,7 +5786,7 @@ func schema_gardener_api_core_v1beta1_KubernetesSettings(ref common.ReferenceCal
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ExpirableVersion"),
+										Ref: ref(v1beta1.ExpirableVersion{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -5791,7 +5796,7 @@ func schema_gardener_api_core_v1beta1_KubernetesSettings(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ExpirableVersion"},
+			v1beta1.ExpirableVersion{}.OpenAPIModelName()},
 	}
 }
 
@@ -5809,7 +5814,7 @@ func schema_gardener_api_core_v1beta1_KubernetesStatus(ref common.ReferenceCallb
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ExpirableVersionStatus"),
+										Ref: ref(v1beta1.ExpirableVersionStatus{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -5819,7 +5824,7 @@ func schema_gardener_api_core_v1beta1_KubernetesStatus(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ExpirableVersionStatus"},
+			v1beta1.ExpirableVersionStatus{}.OpenAPIModelName()},
 	}
 }
 
@@ -6047,7 +6052,7 @@ func schema_gardener_api_core_v1beta1_LiveMigration(ref common.ReferenceCallback
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Condition"),
+										Ref: ref(v1beta1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -6057,7 +6062,7 @@ func schema_gardener_api_core_v1beta1_LiveMigration(ref common.ReferenceCallback
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Condition"},
+			v1beta1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -6101,7 +6106,7 @@ func schema_gardener_api_core_v1beta1_Machine(ref common.ReferenceCallback) comm
 					"image": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Image is the machine image. The default image of the CloudProfile if unset.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ShootMachineImage"),
+							Ref:         ref(v1beta1.ShootMachineImage{}.OpenAPIModelName()),
 						},
 					},
 					"architecture": {
@@ -6116,7 +6121,7 @@ func schema_gardener_api_core_v1beta1_Machine(ref common.ReferenceCallback) comm
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ShootMachineImage"},
+			v1beta1.ShootMachineImage{}.OpenAPIModelName()},
 	}
 }
 
@@ -6232,7 +6237,7 @@ func schema_gardener_api_core_v1beta1_MachineImage(ref common.ReferenceCallback)
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.MachineImageVersion"),
+										Ref: ref(v1beta1.MachineImageVersion{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -6250,7 +6255,7 @@ func schema_gardener_api_core_v1beta1_MachineImage(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.MachineImageVersion"},
+			v1beta1.MachineImageVersion{}.OpenAPIModelName()},
 	}
 }
 
@@ -6288,7 +6293,7 @@ func schema_gardener_api_core_v1beta1_MachineImageStatus(ref common.ReferenceCal
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ExpirableVersionStatus"),
+										Ref: ref(v1beta1.ExpirableVersionStatus{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -6299,7 +6304,7 @@ func schema_gardener_api_core_v1beta1_MachineImageStatus(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ExpirableVersionStatus"},
+			v1beta1.ExpirableVersionStatus{}.OpenAPIModelName()},
 	}
 }
 
@@ -6338,7 +6343,7 @@ func schema_gardener_api_core_v1beta1_MachineImageVersion(ref common.ReferenceCa
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.LifecycleStage"),
+										Ref: ref(v1beta1.LifecycleStage{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -6351,7 +6356,7 @@ func schema_gardener_api_core_v1beta1_MachineImageVersion(ref common.ReferenceCa
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.CRI"),
+										Ref: ref(v1beta1.CRI{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -6381,7 +6386,7 @@ func schema_gardener_api_core_v1beta1_MachineImageVersion(ref common.ReferenceCa
 					"inPlaceUpdates": {
 						SchemaProps: spec.SchemaProps{
 							Description: "InPlaceUpdates says whether running machines can be brought to this version.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.InPlaceUpdates"),
+							Ref:         ref(v1beta1.InPlaceUpdates{}.OpenAPIModelName()),
 						},
 					},
 					"capabilityFlavors": {
@@ -6391,7 +6396,7 @@ func schema_gardener_api_core_v1beta1_MachineImageVersion(ref common.ReferenceCa
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.MachineImageFlavor"),
+										Ref: ref(v1beta1.MachineImageFlavor{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -6402,7 +6407,7 @@ func schema_gardener_api_core_v1beta1_MachineImageVersion(ref common.ReferenceCa
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.CRI", "gardener.cloud/gardener/api/core/v1beta1.InPlaceUpdates", "gardener.cloud/gardener/api/core/v1beta1.LifecycleStage", "gardener.cloud/gardener/api/core/v1beta1.MachineImageFlavor", metav1.Time{}.OpenAPIModelName()},
+			v1beta1.CRI{}.OpenAPIModelName(), v1beta1.InPlaceUpdates{}.OpenAPIModelName(), v1beta1.LifecycleStage{}.OpenAPIModelName(), v1beta1.MachineImageFlavor{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -6442,7 +6447,7 @@ func schema_gardener_api_core_v1beta1_MachineType(ref common.ReferenceCallback) 
 					"storage": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Storage is the root disk that comes with the type, or the limits for one.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.MachineTypeStorage"),
+							Ref:         ref(v1beta1.MachineTypeStorage{}.OpenAPIModelName()),
 						},
 					},
 					"usable": {
@@ -6484,7 +6489,7 @@ func schema_gardener_api_core_v1beta1_MachineType(ref common.ReferenceCallback) 
 					"machineControllerManager": {
 						SchemaProps: spec.SchemaProps{
 							Description: "MachineControllerManager overrides settings of the machine-controller-manager for machines of this type.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.CloudProfileMachineControllerManagerSettings"),
+							Ref:         ref(v1beta1.CloudProfileMachineControllerManagerSettings{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -6492,7 +6497,7 @@ func schema_gardener_api_core_v1beta1_MachineType(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.CloudProfileMachineControllerManagerSettings", "gardener.cloud/gardener/api/core/v1beta1.MachineTypeStorage", resource.Quantity{}.OpenAPIModelName()},
+			v1beta1.CloudProfileMachineControllerManagerSettings{}.OpenAPIModelName(), v1beta1.MachineTypeStorage{}.OpenAPIModelName(), resource.Quantity{}.OpenAPIModelName()},
 	}
 }
 
@@ -6550,13 +6555,13 @@ func schema_gardener_api_core_v1beta1_Maintenance(ref common.ReferenceCallback) 
 					"autoUpdate": {
 						SchemaProps: spec.SchemaProps{
 							Description: "AutoUpdate says which versions are updated.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.MaintenanceAutoUpdate"),
+							Ref:         ref(v1beta1.MaintenanceAutoUpdate{}.OpenAPIModelName()),
 						},
 					},
 					"timeWindow": {
 						SchemaProps: spec.SchemaProps{
 							Description: "TimeWindow is when it happens. Set to a random hour of the night if unset.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.MaintenanceTimeWindow"),
+							Ref:         ref(v1beta1.MaintenanceTimeWindow{}.OpenAPIModelName()),
 						},
 					},
 					"confineSpecUpdateRollout": {
@@ -6569,14 +6574,14 @@ func schema_gardener_api_core_v1beta1_Maintenance(ref common.ReferenceCallback) 
 					"autoRotation": {
 						SchemaProps: spec.SchemaProps{
 							Description: "AutoRotation says which credentials are renewed.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.MaintenanceAutoRotation"),
+							Ref:         ref(v1beta1.MaintenanceAutoRotation{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.MaintenanceAutoRotation", "gardener.cloud/gardener/api/core/v1beta1.MaintenanceAutoUpdate", "gardener.cloud/gardener/api/core/v1beta1.MaintenanceTimeWindow"},
+			v1beta1.MaintenanceAutoRotation{}.OpenAPIModelName(), v1beta1.MaintenanceAutoUpdate{}.OpenAPIModelName(), v1beta1.MaintenanceTimeWindow{}.OpenAPIModelName()},
 	}
 }
 
@@ -6590,14 +6595,14 @@ func schema_gardener_api_core_v1beta1_MaintenanceAutoRotation(ref common.Referen
 					"credentials": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Credentials says which credentials are.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.MaintenanceCredentialsAutoRotation"),
+							Ref:         ref(v1beta1.MaintenanceCredentialsAutoRotation{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.MaintenanceCredentialsAutoRotation"},
+			v1beta1.MaintenanceCredentialsAutoRotation{}.OpenAPIModelName()},
 	}
 }
 
@@ -6640,26 +6645,26 @@ func schema_gardener_api_core_v1beta1_MaintenanceCredentialsAutoRotation(ref com
 					"observability": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Observability are the passwords of the monitoring and logging endpoints.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.MaintenanceRotationConfig"),
+							Ref:         ref(v1beta1.MaintenanceRotationConfig{}.OpenAPIModelName()),
 						},
 					},
 					"sshKeypair": {
 						SchemaProps: spec.SchemaProps{
 							Description: "SSHKeypair is the SSH key pair of the nodes.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.MaintenanceRotationConfig"),
+							Ref:         ref(v1beta1.MaintenanceRotationConfig{}.OpenAPIModelName()),
 						},
 					},
 					"etcdEncryptionKey": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ETCDEncryptionKey is the key with which etcd content is encrypted.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.MaintenanceRotationConfig"),
+							Ref:         ref(v1beta1.MaintenanceRotationConfig{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.MaintenanceRotationConfig"},
+			v1beta1.MaintenanceRotationConfig{}.OpenAPIModelName()},
 	}
 }
 
@@ -6728,7 +6733,7 @@ func schema_gardener_api_core_v1beta1_ManualWorkerPoolRollout(ref common.Referen
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.PendingWorkersRollout"),
+										Ref: ref(v1beta1.PendingWorkersRollout{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -6738,7 +6743,7 @@ func schema_gardener_api_core_v1beta1_ManualWorkerPoolRollout(ref common.Referen
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.PendingWorkersRollout"},
+			v1beta1.PendingWorkersRollout{}.OpenAPIModelName()},
 	}
 }
 
@@ -6772,14 +6777,14 @@ func schema_gardener_api_core_v1beta1_Monitoring(ref common.ReferenceCallback) c
 					"alerting": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Alerting configures alerts.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Alerting"),
+							Ref:         ref(v1beta1.Alerting{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Alerting"},
+			v1beta1.Alerting{}.OpenAPIModelName()},
 	}
 }
 
@@ -6802,7 +6807,7 @@ func schema_gardener_api_core_v1beta1_NamedResourceReference(ref common.Referenc
 						SchemaProps: spec.SchemaProps{
 							Description: "ResourceRef points to the object. Its namespace is that of the object that holds the reference.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.CrossVersionObjectReference{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.CrossVersionObjectReference{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -6810,7 +6815,7 @@ func schema_gardener_api_core_v1beta1_NamedResourceReference(ref common.Referenc
 			},
 		},
 		Dependencies: []string{
-			v1.CrossVersionObjectReference{}.OpenAPIModelName()},
+			autoscalingv1.CrossVersionObjectReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -6846,21 +6851,21 @@ func schema_gardener_api_core_v1beta1_NamespacedCloudProfile(ref common.Referenc
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is what differs from the parent.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.NamespacedCloudProfileSpec"),
+							Ref:         ref(v1beta1.NamespacedCloudProfileSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is the result.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.NamespacedCloudProfileStatus"),
+							Ref:         ref(v1beta1.NamespacedCloudProfileStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.NamespacedCloudProfileSpec", "gardener.cloud/gardener/api/core/v1beta1.NamespacedCloudProfileStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.NamespacedCloudProfileSpec{}.OpenAPIModelName(), v1beta1.NamespacedCloudProfileStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -6899,7 +6904,7 @@ func schema_gardener_api_core_v1beta1_NamespacedCloudProfileList(ref common.Refe
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.NamespacedCloudProfile"),
+										Ref: ref(v1beta1.NamespacedCloudProfile{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -6910,7 +6915,7 @@ func schema_gardener_api_core_v1beta1_NamespacedCloudProfileList(ref common.Refe
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.NamespacedCloudProfile", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.NamespacedCloudProfile{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -6931,7 +6936,7 @@ func schema_gardener_api_core_v1beta1_NamespacedCloudProfileSpec(ref common.Refe
 					"kubernetes": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Kubernetes overrides expiration dates of Kubernetes versions of the parent.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubernetesSettings"),
+							Ref:         ref(v1beta1.KubernetesSettings{}.OpenAPIModelName()),
 						},
 					},
 					"machineImages": {
@@ -6951,7 +6956,7 @@ func schema_gardener_api_core_v1beta1_NamespacedCloudProfileSpec(ref common.Refe
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.MachineImage"),
+										Ref: ref(v1beta1.MachineImage{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -6974,7 +6979,7 @@ func schema_gardener_api_core_v1beta1_NamespacedCloudProfileSpec(ref common.Refe
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.MachineType"),
+										Ref: ref(v1beta1.MachineType{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -6997,7 +7002,7 @@ func schema_gardener_api_core_v1beta1_NamespacedCloudProfileSpec(ref common.Refe
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.VolumeType"),
+										Ref: ref(v1beta1.VolumeType{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -7007,7 +7012,7 @@ func schema_gardener_api_core_v1beta1_NamespacedCloudProfileSpec(ref common.Refe
 						SchemaProps: spec.SchemaProps{
 							Description: "Parent is the CloudProfile that is extended. Its name cannot be changed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.CloudProfileReference"),
+							Ref:         ref(v1beta1.CloudProfileReference{}.OpenAPIModelName()),
 						},
 					},
 					"providerConfig": {
@@ -7019,7 +7024,7 @@ func schema_gardener_api_core_v1beta1_NamespacedCloudProfileSpec(ref common.Refe
 					"limits": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Limits override those of the parent.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Limits"),
+							Ref:         ref(v1beta1.Limits{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -7027,7 +7032,7 @@ func schema_gardener_api_core_v1beta1_NamespacedCloudProfileSpec(ref common.Refe
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.CloudProfileReference", "gardener.cloud/gardener/api/core/v1beta1.KubernetesSettings", "gardener.cloud/gardener/api/core/v1beta1.Limits", "gardener.cloud/gardener/api/core/v1beta1.MachineImage", "gardener.cloud/gardener/api/core/v1beta1.MachineType", "gardener.cloud/gardener/api/core/v1beta1.VolumeType", runtime.RawExtension{}.OpenAPIModelName()},
+			v1beta1.CloudProfileReference{}.OpenAPIModelName(), v1beta1.KubernetesSettings{}.OpenAPIModelName(), v1beta1.Limits{}.OpenAPIModelName(), v1beta1.MachineImage{}.OpenAPIModelName(), v1beta1.MachineType{}.OpenAPIModelName(), v1beta1.VolumeType{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -7041,7 +7046,7 @@ func schema_gardener_api_core_v1beta1_NamespacedCloudProfileStatus(ref common.Re
 					"cloudProfileSpec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "CloudProfileSpec is the merged offer that counts for shoots. Written by the gardener-controller-manager.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.CloudProfileSpec"),
+							Ref:         ref(v1beta1.CloudProfileSpec{}.OpenAPIModelName()),
 						},
 					},
 					"observedGeneration": {
@@ -7055,7 +7060,7 @@ func schema_gardener_api_core_v1beta1_NamespacedCloudProfileStatus(ref common.Re
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.CloudProfileSpec"},
+			v1beta1.CloudProfileSpec{}.OpenAPIModelName()},
 	}
 }
 
@@ -7365,7 +7370,7 @@ func schema_gardener_api_core_v1beta1_OIDCConfig(ref common.ReferenceCallback) c
 					"clientAuthentication": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ClientAuthentication is for clients, which may read it from here. The API server does not use it.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.OpenIDConnectClientAuthentication"),
+							Ref:         ref(v1beta1.OpenIDConnectClientAuthentication{}.OpenAPIModelName()),
 						},
 					},
 					"clientID": {
@@ -7443,7 +7448,7 @@ func schema_gardener_api_core_v1beta1_OIDCConfig(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.OpenIDConnectClientAuthentication"},
+			v1beta1.OpenIDConnectClientAuthentication{}.OpenAPIModelName()},
 	}
 }
 
@@ -7612,21 +7617,21 @@ func schema_gardener_api_core_v1beta1_Plant(ref common.ReferenceCallback) common
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec says how the cluster is reached.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.PlantSpec"),
+							Ref:         ref(v1beta1.PlantSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is what the gardener-controller-manager last saw of the cluster.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.PlantStatus"),
+							Ref:         ref(v1beta1.PlantStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.PlantSpec", "gardener.cloud/gardener/api/core/v1beta1.PlantStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.PlantSpec{}.OpenAPIModelName(), v1beta1.PlantStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -7665,7 +7670,7 @@ func schema_gardener_api_core_v1beta1_PlantList(ref common.ReferenceCallback) co
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Plant"),
+										Ref: ref(v1beta1.Plant{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -7676,7 +7681,7 @@ func schema_gardener_api_core_v1beta1_PlantList(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Plant", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.Plant{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -7701,7 +7706,7 @@ func schema_gardener_api_core_v1beta1_PlantSpec(ref common.ReferenceCallback) co
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Endpoint"),
+										Ref: ref(v1beta1.Endpoint{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -7712,7 +7717,7 @@ func schema_gardener_api_core_v1beta1_PlantSpec(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Endpoint", corev1.LocalObjectReference{}.OpenAPIModelName()},
+			v1beta1.Endpoint{}.OpenAPIModelName(), corev1.LocalObjectReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -7740,7 +7745,7 @@ func schema_gardener_api_core_v1beta1_PlantStatus(ref common.ReferenceCallback) 
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Condition"),
+										Ref: ref(v1beta1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -7756,14 +7761,14 @@ func schema_gardener_api_core_v1beta1_PlantStatus(ref common.ReferenceCallback) 
 					"clusterInfo": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ClusterInfo are facts about the cluster.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ClusterInfo"),
+							Ref:         ref(v1beta1.ClusterInfo{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ClusterInfo", "gardener.cloud/gardener/api/core/v1beta1.Condition"},
+			v1beta1.ClusterInfo{}.OpenAPIModelName(), v1beta1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -7799,21 +7804,21 @@ func schema_gardener_api_core_v1beta1_Project(ref common.ReferenceCallback) comm
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is the desired project.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ProjectSpec"),
+							Ref:         ref(v1beta1.ProjectSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is what the project controllers last saw.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ProjectStatus"),
+							Ref:         ref(v1beta1.ProjectStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ProjectSpec", "gardener.cloud/gardener/api/core/v1beta1.ProjectStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.ProjectSpec{}.OpenAPIModelName(), v1beta1.ProjectStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -7852,7 +7857,7 @@ func schema_gardener_api_core_v1beta1_ProjectList(ref common.ReferenceCallback) 
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Project"),
+										Ref: ref(v1beta1.Project{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -7863,7 +7868,7 @@ func schema_gardener_api_core_v1beta1_ProjectList(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Project", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.Project{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -7973,7 +7978,7 @@ func schema_gardener_api_core_v1beta1_ProjectSpec(ref common.ReferenceCallback) 
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ProjectMember"),
+										Ref: ref(v1beta1.ProjectMember{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -7989,7 +7994,7 @@ func schema_gardener_api_core_v1beta1_ProjectSpec(ref common.ReferenceCallback) 
 					"tolerations": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Tolerations says which seed taints the shoots of the project may tolerate.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ProjectTolerations"),
+							Ref:         ref(v1beta1.ProjectTolerations{}.OpenAPIModelName()),
 						},
 					},
 					"dualApprovalForDeletion": {
@@ -7999,7 +8004,7 @@ func schema_gardener_api_core_v1beta1_ProjectSpec(ref common.ReferenceCallback) 
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.DualApprovalForDeletion"),
+										Ref: ref(v1beta1.DualApprovalForDeletion{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -8009,7 +8014,7 @@ func schema_gardener_api_core_v1beta1_ProjectSpec(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.DualApprovalForDeletion", "gardener.cloud/gardener/api/core/v1beta1.ProjectMember", "gardener.cloud/gardener/api/core/v1beta1.ProjectTolerations", rbacv1.Subject{}.OpenAPIModelName()},
+			v1beta1.DualApprovalForDeletion{}.OpenAPIModelName(), v1beta1.ProjectMember{}.OpenAPIModelName(), v1beta1.ProjectTolerations{}.OpenAPIModelName(), rbacv1.Subject{}.OpenAPIModelName()},
 	}
 }
 
@@ -8069,7 +8074,7 @@ func schema_gardener_api_core_v1beta1_ProjectStatus(ref common.ReferenceCallback
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Condition"),
+										Ref: ref(v1beta1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -8079,7 +8084,7 @@ func schema_gardener_api_core_v1beta1_ProjectStatus(ref common.ReferenceCallback
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Condition", metav1.Time{}.OpenAPIModelName()},
+			v1beta1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -8103,7 +8108,7 @@ func schema_gardener_api_core_v1beta1_ProjectTolerations(ref common.ReferenceCal
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Toleration"),
+										Ref: ref(v1beta1.Toleration{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -8122,7 +8127,7 @@ func schema_gardener_api_core_v1beta1_ProjectTolerations(ref common.ReferenceCal
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Toleration"),
+										Ref: ref(v1beta1.Toleration{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -8132,7 +8137,7 @@ func schema_gardener_api_core_v1beta1_ProjectTolerations(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Toleration"},
+			v1beta1.Toleration{}.OpenAPIModelName()},
 	}
 }
 
@@ -8180,7 +8185,7 @@ func schema_gardener_api_core_v1beta1_Provider(ref common.ReferenceCallback) com
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Worker"),
+										Ref: ref(v1beta1.Worker{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -8189,7 +8194,7 @@ func schema_gardener_api_core_v1beta1_Provider(ref common.ReferenceCallback) com
 					"workersSettings": {
 						SchemaProps: spec.SchemaProps{
 							Description: "WorkersSettings are settings of all worker pools. Not for clusters without workers.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.WorkersSettings"),
+							Ref:         ref(v1beta1.WorkersSettings{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -8197,7 +8202,7 @@ func schema_gardener_api_core_v1beta1_Provider(ref common.ReferenceCallback) com
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Worker", "gardener.cloud/gardener/api/core/v1beta1.WorkersSettings", runtime.RawExtension{}.OpenAPIModelName()},
+			v1beta1.Worker{}.OpenAPIModelName(), v1beta1.WorkersSettings{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -8233,14 +8238,14 @@ func schema_gardener_api_core_v1beta1_Quota(ref common.ReferenceCallback) common
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec are the limits.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.QuotaSpec"),
+							Ref:         ref(v1beta1.QuotaSpec{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.QuotaSpec", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.QuotaSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -8279,7 +8284,7 @@ func schema_gardener_api_core_v1beta1_QuotaList(ref common.ReferenceCallback) co
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Quota"),
+										Ref: ref(v1beta1.Quota{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -8290,7 +8295,7 @@ func schema_gardener_api_core_v1beta1_QuotaList(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Quota", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.Quota{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -8370,7 +8375,7 @@ func schema_gardener_api_core_v1beta1_Region(ref common.ReferenceCallback) commo
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.AvailabilityZone"),
+										Ref: ref(v1beta1.AvailabilityZone{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -8398,7 +8403,7 @@ func schema_gardener_api_core_v1beta1_Region(ref common.ReferenceCallback) commo
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.AccessRestriction"),
+										Ref: ref(v1beta1.AccessRestriction{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -8409,7 +8414,7 @@ func schema_gardener_api_core_v1beta1_Region(ref common.ReferenceCallback) commo
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.AccessRestriction", "gardener.cloud/gardener/api/core/v1beta1.AvailabilityZone"},
+			v1beta1.AccessRestriction{}.OpenAPIModelName(), v1beta1.AvailabilityZone{}.OpenAPIModelName()},
 	}
 }
 
@@ -8568,7 +8573,7 @@ func schema_gardener_api_core_v1beta1_SecretBinding(ref common.ReferenceCallback
 					"provider": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Provider says for which providers the credentials are. Cannot be changed once set.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SecretBindingProvider"),
+							Ref:         ref(v1beta1.SecretBindingProvider{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -8576,7 +8581,7 @@ func schema_gardener_api_core_v1beta1_SecretBinding(ref common.ReferenceCallback
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.SecretBindingProvider", corev1.ObjectReference{}.OpenAPIModelName(), corev1.SecretReference{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.SecretBindingProvider{}.OpenAPIModelName(), corev1.ObjectReference{}.OpenAPIModelName(), corev1.SecretReference{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -8615,7 +8620,7 @@ func schema_gardener_api_core_v1beta1_SecretBindingList(ref common.ReferenceCall
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.SecretBinding"),
+										Ref: ref(v1beta1.SecretBinding{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -8626,7 +8631,7 @@ func schema_gardener_api_core_v1beta1_SecretBindingList(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.SecretBinding", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.SecretBinding{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -8684,21 +8689,21 @@ func schema_gardener_api_core_v1beta1_Seed(ref common.ReferenceCallback) common.
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec describes the seed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSpec"),
+							Ref:         ref(v1beta1.SeedSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is what the gardenlet and the gardener-controller-manager last saw of the seed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedStatus"),
+							Ref:         ref(v1beta1.SeedStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.SeedSpec", "gardener.cloud/gardener/api/core/v1beta1.SeedStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.SeedSpec{}.OpenAPIModelName(), v1beta1.SeedStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -8712,13 +8717,13 @@ func schema_gardener_api_core_v1beta1_SeedDNS(ref common.ReferenceCallback) comm
 					"provider": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Provider manages the record of the seed's ingress domain.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedDNSProvider"),
+							Ref:         ref(v1beta1.SeedDNSProvider{}.OpenAPIModelName()),
 						},
 					},
 					"internal": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Internal is the domain for the API server names that components of shoots use.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedDNSProviderConfig"),
+							Ref:         ref(v1beta1.SeedDNSProviderConfig{}.OpenAPIModelName()),
 						},
 					},
 					"defaults": {
@@ -8728,7 +8733,7 @@ func schema_gardener_api_core_v1beta1_SeedDNS(ref common.ReferenceCallback) comm
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.SeedDNSProviderConfig"),
+										Ref: ref(v1beta1.SeedDNSProviderConfig{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -8738,7 +8743,7 @@ func schema_gardener_api_core_v1beta1_SeedDNS(ref common.ReferenceCallback) comm
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.SeedDNSProvider", "gardener.cloud/gardener/api/core/v1beta1.SeedDNSProviderConfig"},
+			v1beta1.SeedDNSProvider{}.OpenAPIModelName(), v1beta1.SeedDNSProviderConfig{}.OpenAPIModelName()},
 	}
 }
 
@@ -8853,7 +8858,7 @@ func schema_gardener_api_core_v1beta1_SeedList(ref common.ReferenceCallback) com
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Seed"),
+										Ref: ref(v1beta1.Seed{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -8864,7 +8869,7 @@ func schema_gardener_api_core_v1beta1_SeedList(ref common.ReferenceCallback) com
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Seed", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.Seed{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -8901,7 +8906,7 @@ func schema_gardener_api_core_v1beta1_SeedNetworks(ref common.ReferenceCallback)
 					"shootDefaults": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ShootDefaults are ranges for shoots that do not name theirs.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ShootNetworks"),
+							Ref:         ref(v1beta1.ShootNetworks{}.OpenAPIModelName()),
 						},
 					},
 					"blockCIDRs": {
@@ -8937,7 +8942,7 @@ func schema_gardener_api_core_v1beta1_SeedNetworks(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ShootNetworks"},
+			v1beta1.ShootNetworks{}.OpenAPIModelName()},
 	}
 }
 
@@ -9065,20 +9070,20 @@ func schema_gardener_api_core_v1beta1_SeedSettingDependencyWatchdog(ref common.R
 					"weeder": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Weeder restarts pods that wait in vain for a dependency that is back.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettingDependencyWatchdogWeeder"),
+							Ref:         ref(v1beta1.SeedSettingDependencyWatchdogWeeder{}.OpenAPIModelName()),
 						},
 					},
 					"prober": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Prober scales down controllers of shoots whose API server or nodes cannot be reached.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettingDependencyWatchdogProber"),
+							Ref:         ref(v1beta1.SeedSettingDependencyWatchdogProber{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.SeedSettingDependencyWatchdogProber", "gardener.cloud/gardener/api/core/v1beta1.SeedSettingDependencyWatchdogWeeder"},
+			v1beta1.SeedSettingDependencyWatchdogProber{}.OpenAPIModelName(), v1beta1.SeedSettingDependencyWatchdogWeeder{}.OpenAPIModelName()},
 	}
 }
 
@@ -9147,7 +9152,7 @@ func schema_gardener_api_core_v1beta1_SeedSettingExcessCapacityReservation(ref c
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettingExcessCapacityReservationConfig"),
+										Ref: ref(v1beta1.SeedSettingExcessCapacityReservationConfig{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -9157,7 +9162,7 @@ func schema_gardener_api_core_v1beta1_SeedSettingExcessCapacityReservation(ref c
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.SeedSettingExcessCapacityReservationConfig"},
+			v1beta1.SeedSettingExcessCapacityReservationConfig{}.OpenAPIModelName()},
 	}
 }
 
@@ -9256,7 +9261,7 @@ func schema_gardener_api_core_v1beta1_SeedSettingLoadBalancerServices(ref common
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettingLoadBalancerServicesZones"),
+										Ref: ref(v1beta1.SeedSettingLoadBalancerServicesZones{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -9265,13 +9270,13 @@ func schema_gardener_api_core_v1beta1_SeedSettingLoadBalancerServices(ref common
 					"proxyProtocol": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ProxyProtocol says whether the load balancers may speak the proxy protocol.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.LoadBalancerServicesProxyProtocol"),
+							Ref:         ref(v1beta1.LoadBalancerServicesProxyProtocol{}.OpenAPIModelName()),
 						},
 					},
 					"zonalIngress": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ZonalIngress says whether there is a load balancer for every zone.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettingLoadBalancerServicesZonalIngress"),
+							Ref:         ref(v1beta1.SeedSettingLoadBalancerServicesZonalIngress{}.OpenAPIModelName()),
 						},
 					},
 					"class": {
@@ -9285,7 +9290,7 @@ func schema_gardener_api_core_v1beta1_SeedSettingLoadBalancerServices(ref common
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.LoadBalancerServicesProxyProtocol", "gardener.cloud/gardener/api/core/v1beta1.SeedSettingLoadBalancerServicesZonalIngress", "gardener.cloud/gardener/api/core/v1beta1.SeedSettingLoadBalancerServicesZones"},
+			v1beta1.LoadBalancerServicesProxyProtocol{}.OpenAPIModelName(), v1beta1.SeedSettingLoadBalancerServicesZonalIngress{}.OpenAPIModelName(), v1beta1.SeedSettingLoadBalancerServicesZones{}.OpenAPIModelName()},
 	}
 }
 
@@ -9350,7 +9355,7 @@ func schema_gardener_api_core_v1beta1_SeedSettingLoadBalancerServicesZones(ref c
 					"proxyProtocol": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ProxyProtocol says whether the load balancers of this zone may speak the proxy protocol.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.LoadBalancerServicesProxyProtocol"),
+							Ref:         ref(v1beta1.LoadBalancerServicesProxyProtocol{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -9358,7 +9363,7 @@ func schema_gardener_api_core_v1beta1_SeedSettingLoadBalancerServicesZones(ref c
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.LoadBalancerServicesProxyProtocol"},
+			v1beta1.LoadBalancerServicesProxyProtocol{}.OpenAPIModelName()},
 	}
 }
 
@@ -9513,56 +9518,56 @@ func schema_gardener_api_core_v1beta1_SeedSettings(ref common.ReferenceCallback)
 					"excessCapacityReservation": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ExcessCapacityReservation keeps room for new control planes by pods that give way.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettingExcessCapacityReservation"),
+							Ref:         ref(v1beta1.SeedSettingExcessCapacityReservation{}.OpenAPIModelName()),
 						},
 					},
 					"scheduling": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Scheduling says whether the scheduler considers the seed.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettingScheduling"),
+							Ref:         ref(v1beta1.SeedSettingScheduling{}.OpenAPIModelName()),
 						},
 					},
 					"loadBalancerServices": {
 						SchemaProps: spec.SchemaProps{
 							Description: "LoadBalancerServices configure the load balancers of the seed.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettingLoadBalancerServices"),
+							Ref:         ref(v1beta1.SeedSettingLoadBalancerServices{}.OpenAPIModelName()),
 						},
 					},
 					"verticalPodAutoscaler": {
 						SchemaProps: spec.SchemaProps{
 							Description: "VerticalPodAutoscaler says whether Gardener runs a vertical pod autoscaler in the seed.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettingVerticalPodAutoscaler"),
+							Ref:         ref(v1beta1.SeedSettingVerticalPodAutoscaler{}.OpenAPIModelName()),
 						},
 					},
 					"dependencyWatchdog": {
 						SchemaProps: spec.SchemaProps{
 							Description: "DependencyWatchdog says which dependency watchdogs run.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettingDependencyWatchdog"),
+							Ref:         ref(v1beta1.SeedSettingDependencyWatchdog{}.OpenAPIModelName()),
 						},
 					},
 					"topologyAwareRouting": {
 						SchemaProps: spec.SchemaProps{
 							Description: "TopologyAwareRouting keeps traffic in its zone where possible.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettingTopologyAwareRouting"),
+							Ref:         ref(v1beta1.SeedSettingTopologyAwareRouting{}.OpenAPIModelName()),
 						},
 					},
 					"zoneSelection": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ZoneSelection says how the zones of a control plane relate to those of the shoot's workers.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettingZoneSelection"),
+							Ref:         ref(v1beta1.SeedSettingZoneSelection{}.OpenAPIModelName()),
 						},
 					},
 					"persistentVolumeClaimAutoscaler": {
 						SchemaProps: spec.SchemaProps{
 							Description: "PersistentVolumeClaimAutoscaler says whether the volumes of control planes grow on demand.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettingPersistentVolumeClaimAutoscaler"),
+							Ref:         ref(v1beta1.SeedSettingPersistentVolumeClaimAutoscaler{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.SeedSettingDependencyWatchdog", "gardener.cloud/gardener/api/core/v1beta1.SeedSettingExcessCapacityReservation", "gardener.cloud/gardener/api/core/v1beta1.SeedSettingLoadBalancerServices", "gardener.cloud/gardener/api/core/v1beta1.SeedSettingPersistentVolumeClaimAutoscaler", "gardener.cloud/gardener/api/core/v1beta1.SeedSettingScheduling", "gardener.cloud/gardener/api/core/v1beta1.SeedSettingTopologyAwareRouting", "gardener.cloud/gardener/api/core/v1beta1.SeedSettingVerticalPodAutoscaler", "gardener.cloud/gardener/api/core/v1beta1.SeedSettingZoneSelection"},
+			v1beta1.SeedSettingDependencyWatchdog{}.OpenAPIModelName(), v1beta1.SeedSettingExcessCapacityReservation{}.OpenAPIModelName(), v1beta1.SeedSettingLoadBalancerServices{}.OpenAPIModelName(), v1beta1.SeedSettingPersistentVolumeClaimAutoscaler{}.OpenAPIModelName(), v1beta1.SeedSettingScheduling{}.OpenAPIModelName(), v1beta1.SeedSettingTopologyAwareRouting{}.OpenAPIModelName(), v1beta1.SeedSettingVerticalPodAutoscaler{}.OpenAPIModelName(), v1beta1.SeedSettingZoneSelection{}.OpenAPIModelName()},
 	}
 }
 
@@ -9576,28 +9581,28 @@ func schema_gardener_api_core_v1beta1_SeedSpec(ref common.ReferenceCallback) com
 					"backup": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Backup is where the etcd backups of the shoots are kept. Without it there are no backups.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Backup"),
+							Ref:         ref(v1beta1.Backup{}.OpenAPIModelName()),
 						},
 					},
 					"dns": {
 						SchemaProps: spec.SchemaProps{
 							Description: "DNS is which DNS zones and providers the seed uses.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedDNS"),
+							Ref:         ref(v1beta1.SeedDNS{}.OpenAPIModelName()),
 						},
 					},
 					"networks": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Networks are the networks of the seed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedNetworks"),
+							Ref:         ref(v1beta1.SeedNetworks{}.OpenAPIModelName()),
 						},
 					},
 					"provider": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Provider is the infrastructure of the seed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedProvider"),
+							Ref:         ref(v1beta1.SeedProvider{}.OpenAPIModelName()),
 						},
 					},
 					"taints": {
@@ -9607,7 +9612,7 @@ func schema_gardener_api_core_v1beta1_SeedSpec(ref common.ReferenceCallback) com
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.SeedTaint"),
+										Ref: ref(v1beta1.SeedTaint{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -9616,19 +9621,19 @@ func schema_gardener_api_core_v1beta1_SeedSpec(ref common.ReferenceCallback) com
 					"volume": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Volume are facts about volumes in the seed.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedVolume"),
+							Ref:         ref(v1beta1.SeedVolume{}.OpenAPIModelName()),
 						},
 					},
 					"settings": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Settings turn features on and off for the seed.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSettings"),
+							Ref:         ref(v1beta1.SeedSettings{}.OpenAPIModelName()),
 						},
 					},
 					"ingress": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Ingress is how ingress into the seed is set up. It cannot be removed, nor its domain changed.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Ingress"),
+							Ref:         ref(v1beta1.Ingress{}.OpenAPIModelName()),
 						},
 					},
 					"accessRestrictions": {
@@ -9638,7 +9643,7 @@ func schema_gardener_api_core_v1beta1_SeedSpec(ref common.ReferenceCallback) com
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.AccessRestriction"),
+										Ref: ref(v1beta1.AccessRestriction{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -9651,7 +9656,7 @@ func schema_gardener_api_core_v1beta1_SeedSpec(ref common.ReferenceCallback) com
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Extension"),
+										Ref: ref(v1beta1.Extension{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -9664,7 +9669,7 @@ func schema_gardener_api_core_v1beta1_SeedSpec(ref common.ReferenceCallback) com
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.NamedResourceReference"),
+										Ref: ref(v1beta1.NamedResourceReference{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -9675,7 +9680,7 @@ func schema_gardener_api_core_v1beta1_SeedSpec(ref common.ReferenceCallback) com
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.AccessRestriction", "gardener.cloud/gardener/api/core/v1beta1.Backup", "gardener.cloud/gardener/api/core/v1beta1.Extension", "gardener.cloud/gardener/api/core/v1beta1.Ingress", "gardener.cloud/gardener/api/core/v1beta1.NamedResourceReference", "gardener.cloud/gardener/api/core/v1beta1.SeedDNS", "gardener.cloud/gardener/api/core/v1beta1.SeedNetworks", "gardener.cloud/gardener/api/core/v1beta1.SeedProvider", "gardener.cloud/gardener/api/core/v1beta1.SeedSettings", "gardener.cloud/gardener/api/core/v1beta1.SeedTaint", "gardener.cloud/gardener/api/core/v1beta1.SeedVolume"},
+			v1beta1.AccessRestriction{}.OpenAPIModelName(), v1beta1.Backup{}.OpenAPIModelName(), v1beta1.Extension{}.OpenAPIModelName(), v1beta1.Ingress{}.OpenAPIModelName(), v1beta1.NamedResourceReference{}.OpenAPIModelName(), v1beta1.SeedDNS{}.OpenAPIModelName(), v1beta1.SeedNetworks{}.OpenAPIModelName(), v1beta1.SeedProvider{}.OpenAPIModelName(), v1beta1.SeedSettings{}.OpenAPIModelName(), v1beta1.SeedTaint{}.OpenAPIModelName(), v1beta1.SeedVolume{}.OpenAPIModelName()},
 	}
 }
 
@@ -9689,7 +9694,7 @@ func schema_gardener_api_core_v1beta1_SeedStatus(ref common.ReferenceCallback) c
 					"gardener": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Gardener is the gardenlet that last looked after the seed.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Gardener"),
+							Ref:         ref(v1beta1.Gardener{}.OpenAPIModelName()),
 						},
 					},
 					"kubernetesVersion": {
@@ -9716,7 +9721,7 @@ func schema_gardener_api_core_v1beta1_SeedStatus(ref common.ReferenceCallback) c
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Condition"),
+										Ref: ref(v1beta1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -9773,14 +9778,14 @@ func schema_gardener_api_core_v1beta1_SeedStatus(ref common.ReferenceCallback) c
 					"lastOperation": {
 						SchemaProps: spec.SchemaProps{
 							Description: "LastOperation is the last operation of the gardenlet on the seed.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.LastOperation"),
+							Ref:         ref(v1beta1.LastOperation{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Condition", "gardener.cloud/gardener/api/core/v1beta1.Gardener", "gardener.cloud/gardener/api/core/v1beta1.LastOperation", resource.Quantity{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+			v1beta1.Condition{}.OpenAPIModelName(), v1beta1.Gardener{}.OpenAPIModelName(), v1beta1.LastOperation{}.OpenAPIModelName(), resource.Quantity{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -9831,14 +9836,14 @@ func schema_gardener_api_core_v1beta1_SeedTemplate(ref common.ReferenceCallback)
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec describes the seed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSpec"),
+							Ref:         ref(v1beta1.SeedSpec{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.SeedSpec", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.SeedSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -9872,7 +9877,7 @@ func schema_gardener_api_core_v1beta1_SeedVolume(ref common.ReferenceCallback) c
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.SeedVolumeProvider"),
+										Ref: ref(v1beta1.SeedVolumeProvider{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -9882,7 +9887,7 @@ func schema_gardener_api_core_v1beta1_SeedVolume(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.SeedVolumeProvider", resource.Quantity{}.OpenAPIModelName()},
+			v1beta1.SeedVolumeProvider{}.OpenAPIModelName(), resource.Quantity{}.OpenAPIModelName()},
 	}
 }
 
@@ -10011,7 +10016,7 @@ func schema_gardener_api_core_v1beta1_ServiceAccountKeyRotation(ref common.Refer
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.PendingWorkersRollout"),
+										Ref: ref(v1beta1.PendingWorkersRollout{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10022,7 +10027,7 @@ func schema_gardener_api_core_v1beta1_ServiceAccountKeyRotation(ref common.Refer
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.PendingWorkersRollout", metav1.Time{}.OpenAPIModelName()},
+			v1beta1.PendingWorkersRollout{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -10058,21 +10063,21 @@ func schema_gardener_api_core_v1beta1_Shoot(ref common.ReferenceCallback) common
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is the desired cluster.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ShootSpec"),
+							Ref:         ref(v1beta1.ShootSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is what the gardenlet last saw of the cluster.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ShootStatus"),
+							Ref:         ref(v1beta1.ShootStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ShootSpec", "gardener.cloud/gardener/api/core/v1beta1.ShootStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.ShootSpec{}.OpenAPIModelName(), v1beta1.ShootStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -10123,20 +10128,20 @@ func schema_gardener_api_core_v1beta1_ShootCredentials(ref common.ReferenceCallb
 					"rotation": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Rotation is the state of their renewals.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ShootCredentialsRotation"),
+							Ref:         ref(v1beta1.ShootCredentialsRotation{}.OpenAPIModelName()),
 						},
 					},
 					"encryptionAtRest": {
 						SchemaProps: spec.SchemaProps{
 							Description: "EncryptionAtRest says how etcd content is encrypted at present.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.EncryptionAtRest"),
+							Ref:         ref(v1beta1.EncryptionAtRest{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.EncryptionAtRest", "gardener.cloud/gardener/api/core/v1beta1.ShootCredentialsRotation"},
+			v1beta1.EncryptionAtRest{}.OpenAPIModelName(), v1beta1.ShootCredentialsRotation{}.OpenAPIModelName()},
 	}
 }
 
@@ -10150,38 +10155,38 @@ func schema_gardener_api_core_v1beta1_ShootCredentialsRotation(ref common.Refere
 					"certificateAuthorities": {
 						SchemaProps: spec.SchemaProps{
 							Description: "CertificateAuthorities is the renewal of the certificate authorities.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.CARotation"),
+							Ref:         ref(v1beta1.CARotation{}.OpenAPIModelName()),
 						},
 					},
 					"sshKeypair": {
 						SchemaProps: spec.SchemaProps{
 							Description: "SSHKeypair is the renewal of the SSH key pair of the nodes.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ShootSSHKeypairRotation"),
+							Ref:         ref(v1beta1.ShootSSHKeypairRotation{}.OpenAPIModelName()),
 						},
 					},
 					"observability": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Observability is the renewal of the passwords of the monitoring and logging endpoints.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ObservabilityRotation"),
+							Ref:         ref(v1beta1.ObservabilityRotation{}.OpenAPIModelName()),
 						},
 					},
 					"serviceAccountKey": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ServiceAccountKey is the renewal of the key that signs service account tokens.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ServiceAccountKeyRotation"),
+							Ref:         ref(v1beta1.ServiceAccountKeyRotation{}.OpenAPIModelName()),
 						},
 					},
 					"etcdEncryptionKey": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ETCDEncryptionKey is the renewal of the key that encrypts etcd content.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ETCDEncryptionKeyRotation"),
+							Ref:         ref(v1beta1.ETCDEncryptionKeyRotation{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.CARotation", "gardener.cloud/gardener/api/core/v1beta1.ETCDEncryptionKeyRotation", "gardener.cloud/gardener/api/core/v1beta1.ObservabilityRotation", "gardener.cloud/gardener/api/core/v1beta1.ServiceAccountKeyRotation", "gardener.cloud/gardener/api/core/v1beta1.ShootSSHKeypairRotation"},
+			v1beta1.CARotation{}.OpenAPIModelName(), v1beta1.ETCDEncryptionKeyRotation{}.OpenAPIModelName(), v1beta1.ObservabilityRotation{}.OpenAPIModelName(), v1beta1.ServiceAccountKeyRotation{}.OpenAPIModelName(), v1beta1.ShootSSHKeypairRotation{}.OpenAPIModelName()},
 	}
 }
 
@@ -10220,7 +10225,7 @@ func schema_gardener_api_core_v1beta1_ShootList(ref common.ReferenceCallback) co
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Shoot"),
+										Ref: ref(v1beta1.Shoot{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10231,7 +10236,7 @@ func schema_gardener_api_core_v1beta1_ShootList(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Shoot", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.Shoot{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -10336,7 +10341,7 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 					"addons": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Addons are components that Gardener can install in the cluster. Only for clusters with the purpose evaluation.\n\nDeprecated: They will go away; install such components yourself.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Addons"),
+							Ref:         ref(v1beta1.Addons{}.OpenAPIModelName()),
 						},
 					},
 					"cloudProfileName": {
@@ -10349,7 +10354,7 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 					"dns": {
 						SchemaProps: spec.SchemaProps{
 							Description: "DNS is the domain of the cluster and who manages its records.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.DNS"),
+							Ref:         ref(v1beta1.DNS{}.OpenAPIModelName()),
 						},
 					},
 					"extensions": {
@@ -10359,7 +10364,7 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Extension"),
+										Ref: ref(v1beta1.Extension{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10368,39 +10373,39 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 					"hibernation": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Hibernation says when the cluster sleeps, which means without nodes and control plane.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Hibernation"),
+							Ref:         ref(v1beta1.Hibernation{}.OpenAPIModelName()),
 						},
 					},
 					"kubernetes": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Kubernetes is the Kubernetes version and the configuration of its components.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Kubernetes"),
+							Ref:         ref(v1beta1.Kubernetes{}.OpenAPIModelName()),
 						},
 					},
 					"networking": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Networking are the pod, node and service networks. Needed if there are workers.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Networking"),
+							Ref:         ref(v1beta1.Networking{}.OpenAPIModelName()),
 						},
 					},
 					"maintenance": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Maintenance is when and what Gardener may change by itself.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Maintenance"),
+							Ref:         ref(v1beta1.Maintenance{}.OpenAPIModelName()),
 						},
 					},
 					"monitoring": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Monitoring says who gets alerts.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Monitoring"),
+							Ref:         ref(v1beta1.Monitoring{}.OpenAPIModelName()),
 						},
 					},
 					"provider": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Provider is the infrastructure and the workers on it.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Provider"),
+							Ref:         ref(v1beta1.Provider{}.OpenAPIModelName()),
 						},
 					},
 					"purpose": {
@@ -10435,7 +10440,7 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 					"seedSelector": {
 						SchemaProps: spec.SchemaProps{
 							Description: "SeedSelector restricts the seeds for the control plane.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SeedSelector"),
+							Ref:         ref(v1beta1.SeedSelector{}.OpenAPIModelName()),
 						},
 					},
 					"resources": {
@@ -10445,7 +10450,7 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.NamedResourceReference"),
+										Ref: ref(v1beta1.NamedResourceReference{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10464,7 +10469,7 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Toleration"),
+										Ref: ref(v1beta1.Toleration{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10480,13 +10485,13 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 					"systemComponents": {
 						SchemaProps: spec.SchemaProps{
 							Description: "SystemComponents configure components that run in every cluster.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SystemComponents"),
+							Ref:         ref(v1beta1.SystemComponents{}.OpenAPIModelName()),
 						},
 					},
 					"controlPlane": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ControlPlane are settings of the control plane as a whole.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ControlPlane"),
+							Ref:         ref(v1beta1.ControlPlane{}.OpenAPIModelName()),
 						},
 					},
 					"schedulerName": {
@@ -10499,7 +10504,7 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 					"cloudProfile": {
 						SchemaProps: spec.SchemaProps{
 							Description: "CloudProfile is the CloudProfile or NamespacedCloudProfile that the cluster uses.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.CloudProfileReference"),
+							Ref:         ref(v1beta1.CloudProfileReference{}.OpenAPIModelName()),
 						},
 					},
 					"credentialsBindingName": {
@@ -10516,7 +10521,7 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.AccessRestrictionWithOptions"),
+										Ref: ref(v1beta1.AccessRestrictionWithOptions{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10527,7 +10532,7 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.AccessRestrictionWithOptions", "gardener.cloud/gardener/api/core/v1beta1.Addons", "gardener.cloud/gardener/api/core/v1beta1.CloudProfileReference", "gardener.cloud/gardener/api/core/v1beta1.ControlPlane", "gardener.cloud/gardener/api/core/v1beta1.DNS", "gardener.cloud/gardener/api/core/v1beta1.Extension", "gardener.cloud/gardener/api/core/v1beta1.Hibernation", "gardener.cloud/gardener/api/core/v1beta1.Kubernetes", "gardener.cloud/gardener/api/core/v1beta1.Maintenance", "gardener.cloud/gardener/api/core/v1beta1.Monitoring", "gardener.cloud/gardener/api/core/v1beta1.NamedResourceReference", "gardener.cloud/gardener/api/core/v1beta1.Networking", "gardener.cloud/gardener/api/core/v1beta1.Provider", "gardener.cloud/gardener/api/core/v1beta1.SeedSelector", "gardener.cloud/gardener/api/core/v1beta1.SystemComponents", "gardener.cloud/gardener/api/core/v1beta1.Toleration"},
+			v1beta1.AccessRestrictionWithOptions{}.OpenAPIModelName(), v1beta1.Addons{}.OpenAPIModelName(), v1beta1.CloudProfileReference{}.OpenAPIModelName(), v1beta1.ControlPlane{}.OpenAPIModelName(), v1beta1.DNS{}.OpenAPIModelName(), v1beta1.Extension{}.OpenAPIModelName(), v1beta1.Hibernation{}.OpenAPIModelName(), v1beta1.Kubernetes{}.OpenAPIModelName(), v1beta1.Maintenance{}.OpenAPIModelName(), v1beta1.Monitoring{}.OpenAPIModelName(), v1beta1.NamedResourceReference{}.OpenAPIModelName(), v1beta1.Networking{}.OpenAPIModelName(), v1beta1.Provider{}.OpenAPIModelName(), v1beta1.SeedSelector{}.OpenAPIModelName(), v1beta1.SystemComponents{}.OpenAPIModelName(), v1beta1.Toleration{}.OpenAPIModelName()},
 	}
 }
 
@@ -10563,14 +10568,14 @@ func schema_gardener_api_core_v1beta1_ShootState(ref common.ReferenceCallback) c
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is the saved state.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ShootStateSpec"),
+							Ref:         ref(v1beta1.ShootStateSpec{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ShootStateSpec", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.ShootStateSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -10609,7 +10614,7 @@ func schema_gardener_api_core_v1beta1_ShootStateList(ref common.ReferenceCallbac
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ShootState"),
+										Ref: ref(v1beta1.ShootState{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10620,7 +10625,7 @@ func schema_gardener_api_core_v1beta1_ShootStateList(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ShootState", metav1.ListMeta{}.OpenAPIModelName()},
+			v1beta1.ShootState{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -10648,7 +10653,7 @@ func schema_gardener_api_core_v1beta1_ShootStateSpec(ref common.ReferenceCallbac
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.GardenerResourceData"),
+										Ref: ref(v1beta1.GardenerResourceData{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10661,7 +10666,7 @@ func schema_gardener_api_core_v1beta1_ShootStateSpec(ref common.ReferenceCallbac
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ExtensionResourceState"),
+										Ref: ref(v1beta1.ExtensionResourceState{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10674,7 +10679,7 @@ func schema_gardener_api_core_v1beta1_ShootStateSpec(ref common.ReferenceCallbac
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ResourceData"),
+										Ref: ref(v1beta1.ResourceData{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10684,7 +10689,7 @@ func schema_gardener_api_core_v1beta1_ShootStateSpec(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ExtensionResourceState", "gardener.cloud/gardener/api/core/v1beta1.GardenerResourceData", "gardener.cloud/gardener/api/core/v1beta1.ResourceData"},
+			v1beta1.ExtensionResourceState{}.OpenAPIModelName(), v1beta1.GardenerResourceData{}.OpenAPIModelName(), v1beta1.ResourceData{}.OpenAPIModelName()},
 	}
 }
 
@@ -10712,7 +10717,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Condition"),
+										Ref: ref(v1beta1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10735,7 +10740,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Condition"),
+										Ref: ref(v1beta1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10745,7 +10750,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 						SchemaProps: spec.SchemaProps{
 							Description: "Gardener is the gardenlet that last worked on the cluster.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Gardener"),
+							Ref:         ref(v1beta1.Gardener{}.OpenAPIModelName()),
 						},
 					},
 					"hibernated": {
@@ -10759,7 +10764,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 					"lastOperation": {
 						SchemaProps: spec.SchemaProps{
 							Description: "LastOperation is the last operation on the cluster.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.LastOperation"),
+							Ref:         ref(v1beta1.LastOperation{}.OpenAPIModelName()),
 						},
 					},
 					"lastErrors": {
@@ -10769,7 +10774,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.LastError"),
+										Ref: ref(v1beta1.LastError{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10835,7 +10840,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ShootAdvertisedAddress"),
+										Ref: ref(v1beta1.ShootAdvertisedAddress{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10850,7 +10855,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 					"credentials": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Credentials is the state of the cluster's credentials.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ShootCredentials"),
+							Ref:         ref(v1beta1.ShootCredentials{}.OpenAPIModelName()),
 						},
 					},
 					"lastHibernationTriggerTime": {
@@ -10862,31 +10867,31 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 					"lastMaintenance": {
 						SchemaProps: spec.SchemaProps{
 							Description: "LastMaintenance is what the last maintenance did. Written by the gardener-controller-manager.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.LastMaintenance"),
+							Ref:         ref(v1beta1.LastMaintenance{}.OpenAPIModelName()),
 						},
 					},
 					"networking": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Networking are the network ranges that the cluster really has.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.NetworkingStatus"),
+							Ref:         ref(v1beta1.NetworkingStatus{}.OpenAPIModelName()),
 						},
 					},
 					"inPlaceUpdates": {
 						SchemaProps: spec.SchemaProps{
 							Description: "InPlaceUpdates says which pools wait for an in-place update.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.InPlaceUpdatesStatus"),
+							Ref:         ref(v1beta1.InPlaceUpdatesStatus{}.OpenAPIModelName()),
 						},
 					},
 					"manualWorkerPoolRollout": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ManualWorkerPoolRollout is the state of pool rollouts that the user asked for.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ManualWorkerPoolRollout"),
+							Ref:         ref(v1beta1.ManualWorkerPoolRollout{}.OpenAPIModelName()),
 						},
 					},
 					"liveMigration": {
 						SchemaProps: spec.SchemaProps{
 							Description: "LiveMigration is the state of a move to another seed with a running control plane.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.LiveMigration"),
+							Ref:         ref(v1beta1.LiveMigration{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -10894,7 +10899,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Condition", "gardener.cloud/gardener/api/core/v1beta1.Gardener", "gardener.cloud/gardener/api/core/v1beta1.InPlaceUpdatesStatus", "gardener.cloud/gardener/api/core/v1beta1.LastError", "gardener.cloud/gardener/api/core/v1beta1.LastMaintenance", "gardener.cloud/gardener/api/core/v1beta1.LastOperation", "gardener.cloud/gardener/api/core/v1beta1.LiveMigration", "gardener.cloud/gardener/api/core/v1beta1.ManualWorkerPoolRollout", "gardener.cloud/gardener/api/core/v1beta1.NetworkingStatus", "gardener.cloud/gardener/api/core/v1beta1.ShootAdvertisedAddress", "gardener.cloud/gardener/api/core/v1beta1.ShootCredentials", metav1.Time{}.OpenAPIModelName()},
+			v1beta1.Condition{}.OpenAPIModelName(), v1beta1.Gardener{}.OpenAPIModelName(), v1beta1.InPlaceUpdatesStatus{}.OpenAPIModelName(), v1beta1.LastError{}.OpenAPIModelName(), v1beta1.LastMaintenance{}.OpenAPIModelName(), v1beta1.LastOperation{}.OpenAPIModelName(), v1beta1.LiveMigration{}.OpenAPIModelName(), v1beta1.ManualWorkerPoolRollout{}.OpenAPIModelName(), v1beta1.NetworkingStatus{}.OpenAPIModelName(), v1beta1.ShootAdvertisedAddress{}.OpenAPIModelName(), v1beta1.ShootCredentials{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -10916,14 +10921,14 @@ func schema_gardener_api_core_v1beta1_ShootTemplate(ref common.ReferenceCallback
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is the desired cluster.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ShootSpec"),
+							Ref:         ref(v1beta1.ShootSpec{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ShootSpec", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1beta1.ShootSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -10971,7 +10976,7 @@ func schema_gardener_api_core_v1beta1_StructuredAuthorization(ref common.Referen
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.AuthorizerKubeconfigReference"),
+										Ref: ref(v1beta1.AuthorizerKubeconfigReference{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -10982,7 +10987,7 @@ func schema_gardener_api_core_v1beta1_StructuredAuthorization(ref common.Referen
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.AuthorizerKubeconfigReference"},
+			v1beta1.AuthorizerKubeconfigReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -10996,20 +11001,20 @@ func schema_gardener_api_core_v1beta1_SystemComponents(ref common.ReferenceCallb
 					"coreDNS": {
 						SchemaProps: spec.SchemaProps{
 							Description: "CoreDNS is the DNS server of the cluster.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.CoreDNS"),
+							Ref:         ref(v1beta1.CoreDNS{}.OpenAPIModelName()),
 						},
 					},
 					"nodeLocalDNS": {
 						SchemaProps: spec.SchemaProps{
 							Description: "NodeLocalDNS is a DNS cache on each node.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.NodeLocalDNS"),
+							Ref:         ref(v1beta1.NodeLocalDNS{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.CoreDNS", "gardener.cloud/gardener/api/core/v1beta1.NodeLocalDNS"},
+			v1beta1.CoreDNS{}.OpenAPIModelName(), v1beta1.NodeLocalDNS{}.OpenAPIModelName()},
 	}
 }
 
@@ -11324,7 +11329,7 @@ func schema_gardener_api_core_v1beta1_WatchCacheSizes(ref common.ReferenceCallba
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.ResourceWatchCacheSize"),
+										Ref: ref(v1beta1.ResourceWatchCacheSize{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -11334,7 +11339,7 @@ func schema_gardener_api_core_v1beta1_WatchCacheSizes(ref common.ReferenceCallba
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ResourceWatchCacheSize"},
+			v1beta1.ResourceWatchCacheSize{}.OpenAPIModelName()},
 	}
 }
 
@@ -11370,13 +11375,13 @@ func schema_gardener_api_core_v1beta1_Worker(ref common.ReferenceCallback) commo
 					"cri": {
 						SchemaProps: spec.SchemaProps{
 							Description: "CRI selects the container runtime. containerd is the default.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.CRI"),
+							Ref:         ref(v1beta1.CRI{}.OpenAPIModelName()),
 						},
 					},
 					"kubernetes": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Kubernetes overrides the Kubernetes version and the kubelet configuration.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.WorkerKubernetes"),
+							Ref:         ref(v1beta1.WorkerKubernetes{}.OpenAPIModelName()),
 						},
 					},
 					"labels": {
@@ -11406,7 +11411,7 @@ func schema_gardener_api_core_v1beta1_Worker(ref common.ReferenceCallback) commo
 						SchemaProps: spec.SchemaProps{
 							Description: "Machine is the machine type and image.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Machine"),
+							Ref:         ref(v1beta1.Machine{}.OpenAPIModelName()),
 						},
 					},
 					"maximum": {
@@ -11459,7 +11464,7 @@ func schema_gardener_api_core_v1beta1_Worker(ref common.ReferenceCallback) commo
 					"volume": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Volume is the root disk.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Volume"),
+							Ref:         ref(v1beta1.Volume{}.OpenAPIModelName()),
 						},
 					},
 					"dataVolumes": {
@@ -11469,7 +11474,7 @@ func schema_gardener_api_core_v1beta1_Worker(ref common.ReferenceCallback) commo
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.DataVolume"),
+										Ref: ref(v1beta1.DataVolume{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -11499,13 +11504,13 @@ func schema_gardener_api_core_v1beta1_Worker(ref common.ReferenceCallback) commo
 					"systemComponents": {
 						SchemaProps: spec.SchemaProps{
 							Description: "SystemComponents says whether system components may run on the nodes.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.WorkerSystemComponents"),
+							Ref:         ref(v1beta1.WorkerSystemComponents{}.OpenAPIModelName()),
 						},
 					},
 					"machineControllerManager": {
 						SchemaProps: spec.SchemaProps{
 							Description: "MachineControllerManager overrides settings of the machine-controller-manager.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.MachineControllerManagerSettings"),
+							Ref:         ref(v1beta1.MachineControllerManagerSettings{}.OpenAPIModelName()),
 						},
 					},
 					"sysctls": {
@@ -11526,7 +11531,7 @@ func schema_gardener_api_core_v1beta1_Worker(ref common.ReferenceCallback) commo
 					"clusterAutoscaler": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ClusterAutoscaler overrides settings of the cluster-autoscaler.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ClusterAutoscalerOptions"),
+							Ref:         ref(v1beta1.ClusterAutoscalerOptions{}.OpenAPIModelName()),
 						},
 					},
 					"priority": {
@@ -11546,7 +11551,7 @@ func schema_gardener_api_core_v1beta1_Worker(ref common.ReferenceCallback) commo
 					"controlPlane": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ControlPlane makes the pool host the control plane of a self-hosted cluster. At most one pool has it.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.WorkerControlPlane"),
+							Ref:         ref(v1beta1.WorkerControlPlane{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -11554,7 +11559,7 @@ func schema_gardener_api_core_v1beta1_Worker(ref common.ReferenceCallback) commo
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.CRI", "gardener.cloud/gardener/api/core/v1beta1.ClusterAutoscalerOptions", "gardener.cloud/gardener/api/core/v1beta1.DataVolume", "gardener.cloud/gardener/api/core/v1beta1.Machine", "gardener.cloud/gardener/api/core/v1beta1.MachineControllerManagerSettings", "gardener.cloud/gardener/api/core/v1beta1.Volume", "gardener.cloud/gardener/api/core/v1beta1.WorkerControlPlane", "gardener.cloud/gardener/api/core/v1beta1.WorkerKubernetes", "gardener.cloud/gardener/api/core/v1beta1.WorkerSystemComponents", corev1.Taint{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName(), intstr.IntOrString{}.OpenAPIModelName()},
+			v1beta1.CRI{}.OpenAPIModelName(), v1beta1.ClusterAutoscalerOptions{}.OpenAPIModelName(), v1beta1.DataVolume{}.OpenAPIModelName(), v1beta1.Machine{}.OpenAPIModelName(), v1beta1.MachineControllerManagerSettings{}.OpenAPIModelName(), v1beta1.Volume{}.OpenAPIModelName(), v1beta1.WorkerControlPlane{}.OpenAPIModelName(), v1beta1.WorkerKubernetes{}.OpenAPIModelName(), v1beta1.WorkerSystemComponents{}.OpenAPIModelName(), corev1.Taint{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName(), intstr.IntOrString{}.OpenAPIModelName()},
 	}
 }
 
@@ -11568,20 +11573,20 @@ func schema_gardener_api_core_v1beta1_WorkerControlPlane(ref common.ReferenceCal
 					"backup": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Backup is where the etcd backups are kept.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Backup"),
+							Ref:         ref(v1beta1.Backup{}.OpenAPIModelName()),
 						},
 					},
 					"exposure": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Exposure says how the API server is reached.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.Exposure"),
+							Ref:         ref(v1beta1.Exposure{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Backup", "gardener.cloud/gardener/api/core/v1beta1.Exposure"},
+			v1beta1.Backup{}.OpenAPIModelName(), v1beta1.Exposure{}.OpenAPIModelName()},
 	}
 }
 
@@ -11595,7 +11600,7 @@ func schema_gardener_api_core_v1beta1_WorkerKubernetes(ref common.ReferenceCallb
 					"kubelet": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Kubelet configures the kubelets of this pool, instead of that of the cluster.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.KubeletConfig"),
+							Ref:         ref(v1beta1.KubeletConfig{}.OpenAPIModelName()),
 						},
 					},
 					"version": {
@@ -11609,7 +11614,7 @@ func schema_gardener_api_core_v1beta1_WorkerKubernetes(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.KubeletConfig"},
+			v1beta1.KubeletConfig{}.OpenAPIModelName()},
 	}
 }
 
@@ -11645,14 +11650,14 @@ func schema_gardener_api_core_v1beta1_WorkersSettings(ref common.ReferenceCallba
 					"sshAccess": {
 						SchemaProps: spec.SchemaProps{
 							Description: "SSHAccess says whether nodes can be reached by SSH.",
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.SSHAccess"),
+							Ref:         ref(v1beta1.SSHAccess{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.SSHAccess"},
+			v1beta1.SSHAccess{}.OpenAPIModelName()},
 	}
 }
 
@@ -11688,14 +11693,14 @@ func schema_gardener_api_operations_v1alpha1_Bastion(ref common.ReferenceCallbac
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec says which bastion is wanted.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/operations/v1alpha1.BastionSpec"),
+							Ref:         ref(v1alpha1.BastionSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is what was last seen of the bastion.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/operations/v1alpha1.BastionStatus"),
+							Ref:         ref(v1alpha1.BastionStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -11703,7 +11708,7 @@ func schema_gardener_api_operations_v1alpha1_Bastion(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/operations/v1alpha1.BastionSpec", "gardener.cloud/gardener/api/operations/v1alpha1.BastionStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.BastionSpec{}.OpenAPIModelName(), v1alpha1.BastionStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -11765,7 +11770,7 @@ func schema_gardener_api_operations_v1alpha1_BastionList(ref common.ReferenceCal
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/operations/v1alpha1.Bastion"),
+										Ref: ref(v1alpha1.Bastion{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -11776,7 +11781,7 @@ func schema_gardener_api_operations_v1alpha1_BastionList(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/operations/v1alpha1.Bastion", metav1.ListMeta{}.OpenAPIModelName()},
+			v1alpha1.Bastion{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -11823,7 +11828,7 @@ func schema_gardener_api_operations_v1alpha1_BastionSpec(ref common.ReferenceCal
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/operations/v1alpha1.BastionIngressPolicy"),
+										Ref: ref(v1alpha1.BastionIngressPolicy{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -11834,7 +11839,7 @@ func schema_gardener_api_operations_v1alpha1_BastionSpec(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/operations/v1alpha1.BastionIngressPolicy", corev1.LocalObjectReference{}.OpenAPIModelName()},
+			v1alpha1.BastionIngressPolicy{}.OpenAPIModelName(), corev1.LocalObjectReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -11868,7 +11873,7 @@ func schema_gardener_api_operations_v1alpha1_BastionStatus(ref common.ReferenceC
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Condition"),
+										Ref: ref(v1beta1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -11897,7 +11902,7 @@ func schema_gardener_api_operations_v1alpha1_BastionStatus(ref common.ReferenceC
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Condition", corev1.LoadBalancerIngress{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+			v1beta1.Condition{}.OpenAPIModelName(), corev1.LoadBalancerIngress{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -11986,7 +11991,7 @@ func schema_gardener_api_security_v1alpha1_CredentialsBinding(ref common.Referen
 						SchemaProps: spec.SchemaProps{
 							Description: "Provider says for which provider the credentials are. Cannot be changed.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/security/v1alpha1.CredentialsBindingProvider"),
+							Ref:         ref(securityv1alpha1.CredentialsBindingProvider{}.OpenAPIModelName()),
 						},
 					},
 					"credentialsRef": {
@@ -12014,7 +12019,7 @@ func schema_gardener_api_security_v1alpha1_CredentialsBinding(ref common.Referen
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/security/v1alpha1.CredentialsBindingProvider", corev1.ObjectReference{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+			securityv1alpha1.CredentialsBindingProvider{}.OpenAPIModelName(), corev1.ObjectReference{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -12053,7 +12058,7 @@ func schema_gardener_api_security_v1alpha1_CredentialsBindingList(ref common.Ref
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/security/v1alpha1.CredentialsBinding"),
+										Ref: ref(securityv1alpha1.CredentialsBinding{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -12064,7 +12069,7 @@ func schema_gardener_api_security_v1alpha1_CredentialsBindingList(ref common.Ref
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/security/v1alpha1.CredentialsBinding", metav1.ListMeta{}.OpenAPIModelName()},
+			securityv1alpha1.CredentialsBinding{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -12152,14 +12157,14 @@ func schema_gardener_api_security_v1alpha1_TokenRequest(ref common.ReferenceCall
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec says which token is wanted.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/security/v1alpha1.TokenRequestSpec"),
+							Ref:         ref(securityv1alpha1.TokenRequestSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is the answer.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/security/v1alpha1.TokenRequestStatus"),
+							Ref:         ref(securityv1alpha1.TokenRequestStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -12167,7 +12172,7 @@ func schema_gardener_api_security_v1alpha1_TokenRequest(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/security/v1alpha1.TokenRequestSpec", "gardener.cloud/gardener/api/security/v1alpha1.TokenRequestStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			securityv1alpha1.TokenRequestSpec{}.OpenAPIModelName(), securityv1alpha1.TokenRequestStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -12181,7 +12186,7 @@ func schema_gardener_api_security_v1alpha1_TokenRequestSpec(ref common.Reference
 					"contextObject": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ContextObject is the object that the token is used for. Facts about it are put into the claims.",
-							Ref:         ref("gardener.cloud/gardener/api/security/v1alpha1.ContextObject"),
+							Ref:         ref(securityv1alpha1.ContextObject{}.OpenAPIModelName()),
 						},
 					},
 					"expirationSeconds": {
@@ -12195,7 +12200,7 @@ func schema_gardener_api_security_v1alpha1_TokenRequestSpec(ref common.Reference
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/security/v1alpha1.ContextObject"},
+			securityv1alpha1.ContextObject{}.OpenAPIModelName()},
 	}
 }
 
@@ -12261,14 +12266,14 @@ func schema_gardener_api_security_v1alpha1_WorkloadIdentity(ref common.Reference
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec says who the tokens are for.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/security/v1alpha1.WorkloadIdentitySpec"),
+							Ref:         ref(securityv1alpha1.WorkloadIdentitySpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is the subject of the tokens.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/security/v1alpha1.WorkloadIdentityStatus"),
+							Ref:         ref(securityv1alpha1.WorkloadIdentityStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -12276,7 +12281,7 @@ func schema_gardener_api_security_v1alpha1_WorkloadIdentity(ref common.Reference
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/security/v1alpha1.WorkloadIdentitySpec", "gardener.cloud/gardener/api/security/v1alpha1.WorkloadIdentityStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			securityv1alpha1.WorkloadIdentitySpec{}.OpenAPIModelName(), securityv1alpha1.WorkloadIdentityStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -12315,7 +12320,7 @@ func schema_gardener_api_security_v1alpha1_WorkloadIdentityList(ref common.Refer
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/security/v1alpha1.WorkloadIdentity"),
+										Ref: ref(securityv1alpha1.WorkloadIdentity{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -12326,7 +12331,7 @@ func schema_gardener_api_security_v1alpha1_WorkloadIdentityList(ref common.Refer
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/security/v1alpha1.WorkloadIdentity", metav1.ListMeta{}.OpenAPIModelName()},
+			securityv1alpha1.WorkloadIdentity{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -12355,7 +12360,7 @@ func schema_gardener_api_security_v1alpha1_WorkloadIdentitySpec(ref common.Refer
 						SchemaProps: spec.SchemaProps{
 							Description: "TargetSystem is the system that accepts the tokens.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/security/v1alpha1.TargetSystem"),
+							Ref:         ref(securityv1alpha1.TargetSystem{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -12363,7 +12368,7 @@ func schema_gardener_api_security_v1alpha1_WorkloadIdentitySpec(ref common.Refer
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/security/v1alpha1.TargetSystem"},
+			securityv1alpha1.TargetSystem{}.OpenAPIModelName()},
 	}
 }
 
@@ -12421,21 +12426,21 @@ func schema_gardener_api_seedmanagement_v1alpha1_Gardenlet(ref common.ReferenceC
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is the desired gardenlet.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletSpec"),
+							Ref:         ref(seedmanagementv1alpha1.GardenletSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is what the gardenlet last did about it.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletStatus"),
+							Ref:         ref(seedmanagementv1alpha1.GardenletStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletSpec", "gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			seedmanagementv1alpha1.GardenletSpec{}.OpenAPIModelName(), seedmanagementv1alpha1.GardenletStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -12449,7 +12454,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletConfig(ref common.Refe
 					"deployment": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Deployment is the deployment of the gardenlet.",
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletDeployment"),
+							Ref:         ref(seedmanagementv1alpha1.GardenletDeployment{}.OpenAPIModelName()),
 						},
 					},
 					"config": {
@@ -12476,7 +12481,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletConfig(ref common.Refe
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletDeployment", runtime.RawExtension{}.OpenAPIModelName()},
+			seedmanagementv1alpha1.GardenletDeployment{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -12511,7 +12516,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletDeployment(ref common.
 					"image": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Image is the image of the gardenlet. That of the parent if unset.",
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.Image"),
+							Ref:         ref(seedmanagementv1alpha1.Image{}.OpenAPIModelName()),
 						},
 					},
 					"resources": {
@@ -12613,7 +12618,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletDeployment(ref common.
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/seedmanagement/v1alpha1.Image", corev1.EnvVar{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName(), corev1.Toleration{}.OpenAPIModelName(), corev1.Volume{}.OpenAPIModelName(), corev1.VolumeMount{}.OpenAPIModelName()},
+			seedmanagementv1alpha1.Image{}.OpenAPIModelName(), corev1.EnvVar{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName(), corev1.Toleration{}.OpenAPIModelName(), corev1.Volume{}.OpenAPIModelName(), corev1.VolumeMount{}.OpenAPIModelName()},
 	}
 }
 
@@ -12628,7 +12633,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletHelm(ref common.Refere
 						SchemaProps: spec.SchemaProps{
 							Description: "OCIRepository is where to pull the chart from.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1.OCIRepository"),
+							Ref:         ref(v1.OCIRepository{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -12636,7 +12641,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletHelm(ref common.Refere
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1.OCIRepository"},
+			v1.OCIRepository{}.OpenAPIModelName()},
 	}
 }
 
@@ -12675,7 +12680,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletList(ref common.Refere
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.Gardenlet"),
+										Ref: ref(seedmanagementv1alpha1.Gardenlet{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -12686,7 +12691,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletList(ref common.Refere
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/seedmanagement/v1alpha1.Gardenlet", metav1.ListMeta{}.OpenAPIModelName()},
+			seedmanagementv1alpha1.Gardenlet{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -12721,7 +12726,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletSelfDeployment(ref com
 					"image": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Image is the image of the gardenlet. That of the parent if unset.",
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.Image"),
+							Ref:         ref(seedmanagementv1alpha1.Image{}.OpenAPIModelName()),
 						},
 					},
 					"resources": {
@@ -12823,7 +12828,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletSelfDeployment(ref com
 						SchemaProps: spec.SchemaProps{
 							Description: "Helm is the chart of the gardenlet.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletHelm"),
+							Ref:         ref(seedmanagementv1alpha1.GardenletHelm{}.OpenAPIModelName()),
 						},
 					},
 					"imageVectorOverwrite": {
@@ -12845,7 +12850,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletSelfDeployment(ref com
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletHelm", "gardener.cloud/gardener/api/seedmanagement/v1alpha1.Image", corev1.EnvVar{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName(), corev1.Toleration{}.OpenAPIModelName(), corev1.Volume{}.OpenAPIModelName(), corev1.VolumeMount{}.OpenAPIModelName()},
+			seedmanagementv1alpha1.GardenletHelm{}.OpenAPIModelName(), seedmanagementv1alpha1.Image{}.OpenAPIModelName(), corev1.EnvVar{}.OpenAPIModelName(), corev1.ResourceRequirements{}.OpenAPIModelName(), corev1.Toleration{}.OpenAPIModelName(), corev1.Volume{}.OpenAPIModelName(), corev1.VolumeMount{}.OpenAPIModelName()},
 	}
 }
 
@@ -12860,7 +12865,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletSpec(ref common.Refere
 						SchemaProps: spec.SchemaProps{
 							Description: "Deployment is the deployment of the gardenlet.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletSelfDeployment"),
+							Ref:         ref(seedmanagementv1alpha1.GardenletSelfDeployment{}.OpenAPIModelName()),
 						},
 					},
 					"config": {
@@ -12880,7 +12885,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletSpec(ref common.Refere
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletSelfDeployment", corev1.LocalObjectReference{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			seedmanagementv1alpha1.GardenletSelfDeployment{}.OpenAPIModelName(), corev1.LocalObjectReference{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -12908,7 +12913,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletStatus(ref common.Refe
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Condition"),
+										Ref: ref(v1beta1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -12925,7 +12930,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletStatus(ref common.Refe
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Condition"},
+			v1beta1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -13003,21 +13008,21 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeed(ref common.Referenc
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec says which shoot becomes a seed, and how.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSpec"),
+							Ref:         ref(seedmanagementv1alpha1.ManagedSeedSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is what the parent gardenlet last saw.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedStatus"),
+							Ref:         ref(seedmanagementv1alpha1.ManagedSeedStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSpec", "gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			seedmanagementv1alpha1.ManagedSeedSpec{}.OpenAPIModelName(), seedmanagementv1alpha1.ManagedSeedStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -13056,7 +13061,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedList(ref common.Refe
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeed"),
+										Ref: ref(seedmanagementv1alpha1.ManagedSeed{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -13067,7 +13072,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedList(ref common.Refe
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeed", metav1.ListMeta{}.OpenAPIModelName()},
+			seedmanagementv1alpha1.ManagedSeed{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -13103,21 +13108,21 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSet(ref common.Refer
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec says which ManagedSeeds and shoots are wanted.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSetSpec"),
+							Ref:         ref(seedmanagementv1alpha1.ManagedSeedSetSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is how many of them there are.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSetStatus"),
+							Ref:         ref(seedmanagementv1alpha1.ManagedSeedSetStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSetSpec", "gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSetStatus", metav1.ObjectMeta{}.OpenAPIModelName()},
+			seedmanagementv1alpha1.ManagedSeedSetSpec{}.OpenAPIModelName(), seedmanagementv1alpha1.ManagedSeedSetStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -13156,7 +13161,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetList(ref common.R
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSet"),
+										Ref: ref(seedmanagementv1alpha1.ManagedSeedSet{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -13167,7 +13172,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetList(ref common.R
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSet", metav1.ListMeta{}.OpenAPIModelName()},
+			seedmanagementv1alpha1.ManagedSeedSet{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -13196,20 +13201,20 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetSpec(ref common.R
 						SchemaProps: spec.SchemaProps{
 							Description: "Template is what the ManagedSeeds are made of. Its spec.shoot is filled in.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedTemplate"),
+							Ref:         ref(seedmanagementv1alpha1.ManagedSeedTemplate{}.OpenAPIModelName()),
 						},
 					},
 					"shootTemplate": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ShootTemplate is what the shoots are made of.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/core/v1beta1.ShootTemplate"),
+							Ref:         ref(v1beta1.ShootTemplate{}.OpenAPIModelName()),
 						},
 					},
 					"updateStrategy": {
 						SchemaProps: spec.SchemaProps{
 							Description: "UpdateStrategy says how changed templates are brought to what exists. RollingUpdate is the default.",
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.UpdateStrategy"),
+							Ref:         ref(seedmanagementv1alpha1.UpdateStrategy{}.OpenAPIModelName()),
 						},
 					},
 					"revisionHistoryLimit": {
@@ -13224,7 +13229,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetSpec(ref common.R
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.ShootTemplate", "gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedTemplate", "gardener.cloud/gardener/api/seedmanagement/v1alpha1.UpdateStrategy", metav1.LabelSelector{}.OpenAPIModelName()},
+			v1beta1.ShootTemplate{}.OpenAPIModelName(), seedmanagementv1alpha1.ManagedSeedTemplate{}.OpenAPIModelName(), seedmanagementv1alpha1.UpdateStrategy{}.OpenAPIModelName(), metav1.LabelSelector{}.OpenAPIModelName()},
 	}
 }
 
@@ -13316,7 +13321,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetStatus(ref common
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Condition"),
+										Ref: ref(v1beta1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -13325,7 +13330,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetStatus(ref common
 					"pendingReplica": {
 						SchemaProps: spec.SchemaProps{
 							Description: "PendingReplica is the replica that is being worked on. Nothing else is done until it is ready.",
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.PendingReplica"),
+							Ref:         ref(seedmanagementv1alpha1.PendingReplica{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -13333,7 +13338,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetStatus(ref common
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Condition", "gardener.cloud/gardener/api/seedmanagement/v1alpha1.PendingReplica"},
+			v1beta1.Condition{}.OpenAPIModelName(), seedmanagementv1alpha1.PendingReplica{}.OpenAPIModelName()},
 	}
 }
 
@@ -13347,14 +13352,14 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSpec(ref common.Refe
 					"shoot": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Shoot is the shoot. Cannot be changed. Left out in the template of a ManagedSeedSet.",
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.Shoot"),
+							Ref:         ref(seedmanagementv1alpha1.Shoot{}.OpenAPIModelName()),
 						},
 					},
 					"gardenlet": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Gardenlet is the gardenlet that is deployed into the shoot.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletConfig"),
+							Ref:         ref(seedmanagementv1alpha1.GardenletConfig{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -13362,7 +13367,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSpec(ref common.Refe
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/seedmanagement/v1alpha1.GardenletConfig", "gardener.cloud/gardener/api/seedmanagement/v1alpha1.Shoot"},
+			seedmanagementv1alpha1.GardenletConfig{}.OpenAPIModelName(), seedmanagementv1alpha1.Shoot{}.OpenAPIModelName()},
 	}
 }
 
@@ -13390,7 +13395,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedStatus(ref common.Re
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/core/v1beta1.Condition"),
+										Ref: ref(v1beta1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -13407,7 +13412,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedStatus(ref common.Re
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/core/v1beta1.Condition"},
+			v1beta1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -13429,14 +13434,14 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedTemplate(ref common.
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec says which shoot becomes a seed, and how.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSpec"),
+							Ref:         ref(seedmanagementv1alpha1.ManagedSeedSpec{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/seedmanagement/v1alpha1.ManagedSeedSpec", metav1.ObjectMeta{}.OpenAPIModelName()},
+			seedmanagementv1alpha1.ManagedSeedSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -13544,14 +13549,14 @@ func schema_gardener_api_seedmanagement_v1alpha1_UpdateStrategy(ref common.Refer
 					"rollingUpdate": {
 						SchemaProps: spec.SchemaProps{
 							Description: "RollingUpdate are the settings of RollingUpdate.",
-							Ref:         ref("gardener.cloud/gardener/api/seedmanagement/v1alpha1.RollingUpdateStrategy"),
+							Ref:         ref(seedmanagementv1alpha1.RollingUpdateStrategy{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/seedmanagement/v1alpha1.RollingUpdateStrategy"},
+			seedmanagementv1alpha1.RollingUpdateStrategy{}.OpenAPIModelName()},
 	}
 }
 
@@ -13587,7 +13592,7 @@ func schema_gardener_api_settings_v1alpha1_ClusterOpenIDConnectPreset(ref common
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is the configuration and for whom it is.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/settings/v1alpha1.ClusterOpenIDConnectPresetSpec"),
+							Ref:         ref(settingsv1alpha1.ClusterOpenIDConnectPresetSpec{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -13595,7 +13600,7 @@ func schema_gardener_api_settings_v1alpha1_ClusterOpenIDConnectPreset(ref common
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/settings/v1alpha1.ClusterOpenIDConnectPresetSpec", metav1.ObjectMeta{}.OpenAPIModelName()},
+			settingsv1alpha1.ClusterOpenIDConnectPresetSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -13634,7 +13639,7 @@ func schema_gardener_api_settings_v1alpha1_ClusterOpenIDConnectPresetList(ref co
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/settings/v1alpha1.ClusterOpenIDConnectPreset"),
+										Ref: ref(settingsv1alpha1.ClusterOpenIDConnectPreset{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -13645,7 +13650,7 @@ func schema_gardener_api_settings_v1alpha1_ClusterOpenIDConnectPresetList(ref co
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/settings/v1alpha1.ClusterOpenIDConnectPreset", metav1.ListMeta{}.OpenAPIModelName()},
+			settingsv1alpha1.ClusterOpenIDConnectPreset{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -13660,13 +13665,13 @@ func schema_gardener_api_settings_v1alpha1_ClusterOpenIDConnectPresetSpec(ref co
 						SchemaProps: spec.SchemaProps{
 							Description: "Server is what the kube-apiserver gets.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/settings/v1alpha1.KubeAPIServerOpenIDConnect"),
+							Ref:         ref(settingsv1alpha1.KubeAPIServerOpenIDConnect{}.OpenAPIModelName()),
 						},
 					},
 					"client": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Client is what clients get.",
-							Ref:         ref("gardener.cloud/gardener/api/settings/v1alpha1.OpenIDConnectClientAuthentication"),
+							Ref:         ref(settingsv1alpha1.OpenIDConnectClientAuthentication{}.OpenAPIModelName()),
 						},
 					},
 					"shootSelector": {
@@ -13694,7 +13699,7 @@ func schema_gardener_api_settings_v1alpha1_ClusterOpenIDConnectPresetSpec(ref co
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/settings/v1alpha1.KubeAPIServerOpenIDConnect", "gardener.cloud/gardener/api/settings/v1alpha1.OpenIDConnectClientAuthentication", metav1.LabelSelector{}.OpenAPIModelName()},
+			settingsv1alpha1.KubeAPIServerOpenIDConnect{}.OpenAPIModelName(), settingsv1alpha1.OpenIDConnectClientAuthentication{}.OpenAPIModelName(), metav1.LabelSelector{}.OpenAPIModelName()},
 	}
 }
 
@@ -13859,7 +13864,7 @@ func schema_gardener_api_settings_v1alpha1_OpenIDConnectPreset(ref common.Refere
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec is the configuration and for whom it is.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/settings/v1alpha1.OpenIDConnectPresetSpec"),
+							Ref:         ref(settingsv1alpha1.OpenIDConnectPresetSpec{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -13867,7 +13872,7 @@ func schema_gardener_api_settings_v1alpha1_OpenIDConnectPreset(ref common.Refere
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/settings/v1alpha1.OpenIDConnectPresetSpec", metav1.ObjectMeta{}.OpenAPIModelName()},
+			settingsv1alpha1.OpenIDConnectPresetSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -13906,7 +13911,7 @@ func schema_gardener_api_settings_v1alpha1_OpenIDConnectPresetList(ref common.Re
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref("gardener.cloud/gardener/api/settings/v1alpha1.OpenIDConnectPreset"),
+										Ref: ref(settingsv1alpha1.OpenIDConnectPreset{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -13917,7 +13922,7 @@ func schema_gardener_api_settings_v1alpha1_OpenIDConnectPresetList(ref common.Re
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/settings/v1alpha1.OpenIDConnectPreset", metav1.ListMeta{}.OpenAPIModelName()},
+			settingsv1alpha1.OpenIDConnectPreset{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -13932,13 +13937,13 @@ func schema_gardener_api_settings_v1alpha1_OpenIDConnectPresetSpec(ref common.Re
 						SchemaProps: spec.SchemaProps{
 							Description: "Server is what the kube-apiserver gets.",
 							Default:     map[string]interface{}{},
-							Ref:         ref("gardener.cloud/gardener/api/settings/v1alpha1.KubeAPIServerOpenIDConnect"),
+							Ref:         ref(settingsv1alpha1.KubeAPIServerOpenIDConnect{}.OpenAPIModelName()),
 						},
 					},
 					"client": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Client is what clients get.",
-							Ref:         ref("gardener.cloud/gardener/api/settings/v1alpha1.OpenIDConnectClientAuthentication"),
+							Ref:         ref(settingsv1alpha1.OpenIDConnectClientAuthentication{}.OpenAPIModelName()),
 						},
 					},
 					"shootSelector": {
@@ -13960,7 +13965,7 @@ func schema_gardener_api_settings_v1alpha1_OpenIDConnectPresetSpec(ref common.Re
 			},
 		},
 		Dependencies: []string{
-			"gardener.cloud/gardener/api/settings/v1alpha1.KubeAPIServerOpenIDConnect", "gardener.cloud/gardener/api/settings/v1alpha1.OpenIDConnectClientAuthentication", metav1.LabelSelector{}.OpenAPIModelName()},
+			settingsv1alpha1.KubeAPIServerOpenIDConnect{}.OpenAPIModelName(), settingsv1alpha1.OpenIDConnectClientAuthentication{}.OpenAPIModelName(), metav1.LabelSelector{}.OpenAPIModelName()},
 	}
 }
 
@@ -14212,14 +14217,14 @@ func schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscaler(ref common.Referenc
 						SchemaProps: spec.SchemaProps{
 							Description: "spec defines the behaviour of autoscaler. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.HorizontalPodAutoscalerSpec{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.HorizontalPodAutoscalerSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is the current information about the autoscaler.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.HorizontalPodAutoscalerStatus{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.HorizontalPodAutoscalerStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -14227,7 +14232,7 @@ func schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscaler(ref common.Referenc
 			},
 		},
 		Dependencies: []string{
-			v1.HorizontalPodAutoscalerSpec{}.OpenAPIModelName(), v1.HorizontalPodAutoscalerStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+			autoscalingv1.HorizontalPodAutoscalerSpec{}.OpenAPIModelName(), autoscalingv1.HorizontalPodAutoscalerStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -14318,7 +14323,7 @@ func schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscalerList(ref common.Refe
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.HorizontalPodAutoscaler{}.OpenAPIModelName()),
+										Ref: ref(autoscalingv1.HorizontalPodAutoscaler{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -14329,7 +14334,7 @@ func schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscalerList(ref common.Refe
 			},
 		},
 		Dependencies: []string{
-			v1.HorizontalPodAutoscaler{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+			autoscalingv1.HorizontalPodAutoscaler{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -14344,7 +14349,7 @@ func schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscalerSpec(ref common.Refe
 						SchemaProps: spec.SchemaProps{
 							Description: "reference to scaled resource; horizontal pod autoscaler will learn the current resource consumption and will set the desired number of pods by using its Scale subresource.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.CrossVersionObjectReference{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.CrossVersionObjectReference{}.OpenAPIModelName()),
 						},
 					},
 					"minReplicas": {
@@ -14374,7 +14379,7 @@ func schema_k8sio_api_autoscaling_v1_HorizontalPodAutoscalerSpec(ref common.Refe
 			},
 		},
 		Dependencies: []string{
-			v1.CrossVersionObjectReference{}.OpenAPIModelName()},
+			autoscalingv1.CrossVersionObjectReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -14449,31 +14454,31 @@ func schema_k8sio_api_autoscaling_v1_MetricSpec(ref common.ReferenceCallback) co
 					"object": {
 						SchemaProps: spec.SchemaProps{
 							Description: "object refers to a metric describing a single kubernetes object (for example, hits-per-second on an Ingress object).",
-							Ref:         ref(v1.ObjectMetricSource{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.ObjectMetricSource{}.OpenAPIModelName()),
 						},
 					},
 					"pods": {
 						SchemaProps: spec.SchemaProps{
 							Description: "pods refers to a metric describing each pod in the current scale target (for example, transactions-processed-per-second).  The values will be averaged together before being compared to the target value.",
-							Ref:         ref(v1.PodsMetricSource{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.PodsMetricSource{}.OpenAPIModelName()),
 						},
 					},
 					"resource": {
 						SchemaProps: spec.SchemaProps{
 							Description: "resource refers to a resource metric (such as those specified in requests and limits) known to Kubernetes describing each pod in the current scale target (e.g. CPU or memory). Such metrics are built in to Kubernetes, and have special scaling options on top of those available to normal per-pod metrics using the \"pods\" source.",
-							Ref:         ref(v1.ResourceMetricSource{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.ResourceMetricSource{}.OpenAPIModelName()),
 						},
 					},
 					"containerResource": {
 						SchemaProps: spec.SchemaProps{
 							Description: "containerResource refers to a resource metric (such as those specified in requests and limits) known to Kubernetes describing a single container in each pod of the current scale target (e.g. CPU or memory). Such metrics are built in to Kubernetes, and have special scaling options on top of those available to normal per-pod metrics using the \"pods\" source.",
-							Ref:         ref(v1.ContainerResourceMetricSource{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.ContainerResourceMetricSource{}.OpenAPIModelName()),
 						},
 					},
 					"external": {
 						SchemaProps: spec.SchemaProps{
 							Description: "external refers to a global metric that is not associated with any Kubernetes object. It allows autoscaling based on information coming from components running outside of cluster (for example length of queue in cloud messaging service, or QPS from loadbalancer running outside of cluster).",
-							Ref:         ref(v1.ExternalMetricSource{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.ExternalMetricSource{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -14481,7 +14486,7 @@ func schema_k8sio_api_autoscaling_v1_MetricSpec(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			v1.ContainerResourceMetricSource{}.OpenAPIModelName(), v1.ExternalMetricSource{}.OpenAPIModelName(), v1.ObjectMetricSource{}.OpenAPIModelName(), v1.PodsMetricSource{}.OpenAPIModelName(), v1.ResourceMetricSource{}.OpenAPIModelName()},
+			autoscalingv1.ContainerResourceMetricSource{}.OpenAPIModelName(), autoscalingv1.ExternalMetricSource{}.OpenAPIModelName(), autoscalingv1.ObjectMetricSource{}.OpenAPIModelName(), autoscalingv1.PodsMetricSource{}.OpenAPIModelName(), autoscalingv1.ResourceMetricSource{}.OpenAPIModelName()},
 	}
 }
 
@@ -14504,31 +14509,31 @@ func schema_k8sio_api_autoscaling_v1_MetricStatus(ref common.ReferenceCallback) 
 					"object": {
 						SchemaProps: spec.SchemaProps{
 							Description: "object refers to a metric describing a single kubernetes object (for example, hits-per-second on an Ingress object).",
-							Ref:         ref(v1.ObjectMetricStatus{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.ObjectMetricStatus{}.OpenAPIModelName()),
 						},
 					},
 					"pods": {
 						SchemaProps: spec.SchemaProps{
 							Description: "pods refers to a metric describing each pod in the current scale target (for example, transactions-processed-per-second).  The values will be averaged together before being compared to the target value.",
-							Ref:         ref(v1.PodsMetricStatus{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.PodsMetricStatus{}.OpenAPIModelName()),
 						},
 					},
 					"resource": {
 						SchemaProps: spec.SchemaProps{
 							Description: "resource refers to a resource metric (such as those specified in requests and limits) known to Kubernetes describing each pod in the current scale target (e.g. CPU or memory). Such metrics are built in to Kubernetes, and have special scaling options on top of those available to normal per-pod metrics using the \"pods\" source.",
-							Ref:         ref(v1.ResourceMetricStatus{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.ResourceMetricStatus{}.OpenAPIModelName()),
 						},
 					},
 					"containerResource": {
 						SchemaProps: spec.SchemaProps{
 							Description: "containerResource refers to a resource metric (such as those specified in requests and limits) known to Kubernetes describing a single container in each pod in the current scale target (e.g. CPU or memory). Such metrics are built in to Kubernetes, and have special scaling options on top of those available to normal per-pod metrics using the \"pods\" source.",
-							Ref:         ref(v1.ContainerResourceMetricStatus{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.ContainerResourceMetricStatus{}.OpenAPIModelName()),
 						},
 					},
 					"external": {
 						SchemaProps: spec.SchemaProps{
 							Description: "external refers to a global metric that is not associated with any Kubernetes object. It allows autoscaling based on information coming from components running outside of cluster (for example length of queue in cloud messaging service, or QPS from loadbalancer running outside of cluster).",
-							Ref:         ref(v1.ExternalMetricStatus{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.ExternalMetricStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -14536,7 +14541,7 @@ func schema_k8sio_api_autoscaling_v1_MetricStatus(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1.ContainerResourceMetricStatus{}.OpenAPIModelName(), v1.ExternalMetricStatus{}.OpenAPIModelName(), v1.ObjectMetricStatus{}.OpenAPIModelName(), v1.PodsMetricStatus{}.OpenAPIModelName(), v1.ResourceMetricStatus{}.OpenAPIModelName()},
+			autoscalingv1.ContainerResourceMetricStatus{}.OpenAPIModelName(), autoscalingv1.ExternalMetricStatus{}.OpenAPIModelName(), autoscalingv1.ObjectMetricStatus{}.OpenAPIModelName(), autoscalingv1.PodsMetricStatus{}.OpenAPIModelName(), autoscalingv1.ResourceMetricStatus{}.OpenAPIModelName()},
 	}
 }
 
@@ -14551,7 +14556,7 @@ func schema_k8sio_api_autoscaling_v1_ObjectMetricSource(ref common.ReferenceCall
 						SchemaProps: spec.SchemaProps{
 							Description: "target is the described Kubernetes object.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.CrossVersionObjectReference{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.CrossVersionObjectReference{}.OpenAPIModelName()),
 						},
 					},
 					"metricName": {
@@ -14585,7 +14590,7 @@ func schema_k8sio_api_autoscaling_v1_ObjectMetricSource(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			v1.CrossVersionObjectReference{}.OpenAPIModelName(), resource.Quantity{}.OpenAPIModelName(), metav1.LabelSelector{}.OpenAPIModelName()},
+			autoscalingv1.CrossVersionObjectReference{}.OpenAPIModelName(), resource.Quantity{}.OpenAPIModelName(), metav1.LabelSelector{}.OpenAPIModelName()},
 	}
 }
 
@@ -14600,7 +14605,7 @@ func schema_k8sio_api_autoscaling_v1_ObjectMetricStatus(ref common.ReferenceCall
 						SchemaProps: spec.SchemaProps{
 							Description: "target is the described Kubernetes object.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.CrossVersionObjectReference{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.CrossVersionObjectReference{}.OpenAPIModelName()),
 						},
 					},
 					"metricName": {
@@ -14634,7 +14639,7 @@ func schema_k8sio_api_autoscaling_v1_ObjectMetricStatus(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			v1.CrossVersionObjectReference{}.OpenAPIModelName(), resource.Quantity{}.OpenAPIModelName(), metav1.LabelSelector{}.OpenAPIModelName()},
+			autoscalingv1.CrossVersionObjectReference{}.OpenAPIModelName(), resource.Quantity{}.OpenAPIModelName(), metav1.LabelSelector{}.OpenAPIModelName()},
 	}
 }
 
@@ -14816,21 +14821,21 @@ func schema_k8sio_api_autoscaling_v1_Scale(ref common.ReferenceCallback) common.
 						SchemaProps: spec.SchemaProps{
 							Description: "spec defines the behavior of the scale. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ScaleSpec{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.ScaleSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is the current status of the scale. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#spec-and-status. Read-only.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ScaleStatus{}.OpenAPIModelName()),
+							Ref:         ref(autoscalingv1.ScaleStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.ScaleSpec{}.OpenAPIModelName(), v1.ScaleStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+			autoscalingv1.ScaleSpec{}.OpenAPIModelName(), autoscalingv1.ScaleStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
