@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -58,9 +60,8 @@ type Env struct {
 	// Scheme has the types that the client knows.
 	Scheme *runtime.Scheme
 
-	dir    string
-	cancel context.CancelFunc
-	done   []chan error
+	dir  string
+	stop []func() // in the order of the start
 }
 
 // Start starts a garden for a test and stops it when the test is over. Without the servers' binaries the test is skipped.
@@ -92,8 +93,8 @@ func New(ctx context.Context, logs io.Writer) (*Env, error) {
 		return nil, err
 	}
 	// It lives until Stop, even if the context of the one who starts it ends before.
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	e := &Env{dir: dir, cancel: cancel}
+	running := context.WithoutCancel(ctx)
+	e := &Env{dir: dir}
 	ctx, stopWaiting := context.WithTimeout(ctx, startTimeout)
 	defer stopWaiting()
 	if err := e.start(ctx, running, etcd, kubeAPIServer, logs); err != nil {
@@ -104,9 +105,8 @@ func New(ctx context.Context, logs io.Writer) (*Env, error) {
 
 // Stop ends all servers and removes their data.
 func (e *Env) Stop() error {
-	e.cancel()
-	for _, done := range e.done {
-		<-done
+	for _, stop := range slices.Backward(e.stop) {
+		stop()
 	}
 	return os.RemoveAll(e.dir)
 }
@@ -161,7 +161,7 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	if err := e.WriteKubeconfig(kubeconfig); err != nil {
 		return err
 	}
-	if err := awaitReady(ctx, e.Config); err != nil {
+	if err := awaitOK(ctx, e.Config, "/readyz"); err != nil {
 		return fmt.Errorf("kube-apiserver: %w", err)
 	}
 	cmd := apiserver.NewCommand()
@@ -172,13 +172,10 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 		"--tls-cert-file=" + certs.path("server.crt"), "--tls-private-key-file=" + certs.path("server.key"),
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 	})
-	done := make(chan error, 1)
-	// First to stop, as the others are what it needs.
-	e.done = append([]chan error{done}, e.done...)
-	go func() { done <- cmd.ExecuteContext(running); close(done) }()
+	e.run(running, cmd.ExecuteContext)
 	own := rest.CopyConfig(e.Config)
 	own.Host = "https://" + address(3)
-	if err := awaitReady(ctx, own); err != nil {
+	if err := awaitOK(ctx, own, "/readyz"); err != nil {
 		return fmt.Errorf("gardener-apiserver: %w", err)
 	}
 	return e.register(ctx, certs.ca, int32(ports[3])) //nolint:gosec // ports have 16 bits
@@ -226,48 +223,55 @@ func (e *Env) register(ctx context.Context, ca []byte, port int32) error {
 			return fmt.Errorf("create %T %s: %w", obj, obj.GetName(), err)
 		}
 	}
+	// The condition Available comes a moment before requests get through.
 	for _, service := range services {
-		err := wait.PollUntilContextCancel(ctx, lookAgain, true, func(ctx context.Context) (bool, error) {
-			if err := e.Client.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
-				return false, err
-			}
-			for _, condition := range service.Status.Conditions {
-				if condition.Type == apiregistrationv1.Available && condition.Status == apiregistrationv1.ConditionTrue {
-					return true, nil
-				}
-			}
-			return false, nil
-		})
-		if err != nil {
-			return fmt.Errorf("APIService %s is not available: %w; %v", service.Name, err, service.Status.Conditions)
+		if err := awaitOK(ctx, e.Config, "/apis/"+service.Spec.Group+"/"+service.Spec.Version); err != nil {
+			return fmt.Errorf("APIService %s: %w", service.Name, err)
 		}
 	}
 	return nil
 }
 
-// exec runs a program until the context ends.
+// exec runs a program until the garden stops.
 func (e *Env) exec(ctx context.Context, logs io.Writer, path string, args ...string) error {
+	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = logs, logs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that crashes leaves nothing behind
 	if err := cmd.Start(); err != nil {
+		cancel()
 		return fmt.Errorf("start %s: %w", filepath.Base(path), err)
 	}
-	done := make(chan error, 1)
-	e.done = append(e.done, done)
-	go func() { done <- cmd.Wait(); close(done) }()
+	e.stop = append(e.stop, func() {
+		cancel()
+		_ = cmd.Wait() // it was killed
+	})
 	return nil
 }
 
-// awaitReady waits until a server says that it is ready.
-func awaitReady(ctx context.Context, config *rest.Config) error {
+// run runs a server in this process until the garden stops.
+func (e *Env) run(ctx context.Context, serve func(context.Context) error) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = serve(ctx) // that it does not serve shows where it is awaited
+	}()
+	e.stop = append(e.stop, func() {
+		cancel()
+		<-done
+	})
+}
+
+// awaitOK waits until a server answers a request for a path.
+func awaitOK(ctx context.Context, config *rest.Config, path string) error {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
 	}
 	var last error
 	err = wait.PollUntilContextCancel(ctx, lookAgain, true, func(ctx context.Context) (bool, error) {
-		request, err := newRequest(ctx, config.Host+"/readyz")
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+path, nil)
 		if err != nil {
 			return false, err
 		}
@@ -279,7 +283,7 @@ func awaitReady(ctx context.Context, config *rest.Config) error {
 		defer response.Body.Close()
 		body, err := io.ReadAll(response.Body)
 		last = errors.Join(err, fmt.Errorf("%s: %s", response.Status, body))
-		return response.StatusCode == 200, nil
+		return response.StatusCode == http.StatusOK, nil
 	})
 	if err != nil {
 		return fmt.Errorf("not ready: %w; last answer: %w", err, last)

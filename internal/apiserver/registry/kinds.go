@@ -177,8 +177,10 @@ func profileKinds() []*kind {
 		with[corev1beta1.CloudProfile, corev1beta1.CloudProfileList](kind{
 			gvk: inCore("CloudProfile"), plural: "cloudprofiles", shortNames: []string{"cprofile", "cpfl"}, status: true, columns: printed("Provider"),
 		}, rules[corev1beta1.CloudProfile]{
-			create:   func(_ context.Context, p *corev1beta1.CloudProfile) { dropUnusable(&p.Spec, time.Now()) },
-			validate: func(p *corev1beta1.CloudProfile) field.ErrorList { return core.ValidateCloudProfile(p, time.Now(), options) },
+			create: func(_ context.Context, p *corev1beta1.CloudProfile) { dropUnusable(&p.Spec, time.Now()) },
+			validate: func(p *corev1beta1.CloudProfile) field.ErrorList {
+				return core.ValidateCloudProfile(p, time.Now(), options)
+			},
 			validateUpdate: func(p, old *corev1beta1.CloudProfile) field.ErrorList {
 				return core.ValidateCloudProfileUpdate(p, old, time.Now(), options)
 			},
@@ -197,7 +199,9 @@ func profileKinds() []*kind {
 			validateUpdate: func(p, old *corev1beta1.NamespacedCloudProfile) field.ErrorList {
 				return core.ValidateNamespacedCloudProfileUpdate(p, old, options)
 			},
-			cells: func(p *corev1beta1.NamespacedCloudProfile) []any { return []any{p.Spec.Parent.Name, p.Spec.Parent.Kind} },
+			cells: func(p *corev1beta1.NamespacedCloudProfile) []any {
+				return []any{p.Spec.Parent.Name, p.Spec.Parent.Kind}
+			},
 		}),
 		with[corev1beta1.ExposureClass, corev1beta1.ExposureClassList](kind{
 			gvk: inCore("ExposureClass"), plural: "exposureclasses", shortNames: []string{"expclass", "expcls"}, columns: printed("Handler"),
@@ -336,7 +340,9 @@ func shootKinds() []*kind {
 			columns: printed("Status", "Last Operation", "Provider", "Region"),
 		}, rules[corev1beta1.Seed]{
 			validate: core.ValidateSeed, validateUpdate: core.ValidateSeedUpdate, onStatus: core.ValidateSeedStatusUpdate,
-			starts: func(_ *corev1beta1.Seed, operation string) bool { return operation == constants.GardenerOperationReconcile },
+			starts: func(_ *corev1beta1.Seed, operation string) bool {
+				return operation == constants.GardenerOperationReconcile
+			},
 			cells: func(s *corev1beta1.Seed) []any {
 				return []any{seedStatus(s), operationText(s.Status.LastOperation), s.Spec.Provider.Type, s.Spec.Provider.Region}
 			},

@@ -185,7 +185,9 @@ func (s statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set
 }
 
 // clearType drops apiVersion and kind of a request: objects in memory have none.
-func clearType(obj runtime.Object) { obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) }
+func clearType(obj runtime.Object) {
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+}
 
 // part is a field of an object.
 func part(obj runtime.Object, name string) reflect.Value {
