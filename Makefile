@@ -17,7 +17,7 @@ help: ## Show this help.
 ##@ Landscape
 
 .PHONY: up
-up: deps build distribution ## Bring up a local landscape from nothing; a second time, check it and change what differs.
+up: deps tools distribution ## Bring up a local landscape from nothing; a second time, check it and change what differs.
 	@bin/landscape up --name $(NAME) $(UPFLAGS)
 
 .PHONY: down
@@ -29,24 +29,28 @@ status: bin/landscape ## Show clusters, machines and memory of the landscape.
 	@bin/landscape status --name $(NAME)
 
 .PHONY: distribution
-distribution: build ## Build Kubernetes, containerd, the machine image and all else that is missing in the cache.
+distribution: tools ## Build Kubernetes, containerd, the machine image and all else that is missing in the cache.
 	@bin/distribution build
 
 ##@ Development
 
 .PHONY: build
-build: ## Build the command line tools into bin/.
+build: ## Build all commands into bin/.
 	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
 
+.PHONY: tools
+tools: ## Build the command line tools for distribution and landscape into bin/.
+	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/distribution ./cmd/landscape
+
 bin/landscape:
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory tools
 
 .PHONY: deps
 deps: ## Install the Debian packages that building needs, if root.
 	@hack/deps.sh
 
 .PHONY: test-e2e
-test-e2e: deps build distribution ## Bring up a landscape of its own, use it as a user would, and take it down.
+test-e2e: deps tools distribution ## Bring up a landscape of its own, use it as a user would, and take it down.
 	@go test -tags e2e -count=1 -timeout 45m -v $(TESTFLAGS) ./test/e2e
 
 .PHONY: check
@@ -63,6 +67,6 @@ generate: ## Generate the code that is derived from other code.
 	@hack/generate.sh
 
 .PHONY: test
-test: deps build ## Run unit and integration tests (TESTFLAGS="-race -run Find" is handed to go test).
-	@bin/distribution build containerd runc machine
+test: deps tools ## Run unit and integration tests (TESTFLAGS="-race -run Find" is handed to go test).
+	@bin/distribution build containerd runc machine kubernetes etcd
 	@hack/test.sh $(TESTFLAGS)

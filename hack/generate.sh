@@ -36,3 +36,8 @@ deepcopy
 crds() { "$(dirname "$tools")/../generate-crds.sh" "$PWD"; }
 
 crds
+
+# openapi writes the OpenAPI definitions.
+openapi() { "$(dirname "$tools")/../generate-openapi.sh" "$PWD"; }
+
+openapi

@@ -1,0 +1,48 @@
+// Command gardener is all server components in one binary. The first argument, or the name it is started by, says which.
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"gardener.cloud/gardener/internal/apiserver"
+)
+
+// commands are the components by name.
+var commands = map[string]func() *cobra.Command{
+	apiserver.Name: apiserver.NewCommand,
+}
+
+func main() {
+	name, args := choose(os.Args)
+	newCommand, ok := commands[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "error: unknown component %q; start one with: gardener %s\n", name,
+			strings.Join(slices.Sorted(maps.Keys(commands)), "|"))
+		os.Exit(2)
+	}
+	cmd := newCommand()
+	cmd.SetArgs(args)
+	// The first signal ends the context, the second the process.
+	if err := cmd.ExecuteContext(genericapiserver.SetupSignalContext()); err != nil {
+		os.Exit(1)
+	}
+}
+
+// choose returns the component that a command line asks for, and its arguments.
+func choose(argv []string) (string, []string) {
+	if name := filepath.Base(argv[0]); commands[name] != nil {
+		return name, argv[1:]
+	}
+	if len(argv) < 2 {
+		return "", nil
+	}
+	return argv[1], argv[2:]
+}

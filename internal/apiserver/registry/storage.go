@@ -1,0 +1,148 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metatable "k8s.io/apimachinery/pkg/api/meta/table"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"gardener.cloud/gardener/internal/apiserver/scheme"
+)
+
+// Groups returns all groups with the stores of their resources, ready to be installed.
+func Groups(s *runtime.Scheme, codecs serializer.CodecFactory, getter generic.RESTOptionsGetter) ([]*genericapiserver.APIGroupInfo, error) {
+	parameters := runtime.NewParameterCodec(s)
+	groups := map[string]*genericapiserver.APIGroupInfo{}
+	for _, k := range kinds() {
+		group := groups[k.gvk.Group]
+		if group == nil {
+			info := genericapiserver.NewDefaultAPIGroupInfo(k.gvk.Group, s, parameters, codecs)
+			group = &info
+			groups[k.gvk.Group] = group
+		}
+		resources, err := k.storage(s, getter)
+		if err != nil {
+			return nil, fmt.Errorf("store of %s: %w", k.plural, err)
+		}
+		for _, version := range k.versions() {
+			if err := scheme.AddFieldSelectors(s, version.WithKind(k.gvk.Kind), slices.Sorted(maps.Keys(k.fields))...); err != nil {
+				return nil, fmt.Errorf("field selectors of %s: %w", k.plural, err)
+			}
+			if group.VersionedResourcesStorageMap[version.Version] == nil {
+				group.VersionedResourcesStorageMap[version.Version] = map[string]rest.Storage{}
+			}
+			maps.Copy(group.VersionedResourcesStorageMap[version.Version], resources)
+		}
+	}
+	var sorted []*genericapiserver.APIGroupInfo
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		sorted = append(sorted, groups[name])
+	}
+	return sorted, nil
+}
+
+// storage returns the resources of a kind by their paths, such as "shoots" and "shoots/status".
+func (k *kind) storage(s *runtime.Scheme, getter generic.RESTOptionsGetter) (map[string]rest.Storage, error) {
+	create := strategy{ObjectTyper: s, NameGenerator: names.SimpleNameGenerator, kind: k}
+	store := &genericregistry.Store{
+		NewFunc: k.newObject, NewListFunc: k.newList,
+		DefaultQualifiedResource:  k.gvk.GroupVersion().WithResource(k.plural).GroupResource(),
+		SingularQualifiedResource: k.gvk.GroupVersion().WithResource(k.singular).GroupResource(),
+		PredicateFunc:             k.predicate,
+		CreateStrategy:            create, UpdateStrategy: create, DeleteStrategy: create, ResetFieldsStrategy: create,
+		TableConvertor: table{k},
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: getter, AttrFunc: k.attributes}); err != nil {
+		return nil, err
+	}
+	resources := map[string]rest.Storage{k.plural: &resource{store, k}}
+	if k.status {
+		update := statusStrategy{create}
+		statusStore := *store
+		statusStore.UpdateStrategy, statusStore.ResetFieldsStrategy = update, update
+		resources[k.plural+"/status"] = &statusResource{&statusStore}
+	}
+	return resources, nil
+}
+
+// resource serves the objects of a kind.
+type resource struct {
+	*genericregistry.Store
+	kind *kind
+}
+
+// ShortNames implements rest.ShortNamesProvider.
+func (r *resource) ShortNames() []string { return r.kind.shortNames }
+
+// Categories implements rest.CategoriesProvider.
+func (r *resource) Categories() []string { return r.kind.categories }
+
+// statusResource serves the status subresource of a kind.
+type statusResource struct{ store *genericregistry.Store }
+
+var (
+	_ rest.Patcher             = &statusResource{}
+	_ rest.ResetFieldsStrategy = &statusResource{}
+)
+
+// New implements rest.Storage.
+func (r *statusResource) New() runtime.Object { return r.store.New() }
+
+// Destroy implements rest.Storage. The store belongs to the main resource.
+func (r *statusResource) Destroy() {}
+
+// Get implements rest.Getter.
+func (r *statusResource) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return r.store.Get(ctx, name, options)
+}
+
+// Update implements rest.Updater. A status creates no object.
+func (r *statusResource) Update(
+	ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc,
+	_ bool, options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	return r.store.Update(ctx, name, info, create, update, false, options)
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (r *statusResource) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return r.store.GetResetFields()
+}
+
+// ConvertToTable implements rest.TableConvertor.
+func (r *statusResource) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+	return r.store.ConvertToTable(ctx, obj, options)
+}
+
+// table prints objects of a kind.
+type table struct{ *kind }
+
+// ConvertToTable implements rest.TableConvertor.
+func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+	out := &metav1.Table{}
+	if list, err := meta.ListAccessor(obj); err == nil {
+		out.ResourceVersion, out.Continue, out.RemainingItemCount = list.GetResourceVersion(), list.GetContinue(), list.GetRemainingItemCount()
+	} else {
+		out.ResourceVersion = metaOf(obj).ResourceVersion
+	}
+	if o, ok := options.(*metav1.TableOptions); !ok || !o.NoHeaders {
+		out.ColumnDefinitions = t.columns
+	}
+	var err error
+	out.Rows, err = metatable.MetaToTableRow(obj, func(obj runtime.Object, m metav1.Object, name, age string) ([]any, error) {
+		return append(append([]any{name}, t.cells(obj)...), age), nil
+	})
+	return out, err
+}

@@ -1,0 +1,210 @@
+// Package registry stores the resources of the garden API.
+//
+// The kinds differ in data and in a few functions only, which kinds.go lists; the strategies, tables and stores made of
+// them are the same for all.
+//
+// Not served yet: shoots/binding, shoots/adminkubeconfig, shoots/viewerkubeconfig, workloadidentities/token and
+// managedseedsets/scale.
+package registry
+
+import (
+	"context"
+	"reflect"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+)
+
+// kind is what the API server knows about a kind.
+type kind struct {
+	gvk schema.GroupVersionKind
+	// also are further versions that it is served in.
+	also             []string
+	plural, singular string
+	shortNames       []string
+	categories       []string
+	namespaced       bool
+	// status is whether there is a status subresource.
+	status bool
+	// generation is whether changes of the spec are counted.
+	generation bool
+	columns    []metav1.TableColumnDefinition
+
+	newObject, newList             func() runtime.Object
+	prepareCreate                  func(ctx context.Context, obj runtime.Object)
+	prepareUpdate                  func(ctx context.Context, obj, old runtime.Object)
+	validate                       func(obj runtime.Object) field.ErrorList
+	validateUpdate, validateStatus func(obj, old runtime.Object) field.ErrorList
+	// operationStarts tells whether the annotation with an operation counts as a change, and is taken off.
+	operationStarts func(obj runtime.Object, operation string) bool
+	// fields are what lists and watches select by, besides name and namespace.
+	fields map[string]func(obj runtime.Object) string
+	cells  func(obj runtime.Object) []any
+}
+
+func metaOf(obj runtime.Object) *metav1.ObjectMeta {
+	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
+}
+
+// attributes returns what selectors look at.
+func (k *kind) attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
+	meta := metaOf(obj)
+	set := fields.Set{"metadata.name": meta.Name}
+	if k.namespaced {
+		set["metadata.namespace"] = meta.Namespace
+	}
+	for path, value := range k.fields {
+		set[path] = value(obj)
+	}
+	return meta.Labels, set, nil
+}
+
+func (k *kind) predicate(label labels.Selector, selector fields.Selector) storage.SelectionPredicate {
+	return storage.SelectionPredicate{Label: label, Field: selector, GetAttrs: k.attributes}
+}
+
+// versions are all versions that the kind is served in.
+func (k *kind) versions() []schema.GroupVersion {
+	versions := []schema.GroupVersion{k.gvk.GroupVersion()}
+	for _, version := range k.also {
+		versions = append(versions, schema.GroupVersion{Group: k.gvk.Group, Version: version})
+	}
+	return versions
+}
+
+// strategy is how objects of a kind are created and changed.
+type strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+	*kind
+}
+
+var (
+	_ rest.RESTCreateStrategy  = strategy{}
+	_ rest.RESTUpdateStrategy  = strategy{}
+	_ rest.ResetFieldsStrategy = strategy{}
+)
+
+func (s strategy) NamespaceScoped() bool                                            { return s.namespaced }
+func (s strategy) AllowCreateOnUpdate() bool                                        { return false }
+func (s strategy) AllowUnconditionalUpdate() bool                                   { return false }
+func (s strategy) Canonicalize(runtime.Object)                                      {}
+func (s strategy) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
+func (s strategy) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []string { return nil }
+func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	return s.validate(obj)
+}
+
+func (s strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return s.validateUpdate(obj, old)
+}
+
+// PrepareForCreate starts the count of generations and drops a status, which users do not set.
+func (s strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+	clearType(obj)
+	if s.generation {
+		metaOf(obj).Generation = 1
+	}
+	if s.status {
+		part(obj, "Status").SetZero()
+	}
+	if s.prepareCreate != nil {
+		s.prepareCreate(ctx, obj)
+	}
+}
+
+// PrepareForUpdate keeps the status, and counts a change of anything but metadata and status as a new generation.
+func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	clearType(obj)
+	if s.status {
+		part(obj, "Status").Set(part(old, "Status"))
+	}
+	if s.prepareUpdate != nil {
+		s.prepareUpdate(ctx, obj, old)
+	}
+	if !s.generation {
+		return
+	}
+	meta, oldMeta := metaOf(obj), metaOf(old)
+	meta.Generation = oldMeta.Generation
+	changed := !sameContent(obj, old)
+	if operation, ok := meta.Annotations[constants.GardenerOperation]; ok && s.operationStarts != nil && s.operationStarts(obj, operation) {
+		delete(meta.Annotations, constants.GardenerOperation)
+		changed = true
+	}
+	if changed {
+		meta.Generation++
+	}
+}
+
+// GetResetFields names the fields that requests cannot set, so that nobody comes to own them.
+func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return s.reset("status", s.status)
+}
+
+func (k *kind) reset(path string, on bool) map[fieldpath.APIVersion]*fieldpath.Set {
+	sets := map[fieldpath.APIVersion]*fieldpath.Set{}
+	if on {
+		for _, version := range k.versions() {
+			sets[fieldpath.APIVersion(version.String())] = fieldpath.NewSet(fieldpath.MakePathOrDie(path))
+		}
+	}
+	return sets
+}
+
+// statusStrategy is how the status subresource of a kind is changed.
+type statusStrategy struct{ strategy }
+
+// PrepareForUpdate keeps everything but status and metadata.
+func (s statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	clearType(obj)
+	part(obj, "Spec").Set(part(old, "Spec"))
+	metaOf(obj).Generation = metaOf(old).Generation
+}
+
+func (s statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	if s.validateStatus == nil {
+		return nil
+	}
+	return s.validateStatus(obj, old)
+}
+
+func (s statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return s.reset("spec", true)
+}
+
+// clearType drops apiVersion and kind of a request: objects in memory have none.
+func clearType(obj runtime.Object) {
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+}
+
+// part is a field of an object.
+func part(obj runtime.Object, name string) reflect.Value {
+	return reflect.ValueOf(obj).Elem().FieldByName(name)
+}
+
+// sameContent compares objects without type, metadata and status.
+func sameContent(a, b runtime.Object) bool {
+	va, vb := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	for i := range va.NumField() {
+		switch va.Type().Field(i).Name {
+		case "TypeMeta", "ObjectMeta", "Status":
+			continue
+		}
+		if !apiequality.Semantic.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,98 @@
+// Package apiserver is gardener-apiserver, which serves the garden API next to a kube-apiserver.
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"gardener.cloud/gardener/internal/apiserver/openapi"
+	"gardener.cloud/gardener/internal/apiserver/registry"
+	"gardener.cloud/gardener/internal/apiserver/scheme"
+)
+
+// Name is the name of the command.
+const Name = "gardener-apiserver"
+
+// etcdPrefix is where objects are in etcd.
+const etcdPrefix = "/registry-gardener"
+
+// NewCommand returns the command that serves until its context ends.
+func NewCommand() *cobra.Command {
+	s, err := scheme.New()
+	codecs := serializer.NewCodecFactory(s)
+	options := genericoptions.NewRecommendedOptions(etcdPrefix, scheme.StorageCodec(codecs))
+	cmd := &cobra.Command{
+		Use:   Name,
+		Short: "Serve the garden API, aggregated by a kube-apiserver",
+		Example: "  " + Name + " --etcd-servers=http://127.0.0.1:2379 --kubeconfig=garden.yaml \\\n" +
+			"    --authentication-kubeconfig=garden.yaml --authorization-kubeconfig=garden.yaml",
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(append(options.Validate(), err)...); err != nil {
+				return err
+			}
+			return run(cmd.Context(), options, s, codecs)
+		},
+	}
+	options.AddFlags(cmd.Flags())
+	utilfeature.DefaultMutableFeatureGate.AddFlag(cmd.Flags())
+	return cmd
+}
+
+func run(ctx context.Context, options *genericoptions.RecommendedOptions, s *runtime.Scheme, codecs serializer.CodecFactory) error {
+	config := genericapiserver.NewRecommendedConfig(codecs)
+	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	namer := openapinamer.NewDefinitionNamer(s)
+	named := func(name string) (string, spec.Extensions) { return withoutHub(namer.GetDefinitionName(name)) }
+	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
+	config.OpenAPIConfig.Info.Title, config.OpenAPIConfig.GetDefinitionName = "Gardener", named
+	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
+	config.OpenAPIV3Config.Info.Title, config.OpenAPIV3Config.GetDefinitionName = "Gardener", named
+	if err := options.ApplyTo(config); err != nil {
+		return fmt.Errorf("apply flags: %w", err)
+	}
+	server, err := config.Complete().New(Name, genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return fmt.Errorf("assemble server: %w", err)
+	}
+	groups, err := registry.Groups(s, codecs, config.RESTOptionsGetter)
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		if err := server.InstallAPIGroup(group); err != nil {
+			return fmt.Errorf("install group %s: %w", group.PrioritizedVersions[0].Group, err)
+		}
+	}
+	return server.PrepareRun().RunWithContext(ctx)
+}
+
+// withoutHub takes the hub out of the kinds that a definition stands for: clients know the served versions only.
+func withoutHub(name string, extensions spec.Extensions) (string, spec.Extensions) {
+	out := spec.Extensions{}
+	for key, value := range extensions {
+		if kinds, ok := value.([]any); ok {
+			var served []any
+			for _, kind := range kinds {
+				if gvk, ok := kind.(map[string]any); !ok || gvk["version"] != runtime.APIVersionInternal {
+					served = append(served, kind)
+				}
+			}
+			value = served
+		}
+		out[key] = value
+	}
+	return name, out
+}

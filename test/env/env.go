@@ -1,0 +1,335 @@
+// Package env is a garden without controllers: etcd, a kube-apiserver and gardener-apiserver, for tests that need real API
+// servers.
+package env
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
+	"gardener.cloud/gardener/internal/apiserver"
+	"gardener.cloud/gardener/internal/distribution"
+)
+
+const (
+	// startTimeout is how long the servers may take until they answer; it takes seconds on an idle machine.
+	startTimeout = 3 * time.Minute
+	// lookAgain is how often a server that is starting is asked whether it is ready.
+	lookAgain = 50 * time.Millisecond
+
+	namespace = "garden"
+)
+
+// ErrNotBuilt says that the distribution has not built the servers yet.
+var ErrNotBuilt = errors.New("etcd or kubernetes is not built; build them with: bin/distribution build kubernetes etcd")
+
+// Env is a running garden. Its store is empty at first, and goes away with it.
+type Env struct {
+	// Config is how an administrator reaches it.
+	Config *rest.Config
+	// Client is a client of the administrator.
+	Client client.Client
+	// Scheme has the types that the client knows.
+	Scheme *runtime.Scheme
+
+	dir  string
+	stop []func() // in the order of the start
+}
+
+// Start starts a garden for a test and stops it when the test is over. Without the servers' binaries the test is skipped.
+func Start(t testing.TB) *Env {
+	t.Helper()
+	e, err := New(t.Context(), io.Discard)
+	switch {
+	case errors.Is(err, ErrNotBuilt) && os.Getenv("CI") == "":
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Stop(); err != nil {
+			t.Errorf("stop the garden: %v", err)
+		}
+	})
+	return e
+}
+
+// New starts a garden. The logs of its servers go to a writer. One per process: gardener-apiserver runs in this one.
+func New(ctx context.Context, logs io.Writer) (*Env, error) {
+	etcd, kubeAPIServer, err := binaries()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "garden")
+	if err != nil {
+		return nil, err
+	}
+	// It lives until Stop, even if the context of the one who starts it ends before.
+	running := context.WithoutCancel(ctx)
+	e := &Env{dir: dir}
+	ctx, stopWaiting := context.WithTimeout(ctx, startTimeout)
+	defer stopWaiting()
+	if err := e.start(ctx, running, etcd, kubeAPIServer, logs); err != nil {
+		return nil, errors.Join(err, e.Stop())
+	}
+	return e, nil
+}
+
+// Stop ends all servers and removes their data.
+func (e *Env) Stop() error {
+	for _, stop := range slices.Backward(e.stop) {
+		stop()
+	}
+	return os.RemoveAll(e.dir)
+}
+
+// WriteKubeconfig writes the administrator's kubeconfig to a file.
+func (e *Env) WriteKubeconfig(file string) error {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["garden"] = &clientcmdapi.Cluster{Server: e.Config.Host, CertificateAuthorityData: e.Config.CAData}
+	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: e.Config.CertData, ClientKeyData: e.Config.KeyData}
+	config.Contexts["garden"] = &clientcmdapi.Context{Cluster: "garden", AuthInfo: "admin"}
+	config.CurrentContext = "garden"
+	return clientcmd.WriteToFile(*config, file)
+}
+
+func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, logs io.Writer) error {
+	certs, err := newCertificates(e.dir)
+	if err != nil {
+		return fmt.Errorf("make certificates: %w", err)
+	}
+	ports, err := freePorts(4)
+	if err != nil {
+		return err
+	}
+	address := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])) }
+	etcdURL, peerURL := "http://"+address(0), "http://"+address(1)
+	if err := e.exec(running, logs, etcd,
+		"--data-dir="+filepath.Join(e.dir, "etcd"), "--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL,
+		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL, "--initial-cluster=default="+peerURL,
+		"--unsafe-no-fsync", "--log-level=error",
+	); err != nil {
+		return err
+	}
+	if err := e.exec(running, logs, kubeAPIServer,
+		"--etcd-servers="+etcdURL, "--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(ports[2]),
+		"--tls-cert-file="+certs.path("server.crt"), "--tls-private-key-file="+certs.path("server.key"), "--client-ca-file="+certs.path("ca.crt"),
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+certs.path("server.key"),
+		"--service-account-signing-key-file="+certs.path("server.key"), "--service-cluster-ip-range=10.0.0.0/24",
+		"--authorization-mode=RBAC", "--requestheader-client-ca-file="+certs.path("ca.crt"), "--requestheader-allowed-names="+proxyName,
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file="+certs.path("proxy.crt"), "--proxy-client-key-file="+certs.path("proxy.key"),
+		// No controller makes the account that pods need; an address of this machine would be a poor endpoint.
+		"--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none",
+	); err != nil {
+		return err
+	}
+	e.Config = &rest.Config{
+		Host: "https://" + address(2), QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: certs.ca, CertData: certs.adminCert, KeyData: certs.adminKey},
+	}
+	kubeconfig := filepath.Join(e.dir, "kubeconfig")
+	if err := e.WriteKubeconfig(kubeconfig); err != nil {
+		return err
+	}
+	if err := awaitOK(ctx, e.Config, "/readyz"); err != nil {
+		return fmt.Errorf("kube-apiserver: %w", err)
+	}
+	cmd := apiserver.NewCommand()
+	cmd.SetOut(logs)
+	cmd.SetErr(logs)
+	cmd.SetArgs([]string{
+		"--etcd-servers=" + etcdURL, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(ports[3]),
+		"--tls-cert-file=" + certs.path("server.crt"), "--tls-private-key-file=" + certs.path("server.key"),
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+	})
+	e.run(running, cmd.ExecuteContext)
+	own := rest.CopyConfig(e.Config)
+	own.Host = "https://" + address(3)
+	if err := awaitOK(ctx, own, "/readyz"); err != nil {
+		return fmt.Errorf("gardener-apiserver: %w", err)
+	}
+	return e.register(ctx, certs.ca, int32(ports[3])) //nolint:gosec // ports have 16 bits
+}
+
+// register makes the kube-apiserver hand on requests for our groups.
+func (e *Env) register(ctx context.Context, ca []byte, port int32) error {
+	e.Scheme = runtime.NewScheme()
+	err := errors.Join(
+		clientgoscheme.AddToScheme(e.Scheme), apiregistrationv1.AddToScheme(e.Scheme),
+		corev1beta1.AddToScheme(e.Scheme), gardencorev1.AddToScheme(e.Scheme), securityv1alpha1.AddToScheme(e.Scheme),
+		seedmanagementv1alpha1.AddToScheme(e.Scheme), operationsv1alpha1.AddToScheme(e.Scheme), settingsv1alpha1.AddToScheme(e.Scheme),
+	)
+	if err != nil {
+		return err
+	}
+	if e.Client, err = client.New(e.Config, client.Options{Scheme: e.Scheme}); err != nil {
+		return err
+	}
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: apiserver.Name},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
+		},
+	}
+	var services []*apiregistrationv1.APIService
+	for _, version := range []metav1.GroupVersion{
+		metav1.GroupVersion(gardencorev1.SchemeGroupVersion), metav1.GroupVersion(corev1beta1.SchemeGroupVersion),
+		metav1.GroupVersion(securityv1alpha1.SchemeGroupVersion), metav1.GroupVersion(seedmanagementv1alpha1.SchemeGroupVersion),
+		metav1.GroupVersion(operationsv1alpha1.SchemeGroupVersion), metav1.GroupVersion(settingsv1alpha1.SchemeGroupVersion),
+	} {
+		service := &apiregistrationv1.APIService{
+			ObjectMeta: metav1.ObjectMeta{Name: version.Version + "." + version.Group},
+			Spec: apiregistrationv1.APIServiceSpec{
+				Group: version.Group, Version: version.Version, GroupPriorityMinimum: 10000, VersionPriority: 20, CABundle: ca,
+				Service: &apiregistrationv1.ServiceReference{Namespace: namespace, Name: apiserver.Name, Port: &port},
+			},
+		}
+		services = append(services, service)
+		objects = append(objects, service)
+	}
+	for _, obj := range objects {
+		if err := e.Client.Create(ctx, obj); err != nil {
+			return fmt.Errorf("create %T %s: %w", obj, obj.GetName(), err)
+		}
+	}
+	// The condition Available comes a moment before requests get through.
+	for _, service := range services {
+		if err := awaitOK(ctx, e.Config, "/apis/"+service.Spec.Group+"/"+service.Spec.Version); err != nil {
+			return fmt.Errorf("APIService %s: %w", service.Name, err)
+		}
+	}
+	return nil
+}
+
+// exec runs a program until the garden stops.
+func (e *Env) exec(ctx context.Context, logs io.Writer, path string, args ...string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdout, cmd.Stderr = logs, logs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that crashes leaves nothing behind
+	if err := cmd.Start(); err != nil {
+		cancel()
+		return fmt.Errorf("start %s: %w", filepath.Base(path), err)
+	}
+	e.stop = append(e.stop, func() {
+		cancel()
+		_ = cmd.Wait() // it was killed
+	})
+	return nil
+}
+
+// run runs a server in this process until the garden stops.
+func (e *Env) run(ctx context.Context, serve func(context.Context) error) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = serve(ctx) // that it does not serve shows where it is awaited
+	}()
+	e.stop = append(e.stop, func() {
+		cancel()
+		<-done
+	})
+}
+
+// awaitOK waits until a server answers a request for a path.
+func awaitOK(ctx context.Context, config *rest.Config, path string) error {
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	var last error
+	err = wait.PollUntilContextCancel(ctx, lookAgain, true, func(ctx context.Context) (bool, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+path, nil)
+		if err != nil {
+			return false, err
+		}
+		response, err := httpClient.Do(request)
+		if err != nil {
+			last = err
+			return false, nil
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		last = errors.Join(err, fmt.Errorf("%s: %s", response.Status, body))
+		return response.StatusCode == http.StatusOK, nil
+	})
+	if err != nil {
+		return fmt.Errorf("not ready: %w; last answer: %w", err, last)
+	}
+	return nil
+}
+
+// binaries returns the paths of etcd and kube-apiserver.
+func binaries() (etcd, kubeAPIServer string, err error) {
+	root, err := distribution.FindRoot(".")
+	if err != nil {
+		return "", "", err
+	}
+	cache, err := distribution.DefaultCache()
+	if err != nil {
+		return "", "", err
+	}
+	d, err := distribution.Open(root, cache)
+	if err != nil {
+		return "", "", err
+	}
+	find := func(product, name string) string {
+		artifact, findErr := d.Artifact(product)
+		if findErr != nil {
+			err = errors.Join(err, findErr)
+			return ""
+		}
+		return filepath.Join(artifact.Dir, "bin", name)
+	}
+	etcd, kubeAPIServer = find("etcd", "etcd"), find("kubernetes", "kube-apiserver")
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrNotBuilt, err)
+	}
+	return etcd, kubeAPIServer, err
+}
+
+// freePorts returns ports of the loopback interface that nobody listens on.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		defer listener.Close() //nolint:errcheck // kept open until all are found, so that they differ
+		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
