@@ -90,19 +90,25 @@ func Open(root, name string) (*Landscape, error) {
 		return nil, err
 	}
 	l := &Landscape{Name: name, Dir: filepath.Join(root, name)}
+	return l, l.load()
+}
+
+// load reads the landscape's state. A state that makes no sense is remembered as damage, so that the landscape can still
+// be taken down.
+func (l *Landscape) load() error {
+	l.state, l.damage = state{Index: -1}, nil
 	data, err := os.ReadFile(l.stateFile())
 	if errors.Is(err, fs.ErrNotExist) {
-		l.state.Index = -1
-		return l, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := json.Unmarshal(data, &l.state); err != nil {
 		l.state = state{Index: -1}
-		l.damage = &DamagedError{File: l.stateFile(), Landscape: name, Err: err}
+		l.damage = &DamagedError{File: l.stateFile(), Landscape: l.Name, Err: err}
 	}
-	return l, nil
+	return nil
 }
 
 // DamagedError is a landscape whose state cannot be read. It can only be taken down.

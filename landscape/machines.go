@@ -155,11 +155,15 @@ func awaitBoot(ctx context.Context, client *containers.Client, machine string) e
 	_, err = client.Run(ctx, machine, nil, "systemctl", "is-system-running", "--wait")
 	var exit *containers.ExitError
 	if errors.As(err, &exit) && strings.Contains(exit.Output, "degraded") {
-		failed, listErr := client.Run(ctx, machine, nil, "systemctl", "list-units", "--failed", "--plain", "--no-legend")
-		if listErr != nil {
-			return listErr
+		// Only these are needed to go on; what else has failed, kubeadm for one, is started again.
+		_, err := client.Run(ctx, machine, nil, "systemctl", "is-failed", "--quiet", "machine-userdata.service", "containerd.service")
+		if err == nil {
+			return fmt.Errorf("machine %q booted, but its user data or containerd failed; look at them with: landscape shell %s -- systemctl --failed", machine, machine)
 		}
-		return fmt.Errorf("machine %q booted with failed units; look at them with: landscape shell %s -- systemctl status UNIT:\n%s", machine, machine, failed)
+		if !errors.As(err, &exit) {
+			return err
+		}
+		return nil
 	}
 	if err != nil {
 		return whyNotBooted(ctx, machine, pid, err)

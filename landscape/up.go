@@ -54,7 +54,8 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 	if err != nil {
 		return err
 	}
-	next, removed, err := l.plan(options, version)
+	// What cannot be is refused before anything is changed.
+	next, _, err := l.plan(options, version)
 	if err != nil {
 		return err
 	}
@@ -63,6 +64,14 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 		return err
 	}
 	if err := l.Lock(); err != nil {
+		return err
+	}
+	// Another command may have changed the landscape before we had the lock.
+	if err := l.load(); err != nil {
+		return err
+	}
+	next, removed, err := l.plan(options, version)
+	if err != nil {
 		return err
 	}
 	if err := l.claim(); err != nil {

@@ -2,6 +2,7 @@
 package containers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,11 @@ const Namespace = "landscape"
 // startTimeout is how long containerd may take until it answers. It takes well below a second; a busy disk takes longer.
 const startTimeout = 30 * time.Second
 
+// answerTimeout is how long a containerd that runs may take to answer.
+const answerTimeout = 10 * time.Second
+
+var errNotServing = errors.New("it says that it does not serve")
+
 // Daemon is a containerd with its own root, state and socket.
 type Daemon struct {
 	// Root holds images and snapshots; State holds sockets and what a reboot empties.
@@ -46,9 +52,12 @@ func (d Daemon) Connect(ctx context.Context) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to containerd at %s: %w", d.Socket(), err)
 	}
-	if _, err := inner.Version(namespaces.WithNamespace(ctx, Namespace)); err != nil {
+	// The socket is there a moment before containerd listens on it, so this waits; a socket that nobody serves ends it.
+	ctx, cancel := context.WithTimeout(namespaces.WithNamespace(ctx, Namespace), answerTimeout)
+	defer cancel()
+	if serving, err := inner.IsServing(ctx); err != nil || !serving {
 		inner.Close() //nolint:errcheck // of no use
-		return nil, fmt.Errorf("connect to containerd at %s: %w", d.Socket(), err)
+		return nil, fmt.Errorf("containerd at %s does not answer: %w", d.Socket(), cmp.Or(err, errNotServing))
 	}
 	// Who only looks at what runs has no binaries, and needs none.
 	runc, err := d.binary("runc")

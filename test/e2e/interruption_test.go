@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -48,12 +49,17 @@ func TestInterruptions(t *testing.T) {
 // killUp starts "up" and kills it without a warning after a while.
 func (l *landscape) killUp(t *testing.T, after time.Duration) {
 	t.Helper()
+	var out bytes.Buffer
 	cmd := exec.Command(l.binary, "--name", l.name, "--dir", l.dir, "up")
+	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	timer := time.AfterFunc(after, func() { cmd.Process.Signal(syscall.SIGKILL) }) //nolint:errcheck // it has ended by itself, then
 	defer timer.Stop()
 	err := cmd.Wait()
-	t.Logf("up ended after %s: %v", after.Round(time.Millisecond), err)
+	t.Logf("up was killed after %s: %v", after.Round(time.Millisecond), err)
+	if cmd.ProcessState.Exited() && err != nil {
+		t.Errorf("up failed by itself:\n%s", out.String())
+	}
 }
