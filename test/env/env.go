@@ -178,7 +178,7 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	if err := awaitOK(ctx, own, "/readyz"); err != nil {
 		return fmt.Errorf("gardener-apiserver: %w", err)
 	}
-	return e.register(ctx, certs.ca, int32(ports[3])) //nolint:gosec // ports have 16 bits
+	return e.register(ctx, certs.ca, int32(ports[3]))
 }
 
 // register makes the kube-apiserver hand on requests for our groups.

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"testing"
 
@@ -103,8 +104,8 @@ func TestGardenAPI(t *testing.T) {
 
 	t.Run("a refusal names the field", func(t *testing.T) {
 		err := c.Create(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "empty"}})
-		status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it as it is
-		if !ok || status.Status().Code != 422 || len(status.Status().Details.Causes) == 0 {
+		var status apierrors.APIStatus
+		if !errors.As(err, &status) || status.Status().Code != 422 || len(status.Status().Details.Causes) == 0 {
 			t.Fatalf("create: %v, want 422 with causes", err)
 		}
 		var named []string
