@@ -164,7 +164,7 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	if err := awaitOK(ctx, e.Config, "/readyz"); err != nil {
 		return fmt.Errorf("kube-apiserver: %w", err)
 	}
-	cmd := apiserver.NewCommand()
+	cmd := apiserver.NewCommand() //nolint:contextcheck // it gets its context when it is executed
 	cmd.SetOut(logs)
 	cmd.SetErr(logs)
 	cmd.SetArgs([]string{
@@ -178,7 +178,7 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	if err := awaitOK(ctx, own, "/readyz"); err != nil {
 		return fmt.Errorf("gardener-apiserver: %w", err)
 	}
-	return e.register(ctx, certs.ca, int32(ports[3])) //nolint:gosec // ports have 16 bits
+	return e.register(ctx, certs.ca, int32(ports[3]))
 }
 
 // register makes the kube-apiserver hand on requests for our groups.

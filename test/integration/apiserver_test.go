@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"testing"
 
@@ -103,8 +105,8 @@ func TestGardenAPI(t *testing.T) {
 
 	t.Run("a refusal names the field", func(t *testing.T) {
 		err := c.Create(ctx, &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "empty"}})
-		status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it as it is
-		if !ok || status.Status().Code != 422 || len(status.Status().Details.Causes) == 0 {
+		var status apierrors.APIStatus
+		if !errors.As(err, &status) || status.Status().Code != 422 || len(status.Status().Details.Causes) == 0 {
 			t.Fatalf("create: %v, want 422 with causes", err)
 		}
 		var named []string
@@ -142,7 +144,7 @@ func TestGardenAPI(t *testing.T) {
 		if event := <-events.ResultChan(); event.Object.(client.Object).GetName() != "b" {
 			t.Errorf("watch sent %v, want only b", event)
 		}
-		raw := get(t, e, "/apis/core.gardener.cloud/v1beta1/backupbuckets?fieldSelector=spec.seedName%3Dseed-a", "application/json")
+		raw := get(ctx, t, e, "/apis/core.gardener.cloud/v1beta1/backupbuckets?fieldSelector=spec.seedName%3Dseed-a", "application/json")
 		var got struct{ Items []map[string]any }
 		if err := json.Unmarshal(raw, &got); err != nil {
 			t.Fatal(err)
@@ -151,7 +153,7 @@ func TestGardenAPI(t *testing.T) {
 			t.Errorf("list is %s, want the bucket of seed-a without a kind", raw)
 		}
 		table := &metav1.Table{}
-		raw = get(t, e, "/apis/core.gardener.cloud/v1beta1/backupbuckets/a", "application/json;as=Table;v=v1;g=meta.k8s.io")
+		raw = get(ctx, t, e, "/apis/core.gardener.cloud/v1beta1/backupbuckets/a", "application/json;as=Table;v=v1;g=meta.k8s.io")
 		if err := json.Unmarshal(raw, table); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +173,7 @@ func TestGardenAPI(t *testing.T) {
 		if err := proto.Create(ctx, class); err != nil {
 			t.Fatal(err)
 		}
-		raw := get(t, e, "/apis/core.gardener.cloud/v1beta1/exposureclasses/internet", "application/vnd.kubernetes.protobuf")
+		raw := get(ctx, t, e, "/apis/core.gardener.cloud/v1beta1/exposureclasses/internet", "application/vnd.kubernetes.protobuf")
 		if len(raw) < 4 || string(raw[:3]) != "k8s" {
 			t.Errorf("answer begins with %q, want that of protobuf", raw)
 		}
@@ -192,7 +194,7 @@ func TestGardenAPI(t *testing.T) {
 }
 
 // get sends a request for one format.
-func get(t *testing.T, e *env.Env, path, accept string) []byte {
+func get(ctx context.Context, t *testing.T, e *env.Env, path, accept string) []byte {
 	t.Helper()
 	config := rest.CopyConfig(e.Config)
 	config.NegotiatedSerializer = serializer.NewCodecFactory(e.Scheme).WithoutConversion()
@@ -200,7 +202,7 @@ func get(t *testing.T, e *env.Env, path, accept string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := c.Get().RequestURI(path).SetHeader("Accept", accept).DoRaw(t.Context())
+	raw, err := c.Get().RequestURI(path).SetHeader("Accept", accept).DoRaw(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

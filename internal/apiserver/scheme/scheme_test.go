@@ -31,7 +31,7 @@ func newScheme(t *testing.T) (*runtime.Scheme, serializer.CodecFactory) {
 // object: what the watch cache holds is read by all requests.
 func TestRoundTrip(t *testing.T) {
 	s, codecs := newScheme(t)
-	random := rand.New(rand.NewSource(1)) //nolint:gosec // the same names each time
+	random := rand.New(rand.NewSource(1))
 	for _, version := range StorageVersions {
 		hub := schema.GroupVersion{Group: version.Group, Version: runtime.APIVersionInternal}
 		for kind, goType := range s.KnownTypes(version) {
