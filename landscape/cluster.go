@@ -8,7 +8,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -99,7 +98,7 @@ func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluste
 		}
 	}
 	// A unit that an earlier run has started is waited for, and one that failed is started again.
-	stop := c.Follow(ctx, machine.Name, lines(detail), "journalctl", "--unit=landscape-kubeadm", "--output=cat", "--lines=0", "--follow")
+	stop := c.Follow(ctx, machine.Name, lineWriter(detail), "journalctl", "--unit=landscape-kubeadm", "--output=cat", "--lines=0", "--follow")
 	defer stop()
 	if _, err := c.Run(ctx, machine.Name, nil, "systemctl", "start", "landscape-kubeadm.service"); err != nil {
 		journal, _ := c.Run(ctx, machine.Name, nil, "journalctl", "--unit=landscape-kubeadm", "--output=cat", "--lines=15")
@@ -108,9 +107,7 @@ func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluste
 	return nil
 }
 
-// lines hands each line that starts like a step of kubeadm's to detail.
-func lines(detail func(string)) io.Writer { return lineWriter(detail) }
-
+// lineWriter is called with each line that starts like a step of kubeadm's.
 type lineWriter func(string)
 
 func (w lineWriter) Write(data []byte) (int, error) {

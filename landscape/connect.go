@@ -11,7 +11,7 @@ import (
 
 // Connect returns a client for commands on the given machine.
 func (l *Landscape) Connect(ctx context.Context, machine string) (*containers.Client, error) {
-	if _, _, err := l.machine(machine); err != nil {
+	if err := l.checkMachine(machine); err != nil {
 		return nil, err
 	}
 	client, err := l.daemon(nil).Connect(ctx)

@@ -165,21 +165,21 @@ func machineNames(machines []Machine) []string {
 	return names
 }
 
-// machine returns the machine with the given name and its cluster.
-func (l *Landscape) machine(name string) (Cluster, Machine, error) {
+// checkMachine returns nil if there is a machine with the given name, and else which there are.
+func (l *Landscape) checkMachine(name string) error {
 	var names []string
 	for _, cluster := range l.state.Clusters {
 		for _, machine := range cluster.Machines {
 			if machine.Name == name {
-				return cluster, machine, nil
+				return nil
 			}
 		}
 		names = append(names, machineNames(cluster.Machines)...)
 	}
 	if len(names) == 0 {
-		return Cluster{}, Machine{}, fmt.Errorf("landscape %q has no machines yet; bring it up with: landscape up --name %s", l.Name, l.Name)
+		return fmt.Errorf("landscape %q has no machines yet; bring it up with: landscape up --name %s", l.Name, l.Name)
 	}
-	return Cluster{}, Machine{}, fmt.Errorf("landscape %q has no machine %q, but: %s", l.Name, name, strings.Join(names, ", "))
+	return fmt.Errorf("landscape %q has no machine %q, but: %s", l.Name, name, strings.Join(names, ", "))
 }
 
 // Lock makes sure that only one command changes the landscape. It is released when the process ends, however it ends.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -193,9 +194,10 @@ type artifacts struct {
 	kubernetes map[string]*distribution.Artifact
 }
 
-// Products are the products of the distribution that every landscape needs.
-func Products() []string {
-	return append(addon.Products(), "containerd", "runc", "etcd", "pause", "registry", "machine", "kubernetes")
+// products are the products of the distribution that every landscape needs, but for Kubernetes, of which each cluster has
+// a version of its own.
+func products() []string {
+	return append(addon.Products(), "containerd", "runc", "etcd", "pause", "registry", "machine")
 }
 
 func defaultVersion(builds *distribution.Distribution) (string, error) {
@@ -208,7 +210,7 @@ func defaultVersion(builds *distribution.Distribution) (string, error) {
 
 func (l *Landscape) artifacts(builds *distribution.Distribution, clusters []Cluster) (*artifacts, error) {
 	a := &artifacts{products: map[string]*distribution.Artifact{}, kubernetes: map[string]*distribution.Artifact{}}
-	for _, product := range Products() {
+	for _, product := range products() {
 		artifact, err := builds.Artifact(product)
 		if err != nil {
 			return nil, err
@@ -317,15 +319,7 @@ func (u *upRun) pushImages(ctx context.Context, detail func(string)) error {
 
 // all are the artifacts whose images machines may pull.
 func (a *artifacts) all() []*distribution.Artifact {
-	var all []*distribution.Artifact
-	for product, artifact := range a.products {
-		if product != "kubernetes" {
-			all = append(all, artifact)
-		}
-	}
-	for _, artifact := range a.kubernetes {
-		all = append(all, artifact)
-	}
+	all := slices.AppendSeq(slices.Collect(maps.Values(a.products)), maps.Values(a.kubernetes))
 	slices.SortFunc(all, func(x, y *distribution.Artifact) int {
 		return strings.Compare(x.Product+x.Version, y.Product+y.Version)
 	})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -272,7 +273,7 @@ func (n Network) Remove() error {
 		errs = append(errs, err)
 	}
 	for _, entry := range entries {
-		if name := entry.Name(); name == n.namespaceName() || len(name) > len(n.namespaceName()) && name[:len(n.namespaceName())+1] == n.namespaceName()+"." {
+		if name := entry.Name(); name == n.namespaceName() || strings.HasPrefix(name, n.machineNamespaceName("")) {
 			errs = append(errs, removeNamespace(name))
 		}
 	}

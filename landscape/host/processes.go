@@ -83,20 +83,14 @@ func RemoveCgroup(group string) error {
 // ProcessesWithArgument returns the ids of all processes that have an argument starting with the given prefix, but for
 // the calling one.
 func ProcessesWithArgument(prefix string) []int {
-	return processes(func(pid string) bool {
-		data, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
-		return err == nil && slices.ContainsFunc(strings.Split(string(data), "\x00"), func(arg string) bool {
-			return strings.HasPrefix(arg, prefix)
-		})
-	})
-}
-
-func processes(match func(pid string) bool) []int {
 	entries, _ := os.ReadDir("/proc")
 	var pids []int
 	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil && pid != os.Getpid() && match(entry.Name()) {
-			pids = append(pids, pid)
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && pid != os.Getpid() {
+			cmdline, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline")) // It has ended meanwhile if this fails.
+			if slices.ContainsFunc(strings.Split(string(cmdline), "\x00"), func(arg string) bool { return strings.HasPrefix(arg, prefix) }) {
+				pids = append(pids, pid)
+			}
 		}
 	}
 	return pids
