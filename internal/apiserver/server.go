@@ -15,7 +15,9 @@ import (
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/utils/clock"
 
+	"gardener.cloud/gardener/internal/apiserver/frontproxy"
 	"gardener.cloud/gardener/internal/apiserver/openapi"
 	"gardener.cloud/gardener/internal/apiserver/registry"
 	"gardener.cloud/gardener/internal/apiserver/scheme"
@@ -31,7 +33,9 @@ const etcdPrefix = "/registry-gardener"
 func NewCommand() *cobra.Command {
 	s, err := scheme.New()
 	codecs := serializer.NewCodecFactory(s)
-	options := genericoptions.NewRecommendedOptions(etcdPrefix, scheme.StorageCodec(codecs))
+	options := genericoptions.NewRecommendedOptions(etcdPrefix, nil)
+	// Half the CPU time of JSON and two thirds of the space; docs/performance.md has the figures.
+	options.Etcd.DefaultStorageMediaType = runtime.ContentTypeProtobuf
 	cmd := &cobra.Command{
 		Use:   Name,
 		Short: "Serve the garden API, aggregated by a kube-apiserver",
@@ -43,6 +47,11 @@ func NewCommand() *cobra.Command {
 			if err := errors.Join(append(options.Validate(), err)...); err != nil {
 				return err
 			}
+			codec, err := scheme.StorageCodec(codecs, options.Etcd.DefaultStorageMediaType)
+			if err != nil {
+				return err
+			}
+			options.Etcd.StorageConfig.Codec = codec
 			return run(cmd.Context(), options, s, codecs)
 		},
 	}
@@ -63,6 +72,8 @@ func run(ctx context.Context, options *genericoptions.RecommendedOptions, s *run
 	if err := options.ApplyTo(config); err != nil {
 		return fmt.Errorf("apply flags: %w", err)
 	}
+	config.Authentication.Authenticator = frontproxy.New(
+		config.Authentication.RequestHeaderConfig, config.Authentication.Authenticator, clock.RealClock{})
 	server, err := config.Complete().New(Name, genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return fmt.Errorf("assemble server: %w", err)

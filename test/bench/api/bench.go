@@ -70,7 +70,7 @@ func newBench(e *env.Env, o options, progress io.Writer) (*bench, error) {
 
 // newClient returns a client with a connection of its own.
 func newClient(config *tls.Config) *http.Client {
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true}}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true, DisableCompression: true}}
 }
 
 // request is what a client sends.
