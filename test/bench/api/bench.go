@@ -120,7 +120,7 @@ func (b *bench) measure(ctx context.Context) error {
 	if err := pause(ctx, o.settle); err != nil {
 		return err
 	}
-	if err := b.remember("idle"); err != nil {
+	if err := b.remember(ctx, "idle"); err != nil {
 		return err
 	}
 	names := make([]string, o.shoots)
@@ -144,7 +144,7 @@ func (b *bench) measure(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := b.remember("after creates"); err != nil {
+	if err := b.remember(ctx, "after creates"); err != nil {
 		return err
 	}
 	if err := b.load(ctx, "get", o.shoots, o.clients, func(i int) request {
@@ -162,7 +162,7 @@ func (b *bench) measure(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		if err := b.remember(fmt.Sprintf("after patches %d", round+1)); err != nil {
+		if err := b.remember(ctx, fmt.Sprintf("after patches %d", round+1)); err != nil {
 			return err
 		}
 	}
@@ -173,7 +173,7 @@ func (b *bench) measure(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := b.remember("after lists"); err != nil {
+	if err := b.remember(ctx, "after lists"); err != nil {
 		return err
 	}
 	if err := b.watch(ctx, names[:min(o.changes, len(names))]); err != nil {
@@ -184,7 +184,7 @@ func (b *bench) measure(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return b.remember("at the end")
+	return b.remember(ctx, "at the end")
 }
 
 // createBase creates what the measured objects refer to.
@@ -313,10 +313,9 @@ func (b *bench) cpuTimes() (map[string]time.Duration, error) {
 }
 
 // remember adds the memory of gardener-apiserver at this moment to the report.
-func (b *bench) remember(when string) error {
+func (b *bench) remember(ctx context.Context, when string) error {
 	m := memory{When: when}
-	var err error
-	if m.RSS, m.PSS, err = residentMemory(b.env.PID(env.GardenerAPIServer)); err != nil {
+	if err := m.readMemory(b.env.PID(env.GardenerAPIServer)); err != nil {
 		return err
 	}
 	info, err := os.Stat(b.env.DatabaseFile())
@@ -325,7 +324,10 @@ func (b *bench) remember(when string) error {
 	}
 	m.Database = float64(info.Size()) / (1 << 20)
 	b.report.Memory = append(b.report.Memory, m)
-	return nil
+	if b.options.profiles == "" {
+		return nil
+	}
+	return b.fetch(ctx, "/debug/pprof/heap", filepath.Join(b.options.profiles, strings.ReplaceAll(when, " ", "-")+".heap.prof"))
 }
 
 // profile fetches profiles of gardener-apiserver, if they are wanted.
@@ -338,10 +340,7 @@ func (b *bench) profile(ctx context.Context, name string) <-chan error {
 	go func() {
 		file := filepath.Join(b.options.profiles, strings.ReplaceAll(name, " ", "-"))
 		seconds := fmt.Sprint(int(profileTime.Seconds()))
-		done <- errors.Join(
-			b.fetch(ctx, "/debug/pprof/profile?seconds="+seconds, file+".cpu.prof"),
-			b.fetch(ctx, "/debug/pprof/heap", file+".heap.prof"),
-		)
+		done <- b.fetch(ctx, "/debug/pprof/profile?seconds="+seconds, file+".cpu.prof")
 	}()
 	return done
 }

@@ -128,6 +128,7 @@ type memory struct {
 	When     string  `json:"when"`
 	RSS      float64 `json:"rssMegabytes"`
 	PSS      float64 `json:"pssMegabytes"`
+	Own      float64 `json:"ownMegabytes"` // without pages of the binary
 	Database float64 `json:"databaseMegabytes"`
 }
 
@@ -148,9 +149,9 @@ func (r *report) print(out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintln(table, env.GardenerAPIServer+"\tRSS MB\tPSS MB\tdatabase MB\t")
+	fmt.Fprintln(table, env.GardenerAPIServer+"\tRSS MB\tPSS MB\town MB\tdatabase MB\t")
 	for _, m := range r.Memory {
-		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.0f\t\n", m.When, m.RSS, m.PSS, m.Database)
+		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t\n", m.When, m.RSS, m.PSS, m.Own, m.Database)
 	}
 	return table.Flush()
 }

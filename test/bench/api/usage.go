@@ -32,11 +32,11 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(ticks) * clockTick, nil
 }
 
-// residentMemory is the memory of a process, in megabytes: all, and with shared pages counted by their share.
-func residentMemory(pid int) (rss, pss float64, err error) {
+// readMemory reads the resident memory of a process.
+func (m *memory) readMemory(pid int) error {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	for line := range strings.Lines(string(data)) {
 		fields := strings.Fields(line)
@@ -45,16 +45,18 @@ func residentMemory(pid int) (rss, pss float64, err error) {
 		}
 		kilobytes, err := strconv.ParseFloat(fields[1], 64)
 		if err != nil {
-			return 0, 0, fmt.Errorf("read memory of process %d: %w", pid, err)
+			return fmt.Errorf("read memory of process %d: %w", pid, err)
 		}
 		switch fields[0] {
 		case "Rss:":
-			rss = kilobytes / 1024
+			m.RSS = kilobytes / 1024
 		case "Pss:":
-			pss = kilobytes / 1024
+			m.PSS = kilobytes / 1024
+		case "Anonymous:":
+			m.Own = kilobytes / 1024
 		}
 	}
-	return rss, pss, nil
+	return nil
 }
 
 // thisMachine describes where it runs.
