@@ -2,37 +2,27 @@ package compat
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"gardener.cloud/gardener/test/compat/facts"
 )
 
 // factsDir returns the directory with the compatibility facts and skips the test if there is none.
 func factsDir(t testing.TB) string {
 	t.Helper()
-	if dir := os.Getenv("GARDENER_COMPAT_DIR"); dir != "" {
-		if _, err := os.Stat(filepath.Join(dir, "resources.yaml")); err != nil {
-			t.Fatalf("GARDENER_COMPAT_DIR has no compatibility facts: %v", err)
-		}
-		return dir
-	}
-	dir, err := os.Getwd()
-	if err != nil {
+	dir, err := facts.Dir()
+	switch {
+	case errors.Is(err, facts.ErrNotFound):
+		t.Skip(err)
+	case err != nil:
 		t.Fatal(err)
 	}
-	for {
-		candidate := filepath.Join(dir, "shared", "compat")
-		if _, err := os.Stat(filepath.Join(candidate, "resources.yaml")); err == nil {
-			return candidate
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			t.Skip("no compatibility facts found; name their directory in GARDENER_COMPAT_DIR")
-		}
-		dir = parent
-	}
+	return dir
 }
 
 // schemaField is one line of a schema file.

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,6 +95,11 @@ const (
 
 // PID returns the process of a program of the garden, zero if it has none of its own.
 func (e *Env) PID(program string) int { return e.pids[program] }
+
+// AdminFiles are the files with the certificate and the key of the administrator.
+func (e *Env) AdminFiles() (cert, key string) {
+	return filepath.Join(e.dir, "admin.crt"), filepath.Join(e.dir, "admin.key")
+}
 
 // DatabaseFile is the file that etcd keeps the objects in.
 func (e *Env) DatabaseFile() string { return filepath.Join(e.dir, "etcd", "member", "snap", "db") }
@@ -215,6 +221,8 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 		cmd := apiserver.NewCommand() //nolint:contextcheck // it gets its context when it is executed
 		cmd.SetOut(logs)
 		cmd.SetErr(logs)
+		klog.LogToStderr(false)
+		klog.SetOutput(logs)
 		cmd.SetArgs(args)
 		e.run(running, cmd.ExecuteContext)
 	}

@@ -556,13 +556,8 @@ func dropUnusable(spec *corev1beta1.CloudProfileSpec, now time.Time) {
 // addOwner makes the owner of a project a member of it.
 func addOwner(project *corev1beta1.Project) {
 	owner := project.Spec.Owner
-	if owner == nil {
+	if owner == nil || slices.ContainsFunc(project.Spec.Members, func(m corev1beta1.ProjectMember) bool { return m.Subject == *owner }) {
 		return
-	}
-	for _, member := range project.Spec.Members {
-		if member.Subject == *owner && (member.Role == constants.ProjectMemberOwner || slices.Contains(member.Roles, constants.ProjectMemberOwner)) {
-			return
-		}
 	}
 	project.Spec.Members = append(project.Spec.Members, corev1beta1.ProjectMember{
 		Subject: *owner, Role: constants.ProjectMemberAdmin, Roles: []string{constants.ProjectMemberOwner},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -136,6 +137,7 @@ func TestControllerDeploymentVersions(t *testing.T) {
 	codec := codecs.LegacyCodec(gardencorev1.SchemeGroupVersion)
 	in := &gardencorev1.ControllerDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Helm: &gardencorev1.HelmControllerDeployment{RawChart: []byte("chart")},
+		Resources: []gardencorev1.NamedResourceReference{{Name: "config", ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: "ConfigMap", Name: "c", APIVersion: "v1"}}},
 	}
 	data, err := runtime.Encode(codec, in)
 	if err != nil {
