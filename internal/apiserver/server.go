@@ -82,10 +82,8 @@ func run(ctx context.Context, options *genericoptions.RecommendedOptions, s *run
 	if err != nil {
 		return err
 	}
-	for _, group := range groups {
-		if err := server.InstallAPIGroup(group); err != nil {
-			return fmt.Errorf("install group %s: %w", group.PrioritizedVersions[0].Group, err)
-		}
+	if err := install(server, &config.Config, groups); err != nil {
+		return err
 	}
 	return server.PrepareRun().RunWithContext(ctx)
 }
