@@ -163,11 +163,11 @@ func Requests(cpu, memory string) corev1.ResourceRequirements {
 	}}
 }
 
-// HTTPProbe asks for a path every ten seconds.
+// HTTPProbe asks for a path every ten seconds, and waits five for the answer: a busy node is no reason to restart what works.
 func HTTPProbe(path string, port int, scheme corev1.URIScheme) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt(port), Scheme: scheme}},
-		PeriodSeconds: 10,
+		PeriodSeconds: 10, TimeoutSeconds: 5,
 	}
 }
 
