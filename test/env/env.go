@@ -61,8 +61,6 @@ type Env struct {
 	// Scheme has the types that the client knows.
 	Scheme *runtime.Scheme
 
-	// EtcdURL is where the store is reached.
-	EtcdURL string
 	// Direct is how an administrator reaches gardener-apiserver without the aggregator, for its metrics and profiles.
 	Direct *rest.Config
 
@@ -175,7 +173,6 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	}
 	address := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])) }
 	etcdURL, peerURL := "http://"+address(0), "http://"+address(1)
-	e.EtcdURL = etcdURL
 	if err := e.exec(running, logs, Etcd, etcd,
 		"--data-dir="+filepath.Join(e.dir, "etcd"), "--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL,
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL, "--initial-cluster=default="+peerURL,

@@ -236,6 +236,9 @@ func projectKinds() []*kind {
 				if user, ok := request.UserFrom(ctx); ok {
 					p.Spec.CreatedBy = &rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user.GetName()}
 				}
+				if i := slices.IndexFunc(p.Spec.Members, isOwner); p.Spec.Owner == nil && i >= 0 {
+					p.Spec.Owner = p.Spec.Members[i].Subject.DeepCopy()
+				}
 				if p.Spec.Owner == nil {
 					p.Spec.Owner = p.Spec.CreatedBy.DeepCopy()
 				}
@@ -553,11 +556,24 @@ func dropUnusable(spec *corev1beta1.CloudProfileSpec, now time.Time) {
 	}
 }
 
-// addOwner makes the owner of a project a member of it.
+// isOwner tells whether a member has the role of the owner.
+func isOwner(member corev1beta1.ProjectMember) bool {
+	return member.Role == constants.ProjectMemberOwner || slices.Contains(member.Roles, constants.ProjectMemberOwner)
+}
+
+// addOwner makes the owner of a project a member of it, in the role of the owner.
 func addOwner(project *corev1beta1.Project) {
 	owner := project.Spec.Owner
-	if owner == nil || slices.ContainsFunc(project.Spec.Members, func(m corev1beta1.ProjectMember) bool { return m.Subject == *owner }) {
+	if owner == nil {
 		return
+	}
+	for i, member := range project.Spec.Members {
+		if member.Subject == *owner {
+			if !isOwner(member) {
+				project.Spec.Members[i].Roles = append(slices.Clone(member.Roles), constants.ProjectMemberOwner)
+			}
+			return
+		}
 	}
 	project.Spec.Members = append(project.Spec.Members, corev1beta1.ProjectMember{
 		Subject: *owner, Role: constants.ProjectMemberAdmin, Roles: []string{constants.ProjectMemberOwner},
