@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	genericadmission "k8s.io/apiserver/pkg/admission"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
@@ -16,6 +17,8 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"gardener.cloud/gardener/internal/apiserver/admission"
+	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 	"gardener.cloud/gardener/internal/apiserver/openapi"
 	"gardener.cloud/gardener/internal/apiserver/registry"
 	"gardener.cloud/gardener/internal/apiserver/scheme"
@@ -32,6 +35,7 @@ func NewCommand() *cobra.Command {
 	s, err := scheme.New()
 	codecs := serializer.NewCodecFactory(s)
 	options := genericoptions.NewRecommendedOptions(etcdPrefix, scheme.StorageCodec(codecs))
+	options.Admission = admission.NewOptions()
 	cmd := &cobra.Command{
 		Use:   Name,
 		Short: "Serve the garden API, aggregated by a kube-apiserver",
@@ -40,7 +44,10 @@ func NewCommand() *cobra.Command {
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(append(options.Validate(), err)...); err != nil {
+			if err := errors.Join(err, admission.Missing(options.Admission)); err != nil {
+				return err
+			}
+			if err := errors.Join(options.Validate()...); err != nil {
 				return err
 			}
 			return run(cmd.Context(), options, s, codecs)
@@ -60,6 +67,11 @@ func run(ctx context.Context, options *genericoptions.RecommendedOptions, s *run
 	config.OpenAPIConfig.Info.Title, config.OpenAPIConfig.GetDefinitionName = "Gardener", named
 	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	config.OpenAPIV3Config.Info.Title, config.OpenAPIV3Config.GetDefinitionName = "Gardener", named
+	reader := &registry.Reader{}
+	options.ExtraAdmissionInitializers = func(config *genericapiserver.RecommendedConfig) ([]genericadmission.PluginInitializer, error) {
+		kube, err := initializer.KubeReader(config.ClientConfig)
+		return []genericadmission.PluginInitializer{initializer.New(reader, kube)}, err
+	}
 	if err := options.ApplyTo(config); err != nil {
 		return fmt.Errorf("apply flags: %w", err)
 	}
@@ -71,6 +83,7 @@ func run(ctx context.Context, options *genericoptions.RecommendedOptions, s *run
 	if err != nil {
 		return err
 	}
+	reader.Use(groups)
 	for _, group := range groups {
 		if err := server.InstallAPIGroup(group); err != nil {
 			return fmt.Errorf("install group %s: %w", group.PrioritizedVersions[0].Group, err)

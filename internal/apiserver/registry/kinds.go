@@ -146,7 +146,8 @@ func extensionKinds() []*kind {
 		}),
 		with[corev1beta1.ControllerInstallation, corev1beta1.ControllerInstallationList](kind{
 			gvk: inCore("ControllerInstallation"), plural: "controllerinstallations", shortNames: []string{"ctrlinst"}, categories: all,
-			status: true, generation: true, columns: printed("Registration", "Cluster", "Valid", "Installed", "Healthy", "Progressing"),
+			status: true, generation: true, indexed: []string{"spec.seedRef.name"},
+			columns: printed("Registration", "Cluster", "Valid", "Installed", "Healthy", "Progressing"),
 		}, rules[corev1beta1.ControllerInstallation]{
 			validate: core.ValidateControllerInstallation, validateUpdate: core.ValidateControllerInstallationUpdate,
 			fields: map[string]func(*corev1beta1.ControllerInstallation) string{
@@ -230,7 +231,7 @@ func projectKinds() []*kind {
 	return []*kind{
 		with[corev1beta1.Project, corev1beta1.ProjectList](kind{
 			gvk: inCore("Project"), plural: "projects", status: true, generation: true,
-			columns: printed("Namespace", "Status", "Owner", "Creator"),
+			columns: printed("Namespace", "Status", "Owner", "Creator"), indexed: []string{"spec.namespace"},
 		}, rules[corev1beta1.Project]{
 			create: func(ctx context.Context, p *corev1beta1.Project) {
 				if user, ok := request.UserFrom(ctx); ok {
@@ -314,6 +315,7 @@ func shootKinds() []*kind {
 	return []*kind{
 		with[corev1beta1.Shoot, corev1beta1.ShootList](kind{
 			gvk: inCore("Shoot"), plural: "shoots", categories: all, namespaced: true, status: true, generation: true,
+			indexed: []string{"spec.seedName", "status.seedName", "spec.cloudProfile.Name"},
 			columns: printed("CloudProfile", "Provider", "Region", "Seed*", "K8S Version", "Hibernation", "Last Operation", "Status", "Purpose*",
 				"Gardener Version*", "APIServer*", "Control*", "Observability*", "Nodes*", "System*"),
 		}, rules[corev1beta1.Shoot]{
@@ -356,7 +358,7 @@ func shootKinds() []*kind {
 		}),
 		with[corev1beta1.BackupBucket, corev1beta1.BackupBucketList](kind{
 			gvk: inCore("BackupBucket"), plural: "backupbuckets", shortNames: []string{"bbc"}, categories: all, status: true, generation: true,
-			columns: printed("Provider", "Seed", "Operation", "Progress"),
+			columns: printed("Provider", "Seed", "Operation", "Progress"), indexed: []string{"spec.seedName"},
 		}, rules[corev1beta1.BackupBucket]{
 			validate: core.ValidateBackupBucket, validateUpdate: core.ValidateBackupBucketUpdate,
 			fields: map[string]func(*corev1beta1.BackupBucket) string{
@@ -371,7 +373,7 @@ func shootKinds() []*kind {
 		}),
 		with[corev1beta1.BackupEntry, corev1beta1.BackupEntryList](kind{
 			gvk: inCore("BackupEntry"), plural: "backupentries", shortNames: []string{"bec"}, categories: all, namespaced: true, status: true,
-			generation: true, columns: printed("Bucket", "Seed", "Operation", "Progress"),
+			generation: true, columns: printed("Bucket", "Seed", "Operation", "Progress"), indexed: []string{"spec.seedName", "spec.bucketName"},
 		}, rules[corev1beta1.BackupEntry]{
 			validate: core.ValidateBackupEntry, validateUpdate: core.ValidateBackupEntryUpdate,
 			fields: map[string]func(*corev1beta1.BackupEntry) string{
@@ -387,7 +389,7 @@ func shootKinds() []*kind {
 		}),
 		with[operationsv1alpha1.Bastion, operationsv1alpha1.BastionList](kind{
 			gvk: inOperations("Bastion"), plural: "bastions", categories: all, namespaced: true, status: true, generation: true,
-			columns: printed("Shoot", "Seed", "IP", "Heartbeat", "Expires"),
+			columns: printed("Shoot", "Seed", "IP", "Heartbeat", "Expires"), indexed: []string{"spec.seedName"},
 		}, rules[operationsv1alpha1.Bastion]{
 			validate: operations.ValidateBastion, validateUpdate: operations.ValidateBastionUpdate,
 			fields: map[string]func(*operationsv1alpha1.Bastion) string{

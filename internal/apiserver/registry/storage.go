@@ -64,7 +64,7 @@ func (k *kind) storage(s *runtime.Scheme, getter generic.RESTOptionsGetter) (map
 		CreateStrategy:            create, UpdateStrategy: create, DeleteStrategy: create, ResetFieldsStrategy: create,
 		TableConvertor: table{k},
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: getter, AttrFunc: k.attributes}); err != nil {
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: getter, AttrFunc: k.attributes, Indexers: k.indexers()}); err != nil {
 		return nil, err
 	}
 	resources := map[string]rest.Storage{k.plural: &resource{store, k}}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -50,7 +51,9 @@ type kind struct {
 	operationStarts func(obj runtime.Object, operation string) bool
 	// fields are what lists and watches select by, besides name and namespace.
 	fields map[string]func(obj runtime.Object) string
-	cells  func(obj runtime.Object) []any
+	// indexed are those fields that lists are often selected by: the watch cache has an index of each.
+	indexed []string
+	cells   func(obj runtime.Object) []any
 }
 
 func metaOf(obj runtime.Object) *metav1.ObjectMeta {
@@ -71,7 +74,17 @@ func (k *kind) attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 }
 
 func (k *kind) predicate(label labels.Selector, selector fields.Selector) storage.SelectionPredicate {
-	return storage.SelectionPredicate{Label: label, Field: selector, GetAttrs: k.attributes}
+	return storage.SelectionPredicate{Label: label, Field: selector, GetAttrs: k.attributes, IndexFields: k.indexed}
+}
+
+// indexers returns the indices of the watch cache.
+func (k *kind) indexers() *cache.Indexers {
+	indexers := cache.Indexers{}
+	for _, path := range k.indexed {
+		value := k.fields[path]
+		indexers[storage.FieldIndex(path)] = func(obj any) ([]string, error) { return []string{value(obj.(runtime.Object))}, nil }
+	}
+	return &indexers
 }
 
 // versions are all versions that the kind is served in.
