@@ -458,6 +458,8 @@ func backupKinds() []*kind {
 		}, rules[corev1beta1.BackupBucket]{
 			validate: core.ValidateBackupBucket, validateUpdate: core.ValidateBackupBucketUpdate,
 			fields: map[string]func(*corev1beta1.BackupBucket) string{
+				// It has none, but clients may select by it.
+				"metadata.namespace":      func(b *corev1beta1.BackupBucket) string { return b.Namespace },
 				"spec.seedName":           func(b *corev1beta1.BackupBucket) string { return get(b.Spec.SeedName) },
 				"spec.shootRef.name":      func(b *corev1beta1.BackupBucket) string { return get(b.Spec.ShootRef).Name },
 				"spec.shootRef.namespace": func(b *corev1beta1.BackupBucket) string { return get(b.Spec.ShootRef).Namespace },

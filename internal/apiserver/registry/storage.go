@@ -60,7 +60,7 @@ func Groups(
 			return nil, fmt.Errorf("store of %s: %w", k.plural, err)
 		}
 		for _, version := range k.versions() {
-			if err := scheme.AddFieldSelectors(s, version.WithKind(k.gvk.Kind), slices.Sorted(maps.Keys(k.fields))...); err != nil {
+			if err := scheme.AddFieldSelectors(s, version.WithKind(k.gvk.Kind), k.selectors()...); err != nil {
 				return nil, fmt.Errorf("field selectors of %s: %w", k.plural, err)
 			}
 			if group.VersionedResourcesStorageMap[version.Version] == nil {

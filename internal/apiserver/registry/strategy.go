@@ -6,6 +6,7 @@ package registry
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -91,6 +92,15 @@ func (k *kind) attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 		set[path] = value(obj)
 	}
 	return meta.Labels, set, nil
+}
+
+// selectors are the fields that lists and watches can select by.
+func (k *kind) selectors() []string {
+	paths := []string{"metadata.name"}
+	if k.namespaced {
+		paths = append(paths, "metadata.namespace")
+	}
+	return append(paths, slices.Sorted(maps.Keys(k.fields))...)
 }
 
 func (k *kind) predicate(label labels.Selector, selector fields.Selector) storage.SelectionPredicate {

@@ -88,14 +88,13 @@ func New() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// AddFieldSelectors lets requests for a kind select by fields besides name and namespace.
-func AddFieldSelectors(s *runtime.Scheme, gvk schema.GroupVersionKind, extra ...string) error {
+// AddFieldSelectors lets requests for a kind select by fields, and by no others.
+func AddFieldSelectors(s *runtime.Scheme, gvk schema.GroupVersionKind, paths ...string) error {
 	return s.AddFieldLabelConversionFunc(gvk, func(label, value string) (string, string, error) {
-		if label == "metadata.name" || label == "metadata.namespace" || slices.Contains(extra, label) {
+		if slices.Contains(paths, label) {
 			return label, value, nil
 		}
-		return "", "", fmt.Errorf("%q is not a known field selector: use %s", label,
-			strings.Join(append([]string{"metadata.name", "metadata.namespace"}, extra...), ", "))
+		return "", "", fmt.Errorf("%q is not a known field selector: use %s", label, strings.Join(paths, ", "))
 	})
 }
 
