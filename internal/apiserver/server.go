@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +31,9 @@ const Name = "gardener-apiserver"
 
 // etcdPrefix is where objects are in etcd.
 const etcdPrefix = "/registry-gardener"
+
+// watchGracePeriod is how long a stop waits for watches, which are told to end: without it each would hold up the stop for a minute.
+const watchGracePeriod = 10 * time.Second
 
 // NewCommand returns the command that serves until its context ends.
 func NewCommand() *cobra.Command {
@@ -82,6 +86,7 @@ func run(
 	if err := options.ApplyTo(config); err != nil {
 		return fmt.Errorf("apply flags: %w", err)
 	}
+	config.ShutdownWatchTerminationGracePeriod = watchGracePeriod
 	server, err := config.Complete().New(Name, genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return fmt.Errorf("assemble server: %w", err)

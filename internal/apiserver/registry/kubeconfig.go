@@ -143,6 +143,7 @@ func (r *kubeconfig) Create(
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("write the kubeconfig of shoot %s/%s: %w", namespace, name, err))
 	}
+	answered(metaOf(obj), name)
 	r.answer(obj, content, metav1.NewTime(until))
 	return obj, nil
 }
@@ -282,6 +283,11 @@ func (ca *authority) kubeconfig(shoot *corev1beta1.Shoot, certificate, key []byt
 		config.Contexts = append(config.Contexts, clientcmdv1.NamedContext{Name: name, Context: clientcmdv1.Context{Cluster: name, AuthInfo: userName}})
 	}
 	return yaml.Marshal(config)
+}
+
+// answered gives the answer to a request the name of the object that it is about. Nobody manages the fields of an answer.
+func answered(meta *metav1.ObjectMeta, name string) {
+	meta.Name, meta.ManagedFields = name, nil
 }
 
 // requester returns the namespace of a request, and whose it is.

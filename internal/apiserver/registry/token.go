@@ -125,6 +125,7 @@ func (r *token) Create(
 	if dryrun.IsDryRun(options.DryRun) {
 		return request, nil
 	}
+	answered(&request.ObjectMeta, name)
 	now := r.Clock.Now()
 	lifetime := time.Duration(*request.Spec.ExpirationSeconds) * time.Second
 	until := now.Add(min(max(lifetime, r.Tokens.MinExpiration), r.Tokens.MaxExpiration))
