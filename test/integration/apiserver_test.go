@@ -201,6 +201,7 @@ func TestGardenAPI(t *testing.T) {
 	t.Run("bindings of shoots", func(t *testing.T) { testBinding(t, e) })
 	t.Run("tokens of workload identities", func(t *testing.T) { testTokens(t, e, files) })
 	t.Run("scale of a managed seed set", func(t *testing.T) { testScale(t, e) })
+	t.Run("roles of the garden", func(t *testing.T) { testRoles(t, e) })
 	t.Run("what operators rely on", func(t *testing.T) { testOperation(t, e, files) })
 	t.Run("a stop ends what is under way", func(t *testing.T) { testShutdown(t, e) }) // the last one
 }
