@@ -2,7 +2,9 @@
 package admissiontest
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -129,3 +132,26 @@ func Reason(err error) metav1.StatusReason {
 	}
 	return "?"
 }
+
+// Denying returns an authorizer that allows everything but some requests, written as "verb resource", such as "get secrets".
+func Denying(denied ...string) authorizer.Authorizer {
+	return authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		if slices.Contains(denied, a.GetVerb()+" "+a.GetResource()) {
+			return authorizer.DecisionNoOpinion, "", nil
+		}
+		return authorizer.DecisionAllow, "", nil
+	})
+}
+
+// Broken is a reader that cannot read, and why.
+type Broken struct{}
+
+// Get implements client.Reader.
+func (Broken) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errBroken
+}
+
+// List implements client.Reader.
+func (Broken) List(context.Context, client.ObjectList, ...client.ListOption) error { return errBroken }
+
+var errBroken = errors.New("the store is on fire")
