@@ -2,6 +2,7 @@
 package admissiontest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -73,7 +74,7 @@ func Reader(t testing.TB, objs ...client.Object) client.WithWatch {
 		Build()
 }
 
-// Request is a request that a plugin looks at. User "alice" sends it.
+// Request is a request that a plugin looks at.
 type Request struct {
 	// Object is what it wants to store; nil in a deletion. Old is what is stored; nil in a creation.
 	Object, Old client.Object
@@ -83,6 +84,8 @@ type Request struct {
 	Collection bool
 	Namespace  string
 	DryRun     bool
+	// User is who sends it: "alice" if it is empty.
+	User string
 }
 
 // Attributes returns what a plugin gets to see. The operation follows from the objects.
@@ -119,7 +122,7 @@ func (r Request) Attributes() admission.Attributes {
 		options = &metav1.DeleteOptions{}
 	}
 	return admission.NewAttributesRecord(obj, old, gv.WithKind(""), key.Namespace, key.Name, gv.WithResource(r.Resource), r.Subresource,
-		operation, options, r.DryRun, &user.DefaultInfo{Name: "alice", Groups: []string{"users"}})
+		operation, options, r.DryRun, &user.DefaultInfo{Name: cmp.Or(r.User, "alice"), Groups: []string{"users"}})
 }
 
 // Reason returns why an error refuses a request: "" for none, "?" for an error without a reason.
