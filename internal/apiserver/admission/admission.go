@@ -23,6 +23,7 @@ import (
 
 	"gardener.cloud/gardener/internal/apiserver/admission/backupbucketvalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/bastion"
+	"gardener.cloud/gardener/internal/apiserver/admission/clusteropenidconnectpreset"
 	"gardener.cloud/gardener/internal/apiserver/admission/controllerregistrationresources"
 	"gardener.cloud/gardener/internal/apiserver/admission/customverbauthorizer"
 	"gardener.cloud/gardener/internal/apiserver/admission/deletionconfirmation"
@@ -31,6 +32,7 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/admission/finalizerremoval"
 	"gardener.cloud/gardener/internal/apiserver/admission/managedseed"
 	"gardener.cloud/gardener/internal/apiserver/admission/managedseedshoot"
+	"gardener.cloud/gardener/internal/apiserver/admission/openidconnectpreset"
 	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
 	"gardener.cloud/gardener/internal/apiserver/admission/resourcereferencemanager"
 	"gardener.cloud/gardener/internal/apiserver/admission/seedmutator"
@@ -80,8 +82,8 @@ func plugins() []plugin {
 		{name: deletionconfirmation.Name, register: deletionconfirmation.Register},
 		{name: finalizerremoval.Name, register: finalizerremoval.Register},
 		// The original dropped the next two; we have them.
-		{name: "OpenIDConnectPreset"},
-		{name: "ClusterOpenIDConnectPreset"},
+		{name: openidconnectpreset.Name, register: openidconnectpreset.Register},
+		{name: clusteropenidconnectpreset.Name, register: clusteropenidconnectpreset.Register},
 		{name: customverbauthorizer.Name, register: customverbauthorizer.Register},
 		{name: shootvpaenabledbydefault.Name, register: shootvpaenabledbydefault.Register},
 		{name: shootresourcereservation.Name, register: shootresourcereservation.Register},
