@@ -7,12 +7,10 @@ import (
 	"strings"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/endpoints/request"
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -37,6 +35,7 @@ const (
 type rules[T any] struct {
 	create                   func(ctx context.Context, obj *T)
 	update                   func(ctx context.Context, obj, old *T)
+	canonicalize             func(obj *T)
 	validate                 func(obj *T) field.ErrorList
 	validateUpdate, onStatus func(obj, old *T) field.ErrorList
 	rolledOut                func(obj, old *T) bool
@@ -70,6 +69,9 @@ func with[T, L any, PT interface {
 	}
 	if r.update != nil {
 		k.prepareUpdate = func(ctx context.Context, obj, old runtime.Object) { r.update(ctx, typed(obj), typed(old)) }
+	}
+	if r.canonicalize != nil {
+		k.canonicalize = func(obj runtime.Object) { r.canonicalize(typed(obj)) }
 	}
 	if r.onStatus != nil {
 		k.validateStatus = func(obj, old runtime.Object) field.ErrorList { return r.onStatus(typed(obj), typed(old)) }
@@ -302,16 +304,6 @@ func projectKinds() []*kind {
 			gvk: inCore("Project"), unconditional: true, plural: "projects", status: true, generation: true,
 			columns: printed("Namespace", "Status", "Owner", "Creator"), indexed: []string{"spec.namespace"},
 		}, rules[corev1beta1.Project]{
-			create: func(ctx context.Context, p *corev1beta1.Project) {
-				if user, ok := request.UserFrom(ctx); ok {
-					p.Spec.CreatedBy = &rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user.GetName()}
-				}
-				if p.Spec.Owner == nil {
-					p.Spec.Owner = p.Spec.CreatedBy.DeepCopy()
-				}
-				addOwner(p)
-			},
-			update:   func(_ context.Context, p, _ *corev1beta1.Project) { addOwner(p) },
 			validate: core.ValidateProject, validateUpdate: core.ValidateProjectUpdate, onStatus: core.ValidateProjectStatusUpdate,
 			fields: map[string]func(*corev1beta1.Project) string{
 				"spec.namespace": func(p *corev1beta1.Project) string { return get(p.Spec.Namespace) },
@@ -402,7 +394,8 @@ func shootKinds(options core.Options) []*kind {
 			columns: printed("CloudProfile", "Provider", "Region", "Seed*", "K8S Version", "Hibernation", "Last Operation", "Status", "Purpose*",
 				"Gardener Version*", "APIServer*", "Control*", "Observability*", "Nodes*", "System*"),
 		}, rules[corev1beta1.Shoot]{
-			validate: func(s *corev1beta1.Shoot) field.ErrorList { return core.ValidateShoot(s, options) },
+			canonicalize: func(s *corev1beta1.Shoot) { labelSeeds(&s.ObjectMeta, s.Spec.SeedName, s.Status.SeedName) },
+			validate:     func(s *corev1beta1.Shoot) field.ErrorList { return core.ValidateShoot(s, options) },
 			validateUpdate: func(s, old *corev1beta1.Shoot) field.ErrorList {
 				return core.ValidateShootUpdate(s, old, options)
 			},
@@ -426,6 +419,10 @@ func seedKinds() []*kind {
 			gvk: inCore("Seed"), unconditional: true, plural: "seeds", status: true, generation: true,
 			columns: append(printed("Status", "Last Operation", "Provider", "Region"), versionColumns...),
 		}, rules[corev1beta1.Seed]{
+			canonicalize: func(s *corev1beta1.Seed) {
+				metav1.SetMetaDataLabel(&s.ObjectMeta, constants.SeedProvider, s.Spec.Provider.Type)
+				metav1.SetMetaDataLabel(&s.ObjectMeta, constants.SeedRegion, s.Spec.Provider.Region)
+			},
 			validate: core.ValidateSeed, validateUpdate: core.ValidateSeedUpdate, onStatus: core.ValidateSeedStatusUpdate,
 			operation: fixed[corev1beta1.Seed](map[string]effect{
 				constants.GardenerOperationReconcile:               taken,
@@ -473,7 +470,8 @@ func backupKinds() []*kind {
 			gvk: inCore("BackupEntry"), plural: "backupentries", shortNames: []string{"bec"}, categories: all, namespaced: true, status: true,
 			generation: true, columns: printed("Bucket", "Seed", "Operation", "Progress"), indexed: []string{"spec.seedName", "spec.bucketName"},
 		}, rules[corev1beta1.BackupEntry]{
-			validate: core.ValidateBackupEntry, validateUpdate: core.ValidateBackupEntryUpdate,
+			canonicalize: func(e *corev1beta1.BackupEntry) { labelSeeds(&e.ObjectMeta, e.Spec.SeedName, e.Status.SeedName) },
+			validate:     core.ValidateBackupEntry, validateUpdate: core.ValidateBackupEntryUpdate,
 			operation: fixed[corev1beta1.BackupEntry](map[string]effect{
 				constants.GardenerOperationReconcile: taken,
 				constants.GardenerOperationMigrate:   taken,
@@ -496,13 +494,18 @@ func backupKinds() []*kind {
 func operationKinds() []*kind {
 	return []*kind{
 		with[operationsv1alpha1.Bastion, operationsv1alpha1.BastionList](kind{
-			gvk: inOperations("Bastion"), plural: "bastions", categories: all, namespaced: true, status: true, keepsStatus: true,
+			gvk: inOperations("Bastion"), plural: "bastions", categories: all, namespaced: true, status: true, keepStatus: true,
 			generation: true, columns: printed("Shoot", "Seed", "IP", "Heartbeat", "Expires"), indexed: []string{"spec.seedName"},
 		}, rules[operationsv1alpha1.Bastion]{
 			create: func(_ context.Context, b *operationsv1alpha1.Bastion) { heartbeat(b, time.Now()) },
 			update: func(_ context.Context, b, _ *operationsv1alpha1.Bastion) {
 				if b.Annotations[constants.GardenerOperation] == constants.GardenerOperationKeepalive {
 					heartbeat(b, time.Now())
+				}
+			},
+			canonicalize: func(b *operationsv1alpha1.Bastion) {
+				if last := b.Status.LastHeartbeatTimestamp; last != nil {
+					b.Status.ExpirationTimestamp = &metav1.Time{Time: last.Add(bastionLifetime)}
 				}
 			},
 			validate: operations.ValidateBastion, validateUpdate: operations.ValidateBastionUpdate,
@@ -530,7 +533,7 @@ func seedManagementKinds(options core.Options) []*kind {
 	return []*kind{
 		with[seedmanagementv1alpha1.Gardenlet, seedmanagementv1alpha1.GardenletList](kind{
 			gvk: inSeedManagement("Gardenlet"), plural: "gardenlets", shortNames: []string{"gl", "glet"}, namespaced: true, status: true,
-			keepsStatus: true, generation: true, columns: printed("OCI Repository", "Reconciled"),
+			keepStatus: true, generation: true, columns: printed("OCI Repository", "Reconciled"),
 		}, rules[seedmanagementv1alpha1.Gardenlet]{
 			validate: seedmanagement.ValidateGardenlet, validateUpdate: seedmanagement.ValidateGardenletUpdate,
 			onStatus: seedmanagement.ValidateGardenletStatusUpdate,
@@ -621,18 +624,6 @@ func shootOperation(shoot *corev1beta1.Shoot, operation string) effect {
 		return counted // the gardenlet reads which
 	}
 	return uncounted
-}
-
-// bastionLifetime is how long a bastion lives after a heartbeat. Source: concepts.txt, Bastion controller.
-const bastionLifetime = time.Hour
-
-// heartbeat lets a bastion live on.
-func heartbeat(bastion *operationsv1alpha1.Bastion, now time.Time) {
-	if bastion.Annotations[constants.GardenerOperation] == constants.GardenerOperationKeepalive {
-		delete(bastion.Annotations, constants.GardenerOperation)
-	}
-	bastion.Status.LastHeartbeatTimestamp = new(metav1.NewTime(now))
-	bastion.Status.ExpirationTimestamp = new(metav1.NewTime(now.Add(bastionLifetime)))
 }
 
 // versionColumns are the columns behind the age of seeds.
@@ -742,20 +733,29 @@ func dropUnusable(spec *corev1beta1.CloudProfileSpec, now time.Time) {
 	}
 }
 
-// addOwner makes the owner of a project a member of it.
-func addOwner(project *corev1beta1.Project) {
-	owner := project.Spec.Owner
-	if owner == nil {
-		return
-	}
-	for _, member := range project.Spec.Members {
-		if member.Subject == *owner && (member.Role == constants.ProjectMemberOwner || slices.Contains(member.Roles, constants.ProjectMemberOwner)) {
-			return
+// labelSeeds labels what is on a seed, or moves between two, with their names.
+func labelSeeds(meta *metav1.ObjectMeta, names ...*string) {
+	for key := range meta.Labels {
+		if strings.HasPrefix(key, constants.PrefixSeedName) {
+			delete(meta.Labels, key)
 		}
 	}
-	project.Spec.Members = append(project.Spec.Members, corev1beta1.ProjectMember{
-		Subject: *owner, Role: constants.ProjectMemberAdmin, Roles: []string{constants.ProjectMemberOwner},
-	})
+	for _, name := range names {
+		if get(name) != "" {
+			metav1.SetMetaDataLabel(meta, constants.PrefixSeedName+*name, "true")
+		}
+	}
+}
+
+// bastionLifetime is how long a Bastion lives after its last heartbeat.
+const bastionLifetime = time.Hour
+
+// heartbeat prolongs the life of a Bastion. Its users ask for that with an annotation, which is taken off.
+func heartbeat(bastion *operationsv1alpha1.Bastion, now time.Time) {
+	if bastion.Annotations[constants.GardenerOperation] == constants.GardenerOperationKeepalive {
+		delete(bastion.Annotations, constants.GardenerOperation)
+	}
+	bastion.Status.LastHeartbeatTimestamp = &metav1.Time{Time: now}
 }
 
 // mergeStringData moves the texts of a secret to its data.

@@ -38,8 +38,8 @@ type kind struct {
 	namespaced       bool
 	// status is whether there is a status subresource.
 	status bool
-	// keepsStatus is whether new objects may come with a status. Otherwise it is dropped: users do not set it.
-	keepsStatus bool
+	// keepStatus is whether a new object keeps the status that it comes with. Otherwise it is dropped: users do not set it.
+	keepStatus bool
 	// generation is whether changes of the spec are counted.
 	generation bool
 	// unconditional is whether an update may leave the resource version out, and overwrite whatever is there.
@@ -48,9 +48,11 @@ type kind struct {
 	// subresources are those besides the status.
 	subresources func(main *strategyStore, settings Settings) map[string]rest.Storage
 
-	newObject, newList             func() runtime.Object
-	prepareCreate                  func(ctx context.Context, obj runtime.Object)
-	prepareUpdate                  func(ctx context.Context, obj, old runtime.Object)
+	newObject, newList func() runtime.Object
+	prepareCreate      func(ctx context.Context, obj runtime.Object)
+	prepareUpdate      func(ctx context.Context, obj, old runtime.Object)
+	// canonicalize sets labels that follow from the rest, once that is known to be valid.
+	canonicalize                   func(obj runtime.Object)
 	validate                       func(obj runtime.Object) field.ErrorList
 	validateUpdate, validateStatus func(obj, old runtime.Object) field.ErrorList
 	// rolledOut tells whether a difference outside of metadata and status counts as a new generation. By default it does.
@@ -142,7 +144,6 @@ var (
 func (s strategy) NamespaceScoped() bool                                            { return s.namespaced }
 func (s strategy) AllowCreateOnUpdate() bool                                        { return false }
 func (s strategy) AllowUnconditionalUpdate() bool                                   { return s.unconditional }
-func (s strategy) Canonicalize(runtime.Object)                                      {}
 func (s strategy) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
 func (s strategy) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []string { return nil }
 func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
@@ -153,13 +154,20 @@ func (s strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) fie
 	return s.validateUpdate(obj, old)
 }
 
+// Canonicalize implements rest.RESTCreateStrategy and rest.RESTUpdateStrategy.
+func (s strategy) Canonicalize(obj runtime.Object) {
+	if s.canonicalize != nil {
+		s.canonicalize(obj)
+	}
+}
+
 // PrepareForCreate starts the count of generations and drops the status.
 func (s strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	clearType(obj)
 	if s.generation {
 		metaOf(obj).Generation = 1
 	}
-	if s.status && !s.keepsStatus {
+	if s.status && !s.keepStatus {
 		part(obj, "Status").SetZero()
 	}
 	if s.prepareCreate != nil {

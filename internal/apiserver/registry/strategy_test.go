@@ -123,6 +123,7 @@ func TestHeartbeat(t *testing.T) {
 	s := strategyOf(t, "Bastion")
 	bastion := &operationsv1alpha1.Bastion{ObjectMeta: metav1.ObjectMeta{Annotations: operated("keepalive")}}
 	s.PrepareForCreate(t.Context(), bastion)
+	s.Canonicalize(bastion)
 	first := bastion.Status.ExpirationTimestamp
 	if first == nil || len(bastion.Annotations) != 0 || first.Sub(bastion.Status.LastHeartbeatTimestamp.Time) != time.Hour {
 		t.Fatalf("new bastion is %+v", bastion)
@@ -137,6 +138,7 @@ func TestHeartbeat(t *testing.T) {
 	alive := old.DeepCopy()
 	alive.Annotations = operated("keepalive")
 	s.PrepareForUpdate(t.Context(), alive, old)
+	s.Canonicalize(alive)
 	if alive.Status.ExpirationTimestamp.Before(first) || len(alive.Annotations) != 0 || alive.Generation != old.Generation {
 		t.Errorf("after a heartbeat: %+v", alive)
 	}
