@@ -95,7 +95,8 @@ func testKubeconfigs(t *testing.T, e *env.Env) {
 	}
 	refused("status.advertisedAddresses")
 	shoot.Status.AdvertisedAddresses = []corev1beta1.ShootAdvertisedAddress{
-		{Name: "external", URL: "https://api.reached.example.com"}, {Name: "internal", URL: "https://api.reached.internal.example.com"},
+		{Name: "external", URL: "https://api.reached.example.com"},
+		{Name: "internal", URL: "https://api.reached.internal.example.com"},
 		{Name: "service-account-issuer", URL: "https://issuer.example.com"},
 		{Name: "dashboards", URL: "https://dashboards.example.com", Application: new("plutono")},
 	}

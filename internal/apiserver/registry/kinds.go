@@ -276,7 +276,7 @@ func profileKinds(options core.Options) []*kind {
 			},
 		}),
 		with[corev1beta1.ExposureClass, corev1beta1.ExposureClassList](kind{
-			gvk: inCore("ExposureClass"), unconditional: true, plural: "exposureclasses", shortNames: []string{"expclass", "expcls"}, columns: printed("Handler"),
+			gvk: inCore("ExposureClass"), plural: "exposureclasses", shortNames: []string{"expclass", "expcls"}, columns: printed("Handler"),
 		}, rules[corev1beta1.ExposureClass]{
 			validate: core.ValidateExposureClass, validateUpdate: core.ValidateExposureClassUpdate,
 			cells: func(c *corev1beta1.ExposureClass) []any { return []any{c.Handler} },
@@ -349,7 +349,7 @@ func projectKinds() []*kind {
 			},
 		}),
 		with[securityv1alpha1.CredentialsBinding, securityv1alpha1.CredentialsBindingList](kind{
-			gvk: inSecurity("CredentialsBinding"), unconditional: true, plural: "credentialsbindings", shortNames: []string{"cb"}, namespaced: true,
+			gvk: inSecurity("CredentialsBinding"), plural: "credentialsbindings", shortNames: []string{"cb"}, namespaced: true,
 			columns: printed("Provider~", "APIVersion", "Kind", "Name"),
 		}, rules[securityv1alpha1.CredentialsBinding]{
 			validate: security.ValidateCredentialsBinding, validateUpdate: security.ValidateCredentialsBindingUpdate,
@@ -359,7 +359,7 @@ func projectKinds() []*kind {
 			},
 		}),
 		with[securityv1alpha1.WorkloadIdentity, securityv1alpha1.WorkloadIdentityList](kind{
-			gvk: inSecurity("WorkloadIdentity"), unconditional: true, plural: "workloadidentities", shortNames: []string{"wi"}, namespaced: true,
+			gvk: inSecurity("WorkloadIdentity"), plural: "workloadidentities", shortNames: []string{"wi"}, namespaced: true,
 			subresources: workloadIdentitySubresources,
 			columns:      printed("Sub", "Type~", "Audiences*"),
 		}, rules[securityv1alpha1.WorkloadIdentity]{

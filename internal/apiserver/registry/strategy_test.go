@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -141,5 +142,20 @@ func TestHeartbeat(t *testing.T) {
 	s.Canonicalize(alive)
 	if alive.Status.ExpirationTimestamp.Before(first) || len(alive.Annotations) != 0 || alive.Generation != old.Generation {
 		t.Errorf("after a heartbeat: %+v", alive)
+	}
+}
+
+// What clients may overwrite without saying which version they have seen is part of the API.
+func TestUnconditionalUpdates(t *testing.T) {
+	var got []string
+	for _, k := range kinds(core.Options{}) {
+		if (strategy{kind: k}).AllowUnconditionalUpdate() {
+			got = append(got, k.plural)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"cloudprofiles", "internalsecrets", "namespacedcloudprofiles", "projects", "quotas", "secretbindings", "seeds"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kinds (-want +got):\n%s", diff)
 	}
 }
