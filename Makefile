@@ -70,3 +70,18 @@ generate: ## Generate the code that is derived from other code.
 test: deps tools ## Run unit and integration tests (TESTFLAGS="-race -run Find" is handed to go test).
 	@bin/distribution build containerd runc machine kubernetes etcd
 	@hack/test.sh $(TESTFLAGS)
+
+.PHONY: test-corpus
+test-corpus: tools ## Replay the recorded requests against a fresh garden (KIND=Shoot, SHOW=20 differences); print how many answers agree.
+	@bin/distribution build kubernetes etcd
+	@go run ./test/compat/replay -kind "$(KIND)" -show $(or $(SHOW),0) -least 89
+
+.PHONY: test-compat
+test-compat: tools ## Compare what is served, and the CustomResourceDefinitions, with the compatibility facts; print the counts.
+	@bin/distribution build kubernetes etcd
+	@go test -count=1 -v -run 'TestServed|TestFields|TestCRD|TestExamples' $(TESTFLAGS) ./test/compat
+
+.PHONY: bench-api
+bench-api: tools build ## Measure the garden API: rates, CPU time and memory (BENCHFLAGS="-o json -profiles DIR").
+	@bin/distribution build kubernetes etcd
+	@go run ./test/bench/api $(BENCHFLAGS)

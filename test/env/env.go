@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -222,6 +223,8 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 		cmd := apiserver.NewCommand() //nolint:contextcheck // it gets its context when it is executed
 		cmd.SetOut(logs)
 		cmd.SetErr(logs)
+		klog.LogToStderr(false)
+		klog.SetOutput(logs)
 		cmd.SetArgs(args)
 		e.run(running, cmd.ExecuteContext)
 	}

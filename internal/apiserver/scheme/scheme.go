@@ -98,9 +98,16 @@ func AddFieldSelectors(s *runtime.Scheme, gvk schema.GroupVersionKind, paths ...
 	})
 }
 
-// StorageCodec encodes objects as JSON in their storage version.
-func StorageCodec(codecs serializer.CodecFactory) runtime.Codec {
-	return storageCodec{codecs.LegacyCodec(StorageVersions...)}
+// StorageCodec encodes objects in their storage version, as JSON or in another media type that the API is served in. It decodes
+// what was stored in any of them, so that the media type can be changed at any time.
+func StorageCodec(codecs serializer.CodecFactory, mediaType string) (runtime.Codec, error) {
+	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), mediaType)
+	if !ok {
+		return nil, fmt.Errorf("objects cannot be stored as %q", mediaType)
+	}
+	return storageCodec{codecs.CodecForVersions(
+		info.Serializer, codecs.UniversalDeserializer(), schema.GroupVersions(StorageVersions), runtime.InternalGroupVersioner,
+	)}, nil
 }
 
 // storageCodec clears the type of what it decodes. As the stored type is the hub, nothing else would: a list would carry
