@@ -64,11 +64,10 @@ type Env struct {
 	stop []func() // in the order of the start
 }
 
-// Start starts a garden for a test and stops it when the test is over. Without the servers' binaries the test is skipped. Flags are
-// further ones of gardener-apiserver: a test that needs no complete landscape may switch admission plugins off.
-func Start(t testing.TB, flags ...string) *Env {
+// Start starts a garden for a test and stops it when the test is over. Without the servers' binaries the test is skipped.
+func Start(t testing.TB) *Env {
 	t.Helper()
-	e, err := New(t.Context(), io.Discard, flags...)
+	e, err := New(t.Context(), io.Discard)
 	switch {
 	case errors.Is(err, ErrNotBuilt) && os.Getenv("CI") == "":
 		t.Skip(err)
@@ -84,7 +83,7 @@ func Start(t testing.TB, flags ...string) *Env {
 }
 
 // New starts a garden. The logs of its servers go to a writer. One per process: gardener-apiserver runs in this one.
-func New(ctx context.Context, logs io.Writer, flags ...string) (*Env, error) {
+func New(ctx context.Context, logs io.Writer) (*Env, error) {
 	etcd, kubeAPIServer, err := binaries()
 	if err != nil {
 		return nil, err
@@ -98,7 +97,7 @@ func New(ctx context.Context, logs io.Writer, flags ...string) (*Env, error) {
 	e := &Env{dir: dir}
 	ctx, stopWaiting := context.WithTimeout(ctx, startTimeout)
 	defer stopWaiting()
-	if err := e.start(ctx, running, etcd, kubeAPIServer, logs, flags); err != nil {
+	if err := e.start(ctx, running, etcd, kubeAPIServer, logs); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
 	return e, nil
@@ -122,7 +121,7 @@ func (e *Env) WriteKubeconfig(file string) error {
 	return clientcmd.WriteToFile(*config, file)
 }
 
-func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, logs io.Writer, flags []string) error {
+func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, logs io.Writer) error {
 	certs, err := newCertificates(e.dir)
 	if err != nil {
 		return fmt.Errorf("make certificates: %w", err)
@@ -168,11 +167,11 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	cmd := apiserver.NewCommand() //nolint:contextcheck // it gets its context when it is executed
 	cmd.SetOut(logs)
 	cmd.SetErr(logs)
-	cmd.SetArgs(append([]string{
+	cmd.SetArgs([]string{
 		"--etcd-servers=" + etcdURL, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(ports[3]),
 		"--tls-cert-file=" + certs.path("server.crt"), "--tls-private-key-file=" + certs.path("server.key"),
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
-	}, flags...))
+	})
 	e.run(running, cmd.ExecuteContext)
 	own := rest.CopyConfig(e.Config)
 	own.Host = "https://" + address(3)
