@@ -22,6 +22,19 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
 	"gardener.cloud/gardener/internal/apiserver/admission/controllerregistrationresources"
+	"gardener.cloud/gardener/internal/apiserver/admission/customverbauthorizer"
+	"gardener.cloud/gardener/internal/apiserver/admission/deletionconfirmation"
+	"gardener.cloud/gardener/internal/apiserver/admission/extensionlabels"
+	"gardener.cloud/gardener/internal/apiserver/admission/extensionvalidator"
+	"gardener.cloud/gardener/internal/apiserver/admission/finalizerremoval"
+	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
+	"gardener.cloud/gardener/internal/apiserver/admission/seedmutator"
+	"gardener.cloud/gardener/internal/apiserver/admission/seedvalidator"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootdnsrewriting"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootexposureclass"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootnodelocaldnsenabledbydefault"
+	"gardener.cloud/gardener/internal/apiserver/admission/shoottolerationrestriction"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootvpaenabledbydefault"
 )
 
 // plugin is an admission plugin of the original. One without register is not there yet.
@@ -41,29 +54,29 @@ func plugins() []plugin {
 	return []plugin{
 		kubernetes(lifecycle.PluginName),
 		{name: "ResourceReferenceManager"},
-		{name: "ExtensionValidator"},
-		{name: "ExtensionLabels"},
-		{name: "ShootTolerationRestriction"},
-		{name: "ShootExposureClass"},
+		{name: extensionvalidator.Name, register: extensionvalidator.Register},
+		{name: extensionlabels.Name, register: extensionlabels.Register},
+		{name: shoottolerationrestriction.Name, register: shoottolerationrestriction.Register},
+		{name: shootexposureclass.Name, register: shootexposureclass.Register},
 		{name: "ShootDNS"},
 		{name: "ShootManagedSeed"},
-		{name: "ShootNodeLocalDNSEnabledByDefault", off: true},
-		{name: "ShootDNSRewriting", off: true},
+		{name: shootnodelocaldnsenabledbydefault.Name, register: shootnodelocaldnsenabledbydefault.Register, off: true},
+		{name: shootdnsrewriting.Name, register: shootdnsrewriting.Register, off: true},
 		{name: "ShootQuotaValidator"},
 		{name: "ShootMutator"},
 		{name: "ShootValidator"},
-		{name: "SeedValidator"},
-		{name: "SeedMutator"},
+		{name: seedvalidator.Name, register: seedvalidator.Register},
+		{name: seedmutator.Name, register: seedmutator.Register},
 		{name: controllerregistrationresources.Name, register: controllerregistrationresources.Register},
 		{name: "NamespacedCloudProfileValidator"},
-		{name: "ProjectMutator"},
-		{name: "DeletionConfirmation"},
-		{name: "FinalizerRemoval"},
+		{name: projectmutator.Name, register: projectmutator.Register},
+		{name: deletionconfirmation.Name, register: deletionconfirmation.Register},
+		{name: finalizerremoval.Name, register: finalizerremoval.Register},
 		// The original dropped the next two; we have them.
 		{name: "OpenIDConnectPreset"},
 		{name: "ClusterOpenIDConnectPreset"},
-		{name: "CustomVerbAuthorizer"},
-		{name: "ShootVPAEnabledByDefault"},
+		{name: customverbauthorizer.Name, register: customverbauthorizer.Register},
+		{name: shootvpaenabledbydefault.Name, register: shootvpaenabledbydefault.Register},
 		{name: "ShootResourceReservation"},
 		{name: "ManagedSeed"},
 		{name: "ManagedSeedShoot"},

@@ -7,12 +7,10 @@ import (
 	"strings"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/endpoints/request"
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -233,16 +231,6 @@ func projectKinds() []*kind {
 			gvk: inCore("Project"), plural: "projects", status: true, generation: true,
 			columns: printed("Namespace", "Status", "Owner", "Creator"), indexed: []string{"spec.namespace"},
 		}, rules[corev1beta1.Project]{
-			create: func(ctx context.Context, p *corev1beta1.Project) {
-				if user, ok := request.UserFrom(ctx); ok {
-					p.Spec.CreatedBy = &rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user.GetName()}
-				}
-				if p.Spec.Owner == nil {
-					p.Spec.Owner = p.Spec.CreatedBy.DeepCopy()
-				}
-				addOwner(p)
-			},
-			update:   func(_ context.Context, p, _ *corev1beta1.Project) { addOwner(p) },
 			validate: core.ValidateProject, validateUpdate: core.ValidateProjectUpdate, onStatus: core.ValidateProjectStatusUpdate,
 			fields: map[string]func(*corev1beta1.Project) string{
 				"spec.namespace": func(p *corev1beta1.Project) string { return get(p.Spec.Namespace) },
@@ -553,22 +541,6 @@ func dropUnusable(spec *corev1beta1.CloudProfileSpec, now time.Time) {
 		image := &spec.MachineImages[i]
 		image.Versions = slices.DeleteFunc(image.Versions, func(v corev1beta1.MachineImageVersion) bool { return unusable(v.ExpirableVersion) })
 	}
-}
-
-// addOwner makes the owner of a project a member of it.
-func addOwner(project *corev1beta1.Project) {
-	owner := project.Spec.Owner
-	if owner == nil {
-		return
-	}
-	for _, member := range project.Spec.Members {
-		if member.Subject == *owner && (member.Role == constants.ProjectMemberOwner || slices.Contains(member.Roles, constants.ProjectMemberOwner)) {
-			return
-		}
-	}
-	project.Spec.Members = append(project.Spec.Members, corev1beta1.ProjectMember{
-		Subject: *owner, Role: constants.ProjectMemberAdmin, Roles: []string{constants.ProjectMemberOwner},
-	})
 }
 
 // mergeStringData moves the texts of a secret to its data.

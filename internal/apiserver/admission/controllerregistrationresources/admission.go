@@ -4,12 +4,10 @@ package controllerregistrationresources
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	"k8s.io/apiserver/pkg/admission"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
@@ -28,24 +26,13 @@ func Register(plugins *admission.Plugins) {
 // Plugin checks ControllerRegistrations. Reads ControllerRegistrations.
 type Plugin struct {
 	*admission.Handler
-	garden client.Reader
+	initializer.Garden
 }
 
 var (
 	_ admission.ValidationInterface = &Plugin{}
 	_ initializer.WantsGardenReader = &Plugin{}
 )
-
-// SetGardenReader implements initializer.WantsGardenReader.
-func (p *Plugin) SetGardenReader(reader client.Reader) { p.garden = reader }
-
-// ValidateInitialization implements admission.InitializationValidator.
-func (p *Plugin) ValidateInitialization() error {
-	if p.garden == nil {
-		return errors.New("no reader of the garden is set")
-	}
-	return nil
-}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -54,7 +41,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	others := &corev1beta1.ControllerRegistrationList{}
-	if err := p.garden.List(ctx, others); err != nil {
+	if err := p.GardenReader.List(ctx, others); err != nil {
 		return admission.NewForbidden(a, fmt.Errorf("list ControllerRegistrations: %w", err))
 	}
 	if err := check(registration, others.Items); err != nil {

@@ -5,6 +5,7 @@
 package initializer
 
 import (
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,4 +94,18 @@ func KubeReader(config *rest.Config) (client.Reader, error) {
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	return client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+}
+
+// Garden is embedded by plugins that read from the garden only.
+type Garden struct{ GardenReader client.Reader }
+
+// SetGardenReader implements WantsGardenReader.
+func (g *Garden) SetGardenReader(reader client.Reader) { g.GardenReader = reader }
+
+// ValidateInitialization implements admission.InitializationValidator.
+func (g *Garden) ValidateInitialization() error {
+	if g.GardenReader == nil {
+		return errors.New("no reader of the garden is set")
+	}
+	return nil
 }
