@@ -138,29 +138,41 @@ func machineImages(images []corev1beta1.MachineImage, definitions capabilities, 
 	}
 	errs = append(errs, machineImageVersionsParse(images, path)...)
 	for i, image := range images {
-		path := path.Index(i)
-		errs = append(errs, machineImageName(image.Name, path.Child("name"))...)
-		if len(image.Versions) == 0 {
-			errs = append(errs, field.Required(path.Child("versions"), "must have at least one entry"))
+		errs = append(errs, machineImage(image, definitions, opts, path.Index(i))...)
+	}
+	return errs
+}
+
+func machineImage(image corev1beta1.MachineImage, definitions capabilities, opts Options, path *field.Path) field.ErrorList {
+	errs := machineImageName(image.Name, path.Child("name"))
+	if len(image.Versions) == 0 {
+		errs = append(errs, field.Required(path.Child("versions"), "must have at least one entry"))
+	}
+	if image.UpdateStrategy != nil {
+		errs = append(errs, supported(*image.UpdateStrategy, updateStrategies, path.Child("updateStrategy"))...)
+	}
+	seen := sets.New[string]()
+	for j, version := range image.Versions {
+		path := path.Child("versions").Index(j)
+		if seen.Has(version.Version) && version.Version != "" {
+			errs = append(errs, field.Duplicate(path, image.Name+":"+version.Version))
 		}
-		if image.UpdateStrategy != nil {
-			errs = append(errs, supported(*image.UpdateStrategy, updateStrategies, path.Child("updateStrategy"))...)
-		}
-		seen := sets.New[string]()
-		for j, version := range image.Versions {
-			path := path.Child("versions").Index(j)
-			if seen.Has(version.Version) && version.Version != "" {
-				errs = append(errs, field.Duplicate(path, image.Name+":"+version.Version))
-			}
-			seen.Insert(version.Version)
-			errs = append(errs, machineImageVersion(version, opts, path)...)
-			errs = append(errs, definitions.checkImageVersion(version, path)...)
-			if len(version.CRI) == 0 {
-				errs = append(errs, field.Required(path.Child("cri"), "must have at least one entry"))
-			}
+		seen.Insert(version.Version)
+		errs = append(errs, machineImageVersion(version, opts, path)...)
+		errs = append(errs, definitions.checkImageVersion(version, path)...)
+		if len(version.CRI) == 0 {
+			errs = append(errs, field.Required(path.Child("cri"), "must have at least one entry"))
 		}
 	}
 	return errs
+}
+
+// ValidateMachineImage checks one image that a profile adds, of machines with certain capabilities.
+func ValidateMachineImage(
+	image corev1beta1.MachineImage, machines []corev1beta1.CapabilityDefinition, opts Options, path *field.Path,
+) field.ErrorList {
+	definitions, _ := capabilityDefinitions(machines, opts, path)
+	return machineImage(image, definitions, opts, path)
 }
 
 // machineImageVersionsParse says that newest versions cannot be told, besides the error at the version itself.

@@ -88,8 +88,10 @@ type input struct {
 	now                  time.Time
 }
 
-func (in *input) specChanged() bool { return !apiequality.Semantic.DeepEqual(in.shoot.Spec, in.old.Spec) }
-func (in *input) deleting() bool    { return in.shoot.DeletionTimestamp != nil }
+func (in *input) specChanged() bool {
+	return !apiequality.Semantic.DeepEqual(in.shoot.Spec, in.old.Spec)
+}
+func (in *input) deleting() bool { return in.shoot.DeletionTimestamp != nil }
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
