@@ -21,22 +21,29 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
+	"gardener.cloud/gardener/internal/apiserver/admission/backupbucketvalidator"
+	"gardener.cloud/gardener/internal/apiserver/admission/bastion"
 	"gardener.cloud/gardener/internal/apiserver/admission/controllerregistrationresources"
 	"gardener.cloud/gardener/internal/apiserver/admission/customverbauthorizer"
 	"gardener.cloud/gardener/internal/apiserver/admission/deletionconfirmation"
 	"gardener.cloud/gardener/internal/apiserver/admission/extensionlabels"
 	"gardener.cloud/gardener/internal/apiserver/admission/extensionvalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/finalizerremoval"
+	"gardener.cloud/gardener/internal/apiserver/admission/managedseed"
+	"gardener.cloud/gardener/internal/apiserver/admission/managedseedshoot"
 	"gardener.cloud/gardener/internal/apiserver/admission/namespacedcloudprofilevalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
+	"gardener.cloud/gardener/internal/apiserver/admission/resourcereferencemanager"
 	"gardener.cloud/gardener/internal/apiserver/admission/seedmutator"
 	"gardener.cloud/gardener/internal/apiserver/admission/seedvalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootdns"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootdnsrewriting"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootexposureclass"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootmanagedseed"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootmutator"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootnodelocaldnsenabledbydefault"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootquotavalidator"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootresourcereservation"
 	"gardener.cloud/gardener/internal/apiserver/admission/shoottolerationrestriction"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootvalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootvpaenabledbydefault"
@@ -58,13 +65,13 @@ func plugins() []plugin {
 	mutatingPolicy.off = true
 	return []plugin{
 		kubernetes(lifecycle.PluginName),
-		{name: "ResourceReferenceManager"},
+		{name: resourcereferencemanager.Name, register: resourcereferencemanager.Register},
 		{name: extensionvalidator.Name, register: extensionvalidator.Register},
 		{name: extensionlabels.Name, register: extensionlabels.Register},
 		{name: shoottolerationrestriction.Name, register: shoottolerationrestriction.Register},
 		{name: shootexposureclass.Name, register: shootexposureclass.Register},
 		{name: shootdns.Name, register: shootdns.Register},
-		{name: "ShootManagedSeed"},
+		{name: shootmanagedseed.Name, register: shootmanagedseed.Register},
 		{name: shootnodelocaldnsenabledbydefault.Name, register: shootnodelocaldnsenabledbydefault.Register, off: true},
 		{name: shootdnsrewriting.Name, register: shootdnsrewriting.Register, off: true},
 		{name: shootquotavalidator.Name, register: shootquotavalidator.Register},
@@ -82,11 +89,11 @@ func plugins() []plugin {
 		{name: "ClusterOpenIDConnectPreset"},
 		{name: customverbauthorizer.Name, register: customverbauthorizer.Register},
 		{name: shootvpaenabledbydefault.Name, register: shootvpaenabledbydefault.Register},
-		{name: "ShootResourceReservation"},
-		{name: "ManagedSeed"},
-		{name: "ManagedSeedShoot"},
-		{name: "Bastion"},
-		{name: "BackupBucketValidator"},
+		{name: shootresourcereservation.Name, register: shootresourcereservation.Register},
+		{name: managedseed.Name, register: managedseed.Register},
+		{name: managedseedshoot.Name, register: managedseedshoot.Register},
+		{name: bastion.Name, register: bastion.Register},
+		{name: backupbucketvalidator.Name, register: backupbucketvalidator.Register},
 		mutatingPolicy,
 		kubernetes(mutatingwebhook.PluginName),
 		kubernetes(validatingpolicy.PluginName),

@@ -39,6 +39,7 @@ var options = core.Options{CloudProfileCapabilities: true}
 type rules[T any] struct {
 	create                   func(ctx context.Context, obj *T)
 	update                   func(ctx context.Context, obj, old *T)
+	canonicalize             func(obj *T)
 	validate                 func(obj *T) field.ErrorList
 	validateUpdate, onStatus func(obj, old *T) field.ErrorList
 	starts                   func(obj *T, operation string) bool
@@ -68,6 +69,9 @@ func with[T, L any, PT interface {
 	}
 	if r.update != nil {
 		k.prepareUpdate = func(ctx context.Context, obj, old runtime.Object) { r.update(ctx, typed(obj), typed(old)) }
+	}
+	if r.canonicalize != nil {
+		k.canonicalize = func(obj runtime.Object) { r.canonicalize(typed(obj)) }
 	}
 	if r.onStatus != nil {
 		k.validateStatus = func(obj, old runtime.Object) field.ErrorList { return r.onStatus(typed(obj), typed(old)) }
@@ -307,7 +311,8 @@ func shootKinds() []*kind {
 			columns: printed("CloudProfile", "Provider", "Region", "Seed*", "K8S Version", "Hibernation", "Last Operation", "Status", "Purpose*",
 				"Gardener Version*", "APIServer*", "Control*", "Observability*", "Nodes*", "System*"),
 		}, rules[corev1beta1.Shoot]{
-			validate: func(s *corev1beta1.Shoot) field.ErrorList { return core.ValidateShoot(s, options) },
+			canonicalize: func(s *corev1beta1.Shoot) { labelSeeds(&s.ObjectMeta, s.Spec.SeedName, s.Status.SeedName) },
+			validate:     func(s *corev1beta1.Shoot) field.ErrorList { return core.ValidateShoot(s, options) },
 			validateUpdate: func(s, old *corev1beta1.Shoot) field.ErrorList {
 				return core.ValidateShootUpdate(s, old, options)
 			},
@@ -329,6 +334,10 @@ func shootKinds() []*kind {
 			gvk: inCore("Seed"), plural: "seeds", status: true, generation: true,
 			columns: printed("Status", "Last Operation", "Provider", "Region"),
 		}, rules[corev1beta1.Seed]{
+			canonicalize: func(s *corev1beta1.Seed) {
+				metav1.SetMetaDataLabel(&s.ObjectMeta, constants.SeedProvider, s.Spec.Provider.Type)
+				metav1.SetMetaDataLabel(&s.ObjectMeta, constants.SeedRegion, s.Spec.Provider.Region)
+			},
 			validate: core.ValidateSeed, validateUpdate: core.ValidateSeedUpdate, onStatus: core.ValidateSeedStatusUpdate,
 			starts: func(_ *corev1beta1.Seed, operation string) bool {
 				return operation == constants.GardenerOperationReconcile
@@ -363,7 +372,8 @@ func shootKinds() []*kind {
 			gvk: inCore("BackupEntry"), plural: "backupentries", shortNames: []string{"bec"}, categories: all, namespaced: true, status: true,
 			generation: true, columns: printed("Bucket", "Seed", "Operation", "Progress"), indexed: []string{"spec.seedName", "spec.bucketName"},
 		}, rules[corev1beta1.BackupEntry]{
-			validate: core.ValidateBackupEntry, validateUpdate: core.ValidateBackupEntryUpdate,
+			canonicalize: func(e *corev1beta1.BackupEntry) { labelSeeds(&e.ObjectMeta, e.Spec.SeedName, e.Status.SeedName) },
+			validate:     core.ValidateBackupEntry, validateUpdate: core.ValidateBackupEntryUpdate,
 			fields: map[string]func(*corev1beta1.BackupEntry) string{
 				"spec.seedName":           func(b *corev1beta1.BackupEntry) string { return get(b.Spec.SeedName) },
 				"spec.bucketName":         func(b *corev1beta1.BackupEntry) string { return b.Spec.BucketName },
@@ -376,9 +386,20 @@ func shootKinds() []*kind {
 			},
 		}),
 		with[operationsv1alpha1.Bastion, operationsv1alpha1.BastionList](kind{
-			gvk: inOperations("Bastion"), plural: "bastions", categories: all, namespaced: true, status: true, generation: true,
+			gvk: inOperations("Bastion"), plural: "bastions", categories: all, namespaced: true, status: true, keepStatus: true, generation: true,
 			columns: printed("Shoot", "Seed", "IP", "Heartbeat", "Expires"), indexed: []string{"spec.seedName"},
 		}, rules[operationsv1alpha1.Bastion]{
+			create: func(_ context.Context, b *operationsv1alpha1.Bastion) { heartbeat(b, time.Now()) },
+			update: func(_ context.Context, b, _ *operationsv1alpha1.Bastion) {
+				if b.Annotations[constants.GardenerOperation] == constants.GardenerOperationKeepalive {
+					heartbeat(b, time.Now())
+				}
+			},
+			canonicalize: func(b *operationsv1alpha1.Bastion) {
+				if last := b.Status.LastHeartbeatTimestamp; last != nil {
+					b.Status.ExpirationTimestamp = &metav1.Time{Time: last.Add(bastionLifetime)}
+				}
+			},
 			validate: operations.ValidateBastion, validateUpdate: operations.ValidateBastionUpdate,
 			fields: map[string]func(*operationsv1alpha1.Bastion) string{
 				"spec.seedName":      func(b *operationsv1alpha1.Bastion) string { return get(b.Spec.SeedName) },
@@ -404,7 +425,7 @@ func seedManagementKinds() []*kind {
 	return []*kind{
 		with[seedmanagementv1alpha1.Gardenlet, seedmanagementv1alpha1.GardenletList](kind{
 			gvk: inSeedManagement("Gardenlet"), plural: "gardenlets", shortNames: []string{"gl", "glet"}, namespaced: true, status: true,
-			generation: true, columns: printed("OCI Repository", "Reconciled"),
+			keepStatus: true, generation: true, columns: printed("OCI Repository", "Reconciled"),
 		}, rules[seedmanagementv1alpha1.Gardenlet]{
 			validate: seedmanagement.ValidateGardenlet, validateUpdate: seedmanagement.ValidateGardenletUpdate,
 			onStatus: seedmanagement.ValidateGardenletStatusUpdate,
@@ -541,6 +562,31 @@ func dropUnusable(spec *corev1beta1.CloudProfileSpec, now time.Time) {
 		image := &spec.MachineImages[i]
 		image.Versions = slices.DeleteFunc(image.Versions, func(v corev1beta1.MachineImageVersion) bool { return unusable(v.ExpirableVersion) })
 	}
+}
+
+// labelSeeds labels what is on a seed, or moves between two, with their names.
+func labelSeeds(meta *metav1.ObjectMeta, names ...*string) {
+	for key := range meta.Labels {
+		if strings.HasPrefix(key, constants.PrefixSeedName) {
+			delete(meta.Labels, key)
+		}
+	}
+	for _, name := range names {
+		if get(name) != "" {
+			metav1.SetMetaDataLabel(meta, constants.PrefixSeedName+*name, "true")
+		}
+	}
+}
+
+// bastionLifetime is how long a Bastion lives after its last heartbeat.
+const bastionLifetime = time.Hour
+
+// heartbeat prolongs the life of a Bastion. Its users ask for that with an annotation, which is taken off.
+func heartbeat(bastion *operationsv1alpha1.Bastion, now time.Time) {
+	if bastion.Annotations[constants.GardenerOperation] == constants.GardenerOperationKeepalive {
+		delete(bastion.Annotations, constants.GardenerOperation)
+	}
+	bastion.Status.LastHeartbeatTimestamp = &metav1.Time{Time: now}
 }
 
 // mergeStringData moves the texts of a secret to its data.

@@ -38,13 +38,17 @@ type kind struct {
 	namespaced       bool
 	// status is whether there is a status subresource.
 	status bool
+	// keepStatus is whether a new object keeps the status that it comes with.
+	keepStatus bool
 	// generation is whether changes of the spec are counted.
 	generation bool
 	columns    []metav1.TableColumnDefinition
 
-	newObject, newList             func() runtime.Object
-	prepareCreate                  func(ctx context.Context, obj runtime.Object)
-	prepareUpdate                  func(ctx context.Context, obj, old runtime.Object)
+	newObject, newList func() runtime.Object
+	prepareCreate      func(ctx context.Context, obj runtime.Object)
+	prepareUpdate      func(ctx context.Context, obj, old runtime.Object)
+	// canonicalize sets labels that follow from the rest, once that is known to be valid.
+	canonicalize                   func(obj runtime.Object)
 	validate                       func(obj runtime.Object) field.ErrorList
 	validateUpdate, validateStatus func(obj, old runtime.Object) field.ErrorList
 	// operationStarts tells whether the annotation with an operation counts as a change, and is taken off.
@@ -112,7 +116,6 @@ var (
 func (s strategy) NamespaceScoped() bool                                            { return s.namespaced }
 func (s strategy) AllowCreateOnUpdate() bool                                        { return false }
 func (s strategy) AllowUnconditionalUpdate() bool                                   { return false }
-func (s strategy) Canonicalize(runtime.Object)                                      {}
 func (s strategy) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
 func (s strategy) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []string { return nil }
 func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
@@ -123,13 +126,20 @@ func (s strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) fie
 	return s.validateUpdate(obj, old)
 }
 
+// Canonicalize implements rest.RESTCreateStrategy and rest.RESTUpdateStrategy.
+func (s strategy) Canonicalize(obj runtime.Object) {
+	if s.canonicalize != nil {
+		s.canonicalize(obj)
+	}
+}
+
 // PrepareForCreate starts the count of generations and drops a status, which users do not set.
 func (s strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	clearType(obj)
 	if s.generation {
 		metaOf(obj).Generation = 1
 	}
-	if s.status {
+	if s.status && !s.keepStatus {
 		part(obj, "Status").SetZero()
 	}
 	if s.prepareCreate != nil {

@@ -2,7 +2,10 @@
 package admissiontest
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -70,7 +74,7 @@ func Reader(t testing.TB, objs ...client.Object) client.WithWatch {
 		Build()
 }
 
-// Request is a request that a plugin looks at. User "alice" sends it.
+// Request is a request that a plugin looks at.
 type Request struct {
 	// Object is what it wants to store; nil in a deletion. Old is what is stored; nil in a creation.
 	Object, Old client.Object
@@ -80,6 +84,8 @@ type Request struct {
 	Collection bool
 	Namespace  string
 	DryRun     bool
+	// User is who sends it: "alice" if it is empty.
+	User string
 }
 
 // Attributes returns what a plugin gets to see. The operation follows from the objects.
@@ -116,7 +122,7 @@ func (r Request) Attributes() admission.Attributes {
 		options = &metav1.DeleteOptions{}
 	}
 	return admission.NewAttributesRecord(obj, old, gv.WithKind(""), key.Namespace, key.Name, gv.WithResource(r.Resource), r.Subresource,
-		operation, options, r.DryRun, &user.DefaultInfo{Name: "alice", Groups: []string{"users"}})
+		operation, options, r.DryRun, &user.DefaultInfo{Name: cmp.Or(r.User, "alice"), Groups: []string{"users"}})
 }
 
 // Reason returns why an error refuses a request: "" for none, "?" for an error without a reason.
@@ -129,3 +135,26 @@ func Reason(err error) metav1.StatusReason {
 	}
 	return "?"
 }
+
+// Denying returns an authorizer that allows everything but some requests, written as "verb resource", such as "get secrets".
+func Denying(denied ...string) authorizer.Authorizer {
+	return authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		if slices.Contains(denied, a.GetVerb()+" "+a.GetResource()) {
+			return authorizer.DecisionNoOpinion, "", nil
+		}
+		return authorizer.DecisionAllow, "", nil
+	})
+}
+
+// Broken is a reader that cannot read, and why.
+type Broken struct{}
+
+// Get implements client.Reader.
+func (Broken) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errBroken
+}
+
+// List implements client.Reader.
+func (Broken) List(context.Context, client.ObjectList, ...client.ListOption) error { return errBroken }
+
+var errBroken = errors.New("the store is on fire")

@@ -110,12 +110,6 @@ func (p *Plugin) ofSeed(ctx context.Context, seed *corev1beta1.Seed, wanted labe
 	if seed.Spec.DNS.Provider != nil {
 		wanted.add(constants.ExtensionDNSRecordTypePrefix, seed.Spec.DNS.Provider.Type)
 	}
-	if seed.Spec.DNS.Internal != nil {
-		wanted.add(constants.ExtensionDNSRecordTypePrefix, seed.Spec.DNS.Internal.Type)
-	}
-	for _, domain := range seed.Spec.DNS.Defaults {
-		wanted.add(constants.ExtensionDNSRecordTypePrefix, domain.Type)
-	}
 	return p.extensions(ctx, seed.Spec.Extensions, corev1beta1.ClusterTypeSeed, false, wanted)
 }
 

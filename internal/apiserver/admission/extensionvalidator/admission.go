@@ -117,15 +117,8 @@ func ofSeed(seed *corev1beta1.Seed) needs {
 		n.add("BackupEntry", backup.Provider, spec.Child("backup", "provider"))
 	}
 	n.add("ControlPlane", seed.Spec.Provider.Type, spec.Child("provider", "type"))
-	dns := spec.Child("dns")
 	if provider := seed.Spec.DNS.Provider; provider != nil {
-		n.add("DNSRecord", provider.Type, dns.Child("provider", "type"))
-	}
-	if internal := seed.Spec.DNS.Internal; internal != nil {
-		n.add("DNSRecord", internal.Type, dns.Child("internal", "type"))
-	}
-	for i, domain := range seed.Spec.DNS.Defaults {
-		n.add("DNSRecord", domain.Type, dns.Child("defaults").Index(i).Child("type"))
+		n.add("DNSRecord", provider.Type, spec.Child("dns", "provider", "type"))
 	}
 	n.addExtensions(seed.Spec.Extensions, corev1beta1.ClusterTypeSeed, false)
 	return n

@@ -1,9 +1,10 @@
-// Package seedmutator labels Seeds with what they are selected by: their name, provider and region.
+// Package seedmutator labels Seeds with their name, as it labels what is on them.
 package seedmutator
 
 import (
 	"context"
 	"io"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
@@ -36,8 +37,13 @@ func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.Ob
 	if !ok {
 		return nil
 	}
-	metav1.SetMetaDataLabel(&seed.ObjectMeta, constants.PrefixSeedName+seed.Name, "true")
-	metav1.SetMetaDataLabel(&seed.ObjectMeta, constants.SeedProvider, seed.Spec.Provider.Type)
-	metav1.SetMetaDataLabel(&seed.ObjectMeta, constants.SeedRegion, seed.Spec.Provider.Region)
+	for key := range seed.Labels {
+		if strings.HasPrefix(key, constants.PrefixSeedName) {
+			delete(seed.Labels, key)
+		}
+	}
+	if seed.Name != "" {
+		metav1.SetMetaDataLabel(&seed.ObjectMeta, constants.PrefixSeedName+seed.Name, "true")
+	}
 	return nil
 }
