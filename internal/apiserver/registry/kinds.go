@@ -311,7 +311,7 @@ func shootKinds() []*kind {
 			columns: printed("CloudProfile", "Provider", "Region", "Seed*", "K8S Version", "Hibernation", "Last Operation", "Status", "Purpose*",
 				"Gardener Version*", "APIServer*", "Control*", "Observability*", "Nodes*", "System*"),
 		}, rules[corev1beta1.Shoot]{
-			canonicalize: func(s *corev1beta1.Shoot) { labelSeeds(&s.ObjectMeta, s.Spec.SeedName, s.Status.SeedName) },
+			canonicalize: canonicalShoot,
 			validate:     func(s *corev1beta1.Shoot) field.ErrorList { return core.ValidateShoot(s, options) },
 			validateUpdate: func(s, old *corev1beta1.Shoot) field.ErrorList {
 				return core.ValidateShootUpdate(s, old, options)

@@ -53,7 +53,8 @@ func addTasks(shoot, old *corev1beta1.Shoot, isNew bool) {
 	}
 	m, last := shoot.Spec.Maintenance, shoot.Status.LastOperation
 	confined := m != nil && m.ConfineSpecUpdateRollout != nil && *m.ConfineSpecUpdateRollout
-	if confined && last != nil && last.State == corev1beta1.LastOperationStateFailed && !apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec) {
+	// A new shoot has not failed, whatever it says: its status is dropped.
+	if !isNew && confined && last != nil && last.State == corev1beta1.LastOperationStateFailed && !apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec) {
 		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.FailedShootNeedsRetryOperation, "true")
 	}
 }
