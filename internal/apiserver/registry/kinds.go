@@ -196,6 +196,8 @@ func profileKinds() []*kind {
 			gvk: inCore("NamespacedCloudProfile"), plural: "namespacedcloudprofiles", shortNames: []string{"nsprofile", "nscpfl"},
 			namespaced: true, status: true, generation: true, columns: printed("Parent Name", "Parent Kind"),
 		}, rules[corev1beta1.NamespacedCloudProfile]{
+			create:       func(_ context.Context, p *corev1beta1.NamespacedCloudProfile) { dropExpired(&p.Spec, time.Now()) },
+			canonicalize: canonicalNamespacedCloudProfile,
 			validate: func(p *corev1beta1.NamespacedCloudProfile) field.ErrorList {
 				return core.ValidateNamespacedCloudProfile(p, options)
 			},

@@ -197,20 +197,26 @@ func machineImageName(name string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// machineImageVersion checks what holds for versions of profiles of both kinds.
+// machineImageVersion checks a version of an image.
 func machineImageVersion(version corev1beta1.MachineImageVersion, opts Options, path *field.Path) field.ErrorList {
+	errs := machineImageVersionFormat(version, path)
+	if version.Classification != nil { //nolint:staticcheck // still in use without a lifecycle
+		errs = append(errs, supported(*version.Classification, classifications, path.Child("classification"))...) //nolint:staticcheck // as above
+	}
+	if len(version.Lifecycle) > 0 && !opts.VersionClassificationLifecycle {
+		errs = append(errs, field.Forbidden(path.Child("lifecycle"), "needs the feature gate VersionClassificationLifecycle"))
+	}
+	return append(errs, containerRuntimes(version.CRI, path.Child("cri"))...)
+}
+
+// machineImageVersionFormat checks what can be said about a version without knowing whether a parent has it, too.
+func machineImageVersionFormat(version corev1beta1.MachineImageVersion, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if version.Version == "" {
 		errs = append(errs, field.Required(path.Child("version"), "must be set"))
 	}
 	if _, err := semver.NewVersion(version.Version); err != nil {
 		errs = append(errs, field.Invalid(path.Child("version"), version.Version, "must be a semantic version"))
-	}
-	if version.Classification != nil { //nolint:staticcheck // still in use without a lifecycle
-		errs = append(errs, supported(*version.Classification, classifications, path.Child("classification"))...) //nolint:staticcheck // as above
-	}
-	if len(version.Lifecycle) > 0 && !opts.VersionClassificationLifecycle {
-		errs = append(errs, field.Forbidden(path.Child("lifecycle"), "needs the feature gate VersionClassificationLifecycle"))
 	}
 	if version.KubeletVersionConstraint != nil {
 		if _, err := semver.NewConstraint(*version.KubeletVersionConstraint); err != nil {
@@ -222,7 +228,7 @@ func machineImageVersion(version corev1beta1.MachineImageVersion, opts Options, 
 			errs = append(errs, field.Invalid(path.Child("minVersionForInPlaceUpdate"), *updates.MinVersionForUpdate, "must be a semantic version"))
 		}
 	}
-	return append(errs, containerRuntimes(version.CRI, path.Child("cri"))...)
+	return errs
 }
 
 func containerRuntimes(list []corev1beta1.CRI, path *field.Path) field.ErrorList {

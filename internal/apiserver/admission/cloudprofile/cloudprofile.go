@@ -51,7 +51,7 @@ func specOf(ctx context.Context, garden client.Reader, namespace string, ref cor
 		if err := garden.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, profile); err != nil {
 			return nil, fmt.Errorf("read NamespacedCloudProfile %q: %w", ref.Name, err)
 		}
-		if profile.Status.CloudProfileSpec == nil {
+		if profile.Status.CloudProfileSpec == nil || profile.Status.CloudProfileSpec.Type == "" {
 			return nil, fmt.Errorf("NamespacedCloudProfile %q is not merged with its parent yet; try again in a moment", ref.Name)
 		}
 		return profile.Status.CloudProfileSpec, nil

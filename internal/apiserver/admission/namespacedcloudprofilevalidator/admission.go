@@ -67,7 +67,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if err := p.garden.Get(ctx, client.ObjectKey{Name: profile.Spec.Parent.Name}, parent); err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("the parent, CloudProfile %q, cannot be read: %v", profile.Spec.Parent.Name, err))
 	}
-	if err := checkTypes(&profile.Spec, &old.Spec, &parent.Spec); err != nil {
+	if err := checkTypes(&profile.Spec, old, &parent.Spec); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	if err := checkKubernetes(&profile.Spec, &old.Spec, &parent.Spec, p.clock.Now()); err != nil {

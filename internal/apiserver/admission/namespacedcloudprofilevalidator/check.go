@@ -28,17 +28,22 @@ func find[T any](list []T, is func(*T) bool) *T {
 	return nil
 }
 
-// checkTypes refuses machine and volume types that the parent has. Those that were there before the parent got them may stay.
-func checkTypes(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec) error {
+// checkTypes refuses machine and volume types that the parent has. Those that were there before the parent got them may stay, by
+// what the profile said or offered.
+func checkTypes(spec *corev1beta1.NamespacedCloudProfileSpec, before *corev1beta1.NamespacedCloudProfile, parent *corev1beta1.CloudProfileSpec) error {
+	old, offered := &before.Spec, before.Status.CloudProfileSpec
+	if offered == nil {
+		offered = &corev1beta1.CloudProfileSpec{}
+	}
 	for i := range spec.MachineTypes {
 		named := func(m *corev1beta1.MachineType) bool { return m.Name == spec.MachineTypes[i].Name }
-		if find(parent.MachineTypes, named) != nil && find(old.MachineTypes, named) == nil {
+		if find(parent.MachineTypes, named) != nil && find(old.MachineTypes, named) == nil && find(offered.MachineTypes, named) == nil {
 			return fmt.Errorf("machine type %q is one of the parent and cannot be changed", spec.MachineTypes[i].Name)
 		}
 	}
 	for i := range spec.VolumeTypes {
 		named := func(v *corev1beta1.VolumeType) bool { return v.Name == spec.VolumeTypes[i].Name }
-		if find(parent.VolumeTypes, named) != nil && find(old.VolumeTypes, named) == nil {
+		if find(parent.VolumeTypes, named) != nil && find(old.VolumeTypes, named) == nil && find(offered.VolumeTypes, named) == nil {
 			return fmt.Errorf("volume type %q is one of the parent and cannot be changed", spec.VolumeTypes[i].Name)
 		}
 	}
@@ -77,6 +82,7 @@ func checkKubernetes(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *
 // checkImages lets a profile only say how long it offers a version of an image of the parent; images of its own must be complete.
 func checkImages(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, now time.Time) field.ErrorList {
 	var errs field.ErrorList
+	spec = withoutUndeclared(spec, parent)
 	for i := range spec.MachineImages {
 		image, path := &spec.MachineImages[i], field.NewPath("spec", "machineImages").Index(i)
 		named := func(m *corev1beta1.MachineImage) bool { return m.Name == image.Name }
@@ -89,7 +95,7 @@ func checkImages(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *core
 			errs = append(errs, core.ValidateMachineImage(*image, parent.MachineCapabilities, options, path)...)
 			continue
 		}
-		if image.UpdateStrategy != nil && (was.UpdateStrategy == nil || *was.UpdateStrategy != *image.UpdateStrategy) {
+		if was.Name != "" && image.UpdateStrategy != nil && (was.UpdateStrategy == nil || *was.UpdateStrategy != *image.UpdateStrategy) {
 			errs = append(errs, field.Forbidden(path.Child("updateStrategy"), "is that of the parent"))
 		}
 		for j := range image.Versions {
@@ -135,7 +141,7 @@ func checkOverride(version, was *corev1beta1.MachineImageVersion, now time.Time,
 		before = was.ExpirationDate //nolint:staticcheck // as above
 	}
 	switch {
-	case expires == nil && len(version.Lifecycle) == 0:
+	case expires == nil && was == nil && len(version.Lifecycle) == 0:
 		errs = append(errs, field.Invalid(path.Child("expirationDate"), expires, "must be set for a version of the parent"))
 	case expires != nil && !expires.Equal(before) && !expires.After(now):
 		errs = append(errs, field.Invalid(path.Child("expirationDate"), expires, "must be in the future"))
@@ -143,9 +149,30 @@ func checkOverride(version, was *corev1beta1.MachineImageVersion, now time.Time,
 	return errs
 }
 
+// withoutUndeclared returns a copy of a profile without capabilities if its parent knows none: they count for nothing then.
+func withoutUndeclared(spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec) *corev1beta1.NamespacedCloudProfileSpec {
+	out := spec.DeepCopy()
+	if len(parent.MachineCapabilities) > 0 {
+		return out
+	}
+	for i := range out.MachineTypes {
+		out.MachineTypes[i].Capabilities = nil
+	}
+	for i := range out.MachineImages {
+		for j := range out.MachineImages[i].Versions {
+			version := &out.MachineImages[i].Versions[j]
+			// An image of the parent must not be given any, whether they count or not.
+			if find(parent.MachineImages, func(m *corev1beta1.MachineImage) bool { return m.Name == out.MachineImages[i].Name }) == nil {
+				version.CapabilityFlavors = nil
+			}
+		}
+	}
+	return out
+}
+
 // checkMerged checks what comes out when the profile is merged into its parent, at the place where users find it.
 func checkMerged(spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, now time.Time) field.ErrorList {
-	merged, own := parent.DeepCopy(), spec.DeepCopy()
+	merged, own := parent.DeepCopy(), withoutUndeclared(spec, parent)
 	path := field.NewPath("status", "cloudProfileSpec")
 	var errs field.ErrorList
 	for _, image := range own.MachineImages {
@@ -163,6 +190,9 @@ func checkMerged(spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1bet
 			continue
 		}
 		for _, version := range image.Versions {
+			if len(parent.MachineCapabilities) == 0 {
+				version.CapabilityFlavors = nil
+			}
 			if !slices.ContainsFunc(ofParent.Versions, func(v corev1beta1.MachineImageVersion) bool { return v.Version == version.Version }) {
 				ofParent.Versions = append(ofParent.Versions, version)
 			}

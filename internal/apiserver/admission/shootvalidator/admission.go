@@ -169,7 +169,10 @@ func validate(in *input) field.ErrorList {
 	errs = append(errs, region(in)...)
 	errs = append(errs, accessRestrictions(in)...)
 	errs = append(errs, controlPlaneZones(in)...)
-	errs = append(errs, provider(in)...)
+	// Pools of another provider would be wrong in every respect.
+	if providerErrs := provider(in); len(providerErrs) > 0 {
+		return append(errs, providerErrs...)
+	}
 	errs = append(errs, workers(in)...)
 	return append(errs, limits(in)...)
 }

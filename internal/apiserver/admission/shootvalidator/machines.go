@@ -26,9 +26,8 @@ func workers(in *input) field.ErrorList {
 		}
 		errs = append(errs, machineImage(in, worker, before, path)...)
 		errs = append(errs, zones(in, worker, before, path)...)
-		if zonesChanged || worker.Machine.Type != before.Machine.Type || !apiequality.Semantic.DeepEqual(worker.Volume, before.Volume) ||
-			!apiequality.Semantic.DeepEqual(worker.DataVolumes, before.DataVolumes) {
-			errs = append(errs, volumes(in, worker, path)...)
+		if zonesChanged || worker.Machine.Type != before.Machine.Type || !apiequality.Semantic.DeepEqual(worker.Volume, before.Volume) {
+			errs = append(errs, volume(in, worker, path.Child("volume"))...)
 		}
 		errs = append(errs, reservations(in, worker, path)...)
 	}
@@ -173,19 +172,13 @@ func containerRuntimes(worker *corev1beta1.Worker, version *corev1beta1.MachineI
 	return errs
 }
 
-func volumes(in *input, worker *corev1beta1.Worker, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if v := worker.Volume; v != nil {
-		errs = append(errs, volume(in, worker, v.Type, v.VolumeSize, true, path.Child("volume"))...)
+// volume checks the type of the root volume of a pool, and that it is large enough for the type and for the machine. Data volumes are
+// the extension's business.
+func volume(in *input, worker *corev1beta1.Worker, path *field.Path) field.ErrorList {
+	if worker.Volume == nil {
+		return nil
 	}
-	for i, v := range worker.DataVolumes {
-		errs = append(errs, volume(in, worker, v.Type, v.VolumeSize, false, path.Child("dataVolumes").Index(i))...)
-	}
-	return errs
-}
-
-// volume checks the type of a volume and that it is large enough, for the type and, if it is the root volume, for the machine.
-func volume(in *input, worker *corev1beta1.Worker, name *string, size string, root bool, path *field.Path) field.ErrorList {
+	name, size := worker.Volume.Type, worker.Volume.VolumeSize
 	var smallest []*resource.Quantity
 	if name != nil {
 		found := cloudprofile.FindVolumeType(in.profile, *name)
@@ -205,7 +198,7 @@ func volume(in *input, worker *corev1beta1.Worker, name *string, size string, ro
 		}
 		smallest = append(smallest, found.MinSize)
 	}
-	if t := cloudprofile.FindMachineType(in.profile, worker.Machine.Type); root && t != nil && t.Storage != nil {
+	if t := cloudprofile.FindMachineType(in.profile, worker.Machine.Type); t != nil && t.Storage != nil {
 		smallest = append(smallest, t.Storage.MinSize)
 	}
 	quantity, err := resource.ParseQuantity(size)
