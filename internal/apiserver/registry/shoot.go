@@ -10,7 +10,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// canonicalShoot writes what is said under the old name of a field under the new one, and labels the shoot by what selectors ask for.
+// canonicalShoot writes what is said under the old name of a field under the new one as well, and labels the shoot by what selectors ask for.
 // Validation has seen by then which of the names the user took.
 func canonicalShoot(shoot *corev1beta1.Shoot) {
 	spec := &shoot.Spec
@@ -19,7 +19,7 @@ func canonicalShoot(shoot *corev1beta1.Shoot) {
 		if spec.CloudProfile == nil {
 			spec.CloudProfile = &corev1beta1.CloudProfileReference{Name: *name}
 		}
-		spec.CloudProfileName = nil
+		spec.CloudProfileName = new(spec.CloudProfile.Name)
 	}
 	if spec.CloudProfile != nil && spec.CloudProfile.Kind == "" {
 		spec.CloudProfile.Kind = constants.CloudProfileReferenceKindCloudProfile

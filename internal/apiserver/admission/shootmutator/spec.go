@@ -123,6 +123,13 @@ func machineImage(
 		return cloudprofile.RunsOn(profile, v, *worker.Machine.Architecture, machineType) &&
 			(!inPlace || v.InPlaceUpdates != nil && v.InPlaceUpdates.Supported)
 	}
+	wanted, complete, err := cloudprofile.ParseWanted(version)
+	if err != nil {
+		return nil, field.Invalid(path, version, err.Error())
+	}
+	if complete && asked.Name == "" {
+		return asked, nil // validation says that the name is missing
+	}
 	var image *corev1beta1.MachineImage
 	if asked.Name != "" {
 		if image = cloudprofile.FindImage(profile, asked.Name); image == nil {
@@ -136,10 +143,6 @@ func machineImage(
 			return nil, field.Invalid(path, *worker.Machine.Architecture, "the cloud profile has no machine image for machines of this architecture")
 		}
 		image = &profile.MachineImages[i]
-	}
-	wanted, complete, err := cloudprofile.ParseWanted(version)
-	if err != nil {
-		return nil, field.Invalid(path, version, err.Error())
 	}
 	if !complete {
 		if version = cloudprofile.NewestImage(image, wanted, now, accept); version == "" {

@@ -108,34 +108,34 @@ func machineImage(in *input, worker, before *corev1beta1.Worker, path *field.Pat
 	if version == nil {
 		return nil
 	}
-	errs := fits(in, worker, version, path.Child("machine", "image"))
+	machine := cloudprofile.FindMachineType(in.profile, worker.Machine.Type)
+	if a := worker.Machine.Architecture; a != nil && !cloudprofile.RunsOn(in.profile, version, *a, machine) {
+		return field.ErrorList{field.Invalid(path.Child("machine", "image"), image.Name+":"+version.Version,
+			"the machine image is not made for the machine type and its architecture "+*a)}
+	}
+	errs := kubeletFits(in, worker, version, path.Child("machine", "image"))
 	if !sameImage && was != nil && worker.UpdateStrategy != nil && *worker.UpdateStrategy != corev1beta1.AutoRollingUpdate {
 		errs = append(errs, inPlace(was, image, version, path.Child("machine", "image"))...)
 	}
 	return append(errs, containerRuntimes(worker, version, path.Child("cri"))...)
 }
 
-// fits checks that an image is made for the machines and the kubelet of a pool.
-func fits(in *input, worker *corev1beta1.Worker, version *corev1beta1.MachineImageVersion, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+// kubeletFits checks that an image is made for the kubelet of a pool.
+func kubeletFits(in *input, worker *corev1beta1.Worker, version *corev1beta1.MachineImageVersion, path *field.Path) field.ErrorList {
 	name := worker.Machine.Image.Name + ":" + version.Version
-	machineType := cloudprofile.FindMachineType(in.profile, worker.Machine.Type)
-	if a := worker.Machine.Architecture; a != nil && !cloudprofile.RunsOn(in.profile, version, *a, machineType) {
-		errs = append(errs, field.Invalid(path, name, "the machine image is not made for the machine type and its architecture "+*a))
-	}
 	if version.KubeletVersionConstraint == nil {
-		return errs
+		return nil
 	}
 	constraint, err := semver.NewConstraint(*version.KubeletVersionConstraint)
 	if err != nil {
-		return append(errs, field.Invalid(path, name, fmt.Sprintf("the cloud profile says %q about Kubernetes versions, which nobody understands",
-			*version.KubeletVersionConstraint)))
+		return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("the cloud profile says %q about Kubernetes versions, which nobody understands",
+			*version.KubeletVersionConstraint))}
 	}
 	kubelet := kubeletVersion(in.shoot, worker)
 	if parsed, err := semver.NewVersion(kubelet); err != nil || !constraint.Check(parsed) {
-		errs = append(errs, field.Invalid(path, name, fmt.Sprintf("the machine image is made for Kubernetes %s, not %s", *version.KubeletVersionConstraint, kubelet)))
+		return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("the machine image is made for Kubernetes %s, not %s", *version.KubeletVersionConstraint, kubelet))}
 	}
-	return errs
+	return nil
 }
 
 // inPlace checks that nodes can get from one image to another without being replaced.
