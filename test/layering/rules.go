@@ -25,6 +25,7 @@ var sharedRooms = []string{
 	"internal/configfile",
 	"internal/distribution", // the landscape runs what it builds
 	"internal/kube",
+	"internal/process", // how every component starts
 	"internal/validation",
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"gardener.cloud/gardener/internal/apiserver/admission/backupbucketvalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/bastion"
+	"gardener.cloud/gardener/internal/apiserver/admission/clusteropenidconnectpreset"
 	"gardener.cloud/gardener/internal/apiserver/admission/controllerregistrationresources"
 	"gardener.cloud/gardener/internal/apiserver/admission/customverbauthorizer"
 	"gardener.cloud/gardener/internal/apiserver/admission/deletionconfirmation"
@@ -32,6 +33,7 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/admission/managedseed"
 	"gardener.cloud/gardener/internal/apiserver/admission/managedseedshoot"
 	"gardener.cloud/gardener/internal/apiserver/admission/namespacedcloudprofilevalidator"
+	"gardener.cloud/gardener/internal/apiserver/admission/openidconnectpreset"
 	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
 	"gardener.cloud/gardener/internal/apiserver/admission/resourcereferencemanager"
 	"gardener.cloud/gardener/internal/apiserver/admission/seedmutator"
@@ -85,8 +87,8 @@ func plugins() []plugin {
 		{name: deletionconfirmation.Name, register: deletionconfirmation.Register},
 		{name: finalizerremoval.Name, register: finalizerremoval.Register},
 		// The original dropped the next two; we have them.
-		{name: "OpenIDConnectPreset"},
-		{name: "ClusterOpenIDConnectPreset"},
+		{name: openidconnectpreset.Name, register: openidconnectpreset.Register},
+		{name: clusteropenidconnectpreset.Name, register: clusteropenidconnectpreset.Register},
 		{name: customverbauthorizer.Name, register: customverbauthorizer.Register},
 		{name: shootvpaenabledbydefault.Name, register: shootvpaenabledbydefault.Register},
 		{name: shootresourcereservation.Name, register: shootresourcereservation.Register},

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -51,6 +52,10 @@ func (r *Reader) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	res, err := r.storeOf(obj)
 	if err != nil {
 		return err
+	}
+	// What cannot be the name of an object is none; stores would find the question wrong.
+	if key.Name == "" || len(path.IsValidPathSegmentName(key.Name)) > 0 {
+		return apierrors.NewNotFound(res.DefaultQualifiedResource, key.Name)
 	}
 	options := (&client.GetOptions{}).ApplyOptions(opts)
 	version := fromCache

@@ -64,7 +64,7 @@ func owns(member corev1beta1.ProjectMember) bool {
 	return member.Role == constants.ProjectMemberOwner || slices.Contains(member.Roles, constants.ProjectMemberOwner)
 }
 
-// addOwner makes the owner of a Project a member. A member stays as it is: validation checks its roles.
+// addOwner makes the owner of a Project a member. One that is a member already keeps its roles.
 func addOwner(project *corev1beta1.Project) {
 	owner := project.Spec.Owner
 	if owner == nil || slices.ContainsFunc(project.Spec.Members, func(m corev1beta1.ProjectMember) bool { return m.Subject == *owner }) {

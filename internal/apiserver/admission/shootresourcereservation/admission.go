@@ -94,10 +94,14 @@ func setDefault(shoot *corev1beta1.Shoot) {
 		(*kubelet).KubeReserved = &corev1beta1.KubeletConfigReserved{}
 	}
 	reserved := (*kubelet).KubeReserved
-	for field, value := range map[**resource.Quantity]string{&reserved.CPU: "80m", &reserved.Memory: "1Gi", &reserved.PID: "20k"} {
-		if *field == nil {
-			*field = quantity(value)
-		}
+	if reserved.CPU == nil {
+		reserved.CPU = quantity("80m")
+	}
+	if reserved.Memory == nil {
+		reserved.Memory = quantity("1Gi")
+	}
+	if reserved.PID == nil {
+		reserved.PID = quantity("20k")
 	}
 }
 
