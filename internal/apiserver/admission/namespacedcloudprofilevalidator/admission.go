@@ -10,11 +10,15 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/admission"
+	apiserverinitializer "k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
+	"gardener.cloud/gardener/internal/apiserver/features"
+	"gardener.cloud/gardener/internal/validation/core"
 )
 
 // Name is the name of the plugin.
@@ -32,15 +36,26 @@ type Plugin struct {
 	*admission.Handler
 	garden client.Reader
 	clock  clock.PassiveClock
+	// options are the answers to the feature gates that validation depends on.
+	options core.Options
 }
 
 var (
-	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
+	_ admission.ValidationInterface      = &Plugin{}
+	_ initializer.WantsGardenReader      = &Plugin{}
+	_ apiserverinitializer.WantsFeatures = &Plugin{}
 )
 
 // SetGardenReader implements initializer.WantsGardenReader.
 func (p *Plugin) SetGardenReader(reader client.Reader) { p.garden = reader }
+
+// InspectFeatureGates implements the interface of plugins that depend on feature gates.
+func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
+	p.options = core.Options{
+		CloudProfileCapabilities:       gates.Enabled(features.CloudProfileCapabilities),
+		VersionClassificationLifecycle: gates.Enabled(features.VersionClassificationLifecycle),
+	}
+}
 
 // ValidateInitialization implements admission.InitializationValidator.
 func (p *Plugin) ValidateInitialization() error {
@@ -73,10 +88,10 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if err := checkKubernetes(&profile.Spec, &old.Spec, &parent.Spec, p.clock.Now()); err != nil {
 		return err
 	}
-	if errs := checkImages(&profile.Spec, &old.Spec, &parent.Spec, p.clock.Now()); len(errs) > 0 {
+	if errs := checkImages(&profile.Spec, &old.Spec, &parent.Spec, p.options, p.clock.Now()); len(errs) > 0 {
 		return errs.ToAggregate()
 	}
-	if errs := checkMerged(&profile.Spec, &parent.Spec, p.clock.Now()); len(errs) > 0 {
+	if errs := checkMerged(&profile.Spec, &parent.Spec, p.options, p.clock.Now()); len(errs) > 0 {
 		return errs.ToAggregate()
 	}
 	return nil

@@ -14,10 +14,6 @@ import (
 	"gardener.cloud/gardener/internal/validation/core"
 )
 
-// options are the feature gates that validation depends on, by their defaults.
-// TODO: hand them in when gardener-apiserver has feature gates of its own.
-var options = core.Options{CloudProfileCapabilities: true}
-
 // find returns the element of a list for which is holds, or nil.
 func find[T any](list []T, is func(*T) bool) *T {
 	for i := range list {
@@ -80,7 +76,7 @@ func checkKubernetes(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *
 }
 
 // checkImages lets a profile only say how long it offers a version of an image of the parent; images of its own must be complete.
-func checkImages(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, now time.Time) field.ErrorList {
+func checkImages(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, options core.Options, now time.Time) field.ErrorList {
 	var errs field.ErrorList
 	spec = withoutUndeclared(spec, parent)
 	for i := range spec.MachineImages {
@@ -171,7 +167,7 @@ func withoutUndeclared(spec *corev1beta1.NamespacedCloudProfileSpec, parent *cor
 }
 
 // checkMerged checks what comes out when the profile is merged into its parent, at the place where users find it.
-func checkMerged(spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, now time.Time) field.ErrorList {
+func checkMerged(spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, options core.Options, now time.Time) field.ErrorList {
 	merged, own := parent.DeepCopy(), withoutUndeclared(spec, parent)
 	path := field.NewPath("status", "cloudProfileSpec")
 	var errs field.ErrorList

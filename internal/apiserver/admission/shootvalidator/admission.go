@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	apiserverinitializer "k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,6 +24,7 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/admission/cloudprofile"
 	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 	"gardener.cloud/gardener/internal/apiserver/admission/project"
+	"gardener.cloud/gardener/internal/apiserver/features"
 )
 
 const (
@@ -45,7 +47,9 @@ type Plugin struct {
 	*admission.Handler
 	garden, kube client.Reader
 	authorizer   authorizer.Authorizer
-	clock        clock.PassiveClock
+	// liveMigration is whether shoots can move to another seed while their API server answers.
+	liveMigration bool
+	clock         clock.PassiveClock
 }
 
 var (
@@ -53,6 +57,7 @@ var (
 	_ initializer.WantsGardenReader        = &Plugin{}
 	_ initializer.WantsKubeReader          = &Plugin{}
 	_ apiserverinitializer.WantsAuthorizer = &Plugin{}
+	_ apiserverinitializer.WantsFeatures   = &Plugin{}
 )
 
 // SetGardenReader implements initializer.WantsGardenReader.
@@ -63,6 +68,11 @@ func (p *Plugin) SetKubeReader(reader client.Reader) { p.kube = reader }
 
 // SetAuthorizer implements the interface of plugins that want an authorizer.
 func (p *Plugin) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
+
+// InspectFeatureGates implements the interface of plugins that depend on feature gates.
+func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
+	p.liveMigration = gates.Enabled(features.LiveControlPlaneMigration)
+}
 
 // ValidateInitialization implements admission.InitializationValidator.
 func (p *Plugin) ValidateInitialization() error {
@@ -79,8 +89,10 @@ type input struct {
 	old     *corev1beta1.Shoot
 	isNew   bool
 	binding bool
-	project *corev1beta1.Project
-	profile *corev1beta1.CloudProfileSpec
+	// liveMigration is whether shoots can move to another seed while their API server answers.
+	liveMigration bool
+	project       *corev1beta1.Project
+	profile       *corev1beta1.CloudProfileSpec
 	// seed is nil as long as the shoot is bound to none; oldSeed is set only if it moves from one seed to another.
 	seed, oldSeed *corev1beta1.Seed
 	// credentialsProviders are the provider types that the credentials are good for; empty if the shoot names none.
@@ -109,7 +121,10 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if !ok {
 		return nil
 	}
-	in := &input{shoot: shoot, old: old, isNew: old == nil, binding: a.GetSubresource() == bindingSubresource, now: p.clock.Now()}
+	in := &input{
+		shoot: shoot, old: old, isNew: old == nil, binding: a.GetSubresource() == bindingSubresource, liveMigration: p.liveMigration,
+		now: p.clock.Now(),
+	}
 	if in.isNew {
 		in.old = &corev1beta1.Shoot{}
 	} else if apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec) && apiequality.Semantic.DeepEqual(shoot.ObjectMeta, old.ObjectMeta) && !in.binding {

@@ -200,9 +200,9 @@ func seedSelector(in *input) field.ErrorList {
 	return nil
 }
 
-// liveMigration refuses to move shoots without interruption, which is not there yet.
+// liveMigration refuses to move shoots without interruption unless the feature is on.
 func liveMigration(in *input) field.ErrorList {
-	if in.shoot.Annotations[constants.MigrationLiveMigrate] != "true" {
+	if in.liveMigration || in.shoot.Annotations[constants.MigrationLiveMigrate] != "true" {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(constants.MigrationLiveMigrate), "needs the feature gate LiveControlPlaneMigration")}
