@@ -32,17 +32,22 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/admission/finalizerremoval"
 	"gardener.cloud/gardener/internal/apiserver/admission/managedseed"
 	"gardener.cloud/gardener/internal/apiserver/admission/managedseedshoot"
+	"gardener.cloud/gardener/internal/apiserver/admission/namespacedcloudprofilevalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/openidconnectpreset"
 	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
 	"gardener.cloud/gardener/internal/apiserver/admission/resourcereferencemanager"
 	"gardener.cloud/gardener/internal/apiserver/admission/seedmutator"
 	"gardener.cloud/gardener/internal/apiserver/admission/seedvalidator"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootdns"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootdnsrewriting"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootexposureclass"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootmanagedseed"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootmutator"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootnodelocaldnsenabledbydefault"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootquotavalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootresourcereservation"
 	"gardener.cloud/gardener/internal/apiserver/admission/shoottolerationrestriction"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootvalidator"
 	"gardener.cloud/gardener/internal/apiserver/admission/shootvpaenabledbydefault"
 )
 
@@ -67,17 +72,17 @@ func plugins() []plugin {
 		{name: extensionlabels.Name, register: extensionlabels.Register},
 		{name: shoottolerationrestriction.Name, register: shoottolerationrestriction.Register},
 		{name: shootexposureclass.Name, register: shootexposureclass.Register},
-		{name: "ShootDNS"},
+		{name: shootdns.Name, register: shootdns.Register},
 		{name: shootmanagedseed.Name, register: shootmanagedseed.Register},
 		{name: shootnodelocaldnsenabledbydefault.Name, register: shootnodelocaldnsenabledbydefault.Register, off: true},
 		{name: shootdnsrewriting.Name, register: shootdnsrewriting.Register, off: true},
-		{name: "ShootQuotaValidator"},
-		{name: "ShootMutator"},
-		{name: "ShootValidator"},
+		{name: shootquotavalidator.Name, register: shootquotavalidator.Register},
+		{name: shootmutator.Name, register: shootmutator.Register},
+		{name: shootvalidator.Name, register: shootvalidator.Register},
 		{name: seedvalidator.Name, register: seedvalidator.Register},
 		{name: seedmutator.Name, register: seedmutator.Register},
 		{name: controllerregistrationresources.Name, register: controllerregistrationresources.Register},
-		{name: "NamespacedCloudProfileValidator"},
+		{name: namespacedcloudprofilevalidator.Name, register: namespacedcloudprofilevalidator.Register},
 		{name: projectmutator.Name, register: projectmutator.Register},
 		{name: deletionconfirmation.Name, register: deletionconfirmation.Register},
 		{name: finalizerremoval.Name, register: finalizerremoval.Register},

@@ -265,6 +265,8 @@ func profileKinds(options core.Options) []*kind {
 			gvk: inCore("NamespacedCloudProfile"), unconditional: true, plural: "namespacedcloudprofiles", shortNames: []string{"nsprofile", "nscpfl"},
 			namespaced: true, status: true, generation: true, columns: printed("Parent Name", "Parent Kind"),
 		}, rules[corev1beta1.NamespacedCloudProfile]{
+			create:       func(_ context.Context, p *corev1beta1.NamespacedCloudProfile) { dropExpired(&p.Spec, time.Now()) },
+			canonicalize: canonicalNamespacedCloudProfile,
 			validate: func(p *corev1beta1.NamespacedCloudProfile) field.ErrorList {
 				return core.ValidateNamespacedCloudProfile(p, options)
 			},
@@ -394,7 +396,7 @@ func shootKinds(options core.Options) []*kind {
 			columns: printed("CloudProfile", "Provider", "Region", "Seed*", "K8S Version", "Hibernation", "Last Operation", "Status", "Purpose*",
 				"Gardener Version*", "APIServer*", "Control*", "Observability*", "Nodes*", "System*"),
 		}, rules[corev1beta1.Shoot]{
-			canonicalize: func(s *corev1beta1.Shoot) { labelSeeds(&s.ObjectMeta, s.Spec.SeedName, s.Status.SeedName) },
+			canonicalize: canonicalShoot,
 			validate:     func(s *corev1beta1.Shoot) field.ErrorList { return core.ValidateShoot(s, options) },
 			validateUpdate: func(s, old *corev1beta1.Shoot) field.ErrorList {
 				return core.ValidateShootUpdate(s, old, options)
