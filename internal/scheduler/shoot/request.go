@@ -16,6 +16,7 @@ type request struct {
 	shoot                types.NamespacedName
 	uid                  types.UID
 	providerType, region string
+	place                place // the region, taken apart
 	testing              bool
 	zonal                bool // the control plane is to survive the loss of a zone
 	selection            selection
@@ -33,6 +34,7 @@ func newRequest(s *corev1beta1.Shoot) (*request, error) {
 		uid:          s.UID,
 		providerType: s.Spec.Provider.Type,
 		region:       s.Spec.Region,
+		place:        newPlace(s.Spec.Region),
 		testing:      s.Spec.Purpose != nil && *s.Spec.Purpose == corev1beta1.ShootPurposeTesting,
 		tolerations:  s.Spec.Tolerations,
 	}

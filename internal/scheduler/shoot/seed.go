@@ -23,6 +23,7 @@ type seed struct {
 	name                 string
 	unusable             reason // fits, if it is usable
 	providerType, region string
+	place                place // the region, taken apart
 	zones                int
 	labels               labels.Set
 	taints               []corev1beta1.SeedTaint
@@ -39,6 +40,7 @@ func newSeed(s *corev1beta1.Seed) *seed {
 		unusable:     usable(s),
 		providerType: s.Spec.Provider.Type,
 		region:       s.Spec.Provider.Region,
+		place:        newPlace(s.Spec.Provider.Region),
 		zones:        len(s.Spec.Provider.Zones),
 		labels:       s.Labels,
 		taints:       s.Spec.Taints,

@@ -45,13 +45,11 @@ func configuredDistance(r *request, s *seed, configured map[string]int) int {
 // nameDistance tells how alike the names of the regions are: twice the Levenshtein distance without the orientation, and corrections if
 // the orientation or the provider differs.
 func nameDistance(r *request, s *seed) int {
-	shootBase, shootOrientation := splitRegion(r.region)
-	seedBase, seedOrientation := splitRegion(s.region)
-	distance := 2 * levenshtein(shootBase, seedBase)
+	distance := 2 * levenshtein(r.place.base, s.place.base)
 	switch {
-	case shootOrientation == "" || seedOrientation == "":
+	case r.place.orientation == "" || s.place.orientation == "":
 		distance++
-	case shootOrientation != seedOrientation:
+	case r.place.orientation != s.place.orientation:
 		distance += 2
 	}
 	if s.providerType != r.providerType {
@@ -62,14 +60,19 @@ func nameDistance(r *request, s *seed) int {
 
 var orientations = []string{"north", "south", "east", "west", "central"}
 
-// splitRegion takes the orientation out of the name of a region: "europe-west1" is "europe-1" in the "west".
-func splitRegion(name string) (base, orientation string) {
+// place is the name of a region in two parts.
+type place struct {
+	base, orientation string
+}
+
+// newPlace takes the orientation out of the name of a region: "europe-west1" is "europe-1" in the "west".
+func newPlace(region string) place {
 	for _, orientation := range orientations {
-		if before, after, found := strings.Cut(name, orientation); found {
-			return before + after, orientation
+		if before, after, found := strings.Cut(region, orientation); found {
+			return place{before + after, orientation}
 		}
 	}
-	return name, ""
+	return place{base: region}
 }
 
 // levenshtein is how many characters it takes to insert, remove or replace to get from one name to the other.
@@ -104,14 +107,19 @@ func keep(seeds []*seed, wanted func(*seed) bool) []*seed {
 	return kept
 }
 
-// nearest keeps the seeds with the smallest distance.
+// nearest keeps the seeds with the smallest distance. If none can be reached, the list stays as it was.
 func nearest(seeds []*seed, distance func(*seed) int) []*seed {
 	best := unreachable
+	kept := seeds[:0]
 	for _, s := range seeds {
-		best = min(best, distance(s))
+		d := distance(s)
+		if d == unreachable || d > best {
+			continue
+		}
+		if d < best {
+			best, kept = d, kept[:0]
+		}
+		kept = append(kept, s)
 	}
-	if best == unreachable {
-		return nil
-	}
-	return keep(seeds, func(s *seed) bool { return distance(s) == best })
+	return kept
 }
