@@ -150,6 +150,7 @@ func (i *index) seedChanged(s *corev1beta1.Seed) {
 func (i *index) seedGone(s *corev1beta1.Seed) {
 	if at, found := i.findSeed(s.Name); found {
 		i.seeds = slices.Delete(i.seeds, at, at+1)
+		i.retryWaiting() // what was said about it is no longer so
 	}
 }
 
