@@ -202,7 +202,7 @@ func conflict(t *testing.T, g *garden) {
 	g.seed(t, "a", room(1))
 	shoot := g.shoot(t, "shoot")
 	var bindings atomic.Int64
-	g.schedule(t, func(ctx context.Context) error {
+	g.schedule(t, func(ctx context.Context, _ client.Object) error {
 		if bindings.Add(1) > 1 {
 			return nil
 		}
@@ -219,16 +219,15 @@ func refused(t *testing.T, g *garden) {
 	g.profile(t, "local", nil)
 	g.seed(t, "a", room(1))
 	g.shoot(t, "first")
-	var bindings atomic.Int64
-	g.schedule(t, func(context.Context) error {
-		if bindings.Add(1) == 1 {
+	g.schedule(t, func(_ context.Context, shoot client.Object) error {
+		if shoot.GetName() == "first" {
 			return forbidden
 		}
 		return nil
 	})
-	// The second try is due after a second.
 	g.await(t, reported("first", `Failed to schedule Shoot: seed "a": `+forbidden.Error()))
-	g.await(t, on("first", "a"))
+	g.shoot(t, "second")
+	g.await(t, on("second", "a"))
 }
 
 func restart(t *testing.T, g *garden) {
@@ -377,13 +376,13 @@ func (g *garden) context(t *testing.T) context.Context {
 }
 
 // schedule starts a scheduler that stops with the test, and returns how often it has written. Functions are called before each binding.
-func (g *garden) schedule(t *testing.T, beforeBinding ...func(context.Context) error) (writes *atomic.Int64) {
+func (g *garden) schedule(t *testing.T, beforeBinding ...func(context.Context, client.Object) error) (writes *atomic.Int64) {
 	t.Helper()
 	return g.scheduleBy(t, schedulerconfigv1alpha1.SameRegion, beforeBinding...)
 }
 
 func (g *garden) scheduleBy(
-	t *testing.T, strategy schedulerconfigv1alpha1.CandidateDeterminationStrategy, beforeBinding ...func(context.Context) error,
+	t *testing.T, strategy schedulerconfigv1alpha1.CandidateDeterminationStrategy, beforeBinding ...func(context.Context, client.Object) error,
 ) (writes *atomic.Int64) {
 	t.Helper()
 	writes = &atomic.Int64{}
@@ -407,7 +406,7 @@ func (g *garden) scheduleBy(
 						return c.SubResource(subresource).Patch(ctx, obj, patch, options...)
 					}
 					for _, before := range beforeBinding {
-						if err := before(ctx); err != nil {
+						if err := before(ctx, obj); err != nil {
 							return err
 						}
 					}
