@@ -36,7 +36,7 @@ func Component() process.Component[config] {
 		Protobuf: []process.AddToScheme{corev1beta1.AddToScheme},
 		Options:  func(_ *config, options *manager.Options) { options.Cache.ByObject = shoot.Cached() },
 		Wire: func(_ context.Context, p *process.Process, c *config) error {
-			return shoot.Add(p.Manager, *c.Schedulers.Shoot, p.Metrics)
+			return shoot.Add(p.Manager, shoot.Options{Config: *c.Schedulers.Shoot, Metrics: p.Metrics})
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package shoot
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,24 +23,40 @@ const (
 // cacheSyncTimeout is how long it may take to list ten thousand shoots from a busy API server.
 const cacheSyncTimeout = 5 * time.Minute
 
+// Options are the settings of the controller.
+type Options struct {
+	// Config is its part of the configuration file.
+	Config schedulerconfigv1alpha1.ShootSchedulerConfiguration
+	// Metrics is where it registers its metrics.
+	Metrics prometheus.Registerer
+	// FirstRetry is how long a Shoot that fits nowhere waits first, unless something changes; each further time is twice as long, up to
+	// ten minutes. What makes a Shoot fit is watched, so this is for what nobody sees. Zero means a second.
+	FirstRetry time.Duration
+}
+
+// lastRetry limits the backoff.
+const lastRetry = 10 * time.Minute
+
 // Add adds the controller to a manager, whose cache keeps what Cached says. It watches through the index, see there.
-func Add(mgr manager.Manager, config schedulerconfigv1alpha1.ShootSchedulerConfiguration, registerer prometheus.Registerer) error {
-	metrics, err := newMetrics(registerer)
+func Add(mgr manager.Manager, options Options) error {
+	metrics, err := newMetrics(options.Metrics)
 	if err != nil {
 		return err
 	}
-	index := newIndex(mgr.GetCache(), config.Strategy, mgr.GetLogger())
+	index := newIndex(mgr.GetCache(), options.Config.Strategy, mgr.GetLogger())
 	reconciler := &Reconciler{
 		gardenClient: mgr.GetClient(),
 		index:        index,
 		clock:        clock.RealClock{},
 		recorder:     mgr.GetEventRecorder(recorderName),
 		metrics:      metrics,
-		backoff:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+			cmp.Or(options.FirstRetry, time.Second), lastRetry,
+		),
 	}
 	c, err := controller.New(controllerName, mgr, controller.Options{
 		Reconciler:              reconciler,
-		MaxConcurrentReconciles: config.ConcurrentSyncs,
+		MaxConcurrentReconciles: options.Config.ConcurrentSyncs,
 		CacheSyncTimeout:        cacheSyncTimeout,
 	})
 	if err != nil {

@@ -418,7 +418,11 @@ func (g *garden) scheduleBy(
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = shoot.Add(mgr, schedulerconfigv1alpha1.ShootSchedulerConfiguration{ConcurrentSyncs: 5, Strategy: strategy}, prometheus.NewRegistry())
+	err = shoot.Add(mgr, shoot.Options{
+		Config:     schedulerconfigv1alpha1.ShootSchedulerConfiguration{ConcurrentSyncs: 5, Strategy: strategy},
+		Metrics:    prometheus.NewRegistry(),
+		FirstRetry: time.Hour, // only what is watched may help
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

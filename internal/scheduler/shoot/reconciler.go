@@ -34,10 +34,6 @@ const (
 	passLimit = 30 * time.Second
 	// conflictRetry is when a Shoot is looked at again that somebody else has just written. By then, the informer has shown it.
 	conflictRetry = 100 * time.Millisecond
-	// firstRetry and lastRetry limit the backoff of a Shoot that fits nowhere. What changes that is watched, so the retries are for
-	// what is not seen.
-	firstRetry = time.Second
-	lastRetry  = 10 * time.Minute
 )
 
 // Reconciler binds one Shoot at a time.
