@@ -42,7 +42,7 @@ type index struct {
 	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
 	seeds    []*seed // sorted by name
 	profiles map[profileKey]*profile
-	regions  map[string]regionConfig // by the name of the ConfigMap
+	regions  map[string]regionConfig        // by the name of the ConfigMap
 	waiting  map[types.NamespacedName]int64 // Shoots without a seed, and the generation that was queued
 	usage    usage
 }

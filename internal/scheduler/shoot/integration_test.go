@@ -137,7 +137,9 @@ func otherScheduler(t *testing.T, g *garden) {
 	g.shoot(t, "theirs", func(s *corev1beta1.Shoot) { s.Spec.SchedulerName = new("mine") })
 	writes := g.schedule(t)
 	g.shoot(t, "ours")
-	g.await(t, func(shoots []*corev1beta1.Shoot) error { return errors.Join(on("ours", "a")(shoots), on("theirs", "")(shoots)) })
+	g.await(t, func(shoots []*corev1beta1.Shoot) error {
+		return errors.Join(on("ours", "a")(shoots), on("theirs", "")(shoots))
+	})
 	if got := writes.Load(); got != 1 {
 		t.Errorf("%d writes, want one binding", got)
 	}

@@ -23,9 +23,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -56,6 +58,7 @@ func main() {
 	flag.IntVar(&b.workers, "workers", 20, "how many shoots the scheduler works on at the same time")
 	flag.StringVar(&b.strategy, "strategy", "SameRegion", "strategy of the scheduler")
 	flag.Parse()
+	klog.SetLogger(logr.Discard()) // of the API server in this process
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if err := b.run(ctx); err != nil {
@@ -148,6 +151,7 @@ func (b bench) measure(ctx context.Context, e *env.Env, dir string) (figures, er
 		return figures{}, err
 	}
 	port := listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // that of a TCP listener
+	// All of 127.0.0.0/8 is loopback, so one free port is enough for two servers.
 	content := fmt.Sprintf(`apiVersion: scheduler.config.gardener.cloud/v1alpha1
 kind: SchedulerConfiguration
 clientConnection: {kubeconfig: %s, qps: -1}
