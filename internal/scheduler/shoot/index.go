@@ -163,7 +163,9 @@ func (i *index) cloudProfileChanged(p *corev1beta1.CloudProfile) {
 }
 
 func (i *index) namespacedCloudProfileChanged(p *corev1beta1.NamespacedCloudProfile) {
-	i.profileChanged(profileKey{Namespace: p.Namespace, Name: p.Name}, newProfile(p.Status.CloudProfileSpec.SeedSelector, p.Spec.Parent.Name))
+	if p.Status.CloudProfileSpec != nil { // otherwise it is not merged with its parent yet
+		i.profileChanged(client.ObjectKeyFromObject(p), newProfile(p.Status.CloudProfileSpec.SeedSelector, p.Spec.Parent.Name))
+	}
 }
 
 func (i *index) profileChanged(key profileKey, now *profile) {
@@ -255,7 +257,7 @@ func (i *index) place(r *request, of profileKey) (seed string, err error) {
 	if assumed := i.usage.assumed[r.shoot]; assumed.bound && assumed.uid == r.uid {
 		return "", nil
 	}
-	i.usage.release(r.shoot)
+	i.seedsLeft(i.usage.release(r.shoot)) // held for a try that failed
 	profile, found := i.profiles[of]
 	switch {
 	case !found:

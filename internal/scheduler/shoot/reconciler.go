@@ -110,8 +110,6 @@ func (r *Reconciler) notBound(ctx context.Context, shoot *corev1beta1.Shoot, see
 		r.index.release(key)
 	}
 	switch {
-	case apierrors.IsNotFound(err):
-		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err):
 		r.metrics.conflicted.Inc()
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil

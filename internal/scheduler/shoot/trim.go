@@ -89,6 +89,8 @@ func trimCloudProfile(p *corev1beta1.CloudProfile) *corev1beta1.CloudProfile {
 func trimNamespacedCloudProfile(p *corev1beta1.NamespacedCloudProfile) *corev1beta1.NamespacedCloudProfile {
 	out := &corev1beta1.NamespacedCloudProfile{ObjectMeta: identity(p.ObjectMeta)}
 	out.Spec.Parent = p.Spec.Parent
-	out.Status.CloudProfileSpec.SeedSelector = p.Status.CloudProfileSpec.SeedSelector
+	if merged := p.Status.CloudProfileSpec; merged != nil {
+		out.Status.CloudProfileSpec = &corev1beta1.CloudProfileSpec{SeedSelector: merged.SeedSelector}
+	}
 	return out
 }

@@ -40,7 +40,7 @@ const (
 	// creators is how many requests create objects at the same time.
 	creators = 16
 	// lookAgain is how often the scheduler is asked how far it is: a small part of what is measured.
-	lookAgain = 50 * time.Millisecond
+	lookAgain = 250 * time.Millisecond
 	// limit is how long a run may take.
 	limit = 15 * time.Minute
 )
