@@ -23,7 +23,8 @@ import (
 
 // The garden API behaves as users expect of a Kubernetes API: through the aggregator, with the clients they have.
 func TestGardenAPI(t *testing.T) {
-	e := env.Start(t)
+	files := writeFiles(t)
+	e := env.Start(t, env.Flags(files.flags()...))
 	ctx, c := t.Context(), e.Client
 	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev"}}); err != nil {
 		t.Fatal(err)
@@ -191,12 +192,30 @@ func TestGardenAPI(t *testing.T) {
 			t.Errorf("in v1beta1 its type is %q, %v; want helm", old.Type, err)
 		}
 	})
+
+	t.Run("patches and dry runs", func(t *testing.T) { testPatches(t, e) })
+	t.Run("lists and watches", func(t *testing.T) { testListsAndWatches(t, e) })
+	t.Run("what clients discover", func(t *testing.T) { testDiscovery(t, e) })
+	t.Run("bad requests", func(t *testing.T) { testBadRequests(t, e) })
+	t.Run("kubeconfigs of shoots", func(t *testing.T) { testKubeconfigs(t, e) })
+	t.Run("bindings of shoots", func(t *testing.T) { testBinding(t, e) })
+	t.Run("tokens of workload identities", func(t *testing.T) { testTokens(t, e, files) })
+	t.Run("scale of a managed seed set", func(t *testing.T) { testScale(t, e) })
+	t.Run("roles of the garden", func(t *testing.T) { testRoles(t, e) })
+	t.Run("what operators rely on", func(t *testing.T) { testOperation(t, e, files) })
+	t.Run("a stop ends what is under way", func(t *testing.T) { testShutdown(t, e) }) // the last one
 }
 
 // get sends a request for one format.
 func get(ctx context.Context, t *testing.T, e *env.Env, path, accept string) []byte {
 	t.Helper()
-	config := rest.CopyConfig(e.Config)
+	return getFrom(ctx, t, e, e.Config, path, accept)
+}
+
+// getFrom sends a request for one format to one of the servers.
+func getFrom(ctx context.Context, t *testing.T, e *env.Env, server *rest.Config, path, accept string) []byte {
+	t.Helper()
+	config := rest.CopyConfig(server)
 	config.NegotiatedSerializer = serializer.NewCodecFactory(e.Scheme).WithoutConversion()
 	c, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
