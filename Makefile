@@ -66,6 +66,14 @@ format: ## Format all Go files.
 generate: ## Generate the code that is derived from other code.
 	@hack/generate.sh
 
+.PHONY: bench-scheduler
+bench-scheduler: deps tools ## Measure how fast gardener-scheduler binds 2,000 and 10,000 shoots to 20 and 200 seeds.
+	@bin/distribution build kubernetes etcd
+	@go build -o bin/bench-scheduler ./test/bench/scheduler
+	@for shoots in 2000 10000; do for seeds in 20 200; do \
+		bin/bench-scheduler -shoots $$shoots -seeds $$seeds || exit; done; done
+	@go test -run - -bench Decide ./internal/scheduler/shoot
+
 .PHONY: test
 test: deps tools ## Run unit and integration tests (TESTFLAGS="-race -run Find" is handed to go test).
 	@bin/distribution build containerd runc machine kubernetes etcd
