@@ -25,7 +25,7 @@ func PatchMetadata(ctx context.Context, c client.Client, obj client.Object, chan
 	before := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), ResourceVersion: obj.GetResourceVersion(),
 		Labels: obj.GetLabels(), Annotations: obj.GetAnnotations(),
-		Finalizers: obj.GetFinalizers(), OwnerReferences: obj.GetOwnerReferences(),
+		Finalizers: obj.GetFinalizers(), OwnerReferences: obj.GetOwnerReferences(), DeletionTimestamp: obj.GetDeletionTimestamp(),
 	}}
 	before.SetGroupVersionKind(gvk)
 	after := before.DeepCopy()

@@ -13,7 +13,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/controllermanager/guard"
-	"gardener.cloud/gardener/internal/controllermanager/index"
+	"gardener.cloud/gardener/internal/controllermanager/uses"
 )
 
 // Add adds the controller.
@@ -23,15 +23,15 @@ func Add(mgr manager.Manager, concurrentSyncs int) error {
 			User: &corev1beta1.Shoot{}, Users: &corev1beta1.ShootList{},
 			Of: func(user client.Object) []reconcile.Request {
 				shoot := user.(*corev1beta1.Shoot) //nolint:forcetypeassert // only Shoots are watched for this use
-				ref, ok := index.ProfileOf(shoot)
+				ref, ok := uses.ProfileOf(shoot)
 				if !ok || ref.Kind != constants.CloudProfileReferenceKindCloudProfile {
 					return nil
 				}
 				return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: ref.Name}}}
 			},
 			By: func(profile client.Object) []client.ListOption {
-				ref := index.Ref{Kind: constants.CloudProfileReferenceKindCloudProfile, Name: profile.GetName()}
-				return []client.ListOption{client.MatchingFields{index.ShootByProfile: ref.Key()}}
+				ref := uses.Ref{Kind: constants.CloudProfileReferenceKindCloudProfile, Name: profile.GetName()}
+				return []client.ListOption{client.MatchingFields{uses.ShootByProfile: ref.Key()}}
 			},
 		},
 		guard.Use{
@@ -41,7 +41,7 @@ func Add(mgr manager.Manager, concurrentSyncs int) error {
 				return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: child.Spec.Parent.Name}}}
 			},
 			By: func(profile client.Object) []client.ListOption {
-				return []client.ListOption{client.MatchingFields{index.ProfileByParent: profile.GetName()}}
+				return []client.ListOption{client.MatchingFields{uses.ProfileByParent: profile.GetName()}}
 			},
 		},
 	)

@@ -13,7 +13,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/controllermanager/guard"
-	"gardener.cloud/gardener/internal/controllermanager/index"
+	"gardener.cloud/gardener/internal/controllermanager/uses"
 )
 
 // Add adds the controller.
@@ -29,7 +29,7 @@ func Add(mgr manager.Manager, concurrentSyncs int) error {
 		},
 		By: func(binding client.Object) []client.ListOption {
 			return []client.ListOption{
-				client.InNamespace(binding.GetNamespace()), client.MatchingFields{index.ShootByCredentialsBinding: binding.GetName()},
+				client.InNamespace(binding.GetNamespace()), client.MatchingFields{uses.ShootByCredentialsBinding: binding.GetName()},
 			}
 		},
 	})

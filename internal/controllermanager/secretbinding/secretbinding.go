@@ -12,7 +12,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/controllermanager/guard"
-	"gardener.cloud/gardener/internal/controllermanager/index"
+	"gardener.cloud/gardener/internal/controllermanager/uses"
 )
 
 // Add adds the controller.
@@ -28,7 +28,7 @@ func Add(mgr manager.Manager, concurrentSyncs int) error {
 		},
 		By: func(binding client.Object) []client.ListOption {
 			return []client.ListOption{
-				client.InNamespace(binding.GetNamespace()), client.MatchingFields{index.ShootBySecretBinding: binding.GetName()},
+				client.InNamespace(binding.GetNamespace()), client.MatchingFields{uses.ShootBySecretBinding: binding.GetName()},
 			}
 		},
 	})

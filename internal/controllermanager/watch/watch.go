@@ -46,3 +46,8 @@ func Metadata(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 func without[T comparable](list, others []T) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(t T) bool { return slices.Contains(others, t) })
 }
+
+// Every enqueues what an object maps to at each event.
+func Every[request comparable](of func(client.Object) []request) handler.TypedEventHandler[client.Object, request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []request { return of(obj) })
+}

@@ -1,6 +1,6 @@
-// Package index says which objects of the garden use which others, as indexes of the cache. A controller that needs to know who
+// Package uses says which objects of the garden use which others, as indexes of the cache. A controller that needs to know who
 // uses an object looks it up here; looking through all Shoots would cost the square of their number.
-package index
+package uses
 
 import (
 	"context"
@@ -130,8 +130,12 @@ func CredentialsBindingReferences(binding *securityv1alpha1.CredentialsBinding) 
 	return refs
 }
 
-// ShootReferences returns the Secrets and ConfigMaps that a Shoot refers to, each once.
+// ShootReferences returns the Secrets and ConfigMaps that a Shoot refers to, each once. A Shoot that is being deleted needs them until
+// the gardenlet has removed its control plane, and its finalizer with it.
 func ShootReferences(shoot *corev1beta1.Shoot) []Ref {
+	if shoot.DeletionTimestamp != nil && !slices.Contains(shoot.Finalizers, constants.FinalizerGardenerName) {
+		return nil
+	}
 	var refs []Ref
 	add := func(kind, name string) {
 		ref := Ref{kind, shoot.Namespace, name}
