@@ -20,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
+
+	"k8s.io/klog/v2"
 )
 
 type options struct {
@@ -53,6 +55,9 @@ func main() {
 	flag.IntVar(&o.spread, "spread", 50, "over how many projects they are spread in the scenario with several")
 	flag.BoolVar(&o.verbose, "v", false, "print the log of the controller-manager")
 	flag.Parse()
+	// gardener-apiserver runs in this process.
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o, os.Stdout, os.Stderr); err != nil {

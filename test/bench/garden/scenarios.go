@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -114,10 +113,10 @@ func (b *bench) projects(ctx context.Context, qps int) error {
 // shoots starts a controller-manager on many shoots, first where none has ever run, then again.
 func (b *bench) shoots(ctx context.Context, projects int) error {
 	fmt.Fprintf(b.progress, "%s: creating %d shoots\n", b.scenario, b.options.shoots)
-	if err := b.create(ctx, projects, b.project); err != nil {
+	if err := b.create(ctx, projects, project); err != nil {
 		return err
 	}
-	if err := b.create(ctx, b.options.shoots, func(i int) []client.Object { return b.shoot(fmt.Sprintf("garden-p%d", i%projects), i) }); err != nil {
+	if err := b.create(ctx, b.options.shoots, func(i int) []client.Object { return shoot(fmt.Sprintf("garden-p%d", i%projects), i) }); err != nil {
 		return err
 	}
 	for _, step := range []string{"first start", "restart"} {
@@ -155,7 +154,7 @@ func (b *bench) check(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) project(i int) []client.Object {
+func project(i int) []client.Object {
 	name := fmt.Sprintf("garden-p%d", i)
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -171,11 +170,10 @@ func (b *bench) project(i int) []client.Object {
 	}
 }
 
-// shoot returns a shoot that refers to a ConfigMap, as all of its project do, and to a Secret of its own.
-func (b *bench) shoot(namespace string, i int) []client.Object {
-	name := fmt.Sprintf("s%d", i)
+// shoot returns a shoot that refers to credentials and a ConfigMap, as all of its project do.
+func shoot(namespace string, i int) []client.Object {
 	shoot := &corev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("s%d", i)},
 		Spec: corev1beta1.ShootSpec{
 			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}, Region: "local", CredentialsBindingName: new("cloud"),
 			Kubernetes: corev1beta1.Kubernetes{Version: "1.36.1", KubeAPIServer: &corev1beta1.KubeAPIServerConfig{
@@ -186,12 +184,9 @@ func (b *bench) shoot(namespace string, i int) []client.Object {
 				Name: "pool", Minimum: 1, Maximum: 1, MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0)),
 				Machine: corev1beta1.Machine{Type: "small", Image: &corev1beta1.ShootMachineImage{Name: "image", Version: new("1.0.0")}},
 			}}},
-			Resources: []corev1beta1.NamedResourceReference{
-				{Name: "own", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: name}},
-			},
 		},
 	}
-	return []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, shoot}
+	return []client.Object{shoot}
 }
 
 // create creates what a function returns for each of n numbers.
