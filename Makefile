@@ -93,3 +93,8 @@ test-compat: tools ## Compare what is served, and the CustomResourceDefinitions,
 bench-api: tools build ## Measure the garden API: rates, CPU time and memory (BENCHFLAGS="-o json -profiles DIR").
 	@bin/distribution build kubernetes etcd
 	@go run ./test/bench/api $(BENCHFLAGS)
+.PHONY: bench-garden
+bench-garden: tools ## Measure the gardener-controller-manager with many projects and shoots (BENCHFLAGS="-o json -scenario projects").
+	@bin/distribution build kubernetes etcd
+	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/gardener
+	@go run ./test/bench/garden $(BENCHFLAGS)

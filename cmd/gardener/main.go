@@ -14,12 +14,15 @@ import (
 
 	"gardener.cloud/gardener/internal/apiserver"
 	"gardener.cloud/gardener/internal/scheduler"
+	"gardener.cloud/gardener/internal/controllermanager"
 )
 
 // commands are the components by name.
 var commands = map[string]func() *cobra.Command{
 	apiserver.Name: apiserver.NewCommand,
 	scheduler.Name: scheduler.Component().Command,
+	apiserver.Name:         apiserver.NewCommand,
+	controllermanager.Name: controllermanager.Component().Command,
 }
 
 func main() {
