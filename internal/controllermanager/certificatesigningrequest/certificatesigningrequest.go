@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // askAgain is when to ask again whether an author may have a certificate. Nothing tells when permissions change; the gardenlet
@@ -79,7 +80,7 @@ func (r *reconciler) Reconcile(ctx context.Context, csr *certificatesv1.Certific
 		Message: "Approved for a gardenlet after a SubjectAccessReview.",
 	})
 	if err := r.gardenClient.SubResource("approval").Update(ctx, csr); client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("approve: %w", err)
+		return kube.Result(fmt.Errorf("approve: %w", err))
 	}
 	return reconcile.Result{}, nil
 }

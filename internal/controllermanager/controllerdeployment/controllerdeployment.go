@@ -58,7 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, deployment *gardencorev1.Con
 	log := logf.FromContext(ctx)
 	if deployment.DeletionTimestamp == nil {
 		log.Info("Adding finalizer")
-		return reconcile.Result{}, kube.AddFinalizer(ctx, r.gardenClient, deployment, constants.FinalizerControllerDeployment)
+		return kube.Result(kube.AddFinalizer(ctx, r.gardenClient, deployment, constants.FinalizerControllerDeployment))
 	}
 	// A cache could miss a registration that was made a moment ago; deletions are rare enough to ask the server.
 	registrations := &corev1beta1.ControllerRegistrationList{}
@@ -72,7 +72,7 @@ func (r *reconciler) Reconcile(ctx context.Context, deployment *gardencorev1.Con
 		}
 	}
 	log.Info("Removing finalizer")
-	return reconcile.Result{}, kube.RemoveFinalizer(ctx, r.gardenClient, deployment, constants.FinalizerControllerDeployment)
+	return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, deployment, constants.FinalizerControllerDeployment))
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
@@ -30,6 +31,8 @@ const (
 	RegistrationRef = "spec.registrationRef.name"
 	// DeploymentRefs finds ControllerRegistrations by their ControllerDeployment.
 	DeploymentRefs = "spec.deployment.deploymentRefs.name"
+	// References finds Seeds and ControllerDeployments by the keys of the Secrets and ConfigMaps that they refer to.
+	References = "references"
 )
 
 // True is the value of indexes over a yes or no.
@@ -41,33 +44,35 @@ func Key(namespace, name string) string { return namespace + "/" + name }
 // Add registers all indexes. It is called once for a cache, before the controllers that use them are added.
 func Add(ctx context.Context, indexer client.FieldIndexer) error {
 	var errs []error
-	add := func(obj client.Object, name string, values client.IndexerFunc) {
+	by := func(obj client.Object, name string, values client.IndexerFunc) {
 		if err := indexer.IndexField(ctx, obj, name, values); err != nil {
 			errs = append(errs, fmt.Errorf("index %T by %s: %w", obj, name, err))
 		}
 	}
-	add(&corev1beta1.Shoot{}, ShootSeeds, of(Seeds))
-	add(&corev1beta1.Shoot{}, ShootSelfHosted, of(func(s *corev1beta1.Shoot) []string {
+	by(&corev1beta1.Shoot{}, ShootSeeds, of(Seeds))
+	by(&corev1beta1.Shoot{}, ShootSelfHosted, of(func(s *corev1beta1.Shoot) []string {
 		if SelfHosted(s) {
 			return []string{True}
 		}
 		return nil
 	}))
-	add(&corev1beta1.BackupBucket{}, SeedName, of(func(b *corev1beta1.BackupBucket) []string { return optional(b.Spec.SeedName) }))
-	add(&corev1beta1.BackupBucket{}, ShootRef, of(func(b *corev1beta1.BackupBucket) []string { return key(b.Spec.ShootRef) }))
-	add(&corev1beta1.BackupEntry{}, SeedName, of(func(e *corev1beta1.BackupEntry) []string { return optional(e.Spec.SeedName) }))
-	add(&corev1beta1.BackupEntry{}, ShootRef, of(func(e *corev1beta1.BackupEntry) []string { return key(e.Spec.ShootRef) }))
-	add(&corev1beta1.ControllerInstallation{}, SeedRef, of(func(i *corev1beta1.ControllerInstallation) []string {
+	by(&corev1beta1.BackupBucket{}, SeedName, of(func(b *corev1beta1.BackupBucket) []string { return optional(b.Spec.SeedName) }))
+	by(&corev1beta1.BackupBucket{}, ShootRef, of(func(b *corev1beta1.BackupBucket) []string { return key(b.Spec.ShootRef) }))
+	by(&corev1beta1.BackupEntry{}, SeedName, of(func(e *corev1beta1.BackupEntry) []string { return optional(e.Spec.SeedName) }))
+	by(&corev1beta1.BackupEntry{}, ShootRef, of(func(e *corev1beta1.BackupEntry) []string { return key(e.Spec.ShootRef) }))
+	by(&corev1beta1.ControllerInstallation{}, SeedRef, of(func(i *corev1beta1.ControllerInstallation) []string {
 		if i.Spec.SeedRef == nil {
 			return nil
 		}
 		return []string{i.Spec.SeedRef.Name}
 	}))
-	add(&corev1beta1.ControllerInstallation{}, ShootRef, of(func(i *corev1beta1.ControllerInstallation) []string { return key(i.Spec.ShootRef) }))
-	add(&corev1beta1.ControllerInstallation{}, RegistrationRef, of(func(i *corev1beta1.ControllerInstallation) []string {
+	by(&corev1beta1.ControllerInstallation{}, ShootRef, of(func(i *corev1beta1.ControllerInstallation) []string { return key(i.Spec.ShootRef) }))
+	by(&corev1beta1.ControllerInstallation{}, RegistrationRef, of(func(i *corev1beta1.ControllerInstallation) []string {
 		return []string{i.Spec.RegistrationRef.Name}
 	}))
-	add(&corev1beta1.ControllerRegistration{}, DeploymentRefs, of(Deployments))
+	by(&corev1beta1.ControllerRegistration{}, DeploymentRefs, of(Deployments))
+	by(&corev1beta1.Seed{}, References, of(func(s *corev1beta1.Seed) []string { return keys(SeedReferences(s)) }))
+	by(&gardencorev1.ControllerDeployment{}, References, of(func(d *gardencorev1.ControllerDeployment) []string { return keys(DeploymentReferences(d)) }))
 	return errors.Join(errs...)
 }
 

@@ -9,6 +9,7 @@ package finalizer
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,7 +120,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, obj T) (reconcile.Result,
 	log := logf.FromContext(ctx)
 	if obj.GetDeletionTimestamp() == nil {
 		log.Info("Adding finalizer")
-		return reconcile.Result{}, kube.AddFinalizer(ctx, r.gardenClient, obj, constants.FinalizerControllerRegistration)
+		return kube.Result(kube.AddFinalizer(ctx, r.gardenClient, obj, constants.FinalizerControllerRegistration))
 	}
 	// A cache could miss an installation that was made a moment ago; deletions are rare enough to ask the server.
 	installations := &corev1beta1.ControllerInstallationList{}
@@ -131,14 +132,9 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, obj T) (reconcile.Result,
 		return reconcile.Result{}, nil
 	}
 	log.Info("Removing finalizer")
-	return reconcile.Result{}, kube.RemoveFinalizer(ctx, r.gardenClient, obj, constants.FinalizerControllerRegistration)
+	return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, obj, constants.FinalizerControllerRegistration))
 }
 
 func has(obj client.Object) bool {
-	for _, finalizer := range obj.GetFinalizers() {
-		if finalizer == constants.FinalizerControllerRegistration {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(obj.GetFinalizers(), constants.FinalizerControllerRegistration)
 }

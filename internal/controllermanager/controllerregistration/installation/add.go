@@ -25,7 +25,6 @@ import (
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/controllermanager/controllerregistration/deploymentrefs"
 	"gardener.cloud/gardener/internal/controllermanager/index"
 )
 
@@ -134,7 +133,7 @@ func (w watches) named(ctx context.Context, kind string, obj client.Object) bool
 		return true // a pass too many does no harm
 	}
 	for i := range deployments.Items {
-		for _, ref := range deploymentrefs.Of(&deployments.Items[i]) {
+		for _, ref := range index.DeploymentReferences(&deployments.Items[i]) {
 			if ref.Kind == kind && ref.Name == obj.GetName() {
 				return true
 			}

@@ -18,7 +18,6 @@ import (
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/controllermanager/controllerregistration/deploymentrefs"
 	"gardener.cloud/gardener/internal/controllermanager/index"
 )
 
@@ -128,7 +127,7 @@ func (r *reader) readDeployment(ctx context.Context, name string, deployments ma
 		return fmt.Errorf("read ControllerDeployment %q: %w", name, err)
 	}
 	d := deployment{resourceVersion: object.ResourceVersion, hash: hashOf(object)}
-	for _, ref := range deploymentrefs.Of(object) {
+	for _, ref := range index.DeploymentReferences(object) {
 		meta := &metav1.PartialObjectMetadata{}
 		meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(ref.Kind))
 		if err := r.gardenClient.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, meta); err != nil {
@@ -137,8 +136,9 @@ func (r *reader) readDeployment(ctx context.Context, name string, deployments ma
 			}
 			return fmt.Errorf("read %s %q: %w", ref.Kind, ref.Name, err)
 		}
-		ref.APIVersion, ref.ResourceVersion = corev1.SchemeGroupVersion.String(), meta.ResourceVersion
-		d.resources = append(d.resources, ref)
+		d.resources = append(d.resources, corev1.ObjectReference{
+			APIVersion: corev1.SchemeGroupVersion.String(), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, ResourceVersion: meta.ResourceVersion,
+		})
 	}
 	deployments[name] = d
 	return nil
