@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,12 +54,11 @@ func (g *garden) testInstallations(t *testing.T) {
 	always, exceptNoShoots := corev1beta1.ControllerDeploymentPolicyAlways, corev1beta1.ControllerDeploymentPolicyAlwaysExceptNoShoots
 	here := &metav1.LabelSelector{MatchLabels: map[string]string{"in": "east"}}
 	g.create(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "values"}, StringData: map[string]string{"a": "1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "pull"}, StringData: map[string]string{"a": "1"},
 	}, &gardencorev1.ControllerDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "seed-infra"},
-		Helm:       &gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{Ref: new("registry.example.com/chart:1")}},
-		Resources: []gardencorev1.NamedResourceReference{{
-			Name: "values", ResourceRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: "values"},
+		Helm: &gardencorev1.HelmControllerDeployment{OCIRepository: &gardencorev1.OCIRepository{
+			Ref: new("registry.example.com/chart:1"), PullSecretRef: &corev1.LocalObjectReference{Name: "pull"},
 		}},
 	})
 	seedInfra := newRegistration("seed-infra", "ControlPlane", "infra-east")
@@ -86,12 +84,12 @@ func (g *garden) testInstallations(t *testing.T) {
 
 	t.Run("a changed Secret of the deployment is passed on", func(t *testing.T) {
 		g.updated(t, installation.Name, func(i *corev1beta1.ControllerInstallation) error {
-			if len(i.Spec.ResourceRefs) != 1 || i.Spec.ResourceRefs[0].Name != "values" {
+			if len(i.Spec.ResourceRefs) != 1 || i.Spec.ResourceRefs[0].Name != "pull" {
 				return fmt.Errorf("resource references are %v", i.Spec.ResourceRefs)
 			}
 			return nil
 		})
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "values"}}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "pull"}}
 		change(t, g, secret, func(s *corev1.Secret) { s.Data["a"] = []byte("2") })
 		g.updated(t, installation.Name, func(i *corev1beta1.ControllerInstallation) error {
 			if len(i.Spec.ResourceRefs) != 1 || i.Spec.ResourceRefs[0].ResourceVersion < secret.ResourceVersion {
@@ -167,14 +165,14 @@ func (g *garden) testInstallations(t *testing.T) {
 func (g *garden) testSelfHosted(t *testing.T) {
 	g.create(t, newRegistration("self", "ControlPlane", "infra-self"))
 	shoot := newShoot("self", "")
-	shoot.Spec.SeedName = nil
+	shoot.Namespace, shoot.Spec.SeedName = "garden", nil
 	shoot.Spec.Provider.Workers[0].ControlPlane = &corev1beta1.WorkerControlPlane{}
 	shoot.Spec.Provider.Workers[0].Minimum, shoot.Spec.Provider.Workers[0].Maximum = 1, 1
 	g.create(t, shoot)
 	var installation *corev1beta1.ControllerInstallation
 	await(t, g, &corev1beta1.ControllerInstallationList{}, func(installations []*corev1beta1.ControllerInstallation) error {
 		for _, i := range installations {
-			if ref := i.Spec.ShootRef; ref != nil && ref.Name == "self" && ref.Namespace == "garden-dev" && i.Spec.RegistrationRef.Name == "self" {
+			if ref := i.Spec.ShootRef; ref != nil && ref.Name == "self" && ref.Namespace == "garden" && i.Spec.RegistrationRef.Name == "self" {
 				installation = i
 				return nil
 			}

@@ -4,6 +4,7 @@ package seedcontrollers
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	controllermanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/controllermanager/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
@@ -240,8 +242,15 @@ func eachItem(list client.ObjectList, each func(client.Object)) error {
 	})
 }
 
-// gardenletConfig is that of a ManagedSeed.
-func gardenletConfig() seedmanagementv1alpha1.GardenletConfig {
-	return seedmanagementv1alpha1.GardenletConfig{Config: &runtime.RawExtension{Raw: []byte(
-		`{"apiVersion":"gardenlet.config.gardener.cloud/v1alpha1","kind":"GardenletConfiguration","seedConfig":{}}`)}}
+// gardenletConfig is that of the ManagedSeed for a seed.
+func gardenletConfig(t *testing.T, seed *corev1beta1.Seed) seedmanagementv1alpha1.GardenletConfig {
+	t.Helper()
+	raw, err := json.Marshal(&gardenletconfigv1alpha1.GardenletConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: gardenletconfigv1alpha1.SchemeGroupVersion.String(), Kind: "GardenletConfiguration"},
+		SeedConfig: &gardenletconfigv1alpha1.SeedConfig{SeedTemplate: corev1beta1.SeedTemplate{Spec: *seed.Spec.DeepCopy()}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seedmanagementv1alpha1.GardenletConfig{Config: &runtime.RawExtension{Raw: raw}}
 }
