@@ -76,7 +76,7 @@ func TestSeedControllers(t *testing.T) {
 }
 
 // start runs the controllers until stop is called.
-func (g *garden) start(t *testing.T) {
+func (g *garden) start(t testing.TB) {
 	t.Helper()
 	mgr, err := manager.New(g.Config, manager.Options{
 		Scheme: g.Scheme, Metrics: metricsserver.Options{BindAddress: "0"},
@@ -127,7 +127,7 @@ func (g *garden) start(t *testing.T) {
 	})
 }
 
-func (g *garden) create(t *testing.T, objects ...client.Object) {
+func (g *garden) create(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, obj := range objects {
 		if err := g.c.Create(t.Context(), obj); err != nil {
@@ -136,7 +136,7 @@ func (g *garden) create(t *testing.T, objects ...client.Object) {
 	}
 }
 
-func (g *garden) delete(t *testing.T, obj client.Object) {
+func (g *garden) delete(t testing.TB, obj client.Object) {
 	t.Helper()
 	if err := g.c.Delete(t.Context(), obj); err != nil {
 		t.Fatalf("delete %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
@@ -144,7 +144,7 @@ func (g *garden) delete(t *testing.T, obj client.Object) {
 }
 
 // change patches an object as it is now.
-func change[T client.Object](t *testing.T, g *garden, obj T, mutate func(T)) {
+func change[T client.Object](t testing.TB, g *garden, obj T, mutate func(T)) {
 	t.Helper()
 	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func change[T client.Object](t *testing.T, g *garden, obj T, mutate func(T)) {
 }
 
 // changeStatus patches the status of an object as it is now.
-func changeStatus[T client.Object](t *testing.T, g *garden, obj T, mutate func(T)) {
+func changeStatus[T client.Object](t testing.TB, g *garden, obj T, mutate func(T)) {
 	t.Helper()
 	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func changeStatus[T client.Object](t *testing.T, g *garden, obj T, mutate func(T
 }
 
 // await waits until the objects of a list are as wanted.
-func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
+func await[T client.Object](t testing.TB, g *garden, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -180,7 +180,7 @@ func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, che
 }
 
 // gone waits until an object is gone.
-func gone[T client.Object](t *testing.T, g *garden, list client.ObjectList, obj T) {
+func gone[T client.Object](t testing.TB, g *garden, list client.ObjectList, obj T) {
 	t.Helper()
 	await(t, g, list, func(objects []T) error {
 		for _, o := range objects {

@@ -333,6 +333,8 @@ func (g *garden) testSteadyState(t *testing.T) {
 	g.installed(t, "east", "always-east", "seed-dns", "seed-infra")
 	g.stop()
 	g.delete(t, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "unneeded"}})
+	// A heartbeat changes the version of a Seed that installations refer to, but nothing that counts.
+	changeStatus(t, g, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "east"}}, func(s *corev1beta1.Seed) { s.Status.KubernetesVersion = new("1.35.4") })
 	before := g.versions(t)
 	g.start(t)
 	gone(t, g, &corev1beta1.ControllerRegistrationList{}, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "unneeded"}})
