@@ -27,14 +27,22 @@ func TestForSeed(t *testing.T) {
 		"with key encipherment": {ok: true, csr: func(c *certificatesv1.CertificateSigningRequest) {
 			c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageKeyEncipherment)
 		}},
-		"a renewal":                      {ok: true, csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = name }},
-		"a renewal for another seed":     {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = name + "b" }},
-		"another signer":                 {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.SignerName = certificatesv1.KubeletServingSignerName }},
-		"a usage missing":                {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Usages = c.Spec.Usages[:1] }},
-		"a usage too many":               {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageServerAuth) }},
-		"no PEM":                         {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Request = []byte("request") }},
-		"PEM with something else":        {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"}) }},
-		"no request in the PEM":          {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")}) }},
+		"a renewal":                  {ok: true, csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = name }},
+		"a renewal for another seed": {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = name + "b" }},
+		"another signer": {csr: func(c *certificatesv1.CertificateSigningRequest) {
+			c.Spec.SignerName = certificatesv1.KubeletServingSignerName
+		}},
+		"a usage missing": {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Usages = c.Spec.Usages[:1] }},
+		"a usage too many": {csr: func(c *certificatesv1.CertificateSigningRequest) {
+			c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageServerAuth)
+		}},
+		"no PEM": {csr: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Request = []byte("request") }},
+		"PEM with something else": {csr: func(c *certificatesv1.CertificateSigningRequest) {
+			c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE"})
+		}},
+		"no request in the PEM": {csr: func(c *certificatesv1.CertificateSigningRequest) {
+			c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")})
+		}},
 		"another group":                  {request: func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:masters"} }},
 		"a further group":                {request: func(r *x509.CertificateRequest) { r.Subject.Organization = []string{group, "system:masters"} }},
 		"no group":                       {request: func(r *x509.CertificateRequest) { r.Subject.Organization = nil }},

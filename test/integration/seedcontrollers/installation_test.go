@@ -133,7 +133,9 @@ func (g *garden) testInstallations(t *testing.T) {
 		g.delete(t, shoot)
 		gone(t, g, &corev1beta1.ShootList{}, shoot)
 		g.installed(t, "east", "always-east", "network", "seed-dns", "seed-infra")
-		changeStatus(t, g, network, func(i *corev1beta1.ControllerInstallation) { i.Status.Conditions[0].Status = corev1beta1.ConditionFalse })
+		changeStatus(t, g, network, func(i *corev1beta1.ControllerInstallation) {
+			i.Status.Conditions[0].Status = corev1beta1.ConditionFalse
+		})
 		g.installed(t, "east", "always-east", "seed-dns", "seed-infra")
 	})
 	t.Run("a seed that loses its label loses what was selected by it", func(t *testing.T) {

@@ -107,4 +107,3 @@ func reconciles(b *testing.B) (passes, seconds float64) {
 	}
 	return passes, seconds
 }
-

@@ -9,9 +9,11 @@ package installation
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +36,7 @@ const settle = 200 * time.Millisecond
 
 // AddSeed adds the controller for Seeds to a manager.
 func AddSeed(mgr manager.Manager, concurrentSyncs int) error {
+	m := newMemory()
 	w := watches{mgr.GetClient(), func(ctx context.Context, c client.Reader) ([]reconcile.Request, error) {
 		seeds := &corev1beta1.SeedList{}
 		if err := c.List(ctx, seeds, client.UnsafeDisableDeepCopy); err != nil {
@@ -48,9 +51,7 @@ func AddSeed(mgr manager.Manager, concurrentSyncs int) error {
 	b := builder.ControllerManagedBy(mgr).Named("controllerinstallation-seed").WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
 		// A heartbeat changes the status only.
 		Watches(&corev1beta1.Seed{}, w.gather(self), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionBegins()))).
-		Watches(&corev1beta1.Shoot{}, w.gather(func(obj client.Object) []reconcile.Request {
-			return named(index.Seeds(obj.(*corev1beta1.Shoot))) //nolint:forcetypeassert // the kind that is watched
-		}), builder.WithPredicates(shootChanges())).
+		Watches(&corev1beta1.Shoot{}, shootEvents(m), builder.WithPredicates(shootChanges())).
 		Watches(&corev1beta1.BackupBucket{}, w.gather(func(obj client.Object) []reconcile.Request {
 			return optional(obj.(*corev1beta1.BackupBucket).Spec.SeedName) //nolint:forcetypeassert // the kind that is watched
 		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -63,7 +64,7 @@ func AddSeed(mgr manager.Manager, concurrentSyncs int) error {
 			}
 			return nil
 		}), builder.WithPredicates(installationChanges()))
-	return w.common(b).Complete(&seedReconciler{reader{mgr.GetClient()}})
+	return w.common(b).Complete(&seedReconciler{reader: reader{mgr.GetClient()}, memory: m})
 }
 
 // AddShoot adds the controller for Shoots that host their own control plane to a manager.
@@ -151,6 +152,35 @@ func (w watches) gather(clusters func(client.Object) []reconcile.Request) handle
 	})
 }
 
+// shootEvents enqueues the seeds in which a shoot may change what is needed.
+func shootEvents(m *memory) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	of := func(obj client.Object) *corev1beta1.Shoot { return obj.(*corev1beta1.Shoot) } //nolint:forcetypeassert // the kind that is watched
+	add := func(queue queue, seed string) { queue.AddAfter(request("", seed), settle) }
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, queue queue) {
+			for _, seed := range index.Seeds(of(e.Object)) {
+				if !m.covers(seed, of(e.Object)) {
+					add(queue, seed)
+				}
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue queue) {
+			before, after := of(e.ObjectOld), of(e.ObjectNew)
+			for _, seed := range sets.List(sets.New(index.Seeds(before)...).Insert(index.Seeds(after)...)) {
+				if !slices.Equal(index.Seeds(before), index.Seeds(after)) || !m.same(seed, before, after) {
+					add(queue, seed)
+				}
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue queue) {
+			for _, seed := range index.Seeds(of(e.Object)) {
+				add(queue, seed)
+			}
+		},
+	}
+}
+
 // gatherAll enqueues all clusters once things have settled, if the object is of concern.
 func (w watches) gatherAll(concerns func(context.Context, client.Object) bool) handler.EventHandler {
 	return events(func(ctx context.Context, obj client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -188,14 +218,6 @@ func request(namespace, name string) reconcile.Request {
 
 func self(obj client.Object) []reconcile.Request {
 	return []reconcile.Request{request(obj.GetNamespace(), obj.GetName())}
-}
-
-func named(names []string) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, name := range names {
-		requests = append(requests, request("", name))
-	}
-	return requests
 }
 
 func optional(name *string) []reconcile.Request {
@@ -266,4 +288,3 @@ func value(s *string) string {
 	}
 	return *s
 }
-

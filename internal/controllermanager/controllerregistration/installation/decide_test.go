@@ -90,8 +90,10 @@ func TestNeedsOfShoot(t *testing.T) {
 			want: with("Extension/on"),
 		},
 		"automatic extensions, but for a refused one": {
-			shoot: func(s *corev1beta1.Shoot) { s.Spec.Extensions = []corev1beta1.Extension{{Type: "a", Disabled: new(true)}} },
-			auto:  []automatic{{"a", true}, {"b", false}}, want: with("Extension/b"),
+			shoot: func(s *corev1beta1.Shoot) {
+				s.Spec.Extensions = []corev1beta1.Extension{{Type: "a", Disabled: new(true)}}
+			},
+			auto: []automatic{{"a", true}, {"b", false}}, want: with("Extension/b"),
 		},
 		"automatic extensions without workers": {
 			shoot: func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers = nil },
@@ -297,7 +299,9 @@ func BenchmarkSeedWith5000Shoots(b *testing.B) {
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed", UID: types.UID("s")}, Spec: corev1beta1.SeedSpec{Provider: corev1beta1.SeedProvider{Type: "aws"}}}
 	shoots := make([]*corev1beta1.Shoot, 5000)
 	for i := range shoots {
-		shoots[i] = testShoot(func(s *corev1beta1.Shoot) { s.Spec.DNS = &corev1beta1.DNS{Domain: new(fmt.Sprintf("a%d.example.com", i))} })
+		shoots[i] = testShoot(func(s *corev1beta1.Shoot) {
+			s.Spec.DNS = &corev1beta1.DNS{Domain: new(fmt.Sprintf("a%d.example.com", i))}
+		})
 	}
 	d := domains{internal: []domain{{"internal.example.com", "route53"}}, defaults: []domain{{"example.com", "route53"}}}
 	for b.Loop() {

@@ -25,10 +25,14 @@ import (
 type reader struct{ gardenClient client.Client }
 
 // seedReconciler keeps the ControllerInstallations of a Seed.
-type seedReconciler struct{ reader }
+type seedReconciler struct {
+	reader
+	memory *memory
+}
 
 // Reconcile makes the installations of a Seed those that it needs now.
 func (r *seedReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	r.memory.forget(req.Name)
 	seed := &corev1beta1.Seed{}
 	if err := r.gardenClient.Get(ctx, req.NamespacedName, seed, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -58,7 +62,11 @@ func (r *seedReconciler) Reconcile(ctx context.Context, req reconcile.Request) (
 	if seed.DeletionTimestamp == nil {
 		o.needs.addSeed(seed, automatics(o.registrations, corev1beta1.ClusterTypeSeed))
 	}
-	return reconcile.Result{}, r.carryOut(ctx, decide(o))
+	if err := r.carryOut(ctx, decide(o)); err != nil {
+		return reconcile.Result{}, err
+	}
+	r.memory.remember(found{seed: seed, domains: d, automatics: forShoots, needs: o.needs, shoots: o.shoots})
+	return reconcile.Result{}, nil
 }
 
 // shootReconciler keeps the ControllerInstallations of a Shoot that hosts its own control plane.

@@ -40,7 +40,7 @@ func TestDecide(t *testing.T) {
 			lease: renewed(41 * time.Second), expiry: new(ago(-time.Second)), want: verdict{seedUnknown: true, recheckIn: 10 * time.Second},
 		},
 		"an expired certificate of a gardenlet that speaks": {
-			lease: renewed(0), expiry: new(ago(time.Second)), want: verdict{recheckIn: 40*time.Second},
+			lease: renewed(0), expiry: new(ago(time.Second)), want: verdict{recheckIn: 40 * time.Second},
 		},
 		"never spoke":                       {want: verdict{recheckIn: 10 * time.Second}},
 		"a lease that was never renewed":    {lease: &coordinationv1.Lease{}, want: verdict{recheckIn: 10 * time.Second}},

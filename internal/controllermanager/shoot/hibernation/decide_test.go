@@ -29,16 +29,16 @@ func TestDecide(t *testing.T) {
 		want      verdict
 		wantErr   bool
 	}{
-		"before it":                     {schedules: nightly, now: at("19:59"), want: verdict{next: at("20:00")}},
-		"at bedtime":                    {schedules: nightly, now: at("20:00"), want: verdict{due: true, sleep: true, next: at("06:00").Add(day)}},
-		"kept already":                  {schedules: nightly, now: at("20:01"), kept: new(at("20:00")), want: verdict{next: at("06:00").Add(day)}},
-		"an hour late":                  {schedules: nightly, now: at("21:00"), kept: new(at("06:00")), want: verdict{due: true, sleep: true, next: at("06:00").Add(day)}},
-		"too late":                      {schedules: nightly, now: at("22:01"), kept: new(at("06:00")), want: verdict{next: at("06:00").Add(day)}},
-		"in the morning":                {schedules: nightly, now: at("06:30"), want: verdict{due: true, next: at("20:00")}},
-		"created after bedtime":         {schedules: nightly, now: at("20:30"), created: at("20:10"), want: verdict{next: at("06:00").Add(day)}},
-		"both missed: the last counts":  {schedules: []corev1beta1.HibernationSchedule{{Start: new("00 20 * * *"), End: new("00 21 * * *")}}, now: at("21:30"), want: verdict{due: true, next: at("20:00").Add(day)}},
-		"both at once: up":              {schedules: []corev1beta1.HibernationSchedule{{Start: new("00 20 * * *"), End: new("0 20 * * *")}}, now: at("20:00"), want: verdict{due: true, next: at("20:00").Add(day)}},
-		"in another time zone":          {schedules: []corev1beta1.HibernationSchedule{{Start: new("00 20 * * *"), Location: new("Europe/Berlin")}}, now: at("19:00"), want: verdict{due: true, sleep: true, next: at("19:00").Add(day)}},
+		"before it":                      {schedules: nightly, now: at("19:59"), want: verdict{next: at("20:00")}},
+		"at bedtime":                     {schedules: nightly, now: at("20:00"), want: verdict{due: true, sleep: true, next: at("06:00").Add(day)}},
+		"kept already":                   {schedules: nightly, now: at("20:01"), kept: new(at("20:00")), want: verdict{next: at("06:00").Add(day)}},
+		"an hour late":                   {schedules: nightly, now: at("21:00"), kept: new(at("06:00")), want: verdict{due: true, sleep: true, next: at("06:00").Add(day)}},
+		"too late":                       {schedules: nightly, now: at("22:01"), kept: new(at("06:00")), want: verdict{next: at("06:00").Add(day)}},
+		"in the morning":                 {schedules: nightly, now: at("06:30"), want: verdict{due: true, next: at("20:00")}},
+		"created after bedtime":          {schedules: nightly, now: at("20:30"), created: at("20:10"), want: verdict{next: at("06:00").Add(day)}},
+		"both missed: the last counts":   {schedules: []corev1beta1.HibernationSchedule{{Start: new("00 20 * * *"), End: new("00 21 * * *")}}, now: at("21:30"), want: verdict{due: true, next: at("20:00").Add(day)}},
+		"both at once: up":               {schedules: []corev1beta1.HibernationSchedule{{Start: new("00 20 * * *"), End: new("0 20 * * *")}}, now: at("20:00"), want: verdict{due: true, next: at("20:00").Add(day)}},
+		"in another time zone":           {schedules: []corev1beta1.HibernationSchedule{{Start: new("00 20 * * *"), Location: new("Europe/Berlin")}}, now: at("19:00"), want: verdict{due: true, sleep: true, next: at("19:00").Add(day)}},
 		"never, as there is no such day": {schedules: []corev1beta1.HibernationSchedule{{Start: new("0 0 30 2 *")}}, now: at("19:00")},
 		"of two schedules the earlier is next": {
 			schedules: append([]corev1beta1.HibernationSchedule{{Start: new("00 23 * * *")}}, nightly...), now: at("19:00"), want: verdict{next: at("20:00")},
