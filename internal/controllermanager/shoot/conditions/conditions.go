@@ -7,6 +7,7 @@ package conditions
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -84,6 +85,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if seed == nil && selfHosted(shoot) {
+		return reconcile.Result{}, nil // it has conditions of these types of its own
+	}
 	before := shoot.DeepCopy()
 	shoot.Status.Conditions = merge(shoot.Status.Conditions, seed)
 	if apiequality.Semantic.DeepEqual(before.Status.Conditions, shoot.Status.Conditions) {
@@ -112,4 +116,8 @@ func (r *reconciler) seedOf(ctx context.Context, shoot *corev1beta1.Shoot) (*cor
 		return nil, client.IgnoreNotFound(err)
 	}
 	return seed, nil
+}
+
+func selfHosted(shoot *corev1beta1.Shoot) bool {
+	return slices.ContainsFunc(shoot.Spec.Provider.Workers, func(w corev1beta1.Worker) bool { return w.ControlPlane != nil })
 }

@@ -1,0 +1,27 @@
+package project
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+)
+
+// report writes the phase of a Project, if it differs. What other controllers write to the status stays.
+func (r *reconciler) report(ctx context.Context, project *corev1beta1.Project, phase corev1beta1.ProjectPhase) error {
+	before := project.DeepCopy()
+	project.Status.Phase = phase
+	if phase != corev1beta1.ProjectPending {
+		project.Status.ObservedGeneration = project.Generation
+	}
+	if before.Status.Phase == project.Status.Phase && before.Status.ObservedGeneration == project.Status.ObservedGeneration {
+		return nil
+	}
+	// A Project that is gone needs no phase.
+	if err := client.IgnoreNotFound(r.client.Status().Patch(ctx, project, client.MergeFrom(before))); err != nil {
+		return fmt.Errorf("write phase of Project: %w", err)
+	}
+	return nil
+}
