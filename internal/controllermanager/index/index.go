@@ -12,6 +12,7 @@ import (
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 )
 
 // Names of indexes. Where the API server can select by the same field, the name is that of its field selector.
@@ -33,6 +34,10 @@ const (
 	DeploymentRefs = "spec.deployment.deploymentRefs.name"
 	// References finds Seeds and ControllerDeployments by the keys of the Secrets and ConfigMaps that they refer to.
 	References = "references"
+	// ExposureClass finds Shoots by their ExposureClass.
+	ExposureClass = "spec.exposureClassName"
+	// BastionShoot finds Bastions by the Shoot in their namespace.
+	BastionShoot = "spec.shootRef.name"
 )
 
 // True is the value of indexes over a yes or no.
@@ -71,6 +76,8 @@ func Add(ctx context.Context, indexer client.FieldIndexer) error {
 		return []string{i.Spec.RegistrationRef.Name}
 	}))
 	by(&corev1beta1.ControllerRegistration{}, DeploymentRefs, of(Deployments))
+	by(&corev1beta1.Shoot{}, ExposureClass, of(func(s *corev1beta1.Shoot) []string { return optional(s.Spec.ExposureClassName) }))
+	by(&operationsv1alpha1.Bastion{}, BastionShoot, of(func(b *operationsv1alpha1.Bastion) []string { return []string{b.Spec.ShootRef.Name} }))
 	by(&corev1beta1.Seed{}, References, of(func(s *corev1beta1.Seed) []string { return keys(SeedReferences(s)) }))
 	by(&gardencorev1.ControllerDeployment{}, References, of(func(d *gardencorev1.ControllerDeployment) []string { return keys(DeploymentReferences(d)) }))
 	return errors.Join(errs...)
