@@ -13,7 +13,9 @@ import (
 func TestDecide(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	in := func(d time.Duration) *metav1.Time { return new(metav1.NewTime(now.Add(d))) }
-	onSeed := func(seed string) *corev1beta1.Shoot { return &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{SeedName: &seed}} }
+	onSeed := func(seed string) *corev1beta1.Shoot {
+		return &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{SeedName: &seed}}
+	}
 	going := onSeed("a")
 	going.DeletionTimestamp = in(0)
 	for name, tc := range map[string]struct {
