@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,16 +25,22 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/controllermanager/bastion"
 	"gardener.cloud/gardener/internal/controllermanager/certificatesigningrequest"
 	"gardener.cloud/gardener/internal/controllermanager/controllerdeployment"
 	"gardener.cloud/gardener/internal/controllermanager/controllerregistration/extensionclusterrole"
 	"gardener.cloud/gardener/internal/controllermanager/controllerregistration/finalizer"
 	"gardener.cloud/gardener/internal/controllermanager/controllerregistration/installation"
+	"gardener.cloud/gardener/internal/controllermanager/event"
+	"gardener.cloud/gardener/internal/controllermanager/exposureclass"
 	"gardener.cloud/gardener/internal/controllermanager/index"
+	"gardener.cloud/gardener/internal/controllermanager/quota"
 	"gardener.cloud/gardener/internal/controllermanager/reference"
 	"gardener.cloud/gardener/internal/controllermanager/seed/care"
 	"gardener.cloud/gardener/internal/controllermanager/seed/lifecycle"
 	"gardener.cloud/gardener/internal/controllermanager/seed/secrets"
+	"gardener.cloud/gardener/internal/controllermanager/shoot/hibernation"
+	"gardener.cloud/gardener/internal/controllermanager/shoot/retry"
 	"gardener.cloud/gardener/internal/controllermanager/uses"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/test/env"
@@ -72,6 +79,11 @@ func TestSeedControllers(t *testing.T) {
 	t.Run("care", g.testCare)
 	t.Run("lifecycle", g.testLifecycle)
 	t.Run("certificates", g.testCertificates)
+	t.Run("hibernation", g.testHibernation)
+	t.Run("retry", g.testRetry)
+	t.Run("guards", g.testGuards)
+	t.Run("bastions", g.testBastions)
+	t.Run("events", g.testEvents)
 	t.Run("restart and steady state", g.testSteadyState)
 }
 
@@ -79,7 +91,7 @@ func TestSeedControllers(t *testing.T) {
 func (g *garden) start(t testing.TB) {
 	t.Helper()
 	mgr, err := manager.New(g.Config, manager.Options{
-		Scheme: g.Scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: g.Scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true), ReconciliationTimeout: time.Minute},
 	})
 	if err != nil {
@@ -89,6 +101,7 @@ func (g *garden) start(t testing.TB) {
 	cfg.Controllers.SeedExtensionsCheck = &controllermanagerconfigv1alpha1.SeedExtensionsCheckControllerConfiguration{
 		ConditionThresholds: []controllermanagerconfigv1alpha1.ConditionThreshold{{Type: "ExtensionsReady", Duration: metav1.Duration{Duration: time.Minute}}},
 	}
+	cfg.Controllers.Event = &controllermanagerconfigv1alpha1.EventControllerConfiguration{}
 	controllermanagerconfigv1alpha1.SetDefaults(cfg)
 	// Time passes when a test says so, but timers of the queues are real.
 	cfg.Controllers.Seed.SyncPeriod.Duration = 200 * time.Millisecond
@@ -108,6 +121,12 @@ func (g *garden) start(t testing.TB) {
 		"extensions":                care.AddExtensions(mgr, cfg.Controllers.SeedExtensionsCheck, g.clock),
 		"lifecycle":                 lifecycle.Add(mgr, cfg.Controllers.Seed, g.clock),
 		"certificatesigningrequest": certificatesigningrequest.Add(mgr, 5),
+		"hibernation":               hibernation.Add(mgr, &cfg.Controllers.ShootHibernation, g.clock),
+		"retry":                     retry.Add(mgr, cfg.Controllers.ShootRetry, g.clock),
+		"quota":                     quota.Add(mgr, 5),
+		"exposureclass":             exposureclass.Add(mgr, 5),
+		"bastion":                   bastion.Add(mgr, cfg.Controllers.Bastion, g.clock),
+		"event":                     event.Add(mgr, cfg.Controllers.Event, g.clock),
 		"reference": reference.Add(mgr, reference.Values{ConcurrentSyncs: 5, Referrers: []reference.Referrer{
 			reference.Shoots(), reference.Seeds(), reference.ControllerDeployments(),
 		}}),

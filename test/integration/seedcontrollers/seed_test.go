@@ -330,7 +330,7 @@ func certificateRequest(t *testing.T) []byte {
 // testSteadyState restarts the controllers, and looks whether anything is written although nothing has changed. What was deleted in
 // between is caught up with.
 func (g *garden) testSteadyState(t *testing.T) {
-	g.installed(t, "east", "always-east", "seed-dns", "seed-infra")
+	g.installed(t, "east", "always-east", "seed-dns", "seed-infra", "with-shoots")
 	g.stop()
 	g.delete(t, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "unneeded"}})
 	// A heartbeat changes the version of a Seed that installations refer to, but nothing that counts.
