@@ -18,6 +18,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -90,8 +91,9 @@ func TestSeedControllers(t *testing.T) {
 // start runs the controllers until stop is called.
 func (g *garden) start(t testing.TB) {
 	t.Helper()
+	logf.SetLogger(logr.Discard())
 	mgr, err := manager.New(g.Config, manager.Options{
-		Scheme: g.Scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: g.Scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true), ReconciliationTimeout: time.Minute},
 	})
 	if err != nil {

@@ -261,6 +261,10 @@ func (g *garden) testLifecycle(t *testing.T) {
 		}
 		return nil
 	})
+	// So it would be asked again after a while.
+	changeStatus(t, g, seed, func(s *corev1beta1.Seed) {
+		s.Status.ClientCertificateExpirationTimestamp = new(metav1.NewTime(g.clock.Now().Add(1000 * time.Hour)))
+	})
 }
 
 func (g *garden) testCertificates(t *testing.T) {
