@@ -41,6 +41,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/seed/lifecycle"
 	"gardener.cloud/gardener/internal/controllermanager/seed/secrets"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/hibernation"
+	shootquota "gardener.cloud/gardener/internal/controllermanager/shoot/quota"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/retry"
 	"gardener.cloud/gardener/internal/controllermanager/uses"
 	"gardener.cloud/gardener/internal/kube"
@@ -82,6 +83,7 @@ func TestSeedControllers(t *testing.T) {
 	t.Run("certificates", g.testCertificates)
 	t.Run("hibernation", g.testHibernation)
 	t.Run("retry", g.testRetry)
+	t.Run("lifetime", g.testLifetime)
 	t.Run("guards", g.testGuards)
 	t.Run("bastions", g.testBastions)
 	t.Run("events", g.testEvents)
@@ -126,6 +128,7 @@ func (g *garden) start(t testing.TB) {
 		"hibernation":               hibernation.Add(mgr, &cfg.Controllers.ShootHibernation, g.clock),
 		"retry":                     retry.Add(mgr, cfg.Controllers.ShootRetry, g.clock),
 		"quota":                     quota.Add(mgr, 5),
+		"shoot quota":               shootquota.Add(mgr, cfg.Controllers.ShootQuota, g.clock),
 		"exposureclass":             exposureclass.Add(mgr, 5),
 		"bastion":                   bastion.Add(mgr, cfg.Controllers.Bastion, g.clock),
 		"event":                     event.Add(mgr, cfg.Controllers.Event, g.clock),

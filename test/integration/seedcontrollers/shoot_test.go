@@ -15,6 +15,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 )
 
 // shoot waits until a shoot is as wanted.
@@ -74,6 +75,34 @@ func (g *garden) testRetry(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func (g *garden) testLifetime(t *testing.T) {
+	shoot := newShoot("mortal", "east")
+	shoot.Spec.CredentialsBindingName = new("mortal")
+	quota := &corev1beta1.Quota{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "mortal"}, Spec: corev1beta1.QuotaSpec{
+		Scope: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret"}, Metrics: corev1.ResourceList{}, ClusterLifetimeDays: new(int32(2)),
+	}}
+	binding := &securityv1alpha1.CredentialsBinding{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "garden-dev", Name: "mortal"},
+		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden-dev", Name: "secret"},
+		Quotas:         []corev1.ObjectReference{{Namespace: "garden-dev", Name: "mortal"}},
+		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+	}
+	g.create(t, quota, binding, shoot)
+	g.shoot(t, "mortal", func(s *corev1beta1.Shoot) error {
+		if want := shoot.CreationTimestamp.UTC().AddDate(0, 0, 2).Format(time.RFC3339); s.Annotations[constants.ShootExpirationTimestamp] != want {
+			return fmt.Errorf("annotations are %v, want expiration at %s", s.Annotations, want)
+		}
+		return nil
+	})
+	change(t, g, shoot, func(s *corev1beta1.Shoot) {
+		s.Annotations[constants.ShootExpirationTimestamp] = g.clock.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
+	})
+	gone(t, g, &corev1beta1.ShootList{}, shoot)
+	g.delete(t, binding)
+	g.delete(t, quota)
+	gone(t, g, &corev1beta1.QuotaList{}, quota)
 }
 
 func (g *garden) testGuards(t *testing.T) {
