@@ -123,7 +123,9 @@ func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 		}},
 		{"cloudProfile", func() error { return cloudprofile.Add(mgr, *c.CloudProfile.ConcurrentSyncs) }},
 		{"namespacedCloudProfile", func() error { return namespacedcloudprofile.Add(mgr, *c.NamespacedCloudProfile.ConcurrentSyncs) }},
-		{"controllerDeployment", func() error { return controllerdeployment.Add(mgr, *c.ControllerDeployment.ConcurrentSyncs) }},
+		{"controllerDeployment", func() error {
+			return controllerdeployment.Add(mgr, *c.ControllerDeployment.ConcurrentSyncs)
+		}},
 		{"controllerRegistration for seeds", func() error { return installation.AddSeed(mgr, *c.ControllerRegistration.ConcurrentSyncs) }},
 		{"controllerRegistration for shoots", func() error { return installation.AddShoot(mgr, *c.ControllerRegistration.ConcurrentSyncs) }},
 		{"finalizers of registrations", func() error { return registrationfinalizer.AddRegistration(mgr) }},

@@ -29,13 +29,15 @@ import (
 // Add adds the controller.
 func Add(mgr manager.Manager, config *controllermanagerconfigv1alpha1.BastionControllerConfiguration, clk clock.Clock) error {
 	r := &reconciler{gardenClient: mgr.GetClient(), clock: clk, maxLifetime: config.MaxLifetime.Duration}
-	return builder.ControllerManagedBy(mgr).Named("bastion").WithOptions(controller.Options{MaxConcurrentReconciles: *config.ConcurrentSyncs}).
+	return builder.ControllerManagedBy(mgr).Named("bastion").
+		WithOptions(controller.Options{MaxConcurrentReconciles: *config.ConcurrentSyncs}).
 		For(&operationsv1alpha1.Bastion{}, builder.WithPredicates(predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }})).
 		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(r.ofShoot), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return false }, // Bastions come with events of their own
 			UpdateFunc: func(e event.UpdateEvent) bool {
 				before, after := e.ObjectOld.(*corev1beta1.Shoot), e.ObjectNew.(*corev1beta1.Shoot) //nolint:forcetypeassert // the kind that is watched
-				return (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || value(before.Spec.SeedName) != value(after.Spec.SeedName)
+				return (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+					value(before.Spec.SeedName) != value(after.Spec.SeedName)
 			},
 		})).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
@@ -50,7 +52,9 @@ type reconciler struct {
 // ofShoot returns requests for the Bastions of a Shoot.
 func (r *reconciler) ofShoot(ctx context.Context, shoot client.Object) []reconcile.Request {
 	bastions := &operationsv1alpha1.BastionList{}
-	options := []client.ListOption{client.InNamespace(shoot.GetNamespace()), client.MatchingFields{index.BastionShoot: shoot.GetName()}, client.UnsafeDisableDeepCopy}
+	options := []client.ListOption{
+		client.InNamespace(shoot.GetNamespace()), client.MatchingFields{index.BastionShoot: shoot.GetName()}, client.UnsafeDisableDeepCopy,
+	}
 	if err := r.gardenClient.List(ctx, bastions, options...); err != nil {
 		logf.FromContext(ctx).Error(err, "Listing Bastions")
 		return nil
@@ -87,7 +91,9 @@ func (r *reconciler) Reconcile(ctx context.Context, bastion *operationsv1alpha1.
 }
 
 // decide returns why a Bastion is not needed any more, or nothing and when to look again. The Shoot is nil if it is gone.
-func decide(bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot, now time.Time, maxLifetime time.Duration) (string, time.Duration) {
+func decide(
+	bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot, now time.Time, maxLifetime time.Duration,
+) (reason string, recheckIn time.Duration) {
 	switch {
 	case shoot == nil:
 		return "its shoot is gone", 0

@@ -87,9 +87,11 @@ func (r *reconciler) Reconcile(ctx context.Context, csr *certificatesv1.Certific
 
 // open tells whether nobody has decided about a request yet.
 func open(csr *certificatesv1.CertificateSigningRequest) bool {
-	return len(csr.Status.Certificate) == 0 && !slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed
-	})
+	decided := func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied ||
+			c.Type == certificatesv1.CertificateFailed
+	}
+	return len(csr.Status.Certificate) == 0 && !slices.ContainsFunc(csr.Status.Conditions, decided)
 }
 
 // forSeed returns why a request is not for the client certificate of a gardenlet, or nil if it is.
@@ -98,7 +100,9 @@ func forSeed(csr *certificatesv1.CertificateSigningRequest) error {
 		return fmt.Errorf("signer is %q", csr.Spec.SignerName)
 	}
 	// A key for RSA may also encipher other keys.
-	usages := slices.DeleteFunc(slices.Clone(csr.Spec.Usages), func(u certificatesv1.KeyUsage) bool { return u == certificatesv1.UsageKeyEncipherment })
+	usages := slices.DeleteFunc(slices.Clone(csr.Spec.Usages), func(u certificatesv1.KeyUsage) bool {
+		return u == certificatesv1.UsageKeyEncipherment
+	})
 	slices.Sort(usages)
 	if !slices.Equal(usages, []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature}) {
 		return fmt.Errorf("usages are %v", csr.Spec.Usages)

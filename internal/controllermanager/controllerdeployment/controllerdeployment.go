@@ -30,7 +30,8 @@ import (
 // Add adds the controller to a manager.
 func Add(mgr manager.Manager, concurrentSyncs int) error {
 	r := &reconciler{gardenClient: mgr.GetClient(), live: mgr.GetAPIReader()}
-	return builder.ControllerManagedBy(mgr).Named("controllerdeployment").WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
+	return builder.ControllerManagedBy(mgr).Named("controllerdeployment").
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
 		For(&gardencorev1.ControllerDeployment{}, builder.WithPredicates(predicate.NewPredicateFuncs(pending))).
 		// A registration that goes, or names another deployment, can let a deployment go.
 		Watches(&corev1beta1.ControllerRegistration{}, handler.Funcs{

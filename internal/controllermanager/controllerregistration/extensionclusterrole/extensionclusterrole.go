@@ -153,7 +153,9 @@ func desired(role *rbacv1.ClusterRole, accounts []metav1.PartialObjectMetadata) 
 	}
 	for i := range accounts {
 		if inSeedNamespace(accounts[i].Namespace) {
-			binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: accounts[i].Namespace, Name: accounts[i].Name})
+			binding.Subjects = append(binding.Subjects, rbacv1.Subject{
+				Kind: rbacv1.ServiceAccountKind, Namespace: accounts[i].Namespace, Name: accounts[i].Name,
+			})
 		}
 	}
 	slices.SortFunc(binding.Subjects, func(a, b rbacv1.Subject) int {

@@ -70,7 +70,10 @@ func AddShoot(mgr manager.Manager) error {
 	})
 }
 
-func add[T client.Object](mgr manager.Manager, name string, r *reconciler[T], kind T, owner func(*corev1beta1.ControllerInstallation) (string, string)) error {
+// add adds the controller for a kind. The owner of an installation is the object that it keeps, or nothing.
+func add[T client.Object](
+	mgr manager.Manager, name string, r *reconciler[T], kind T, owner func(*corev1beta1.ControllerInstallation) (namespace, name string),
+) error {
 	r.gardenClient, r.live = mgr.GetClient(), mgr.GetAPIReader()
 	return builder.ControllerManagedBy(mgr).Named(name).WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
 		For(kind, builder.WithPredicates(predicate.Funcs{
@@ -80,7 +83,9 @@ func add[T client.Object](mgr manager.Manager, name string, r *reconciler[T], ki
 			},
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
-		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		Watches(&corev1beta1.ControllerInstallation{}, handler.EnqueueRequestsFromMapFunc(func(
+			_ context.Context, obj client.Object,
+		) []reconcile.Request {
 			namespace, name := owner(obj.(*corev1beta1.ControllerInstallation)) //nolint:forcetypeassert // the kind that is watched
 			if name == "" {
 				return nil

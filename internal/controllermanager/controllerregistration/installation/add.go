@@ -48,9 +48,10 @@ func AddSeed(mgr manager.Manager, concurrentSyncs int) error {
 		}
 		return all, nil
 	}}
-	b := builder.ControllerManagedBy(mgr).Named("controllerinstallation-seed").WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
+	b := builder.ControllerManagedBy(mgr).Named("controllerinstallation-seed").
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
 		// A heartbeat changes the status only.
-		Watches(&corev1beta1.Seed{}, w.gather(self), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionBegins()))).
+		Watches(&corev1beta1.Seed{}, w.gather(self), builder.WithPredicates(clusterChanges())).
 		Watches(&corev1beta1.Shoot{}, shootEvents(m), builder.WithPredicates(shootChanges())).
 		Watches(&corev1beta1.BackupBucket{}, w.gather(func(obj client.Object) []reconcile.Request {
 			return optional(obj.(*corev1beta1.BackupBucket).Spec.SeedName) //nolint:forcetypeassert // the kind that is watched
@@ -80,13 +81,14 @@ func AddShoot(mgr manager.Manager, concurrentSyncs int) error {
 		}
 		return all, nil
 	}}
-	b := builder.ControllerManagedBy(mgr).Named("controllerinstallation-shoot").WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
+	b := builder.ControllerManagedBy(mgr).Named("controllerinstallation-shoot").
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
 		Watches(&corev1beta1.Shoot{}, w.gather(func(obj client.Object) []reconcile.Request {
 			if !index.SelfHosted(obj.(*corev1beta1.Shoot)) { //nolint:forcetypeassert // the kind that is watched
 				return nil
 			}
 			return self(obj)
-		}), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionBegins()))).
+		}), builder.WithPredicates(clusterChanges())).
 		Watches(&corev1beta1.BackupBucket{}, w.gather(func(obj client.Object) []reconcile.Request {
 			return referenced(obj.(*corev1beta1.BackupBucket).Spec.ShootRef) //nolint:forcetypeassert // the kind that is watched
 		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -234,6 +236,11 @@ func referenced(ref *corev1.ObjectReference) []reconcile.Request {
 	return []reconcile.Request{request(ref.Namespace, ref.Name)}
 }
 
+// clusterChanges lets through what of a cluster itself counts: its spec, the labels that selectors look at, and its deletion.
+func clusterChanges() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionBegins())
+}
+
 // deletionBegins lets through the change that sets the deletion timestamp.
 func deletionBegins() predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -259,9 +266,10 @@ func shootChanges() predicate.Funcs {
 // installationChanges lets through what others did to an installation, and what decides about its deletion.
 func installationChanges() predicate.Funcs {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*corev1beta1.ControllerInstallation), e.ObjectNew.(*corev1beta1.ControllerInstallation) //nolint:forcetypeassert // the kind that is watched
-		return before.Generation != after.Generation || required(before) != required(after) ||
-			!maps.Equal(before.Labels, after.Labels) || before.Annotations[constants.PodSecurityEnforce] != after.Annotations[constants.PodSecurityEnforce]
+		before := e.ObjectOld.(*corev1beta1.ControllerInstallation) //nolint:forcetypeassert // the kind that is watched
+		after := e.ObjectNew.(*corev1beta1.ControllerInstallation)  //nolint:forcetypeassert // as above
+		return before.Generation != after.Generation || required(before) != required(after) || !maps.Equal(before.Labels, after.Labels) ||
+			before.Annotations[constants.PodSecurityEnforce] != after.Annotations[constants.PodSecurityEnforce]
 	}}
 }
 

@@ -157,7 +157,9 @@ func selects(selector *metav1.LabelSelector, set labels.Set) bool {
 }
 
 // desired returns the installation of a registration in a cluster: a new one, or the present one with the wanted content.
-func desired(o observed, registration *corev1beta1.ControllerRegistration, before *corev1beta1.ControllerInstallation) *corev1beta1.ControllerInstallation {
+func desired(
+	o observed, registration *corev1beta1.ControllerRegistration, before *corev1beta1.ControllerInstallation,
+) *corev1beta1.ControllerInstallation {
 	installation := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: nameFor(registration.Name, o.clusterKey())}}
 	if before != nil {
 		installation = before.DeepCopy()
@@ -176,7 +178,9 @@ func desired(o observed, registration *corev1beta1.ControllerRegistration, befor
 		if spec.SeedRef == nil {
 			spec.SeedRef = &corev1.ObjectReference{}
 		}
-		refer(installation, labelSeedHash, spec.SeedRef, corev1.ObjectReference{Name: o.seed.Name, ResourceVersion: o.seed.ResourceVersion}, hashOf(o.seed))
+		refer(installation, labelSeedHash, spec.SeedRef, corev1.ObjectReference{
+			Name: o.seed.Name, ResourceVersion: o.seed.ResourceVersion,
+		}, hashOf(o.seed))
 	} else {
 		if spec.ShootRef == nil {
 			spec.ShootRef = &corev1.ObjectReference{}
@@ -200,7 +204,9 @@ func desired(o observed, registration *corev1beta1.ControllerRegistration, befor
 		if spec.DeploymentRef == nil {
 			spec.DeploymentRef = &corev1.ObjectReference{}
 		}
-		refer(installation, labelDeploymentHash, spec.DeploymentRef, corev1.ObjectReference{Name: deploymentName, ResourceVersion: d.resourceVersion}, d.hash)
+		refer(installation, labelDeploymentHash, spec.DeploymentRef, corev1.ObjectReference{
+			Name: deploymentName, ResourceVersion: d.resourceVersion,
+		}, d.hash)
 		if !known {
 			delete(installation.Labels, labelDeploymentHash)
 		}
@@ -216,7 +222,9 @@ func desired(o observed, registration *corev1beta1.ControllerRegistration, befor
 }
 
 // refer writes a reference, if the object has another name or content than when it was last written.
-func refer(installation *corev1beta1.ControllerInstallation, label string, ref *corev1.ObjectReference, want corev1.ObjectReference, content string) {
+func refer(
+	installation *corev1beta1.ControllerInstallation, label string, ref *corev1.ObjectReference, want corev1.ObjectReference, content string,
+) {
 	if installation.Labels[label] == content && ref.Name == want.Name && ref.Namespace == want.Namespace && ref.ResourceVersion != "" {
 		return
 	}
