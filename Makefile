@@ -39,8 +39,8 @@ build: ## Build all commands into bin/.
 	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
 
 .PHONY: tools
-tools: ## Build the command line tools for distribution and landscape into bin/.
-	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/distribution ./cmd/landscape
+tools: ## Build the command line tools, and the binary with all server components, into bin/.
+	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/distribution ./cmd/landscape ./cmd/gardener
 
 bin/landscape:
 	@$(MAKE) --no-print-directory tools
