@@ -13,11 +13,15 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"gardener.cloud/gardener/internal/apiserver"
+	"gardener.cloud/gardener/internal/controllermanager"
+	"gardener.cloud/gardener/internal/scheduler"
 )
 
 // commands are the components by name.
 var commands = map[string]func() *cobra.Command{
-	apiserver.Name: apiserver.NewCommand,
+	apiserver.Name:         apiserver.NewCommand,
+	controllermanager.Name: controllermanager.Component().Command,
+	scheduler.Name:         scheduler.Component().Command,
 }
 
 func main() {

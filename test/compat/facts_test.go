@@ -2,28 +2,17 @@ package compat
 
 import (
 	"bufio"
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"gardener.cloud/gardener/test/compat/facts"
+	"gardener.cloud/gardener/test/facts"
 )
 
 // factsDir returns the directory with the compatibility facts and skips the test if there is none.
-func factsDir(t testing.TB) string {
-	t.Helper()
-	dir, err := facts.Dir()
-	switch {
-	case errors.Is(err, facts.ErrNotFound):
-		t.Skip(err)
-	case err != nil:
-		t.Fatal(err)
-	}
-	return dir
-}
+func factsDir(t testing.TB) string { return facts.Dir(t) }
 
 // schemaField is one line of a schema file.
 type schemaField struct {

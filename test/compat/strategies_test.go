@@ -18,6 +18,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/registry"
+	"gardener.cloud/gardener/internal/validation/core"
 	apiserverscheme "gardener.cloud/gardener/internal/apiserver/scheme"
 )
 
@@ -35,7 +36,7 @@ var served = func() (s struct {
 		panic(err)
 	}
 	s.scheme, s.strategies = scheme, map[reflect.Type]strategy{}
-	for gvk, all := range registry.Strategies(scheme) {
+	for gvk, all := range registry.Strategies(scheme, core.Options{CloudProfileCapabilities: true}) {
 		obj, err := scheme.New(gvk)
 		if err != nil {
 			panic(err)

@@ -30,6 +30,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
@@ -61,6 +62,8 @@ type Env struct {
 	// Scheme has the types that the client knows.
 	Scheme *runtime.Scheme
 
+	// EtcdURL is where the store is reached.
+	EtcdURL string
 	// Direct is how an administrator reaches gardener-apiserver without the aggregator, for its metrics and profiles.
 	Direct *rest.Config
 
@@ -144,11 +147,12 @@ func New(ctx context.Context, logs io.Writer, opts ...Option) (*Env, error) {
 	return e, nil
 }
 
-// Stop ends all servers and removes their data.
+// Stop ends all servers and removes their data. The second time it has nothing left to do.
 func (e *Env) Stop() error {
 	for _, stop := range slices.Backward(e.stop) {
 		stop()
 	}
+	e.stop = nil
 	return os.RemoveAll(e.dir)
 }
 
@@ -173,6 +177,7 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	}
 	address := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])) }
 	etcdURL, peerURL := "http://"+address(0), "http://"+address(1)
+	e.EtcdURL = etcdURL
 	if err := e.exec(running, logs, Etcd, etcd,
 		"--data-dir="+filepath.Join(e.dir, "etcd"), "--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL,
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL, "--initial-cluster=default="+peerURL,
@@ -239,6 +244,7 @@ func (e *Env) register(ctx context.Context, ca []byte, port int32) error {
 		clientgoscheme.AddToScheme(e.Scheme), apiregistrationv1.AddToScheme(e.Scheme),
 		corev1beta1.AddToScheme(e.Scheme), gardencorev1.AddToScheme(e.Scheme), securityv1alpha1.AddToScheme(e.Scheme),
 		seedmanagementv1alpha1.AddToScheme(e.Scheme), operationsv1alpha1.AddToScheme(e.Scheme), settingsv1alpha1.AddToScheme(e.Scheme),
+		authenticationv1alpha1.AddToScheme(e.Scheme),
 	)
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
+
+	"gardener.cloud/gardener/internal/validation/core"
 )
 
 // Strategy is how requests for a kind are prepared and validated.
@@ -16,9 +18,9 @@ type Strategy struct {
 }
 
 // Strategies returns the strategies of all kinds by the version of their hubs, for tests that replay requests without a server.
-func Strategies(s *runtime.Scheme) map[schema.GroupVersionKind]Strategy {
+func Strategies(s *runtime.Scheme, options core.Options) map[schema.GroupVersionKind]Strategy {
 	out := map[schema.GroupVersionKind]Strategy{}
-	for _, k := range kinds() {
+	for _, k := range kinds(options) {
 		main := strategy{ObjectTyper: s, NameGenerator: names.SimpleNameGenerator, kind: k}
 		all := Strategy{Create: main, Update: main}
 		if k.status {

@@ -17,7 +17,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"gardener.cloud/gardener/test/compat/facts"
+	"gardener.cloud/gardener/test/facts"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -46,7 +46,7 @@ func main() {
 }
 
 func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
-	dir, err := facts.Dir()
+	dir, err := facts.Find()
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"testing"
 )
 
 // Variable is the environment variable that names the directory.
@@ -14,9 +15,22 @@ const Variable = "GARDENER_COMPAT_DIR"
 // ErrNotFound says that there are no facts on this machine.
 var ErrNotFound = errors.New("no compatibility facts found; name their directory in " + Variable)
 
-// Dir returns the directory with the facts: the one that the environment names, or shared/compat beside the repository or
+// Dir returns the directory with the facts, and skips the test if there is none.
+func Dir(t testing.TB) string {
+	t.Helper()
+	dir, err := Find()
+	switch {
+	case errors.Is(err, ErrNotFound):
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Find returns the directory with the facts: the one that the environment names, or shared/compat beside the repository or
 // beside a directory above it.
-func Dir() (string, error) {
+func Find() (string, error) {
 	if dir := os.Getenv(Variable); dir != "" {
 		if !complete(dir) {
 			return "", fmt.Errorf("%s=%s: there is no resources.yaml", Variable, dir)
