@@ -141,7 +141,7 @@ func (p *Plugin) check(ctx context.Context, a admission.Attributes, obj client.O
 			return apierrors.NewInternalError(err)
 		}
 		if two && shoot.Annotations[constants.DeletionConfirmedBy] == a.GetUserInfo().GetName() {
-			return admission.NewForbidden(a, fmt.Errorf("Project %q asks for two people: %q confirmed the deletion, so somebody else must delete %q",
+			return admission.NewForbidden(a, fmt.Errorf("the Project %q asks for two people: %q confirmed the deletion, so somebody else must delete %q",
 				projects.Items[i].Name, a.GetUserInfo().GetName(), shoot.Name))
 		}
 	}

@@ -149,5 +149,5 @@ func (p *Plugin) unused(ctx context.Context, a admission.Attributes, versions se
 		return nil
 	}
 	slices.Sort(users)
-	return admission.NewForbidden(a, fmt.Errorf("Shoots use what would be removed: %s", listed(users)))
+	return admission.NewForbidden(a, fmt.Errorf("what would be removed is in use: %s", listed(users)))
 }

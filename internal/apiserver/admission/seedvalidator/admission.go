@@ -83,7 +83,7 @@ func (p *Plugin) validateDelete(ctx context.Context, a admission.Attributes) err
 			return err
 		}
 		if len(shoots) > 0 {
-			return admission.NewForbidden(a, fmt.Errorf("Shoots are on Seed %q: %s", name, listed(shoots)))
+			return admission.NewForbidden(a, fmt.Errorf("the Seed %q has Shoots: %s", name, listed(shoots)))
 		}
 	}
 	return nil

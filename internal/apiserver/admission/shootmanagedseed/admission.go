@@ -57,7 +57,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 			continue
 		}
 		if a.GetOperation() == admission.Delete {
-			return admission.NewForbidden(a, fmt.Errorf("Shoot %q is the Seed of ManagedSeed %q: delete that first", managedSeed.Spec.Shoot.Name, managedSeed.Name))
+			return admission.NewForbidden(a, fmt.Errorf("the Shoot %q is the Seed of ManagedSeed %q: delete that first", managedSeed.Spec.Shoot.Name, managedSeed.Name))
 		}
 		if err := p.validateUpdate(ctx, a, managedSeed); err != nil {
 			return err
