@@ -81,6 +81,8 @@ func CustomResourceDefinitionEstablished(definition *apiextensionsv1.CustomResou
 		}
 	}
 	return fmt.Errorf("CustomResourceDefinition %q is not established yet", definition.Name)
+}
+
 // APIServiceAvailable returns why an aggregated API cannot be used, or nil if it can.
 func APIServiceAvailable(service *apiregistrationv1.APIService) error {
 	for _, condition := range service.Status.Conditions {
