@@ -107,7 +107,7 @@ func (u *upRun) gardenObjects(ctx context.Context, c client.Client, cluster Clus
 		return nil, err
 	}
 
-	objects := append([]client.Object{etcd}, gardenrbac.Objects()...)
+	objects := append([]client.Object{etcd}, gardenrbac.Objects(gardenrbac.Values{})...)
 	for _, render := range []func() ([]client.Object, error){
 		func() ([]client.Object, error) {
 			return gardenerapiserver.Objects(gardenerapiserver.Values{

@@ -18,8 +18,8 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/registry"
-	"gardener.cloud/gardener/internal/validation/core"
 	apiserverscheme "gardener.cloud/gardener/internal/apiserver/scheme"
+	"gardener.cloud/gardener/internal/validation/core"
 )
 
 // strategy is how the API server prepares and validates objects of a kind.

@@ -17,8 +17,8 @@ import (
 	"strconv"
 	"syscall"
 
-	"gardener.cloud/gardener/test/facts"
 	"gardener.cloud/gardener/test/env"
+	"gardener.cloud/gardener/test/facts"
 )
 
 // disagreement is the exit status of the replay if an answer differs.
