@@ -143,7 +143,9 @@ func testOrder(t *testing.T, e *env.Env) {
 		t.Errorf("update of the seed: %v, want it forbidden", err)
 	}
 
-	own := order("own", func(s *corev1beta1.Shoot) { s.Spec.DNS = &corev1beta1.DNS{Domain: new("x.open.order.shoots.example.org")} })
+	own := order("own", func(s *corev1beta1.Shoot) {
+		s.Spec.DNS = &corev1beta1.DNS{Domain: new("x.open.order.shoots.example.org")}
+	})
 	if err := c.Create(ctx, own); !apierrors.IsForbidden(err) || !contains(err, "spec.dns.domain") {
 		t.Errorf("create with a domain below another: %v, want it forbidden", err)
 	}
