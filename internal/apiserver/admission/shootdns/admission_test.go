@@ -37,7 +37,8 @@ func TestDNS(t *testing.T) {
 	namespace := "garden-dev"
 	reader := admissiontest.Reader(t,
 		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: &namespace}},
-		secret("a", "low.example.com", "1"), secret("b", "high.example.com", "10"), own, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}},
+		secret("a", "low.example.com", "1"), secret("b", "high.example.com",
+			"10"), own, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}},
 	)
 	shoot := func(seed string, d *corev1beta1.DNS) *corev1beta1.Shoot {
 		s := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shoot"}, Spec: corev1beta1.ShootSpec{DNS: d}}
@@ -55,7 +56,8 @@ func TestDNS(t *testing.T) {
 		"the default domain of highest priority": {shoot: shoot("seed", nil), want: dns("shoot.dev.high.example.com")},
 		"the default domain of the seed":         {shoot: shoot("own", nil), want: dns("shoot.dev.own.example.com")},
 		"the default domain when it is bound":    {shoot: shoot("seed", nil), old: shoot("", nil), want: dns("shoot.dev.high.example.com")},
-		"no records":                             {shoot: shoot("seed", dns("", provider("unmanaged", nil))), want: dns("", provider("unmanaged", new(true)))},
+		"no records": {shoot: shoot("seed", dns("", provider("unmanaged", nil))), want: dns("",
+			provider("unmanaged", new(true)))},
 		"the first provider is the primary one": {
 			shoot: shoot("seed", dns("a.example.org", provider("x", nil), provider("y", nil))),
 			want:  dns("a.example.org", provider("x", new(true)), provider("y", nil)),
@@ -65,13 +67,14 @@ func TestDNS(t *testing.T) {
 			old:   shoot("", dns("a.example.org", provider("y", new(true)))),
 			want:  dns("a.example.org", provider("x", nil), provider("y", new(true))),
 		},
-		"a name of one's own in the project":  {shoot: shoot("seed", dns("x.dev.low.example.com")), want: dns("x.dev.low.example.com")},
-		"a name in another project":           {shoot: shoot("", dns("x.prod.low.example.com")), refused: metav1.StatusReasonInvalid},
-		"a default domain itself":             {shoot: shoot("", dns("low.example.com")), refused: metav1.StatusReasonInvalid},
-		"a domain that is no default there":   {shoot: shoot("own", dns("x.low.example.com")), want: dns("x.low.example.com")},
-		"a provider for the default domain":   {shoot: shoot("seed", dns("", provider("x", new(true)))), refused: metav1.StatusReasonInvalid},
-		"what it has, whatever the rule then": {shoot: shoot("seed", dns("low.example.com")), old: shoot("", dns("low.example.com")), want: dns("low.example.com")},
-		"a seed that is not there":            {shoot: shoot("gone", nil), refused: "?"},
+		"a name of one's own in the project": {shoot: shoot("seed", dns("x.dev.low.example.com")), want: dns("x.dev.low.example.com")},
+		"a name in another project":          {shoot: shoot("", dns("x.prod.low.example.com")), refused: metav1.StatusReasonInvalid},
+		"a default domain itself":            {shoot: shoot("", dns("low.example.com")), refused: metav1.StatusReasonInvalid},
+		"a domain that is no default there":  {shoot: shoot("own", dns("x.low.example.com")), want: dns("x.low.example.com")},
+		"a provider for the default domain":  {shoot: shoot("seed", dns("", provider("x", new(true)))), refused: metav1.StatusReasonInvalid},
+		"what it has, whatever the rule then": {shoot: shoot("seed", dns("low.example.com")), old: shoot("", dns("low.example.com")),
+			want: dns("low.example.com")},
+		"a seed that is not there": {shoot: shoot("gone", nil), refused: "?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)}
