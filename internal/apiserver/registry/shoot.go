@@ -10,7 +10,8 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// canonicalShoot writes what is said under the old name of a field under the new one as well, and labels the shoot by what selectors ask for.
+// canonicalShoot writes what is said under the old name of a field under the new one as well, and labels the shoot by what
+// selectors ask for.
 // Validation has seen by then which of the names the user took.
 func canonicalShoot(shoot *corev1beta1.Shoot) {
 	spec := &shoot.Spec

@@ -38,7 +38,9 @@ func Spec(ctx context.Context, garden client.Reader, shoot *corev1beta1.Shoot) (
 	return specOf(ctx, garden, shoot.Namespace, *ref)
 }
 
-func specOf(ctx context.Context, garden client.Reader, namespace string, ref corev1beta1.CloudProfileReference) (*corev1beta1.CloudProfileSpec, error) {
+func specOf(
+	ctx context.Context, garden client.Reader, namespace string, ref corev1beta1.CloudProfileReference) (*corev1beta1.CloudProfileSpec, error,
+) {
 	switch ref.Kind {
 	case constants.CloudProfileReferenceKindCloudProfile:
 		profile := &corev1beta1.CloudProfile{}
@@ -75,7 +77,8 @@ func CheckChange(ctx context.Context, garden client.Reader, shoot, old *corev1be
 		return err
 	}
 	if rootNow != rootThen {
-		return fmt.Errorf("cannot change from %s %q to %s %q, as they do not go back to the same CloudProfile", then.Kind, then.Name, now.Kind, now.Name)
+		return fmt.Errorf("cannot change from %s %q to %s %q, as they do not go back to the same CloudProfile", then.Kind, then.Name,
+			now.Kind, now.Name)
 	}
 	spec, err := specOf(ctx, garden, shoot.Namespace, *now)
 	if err != nil {

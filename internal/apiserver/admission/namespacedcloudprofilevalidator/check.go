@@ -26,7 +26,9 @@ func find[T any](list []T, is func(*T) bool) *T {
 
 // checkTypes refuses machine and volume types that the parent has. Those that were there before the parent got them may stay, by
 // what the profile said or offered.
-func checkTypes(spec *corev1beta1.NamespacedCloudProfileSpec, before *corev1beta1.NamespacedCloudProfile, parent *corev1beta1.CloudProfileSpec) error {
+func checkTypes(
+	spec *corev1beta1.NamespacedCloudProfileSpec, before *corev1beta1.NamespacedCloudProfile, parent *corev1beta1.CloudProfileSpec,
+) error {
 	old, offered := &before.Spec, before.Status.CloudProfileSpec
 	if offered == nil {
 		offered = &corev1beta1.CloudProfileSpec{}
@@ -76,7 +78,9 @@ func checkKubernetes(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *
 }
 
 // checkImages lets a profile only say how long it offers a version of an image of the parent; images of its own must be complete.
-func checkImages(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, options core.Options, now time.Time) field.ErrorList {
+func checkImages(
+	spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, options core.Options, now time.Time,
+) field.ErrorList {
 	var errs field.ErrorList
 	spec = withoutUndeclared(spec, parent)
 	for i := range spec.MachineImages {
@@ -146,7 +150,9 @@ func checkOverride(version, was *corev1beta1.MachineImageVersion, now time.Time,
 }
 
 // withoutUndeclared returns a copy of a profile without capabilities if its parent knows none: they count for nothing then.
-func withoutUndeclared(spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec) *corev1beta1.NamespacedCloudProfileSpec {
+func withoutUndeclared(
+	spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec,
+) *corev1beta1.NamespacedCloudProfileSpec {
 	out := spec.DeepCopy()
 	if len(parent.MachineCapabilities) > 0 {
 		return out
@@ -167,7 +173,9 @@ func withoutUndeclared(spec *corev1beta1.NamespacedCloudProfileSpec, parent *cor
 }
 
 // checkMerged checks what comes out when the profile is merged into its parent, at the place where users find it.
-func checkMerged(spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, options core.Options, now time.Time) field.ErrorList {
+func checkMerged(
+	spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, options core.Options, now time.Time,
+) field.ErrorList {
 	merged, own := parent.DeepCopy(), withoutUndeclared(spec, parent)
 	path := field.NewPath("status", "cloudProfileSpec")
 	var errs field.ErrorList

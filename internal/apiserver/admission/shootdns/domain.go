@@ -84,7 +84,8 @@ func checkDefault(dns *corev1beta1.DNS, isNew bool, projectName, def string) fie
 	var errs field.ErrorList
 	path := field.NewPath("spec", "dns")
 	if domain := domainOf(dns); isNew && !strings.HasSuffix(domain, "."+projectName+"."+def) {
-		errs = append(errs, field.Invalid(path.Child("domain"), domain, fmt.Sprintf("below %s must be of the form NAME.%s.%s", def, projectName, def)))
+		errs = append(errs, field.Invalid(path.Child("domain"), domain, fmt.Sprintf("below %s must be of the form NAME.%s.%s", def,
+			projectName, def)))
 	}
 	for i, provider := range dns.Providers {
 		if isPrimary(provider) {

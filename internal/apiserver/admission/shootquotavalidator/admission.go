@@ -108,7 +108,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 func lifetime(shoot *corev1beta1.Shoot, days int32, now time.Time) error {
 	expires, err := time.Parse(time.RFC3339, shoot.Annotations[constants.ShootExpirationTimestamp])
 	if err != nil {
-		return fmt.Errorf("annotation %s must be a time like %s: it can be put off, not removed", constants.ShootExpirationTimestamp, now.Format(time.RFC3339))
+		return fmt.Errorf("annotation %s must be a time like %s: it can be put off, not removed", constants.ShootExpirationTimestamp,
+			now.Format(time.RFC3339))
 	}
 	if expires.After(now.AddDate(0, 0, int(days))) {
 		return fmt.Errorf("the expiration can be at most %d days from now", days)
@@ -216,7 +217,9 @@ func (p *Plugin) exceeded(ctx context.Context, shoot *corev1beta1.Shoot, own *bi
 }
 
 // sharing returns the other shoots that a quota counts as well: those of the project or of the same credentials, by its scope.
-func (p *Plugin) sharing(ctx context.Context, shoot *corev1beta1.Shoot, own *binding, quota *corev1beta1.Quota) ([]corev1beta1.Shoot, error) {
+func (p *Plugin) sharing(
+	ctx context.Context, shoot *corev1beta1.Shoot, own *binding, quota *corev1beta1.Quota) ([]corev1beta1.Shoot, error,
+) {
 	perProject := quota.Spec.Scope.Kind == "Project"
 	var in []client.ListOption
 	if perProject {
@@ -232,7 +235,8 @@ func (p *Plugin) sharing(ctx context.Context, shoot *corev1beta1.Shoot, own *bin
 		for _, ref := range b.quotas {
 			refers = refers || ref.Namespace == quota.Namespace && ref.Name == quota.Name
 		}
-		same := b.credentials.Kind == own.credentials.Kind && b.credentials.Namespace == own.credentials.Namespace && b.credentials.Name == own.credentials.Name
+		same := b.credentials.Kind == own.credentials.Kind && b.credentials.Namespace == own.credentials.Namespace &&
+			b.credentials.Name == own.credentials.Name
 		if refers && (perProject || same) {
 			byNamespace[b.namespace] = append(byNamespace[b.namespace], b)
 		}
