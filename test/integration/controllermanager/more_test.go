@@ -316,7 +316,7 @@ func testReferences(t *testing.T, g *garden) {
 				},
 			}
 			s.Spec.DNS = &corev1beta1.DNS{
-				Domain:    new(name + ".example.com"),
+				Domain: new(name + ".example.com"),
 				Providers: []corev1beta1.DNSProvider{{Type: new("local"), Primary: new(true), CredentialsRef: &autoscalingv1.CrossVersionObjectReference{
 					APIVersion: "v1", Kind: "Secret", Name: "dns",
 				}}},
