@@ -70,3 +70,9 @@ generate: ## Generate the code that is derived from other code.
 test: deps tools ## Run unit and integration tests (TESTFLAGS="-race -run Find" is handed to go test).
 	@bin/distribution build containerd runc machine kubernetes etcd
 	@hack/test.sh $(TESTFLAGS)
+
+.PHONY: bench-garden
+bench-garden: tools ## Measure the gardener-controller-manager with many projects and shoots (BENCHFLAGS="-o json -scenario projects").
+	@bin/distribution build kubernetes etcd
+	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/gardener
+	@go run ./test/bench/garden $(BENCHFLAGS)

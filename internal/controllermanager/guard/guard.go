@@ -81,7 +81,9 @@ func (g Guard) users(ctx context.Context, obj client.Object) ([]string, error) {
 			return nil, err
 		}
 		list := use.Users.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a copy has its original's type
-		if err := g.Client.List(ctx, list, append(use.By(obj), client.UnsafeDisableDeepCopy)...); err != nil {
+		// A few are enough to say that there are some. Each of thousands of users brings us here when it goes.
+		options := append(use.By(obj), client.UnsafeDisableDeepCopy, client.Limit(namedUsers+1))
+		if err := g.Client.List(ctx, list, options...); err != nil {
 			return nil, fmt.Errorf("list every %s that uses %s: %w", gvk.Kind, client.ObjectKeyFromObject(obj), err)
 		}
 		var users []string
@@ -96,8 +98,8 @@ func (g Guard) users(ctx context.Context, obj client.Object) ([]string, error) {
 			return nil, err
 		}
 		slices.Sort(users)
-		if more := len(users) - namedUsers; more > 0 {
-			users = append(users[:namedUsers], fmt.Sprintf("%d more of kind %s", more, gvk.Kind))
+		if len(users) > namedUsers {
+			users = append(users[:namedUsers], "others of kind "+gvk.Kind)
 		}
 		names = append(names, users...)
 	}

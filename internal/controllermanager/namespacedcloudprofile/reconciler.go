@@ -8,10 +8,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/controllermanager/guard"
 	"gardener.cloud/gardener/internal/kube"
 )
@@ -30,8 +32,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.guard.Keep(ctx, profile); err != nil {
 		return kube.Result(fmt.Errorf("keep %s: %w", req, err))
 	}
-	if profile.DeletionTimestamp != nil {
-		return reconcile.Result{}, nil // Shoots that still use it live on what was merged last
+	if !controllerutil.ContainsFinalizer(profile, constants.FinalizerGardenerName) {
+		return reconcile.Result{}, nil // it got it just now, which is an event; or it is going
 	}
 	parent := &corev1beta1.CloudProfile{}
 	switch err := r.client.Get(ctx, types.NamespacedName{Name: profile.Spec.Parent.Name}, parent); {
@@ -59,6 +61,6 @@ func (r *reconciler) report(ctx context.Context, profile *corev1beta1.Namespaced
 	if apiequality.Semantic.DeepEqual(before.Status, profile.Status) && !mergedByExtension {
 		return nil
 	}
-	// Not a patch: what the parent has no longer must go, also from the provider configuration.
-	return r.client.Status().Update(ctx, profile)
+	// What is not there any more can only be taken away from what was seen here.
+	return r.client.Status().Patch(ctx, profile, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }

@@ -43,7 +43,9 @@ func Add(mgr manager.Manager, concurrentSyncs int, quotas []controllermanagercon
 	// What we made is put right when somebody changes or deletes it. That it was made is no news.
 	changed := builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+		},
 	})
 	return builder.ControllerManagedBy(mgr).Named(name).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).

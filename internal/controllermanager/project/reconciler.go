@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		log.FromContext(ctx).V(1).Info("Trying again", "reason", err.Error())
 		return kube.Result(err)
 	}
-	r.recorder.Eventf(project, nil, corev1.EventTypeWarning, reason, action, "%v", err)
+	// What only an edit can mend is said once.
+	if !errors.Is(err, errNotAdoptable) || project.Status.Phase != corev1beta1.ProjectFailed {
+		r.recorder.Eventf(project, nil, corev1.EventTypeWarning, reason, action, "%v", err)
+	}
 	if reportErr := r.report(ctx, project, corev1beta1.ProjectFailed); reportErr != nil {
 		return kube.Result(reportErr)
 	}

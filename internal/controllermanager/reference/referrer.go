@@ -49,6 +49,9 @@ func (r *reconciler) addReferrer(mgr manager.Manager, referrer Referrer, concurr
 			if err := r.client.Get(ctx, req.NamespacedName, obj, client.UnsafeDisableDeepCopy); err != nil {
 				return reconcile.Result{}, client.IgnoreNotFound(err)
 			}
+			if settled(referrer, obj) {
+				return reconcile.Result{}, nil
+			}
 			if err := keep(ctx, r.client, obj, len(referrer.Refs(obj)) > 0); err != nil {
 				return kube.Result(fmt.Errorf("protect %s: %w", req, err))
 			}

@@ -41,9 +41,18 @@ func TestControllers(t *testing.T) {
 		test func(*testing.T, *garden)
 	}{
 		{"a project gets what it needs", testProject},
+		{"a project adopts only a namespace that was made for it", testAdoption},
+		{"a profile stays while it is used", testCloudProfile},
+		{"a namespaced profile follows its parent", testNamespacedCloudProfile},
+		{"a binding stays while it is used, and marks what it refers to", testBindings},
+		{"what a Shoot refers to stays", testReferences},
+		{"a Shoot has its health in a label", testStatusLabel},
+		{"a Shoot that is a seed shows its conditions", testConditions},
+		{"the state of a Shoot stays while it moves", testShootState},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, g) })
 	}
+	t.Run("what happened while nobody watched is made up for", func(t *testing.T) { testRestart(t, g) })
 	t.Run("nothing is written in a steady state, not even after a restart", func(t *testing.T) {
 		g.settle(t)
 		before := len(g.running.writes.seen())

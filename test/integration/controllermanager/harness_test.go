@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,9 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -34,15 +35,19 @@ import (
 )
 
 // patience is how long something may take that takes well below a second on an idle machine.
-const patience = 60 * time.Second
+const patience = 30 * time.Second
 
 // garden is an API with its controllers, for the tests of this package.
 type garden struct {
 	*env.Env
 	client client.WithWatch
 	config *controllermanagerconfigv1alpha1.ControllerManagerConfiguration
+	// all is the test of everything. Controllers that a part of it started live on.
+	all *testing.T
 
 	running *controllers
+	// leftOver is the work that controllers before these stopped in the middle of; it stays in the metrics.
+	leftOver float64
 }
 
 // controllers are those of one manager.
@@ -50,10 +55,6 @@ type controllers struct {
 	stop   context.CancelFunc
 	done   chan error
 	writes *writes
-	// working are the controllers whose workers have started, which they do when their queues have everything there is.
-	working sync.Map
-	failed  atomic.Pointer[error]
-	count   int
 }
 
 // writes counts the requests that change something.
@@ -90,7 +91,7 @@ func newGarden(t *testing.T, config string) *garden {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &garden{Env: e, client: c, config: decoded}
+	return &garden{Env: e, client: c, config: decoded, all: t}
 }
 
 // start starts the controllers and waits until they work.
@@ -98,8 +99,9 @@ func (g *garden) start(t *testing.T) {
 	t.Helper()
 	run := &controllers{writes: &writes{}, done: make(chan error, 1)}
 	started := make(chan struct{}, 100)
+	crlog.SetLogger(logr.Discard())
 	log := logr.New(funcr.NewJSON(func(line string) {
-		t.Log(line)
+		g.all.Log(line)
 		if strings.Contains(line, `"msg":"Starting workers"`) {
 			started <- struct{}{}
 		}
@@ -116,10 +118,10 @@ func (g *garden) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := controllermanager.AddControllers(t.Context(), mgr, &g.config.Controllers); err != nil {
+	if err := controllermanager.AddControllers(g.all.Context(), mgr, &g.config.Controllers); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(g.all.Context())
 	run.stop = cancel
 	go func() { run.done <- mgr.Start(ctx) }()
 	g.running = run
@@ -144,6 +146,7 @@ func (g *garden) stop(t *testing.T) {
 	if err := <-g.running.done; err != nil {
 		t.Fatalf("stop controllers: %v", err)
 	}
+	g.leftOver = work(t)
 }
 
 // settle waits until no controller has anything to do.
@@ -151,18 +154,7 @@ func (g *garden) settle(t *testing.T) {
 	t.Helper()
 	quiet := 0
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		families, err := crmetrics.Registry.Gather()
-		if err != nil {
-			return false, err
-		}
-		busy := 0.0
-		for _, family := range families {
-			if name := family.GetName(); name == "workqueue_depth" || name == "controller_runtime_active_workers" {
-				for _, metric := range family.GetMetric() {
-					busy += metric.GetGauge().GetValue()
-				}
-			}
-		}
+		busy := work(t) - g.leftOver
 		// What a pass wrote comes back as an event a moment later, as does a conflict.
 		if quiet++; busy > 0 {
 			quiet = 0
@@ -172,6 +164,24 @@ func (g *garden) settle(t *testing.T) {
 	if err != nil {
 		t.Fatal("controllers do not settle:", err)
 	}
+}
+
+// work is how much there is in queues and in hands.
+func work(t *testing.T) float64 {
+	t.Helper()
+	families, err := crmetrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy := 0.0
+	for _, family := range families {
+		if name := family.GetName(); name == "workqueue_depth" || name == "controller_runtime_active_workers" {
+			for _, metric := range family.GetMetric() {
+				busy += metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return busy
 }
 
 // await waits until an object is as it should be, and returns it. What check returns says what is missing.
@@ -294,6 +304,18 @@ func shoot(namespace, name string, change ...func(*corev1beta1.Shoot)) *corev1be
 		c(s)
 	}
 	return s
+}
+
+// withWorkers gives a Shoot a worker pool, and the credentials that it takes.
+func withWorkers(binding string) func(*corev1beta1.Shoot) {
+	return func(s *corev1beta1.Shoot) {
+		s.Spec.CredentialsBindingName = &binding
+		s.Spec.Networking = &corev1beta1.Networking{Type: new("flannel"), Nodes: new("10.0.0.0/16")}
+		s.Spec.Provider.Workers = []corev1beta1.Worker{{
+			Name: "pool", Minimum: 1, Maximum: 1, MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0)),
+			Machine: corev1beta1.Machine{Type: "small", Image: &corev1beta1.ShootMachineImage{Name: "image", Version: new("1.0.0")}},
+		}}
+	}
 }
 
 func credentialsBinding(namespace, name string, ref corev1.ObjectReference, quotas ...corev1.ObjectReference) *securityv1alpha1.CredentialsBinding {
