@@ -23,15 +23,19 @@ const orderNamespace = "garden-order"
 func createOffer(t *testing.T, e *env.Env) {
 	t.Helper()
 	create(t, e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: orderNamespace}})
-	create(t, e, &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "order"},
-		Spec: corev1beta1.ProjectSpec{Namespace: new(orderNamespace)}})
+	create(t, e, &corev1beta1.Project{
+		ObjectMeta: metav1.ObjectMeta{Name: "order"},
+		Spec:       corev1beta1.ProjectSpec{Namespace: new(orderNamespace)},
+	})
 	for _, namespace := range []string{orderNamespace, "garden"} {
 		create(t, e, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "order"}})
 	}
 	ref := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: orderNamespace, Name: "order"}
 	create(t, e, &securityv1alpha1.CredentialsBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: orderNamespace,
-			Name: "order"}, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "order"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: orderNamespace,
+			Name:      "order",
+		}, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "order"},
 		CredentialsRef: ref,
 	})
 	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "order"}}
@@ -43,11 +47,16 @@ func createOffer(t *testing.T, e *env.Env) {
 	create(t, e, registration)
 	create(t, e, &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "order"}, Spec: corev1beta1.CloudProfileSpec{
 		Type: "order",
-		Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.1"}, {Version: "1.36.0"},
-			{Version: "1.35.4"}}},
+		Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{
+			{Version: "1.36.1"},
+			{Version: "1.36.0"},
+			{Version: "1.35.4"},
+		}},
 		MachineImages: []corev1beta1.MachineImage{{Name: "order", Versions: []corev1beta1.MachineImageVersion{
-			{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.2.0"}, CRI: []corev1beta1.CRI{{Name: "containerd"}},
-				Architectures: []string{"amd64"}},
+			{
+				ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.2.0"}, CRI: []corev1beta1.CRI{{Name: "containerd"}},
+				Architectures: []string{"amd64"},
+			},
 		}}},
 		MachineTypes: []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("8Gi")}},
 		Regions:      []corev1beta1.Region{{Name: "one", Zones: []corev1beta1.AvailabilityZone{{Name: "a"}}}},
@@ -94,8 +103,10 @@ func testOrder(t *testing.T, e *env.Env) {
 	shoot := create(t, e, order("open"))
 	type chosen struct{ Kubernetes, Image, Architecture, Kind string }
 	machine := shoot.Spec.Provider.Workers[0].Machine
-	got := chosen{shoot.Spec.Kubernetes.Version, machine.Image.Name + " " + *machine.Image.Version, *machine.Architecture,
-		shoot.Spec.CloudProfile.Kind}
+	got := chosen{
+		shoot.Spec.Kubernetes.Version, machine.Image.Name + " " + *machine.Image.Version, *machine.Architecture,
+		shoot.Spec.CloudProfile.Kind,
+	}
 	if diff := cmp.Diff(chosen{"1.36.1", "order 1.2.0", "amd64", "CloudProfile"}, got); diff != "" {
 		t.Errorf("what the profile says (-want +got):\n%s", diff)
 	}
@@ -108,10 +119,14 @@ func testOrder(t *testing.T, e *env.Env) {
 		want   string
 	}{
 		"region": {func(s *corev1beta1.Shoot) { s.Spec.Region = "two" }, "spec.region: Unsupported value"},
-		"machine-type": {func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Type = "huge" },
-			"spec.provider.workers[0].machine.type: Unsupported value"},
-		"zone": {func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Zones = []string{"z"} },
-			"spec.provider.workers[0].zones[0]: Unsupported value"},
+		"machine-type": {
+			func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Type = "huge" },
+			"spec.provider.workers[0].machine.type: Unsupported value",
+		},
+		"zone": {
+			func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Zones = []string{"z"} },
+			"spec.provider.workers[0].zones[0]: Unsupported value",
+		},
 		"seed-taint": {func(s *corev1beta1.Shoot) { s.Spec.SeedName = new("tainted") }, "does not tolerate"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,8 +28,10 @@ func TestValidate(t *testing.T) {
 	}
 	withStrategy := images("own", version("1.0.0", nil, containerd, "amd64"))
 	withStrategy[0].UpdateStrategy = new(corev1beta1.UpdateStrategyMajor)
-	small := corev1beta1.MachineType{Name: "small", CPU: resource.MustParse("1"), Memory: resource.MustParse("1Gi"),
-		Architecture: new("amd64")}
+	small := corev1beta1.MachineType{
+		Name: "small", CPU: resource.MustParse("1"), Memory: resource.MustParse("1Gi"),
+		Architecture: new("amd64"),
+	}
 	parent := &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, Spec: corev1beta1.CloudProfileSpec{
 		Type:          "local",
 		Kubernetes:    corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.1"}}},
@@ -53,8 +55,10 @@ func TestValidate(t *testing.T) {
 	}{
 		"nothing":                    {spec: corev1beta1.NamespacedCloudProfileSpec{}},
 		"a parent that is not there": {parent: "gone", want: `CloudProfile "gone"`},
-		"a machine type of the parent": {spec: corev1beta1.NamespacedCloudProfileSpec{MachineTypes: []corev1beta1.MachineType{small}},
-			want: `machine type "small"`},
+		"a machine type of the parent": {
+			spec: corev1beta1.NamespacedCloudProfileSpec{MachineTypes: []corev1beta1.MachineType{small}},
+			want: `machine type "small"`,
+		},
 		"a machine type that was there before": {
 			spec: corev1beta1.NamespacedCloudProfileSpec{MachineTypes: []corev1beta1.MachineType{small}, Limits: &corev1beta1.Limits{}},
 			old:  &corev1beta1.NamespacedCloudProfileSpec{MachineTypes: []corev1beta1.MachineType{small}},
@@ -64,18 +68,28 @@ func TestValidate(t *testing.T) {
 		"a version without an end":                {spec: kubernetes("1.36.1", nil), want: "no expirationDate"},
 		"a version that the parent lacks":         {spec: kubernetes("1.30.0", later), want: "does not offer"},
 		"an image version that is offered longer": {spec: machineImages(images("os", version("1.0.0", later, nil)))},
-		"an image version without an end": {spec: machineImages(images("os", version("1.0.0", nil, nil))),
-			want: "spec.machineImages[0].versions[0].expirationDate"},
-		"an image version that is changed": {spec: machineImages(images("os", version("1.0.0", later, containerd))),
-			want: "spec.machineImages[0].versions[0].cri"},
+		"an image version without an end": {
+			spec: machineImages(images("os", version("1.0.0", nil, nil))),
+			want: "spec.machineImages[0].versions[0].expirationDate",
+		},
+		"an image version that is changed": {
+			spec: machineImages(images("os", version("1.0.0", later, containerd))),
+			want: "spec.machineImages[0].versions[0].cri",
+		},
 		"a new version of an image": {spec: machineImages(images("os", version("2.0.0", nil, containerd)))},
-		"an incomplete new version of an image": {spec: machineImages(images("os", version("2.0.0", nil, nil))),
-			want: "status.cloudProfileSpec.machineImages[0].versions[1].cri"},
+		"an incomplete new version of an image": {
+			spec: machineImages(images("os", version("2.0.0", nil, nil))),
+			want: "status.cloudProfileSpec.machineImages[0].versions[1].cri",
+		},
 		"a new image": {spec: machineImages(withStrategy)},
-		"a new image without a strategy": {spec: machineImages(images("own", version("1.0.0", nil, containerd, "amd64"))),
-			want: "status.cloudProfileSpec.machineImages[1].updateStrategy"},
-		"an incomplete new image": {spec: machineImages(images("own", version("1.0.0", nil, containerd))),
-			want: "spec.machineImages[0].versions[0].architectures"},
+		"a new image without a strategy": {
+			spec: machineImages(images("own", version("1.0.0", nil, containerd, "amd64"))),
+			want: "status.cloudProfileSpec.machineImages[1].updateStrategy",
+		},
+		"an incomplete new image": {
+			spec: machineImages(images("own", version("1.0.0", nil, containerd))),
+			want: "spec.machineImages[0].versions[0].architectures",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), clock: clocktesting.NewFakePassiveClock(now)}

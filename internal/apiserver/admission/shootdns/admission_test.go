@@ -72,8 +72,10 @@ func TestDNS(t *testing.T) {
 		"a default domain itself":            {shoot: shoot("", dns("low.example.com")), refused: metav1.StatusReasonInvalid},
 		"a domain that is no default there":  {shoot: shoot("own", dns("x.low.example.com")), want: dns("x.low.example.com")},
 		"a provider for the default domain":  {shoot: shoot("seed", dns("", provider("x", new(true)))), refused: metav1.StatusReasonInvalid},
-		"what it has, whatever the rule then": {shoot: shoot("seed", dns("low.example.com")), old: shoot("", dns("low.example.com")),
-			want: dns("low.example.com")},
+		"what it has, whatever the rule then": {
+			shoot: shoot("seed", dns("low.example.com")), old: shoot("", dns("low.example.com")),
+			want: dns("low.example.com"),
+		},
 		"a seed that is not there": {shoot: shoot("gone", nil), refused: "?"},
 	} {
 		t.Run(name, func(t *testing.T) {

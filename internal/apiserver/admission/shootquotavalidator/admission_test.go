@@ -25,8 +25,10 @@ func TestQuota(t *testing.T) {
 			Spec: corev1beta1.ShootSpec{
 				CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "cloud"}, CredentialsBindingName: &binding,
 				Provider: corev1beta1.Provider{Workers: []corev1beta1.Worker{{
-					Name: "pool", Maximum: maximum, Machine: corev1beta1.Machine{Type: "small"}, Volume: &corev1beta1.Volume{Type: new("ssd"),
-						VolumeSize: "50Gi"},
+					Name: "pool", Maximum: maximum, Machine: corev1beta1.Machine{Type: "small"}, Volume: &corev1beta1.Volume{
+						Type:       new("ssd"),
+						VolumeSize: "50Gi",
+					},
 				}}},
 			},
 		}
@@ -71,8 +73,10 @@ func TestQuota(t *testing.T) {
 		"more than is left, with the others": {shoot: shoot("new", "project", 4), want: metav1.StatusReasonForbidden},
 		"more disks than there are":          {shoot: shoot("new", "disk", 3), want: metav1.StatusReasonForbidden},
 		"as many as before":                  {shoot: shoot("new", "project", 100), old: shoot("new", "project", 100)},
-		"more than before": {shoot: shoot("new", "project", 101), old: shoot("new", "project", 100),
-			want: metav1.StatusReasonForbidden},
+		"more than before": {
+			shoot: shoot("new", "project", 101), old: shoot("new", "project", 100),
+			want: metav1.StatusReasonForbidden,
+		},
 		"less than before, and still too many": {shoot: shoot("new", "project", 50), old: shoot("new", "project", 100)},
 		"an unknown class of volumes":          {shoot: shoot("new", "disk", 1, noVolume), want: metav1.StatusReasonInternalError},
 		"a life of a week":                     {shoot: shoot("new", "disk", 1, expires("2026-11-28T12:00:00Z")), old: shoot("new", "disk", 1)},
