@@ -22,8 +22,10 @@ import (
 // Who adds a room here says that it is no process.
 var sharedRooms = []string{
 	"internal/component",
+	"internal/configfile",
 	"internal/distribution", // the landscape runs what it builds
 	"internal/kube",
+	"internal/process", // how every component starts
 	"internal/validation",
 }
 

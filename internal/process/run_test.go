@@ -1,0 +1,136 @@
+package process_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/test/env"
+)
+
+func TestRun(t *testing.T) {
+	e := env.Start(t)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := e.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	health, metrics := freePort(t), freePort(t)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	content := fmt.Sprintf(header+`
+clientConnection: {kubeconfig: %s}
+server:
+  healthProbes: {bindAddress: 127.0.0.1, port: %d}
+  metrics: {bindAddress: 127.0.0.1, port: %d}
+debugging: {enableProfiling: true}
+featureGates: {Fast: true}
+`, kubeconfig, health, metrics)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := func(port int, path string) string { return fmt.Sprintf("http://127.0.0.1:%d%s", port, path) }
+	lease := &coordinationv1.Lease{}
+	leaseKey := types.NamespacedName{Namespace: "garden", Name: "gardener-scheduler-leader-election"}
+
+	leading := make(chan struct{})
+	component := example(func(_ context.Context, p *process.Process, _ *config) error {
+		if !p.Gates.Enabled("Fast") {
+			return errors.New("the feature gate is not as configured")
+		}
+		turns := prometheus.NewCounter(prometheus.CounterOpts{Name: "example_turns_total"})
+		turns.Add(3)
+		other, err := p.AddCluster("other", p.GetConfig(), func(o *cluster.Options) { o.Scheme = p.GetScheme() })
+		if err != nil {
+			return err
+		}
+		return errors.Join(p.Metrics.Register(turns), p.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			namespace := &corev1.Namespace{}
+			if err := other.GetClient().Get(ctx, types.NamespacedName{Name: "garden"}, namespace); err != nil {
+				return err
+			}
+			if len(namespace.ManagedFields) > 0 {
+				return errors.New("the cache keeps managed fields")
+			}
+			close(leading)
+			<-ctx.Done()
+			return nil
+		})))
+	})
+	config, err := component.Config.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- component.Run(ctx, config, logr.Discard()) }()
+	select {
+	case <-leading:
+	case err := <-done:
+		t.Fatalf("it ended: %v", err)
+	}
+
+	if err := e.Client.Get(t.Context(), leaseKey, lease); err != nil || *lease.Spec.HolderIdentity == "" {
+		t.Errorf("nobody holds the Lease: %v", err)
+	}
+	for url, want := range map[string]string{
+		url(health, "/healthz"):                "ok",
+		url(health, "/readyz/informers"):       "ok",
+		url(health, "/readyz/informers-other"): "ok",
+		url(metrics, "/metrics"):               "\nexample_turns_total 3\n",
+		url(metrics, "/debug/pprof/cmdline"):   os.Args[0],
+	} {
+		if status, body := get(t, url); status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: status %d, want %q in %q", url, status, want, body)
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Errorf("it did not end in order: %v", err)
+	}
+	if err := e.Client.Get(t.Context(), leaseKey, lease); err != nil || *lease.Spec.HolderIdentity != "" {
+		t.Errorf("the Lease was not released: held by %q, %v", *lease.Spec.HolderIdentity, err)
+	}
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}

@@ -1,0 +1,130 @@
+package process
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"runtime/debug"
+	"slices"
+	"strconv"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
+	"k8s.io/component-base/featuregate"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// Settings are what every process has in its configuration.
+type Settings struct {
+	// Client says how the cluster of the manager is reached.
+	Client componentbaseconfigv1alpha1.ClientConnectionConfiguration
+	// LeaderElection configures which replica acts. Nil means that all of them do.
+	LeaderElection *componentbaseconfigv1alpha1.LeaderElectionConfiguration
+	// LogLevel is info, debug or error.
+	LogLevel string
+	// LogFormat is json or text.
+	LogFormat string
+	// Health is where /healthz and /readyz are served. Nil means nowhere.
+	Health *Server
+	// Metrics is where /metrics is served, and /debug/pprof if profiling is on. Nil means nowhere.
+	Metrics *Server
+	// Debugging switches profiling on. It may be nil.
+	Debugging *componentbaseconfigv1alpha1.DebuggingConfiguration
+	// FeatureGates are the gates that differ from their default, by name.
+	FeatureGates map[string]bool
+}
+
+// Server says where an HTTP server listens. The type of that name in every configuration can be converted to it.
+type Server struct {
+	// BindAddress is an IP address. Empty means all of them.
+	BindAddress string
+	// Port is the port.
+	Port int
+}
+
+// address is the address in the form that the net package takes; "0" is how controller-runtime says that there is none.
+func (s *Server) address() string {
+	if s == nil {
+		return "0"
+	}
+	return net.JoinHostPort(s.BindAddress, strconv.Itoa(s.Port))
+}
+
+// profiling and contentionProfiling tell what was asked for, if anything.
+func (s Settings) profiling() bool {
+	return s.Debugging != nil && s.Debugging.EnableProfiling != nil && *s.Debugging.EnableProfiling
+}
+
+func (s Settings) contentionProfiling() bool {
+	return s.profiling() && s.Debugging.EnableContentionProfiling != nil && *s.Debugging.EnableContentionProfiling
+}
+
+// electsLeader tells whether only one replica acts.
+func (s Settings) electsLeader() bool {
+	return s.LeaderElection != nil && (s.LeaderElection.LeaderElect == nil || *s.LeaderElection.LeaderElect)
+}
+
+// ClientConfig returns how to reach the cluster of a kubeconfig or, if there is none, that of the pod which the process runs in.
+func ClientConfig(connection componentbaseconfigv1alpha1.ClientConnectionConfiguration) (*rest.Config, error) {
+	var config *rest.Config
+	var err error
+	if connection.Kubeconfig == "" {
+		config, err = rest.InClusterConfig()
+	} else {
+		config, err = clientcmd.BuildConfigFromFlags("", connection.Kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %q: %w", connection.Kubeconfig, err)
+	}
+	config.QPS, config.Burst = connection.QPS, int(connection.Burst)
+	config.AcceptContentTypes, config.ContentType = connection.AcceptContentTypes, connection.ContentType
+	return config, nil
+}
+
+// NewLogger returns a logger that writes lines of JSON or text. Of the levels info, debug and error, debug shows V(1) too.
+func NewLogger(w io.Writer, level, format string) logr.Logger {
+	lowest := map[string]zapcore.Level{"debug": zapcore.DebugLevel, "error": zapcore.ErrorLevel}[level]
+	encoder := zap.JSONEncoder
+	if format == "text" {
+		encoder = zap.ConsoleEncoder
+	}
+	return zap.New(
+		zap.WriteTo(w), zap.Level(lowest),
+		encoder(func(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.ISO8601TimeEncoder }),
+		// An error is where it was returned from, not where it is logged; what a panic leaves is logged with its stack anyway.
+		zap.StacktraceLevel(zapcore.PanicLevel),
+	)
+}
+
+// newGates returns the answers of the feature gates, and one error per gate that cannot be set.
+func newGates(features map[featuregate.Feature]featuregate.FeatureSpec, set map[string]bool) (featuregate.FeatureGate, error) {
+	gates := featuregate.NewFeatureGate()
+	if err := gates.Add(features); err != nil {
+		return nil, err
+	}
+	var errs field.ErrorList
+	path := field.NewPath("featureGates")
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if err := gates.DeepCopy().SetFromMap(map[string]bool{name: set[name]}); err != nil {
+			errs = append(errs, field.Invalid(path.Key(name), set[name], err.Error()))
+		}
+	}
+	if err := errs.ToAggregate(); err != nil {
+		return nil, err
+	}
+	return gates, gates.SetFromMap(set)
+}
+
+// Version is the version of the running program, as the Go toolchain noted it.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "unknown"
+	}
+	return info.Main.Version
+}
