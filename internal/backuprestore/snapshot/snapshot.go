@@ -3,6 +3,7 @@ package snapshot
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -117,4 +118,13 @@ func Chains(snapshots []Snapshot) []Chain {
 		chains = append(chains, chain)
 	}
 	return chains
+}
+
+// MarshalJSON adds the name.
+func (s Snapshot) MarshalJSON() ([]byte, error) {
+	type fields Snapshot
+	return json.Marshal(struct {
+		fields
+		Name string `json:"snapName"`
+	}{fields(s), s.Name()})
 }

@@ -174,7 +174,9 @@ func (s *Snapshotter) run(ctx context.Context) error {
 
 type compactedError struct{ revision int64 }
 
-func (c *compactedError) Error() string { return fmt.Sprintf("compacted up to revision %d", c.revision) }
+func (c *compactedError) Error() string {
+	return fmt.Sprintf("compacted up to revision %d", c.revision)
+}
 
 // makeFull makes a full snapshot, and starts over with deltas after it.
 func (r *session) makeFull(ctx context.Context, final bool) error {

@@ -220,6 +220,10 @@ type LeaderElection struct {
 
 // Leases names the Leases that tell etcd-druid how members and backups are.
 type Leases struct {
+	// Kubeconfig is the path of a kubeconfig. Unset means the credentials of the pod.
+	// +optional
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+
 	// Namespace is the namespace of all of them. Members' Leases have the name of the member.
 	Namespace string `json:"namespace"`
 
