@@ -13,11 +13,15 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"gardener.cloud/gardener/internal/apiserver"
+	"gardener.cloud/gardener/internal/backuprestore"
+	"gardener.cloud/gardener/internal/etcddruid"
 )
 
 // commands are the components by name.
 var commands = map[string]func() *cobra.Command{
-	apiserver.Name: apiserver.NewCommand,
+	apiserver.Name:     apiserver.NewCommand,
+	backuprestore.Name: backuprestore.NewCommand,
+	etcddruid.Name:     etcddruid.Component().Command,
 }
 
 func main() {
