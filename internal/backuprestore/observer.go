@@ -60,7 +60,11 @@ func (o *observer) setLeader(name string) {
 func (o *observer) Run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx)
 	o.lookAfter = mendAfter
-	ticker := o.clock.NewTicker(o.startup.Config.LeaderElection.Period.Duration)
+	period := o.startup.Config.LeaderElection.Period.Duration
+	if o.leases != nil {
+		period = min(period, o.leases.Config.HeartbeatPeriod.Duration)
+	}
+	ticker := o.clock.NewTicker(period)
 	defer ticker.Stop()
 	defer o.resign()
 	for {
