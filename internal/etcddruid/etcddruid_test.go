@@ -280,13 +280,13 @@ func testLife(c *cluster) {
 	// What others change is taken back.
 	service := &corev1.Service{}
 	c.get(named("-client"), service)
-	service.Spec.Ports[0].Port = 1234
+	service.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 	if err := c.client.Update(c.Context(), service); err != nil {
 		c.Fatal(err)
 	}
 	await(c, &corev1.ServiceList{}, named("-client"), func(s *corev1.Service) error {
-		if s.Spec.Ports[0].Port != 2379 || len(s.Spec.Ports) != 3 {
-			return fmt.Errorf("ports %+v", s.Spec.Ports)
+		if s.Spec.SessionAffinity != corev1.ServiceAffinityNone {
+			return fmt.Errorf("session affinity is %s", s.Spec.SessionAffinity)
 		}
 		return nil
 	})
