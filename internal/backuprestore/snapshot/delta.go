@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -53,6 +54,7 @@ func (d *DeltaWriter) Close() error {
 // function does must be thrown away after an error.
 func ReadDelta(r io.Reader, each func(*mvccpb.Event) error) error {
 	buffered := bufio.NewReader(Verified(r))
+	var content bytes.Buffer
 	for {
 		// Whether the next bytes are an event or the sum shows in how many there are.
 		ahead, err := buffered.Peek(sha256.Size + 1)
@@ -69,12 +71,12 @@ func ReadDelta(r io.Reader, each func(*mvccpb.Event) error) error {
 		if size > maxEventSize {
 			return fmt.Errorf("read event: a length of %d: %w", size, ErrChecksum)
 		}
-		content := make([]byte, size)
-		if _, err := io.ReadFull(buffered, content); err != nil {
+		content.Reset() // it grows with what is there, not with what a damaged length says
+		if _, err := io.CopyN(&content, buffered, int64(size)); err != nil {
 			return fmt.Errorf("read event: %w", unexpected(err))
 		}
 		event := &mvccpb.Event{}
-		if err := event.Unmarshal(content); err != nil || event.Kv == nil {
+		if err := event.Unmarshal(content.Bytes()); err != nil || event.Kv == nil {
 			return fmt.Errorf("read event: %w", errors.Join(ErrChecksum, err))
 		}
 		if err := each(event); err != nil {
