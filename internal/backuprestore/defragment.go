@@ -39,11 +39,13 @@ func (d *defragmenter) Run(ctx context.Context) {
 
 // defragment stops at the first member that fails, because two that are away are too many.
 func (d *defragmenter) defragment(ctx context.Context) error {
-	status, err := d.own.Status(ctx, d.own.Endpoints()[0])
+	ask, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	status, err := d.own.Status(ask, d.own.Endpoints()[0])
 	if err != nil {
 		return fmt.Errorf("ask for the leader: %w", err)
 	}
-	list, err := d.own.MemberList(ctx)
+	list, err := d.own.MemberList(ask)
 	if err != nil {
 		return fmt.Errorf("list members: %w", err)
 	}

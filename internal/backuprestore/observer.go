@@ -37,6 +37,7 @@ type observer struct {
 	leader string // the name of the member that leads, if it is known
 
 	heartbeat time.Time // of the last one that succeeded
+	role      druidv1alpha1.EtcdRole
 	formed    bool
 	failures  int
 	lookAfter int
@@ -137,9 +138,9 @@ func (o *observer) observe(ctx context.Context) error {
 	return nil
 }
 
-// renew says that the member is alive, if it is time to.
+// renew says that the member is alive, if it is time to or if its role is another.
 func (o *observer) renew(ctx context.Context, id uint64, role druidv1alpha1.EtcdRole) error {
-	if o.leases == nil || o.clock.Since(o.heartbeat) < o.leases.Config.HeartbeatPeriod.Duration {
+	if o.leases == nil || role == o.role && o.clock.Since(o.heartbeat) < o.leases.Config.HeartbeatPeriod.Duration {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.startup.Config.Etcd.RequestTimeout.Duration)
@@ -148,7 +149,7 @@ func (o *observer) renew(ctx context.Context, id uint64, role druidv1alpha1.Etcd
 	if err := o.leases.RenewMember(ctx, id, role, peerTLS); err != nil {
 		return err
 	}
-	o.heartbeat = o.clock.Now()
+	o.heartbeat, o.role = o.clock.Now(), role
 	return nil
 }
 

@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/utils/clock"
 
 	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
 	"gardener.cloud/gardener/internal/backuprestore/snapshot"
@@ -258,4 +261,61 @@ func openStore(t *testing.T, m *member) *snapstore.Store {
 	}
 	t.Cleanup(func() { store.Close() }) //nolint:errcheck // the test is over
 	return store
+}
+
+// TestKilledEtcdKeepsItsLog is about an etcd that is killed while its database lags behind a backup: what its log has is newer
+// still, and must not be thrown away for the backup.
+func TestKilledEtcdKeepsItsLog(t *testing.T) {
+	m := newCluster(t).member(0, func(c *backuprestoreconfigv1alpha1.BackupRestoreConfiguration) {
+		// The database is written every hour instead of ten times a second.
+		c.Etcd.Config.Raw = []byte(strings.Replace(string(c.Etcd.Config.Raw), "{", `{"backend-batch-interval":3600000000000,`, 1))
+	})
+	c := m.run()
+	m.post("/snapshot/full")
+	for i := range 20 {
+		put(t, c, fmt.Sprintf("before/%03d", i), "value")
+	}
+	m.post("/snapshot/delta")
+	for i := range 20 {
+		put(t, c, fmt.Sprintf("after/%03d", i), "value")
+	}
+	want := content(t, c)
+	m.kill()
+	if diff := cmp.Diff(want, content(t, m.run())); diff != "" {
+		t.Errorf("content after a kill (-want +got):\n%s", diff)
+	}
+}
+
+func TestDefragmentation(t *testing.T) {
+	m := newCluster(t).member(0)
+	c := m.run()
+	for i := range 200 {
+		put(t, c, fmt.Sprintf("key/%03d", i), strings.Repeat("x", 20_000))
+	}
+	response, err := c.Delete(t.Context(), "key/", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Compact(t.Context(), response.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	size := func() int64 {
+		status, err := c.Status(t.Context(), c.Endpoints()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status.DbSize
+	}
+	before := size()
+	registry := prometheus.NewRegistry()
+	d := &defragmenter{own: c, timeout: patience, clock: clock.RealClock{}, metrics: newMetrics(registry)}
+	if err := d.defragment(m.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if after := size(); after > before/2 {
+		t.Errorf("the database has %d bytes, before it had %d", after, before)
+	}
+	if n := testutil.CollectAndCount(d.metrics.defragmentation); n != 1 {
+		t.Errorf("%d series of defragmentations", n)
+	}
 }

@@ -3,6 +3,7 @@ package datadir
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -43,7 +44,7 @@ const lockTimeout = 2 * time.Second
 // Check is the result of looking at a data directory.
 type Check struct {
 	State State
-	// Revision is the latest revision in valid data.
+	// Revision is the revision that valid data reaches at most, once etcd has replayed its log.
 	Revision int64
 	// Reason says why the data is corrupt.
 	Reason string
@@ -65,13 +66,17 @@ func Validate(ctx context.Context, dir string) (Check, error) {
 	case !hasWAL:
 		return Check{State: Corrupt, Reason: "there is a database, but no write-ahead log"}, nil
 	}
-	revision, err := readDatabase(ctx, database)
+	revision, applied, err := readDatabase(ctx, database)
+	var logged uint64
 	if err == nil {
-		err = readWAL(dir)
+		logged, err = readWAL(dir)
 	}
 	var path *os.PathError
 	switch {
 	case err == nil:
+		if logged > applied {
+			revision += int64(logged - applied) // an entry leads to one revision at most
+		}
 		return Check{State: Valid, Revision: revision}, nil
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return Check{}, fmt.Errorf("%s: %w", database, ErrInUse)
@@ -81,8 +86,9 @@ func Validate(ctx context.Context, dir string) (Check, error) {
 	return Check{State: Corrupt, Reason: err.Error()}, nil
 }
 
-// readDatabase reads every key, as etcd does when it starts, and returns the latest revision.
-func readDatabase(ctx context.Context, file string) (revision int64, err error) {
+// readDatabase reads every key, as etcd does when it starts, and returns the latest revision, and the last entry of the log
+// that is in it.
+func readDatabase(ctx context.Context, file string) (revision int64, applied uint64, err error) {
 	// Damage shows as panics of the database, and as faults where a file ends too early for its memory map.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -92,13 +98,16 @@ func readDatabase(ctx context.Context, file string) (revision int64, err error) 
 	}()
 	db, err := bolt.Open(file, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockTimeout})
 	if err != nil {
-		return 0, fmt.Errorf("open database: %w", err)
+		return 0, 0, fmt.Errorf("open database: %w", err)
 	}
 	defer db.Close() //nolint:errcheck // it was only read
 	err = db.View(func(tx *bolt.Tx) error {
 		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
-			isKeys := string(name) == string(schema.Key.Name())
+			isKeys, isMeta := string(name) == string(schema.Key.Name()), string(name) == string(schema.Meta.Name())
 			return bucket.ForEach(func(key, value []byte) error {
+				if isMeta && string(key) == string(schema.MetaConsistentIndexKeyName) {
+					applied = binary.BigEndian.Uint64(value)
+				}
 				if !isKeys {
 					return nil
 				}
@@ -111,11 +120,11 @@ func readDatabase(ctx context.Context, file string) (revision int64, err error) 
 			})
 		})
 	})
-	return revision, err
+	return revision, applied, err
 }
 
-// readWAL reads what etcd replays when it starts.
-func readWAL(dir string) (err error) {
+// readWAL reads what etcd replays when it starts, and returns the last entry.
+func readWAL(dir string) (last uint64, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("write-ahead log: %v", r)
@@ -125,7 +134,7 @@ func readWAL(dir string) (err error) {
 	walDir := etcddatadir.ToWALDir(dir)
 	snapshots, err := wal.ValidSnapshotEntries(quiet, walDir)
 	if err != nil {
-		return fmt.Errorf("write-ahead log: %w", err)
+		return 0, fmt.Errorf("write-ahead log: %w", err)
 	}
 	start := walpb.Snapshot{}
 	latest, err := snap.New(quiet, etcddatadir.ToSnapDir(dir)).LoadNewestAvailable(snapshots)
@@ -133,12 +142,21 @@ func readWAL(dir string) (err error) {
 	case err == nil:
 		start.Index, start.Term = latest.Metadata.Index, latest.Metadata.Term
 	case !errors.Is(err, snap.ErrNoSnapshot):
-		return fmt.Errorf("raft snapshots: %w", err)
+		return 0, fmt.Errorf("raft snapshots: %w", err)
 	}
-	if _, err := wal.Verify(quiet, walDir, start); err != nil {
-		return fmt.Errorf("write-ahead log: %w", err)
+	log, err := wal.OpenForRead(quiet, walDir, start)
+	if err != nil {
+		return 0, fmt.Errorf("write-ahead log: %w", err)
 	}
-	return nil
+	defer log.Close() //nolint:errcheck // it was only read
+	_, _, entries, err := log.ReadAll()
+	if err != nil {
+		return 0, fmt.Errorf("write-ahead log: %w", err)
+	}
+	if len(entries) == 0 {
+		return start.Index, nil
+	}
+	return entries[len(entries)-1].Index, nil
 }
 
 func exists(file string) (bool, error) {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,9 @@ import (
 	"gardener.cloud/gardener/internal/backuprestore/snapshot"
 	"gardener.cloud/gardener/internal/kube"
 )
+
+// requestTimeout is how long a request may take.
+const requestTimeout = 30 * time.Second
 
 // Leases are those of one member.
 type Leases struct {
@@ -39,6 +43,8 @@ func (l *Leases) Forget(ctx context.Context) error {
 
 // OthersHaveData tells whether another member has.
 func (l *Leases) OthersHaveData(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	leases := &coordinationv1.LeaseList{}
 	if err := l.Client.List(ctx, leases, l.members()...); err != nil {
 		return false, fmt.Errorf("list Leases of members: %w", err)
@@ -100,6 +106,8 @@ func (l *Leases) RenewSnapshot(ctx context.Context, kind snapshot.Kind, revision
 }
 
 func (l *Leases) get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	lease := &coordinationv1.Lease{}
 	if err := l.Client.Get(ctx, client.ObjectKey{Namespace: l.Config.Namespace, Name: name}, lease); err != nil {
 		return nil, fmt.Errorf("read Lease %q: %w", name, err)
@@ -108,6 +116,8 @@ func (l *Leases) get(ctx context.Context, name string) (*coordinationv1.Lease, e
 }
 
 func (l *Leases) patch(ctx context.Context, lease *coordinationv1.Lease, change func()) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	before := lease.DeepCopy()
 	change()
 	if err := l.Client.Patch(ctx, lease, client.MergeFrom(before)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"time"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
@@ -17,6 +18,13 @@ import (
 
 // layout is the directory below a prefix that the snapshots are in. Another layout would get another name.
 const layout = "v2"
+
+const (
+	// requestTimeout is for a request that moves no content; a list may take several.
+	requestTimeout = 2 * time.Minute
+	// transferTimeout is how long moving one snapshot may take: 8 GiB at some 2 MiB a second.
+	transferTimeout = time.Hour
+)
 
 // Store is the place for the snapshots of one etcd cluster.
 type Store struct {
@@ -33,6 +41,8 @@ func (s *Store) Close() error { return s.bucket.Close() }
 
 // List returns all snapshots, ordered by revision. What is not named like a snapshot is passed over.
 func (s *Store) List(ctx context.Context) ([]snapshot.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	var snapshots []snapshot.Snapshot
 	for iterator := s.bucket.List(nil); ; {
 		object, err := iterator.Next(ctx)
@@ -62,7 +72,7 @@ func (s *Store) Write(ctx context.Context, snap snapshot.Snapshot, fill func(io.
 
 // write stores an object whose content fill writes.
 func (s *Store) write(ctx context.Context, name string, fill func(io.Writer) error) (int64, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()
 	w, err := s.bucket.NewWriter(ctx, name, &blob.WriterOptions{ContentType: "application/octet-stream"})
 	if err != nil {
@@ -81,6 +91,8 @@ func (s *Store) write(ctx context.Context, name string, fill func(io.Writer) err
 
 // Read hands the content of a snapshot to a function. What is left when that returns nil is not looked at.
 func (s *Store) Read(ctx context.Context, snap snapshot.Snapshot, use func(io.Reader) error) error {
+	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
+	defer cancel()
 	r, err := s.bucket.NewReader(ctx, snap.Name(), nil)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", snap.Name(), err)
@@ -99,6 +111,8 @@ func (s *Store) Read(ctx context.Context, snap snapshot.Snapshot, use func(io.Re
 
 // Delete removes a snapshot. One that is gone already is no error.
 func (s *Store) Delete(ctx context.Context, snap snapshot.Snapshot) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	if err := s.bucket.Delete(ctx, snap.Name()); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
 		return fmt.Errorf("delete %s: %w", snap.Name(), err)
 	}
@@ -107,6 +121,8 @@ func (s *Store) Delete(ctx context.Context, snap snapshot.Snapshot) error {
 
 // CopyFrom takes a snapshot over from another store as it is.
 func (s *Store) CopyFrom(ctx context.Context, from *Store, snap snapshot.Snapshot) error {
+	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
+	defer cancel()
 	r, err := from.bucket.NewReader(ctx, snap.Name(), nil)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", snap.Name(), err)
