@@ -2,10 +2,8 @@ package backuprestore
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/http/pprof"
@@ -21,10 +19,6 @@ import (
 
 // forwardedHeader marks requests that another member handed on, so that they do not go round in circles while the lead moves.
 const forwardedHeader = "X-Etcd-Backup-Restore-Forwarded"
-
-func tlsListener(listener net.Listener, config *tls.Config) net.Listener {
-	return tls.NewListener(listener, config)
-}
 
 // handler serves
 //

@@ -2,6 +2,7 @@ package backuprestore
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -111,7 +112,7 @@ func (s *server) listen(ctx context.Context) (*http.Server, net.Listener, error)
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	if tlsConfig != nil {
-		return httpServer, tlsListener(listener, tlsConfig), nil
+		return httpServer, tls.NewListener(listener, tlsConfig), nil
 	}
 	return httpServer, listener, nil
 }
