@@ -39,8 +39,8 @@ build: ## Build all commands into bin/.
 	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
 
 .PHONY: tools
-tools: ## Build the command line tools for distribution and landscape into bin/.
-	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/distribution ./cmd/landscape
+tools: ## Build the command line tools, and the binary with all server components, into bin/.
+	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/distribution ./cmd/landscape ./cmd/gardener
 
 bin/landscape:
 	@$(MAKE) --no-print-directory tools
@@ -66,7 +66,35 @@ format: ## Format all Go files.
 generate: ## Generate the code that is derived from other code.
 	@hack/generate.sh
 
+.PHONY: bench-scheduler
+bench-scheduler: deps tools ## Measure how fast gardener-scheduler binds 2,000 and 10,000 shoots to 20 and 200 seeds.
+	@bin/distribution build kubernetes etcd
+	@go build -o bin/bench-scheduler ./test/bench/scheduler
+	@for shoots in 2000 10000; do for seeds in 20 200; do \
+		bin/bench-scheduler -shoots $$shoots -seeds $$seeds || exit; done; done
+	@go test -run - -bench Decide ./internal/scheduler/shoot
+
 .PHONY: test
 test: deps tools ## Run unit and integration tests (TESTFLAGS="-race -run Find" is handed to go test).
 	@bin/distribution build containerd runc machine kubernetes etcd
 	@hack/test.sh $(TESTFLAGS)
+
+.PHONY: test-corpus
+test-corpus: tools ## Replay the recorded requests against a fresh garden (KIND=Shoot, SHOW=20 differences); print how many answers agree.
+	@bin/distribution build kubernetes etcd
+	@go run ./test/compat/replay -kind "$(KIND)" -show $(or $(SHOW),0) -least 89
+
+.PHONY: test-compat
+test-compat: tools ## Compare what is served, and the CustomResourceDefinitions, with the compatibility facts; print the counts.
+	@bin/distribution build kubernetes etcd
+	@go test -count=1 -v -run 'TestServed|TestFields|TestCRD|TestExamples' $(TESTFLAGS) ./test/compat
+
+.PHONY: bench-api
+bench-api: tools build ## Measure the garden API: rates, CPU time and memory (BENCHFLAGS="-o json -profiles DIR").
+	@bin/distribution build kubernetes etcd
+	@go run ./test/bench/api $(BENCHFLAGS)
+.PHONY: bench-garden
+bench-garden: tools ## Measure the gardener-controller-manager with many projects and shoots (BENCHFLAGS="-o json -scenario projects").
+	@bin/distribution build kubernetes etcd
+	@CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/gardener
+	@go run ./test/bench/garden $(BENCHFLAGS)

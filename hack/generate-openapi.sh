@@ -7,7 +7,7 @@ tools=$(cd "$(dirname "$0")/tools" && pwd)/go.mod
 cd "${1:-$(dirname "$0")/..}"
 
 module=gardener.cloud/gardener
-ours=(core/v1beta1 core/v1 security/v1alpha1 seedmanagement/v1alpha1 operations/v1alpha1 settings/v1alpha1)
+ours=(core/v1beta1 core/v1 authentication/v1alpha1 security/v1alpha1 seedmanagement/v1alpha1 operations/v1alpha1 settings/v1alpha1)
 foreign=(
   k8s.io/api/autoscaling/v1
   k8s.io/api/core/v1

@@ -37,6 +37,8 @@ type UpOptions struct {
 	Version string
 	// Images says where the images of addons are, usually the release's image vector with the user's overwrites.
 	Images imagevector.Vector
+	// Gardener is the path of the binary with all our processes. Without one, there are clusters only, and no garden.
+	Gardener string
 }
 
 // Up brings the landscape up, or goes on where an earlier run ended, and returns when all nodes and system pods of the
@@ -79,7 +81,7 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 		return err
 	}
 
-	u := &upRun{Landscape: l, Printer: printer, artifacts: artifacts, images: options.Images}
+	u := &upRun{Landscape: l, Printer: printer, builds: builds, artifacts: artifacts, images: options.Images}
 	if err := u.step(ctx, "Prepare the host's network", "", u.prepareHost); err != nil {
 		return err
 	}
@@ -118,7 +120,10 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 			return err
 		}
 	}
-	return nil
+	if options.Gardener == "" {
+		return nil
+	}
+	return u.bringUpGarden(ctx, options.Gardener)
 }
 
 // plan returns the clusters as they are to be, and the machines that are not to be any more. It changes nothing.
@@ -197,7 +202,7 @@ type artifacts struct {
 // products are the products of the distribution that every landscape needs, but for Kubernetes, of which each cluster has
 // a version of its own.
 func products() []string {
-	return append(addon.Products(), "containerd", "runc", "etcd", "pause", "registry", "machine")
+	return append(addon.Products(), "base", "containerd", "runc", "etcd", "pause", "registry", "machine")
 }
 
 func defaultVersion(builds *distribution.Distribution) (string, error) {
@@ -244,6 +249,7 @@ type upRun struct {
 	*Landscape
 	*progress.Printer
 
+	builds    *distribution.Distribution
 	artifacts *artifacts
 	images    imagevector.Vector
 	client    *containers.Client

@@ -14,14 +14,18 @@ import (
 
 	"gardener.cloud/gardener/internal/apiserver"
 	"gardener.cloud/gardener/internal/backuprestore"
+	"gardener.cloud/gardener/internal/controllermanager"
 	"gardener.cloud/gardener/internal/etcddruid"
+	"gardener.cloud/gardener/internal/scheduler"
 )
 
 // commands are the components by name.
 var commands = map[string]func() *cobra.Command{
-	apiserver.Name:     apiserver.NewCommand,
-	backuprestore.Name: backuprestore.NewCommand,
-	etcddruid.Name:     etcddruid.Component().Command,
+	backuprestore.Name:     backuprestore.NewCommand,
+	etcddruid.Name:         etcddruid.Component().Command,
+	apiserver.Name:         apiserver.NewCommand,
+	controllermanager.Name: controllermanager.Component().Command,
+	scheduler.Name:         scheduler.Component().Command,
 }
 
 func main() {

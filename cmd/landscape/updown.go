@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,11 +18,13 @@ import (
 
 func (c *cli) upCommand() *cobra.Command {
 	var options landscape.UpOptions
+	var onlyClusters bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring a landscape up, or change it",
 		Long: `Examples:
-  landscape up                                 # the runtime cluster with one machine
+  landscape up                                 # the runtime cluster with one machine, and the garden in it
+  landscape up --only-clusters                 # without the garden
   landscape up --machines 3                    # the runtime cluster with three machines, more or fewer than before
   landscape up --cluster seed2 --machines 1    # a second cluster, beside the runtime cluster
 
@@ -43,6 +46,11 @@ func (c *cli) upCommand() *cobra.Command {
 			if options.Images, _, err = imagevector.OverwriteFilesFromEnv(os.Getenv).Load(); err != nil {
 				return err
 			}
+			if !onlyClusters {
+				if options.Gardener, err = besideUs("gardener"); err != nil {
+					return err
+				}
+			}
 			if err := l.Up(cmd.Context(), builds, c.printer(), options); err != nil {
 				return err
 			}
@@ -58,7 +66,21 @@ func (c *cli) upCommand() *cobra.Command {
 	cmd.Flags().StringVar(&options.Cluster, "cluster", "", "cluster to bring up or change (default: runtime)")
 	cmd.Flags().IntVar(&options.Machines, "machines", 0, "number of machines of the cluster (default: what it has, or 1)")
 	cmd.Flags().StringVar(&options.Version, "kubernetes-version", "", "Kubernetes version of a new cluster, such as v1.35.4 (default: the distribution's); it must have been built")
+	cmd.Flags().BoolVar(&onlyClusters, "only-clusters", false, "bring up clusters without a garden")
 	return cmd
+}
+
+// besideUs is the path of another of our executables, which is in the directory of this one.
+func besideUs(name string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(self), name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%w; build it with: make build", err)
+	}
+	return path, nil
 }
 
 func (c *cli) downCommand() *cobra.Command {

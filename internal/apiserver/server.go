@@ -5,17 +5,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	genericadmission "k8s.io/apiserver/pkg/admission"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/utils/clock"
 
+	"gardener.cloud/gardener/internal/apiserver/admission"
+	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
+	"gardener.cloud/gardener/internal/apiserver/features"
+	"gardener.cloud/gardener/internal/apiserver/frontproxy"
 	"gardener.cloud/gardener/internal/apiserver/openapi"
 	"gardener.cloud/gardener/internal/apiserver/registry"
 	"gardener.cloud/gardener/internal/apiserver/scheme"
@@ -27,11 +34,20 @@ const Name = "gardener-apiserver"
 // etcdPrefix is where objects are in etcd.
 const etcdPrefix = "/registry-gardener"
 
+// watchGracePeriod is how long a stop waits for watches, which are told to end: without it each would hold up the stop for a minute.
+const watchGracePeriod = 10 * time.Second
+
 // NewCommand returns the command that serves until its context ends.
 func NewCommand() *cobra.Command {
+	gates := utilfeature.DefaultMutableFeatureGate
 	s, err := scheme.New()
+	err = errors.Join(err, features.AddTo(gates))
 	codecs := serializer.NewCodecFactory(s)
-	options := genericoptions.NewRecommendedOptions(etcdPrefix, scheme.StorageCodec(codecs))
+	options := genericoptions.NewRecommendedOptions(etcdPrefix, nil)
+	options.Admission = admission.NewOptions()
+	// Cheaper and smaller than JSON, which is read as well; docs/performance.md has the figures.
+	options.Etcd.DefaultStorageMediaType = runtime.ContentTypeProtobuf
+	own := &flags{}
 	cmd := &cobra.Command{
 		Use:   Name,
 		Short: "Serve the garden API, aggregated by a kube-apiserver",
@@ -40,18 +56,29 @@ func NewCommand() *cobra.Command {
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(append(options.Validate(), err)...); err != nil {
+			if err := errors.Join(err, admission.Missing(options.Admission)); err != nil {
 				return err
 			}
-			return run(cmd.Context(), options, s, codecs)
+			if err := errors.Join(append(options.Validate(), own.validate())...); err != nil {
+				return err
+			}
+			codec, err := scheme.StorageCodec(codecs, options.Etcd.DefaultStorageMediaType)
+			if err != nil {
+				return err
+			}
+			options.Etcd.StorageConfig.Codec = codec
+			return run(cmd.Context(), options, own, s, codecs)
 		},
 	}
 	options.AddFlags(cmd.Flags())
-	utilfeature.DefaultMutableFeatureGate.AddFlag(cmd.Flags())
+	own.addTo(cmd.Flags())
+	gates.AddFlag(cmd.Flags())
 	return cmd
 }
 
-func run(ctx context.Context, options *genericoptions.RecommendedOptions, s *runtime.Scheme, codecs serializer.CodecFactory) error {
+func run(
+	ctx context.Context, options *genericoptions.RecommendedOptions, own *flags, s *runtime.Scheme, codecs serializer.CodecFactory,
+) error {
 	config := genericapiserver.NewRecommendedConfig(codecs)
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	namer := openapinamer.NewDefinitionNamer(s)
@@ -60,21 +87,32 @@ func run(ctx context.Context, options *genericoptions.RecommendedOptions, s *run
 	config.OpenAPIConfig.Info.Title, config.OpenAPIConfig.GetDefinitionName = "Gardener", named
 	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	config.OpenAPIV3Config.Info.Title, config.OpenAPIV3Config.GetDefinitionName = "Gardener", named
+	reader := &registry.Reader{}
+	options.ExtraAdmissionInitializers = func(config *genericapiserver.RecommendedConfig) ([]genericadmission.PluginInitializer, error) {
+		kube, err := initializer.KubeReader(config.ClientConfig)
+		return []genericadmission.PluginInitializer{initializer.New(reader, kube)}, err
+	}
 	if err := options.ApplyTo(config); err != nil {
 		return fmt.Errorf("apply flags: %w", err)
 	}
+	config.ShutdownWatchTerminationGracePeriod = watchGracePeriod
+	config.Authentication.Authenticator = frontproxy.New(
+		config.Authentication.RequestHeaderConfig, config.Authentication.Authenticator, clock.RealClock{})
 	server, err := config.Complete().New(Name, genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return fmt.Errorf("assemble server: %w", err)
 	}
-	groups, err := registry.Groups(s, codecs, config.RESTOptionsGetter)
+	settings, err := own.settings(config, reader, options.FeatureGate)
 	if err != nil {
 		return err
 	}
-	for _, group := range groups {
-		if err := server.InstallAPIGroup(group); err != nil {
-			return fmt.Errorf("install group %s: %w", group.PrioritizedVersions[0].Group, err)
-		}
+	groups, err := registry.Groups(s, codecs, config.RESTOptionsGetter, settings)
+	if err != nil {
+		return err
+	}
+	reader.Use(groups)
+	if err := install(server, &config.Config, groups); err != nil {
+		return err
 	}
 	return server.PrepareRun().RunWithContext(ctx)
 }

@@ -7,6 +7,7 @@ package configfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,6 +37,26 @@ func (k Kind[T]) Read(path string) (*T, error) {
 		return nil, fmt.Errorf("read configuration %q: %w", path, err)
 	}
 	return config, nil
+}
+
+// From returns the configuration that a reader has; without a reader, the one that has only defaults.
+func (k Kind[T]) From(reader io.Reader) (*T, error) {
+	if reader == nil {
+		config := new(T)
+		scheme := runtime.NewScheme()
+		if err := k.AddToScheme(scheme); err != nil {
+			return nil, fmt.Errorf("register the kind: %w", err)
+		}
+		if obj, ok := any(config).(runtime.Object); ok {
+			scheme.Default(obj)
+		}
+		return config, nil
+	}
+	data, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return k.Decode(data)
 }
 
 // Decode returns the configuration in the content of a file.

@@ -5,6 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/component/workload"
 )
 
 const corefile = `.:8053 {
@@ -48,31 +50,31 @@ func coreDNS(v Values) ([]client.Object, error) {
 	service.Labels["k8s-app"] = "kube-dns"
 	service.Labels["kubernetes.io/cluster-service"] = "true"
 	service.Labels["kubernetes.io/name"] = "CoreDNS"
-	w := workload{
-		name: name, namespace: namespace, priority: "system-cluster-critical",
-		container: corev1.Container{
+	w := workload.Workload{
+		Name: name, Namespace: namespace, Replicas: 1, PriorityClass: "system-cluster-critical",
+		Container: corev1.Container{
 			Image: image,
 			Args:  []string{"-conf", "/etc/coredns/Corefile"},
 			Ports: []corev1.ContainerPort{
 				{Name: "dns", ContainerPort: 8053, Protocol: corev1.ProtocolUDP},
 				{Name: "dns-tcp", ContainerPort: 8053, Protocol: corev1.ProtocolTCP},
 			},
-			Resources:      requests("10m", "32Mi"),
-			ReadinessProbe: httpProbe("/ready", 8181, corev1.URISchemeHTTP),
-			StartupProbe:   eager(httpProbe("/ready", 8181, corev1.URISchemeHTTP)),
-			LivenessProbe:  httpProbe("/health", 8080, corev1.URISchemeHTTP),
+			Resources:      workload.Requests("10m", "32Mi"),
+			ReadinessProbe: workload.HTTPProbe("/ready", 8181, corev1.URISchemeHTTP),
+			StartupProbe:   workload.Eager(workload.HTTPProbe("/ready", 8181, corev1.URISchemeHTTP)),
+			LivenessProbe:  workload.HTTPProbe("/health", 8080, corev1.URISchemeHTTP),
 			VolumeMounts:   []corev1.VolumeMount{{Name: "config", MountPath: "/etc/coredns", ReadOnly: true}},
 		},
-		volumes: []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}},
+		Volumes: []corev1.Volume{workload.ConfigMapVolume("config", name)},
 	}
-	deployment := w.deployment()
+	deployment := w.Deployment()
 	// It must ask the node's resolver, not itself.
 	deployment.Spec.Template.Spec.DNSPolicy = corev1.DNSDefault
 	deployment.Spec.Template.Labels["k8s-app"] = "kube-dns"
 	deployment.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](10)
-	objects := clusterRole(namespace, name,
-		rule("", "endpoints services pods namespaces", "list watch"),
-		rule("discovery.k8s.io", "endpointslices", "list watch"),
+	objects := clusterRole(w,
+		workload.Rule("", "endpoints services pods namespaces", "list watch"),
+		workload.Rule("discovery.k8s.io", "endpointslices", "list watch"),
 	)
 	return append(objects, config, service, deployment), nil
 }

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/component/workload"
 )
 
 // flannel connects the pods of all nodes. Machines of a landscape share one network, so plain routes do ("host-gw").
@@ -34,9 +36,9 @@ func flannel(v Values) ([]client.Object, error) {
 	config := &corev1.ConfigMap{ObjectMeta: meta(namespace, name), Data: map[string]string{
 		"net-conf.json": string(network), "cni-conf.json": string(conflist),
 	}}
-	w := workload{
-		name: name, namespace: namespace, priority: "system-node-critical", everywhere: true,
-		container: corev1.Container{
+	w := workload.Workload{
+		Name: name, Namespace: namespace, PriorityClass: "system-node-critical", HostNetwork: true,
+		Container: corev1.Container{
 			Image: image,
 			Args:  []string{"--ip-masq", "--kube-subnet-mgr", "--iface=eth0"},
 			Env: []corev1.EnvVar{
@@ -49,7 +51,7 @@ func flannel(v Values) ([]client.Object, error) {
 				"--after=/run/flannel/subnet.env",
 				"/etc/kube-flannel/cni-conf.json=/host/etc/cni/net.d/10-flannel.conflist",
 			}}}},
-			Resources: requests("10m", "32Mi"),
+			Resources: workload.Requests("10m", "32Mi"),
 			SecurityContext: &corev1.SecurityContext{
 				RunAsUser:    ptr.To[int64](0),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"}},
@@ -61,15 +63,15 @@ func flannel(v Values) ([]client.Object, error) {
 				{Name: "cni-config", MountPath: "/host/etc/cni/net.d"},
 			},
 		},
-		volumes: []corev1.Volume{
-			hostPath("run", "/run/flannel", corev1.HostPathDirectoryOrCreate),
-			hostPath("cni-plugins", "/opt/cni/bin", corev1.HostPathDirectoryOrCreate),
-			hostPath("cni-config", "/etc/cni/net.d", corev1.HostPathDirectoryOrCreate),
-			{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}},
+		Volumes: []corev1.Volume{
+			workload.HostPath("run", "/run/flannel", corev1.HostPathDirectoryOrCreate),
+			workload.HostPath("cni-plugins", "/opt/cni/bin", corev1.HostPathDirectoryOrCreate),
+			workload.HostPath("cni-config", "/etc/cni/net.d", corev1.HostPathDirectoryOrCreate),
+			workload.ConfigMapVolume("config", name),
 		},
 	}
-	objects := clusterRole(namespace, name, rule("", "pods", "get"), rule("", "nodes", "get list watch"), rule("", "nodes/status", "patch"))
-	return append(objects, config, w.daemonSet()), nil
+	objects := clusterRole(w, workload.Rule("", "pods", "get"), workload.Rule("", "nodes", "get list watch"), workload.Rule("", "nodes/status", "patch"))
+	return append(objects, config, w.DaemonSet()), nil
 }
 
 func fieldEnv(name, path string) corev1.EnvVar {

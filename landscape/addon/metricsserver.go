@@ -8,6 +8,8 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/component/workload"
 )
 
 // metricsServer serves what pods and nodes use, for kubectl top and autoscalers.
@@ -30,9 +32,9 @@ func metricsServer(v Values) ([]client.Object, error) {
 			InsecureSkipTLSVerify: true,
 		},
 	}
-	w := workload{
-		name: name, namespace: namespace, priority: "system-cluster-critical",
-		container: corev1.Container{
+	w := workload.Workload{
+		Name: name, Namespace: namespace, Replicas: 1, PriorityClass: "system-cluster-critical",
+		Container: corev1.Container{
 			Image: image,
 			Args: []string{
 				"--secure-port=10250", "--cert-dir=/tmp", "--metric-resolution=10s", "--kubelet-request-timeout=5s", // Half of what it has by itself: a node is known sooner.
@@ -40,24 +42,20 @@ func metricsServer(v Values) ([]client.Object, error) {
 				"--kubelet-insecure-tls", // kubeadm's kubelets sign their own serving certificates.
 			},
 			Ports:          []corev1.ContainerPort{{Name: "https", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
-			Resources:      requests("10m", "48Mi"),
-			ReadinessProbe: httpProbe("/readyz", port, corev1.URISchemeHTTPS),
-			StartupProbe:   eager(httpProbe("/readyz", port, corev1.URISchemeHTTPS)),
-			LivenessProbe:  httpProbe("/livez", port, corev1.URISchemeHTTPS),
+			Resources:      workload.Requests("10m", "48Mi"),
+			ReadinessProbe: workload.HTTPProbe("/readyz", port, corev1.URISchemeHTTPS),
+			StartupProbe:   workload.Eager(workload.HTTPProbe("/readyz", port, corev1.URISchemeHTTPS)),
+			LivenessProbe:  workload.HTTPProbe("/livez", port, corev1.URISchemeHTTPS),
 			VolumeMounts:   []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
 		},
-		volumes: []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 	}
-	objects := clusterRole(namespace, name, rule("", "nodes/metrics", "get"), rule("", "pods nodes", "get list watch"))
+	objects := clusterRole(w, workload.Rule("", "nodes/metrics", "get"), workload.Rule("", "pods nodes", "get list watch"))
 	reader := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "landscape:metrics-reader", Labels: map[string]string{
 		"app.kubernetes.io/name":                       name,
 		"rbac.authorization.k8s.io/aggregate-to-admin": "true", "rbac.authorization.k8s.io/aggregate-to-edit": "true", "rbac.authorization.k8s.io/aggregate-to-view": "true",
-	}}, Rules: []rbacv1.PolicyRule{rule("metrics.k8s.io", "pods nodes", "get list watch")}}
-	authReader := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "landscape:metrics-server:auth-reader", Labels: labels(name)},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
-	}
-	delegator := clusterRoleBinding(namespace, name, "landscape:metrics-server:auth-delegator", "system:auth-delegator")
-	return append(objects, reader, authReader, delegator, service, w.deployment(), apiService), nil
+	}}, Rules: []rbacv1.PolicyRule{workload.Rule("metrics.k8s.io", "pods nodes", "get list watch")}}
+	authReader := w.RoleBinding(namespace, "landscape:metrics-server:auth-reader", "extension-apiserver-authentication-reader")
+	delegator := w.ClusterRoleBinding("landscape:metrics-server:auth-delegator", "system:auth-delegator")
+	return append(objects, reader, authReader, delegator, service, w.Deployment(), apiService), nil
 }

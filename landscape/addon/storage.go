@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/component/workload"
 )
 
 const (
@@ -30,9 +32,9 @@ func localStorage(v Values) ([]client.Object, error) {
 		ReclaimPolicy:     ptr.To(corev1.PersistentVolumeReclaimDelete),
 		VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
 	}
-	w := workload{
-		name: name, namespace: namespace, priority: "system-node-critical",
-		container: corev1.Container{
+	w := workload.Workload{
+		Name: name, Namespace: namespace, PriorityClass: "system-node-critical",
+		Container: corev1.Container{
 			Image: image,
 			Args:  []string{"--directory=" + storageDir, "--name=" + provisioner},
 			Env:   []corev1.EnvVar{fieldEnv("NODE_NAME", "spec.nodeName")},
@@ -41,20 +43,20 @@ func localStorage(v Values) ([]client.Object, error) {
 				RunAsUser: ptr.To[int64](0), ReadOnlyRootFilesystem: ptr.To(true), AllowPrivilegeEscalation: ptr.To(false),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_OVERRIDE", "FOWNER", "CHOWN"}},
 			},
-			Resources:    requests("5m", "24Mi"),
+			Resources:    workload.Requests("5m", "24Mi"),
 			VolumeMounts: []corev1.VolumeMount{{Name: "storage", MountPath: storageDir}},
 		},
-		volumes: []corev1.Volume{hostPath("storage", storageDir, corev1.HostPathDirectoryOrCreate)},
+		Volumes: []corev1.Volume{workload.HostPath("storage", storageDir, corev1.HostPathDirectoryOrCreate)},
 	}
-	set := w.daemonSet()
+	set := w.DaemonSet()
 	set.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	objects := clusterRole(namespace, name,
-		rule("", "persistentvolumes", "get list watch create patch update delete"),
-		rule("", "persistentvolumeclaims", "get list watch update"),
-		rule("storage.k8s.io", "storageclasses", "get list watch"),
-		rule("", "nodes", "get list watch"),
-		rule("", "events", "create patch update"),
-		rule("events.k8s.io", "events", "create patch update"),
+	objects := clusterRole(w,
+		workload.Rule("", "persistentvolumes", "get list watch create patch update delete"),
+		workload.Rule("", "persistentvolumeclaims", "get list watch update"),
+		workload.Rule("storage.k8s.io", "storageclasses", "get list watch"),
+		workload.Rule("", "nodes", "get list watch"),
+		workload.Rule("", "events", "create patch update"),
+		workload.Rule("events.k8s.io", "events", "create patch update"),
 	)
 	return append(objects, class, set), nil
 }

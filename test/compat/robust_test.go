@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand"
@@ -36,8 +37,8 @@ func survives(t *testing.T, what string, validate func()) (ok bool) {
 // TestValidationSurvivesRandomObjects validates objects of random content.
 func TestValidationSurvivesRandomObjects(t *testing.T) {
 	const rounds = 60
-	scheme := servedScheme(t)
-	for typ, s := range strategies {
+	scheme, ctx := served.scheme, asUser(t.Context(), "garden-dev")
+	for typ, s := range served.strategies {
 		t.Run(typ.String(), func(t *testing.T) {
 			fill := fuzzer.FuzzerFor(fuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, fuzzers), rand.NewSource(1), runtimeserializer.NewCodecFactory(scheme)).
 				NilChance(.3).NumElements(0, 3)
@@ -48,14 +49,14 @@ func TestValidationSurvivesRandomObjects(t *testing.T) {
 			}
 			for range rounds {
 				obj, old := random(), random()
-				ok := survives(t, "without defaults", func() { checkAll(s, obj, old) }) &&
+				ok := survives(t, "without defaults", func() { checkAll(ctx, s, obj, old) }) &&
 					survives(t, "with defaults", func() {
 						scheme.Default(obj)
 						scheme.Default(old)
-						checkAll(s, obj, old)
+						checkAll(ctx, s, obj, old)
 					})
 				// Whoever asks twice gets the same answer.
-				first, second := texts(s.create(obj.DeepCopyObject())), texts(s.create(obj.DeepCopyObject()))
+				first, second := texts(s.create(ctx, obj.DeepCopyObject())), texts(s.create(ctx, obj.DeepCopyObject()))
 				if diff := cmp.Diff(first, second); diff != "" {
 					t.Fatalf("errors in another order (-first +second):\n%s", diff)
 				}
@@ -70,7 +71,7 @@ func TestValidationSurvivesRandomObjects(t *testing.T) {
 // TestValidationSurvivesGaps validates the corpus' valid objects with every field in turn missing or empty.
 func TestValidationSurvivesGaps(t *testing.T) {
 	_, whole := readCorpus(t)
-	scheme := servedScheme(t)
+	scheme, ctx := served.scheme, asUser(t.Context(), "garden-dev")
 	codecs := runtimeserializer.NewCodecFactory(scheme)
 	bases := make([][2]string, 0, len(whole))
 	for key := range whole {
@@ -87,7 +88,7 @@ func TestValidationSurvivesGaps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			obj, _, err := codecs.UniversalDeserializer().Decode(data, nil, nil)
+			obj, _, err := codecs.UniversalDecoder().Decode(data, nil, nil)
 			if err != nil {
 				return nil // of another type than the field
 			}
@@ -97,7 +98,7 @@ func TestValidationSurvivesGaps(t *testing.T) {
 		if base == nil {
 			continue
 		}
-		s, ok := strategies[reflect.TypeOf(base).Elem()]
+		s, ok := served.strategies[reflect.TypeOf(base).Elem()]
 		if !ok {
 			continue
 		}
@@ -119,8 +120,8 @@ func TestValidationSurvivesGaps(t *testing.T) {
 				}
 				tried++
 				what := fmt.Sprintf("%s of %s, defaults: %t", gap.what, key[1], defaults)
-				survives(t, what, func() { checkAll(s, obj.DeepCopyObject(), old.DeepCopyObject()) })
-				survives(t, what+", before the update", func() { s.update(old, obj) })
+				survives(t, what, func() { checkAll(ctx, s, obj.DeepCopyObject(), old.DeepCopyObject()) })
+				survives(t, what+", before the update", func() { s.update(ctx, old, obj) })
 			}
 		}
 	}
@@ -135,22 +136,10 @@ func texts(errs field.ErrorList) []string {
 	return out
 }
 
-// servedScheme knows the types that have validation.
-func servedScheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, g := range groups {
-		if err := g.addToScheme(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return scheme
-}
-
-func checkAll(s strategy, obj, old runtime.Object) {
-	s.create(obj.DeepCopyObject())
-	s.update(obj.DeepCopyObject(), old.DeepCopyObject())
-	s.status(obj.DeepCopyObject(), old.DeepCopyObject())
+func checkAll(ctx context.Context, s strategy, obj, old runtime.Object) {
+	s.create(ctx, obj.DeepCopyObject())
+	s.update(ctx, obj.DeepCopyObject(), old.DeepCopyObject())
+	s.status(ctx, obj.DeepCopyObject(), old.DeepCopyObject())
 }
 
 // gap is an object with one field missing or empty.

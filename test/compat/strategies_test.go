@@ -1,169 +1,152 @@
 package compat
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"reflect"
 	"slices"
-	"strings"
-	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
 
-	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/apiserver/registry"
 	"gardener.cloud/gardener/internal/validation/core"
-	"gardener.cloud/gardener/internal/validation/operations"
-	"gardener.cloud/gardener/internal/validation/security"
-	"gardener.cloud/gardener/internal/validation/seedmanagement"
-	"gardener.cloud/gardener/internal/validation/settings"
+	apiserverscheme "gardener.cloud/gardener/internal/apiserver/scheme"
 )
 
-// strategy is how requests for a kind are validated.
-type strategy struct {
-	create         func(obj runtime.Object) field.ErrorList
-	update, status func(obj, old runtime.Object) field.ErrorList
+// strategy is how the API server prepares and validates objects of a kind.
+type strategy struct{ registry.Strategy }
+
+// served are the scheme and the strategies of the API server, by the Go type of the hub.
+var served = func() (s struct {
+	scheme     *runtime.Scheme
+	strategies map[reflect.Type]strategy
+},
+) {
+	scheme, err := apiserverscheme.New()
+	if err != nil {
+		panic(err)
+	}
+	s.scheme, s.strategies = scheme, map[reflect.Type]strategy{}
+	for gvk, all := range registry.Strategies(scheme, core.Options{CloudProfileCapabilities: true}) {
+		obj, err := scheme.New(gvk)
+		if err != nil {
+			panic(err)
+		}
+		s.strategies[reflect.TypeOf(obj).Elem()] = strategy{all}
+	}
+	return s
+}()
+
+// asUser is the context of a request in a namespace.
+func asUser(ctx context.Context, namespace string) context.Context {
+	return request.WithUser(request.WithNamespace(ctx, namespace), &user.DefaultInfo{Name: "replay"})
 }
 
-// strategies are the validation functions of every kind.
-var strategies = map[reflect.Type]strategy{}
-
-// validate registers the validation functions of a kind.
-func validate[T any, P interface {
-	*T
-	runtime.Object
-}](create func(P) field.ErrorList, update, status func(obj, old P) field.ErrorList) {
-	s := strategy{
-		create: func(obj runtime.Object) field.ErrorList { return create(obj.(P)) },
-		update: func(obj, old runtime.Object) field.ErrorList { return update(obj.(P), old.(P)) },
-		status: func(obj, old runtime.Object) field.ErrorList { return nil },
-	}
-	if status != nil {
-		s.status = func(obj, old runtime.Object) field.ErrorList { return status(obj.(P), old.(P)) }
-	}
-	strategies[reflect.TypeFor[T]()] = s
+func (s strategy) create(ctx context.Context, obj runtime.Object) field.ErrorList {
+	s.Create.PrepareForCreate(ctx, obj)
+	return s.Create.Validate(ctx, obj)
 }
 
-func init() {
-	validate(
-		func(project *corev1beta1.Project) field.ErrorList {
-			project.Spec.CreatedBy = &rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "replay"}
-			addOwner(project)
-			return core.ValidateProject(project)
-		},
-		func(project, old *corev1beta1.Project) field.ErrorList {
-			addOwner(project)
-			return core.ValidateProjectUpdate(project, old)
-		}, core.ValidateProjectStatusUpdate)
-	validate(core.ValidateQuota, core.ValidateQuotaUpdate, nil)
-	validate(core.ValidateSecretBinding, core.ValidateSecretBindingUpdate, nil)
-	validate(core.ValidateExposureClass, core.ValidateExposureClassUpdate, nil)
-	validate(core.ValidateControllerRegistration, core.ValidateControllerRegistrationUpdate, nil)
-	validate(core.ValidateControllerDeployment, core.ValidateControllerDeploymentUpdate, nil)
-	validate(
-		func(deployment *corev1beta1.ControllerDeployment) field.ErrorList {
-			return core.ValidateControllerDeployment(toV1(deployment))
-		},
-		func(deployment, old *corev1beta1.ControllerDeployment) field.ErrorList {
-			return core.ValidateControllerDeploymentUpdate(toV1(deployment), toV1(old))
-		}, nil)
-	validate(core.ValidateControllerInstallation, core.ValidateControllerInstallationUpdate, nil)
-	validate(core.ValidateBackupBucket, core.ValidateBackupBucketUpdate, nil)
-	validate(core.ValidateBackupEntry, core.ValidateBackupEntryUpdate, nil)
-	validate(security.ValidateCredentialsBinding, security.ValidateCredentialsBindingUpdate, nil)
-	validate(security.ValidateWorkloadIdentity, security.ValidateWorkloadIdentityUpdate, nil)
-	validate(core.ValidatePlant, core.ValidatePlantUpdate, core.ValidatePlantStatusUpdate)
-	validate(settings.ValidateOpenIDConnectPreset, settings.ValidateOpenIDConnectPresetUpdate, nil)
-	validate(settings.ValidateClusterOpenIDConnectPreset, settings.ValidateClusterOpenIDConnectPresetUpdate, nil)
-	validate(operations.ValidateBastion, operations.ValidateBastionUpdate, nil)
-	validate(
-		func(profile *corev1beta1.CloudProfile) field.ErrorList {
-			dropExpired(&profile.Spec)
-			return core.ValidateCloudProfile(profile, time.Now(), options)
-		},
-		func(profile, old *corev1beta1.CloudProfile) field.ErrorList {
-			return core.ValidateCloudProfileUpdate(profile, old, time.Now(), options)
-		},
-		func(profile, old *corev1beta1.CloudProfile) field.ErrorList {
-			return core.ValidateStatusMetadata(&profile.ObjectMeta, &old.ObjectMeta)
-		})
-	validate(
-		func(profile *corev1beta1.NamespacedCloudProfile) field.ErrorList {
-			return core.ValidateNamespacedCloudProfile(profile, options)
-		},
-		func(profile, old *corev1beta1.NamespacedCloudProfile) field.ErrorList {
-			return core.ValidateNamespacedCloudProfileUpdate(profile, old, options)
-		}, nil)
-	validate(core.ValidateSeed, core.ValidateSeedUpdate, core.ValidateSeedStatusUpdate)
-	validate(
-		func(shoot *corev1beta1.Shoot) field.ErrorList {
-			fillShoot(shoot)
-			return core.ValidateShoot(shoot, options)
-		},
-		func(shoot, old *corev1beta1.Shoot) field.ErrorList {
-			if domain := old.Spec.DNS; domain != nil && domain.Domain != nil && strings.HasSuffix(*domain.Domain, ".shoots.corpus.example.org") {
-				if shoot.Spec.DNS == nil {
-					shoot.Spec.DNS = &corev1beta1.DNS{}
-				}
-				if shoot.Spec.DNS.Domain == nil {
-					shoot.Spec.DNS.Domain = domain.Domain
-				}
-			}
-			fillShoot(shoot)
-			fillShoot(old)
-			return core.ValidateShootUpdate(shoot, old, options)
-		}, core.ValidateShootStatusUpdate)
-	validate(seedmanagement.ValidateGardenlet, seedmanagement.ValidateGardenletUpdate, seedmanagement.ValidateGardenletStatusUpdate)
-	validate(seedmanagement.ValidateManagedSeed, seedmanagement.ValidateManagedSeedUpdate, seedmanagement.ValidateManagedSeedStatusUpdate)
-	validate(
-		func(set *seedmanagementv1alpha1.ManagedSeedSet) field.ErrorList {
-			return seedmanagement.ValidateManagedSeedSet(set, options)
-		},
-		func(set, old *seedmanagementv1alpha1.ManagedSeedSet) field.ErrorList {
-			return seedmanagement.ValidateManagedSeedSetUpdate(set, old, options)
-		}, seedmanagement.ValidateManagedSeedSetStatusUpdate)
-	validate(core.ValidateShootState, core.ValidateShootStateUpdate, nil)
-	validate(
-		func(secret *corev1beta1.InternalSecret) field.ErrorList {
-			mergeStringData(secret)
-			return core.ValidateInternalSecret(secret)
-		},
-		func(secret, old *corev1beta1.InternalSecret) field.ErrorList {
-			mergeStringData(secret)
-			mergeStringData(old)
-			return core.ValidateInternalSecretUpdate(secret, old)
-		}, nil)
+func (s strategy) update(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	s.Update.PrepareForUpdate(ctx, obj, old)
+	return s.Update.ValidateUpdate(ctx, obj, old)
 }
 
-func toV1(deployment *corev1beta1.ControllerDeployment) *gardencorev1.ControllerDeployment {
-	out := &gardencorev1.ControllerDeployment{}
-	if err := deployment.ToV1(out); err != nil {
-		return &gardencorev1.ControllerDeployment{}
+func (s strategy) status(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	if s.Status == nil {
+		return nil
 	}
-	return out
+	s.Status.PrepareForUpdate(ctx, obj, old)
+	return s.Status.ValidateUpdate(ctx, obj, old)
 }
 
-// options are the feature gates that the recorded server had: their defaults.
-var options = core.Options{CloudProfileCapabilities: true}
-
-// dropExpired stands in for the strategy of CloudProfiles, which takes no new profile with versions that cannot be used.
-func dropExpired(spec *corev1beta1.CloudProfileSpec) {
-	unusable := func(v corev1beta1.ExpirableVersion) bool {
-		c := v.ClassificationAt(time.Now())
-		return c == corev1beta1.ClassificationExpired || c == corev1beta1.ClassificationUnavailable
+// answer does what the API server does with a request up to its admission plugins and its storage.
+func answer(ctx context.Context, op string, obj, old runtime.Object) (code int, found [][2]string) {
+	s, ok := served.strategies[reflect.TypeOf(obj).Elem()]
+	if !ok {
+		return 404, nil
 	}
-	spec.Kubernetes.Versions = slices.DeleteFunc(spec.Kubernetes.Versions, unusable)
-	for i := range spec.MachineImages {
-		image := &spec.MachineImages[i]
-		image.Versions = slices.DeleteFunc(image.Versions, func(v corev1beta1.MachineImageVersion) bool { return unusable(v.ExpirableVersion) })
+	if reflect.TypeOf(obj) != reflect.TypeOf(old) {
+		return 400, nil // the request's path says which kind is meant
 	}
+	meta, oldMeta := metaOf(obj), metaOf(old)
+	namespace := oldMeta.Namespace
+	if namespace == "" && s.Create.NamespaceScoped() {
+		namespace = metav1.NamespaceDefault
+	}
+	ctx = asUser(ctx, namespace)
+	// The request's path says which object is meant.
+	if op != "create" && meta.Name != oldMeta.Name {
+		return 400, nil
+	}
+	admit(obj)
+	meta.ManagedFields, oldMeta.ManagedFields = nil, nil
+	var err error
+	switch op {
+	case "create":
+		rest.FillObjectMetaSystemFields(meta)
+		if meta.Name == "" && meta.GenerateName != "" {
+			meta.Name = s.Create.GenerateName(meta.GenerateName)
+		}
+		err = rest.BeforeCreate(s.Create, ctx, obj)
+	default:
+		admit(old)
+		update := s.Update
+		if op == "status" {
+			update = s.Status
+		}
+		if update == nil {
+			return 404, nil
+		}
+		// The stored object has what the server gave it.
+		oldMeta.Namespace, oldMeta.ResourceVersion, oldMeta.Generation, oldMeta.CreationTimestamp = namespace, "1", 1, metav1.Now()
+		if !s.Create.NamespaceScoped() {
+			oldMeta.Namespace = ""
+		}
+		meta.ResourceVersion = "1"
+		before := old.DeepCopyObject()
+		err = rest.BeforeUpdate(update, ctx, obj, old)
+		if apiequality.Semantic.DeepEqual(obj, before) {
+			return 200, nil // nothing changes, and what is stored was accepted before
+		}
+	}
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return 200, nil
+	case errors.As(err, &status):
+		answer := status.Status()
+		return int(answer.Code), causesOf(&answer)
+	}
+	return 500, nil
 }
 
-// fillShoot stands in for the strategy and the admission plugin that fill in versions and images of Shoots.
-func fillShoot(shoot *corev1beta1.Shoot) {
+func causesOf(status *metav1.Status) [][2]string {
+	out := [][2]string{}
+	if status.Details != nil {
+		for _, cause := range status.Details.Causes {
+			out = append(out, [2]string{string(cause.Type), cause.Field})
+		}
+	}
+	slices.SortFunc(out, func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	return slices.Compact(out)
+}
+
+// admit stands in for the admission plugins that fill in what validation wants to see: versions and images of Shoots.
+func admit(obj runtime.Object) {
+	shoot, ok := obj.(*corev1beta1.Shoot)
+	if !ok {
+		return
+	}
 	patch := map[string]string{"": "1.36.1", "1": "1.36.1", "1.36": "1.36.1", "1.35": "1.35.4", "1.34": "1.34.7", "1.33": "1.33.11", "1.": "1.36.1"}
 	if version, ok := patch[shoot.Spec.Kubernetes.Version]; ok {
 		shoot.Spec.Kubernetes.Version = version
@@ -189,31 +172,6 @@ func fillShoot(shoot *corev1beta1.Shoot) {
 	if name := shoot.Spec.CloudProfileName; name != nil && *name != "" && shoot.Spec.CloudProfile == nil {
 		shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: *name}
 	}
-}
-
-// addOwner stands in for the admission plugin that makes the owner of a Project a member.
-func addOwner(project *corev1beta1.Project) {
-	owner := project.Spec.Owner
-	if owner == nil {
-		return
-	}
-	if slices.ContainsFunc(project.Spec.Members, func(m corev1beta1.ProjectMember) bool { return m.Subject == *owner }) {
-		return
-	}
-	project.Spec.Members = append(project.Spec.Members, corev1beta1.ProjectMember{
-		Subject: *owner, Role: constants.ProjectMemberAdmin, Roles: []string{constants.ProjectMemberOwner},
-	})
-}
-
-// mergeStringData stands in for the strategy of InternalSecrets.
-func mergeStringData(secret *corev1beta1.InternalSecret) {
-	for key, value := range secret.StringData {
-		if secret.Data == nil {
-			secret.Data = map[string][]byte{}
-		}
-		secret.Data[key] = []byte(value)
-	}
-	secret.StringData = nil
 }
 
 func metaOf(obj runtime.Object) *metav1.ObjectMeta {

@@ -26,9 +26,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
@@ -60,14 +62,53 @@ type Env struct {
 	// Scheme has the types that the client knows.
 	Scheme *runtime.Scheme
 
-	dir  string
-	stop []func() // in the order of the start
+	// EtcdURL is where the store is reached.
+	EtcdURL string
+	// Direct is how an administrator reaches gardener-apiserver without the aggregator, for its metrics and profiles.
+	Direct *rest.Config
+
+	options options
+	dir     string
+	pids    map[string]int
+	stop    []func() // in the order of the start
 }
 
+type options struct {
+	binary string
+	flags  []string
+}
+
+// Option changes how a garden is started.
+type Option func(*options)
+
+// Binary runs gardener-apiserver as a process of its own, from a binary of cmd/gardener, so that it can be measured.
+func Binary(path string) Option { return func(o *options) { o.binary = path } }
+
+// Flags adds flags to those of gardener-apiserver.
+func Flags(flags ...string) Option { return func(o *options) { o.flags = append(o.flags, flags...) } }
+
+// The programs of a garden, as PID knows them.
+const (
+	Etcd              = "etcd"
+	KubeAPIServer     = "kube-apiserver"
+	GardenerAPIServer = apiserver.Name
+)
+
+// PID returns the process of a program of the garden, zero if it has none of its own.
+func (e *Env) PID(program string) int { return e.pids[program] }
+
+// AdminFiles are the files with the certificate and the key of the administrator.
+func (e *Env) AdminFiles() (cert, key string) {
+	return filepath.Join(e.dir, "admin.crt"), filepath.Join(e.dir, "admin.key")
+}
+
+// DatabaseFile is the file that etcd keeps the objects in.
+func (e *Env) DatabaseFile() string { return filepath.Join(e.dir, "etcd", "member", "snap", "db") }
+
 // Start starts a garden for a test and stops it when the test is over. Without the servers' binaries the test is skipped.
-func Start(t testing.TB) *Env {
+func Start(t testing.TB, opts ...Option) *Env {
 	t.Helper()
-	e, err := New(t.Context(), io.Discard)
+	e, err := New(t.Context(), io.Discard, opts...)
 	switch {
 	case errors.Is(err, ErrNotBuilt) && os.Getenv("CI") == "":
 		t.Skip(err)
@@ -82,8 +123,8 @@ func Start(t testing.TB) *Env {
 	return e
 }
 
-// New starts a garden. The logs of its servers go to a writer. One per process: gardener-apiserver runs in this one.
-func New(ctx context.Context, logs io.Writer) (*Env, error) {
+// New starts a garden. The logs of its servers go to a writer. One per process, unless gardener-apiserver has its own.
+func New(ctx context.Context, logs io.Writer, opts ...Option) (*Env, error) {
 	etcd, kubeAPIServer, err := binaries()
 	if err != nil {
 		return nil, err
@@ -94,7 +135,10 @@ func New(ctx context.Context, logs io.Writer) (*Env, error) {
 	}
 	// It lives until Stop, even if the context of the one who starts it ends before.
 	running := context.WithoutCancel(ctx)
-	e := &Env{dir: dir}
+	e := &Env{dir: dir, pids: map[string]int{}}
+	for _, option := range opts {
+		option(&e.options)
+	}
 	ctx, stopWaiting := context.WithTimeout(ctx, startTimeout)
 	defer stopWaiting()
 	if err := e.start(ctx, running, etcd, kubeAPIServer, logs); err != nil {
@@ -103,11 +147,12 @@ func New(ctx context.Context, logs io.Writer) (*Env, error) {
 	return e, nil
 }
 
-// Stop ends all servers and removes their data.
+// Stop ends all servers and removes their data. The second time it has nothing left to do.
 func (e *Env) Stop() error {
 	for _, stop := range slices.Backward(e.stop) {
 		stop()
 	}
+	e.stop = nil
 	return os.RemoveAll(e.dir)
 }
 
@@ -132,14 +177,15 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	}
 	address := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])) }
 	etcdURL, peerURL := "http://"+address(0), "http://"+address(1)
-	if err := e.exec(running, logs, etcd,
+	e.EtcdURL = etcdURL
+	if err := e.exec(running, logs, Etcd, etcd,
 		"--data-dir="+filepath.Join(e.dir, "etcd"), "--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL,
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL, "--initial-cluster=default="+peerURL,
 		"--unsafe-no-fsync", "--log-level=error",
 	); err != nil {
 		return err
 	}
-	if err := e.exec(running, logs, kubeAPIServer,
+	if err := e.exec(running, logs, KubeAPIServer, kubeAPIServer,
 		"--etcd-servers="+etcdURL, "--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(ports[2]),
 		"--tls-cert-file="+certs.path("server.crt"), "--tls-private-key-file="+certs.path("server.key"), "--client-ca-file="+certs.path("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+certs.path("server.key"),
@@ -164,17 +210,27 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	if err := awaitOK(ctx, e.Config, "/readyz"); err != nil {
 		return fmt.Errorf("kube-apiserver: %w", err)
 	}
-	cmd := apiserver.NewCommand() //nolint:contextcheck // it gets its context when it is executed
-	cmd.SetOut(logs)
-	cmd.SetErr(logs)
-	cmd.SetArgs([]string{
+	args := append([]string{
 		"--etcd-servers=" + etcdURL, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(ports[3]),
 		"--tls-cert-file=" + certs.path("server.crt"), "--tls-private-key-file=" + certs.path("server.key"),
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
-	})
-	e.run(running, cmd.ExecuteContext)
+	}, e.options.flags...)
+	if e.options.binary != "" {
+		if err := e.exec(running, logs, GardenerAPIServer, e.options.binary, append([]string{GardenerAPIServer}, args...)...); err != nil {
+			return err
+		}
+	} else {
+		cmd := apiserver.NewCommand() //nolint:contextcheck // it gets its context when it is executed
+		cmd.SetOut(logs)
+		cmd.SetErr(logs)
+		klog.LogToStderr(false)
+		klog.SetOutput(logs)
+		cmd.SetArgs(args)
+		e.run(running, cmd.ExecuteContext)
+	}
 	own := rest.CopyConfig(e.Config)
 	own.Host = "https://" + address(3)
+	e.Direct = own
 	if err := awaitOK(ctx, own, "/readyz"); err != nil {
 		return fmt.Errorf("gardener-apiserver: %w", err)
 	}
@@ -188,6 +244,7 @@ func (e *Env) register(ctx context.Context, ca []byte, port int32) error {
 		clientgoscheme.AddToScheme(e.Scheme), apiregistrationv1.AddToScheme(e.Scheme),
 		corev1beta1.AddToScheme(e.Scheme), gardencorev1.AddToScheme(e.Scheme), securityv1alpha1.AddToScheme(e.Scheme),
 		seedmanagementv1alpha1.AddToScheme(e.Scheme), operationsv1alpha1.AddToScheme(e.Scheme), settingsv1alpha1.AddToScheme(e.Scheme),
+		authenticationv1alpha1.AddToScheme(e.Scheme),
 	)
 	if err != nil {
 		return err
@@ -233,15 +290,16 @@ func (e *Env) register(ctx context.Context, ca []byte, port int32) error {
 }
 
 // exec runs a program until the garden stops.
-func (e *Env) exec(ctx context.Context, logs io.Writer, path string, args ...string) error {
+func (e *Env) exec(ctx context.Context, logs io.Writer, name, path string, args ...string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = logs, logs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that crashes leaves nothing behind
 	if err := cmd.Start(); err != nil {
 		cancel()
-		return fmt.Errorf("start %s: %w", filepath.Base(path), err)
+		return fmt.Errorf("start %s: %w", name, err)
 	}
+	e.pids[name] = cmd.Process.Pid
 	e.stop = append(e.stop, func() {
 		cancel()
 		_ = cmd.Wait() // it was killed

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -23,10 +24,13 @@ import (
 
 // The garden API behaves as users expect of a Kubernetes API: through the aggregator, with the clients they have.
 func TestGardenAPI(t *testing.T) {
-	e := env.Start(t)
+	files := writeFiles(t)
+	e := env.Start(t, env.Flags(files.flags()...))
 	ctx, c := t.Context(), e.Client
-	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev"}}); err != nil {
-		t.Fatal(err)
+	for _, obj := range append(landscape(), seed("seed-a"), seed("seed-b")) {
+		if err := c.Create(ctx, obj); err != nil {
+			t.Fatalf("create %T %s: %v", obj, obj.GetName(), err)
+		}
 	}
 
 	t.Run("spec and status are apart, and the spec is counted", func(t *testing.T) {
@@ -78,6 +82,7 @@ func TestGardenAPI(t *testing.T) {
 			t.Fatal(err)
 		}
 		check("patch", state{Generation: 3, Description: "patched", Phase: corev1beta1.ProjectReady})
+		confirm(ctx, t, c, project)
 		if err := c.Delete(ctx, project); err != nil {
 			t.Fatal(err)
 		}
@@ -191,12 +196,65 @@ func TestGardenAPI(t *testing.T) {
 			t.Errorf("in v1beta1 its type is %q, %v; want helm", old.Type, err)
 		}
 	})
+
+	t.Run("patches and dry runs", func(t *testing.T) { testPatches(t, e) })
+	t.Run("lists and watches", func(t *testing.T) { testListsAndWatches(t, e) })
+	t.Run("what clients discover", func(t *testing.T) { testDiscovery(t, e) })
+	t.Run("bad requests", func(t *testing.T) { testBadRequests(t, e) })
+	t.Run("kubeconfigs of shoots", func(t *testing.T) { testKubeconfigs(t, e) })
+	t.Run("bindings of shoots", func(t *testing.T) { testBinding(t, e) })
+	t.Run("tokens of workload identities", func(t *testing.T) { testTokens(t, e, files) })
+	t.Run("scale of a managed seed set", func(t *testing.T) { testScale(t, e) })
+	t.Run("roles of the garden", func(t *testing.T) { testRoles(t, e) })
+	t.Run("what operators rely on", func(t *testing.T) { testOperation(t, e, files) })
+	t.Run("admission", func(t *testing.T) { testAdmission(t, e) })
+	t.Run("a stop ends what is under way", func(t *testing.T) { testShutdown(t, e) }) // the last one
+}
+
+// landscape is what other objects refer to: a namespace, extensions for the provider "local", a Secret and a CloudProfile.
+func landscape() []client.Object {
+	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "local"}}
+	for _, kind := range []string{"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord"} {
+		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: "local"})
+	}
+	return []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev"}}, registration,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "backup"}},
+		&corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}, Spec: corev1beta1.CloudProfileSpec{
+			Type: "local", Regions: []corev1beta1.Region{{Name: "local"}},
+			Kubernetes:   corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.35.1"}, {Version: "1.34.1"}}},
+			MachineTypes: []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("1"), GPU: resource.MustParse("0"), Memory: resource.MustParse("4Gi")}},
+			MachineImages: []corev1beta1.MachineImage{{Name: "local", Versions: []corev1beta1.MachineImageVersion{{
+				ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.0.0"}, CRI: []corev1beta1.CRI{{Name: corev1beta1.CRINameContainerD}},
+			}}}},
+		}},
+	}
+}
+
+// seed is a Seed of the provider "local".
+func seed(name string) *corev1beta1.Seed {
+	ref := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"}
+	return &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.SeedSpec{
+		Provider: corev1beta1.SeedProvider{Type: "local", Region: "local", Zones: []string{"a", "b"}},
+		DNS: corev1beta1.SeedDNS{
+			Provider: &corev1beta1.SeedDNSProvider{Type: "local", CredentialsRef: &ref},
+			Internal: &corev1beta1.SeedDNSProviderConfig{Type: "local", Domain: "internal.example.org", CredentialsRef: ref},
+		},
+		Ingress:  &corev1beta1.Ingress{Domain: "ingress." + name + ".example.org", Controller: corev1beta1.IngressController{Kind: "nginx"}},
+		Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16"},
+	}}
 }
 
 // get sends a request for one format.
 func get(ctx context.Context, t *testing.T, e *env.Env, path, accept string) []byte {
 	t.Helper()
-	config := rest.CopyConfig(e.Config)
+	return getFrom(ctx, t, e, e.Config, path, accept)
+}
+
+// getFrom sends a request for one format to one of the servers.
+func getFrom(ctx context.Context, t *testing.T, e *env.Env, server *rest.Config, path, accept string) []byte {
+	t.Helper()
+	config := rest.CopyConfig(server)
 	config.NegotiatedSerializer = serializer.NewCodecFactory(e.Scheme).WithoutConversion()
 	c, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {

@@ -10,6 +10,9 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
+// resourcesAnnotation holds the resources of a deployment, as JSON, in this version, which has no field for them.
+const resourcesAnnotation = "migration.controllerdeployment.gardener.cloud/resources"
+
 // ToV1 writes the deployment in version v1. A type other than "helm" has no place there and travels in annotations.
 func (in *ControllerDeployment) ToV1(out *gardencorev1.ControllerDeployment) error {
 	in = in.DeepCopy()
@@ -17,6 +20,12 @@ func (in *ControllerDeployment) ToV1(out *gardencorev1.ControllerDeployment) err
 		TypeMeta:               in.TypeMeta,
 		ObjectMeta:             in.ObjectMeta,
 		InjectGardenKubeconfig: in.InjectGardenKubeconfig,
+	}
+	if resources, ok := out.Annotations[resourcesAnnotation]; ok {
+		if err := json.Unmarshal([]byte(resources), &out.Resources); err != nil {
+			return fmt.Errorf("read annotation %s: %w", resourcesAnnotation, err)
+		}
+		delete(out.Annotations, resourcesAnnotation)
 	}
 	switch in.Type {
 	case "":
@@ -44,7 +53,7 @@ func (in *ControllerDeployment) ToV1(out *gardencorev1.ControllerDeployment) err
 	return nil
 }
 
-// FromV1 writes a deployment of version v1 in this version.
+// FromV1 writes a deployment of version v1 in this version. Its resources travel in an annotation.
 //
 //nolint:staticcheck // the receiver is named for its role, which is the other one in ToV1
 func (out *ControllerDeployment) FromV1(in *gardencorev1.ControllerDeployment) error {
@@ -53,6 +62,16 @@ func (out *ControllerDeployment) FromV1(in *gardencorev1.ControllerDeployment) e
 		TypeMeta:               in.TypeMeta,
 		ObjectMeta:             in.ObjectMeta,
 		InjectGardenKubeconfig: in.InjectGardenKubeconfig,
+	}
+	if len(in.Resources) > 0 {
+		data, err := json.Marshal(in.Resources)
+		if err != nil {
+			return fmt.Errorf("write resources: %w", err)
+		}
+		if out.Annotations == nil {
+			out.Annotations = map[string]string{}
+		}
+		out.Annotations[resourcesAnnotation] = string(data)
 	}
 	if in.Helm != nil {
 		helm := HelmControllerDeployment{Chart: in.Helm.RawChart, Values: in.Helm.Values}

@@ -114,14 +114,18 @@ func defaultKubeControllerManager(config *KubeControllerManagerConfig, spec *Sho
 // nodeCIDRMaskSize returns the longest prefix that has twice as many addresses as a node can have pods, so that the
 // address of a pod is not used again at once.
 func nodeCIDRMaskSize(spec *ShootSpec) int32 {
-	maxPods := int32(0)
+	const unset = -1
+	maxPods := int32(unset)
 	for _, kubelet := range kubelets(spec) {
 		if kubelet.MaxPods != nil {
 			maxPods = max(maxPods, *kubelet.MaxPods)
 		}
 	}
-	if maxPods <= 0 {
+	switch maxPods {
+	case unset:
 		maxPods = 110 // the kubelet's default
+	case 0:
+		return 32 // no room for any pod, which validation refuses
 	}
 	return max(0, int32(32-bits.Len32(2*uint32(maxPods)-1)))
 }

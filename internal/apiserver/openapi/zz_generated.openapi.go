@@ -6,9 +6,10 @@
 package openapi
 
 import (
+	v1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	v1 "gardener.cloud/gardener/api/core/v1"
 	v1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	v1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
@@ -28,6 +29,12 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
+		v1alpha1.AdminKubeconfigRequest{}.OpenAPIModelName():                      schema_gardener_api_authentication_v1alpha1_AdminKubeconfigRequest(ref),
+		v1alpha1.AdminKubeconfigRequestSpec{}.OpenAPIModelName():                  schema_gardener_api_authentication_v1alpha1_AdminKubeconfigRequestSpec(ref),
+		v1alpha1.AdminKubeconfigRequestStatus{}.OpenAPIModelName():                schema_gardener_api_authentication_v1alpha1_AdminKubeconfigRequestStatus(ref),
+		v1alpha1.ViewerKubeconfigRequest{}.OpenAPIModelName():                     schema_gardener_api_authentication_v1alpha1_ViewerKubeconfigRequest(ref),
+		v1alpha1.ViewerKubeconfigRequestSpec{}.OpenAPIModelName():                 schema_gardener_api_authentication_v1alpha1_ViewerKubeconfigRequestSpec(ref),
+		v1alpha1.ViewerKubeconfigRequestStatus{}.OpenAPIModelName():               schema_gardener_api_authentication_v1alpha1_ViewerKubeconfigRequestStatus(ref),
 		v1.ControllerDeployment{}.OpenAPIModelName():                              schema_gardener_api_core_v1_ControllerDeployment(ref),
 		v1.ControllerDeploymentList{}.OpenAPIModelName():                          schema_gardener_api_core_v1_ControllerDeploymentList(ref),
 		v1.HelmControllerDeployment{}.OpenAPIModelName():                          schema_gardener_api_core_v1_HelmControllerDeployment(ref),
@@ -261,11 +268,11 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1beta1.WorkerKubernetes{}.OpenAPIModelName():                             schema_gardener_api_core_v1beta1_WorkerKubernetes(ref),
 		v1beta1.WorkerSystemComponents{}.OpenAPIModelName():                       schema_gardener_api_core_v1beta1_WorkerSystemComponents(ref),
 		v1beta1.WorkersSettings{}.OpenAPIModelName():                              schema_gardener_api_core_v1beta1_WorkersSettings(ref),
-		v1alpha1.Bastion{}.OpenAPIModelName():                                     schema_gardener_api_operations_v1alpha1_Bastion(ref),
-		v1alpha1.BastionIngressPolicy{}.OpenAPIModelName():                        schema_gardener_api_operations_v1alpha1_BastionIngressPolicy(ref),
-		v1alpha1.BastionList{}.OpenAPIModelName():                                 schema_gardener_api_operations_v1alpha1_BastionList(ref),
-		v1alpha1.BastionSpec{}.OpenAPIModelName():                                 schema_gardener_api_operations_v1alpha1_BastionSpec(ref),
-		v1alpha1.BastionStatus{}.OpenAPIModelName():                               schema_gardener_api_operations_v1alpha1_BastionStatus(ref),
+		operationsv1alpha1.Bastion{}.OpenAPIModelName():                           schema_gardener_api_operations_v1alpha1_Bastion(ref),
+		operationsv1alpha1.BastionIngressPolicy{}.OpenAPIModelName():              schema_gardener_api_operations_v1alpha1_BastionIngressPolicy(ref),
+		operationsv1alpha1.BastionList{}.OpenAPIModelName():                       schema_gardener_api_operations_v1alpha1_BastionList(ref),
+		operationsv1alpha1.BastionSpec{}.OpenAPIModelName():                       schema_gardener_api_operations_v1alpha1_BastionSpec(ref),
+		operationsv1alpha1.BastionStatus{}.OpenAPIModelName():                     schema_gardener_api_operations_v1alpha1_BastionStatus(ref),
 		securityv1alpha1.ContextObject{}.OpenAPIModelName():                       schema_gardener_api_security_v1alpha1_ContextObject(ref),
 		securityv1alpha1.CredentialsBinding{}.OpenAPIModelName():                  schema_gardener_api_security_v1alpha1_CredentialsBinding(ref),
 		securityv1alpha1.CredentialsBindingList{}.OpenAPIModelName():              schema_gardener_api_security_v1alpha1_CredentialsBindingList(ref),
@@ -699,6 +706,206 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		runtime.Unknown{}.OpenAPIModelName():                                      schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
 		intstr.IntOrString{}.OpenAPIModelName():                                   schema_apimachinery_pkg_util_intstr_IntOrString(ref),
 		version.Info{}.OpenAPIModelName():                                         schema_k8sio_apimachinery_pkg_version_Info(ref),
+	}
+}
+
+func schema_gardener_api_authentication_v1alpha1_AdminKubeconfigRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AdminKubeconfigRequest asks for a kubeconfig with administrator rights in a shoot. It is the body of the shoot's subresource \"adminkubeconfig\" and not stored.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says which kubeconfig is wanted.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.AdminKubeconfigRequestSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is the answer.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.AdminKubeconfigRequestStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec", "status"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.AdminKubeconfigRequestSpec{}.OpenAPIModelName(), v1alpha1.AdminKubeconfigRequestStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_gardener_api_authentication_v1alpha1_AdminKubeconfigRequestSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AdminKubeconfigRequestSpec says which kubeconfig is wanted.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"expirationSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ExpirationSeconds is how long the credentials live, in seconds. 3600 is the default; at least 600. The API server may shorten it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_gardener_api_authentication_v1alpha1_AdminKubeconfigRequestStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AdminKubeconfigRequestStatus is a kubeconfig.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kubeconfig": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kubeconfig is the kubeconfig, with a client certificate (base64 in JSON).",
+							Type:        []string{"string"},
+							Format:      "byte",
+						},
+					},
+					"expirationTimestamp": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ExpirationTimestamp is when the credentials run out.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"kubeconfig", "expirationTimestamp"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_gardener_api_authentication_v1alpha1_ViewerKubeconfigRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ViewerKubeconfigRequest asks for a kubeconfig that can read everything in a shoot except for secrets. It is the body of the shoot's subresource \"viewerkubeconfig\" and not stored.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says which kubeconfig is wanted.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ViewerKubeconfigRequestSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is the answer.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ViewerKubeconfigRequestStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec", "status"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ViewerKubeconfigRequestSpec{}.OpenAPIModelName(), v1alpha1.ViewerKubeconfigRequestStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_gardener_api_authentication_v1alpha1_ViewerKubeconfigRequestSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ViewerKubeconfigRequestSpec says which kubeconfig is wanted.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"expirationSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ExpirationSeconds is how long the credentials live, in seconds. 3600 is the default; at least 600. The API server may shorten it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_gardener_api_authentication_v1alpha1_ViewerKubeconfigRequestStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ViewerKubeconfigRequestStatus is a kubeconfig.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kubeconfig": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kubeconfig is the kubeconfig, with a client certificate (base64 in JSON).",
+							Type:        []string{"string"},
+							Format:      "byte",
+						},
+					},
+					"expirationTimestamp": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ExpirationTimestamp is when the credentials run out.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"kubeconfig", "expirationTimestamp"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -11693,14 +11900,14 @@ func schema_gardener_api_operations_v1alpha1_Bastion(ref common.ReferenceCallbac
 						SchemaProps: spec.SchemaProps{
 							Description: "Spec says which bastion is wanted.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.BastionSpec{}.OpenAPIModelName()),
+							Ref:         ref(operationsv1alpha1.BastionSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Status is what was last seen of the bastion.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.BastionStatus{}.OpenAPIModelName()),
+							Ref:         ref(operationsv1alpha1.BastionStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -11708,7 +11915,7 @@ func schema_gardener_api_operations_v1alpha1_Bastion(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.BastionSpec{}.OpenAPIModelName(), v1alpha1.BastionStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+			operationsv1alpha1.BastionSpec{}.OpenAPIModelName(), operationsv1alpha1.BastionStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -11770,7 +11977,7 @@ func schema_gardener_api_operations_v1alpha1_BastionList(ref common.ReferenceCal
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.Bastion{}.OpenAPIModelName()),
+										Ref: ref(operationsv1alpha1.Bastion{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -11781,7 +11988,7 @@ func schema_gardener_api_operations_v1alpha1_BastionList(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Bastion{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+			operationsv1alpha1.Bastion{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -11828,7 +12035,7 @@ func schema_gardener_api_operations_v1alpha1_BastionSpec(ref common.ReferenceCal
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.BastionIngressPolicy{}.OpenAPIModelName()),
+										Ref: ref(operationsv1alpha1.BastionIngressPolicy{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -11839,7 +12046,7 @@ func schema_gardener_api_operations_v1alpha1_BastionSpec(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.BastionIngressPolicy{}.OpenAPIModelName(), corev1.LocalObjectReference{}.OpenAPIModelName()},
+			operationsv1alpha1.BastionIngressPolicy{}.OpenAPIModelName(), corev1.LocalObjectReference{}.OpenAPIModelName()},
 	}
 }
 

@@ -2,14 +2,14 @@
 //
 // The kinds differ in data and in a few functions only, which kinds.go lists; the strategies, tables and stores made of
 // them are the same for all.
-//
-// Not served yet: shoots/binding, shoots/adminkubeconfig, shoots/viewerkubeconfig, workloadidentities/token and
-// managedseedsets/scale.
 package registry
 
 import (
 	"context"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -37,21 +38,46 @@ type kind struct {
 	namespaced       bool
 	// status is whether there is a status subresource.
 	status bool
+	// keepStatus is whether a new object keeps the status that it comes with. Otherwise it is dropped: users do not set it.
+	keepStatus bool
 	// generation is whether changes of the spec are counted.
 	generation bool
-	columns    []metav1.TableColumnDefinition
+	// unconditional is whether an update may leave the resource version out, and overwrite whatever is there.
+	unconditional bool
+	columns       []metav1.TableColumnDefinition
+	// subresources are those besides the status.
+	subresources func(main *strategyStore, settings Settings) map[string]rest.Storage
 
-	newObject, newList             func() runtime.Object
-	prepareCreate                  func(ctx context.Context, obj runtime.Object)
-	prepareUpdate                  func(ctx context.Context, obj, old runtime.Object)
+	newObject, newList func() runtime.Object
+	prepareCreate      func(ctx context.Context, obj runtime.Object)
+	prepareUpdate      func(ctx context.Context, obj, old runtime.Object)
+	// canonicalize sets labels that follow from the rest, once that is known to be valid.
+	canonicalize                   func(obj runtime.Object)
 	validate                       func(obj runtime.Object) field.ErrorList
 	validateUpdate, validateStatus func(obj, old runtime.Object) field.ErrorList
-	// operationStarts tells whether the annotation with an operation counts as a change, and is taken off.
-	operationStarts func(obj runtime.Object, operation string) bool
+	// rolledOut tells whether a difference outside of metadata and status counts as a new generation. By default it does.
+	rolledOut func(obj, old runtime.Object) bool
+	// operation tells what an operation that the object is annotated with does to its generation.
+	operation func(obj runtime.Object, operation string) effect
 	// fields are what lists and watches select by, besides name and namespace.
 	fields map[string]func(obj runtime.Object) string
-	cells  func(obj runtime.Object) []any
+	// indexed are those fields that lists are often selected by: the watch cache has an index of each.
+	indexed []string
+	// cells are the cells between name and age, afterAge those behind it.
+	cells, afterAge func(obj runtime.Object) []any
 }
+
+// effect is what an operation does to the generation of its object.
+type effect int
+
+const (
+	// uncounted operations are for somebody else, or for nobody at present.
+	uncounted effect = iota
+	// counted operations begin as a new generation. The annotation stays, as a controller reads it.
+	counted
+	// taken operations are a new generation, and nothing more: the annotation is removed.
+	taken
+)
 
 func metaOf(obj runtime.Object) *metav1.ObjectMeta {
 	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
@@ -70,8 +96,27 @@ func (k *kind) attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	return meta.Labels, set, nil
 }
 
+// selectors are the fields that lists and watches can select by.
+func (k *kind) selectors() []string {
+	paths := []string{"metadata.name"}
+	if k.namespaced {
+		paths = append(paths, "metadata.namespace")
+	}
+	return append(paths, slices.Sorted(maps.Keys(k.fields))...)
+}
+
 func (k *kind) predicate(label labels.Selector, selector fields.Selector) storage.SelectionPredicate {
-	return storage.SelectionPredicate{Label: label, Field: selector, GetAttrs: k.attributes}
+	return storage.SelectionPredicate{Label: label, Field: selector, GetAttrs: k.attributes, IndexFields: k.indexed}
+}
+
+// indexers returns the indices of the watch cache.
+func (k *kind) indexers() *cache.Indexers {
+	indexers := cache.Indexers{}
+	for _, path := range k.indexed {
+		value := k.fields[path]
+		indexers[storage.FieldIndex(path)] = func(obj any) ([]string, error) { return []string{value(obj.(runtime.Object))}, nil }
+	}
+	return &indexers
 }
 
 // versions are all versions that the kind is served in.
@@ -98,8 +143,7 @@ var (
 
 func (s strategy) NamespaceScoped() bool                                            { return s.namespaced }
 func (s strategy) AllowCreateOnUpdate() bool                                        { return false }
-func (s strategy) AllowUnconditionalUpdate() bool                                   { return false }
-func (s strategy) Canonicalize(runtime.Object)                                      {}
+func (s strategy) AllowUnconditionalUpdate() bool                                   { return s.unconditional }
 func (s strategy) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
 func (s strategy) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []string { return nil }
 func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
@@ -110,13 +154,20 @@ func (s strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) fie
 	return s.validateUpdate(obj, old)
 }
 
-// PrepareForCreate starts the count of generations and drops a status, which users do not set.
+// Canonicalize implements rest.RESTCreateStrategy and rest.RESTUpdateStrategy.
+func (s strategy) Canonicalize(obj runtime.Object) {
+	if s.canonicalize != nil {
+		s.canonicalize(obj)
+	}
+}
+
+// PrepareForCreate starts the count of generations and drops the status.
 func (s strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	clearType(obj)
 	if s.generation {
 		metaOf(obj).Generation = 1
 	}
-	if s.status {
+	if s.status && !s.keepStatus {
 		part(obj, "Status").SetZero()
 	}
 	if s.prepareCreate != nil {
@@ -124,7 +175,7 @@ func (s strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	}
 }
 
-// PrepareForUpdate keeps the status, and counts a change of anything but metadata and status as a new generation.
+// PrepareForUpdate keeps the status, and counts a change of what is wanted as a new generation.
 func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	clearType(obj)
 	if s.status {
@@ -136,16 +187,51 @@ func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object)
 	if !s.generation {
 		return
 	}
-	meta, oldMeta := metaOf(obj), metaOf(old)
-	meta.Generation = oldMeta.Generation
+	begins := s.takeOperations(obj, old)
 	changed := !sameContent(obj, old)
-	if operation, ok := meta.Annotations[constants.GardenerOperation]; ok && s.operationStarts != nil && s.operationStarts(obj, operation) {
-		delete(meta.Annotations, constants.GardenerOperation)
-		changed = true
+	if changed && s.rolledOut != nil {
+		changed = s.rolledOut(obj, old)
 	}
-	if changed {
+	count(obj, old, begins || changed)
+}
+
+// count sets the generation, which requests cannot.
+func count(obj, old runtime.Object, changed bool) {
+	meta := metaOf(obj)
+	if meta.Generation = metaOf(old).Generation; changed {
 		meta.Generation++
 	}
+}
+
+// takeOperations tells whether the object is annotated with an operation that begins a new generation. An operation that stays
+// for a controller counts once, not with each update until the controller has removed it.
+func (k *kind) takeOperations(obj, old runtime.Object) bool {
+	meta := metaOf(obj)
+	annotation, ok := meta.Annotations[constants.GardenerOperation]
+	if !ok || k.operation == nil {
+		return false
+	}
+	before := strings.Split(metaOf(old).Annotations[constants.GardenerOperation], constants.OperationsSeparator)
+	var left []string
+	begins, removed := false, false
+	for operation := range strings.SplitSeq(annotation, constants.OperationsSeparator) {
+		switch k.operation(obj, operation) {
+		case taken:
+			begins, removed = true, true
+			continue
+		case counted:
+			begins = begins || !slices.Contains(before, operation)
+		case uncounted:
+		}
+		left = append(left, operation)
+	}
+	switch {
+	case len(left) == 0:
+		delete(meta.Annotations, constants.GardenerOperation)
+	case removed:
+		meta.Annotations[constants.GardenerOperation] = strings.Join(left, constants.OperationsSeparator)
+	}
+	return begins
 }
 
 // GetResetFields names the fields that requests cannot set, so that nobody comes to own them.

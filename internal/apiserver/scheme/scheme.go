@@ -13,12 +13,14 @@ import (
 	"slices"
 	"strings"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
+	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
@@ -43,13 +45,13 @@ const ownTypes = "gardener.cloud/gardener/api/"
 func New() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	err := errors.Join(
-		corev1beta1.AddToScheme(s), gardencorev1.AddToScheme(s), securityv1alpha1.AddToScheme(s),
+		authenticationv1alpha1.AddToScheme(s), corev1beta1.AddToScheme(s), gardencorev1.AddToScheme(s), securityv1alpha1.AddToScheme(s),
 		seedmanagementv1alpha1.AddToScheme(s), operationsv1alpha1.AddToScheme(s), settingsv1alpha1.AddToScheme(s),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("register types: %w", err)
 	}
-	for _, version := range StorageVersions {
+	for _, version := range append([]schema.GroupVersion{authenticationv1alpha1.SchemeGroupVersion}, StorageVersions...) {
 		hub := schema.GroupVersion{Group: version.Group, Version: runtime.APIVersionInternal}
 		for kind, goType := range s.KnownTypes(version) {
 			if !strings.HasPrefix(goType.PkgPath(), ownTypes) {
@@ -61,6 +63,10 @@ func New() (*runtime.Scheme, error) {
 			}
 			s.AddKnownTypeWithName(hub.WithKind(kind), obj)
 		}
+	}
+	// The subresource "scale" is a kind of Kubernetes, for all who scale.
+	for _, version := range []string{autoscalingv1.SchemeGroupVersion.Version, runtime.APIVersionInternal} {
+		s.AddKnownTypes(schema.GroupVersion{Group: autoscalingv1.GroupName, Version: version}, &autoscalingv1.Scale{})
 	}
 	if err := addConversions(s); err != nil {
 		return nil, fmt.Errorf("register conversions: %w", err)
@@ -82,20 +88,26 @@ func New() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// AddFieldSelectors lets requests for a kind select by fields besides name and namespace.
-func AddFieldSelectors(s *runtime.Scheme, gvk schema.GroupVersionKind, extra ...string) error {
+// AddFieldSelectors lets requests for a kind select by fields, and by no others.
+func AddFieldSelectors(s *runtime.Scheme, gvk schema.GroupVersionKind, paths ...string) error {
 	return s.AddFieldLabelConversionFunc(gvk, func(label, value string) (string, string, error) {
-		if label == "metadata.name" || label == "metadata.namespace" || slices.Contains(extra, label) {
+		if slices.Contains(paths, label) {
 			return label, value, nil
 		}
-		return "", "", fmt.Errorf("%q is not a known field selector: use %s", label,
-			strings.Join(append([]string{"metadata.name", "metadata.namespace"}, extra...), ", "))
+		return "", "", fmt.Errorf("%q is not a known field selector: use %s", label, strings.Join(paths, ", "))
 	})
 }
 
-// StorageCodec encodes objects as JSON in their storage version.
-func StorageCodec(codecs serializer.CodecFactory) runtime.Codec {
-	return storageCodec{codecs.LegacyCodec(StorageVersions...)}
+// StorageCodec encodes objects in their storage version, as JSON or in another media type that the API is served in. It decodes
+// what was stored in any of them, so that the media type can be changed at any time.
+func StorageCodec(codecs serializer.CodecFactory, mediaType string) (runtime.Codec, error) {
+	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), mediaType)
+	if !ok {
+		return nil, fmt.Errorf("objects cannot be stored as %q", mediaType)
+	}
+	return storageCodec{codecs.CodecForVersions(
+		info.Serializer, codecs.UniversalDeserializer(), schema.GroupVersions(StorageVersions), runtime.InternalGroupVersioner,
+	)}, nil
 }
 
 // storageCodec clears the type of what it decodes. As the stored type is the hub, nothing else would: a list would carry

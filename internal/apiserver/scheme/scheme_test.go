@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -83,24 +84,50 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// What is read from the store has no type of its own, so that items of lists have none.
+// What is read from the store has no type of its own, so that items of lists have none. It is read in whatever media type it was
+// stored: that of an earlier server may be another.
 func TestStorageCodec(t *testing.T) {
 	_, codecs := newScheme(t)
-	codec := StorageCodec(codecs)
-	data, err := runtime.Encode(codec, &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Handler: "h"})
-	if err != nil {
-		t.Fatal(err)
+	stored := map[string][]byte{
+		runtime.ContentTypeJSON: []byte(`{"kind":"ExposureClass","apiVersion":"core.gardener.cloud/v1beta1","metadata":{"name":"a"},"handler":"h"}`),
 	}
-	if want := `"apiVersion":"core.gardener.cloud/v1beta1"`; !strings.Contains(string(data), want) {
-		t.Errorf("stored %s, want it to contain %s", data, want)
+	object := func() *corev1beta1.ExposureClass {
+		return &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Handler: "h"}
 	}
-	got := &corev1beta1.ExposureClass{}
-	if err := runtime.DecodeInto(codec, data, got); err != nil {
-		t.Fatal(err)
+	types := []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
+	for _, mediaType := range types {
+		codec, err := StorageCodec(codecs, mediaType)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := runtime.Encode(codec, object())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(data), "core.gardener.cloud/v1beta1") {
+			t.Errorf("stored %q, want the version of storage in it", data)
+		}
+		stored["new "+mediaType] = data
 	}
-	want := &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Handler: "h"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("read (-want +got):\n%s", diff)
+	for _, mediaType := range types {
+		codec, err := StorageCodec(codecs, mediaType)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for from, data := range stored {
+			t.Run(mediaType+" reads "+from, func(t *testing.T) {
+				got := &corev1beta1.ExposureClass{}
+				if err := runtime.DecodeInto(codec, data, got); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(object(), got); diff != "" {
+					t.Errorf("read (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+	if _, err := StorageCodec(codecs, "text/plain"); err == nil {
+		t.Error("text/plain is taken")
 	}
 }
 
@@ -110,6 +137,7 @@ func TestControllerDeploymentVersions(t *testing.T) {
 	codec := codecs.LegacyCodec(gardencorev1.SchemeGroupVersion)
 	in := &gardencorev1.ControllerDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Helm: &gardencorev1.HelmControllerDeployment{RawChart: []byte("chart")},
+		Resources: []gardencorev1.NamedResourceReference{{Name: "config", ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: "ConfigMap", Name: "c", APIVersion: "v1"}}},
 	}
 	data, err := runtime.Encode(codec, in)
 	if err != nil {

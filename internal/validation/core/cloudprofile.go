@@ -37,6 +37,11 @@ func limitsUpdate(limits, old *corev1beta1.Limits, path *field.Path) field.Error
 	return nil
 }
 
+// ValidateCloudProfileSpec checks what a profile offers, wherever it stands.
+func ValidateCloudProfileSpec(spec *corev1beta1.CloudProfileSpec, now time.Time, opts Options, path *field.Path) field.ErrorList {
+	return cloudProfileSpec(spec, now, opts, path)
+}
+
 func cloudProfileSpec(spec *corev1beta1.CloudProfileSpec, now time.Time, opts Options, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if spec.Type == "" {

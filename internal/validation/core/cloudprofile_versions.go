@@ -138,29 +138,41 @@ func machineImages(images []corev1beta1.MachineImage, definitions capabilities, 
 	}
 	errs = append(errs, machineImageVersionsParse(images, path)...)
 	for i, image := range images {
-		path := path.Index(i)
-		errs = append(errs, machineImageName(image.Name, path.Child("name"))...)
-		if len(image.Versions) == 0 {
-			errs = append(errs, field.Required(path.Child("versions"), "must have at least one entry"))
+		errs = append(errs, machineImage(image, definitions, opts, path.Index(i))...)
+	}
+	return errs
+}
+
+func machineImage(image corev1beta1.MachineImage, definitions capabilities, opts Options, path *field.Path) field.ErrorList {
+	errs := machineImageName(image.Name, path.Child("name"))
+	if len(image.Versions) == 0 {
+		errs = append(errs, field.Required(path.Child("versions"), "must have at least one entry"))
+	}
+	if image.UpdateStrategy != nil {
+		errs = append(errs, supported(*image.UpdateStrategy, updateStrategies, path.Child("updateStrategy"))...)
+	}
+	seen := sets.New[string]()
+	for j, version := range image.Versions {
+		path := path.Child("versions").Index(j)
+		if seen.Has(version.Version) && version.Version != "" {
+			errs = append(errs, field.Duplicate(path, image.Name+":"+version.Version))
 		}
-		if image.UpdateStrategy != nil {
-			errs = append(errs, supported(*image.UpdateStrategy, updateStrategies, path.Child("updateStrategy"))...)
-		}
-		seen := sets.New[string]()
-		for j, version := range image.Versions {
-			path := path.Child("versions").Index(j)
-			if seen.Has(version.Version) && version.Version != "" {
-				errs = append(errs, field.Duplicate(path, image.Name+":"+version.Version))
-			}
-			seen.Insert(version.Version)
-			errs = append(errs, machineImageVersion(version, opts, path)...)
-			errs = append(errs, definitions.checkImageVersion(version, path)...)
-			if len(version.CRI) == 0 {
-				errs = append(errs, field.Required(path.Child("cri"), "must have at least one entry"))
-			}
+		seen.Insert(version.Version)
+		errs = append(errs, machineImageVersion(version, opts, path)...)
+		errs = append(errs, definitions.checkImageVersion(version, path)...)
+		if len(version.CRI) == 0 {
+			errs = append(errs, field.Required(path.Child("cri"), "must have at least one entry"))
 		}
 	}
 	return errs
+}
+
+// ValidateMachineImage checks one image that a profile adds, of machines with certain capabilities.
+func ValidateMachineImage(
+	image corev1beta1.MachineImage, machines []corev1beta1.CapabilityDefinition, opts Options, path *field.Path,
+) field.ErrorList {
+	definitions, _ := capabilityDefinitions(machines, opts, path)
+	return machineImage(image, definitions, opts, path)
 }
 
 // machineImageVersionsParse says that newest versions cannot be told, besides the error at the version itself.
@@ -185,20 +197,26 @@ func machineImageName(name string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// machineImageVersion checks what holds for versions of profiles of both kinds.
+// machineImageVersion checks a version of an image.
 func machineImageVersion(version corev1beta1.MachineImageVersion, opts Options, path *field.Path) field.ErrorList {
+	errs := machineImageVersionFormat(version, path)
+	if version.Classification != nil { //nolint:staticcheck // still in use without a lifecycle
+		errs = append(errs, supported(*version.Classification, classifications, path.Child("classification"))...) //nolint:staticcheck // as above
+	}
+	if len(version.Lifecycle) > 0 && !opts.VersionClassificationLifecycle {
+		errs = append(errs, field.Forbidden(path.Child("lifecycle"), "needs the feature gate VersionClassificationLifecycle"))
+	}
+	return append(errs, containerRuntimes(version.CRI, path.Child("cri"))...)
+}
+
+// machineImageVersionFormat checks what can be said about a version without knowing whether a parent has it, too.
+func machineImageVersionFormat(version corev1beta1.MachineImageVersion, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if version.Version == "" {
 		errs = append(errs, field.Required(path.Child("version"), "must be set"))
 	}
 	if _, err := semver.NewVersion(version.Version); err != nil {
 		errs = append(errs, field.Invalid(path.Child("version"), version.Version, "must be a semantic version"))
-	}
-	if version.Classification != nil { //nolint:staticcheck // still in use without a lifecycle
-		errs = append(errs, supported(*version.Classification, classifications, path.Child("classification"))...) //nolint:staticcheck // as above
-	}
-	if len(version.Lifecycle) > 0 && !opts.VersionClassificationLifecycle {
-		errs = append(errs, field.Forbidden(path.Child("lifecycle"), "needs the feature gate VersionClassificationLifecycle"))
 	}
 	if version.KubeletVersionConstraint != nil {
 		if _, err := semver.NewConstraint(*version.KubeletVersionConstraint); err != nil {
@@ -210,7 +228,7 @@ func machineImageVersion(version corev1beta1.MachineImageVersion, opts Options, 
 			errs = append(errs, field.Invalid(path.Child("minVersionForInPlaceUpdate"), *updates.MinVersionForUpdate, "must be a semantic version"))
 		}
 	}
-	return append(errs, containerRuntimes(version.CRI, path.Child("cri"))...)
+	return errs
 }
 
 func containerRuntimes(list []corev1beta1.CRI, path *field.Path) field.ErrorList {

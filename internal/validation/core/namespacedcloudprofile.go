@@ -55,7 +55,7 @@ func ValidateNamespacedCloudProfile(profile *corev1beta1.NamespacedCloudProfile,
 			if version.Version == "" {
 				errs = append(errs, field.Required(path.Child("version"), "must be set"))
 			}
-			errs = append(errs, machineImageVersion(version, Options{VersionClassificationLifecycle: true}, path)...)
+			errs = append(errs, machineImageVersionFormat(version, path)...)
 			errs = append(errs, imageArchitectureNames(version.Architectures, architectures, path.Child("architectures"))...)
 		}
 	}

@@ -39,6 +39,11 @@ func validateShoot(shoot *corev1beta1.Shoot, opts Options) field.ErrorList {
 	errs = append(errs, shootOperations(shoot, metadataPath.Child("annotations"))...)
 	errs = append(errs, forceDeletion(shoot, metadataPath.Child("annotations"))...)
 	errs = append(errs, ShootSpec(&shoot.Spec, shoot.Namespace, opts, field.NewPath("spec"))...)
+	for i, worker := range shoot.Spec.Provider.Workers {
+		if worker.Machine.Image == nil {
+			errs = append(errs, field.Required(field.NewPath("spec", "provider", "workers").Index(i).Child("machine", "image"), "must be set"))
+		}
+	}
 	return append(errs, selfHosted(&shoot.Spec, shoot.Namespace, field.NewPath("spec"))...)
 }
 
@@ -244,6 +249,7 @@ func selfHosted(spec *corev1beta1.ShootSpec, namespace string, path *field.Path)
 	pools := 0
 	for i, worker := range spec.Provider.Workers {
 		if worker.ControlPlane == nil {
+			errs = append(errs, nearControlPlane(worker, controlPlanePool(spec).Zones, path.Child("provider", "workers").Index(i))...)
 			continue
 		}
 		if pools++; pools > 1 {
@@ -252,6 +258,15 @@ func selfHosted(spec *corev1beta1.ShootSpec, namespace string, path *field.Path)
 		errs = append(errs, selfHostedPool(worker, spec.Provider.Type, path.Child("provider", "workers").Index(i))...)
 	}
 	return errs
+}
+
+// nearControlPlane keeps system components in the zones of the control plane.
+func nearControlPlane(worker corev1beta1.Worker, zones []string, path *field.Path) field.ErrorList {
+	if worker.SystemComponents != nil && !worker.SystemComponents.Allow ||
+		!slices.ContainsFunc(worker.Zones, func(zone string) bool { return !slices.Contains(zones, zone) }) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path.Child("systemComponents"), worker.Zones, "are only possible in the zones of the control plane")}
 }
 
 func selfHostedPool(worker corev1beta1.Worker, providerType string, path *field.Path) field.ErrorList {

@@ -32,7 +32,7 @@ func shootNetworking(networking *corev1beta1.Networking, workerless bool, path *
 			}
 		}
 	}
-	var all []network
+	// Whether they overlap, with each other or with what a seed needs, is checked where the seed is known.
 	for _, n := range []struct {
 		name string
 		cidr *string
@@ -40,9 +40,8 @@ func shootNetworking(networking *corev1beta1.Networking, workerless bool, path *
 		if n.cidr == nil {
 			continue
 		}
-		parsed, parseErrs := parseNetwork(*n.cidr, families, path.Child(n.name))
-		all, errs = append(all, parsed), append(errs, parseErrs...)
+		_, parseErrs := parseNetwork(*n.cidr, families, path.Child(n.name))
+		errs = append(errs, parseErrs...)
 	}
-	errs = append(errs, disjoint(all)...)
-	return append(errs, unreserved(all)...)
+	return errs
 }

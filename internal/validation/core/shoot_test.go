@@ -35,14 +35,6 @@ func TestValidateShoot(t *testing.T) {
 			change: func(s *v1beta1.Shoot) { s.Spec.Purpose = new(v1beta1.ShootPurposeInfrastructure) },
 			want:   []string{"FieldValueNotSupported spec.purpose"},
 		},
-		"pods and services overlap": {
-			change: func(s *v1beta1.Shoot) { s.Spec.Networking.Services = new("10.3.128.0/17") },
-			want:   []string{"FieldValueInvalid spec.networking.services"},
-		},
-		"a reserved range": {
-			change: func(s *v1beta1.Shoot) { s.Spec.Networking.Pods = new("242.0.0.0/16") },
-			want:   []string{"FieldValueInvalid spec.networking.pods"},
-		},
 		"a range that is not canonical": {
 			change: func(s *v1beta1.Shoot) { s.Spec.Networking.Pods = new("10.3.0.1/16") },
 			want:   []string{"FieldValueInvalid spec.networking.pods"},

@@ -52,7 +52,7 @@ func shootSpecUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.Erro
 		errs = append(errs, immutable(spec.SchedulerName, before.SchedulerName, path.Child("schedulerName"))...)
 	}
 	errs = append(errs, credentialsUpdate(spec, before, path)...)
-	errs = append(errs, dnsUpdate(spec.DNS, before.DNS, path.Child("dns"))...)
+	errs = append(errs, dnsUpdate(spec.DNS, before.DNS, before.SeedName != nil, path.Child("dns"))...)
 	errs = append(errs, networkingUpdate(spec.Networking, before.Networking, path.Child("networking"))...)
 	errs = append(errs, versionUpdate(spec.Kubernetes.Version, before.Kubernetes.Version, path.Child("kubernetes", "version"))...)
 	errs = append(errs, workersUpdate(spec, before, path.Child("provider", "workers"))...)
@@ -76,7 +76,7 @@ func credentialsUpdate(spec, before *corev1beta1.ShootSpec, path *field.Path) fi
 	return errs
 }
 
-func dnsUpdate(dns, before *corev1beta1.DNS, path *field.Path) field.ErrorList {
+func dnsUpdate(dns, before *corev1beta1.DNS, onSeed bool, path *field.Path) field.ErrorList {
 	if before == nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ func dnsUpdate(dns, before *corev1beta1.DNS, path *field.Path) field.ErrorList {
 		errs = append(errs, immutable(dns.Domain, before.Domain, path.Child("domain"))...)
 	}
 	now, then := primaryProvider(dns), primaryProvider(before)
-	if then != nil && (now == nil || !equal(now.Type, then.Type)) {
+	if onSeed && then != nil && (now == nil || !equal(now.Type, then.Type)) {
 		errs = append(errs, field.Forbidden(path.Child("providers"), "the primary provider cannot be removed, nor its type changed"))
 	}
 	return errs

@@ -1,4 +1,5 @@
-// Command start runs a garden without controllers until it is interrupted: go run ./test/env/start --kubeconfig FILE
+// Command start runs a garden without controllers until it is interrupted: go run ./test/env/start --kubeconfig FILE. What follows
+// two dashes are flags for gardener-apiserver.
 package main
 
 import (
@@ -19,13 +20,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *kubeconfig, *verbose); err != nil {
+	if err := run(ctx, *kubeconfig, *verbose, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "error: "+err.Error())
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, kubeconfig string, verbose bool) (err error) {
+func run(ctx context.Context, kubeconfig string, verbose bool, flags []string) (err error) {
 	if kubeconfig == "" {
 		return fmt.Errorf("where should the kubeconfig go? Say it with --kubeconfig FILE")
 	}
@@ -33,7 +34,7 @@ func run(ctx context.Context, kubeconfig string, verbose bool) (err error) {
 	if verbose {
 		logs = os.Stderr
 	}
-	e, err := env.New(ctx, logs)
+	e, err := env.New(ctx, logs, env.Flags(flags...))
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,8 @@ const (
 	GardenRoleIstioIngress = "istio-ingress"
 	// GardenRoleProject is the role of project namespaces.
 	GardenRoleProject = "project"
+	// GardenRoleExtensionProjectRole is the role of the RBAC objects for extension roles of a project.
+	GardenRoleExtensionProjectRole = "extension-project-role"
 	// GardenRoleControlPlane is the role of control plane components.
 	GardenRoleControlPlane = "controlplane"
 	// GardenRoleSystemComponent is the role of system components in a shoot.

@@ -1,0 +1,136 @@
+// Package admission lists the admission plugins of gardener-apiserver: which there are, in which order they run, and which run by
+// default. docs/admission.md says what each is for.
+//
+// A plugin is a package below this one with its Name and a function Register. It runs in this process, and gets what it reads
+// through the package initializer.
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
+	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	validatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	validatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+
+	"gardener.cloud/gardener/internal/apiserver/admission/backupbucketvalidator"
+	"gardener.cloud/gardener/internal/apiserver/admission/bastion"
+	"gardener.cloud/gardener/internal/apiserver/admission/clusteropenidconnectpreset"
+	"gardener.cloud/gardener/internal/apiserver/admission/controllerregistrationresources"
+	"gardener.cloud/gardener/internal/apiserver/admission/customverbauthorizer"
+	"gardener.cloud/gardener/internal/apiserver/admission/deletionconfirmation"
+	"gardener.cloud/gardener/internal/apiserver/admission/extensionlabels"
+	"gardener.cloud/gardener/internal/apiserver/admission/extensionvalidator"
+	"gardener.cloud/gardener/internal/apiserver/admission/finalizerremoval"
+	"gardener.cloud/gardener/internal/apiserver/admission/managedseed"
+	"gardener.cloud/gardener/internal/apiserver/admission/managedseedshoot"
+	"gardener.cloud/gardener/internal/apiserver/admission/namespacedcloudprofilevalidator"
+	"gardener.cloud/gardener/internal/apiserver/admission/openidconnectpreset"
+	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
+	"gardener.cloud/gardener/internal/apiserver/admission/resourcereferencemanager"
+	"gardener.cloud/gardener/internal/apiserver/admission/seedmutator"
+	"gardener.cloud/gardener/internal/apiserver/admission/seedvalidator"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootdns"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootdnsrewriting"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootexposureclass"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootmanagedseed"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootmutator"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootnodelocaldnsenabledbydefault"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootquotavalidator"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootresourcereservation"
+	"gardener.cloud/gardener/internal/apiserver/admission/shoottolerationrestriction"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootvalidator"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootvpaenabledbydefault"
+)
+
+// plugin is an admission plugin of the original. One without register is not there yet.
+type plugin struct {
+	name     string
+	register func(*admission.Plugins)
+	// off is whether it runs only when it is enabled.
+	off bool
+}
+
+// plugins are all plugins in the order of their execution. All that change objects run before those that check them.
+func plugins() []plugin {
+	// These are registered together with those that every API server has.
+	kubernetes := func(name string) plugin { return plugin{name: name, register: func(*admission.Plugins) {}} }
+	mutatingPolicy := kubernetes(mutatingpolicy.PluginName)
+	mutatingPolicy.off = true
+	return []plugin{
+		kubernetes(lifecycle.PluginName),
+		{name: resourcereferencemanager.Name, register: resourcereferencemanager.Register},
+		{name: extensionvalidator.Name, register: extensionvalidator.Register},
+		{name: extensionlabels.Name, register: extensionlabels.Register},
+		{name: shoottolerationrestriction.Name, register: shoottolerationrestriction.Register},
+		{name: shootexposureclass.Name, register: shootexposureclass.Register},
+		{name: shootdns.Name, register: shootdns.Register},
+		{name: shootmanagedseed.Name, register: shootmanagedseed.Register},
+		{name: shootnodelocaldnsenabledbydefault.Name, register: shootnodelocaldnsenabledbydefault.Register, off: true},
+		{name: shootdnsrewriting.Name, register: shootdnsrewriting.Register, off: true},
+		{name: shootquotavalidator.Name, register: shootquotavalidator.Register},
+		{name: shootmutator.Name, register: shootmutator.Register},
+		{name: shootvalidator.Name, register: shootvalidator.Register},
+		{name: seedvalidator.Name, register: seedvalidator.Register},
+		{name: seedmutator.Name, register: seedmutator.Register},
+		{name: controllerregistrationresources.Name, register: controllerregistrationresources.Register},
+		{name: namespacedcloudprofilevalidator.Name, register: namespacedcloudprofilevalidator.Register},
+		{name: projectmutator.Name, register: projectmutator.Register},
+		{name: deletionconfirmation.Name, register: deletionconfirmation.Register},
+		{name: finalizerremoval.Name, register: finalizerremoval.Register},
+		// The original dropped the next two; we have them.
+		{name: openidconnectpreset.Name, register: openidconnectpreset.Register},
+		{name: clusteropenidconnectpreset.Name, register: clusteropenidconnectpreset.Register},
+		{name: customverbauthorizer.Name, register: customverbauthorizer.Register},
+		{name: shootvpaenabledbydefault.Name, register: shootvpaenabledbydefault.Register},
+		{name: shootresourcereservation.Name, register: shootresourcereservation.Register},
+		{name: managedseed.Name, register: managedseed.Register},
+		{name: managedseedshoot.Name, register: managedseedshoot.Register},
+		{name: bastion.Name, register: bastion.Register},
+		{name: backupbucketvalidator.Name, register: backupbucketvalidator.Register},
+		mutatingPolicy,
+		kubernetes(mutatingwebhook.PluginName),
+		kubernetes(validatingpolicy.PluginName),
+		kubernetes(validatingwebhook.PluginName),
+		{name: resourcequota.PluginName, register: resourcequota.Register},
+	}
+}
+
+// NewOptions returns the options with our plugins, for the flags that kube-apiserver has as well.
+func NewOptions() *genericoptions.AdmissionOptions {
+	options := genericoptions.NewAdmissionOptions()
+	options.Plugins = admission.NewPlugins()
+	options.RecommendedPluginOrder, options.DefaultOffPlugins = nil, sets.New[string]()
+	genericapiserver.RegisterAllAdmissionPlugins(options.Plugins)
+	for _, p := range plugins() {
+		if p.register == nil {
+			continue
+		}
+		p.register(options.Plugins)
+		options.RecommendedPluginOrder = append(options.RecommendedPluginOrder, p.name)
+		if p.off {
+			options.DefaultOffPlugins.Insert(p.name)
+		}
+	}
+	return options
+}
+
+// Missing returns an error for each plugin that is named in the flags, and is one of the original but not of ours yet. Names that
+// nobody knows are found by the options themselves.
+func Missing(options *genericoptions.AdmissionOptions) error {
+	var errs []error
+	for _, p := range plugins() {
+		if p.register == nil && slices.Contains(slices.Concat(options.EnablePlugins, options.DisablePlugins), p.name) {
+			errs = append(errs, fmt.Errorf("admission plugin %q is not there yet; leave it out of the flags", p.name))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,142 @@
+package cloudprofile
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+)
+
+// Wanted is what a user says about a version: nothing, a major version, or a minor version.
+type Wanted struct{ major, minor *uint64 }
+
+// ParseWanted reads what a user wrote. Complete says that it names one version, which is taken as it is.
+func ParseWanted(version string) (wanted Wanted, complete bool, err error) {
+	parts := strings.Split(version, ".")
+	if len(parts) == 3 {
+		return Wanted{}, true, nil
+	}
+	number := func(s string) (*uint64, error) {
+		if s == "" {
+			return nil, nil
+		}
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not part of a version; write it like 1, 1.36 or 1.36.1", s)
+		}
+		return &n, nil
+	}
+	if wanted.major, err = number(parts[0]); err != nil {
+		return Wanted{}, false, err
+	}
+	if len(parts) == 2 {
+		if wanted.minor, err = number(parts[1]); err != nil {
+			return Wanted{}, false, err
+		}
+		if wanted.major == nil && wanted.minor != nil {
+			return Wanted{}, false, fmt.Errorf("%q has no major version", version)
+		}
+	}
+	return wanted, false, nil
+}
+
+func (w Wanted) fits(version *semver.Version) bool {
+	return (w.major == nil || *w.major == version.Major()) && (w.minor == nil || *w.minor == version.Minor())
+}
+
+// selectable tells whether a version is taken without being asked for by name.
+func selectable(version corev1beta1.ExpirableVersion, now time.Time) bool {
+	switch version.ClassificationAt(now) {
+	case corev1beta1.ClassificationPreview, corev1beta1.ClassificationExpired, corev1beta1.ClassificationUnavailable:
+		return false
+	}
+	return true
+}
+
+// NewestKubernetes returns the newest version that fits, can be used now and is no preview; "" if there is none.
+func NewestKubernetes(versions []corev1beta1.ExpirableVersion, wanted Wanted, now time.Time) string {
+	var (
+		best   string
+		newest *semver.Version
+	)
+	for _, version := range versions {
+		parsed, err := semver.NewVersion(version.Version)
+		if err != nil || !wanted.fits(parsed) || !selectable(version, now) || newest != nil && !parsed.GreaterThan(newest) {
+			continue
+		}
+		best, newest = version.Version, parsed
+	}
+	return best
+}
+
+// NewestImage returns the newest version of an image that fits, can be used now, is no preview, and is accepted; "" if there is
+// none. Deprecated versions are the last resort.
+func NewestImage(image *corev1beta1.MachineImage, wanted Wanted, now time.Time, accept func(*corev1beta1.MachineImageVersion) bool) string {
+	var (
+		best       string
+		newest     *semver.Version
+		deprecated bool
+	)
+	for i := range image.Versions {
+		version := &image.Versions[i]
+		parsed, err := semver.NewVersion(version.Version)
+		if err != nil || !wanted.fits(parsed) || !selectable(version.ExpirableVersion, now) || !accept(version) {
+			continue
+		}
+		old := version.ClassificationAt(now) == corev1beta1.ClassificationDeprecated
+		if newest == nil || deprecated && !old || deprecated == old && parsed.GreaterThan(newest) {
+			best, newest, deprecated = version.Version, parsed, old
+		}
+	}
+	return best
+}
+
+// Architecture returns the architecture of a machine type. Without one it is amd64.
+func Architecture(machineType *corev1beta1.MachineType) string {
+	if values := machineType.Capabilities[constants.ArchitectureName]; len(values) > 0 {
+		return values[0]
+	}
+	if machineType.Architecture != nil && *machineType.Architecture != "" {
+		return *machineType.Architecture
+	}
+	return constants.ArchitectureAMD64
+}
+
+// RunsOn tells whether a version of an image is made for machines of an architecture and of a type, which may be unknown.
+func RunsOn(profile *corev1beta1.CloudProfileSpec, version *corev1beta1.MachineImageVersion, architecture string, machineType *corev1beta1.MachineType) bool {
+	if len(profile.MachineCapabilities) == 0 {
+		return slices.Contains(version.Architectures, architecture)
+	}
+	has := func(values corev1beta1.Capabilities, name string, all []string) []string {
+		if list := values[name]; len(list) > 0 {
+			return list
+		}
+		return all
+	}
+	flavors := version.CapabilityFlavors
+	if len(flavors) == 0 {
+		flavors = []corev1beta1.MachineImageFlavor{{}}
+	}
+	return slices.ContainsFunc(flavors, func(flavor corev1beta1.MachineImageFlavor) bool {
+		for _, definition := range profile.MachineCapabilities {
+			machine := []string(definition.Values)
+			switch {
+			case definition.Name == constants.ArchitectureName:
+				machine = []string{architecture}
+			case machineType != nil:
+				machine = has(machineType.Capabilities, definition.Name, machine)
+			}
+			image := has(flavor.Capabilities, definition.Name, definition.Values)
+			if !slices.ContainsFunc(machine, func(value string) bool { return slices.Contains(image, value) }) {
+				return false
+			}
+		}
+		return true
+	})
+}

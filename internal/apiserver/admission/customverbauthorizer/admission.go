@@ -1,0 +1,187 @@
+// Package customverbauthorizer guards single fields with verbs of their own: who changes them needs the verb on the object.
+package customverbauthorizer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission"
+	apiserverinitializer "k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+)
+
+// Name is the name of the plugin.
+const Name = "CustomVerbAuthorizer"
+
+// The verbs, by what they guard.
+const (
+	// verbWhitelist guards spec.tolerations.whitelist of a Project.
+	verbWhitelist = "modify-spec-tolerations-whitelist"
+	// verbMembers guards the users and groups in spec.members of a Project, and spec.owner.
+	verbMembers = "manage-members"
+	// verbKubernetes, verbMachineImages and verbProviderConfig guard fields in the spec of a NamespacedCloudProfile.
+	verbKubernetes     = "modify-spec-kubernetes"
+	verbMachineImages  = "modify-spec-machineimages"
+	verbProviderConfig = "modify-spec-providerconfig"
+	// verbSelfHosted guards controlPlane of the workers of a Shoot.
+	verbSelfHosted = "mark-self-hosted"
+)
+
+// Register registers the plugin.
+func Register(plugins *admission.Plugins) {
+	plugins.Register(Name, func(io.Reader) (admission.Interface, error) { return New(), nil })
+}
+
+// New returns the plugin.
+func New() *Plugin {
+	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)}
+}
+
+// Plugin asks the authorizer. Reads nothing.
+type Plugin struct {
+	*admission.Handler
+	authorizer authorizer.Authorizer
+}
+
+var (
+	_ admission.ValidationInterface        = &Plugin{}
+	_ apiserverinitializer.WantsAuthorizer = &Plugin{}
+)
+
+// SetAuthorizer implements the initializer's WantsAuthorizer.
+func (p *Plugin) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
+
+// ValidateInitialization implements admission.InitializationValidator.
+func (p *Plugin) ValidateInitialization() error {
+	if p.authorizer == nil {
+		return errors.New("no authorizer is set")
+	}
+	return nil
+}
+
+// Validate implements admission.ValidationInterface.
+func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	for _, guarded := range changes(a) {
+		decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+			User: a.GetUserInfo(), Verb: guarded.verb, APIGroup: a.GetResource().Group, APIVersion: a.GetResource().Version,
+			Resource: a.GetResource().Resource, Namespace: a.GetNamespace(), Name: a.GetName(), ResourceRequest: true,
+		})
+		if decision == authorizer.DecisionAllow {
+			continue
+		}
+		if err != nil {
+			return apierrors.NewInternalError(fmt.Errorf("ask whether %q may %s: %w", a.GetUserInfo().GetName(), guarded.verb, err))
+		}
+		return admission.NewForbidden(a, fmt.Errorf("user %q may not change %s: that takes the verb %q", a.GetUserInfo().GetName(), guarded.field, guarded.verb))
+	}
+	return nil
+}
+
+type change struct{ verb, field string }
+
+// changes returns the guarded fields that a request changes.
+func changes(a admission.Attributes) []change {
+	var out []change
+	guard := func(changed bool, verb, field string) {
+		if changed {
+			out = append(out, change{verb, field})
+		}
+	}
+	switch obj := a.GetObject().(type) {
+	case *corev1beta1.Project:
+		old, update := a.GetOldObject().(*corev1beta1.Project)
+		if !update {
+			old = &corev1beta1.Project{}
+		}
+		guard(!apiequality.Semantic.DeepEqual(whitelist(obj), whitelist(old)), verbWhitelist, "spec.tolerations.whitelist")
+		guard(membersChange(obj, old, update, a.GetUserInfo()), verbMembers, "users and groups in spec.members, and spec.owner")
+	case *corev1beta1.NamespacedCloudProfile:
+		old, ok := a.GetOldObject().(*corev1beta1.NamespacedCloudProfile)
+		if !ok {
+			old = &corev1beta1.NamespacedCloudProfile{}
+		}
+		guard(!apiequality.Semantic.DeepEqual(obj.Spec.Kubernetes, old.Spec.Kubernetes), verbKubernetes, "spec.kubernetes")
+		guard(!apiequality.Semantic.DeepEqual(obj.Spec.MachineImages, old.Spec.MachineImages), verbMachineImages, "spec.machineImages")
+		guard(!apiequality.Semantic.DeepEqual(obj.Spec.ProviderConfig, old.Spec.ProviderConfig), verbProviderConfig, "spec.providerConfig")
+	case *corev1beta1.Shoot:
+		old, ok := a.GetOldObject().(*corev1beta1.Shoot)
+		if !ok {
+			old = &corev1beta1.Shoot{}
+		}
+		// Whether a Shoot is self-hosted never changes afterwards, so later changes need no verb.
+		guard(selfHosted(obj) && !selfHosted(old), verbSelfHosted, "spec.provider.workers[].controlPlane")
+	}
+	return out
+}
+
+func whitelist(project *corev1beta1.Project) []corev1beta1.Toleration {
+	if project.Spec.Tolerations == nil {
+		return nil
+	}
+	return project.Spec.Tolerations.Whitelist
+}
+
+func selfHosted(shoot *corev1beta1.Shoot) bool {
+	return slices.ContainsFunc(shoot.Spec.Provider.Workers, func(w corev1beta1.Worker) bool { return w.ControlPlane != nil })
+}
+
+// membersChange tells whether somebody who does not own a Project changes who has access to it, and to what. The owner is the one
+// before the change, so that nobody makes himself the owner in the same request; who creates a Project says whose it is.
+func membersChange(project, old *corev1beta1.Project, update bool, who user.Info) bool {
+	if !update {
+		people := people(project.Spec.Members)
+		if project.Spec.Owner != nil {
+			delete(people, *project.Spec.Owner)
+		}
+		return len(people) > 0 && !is(project.Spec.Owner, who)
+	}
+	if is(old.Spec.Owner, who) {
+		return false
+	}
+	return !apiequality.Semantic.DeepEqual(people(project.Spec.Members), people(old.Spec.Members)) ||
+		!apiequality.Semantic.DeepEqual(project.Spec.Owner, old.Spec.Owner)
+}
+
+// people are the users and groups among the members, with their roles. Service accounts belong to machines, which members may
+// look after.
+func people(members []corev1beta1.ProjectMember) map[rbacv1.Subject]sets.Set[string] {
+	out := map[rbacv1.Subject]sets.Set[string]{}
+	for _, member := range members {
+		_, _, err := serviceaccount.SplitUsername(member.Name)
+		if member.Kind == rbacv1.GroupKind || member.Kind == rbacv1.UserKind && err != nil {
+			roles := sets.New(member.Roles...)
+			if member.Role != "" {
+				roles.Insert(member.Role)
+			}
+			out[member.Subject] = roles
+		}
+	}
+	return out
+}
+
+// is tells whether a user is the subject.
+func is(subject *rbacv1.Subject, who user.Info) bool {
+	if subject == nil {
+		return false
+	}
+	switch subject.Kind {
+	case rbacv1.UserKind:
+		return subject.Name == who.GetName()
+	case rbacv1.GroupKind:
+		return slices.Contains(who.GetGroups(), subject.Name)
+	case rbacv1.ServiceAccountKind:
+		return serviceaccount.MatchesUsername(subject.Namespace, subject.Name, who.GetName())
+	}
+	return false
+}

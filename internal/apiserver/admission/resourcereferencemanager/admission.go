@@ -1,0 +1,245 @@
+// Package resourcereferencemanager checks references: what an object newly refers to must exist, and who refers to credentials or
+// configuration must be allowed to read them. What is referred to cannot go: versions in cloud profiles that Shoots use, and
+// BackupBuckets with BackupEntries.
+package resourcereferencemanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission"
+	apiserverinitializer "k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
+)
+
+// Name is the name of the plugin.
+const Name = "ResourceReferenceManager"
+
+// Register registers the plugin.
+func Register(plugins *admission.Plugins) {
+	plugins.Register(Name, func(io.Reader) (admission.Interface, error) { return New(clock.RealClock{}), nil })
+}
+
+// New returns the plugin.
+func New(c clock.PassiveClock) *Plugin {
+	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), clock: c}
+}
+
+// Plugin checks references. Reads everything that is referred to, in the garden and in the kube-apiserver, and lists Shoots,
+// Projects and BackupEntries.
+type Plugin struct {
+	*admission.Handler
+	initializer.Garden
+	kube       client.Reader
+	authorizer authorizer.Authorizer
+	clock      clock.PassiveClock
+}
+
+var (
+	_ admission.ValidationInterface        = &Plugin{}
+	_ initializer.WantsGardenReader        = &Plugin{}
+	_ initializer.WantsKubeReader          = &Plugin{}
+	_ apiserverinitializer.WantsAuthorizer = &Plugin{}
+)
+
+// SetKubeReader implements initializer.WantsKubeReader.
+func (p *Plugin) SetKubeReader(reader client.Reader) { p.kube = reader }
+
+// SetAuthorizer implements the initializer's WantsAuthorizer.
+func (p *Plugin) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
+
+// ValidateInitialization implements admission.InitializationValidator.
+func (p *Plugin) ValidateInitialization() error {
+	if p.kube == nil || p.authorizer == nil {
+		return errors.New("no reader of the kube-apiserver or no authorizer is set")
+	}
+	return p.Garden.ValidateInitialization()
+}
+
+// Validate implements admission.ValidationInterface.
+func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if a.GetOperation() == admission.Delete {
+		if a.GetResource().Resource == "backupbuckets" && a.GetResource().Group == corev1beta1.SchemeGroupVersion.Group && a.GetSubresource() == "" {
+			return p.validateBucketDeletion(ctx, a)
+		}
+		return nil
+	}
+	obj, ok := a.GetObject().(client.Object)
+	// What is being deleted needs nothing new, and must not be held up.
+	if !ok || obj.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	old, _ := a.GetOldObject().(client.Object)
+	if err := p.checkReferences(ctx, a, obj, old); err != nil {
+		return err
+	}
+	if a.GetSubresource() != "" {
+		return nil
+	}
+	switch o := obj.(type) {
+	case *corev1beta1.SecretBinding:
+		return p.checkQuotas(ctx, a, o.Quotas, o.Namespace)
+	case *securityv1alpha1.CredentialsBinding:
+		return p.checkQuotas(ctx, a, o.Quotas, o.Namespace)
+	case *corev1beta1.Project:
+		oldProject, _ := old.(*corev1beta1.Project)
+		return p.checkProjectNamespace(ctx, a, o, oldProject)
+	case *corev1beta1.CloudProfile:
+		if oldProfile, ok := old.(*corev1beta1.CloudProfile); ok {
+			return p.checkCloudProfile(ctx, a, o, oldProfile)
+		}
+	case *corev1beta1.NamespacedCloudProfile:
+		if oldProfile, ok := old.(*corev1beta1.NamespacedCloudProfile); ok {
+			return p.checkNamespacedCloudProfile(ctx, a, o, oldProfile)
+		}
+	}
+	return nil
+}
+
+// checkReferences looks at what an object refers to and its old version did not.
+func (p *Plugin) checkReferences(ctx context.Context, a admission.Attributes, obj, old client.Object) error {
+	before := sets.New[target]()
+	if old != nil {
+		for _, ref := range references(old) {
+			before.Insert(ref.target)
+		}
+	}
+	for _, ref := range references(obj) {
+		if before.Has(ref.target) {
+			continue
+		}
+		if ref.private() {
+			if err := p.authorize(ctx, a, ref); err != nil {
+				return err
+			}
+		}
+		reader := p.GardenReader
+		if ref.apiVersion == "v1" {
+			reader = p.kube
+		}
+		err := reader.Get(ctx, ref.key, ref.object())
+		switch {
+		case apierrors.IsNotFound(err):
+			return admission.NewForbidden(a, fmt.Errorf("%s: %s %q does not exist", ref.path, ref.kind, shown(ref.key)))
+		case err != nil:
+			return apierrors.NewInternalError(fmt.Errorf("read %s %q: %w", ref.kind, shown(ref.key), err))
+		}
+	}
+	return nil
+}
+
+// authorize refuses references to what the user may not read: whoever works with the object reads it on his behalf.
+func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, ref reference) error {
+	decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: a.GetUserInfo(), Verb: "get", APIGroup: ref.group(), APIVersion: ref.version(), Resource: ref.resource(),
+		Namespace: ref.key.Namespace, Name: ref.key.Name, ResourceRequest: true,
+	})
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(fmt.Errorf("ask whether %q may read %s %q: %w", a.GetUserInfo().GetName(), ref.kind, shown(ref.key), err))
+	}
+	return admission.NewForbidden(a, fmt.Errorf("%s: user %q may not read %s %q, so must not refer to it",
+		ref.path, a.GetUserInfo().GetName(), ref.kind, shown(ref.key)))
+}
+
+// checkQuotas lets a binding have one Quota of each scope, as it would not be clear which of two counts.
+func (p *Plugin) checkQuotas(ctx context.Context, a admission.Attributes, refs []corev1.ObjectReference, namespace string) error {
+	if a.GetOperation() != admission.Create {
+		return nil // they never change
+	}
+	scopes := map[corev1.ObjectReference]string{}
+	for i, ref := range refs {
+		key := client.ObjectKey{Namespace: orDefault(ref.Namespace, namespace), Name: ref.Name}
+		quota := &corev1beta1.Quota{}
+		if err := p.GardenReader.Get(ctx, key, quota); err != nil {
+			return apierrors.NewInternalError(fmt.Errorf("read Quota %q: %w", key, err))
+		}
+		scope := corev1.ObjectReference{APIVersion: quota.Spec.Scope.APIVersion, Kind: quota.Spec.Scope.Kind}
+		if other, ok := scopes[scope]; ok {
+			return admission.NewForbidden(a, fmt.Errorf("quotas[%d]: Quota %q has the scope %s, but so has %q", i, key, scope.Kind, other))
+		}
+		scopes[scope] = key.String()
+	}
+	return nil
+}
+
+// checkProjectNamespace refuses a namespace that another Project has.
+func (p *Plugin) checkProjectNamespace(ctx context.Context, a admission.Attributes, project, old *corev1beta1.Project) error {
+	namespace := project.Spec.Namespace
+	if namespace == nil || old != nil && old.Spec.Namespace != nil && *old.Spec.Namespace == *namespace {
+		return nil
+	}
+	projects := &corev1beta1.ProjectList{}
+	if err := p.GardenReader.List(ctx, projects, client.MatchingFields{"spec.namespace": *namespace}, initializer.Fresh); err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("list Projects: %w", err))
+	}
+	for i := range projects.Items {
+		if other := projects.Items[i].Name; other != project.Name {
+			return admission.NewForbidden(a, fmt.Errorf("spec.namespace: namespace %q belongs to Project %q", *namespace, other))
+		}
+	}
+	return nil
+}
+
+// validateBucketDeletion keeps buckets that entries are in.
+func (p *Plugin) validateBucketDeletion(ctx context.Context, a admission.Attributes) error {
+	opts := []client.ListOption{initializer.Fresh}
+	if a.GetName() != "" {
+		opts = append(opts, client.MatchingFields{"spec.bucketName": a.GetName()})
+	}
+	entries := &corev1beta1.BackupEntryList{}
+	if err := p.GardenReader.List(ctx, entries, opts...); err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("list BackupEntries: %w", err))
+	}
+	if len(entries.Items) == 0 {
+		return nil
+	}
+	var names []string
+	for i := range entries.Items {
+		names = append(names, client.ObjectKeyFromObject(&entries.Items[i]).String())
+	}
+	return admission.NewForbidden(a, fmt.Errorf("BackupEntries are in the bucket: %s", listed(names)))
+}
+
+// maxListed is how many names a message has.
+const maxListed = 5
+
+func listed(names []string) string {
+	if more := len(names) - maxListed; more > 0 {
+		names = append(names[:maxListed:maxListed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// shown is a key without the slash that one without a namespace has.
+func shown(key client.ObjectKey) string { return strings.TrimPrefix(key.String(), "/") }
+
+func orDefault(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// object is what a reference is read into. Of what is in the kube-apiserver only metadata are asked for: the content is secret.
+func (t target) object() client.Object {
+	if t.apiVersion == "v1" {
+		return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: t.apiVersion, Kind: t.kind}}
+	}
+	return t.find().object()
+}

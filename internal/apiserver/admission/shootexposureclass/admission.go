@@ -1,0 +1,101 @@
+// Package shootexposureclass applies what an ExposureClass says about seeds to a new Shoot that names it.
+package shootexposureclass
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
+)
+
+// Name is the name of the plugin.
+const Name = "ShootExposureClass"
+
+// Register registers the plugin.
+func Register(plugins *admission.Plugins) {
+	plugins.Register(Name, func(io.Reader) (admission.Interface, error) { return New(), nil })
+}
+
+// New returns the plugin.
+func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create)} }
+
+// Plugin changes new Shoots. Reads ExposureClasses.
+type Plugin struct {
+	*admission.Handler
+	initializer.Garden
+}
+
+var (
+	_ admission.MutationInterface   = &Plugin{}
+	_ initializer.WantsGardenReader = &Plugin{}
+)
+
+// Admit implements admission.MutationInterface.
+func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	shoot, ok := a.GetObject().(*corev1beta1.Shoot)
+	if !ok || a.GetSubresource() != "" || shoot.Spec.ExposureClassName == nil {
+		return nil
+	}
+	name := *shoot.Spec.ExposureClassName
+	class := &corev1beta1.ExposureClass{}
+	if err := p.GardenReader.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
+		if apierrors.IsNotFound(err) {
+			return admission.NewForbidden(a, fmt.Errorf("spec.exposureClassName: ExposureClass %q does not exist", name))
+		}
+		return apierrors.NewInternalError(fmt.Errorf("read ExposureClass %q: %w", name, err))
+	}
+	if class.Scheduling == nil {
+		return nil
+	}
+	if err := merge(shoot, class.Scheduling.DeepCopy()); err != nil {
+		return admission.NewForbidden(a, fmt.Errorf("ExposureClass %q: %w", name, err))
+	}
+	return nil
+}
+
+// merge adds what a class says to a Shoot. The parts of its selector that ask for the opposite of the Shoot's are an error.
+func merge(shoot *corev1beta1.Shoot, scheduling *corev1beta1.ExposureClassScheduling) error {
+	if wanted := scheduling.SeedSelector; wanted != nil {
+		if shoot.Spec.SeedSelector == nil {
+			shoot.Spec.SeedSelector = &corev1beta1.SeedSelector{}
+		}
+		own := shoot.Spec.SeedSelector
+		for key, value := range wanted.MatchLabels {
+			if has, ok := own.MatchLabels[key]; ok && has != value {
+				return fmt.Errorf("spec.seedSelector asks for label %s=%s, but the class for %s", key, has, value)
+			}
+		}
+		if len(wanted.MatchLabels) > 0 {
+			all := maps.Clone(wanted.MatchLabels)
+			maps.Copy(all, own.MatchLabels)
+			own.MatchLabels = all
+		}
+		for _, expression := range wanted.MatchExpressions {
+			if !slices.ContainsFunc(own.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
+				return e.Key == expression.Key && e.Operator == expression.Operator && slices.Equal(e.Values, expression.Values)
+			}) {
+				own.MatchExpressions = append(own.MatchExpressions, expression)
+			}
+		}
+		for _, provider := range wanted.ProviderTypes {
+			if !slices.Contains(own.ProviderTypes, provider) {
+				own.ProviderTypes = append(own.ProviderTypes, provider)
+			}
+		}
+	}
+	for _, toleration := range scheduling.Tolerations {
+		if !slices.ContainsFunc(shoot.Spec.Tolerations, func(t corev1beta1.Toleration) bool { return t.Key == toleration.Key }) {
+			shoot.Spec.Tolerations = append(shoot.Spec.Tolerations, toleration)
+		}
+	}
+	return nil
+}

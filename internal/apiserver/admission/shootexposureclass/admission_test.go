@@ -1,0 +1,55 @@
+package shootexposureclass_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/apiserver/admission/admissiontest"
+	"gardener.cloud/gardener/internal/apiserver/admission/shootexposureclass"
+)
+
+func TestAdmit(t *testing.T) {
+	selector := func(value string, providers ...string) *corev1beta1.SeedSelector {
+		return &corev1beta1.SeedSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"exposure": value}}, ProviderTypes: providers}
+	}
+	class := &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "internet"}, Scheduling: &corev1beta1.ExposureClassScheduling{
+		SeedSelector: selector("internet", "local"), Tolerations: []corev1beta1.Toleration{{Key: "exposed"}},
+	}}
+	plain := &corev1beta1.ExposureClass{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}
+	for name, tc := range map[string]struct {
+		spec, want corev1beta1.ShootSpec
+		reason     metav1.StatusReason
+	}{
+		"no class":    {},
+		"plain class": {spec: corev1beta1.ShootSpec{ExposureClassName: new("plain")}, want: corev1beta1.ShootSpec{ExposureClassName: new("plain")}},
+		"class with a selector": {
+			spec: corev1beta1.ShootSpec{ExposureClassName: new("internet")},
+			want: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("internet", "local"), Tolerations: []corev1beta1.Toleration{{Key: "exposed"}}},
+		},
+		"class that adds nothing": {
+			spec: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("internet", "local"), Tolerations: []corev1beta1.Toleration{{Key: "exposed"}}},
+			want: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("internet", "local"), Tolerations: []corev1beta1.Toleration{{Key: "exposed"}}},
+		},
+		"class against the Shoot": {spec: corev1beta1.ShootSpec{ExposureClassName: new("internet"), SeedSelector: selector("intranet")}, reason: metav1.StatusReasonForbidden},
+		"no such class":           {spec: corev1beta1.ShootSpec{ExposureClassName: new("x")}, reason: metav1.StatusReasonForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := &corev1beta1.Shoot{Spec: tc.spec}
+			p := shootexposureclass.New()
+			p.SetGardenReader(admissiontest.Reader(t, class, plain))
+			err := p.Admit(t.Context(), admissiontest.Request{Resource: "shoots", Object: shoot}.Attributes(), nil)
+			if admissiontest.Reason(err) != tc.reason {
+				t.Fatalf("Admit() = %v, want reason %q", err, tc.reason)
+			}
+			if err != nil {
+				return
+			}
+			if diff := cmp.Diff(tc.want, shoot.Spec); diff != "" {
+				t.Errorf("spec (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

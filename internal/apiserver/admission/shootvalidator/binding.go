@@ -1,0 +1,225 @@
+package shootvalidator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+)
+
+// zonesForZoneTolerance is how many zones a seed needs for control planes that survive the loss of one.
+const zonesForZoneTolerance = 3
+
+// scheduled tells whether the request binds a shoot that was bound to no seed.
+func scheduled(in *input) bool {
+	return in.old.Spec.SeedName == nil && in.shoot.Spec.SeedName != nil
+}
+
+// rescheduled tells whether the request moves a shoot to another seed.
+func rescheduled(in *input) bool {
+	was, is := in.old.Spec.SeedName, in.shoot.Spec.SeedName
+	return was != nil && is != nil && *was != *is
+}
+
+// moving tells whether the control plane of a shoot is on its way to another seed.
+func moving(shoot *corev1beta1.Shoot) bool {
+	last := shoot.Status.LastOperation
+	if last == nil {
+		return false
+	}
+	return last.Type == corev1beta1.LastOperationTypeMigrate ||
+		last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded
+}
+
+// checkScheduling checks who binds the shoot, and whether the seed can take it.
+func (p *Plugin) checkScheduling(ctx context.Context, a admission.Attributes, in *input) error {
+	if in.isNew && scheduled(in) {
+		if err := p.authorize(ctx, a, authorizer.AttributesRecord{
+			Verb: "update", APIGroup: corev1beta1.SchemeGroupVersion.Group, APIVersion: corev1beta1.SchemeGroupVersion.Version,
+			Resource: "shoots", Subresource: bindingSubresource, Namespace: in.shoot.Namespace, Name: in.shoot.Name, ResourceRequest: true,
+		}); err != nil {
+			return fmt.Errorf("spec.seedName cannot be set: %w", err)
+		}
+	}
+	if err := checkBinding(in); err != nil {
+		return err
+	}
+	if !scheduled(in) && !rescheduled(in) {
+		return nil
+	}
+	if allocatable, limited := in.seed.Status.Allocatable[constants.ResourceShoots]; limited {
+		onSeed := &corev1beta1.ShootList{}
+		if err := p.garden.List(ctx, onSeed, client.MatchingFields{"spec.seedName": in.seed.Name}); err != nil {
+			return fmt.Errorf("list shoots on seed %q: %w", in.seed.Name, err)
+		}
+		if int64(len(onSeed.Items)) >= allocatable.Value() {
+			return fmt.Errorf("seed %q is full: it takes %s shoots", in.seed.Name, allocatable.String())
+		}
+	}
+	return nil
+}
+
+// checkBinding checks that the seed may change, and that the new one suits.
+func checkBinding(in *input) error {
+	switch {
+	case in.isNew:
+	case in.binding && in.old.Spec.SeedName != nil && in.shoot.Spec.SeedName == nil:
+		return fmt.Errorf("the shoot is bound to seed %q and cannot be released", *in.old.Spec.SeedName)
+	case in.binding && rescheduled(in):
+		spec := in.shoot.Spec
+		spec.SeedName = in.old.Spec.SeedName
+		if !apiequality.Semantic.DeepEqual(spec, in.old.Spec) {
+			return errors.New("together with the seed nothing else of the spec can change")
+		}
+	case !in.binding && !apiequality.Semantic.DeepEqual(in.shoot.Spec.SeedName, in.old.Spec.SeedName):
+		return errors.New("spec.seedName changes by the subresource shoots/binding only")
+	}
+	if scheduled(in) || rescheduled(in) {
+		if err := suits(in.shoot, in.seed); err != nil {
+			return err
+		}
+	}
+	if rescheduled(in) {
+		if err := canMove(in); err != nil {
+			return err
+		}
+	} else if !in.isNew && in.specChanged() {
+		if moving(in.old) {
+			return fmt.Errorf("the spec cannot change during the operation %s", in.old.Status.LastOperation.Type)
+		}
+		if last, status := in.old.Status.LastOperation, in.old.Status.SeedName; last != nil && status != nil && in.old.Spec.SeedName != nil &&
+			*status != *in.old.Spec.SeedName {
+			return errors.New("the spec cannot change until the shoot has moved to its new seed")
+		}
+	}
+	return checkSeedInDeletion(in)
+}
+
+// suits checks that a seed can take a shoot.
+func suits(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) error {
+	if seed.DeletionTimestamp != nil {
+		return fmt.Errorf("seed %q is being deleted, so it takes no more shoots", seed.Name)
+	}
+	for _, taint := range seed.Spec.Taints {
+		if !slices.ContainsFunc(shoot.Spec.Tolerations, func(t corev1beta1.Toleration) bool { return tolerates(t, taint) }) {
+			return fmt.Errorf("the shoot does not tolerate the taint %q of seed %q", taint.Key, seed.Name)
+		}
+	}
+	if zoneTolerant(shoot) && len(seed.Spec.Provider.Zones) < zonesForZoneTolerance {
+		return fmt.Errorf("seed %q has fewer than %d zones, so control planes there cannot survive the loss of one", seed.Name, zonesForZoneTolerance)
+	}
+	for _, restriction := range shoot.Spec.AccessRestrictions {
+		if !supports(seed, restriction.Name) {
+			return fmt.Errorf("seed %q does not support the access restriction %q", seed.Name, restriction.Name)
+		}
+	}
+	return nil
+}
+
+func tolerates(toleration corev1beta1.Toleration, taint corev1beta1.SeedTaint) bool {
+	return toleration.Key == taint.Key && (toleration.Value == nil || taint.Value != nil && *toleration.Value == *taint.Value)
+}
+
+func zoneTolerant(shoot *corev1beta1.Shoot) bool {
+	c := shoot.Spec.ControlPlane
+	return c != nil && c.HighAvailability != nil && c.HighAvailability.FailureTolerance.Type == corev1beta1.FailureToleranceTypeZone
+}
+
+func supports(seed *corev1beta1.Seed, restriction string) bool {
+	return slices.ContainsFunc(seed.Spec.AccessRestrictions, func(r corev1beta1.AccessRestriction) bool { return r.Name == restriction })
+}
+
+// canMove checks that the control plane can get from one seed to the other.
+func canMove(in *input) error {
+	for _, seed := range []*corev1beta1.Seed{in.oldSeed, in.seed} {
+		if seed.Spec.Backup == nil {
+			return fmt.Errorf("seed %q has no backup configured, which it takes to move the shoot", seed.Name)
+		}
+	}
+	if was, is := in.oldSeed.Spec.Provider.Type, in.seed.Spec.Provider.Type; was != is {
+		return fmt.Errorf("the shoot cannot move from a seed of type %q to one of type %q", was, is)
+	}
+	return nil
+}
+
+// checkSeedInDeletion leaves shoots on a seed that goes away as they are; only their deletion may be confirmed.
+func checkSeedInDeletion(in *input) error {
+	if in.isNew || in.seed == nil || in.seed.DeletionTimestamp == nil {
+		return nil
+	}
+	if in.specChanged() {
+		return fmt.Errorf("the spec cannot change, as seed %q is being deleted", in.seed.Name)
+	}
+	without := func(annotations map[string]string) map[string]string {
+		out := map[string]string{}
+		for key, value := range annotations {
+			if key != constants.ConfirmationDeletion && key != constants.DeletionConfirmedBy {
+				out[key] = value
+			}
+		}
+		return out
+	}
+	if !apiequality.Semantic.DeepEqual(without(in.shoot.Annotations), without(in.old.Annotations)) {
+		return fmt.Errorf("annotations cannot change, as seed %q is being deleted", in.seed.Name)
+	}
+	return nil
+}
+
+// seedSelector checks that a shoot which is bound already still selects its seed.
+func seedSelector(in *input) field.ErrorList {
+	selector := in.shoot.Spec.SeedSelector
+	if in.seed == nil || apiequality.Semantic.DeepEqual(selector, in.old.Spec.SeedSelector) {
+		return nil
+	}
+	path := field.NewPath("spec", "seedSelector")
+	var byLabels *metav1.LabelSelector
+	if selector != nil {
+		byLabels = &selector.LabelSelector
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(byLabels)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, selector, err.Error())}
+	}
+	if !parsed.Matches(labels.Set(in.seed.Labels)) {
+		return field.ErrorList{field.Invalid(path, selector, "must select seed "+in.seed.Name+", which the shoot is bound to")}
+	}
+	if types := selector.ProviderTypes; len(types) > 0 && !slices.Contains(types, in.seed.Spec.Provider.Type) {
+		return field.ErrorList{field.Invalid(path.Child("providerTypes"), types, "must contain the type of seed "+in.seed.Name+", which the shoot is bound to")}
+	}
+	return nil
+}
+
+// liveMigration refuses to move shoots without interruption unless the feature is on.
+func liveMigration(in *input) field.ErrorList {
+	if in.liveMigration || in.shoot.Annotations[constants.MigrationLiveMigrate] != "true" {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(constants.MigrationLiveMigrate), "needs the feature gate LiveControlPlaneMigration")}
+}
+
+func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, attributes authorizer.AttributesRecord) error {
+	attributes.User = a.GetUserInfo()
+	decision, _, err := p.authorizer.Authorize(ctx, attributes)
+	if err != nil {
+		return fmt.Errorf("ask what user %q may do: %w", a.GetUserInfo().GetName(), err)
+	}
+	if decision != authorizer.DecisionAllow {
+		resource := attributes.Resource
+		if attributes.Subresource != "" {
+			resource += "/" + attributes.Subresource
+		}
+		return fmt.Errorf("user %q may not %s %s", a.GetUserInfo().GetName(), attributes.Verb, resource)
+	}
+	return nil
+}

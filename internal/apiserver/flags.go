@@ -1,0 +1,120 @@
+package apiserver
+
+import (
+	"crypto"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/util/keyutil"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/utils/clock"
+
+	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
+	"gardener.cloud/gardener/internal/apiserver/features"
+	"gardener.cloud/gardener/internal/apiserver/registry"
+	"gardener.cloud/gardener/internal/validation/core"
+)
+
+const (
+	// minKubeconfigLifetime is the least that the longest lifetime of kubeconfigs can be set to: it is the default of requests.
+	minKubeconfigLifetime = time.Hour
+	// minTokenLifetime keeps tokens valid until whoever asked for them has handed them on.
+	minTokenLifetime = 10 * time.Minute
+)
+
+// flags are the flags besides those that every API server has.
+type flags struct {
+	adminKubeconfigMax, viewerKubeconfigMax time.Duration
+	tokenIssuer, tokenKeyFile               string
+	tokenMin, tokenMax                      time.Duration
+}
+
+func (f *flags) addTo(set *pflag.FlagSet) {
+	set.DurationVar(&f.adminKubeconfigMax, "shoot-admin-kubeconfig-max-expiration", 24*time.Hour,
+		"longest lifetime of the credentials that shoots/adminkubeconfig returns; at least "+minKubeconfigLifetime.String())
+	set.DurationVar(&f.viewerKubeconfigMax, "shoot-viewer-kubeconfig-max-expiration", 24*time.Hour,
+		"longest lifetime of the credentials that shoots/viewerkubeconfig returns; at least "+minKubeconfigLifetime.String())
+	set.StringVar(&f.tokenIssuer, "workload-identity-token-issuer", "",
+		"URL of the issuer of workload identity tokens; without it none are issued")
+	set.StringVar(&f.tokenKeyFile, "workload-identity-signing-key-file", "",
+		"file with the private key (PEM, RSA or ECDSA) that signs workload identity tokens")
+	set.DurationVar(&f.tokenMin, "workload-identity-token-min-expiration", time.Hour,
+		"shortest lifetime of workload identity tokens; at least "+minTokenLifetime.String())
+	set.DurationVar(&f.tokenMax, "workload-identity-token-max-expiration", 48*time.Hour,
+		"longest lifetime of workload identity tokens; at least "+minTokenLifetime.String())
+}
+
+func (f *flags) validate() error {
+	var errs []error
+	for _, d := range []struct {
+		flag     string
+		set, min time.Duration
+	}{
+		{"shoot-admin-kubeconfig-max-expiration", f.adminKubeconfigMax, minKubeconfigLifetime},
+		{"shoot-viewer-kubeconfig-max-expiration", f.viewerKubeconfigMax, minKubeconfigLifetime},
+		{"workload-identity-token-min-expiration", f.tokenMin, minTokenLifetime},
+		{"workload-identity-token-max-expiration", f.tokenMax, minTokenLifetime},
+	} {
+		if d.set < d.min {
+			errs = append(errs, fmt.Errorf("--%s=%s: must be at least %s", d.flag, d.set, d.min))
+		}
+	}
+	if f.tokenMax < f.tokenMin {
+		errs = append(errs, errors.New("--workload-identity-token-max-expiration: must not be below --workload-identity-token-min-expiration"))
+	}
+	if (f.tokenIssuer == "") != (f.tokenKeyFile == "") {
+		errs = append(errs, errors.New("--workload-identity-token-issuer and --workload-identity-signing-key-file: set both or none"))
+	}
+	if f.tokenIssuer != "" {
+		if issuer, err := url.Parse(f.tokenIssuer); err != nil || issuer.Scheme != "https" || issuer.Host == "" {
+			errs = append(errs, fmt.Errorf("--workload-identity-token-issuer=%s: must be a URL with https", f.tokenIssuer))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// settings are what the registry needs of the flags and of the assembled configuration.
+func (f *flags) settings(config *genericapiserver.RecommendedConfig, reader *registry.Reader, gates featuregate.FeatureGate) (registry.Settings, error) {
+	kube, err := initializer.KubeReader(config.ClientConfig)
+	if err != nil {
+		return registry.Settings{}, fmt.Errorf("connect to the kube-apiserver: %w", err)
+	}
+	var key crypto.PrivateKey
+	if f.tokenKeyFile != "" {
+		if key, err = readKey(f.tokenKeyFile); err != nil {
+			return registry.Settings{}, fmt.Errorf("--workload-identity-signing-key-file: %w", err)
+		}
+	}
+	return registry.Settings{
+		Validation: core.Options{
+			CloudProfileCapabilities:       gates.Enabled(features.CloudProfileCapabilities),
+			VersionClassificationLifecycle: gates.Enabled(features.VersionClassificationLifecycle),
+			InPlaceNodeUpdates:             gates.Enabled(features.InPlaceNodeUpdates),
+			DisableNginxIngressInShoot:     gates.Enabled(features.DisableNginxIngressInShoot),
+		},
+		Garden:                        reader,
+		Kube:                          kube,
+		Authorizer:                    config.Authorization.Authorizer,
+		Clock:                         clock.RealClock{},
+		AdminKubeconfigMaxExpiration:  f.adminKubeconfigMax,
+		ViewerKubeconfigMaxExpiration: f.viewerKubeconfigMax,
+		Tokens:                        registry.TokenSettings{Issuer: f.tokenIssuer, Key: key, MinExpiration: f.tokenMin, MaxExpiration: f.tokenMax},
+	}, nil
+}
+
+func readKey(file string) (crypto.PrivateKey, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	key, err := keyutil.ParsePrivateKeyPEM(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s has no private key in PEM", file) // the cause could quote the file
+	}
+	return key, nil
+}

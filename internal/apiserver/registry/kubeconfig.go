@@ -1,0 +1,301 @@
+package registry
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/util/dryrun"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"k8s.io/client-go/util/keyutil"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/validation/authentication"
+)
+
+const (
+	certificateKey = "ca.crt" // in the ConfigMap and in the InternalSecret
+	privateKeyKey  = "ca.key" // in the InternalSecret
+	// clockSkew is by how much the clocks of a shoot's nodes may lag behind for a new certificate to be valid there.
+	clockSkew = time.Minute
+)
+
+// kubeconfig serves a subresource of shoots that answers with short-lived credentials.
+type kubeconfig struct {
+	Settings
+	kind string
+	// subresource is its own name: who may create it in all namespaces is of landscapeGroup, others are of projectGroup.
+	subresource, landscapeGroup, projectGroup string
+	longest                                   time.Duration
+
+	newRequest func() runtime.Object
+	// expiration returns where a request says how long the credentials live, after it was validated.
+	expiration func(request runtime.Object) (*int64, field.ErrorList)
+	answer     func(request runtime.Object, kubeconfig []byte, until metav1.Time)
+}
+
+var (
+	_ rest.NamedCreater             = &kubeconfig{}
+	_ rest.GroupVersionKindProvider = &kubeconfig{}
+)
+
+func newAdminKubeconfig(settings Settings) *kubeconfig {
+	type request = authenticationv1alpha1.AdminKubeconfigRequest
+	return &kubeconfig{
+		Settings: settings, kind: "AdminKubeconfigRequest", subresource: "adminkubeconfig", longest: settings.AdminKubeconfigMaxExpiration,
+		landscapeGroup: constants.ShootSystemAdminsGroupName, projectGroup: constants.ShootProjectAdminsGroupName,
+		newRequest: func() runtime.Object { return &request{} },
+		expiration: func(obj runtime.Object) (*int64, field.ErrorList) {
+			return obj.(*request).Spec.ExpirationSeconds, authentication.ValidateAdminKubeconfigRequest(obj.(*request))
+		},
+		answer: func(obj runtime.Object, kubeconfig []byte, until metav1.Time) {
+			obj.(*request).Status = authenticationv1alpha1.AdminKubeconfigRequestStatus{Kubeconfig: kubeconfig, ExpirationTimestamp: until}
+		},
+	}
+}
+
+func newViewerKubeconfig(settings Settings) *kubeconfig {
+	type request = authenticationv1alpha1.ViewerKubeconfigRequest
+	return &kubeconfig{
+		Settings: settings, kind: "ViewerKubeconfigRequest", subresource: "viewerkubeconfig", longest: settings.ViewerKubeconfigMaxExpiration,
+		landscapeGroup: constants.ShootSystemViewersGroupName, projectGroup: constants.ShootProjectViewersGroupName,
+		newRequest: func() runtime.Object { return &request{} },
+		expiration: func(obj runtime.Object) (*int64, field.ErrorList) {
+			return obj.(*request).Spec.ExpirationSeconds, authentication.ValidateViewerKubeconfigRequest(obj.(*request))
+		},
+		answer: func(obj runtime.Object, kubeconfig []byte, until metav1.Time) {
+			obj.(*request).Status = authenticationv1alpha1.ViewerKubeconfigRequestStatus{Kubeconfig: kubeconfig, ExpirationTimestamp: until}
+		},
+	}
+}
+
+// GroupVersionKind implements rest.GroupVersionKindProvider.
+func (r *kubeconfig) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
+	return authenticationv1alpha1.SchemeGroupVersion.WithKind(r.kind)
+}
+
+// New implements rest.Storage.
+func (r *kubeconfig) New() runtime.Object { return r.newRequest() }
+
+// Destroy implements rest.Storage. Nothing is stored.
+func (r *kubeconfig) Destroy() {}
+
+// Create implements rest.NamedCreater: it answers the request for a shoot's kubeconfig. A dry run is checked, but gets none.
+func (r *kubeconfig) Create(
+	ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions,
+) (runtime.Object, error) {
+	namespace, user, err := requester(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := validate(ctx, obj.DeepCopyObject()); err != nil {
+		return nil, err
+	}
+	seconds, errs := r.expiration(obj)
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(authenticationv1alpha1.Kind(r.kind), name, errs)
+	}
+	shoot := &corev1beta1.Shoot{}
+	if err := r.Garden.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, shoot); err != nil {
+		return nil, err
+	}
+	groups, err := r.groups(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := r.shootCA(ctx, shoot)
+	if err != nil {
+		return nil, err
+	}
+	now := r.Clock.Now()
+	until := now.Add(min(time.Duration(*seconds)*time.Second, r.longest))
+	if dryrun.IsDryRun(options.DryRun) {
+		return obj, nil
+	}
+	certificate, key, err := ca.sign(pkix.Name{CommonName: user.GetName(), Organization: groups}, now.Add(-clockSkew), until)
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("sign a client certificate for shoot %s/%s: %w", namespace, name, err))
+	}
+	content, err := ca.kubeconfig(shoot, certificate, key)
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("write the kubeconfig of shoot %s/%s: %w", namespace, name, err))
+	}
+	answered(metaOf(obj), name)
+	r.answer(obj, content, metav1.NewTime(until))
+	return obj, nil
+}
+
+// groups returns what the requester is in the shoot. Those who look after all shoots are told from those of one project by what
+// they may do in the garden, so that shoots can treat and audit them differently.
+func (r *kubeconfig) groups(ctx context.Context, user user.Info) ([]string, error) {
+	decision, _, err := r.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: user, Verb: "create", APIGroup: corev1beta1.GroupName, APIVersion: corev1beta1.SchemeGroupVersion.Version,
+		Resource: constants.ResourceShoots, Subresource: r.subresource, ResourceRequest: true,
+	})
+	switch {
+	case err != nil:
+		return nil, apierrors.NewInternalError(fmt.Errorf("look up what %q may do in all namespaces: %w", user.GetName(), err))
+	case decision == authorizer.DecisionAllow:
+		return []string{r.landscapeGroup}, nil
+	}
+	return []string{r.projectGroup}, nil
+}
+
+// authority is what the credentials of a shoot are made of.
+type authority struct {
+	// bundle is what clients trust.
+	bundle []byte
+	// certificate and key are what the shoot trusts.
+	certificate *x509.Certificate
+	key         crypto.Signer
+	addresses   []corev1beta1.ShootAdvertisedAddress
+}
+
+// shootCA reads what credentials are made of, or says what is missing. It appears while the shoot is created.
+func (r *kubeconfig) shootCA(ctx context.Context, shoot *corev1beta1.Shoot) (*authority, error) {
+	missing := func(what string, args ...any) error {
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("shoot %s/%s has no credentials yet: %s", shoot.Namespace, shoot.Name, fmt.Sprintf(what, args...)))
+	}
+	ca := &authority{}
+	for _, address := range shoot.Status.AdvertisedAddresses {
+		if address.Application == nil && address.Name != constants.AdvertisedAddressServiceAccountIssuer {
+			ca.addresses = append(ca.addresses, address)
+		}
+	}
+	if len(ca.addresses) == 0 {
+		return nil, missing("status.advertisedAddresses names no API server")
+	}
+
+	name := shoot.Name + "." + constants.ShootProjectSecretSuffixCACluster
+	bundle := &corev1.ConfigMap{}
+	if err := r.Kube.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: name}, bundle); apierrors.IsNotFound(err) {
+		return nil, missing("ConfigMap %s does not exist", name)
+	} else if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("read ConfigMap %s/%s: %w", shoot.Namespace, name, err))
+	}
+	if ca.bundle = []byte(bundle.Data[certificateKey]); len(ca.bundle) == 0 {
+		return nil, missing("ConfigMap %s has no %s", name, certificateKey)
+	}
+
+	name = shoot.Name + "." + constants.ShootProjectSecretSuffixCAClient
+	secret := &corev1beta1.InternalSecret{}
+	if err := r.Garden.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: name}, secret); apierrors.IsNotFound(err) {
+		return nil, missing("InternalSecret %s does not exist", name)
+	} else if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("read InternalSecret %s/%s: %w", shoot.Namespace, name, err))
+	}
+	for _, key := range []string{certificateKey, privateKeyKey} {
+		if len(secret.Data[key]) == 0 {
+			return nil, missing("InternalSecret %s has no %s", name, key)
+		}
+	}
+	var err error
+	if ca.certificate, ca.key, err = parseCA(secret.Data[certificateKey], secret.Data[privateKeyKey]); err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("InternalSecret %s/%s: %w", shoot.Namespace, name, err))
+	}
+	return ca, nil
+}
+
+// parseCA reads the first certificate, which is the one of the key, and the key. Errors quote neither.
+func parseCA(certificatePEM, keyPEM []byte) (*x509.Certificate, crypto.Signer, error) {
+	block, _ := pem.Decode(certificatePEM)
+	if block == nil {
+		return nil, nil, fmt.Errorf("%s is not PEM", certificateKey)
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s has no valid certificate: %w", certificateKey, err)
+	}
+	parsed, err := keyutil.ParsePrivateKeyPEM(keyPEM)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s has no valid private key", privateKeyKey)
+	}
+	key, ok := parsed.(crypto.Signer)
+	if !ok {
+		return nil, nil, fmt.Errorf("%s has a %T, which cannot sign", privateKeyKey, parsed)
+	}
+	return certificate, key, nil
+}
+
+// sign returns a client certificate with its key.
+func (ca *authority) sign(subject pkix.Name, from, until time.Time) (certificatePEM, keyPEM []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: serial, Subject: subject, NotBefore: from, NotAfter: until,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true,
+	}, ca.certificate, key.Public(), ca.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), nil
+}
+
+// kubeconfig returns a kubeconfig with a context for each address; the first one is current.
+func (ca *authority) kubeconfig(shoot *corev1beta1.Shoot, certificate, key []byte) ([]byte, error) {
+	userName := shoot.Namespace + "--" + shoot.Name
+	config := clientcmdv1.Config{
+		APIVersion: clientcmdv1.SchemeGroupVersion.Version, Kind: "Config", CurrentContext: userName + "-" + ca.addresses[0].Name,
+		AuthInfos: []clientcmdv1.NamedAuthInfo{{
+			Name: userName, AuthInfo: clientcmdv1.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key},
+		}},
+	}
+	for _, address := range ca.addresses {
+		name := userName + "-" + address.Name
+		cluster := clientcmdv1.Cluster{Server: address.URL, CertificateAuthorityData: ca.bundle}
+		if address.Name == constants.AdvertisedAddressWildcardTLSSeedBound {
+			cluster.CertificateAuthorityData = nil // its certificate is one that everybody trusts
+		}
+		config.Clusters = append(config.Clusters, clientcmdv1.NamedCluster{Name: name, Cluster: cluster})
+		config.Contexts = append(config.Contexts, clientcmdv1.NamedContext{Name: name, Context: clientcmdv1.Context{Cluster: name, AuthInfo: userName}})
+	}
+	return yaml.Marshal(config)
+}
+
+// answered gives the answer to a request the name of the object that it is about. Nobody manages the fields of an answer.
+func answered(meta *metav1.ObjectMeta, name string) {
+	meta.Name, meta.ManagedFields = name, nil
+}
+
+// requester returns the namespace of a request, and whose it is.
+func requester(ctx context.Context) (namespace string, who user.Info, err error) {
+	namespace, inNamespace := request.NamespaceFrom(ctx)
+	who, known := request.UserFrom(ctx)
+	if !inNamespace || !known {
+		return "", nil, apierrors.NewInternalError(errors.New("a request without a namespace or a user"))
+	}
+	return namespace, who, nil
+}

@@ -1,0 +1,111 @@
+// Package gardenerapiserver deploys gardener-apiserver, which serves the garden API behind a kube-apiserver.
+package gardenerapiserver
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
+	"gardener.cloud/gardener/internal/component/gardenerprocess"
+	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/secrets"
+)
+
+// Name is that of the Deployment and of the Service.
+const Name = "gardener-apiserver"
+
+const (
+	port = 8443
+
+	etcdDir         = "/etc/gardener/etcd"
+	certificatesDir = "/etc/gardener/certificates"
+)
+
+// Values are what the API server is deployed with.
+type Values struct {
+	// Namespace is where it runs.
+	Namespace string
+	// Image is the image with all our processes.
+	Image string
+	// Replicas is how many pods there are.
+	Replicas int32
+	// EtcdServers are the URLs of the members of the etcd that it stores objects in. EtcdSecret is the Secret with the
+	// credentials for it: ca.crt, tls.crt and tls.key.
+	EtcdServers []string
+	EtcdSecret  string
+	// Certificate is the Secret with the serving certificate, tls.crt and tls.key, and CA the PEM of who signed it.
+	Certificate string
+	CA          []byte
+	// Args are further flags.
+	Args []string
+}
+
+// DNSNames are the names that the serving certificate has to be for.
+func DNSNames(namespace string) []string {
+	return []string{Name, Name + "." + namespace, Name + "." + namespace + ".svc", Name + "." + namespace + ".svc.cluster.local"}
+}
+
+// Versions are the group versions that it serves.
+func Versions() []schema.GroupVersion {
+	return []schema.GroupVersion{
+		gardencorev1.SchemeGroupVersion, corev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion,
+		seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion, settingsv1alpha1.SchemeGroupVersion,
+	}
+}
+
+// Objects renders the API server for the cluster whose kube-apiserver is to hand requests on to it.
+func Objects(v Values) ([]client.Object, error) {
+	process := gardenerprocess.Values{
+		Name: Name, Role: "apiserver", Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
+		PriorityClass: constants.PriorityClassNameGardenSystem500,
+		Args: append([]string{
+			"--secure-port=8443",
+			"--etcd-servers=" + strings.Join(v.EtcdServers, ","),
+			"--etcd-cafile=" + etcdDir + "/" + secrets.DataKeyCertificateCA,
+			"--etcd-certfile=" + etcdDir + "/" + secrets.DataKeyCertificate,
+			"--etcd-keyfile=" + etcdDir + "/" + secrets.DataKeyPrivateKey,
+			"--tls-cert-file=" + certificatesDir + "/" + secrets.DataKeyCertificate,
+			"--tls-private-key-file=" + certificatesDir + "/" + secrets.DataKeyPrivateKey,
+		}, v.Args...),
+		Ports: []corev1.ContainerPort{{Name: "https", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
+		Ready: workload.HTTPProbe("/readyz", port, corev1.URISchemeHTTPS), Live: workload.HTTPProbe("/livez", port, corev1.URISchemeHTTPS),
+		Resources: workload.Requests("50m", "150Mi"),
+		Files: []gardenerprocess.File{
+			{Volume: workload.SecretVolume("etcd", v.EtcdSecret), Path: etcdDir},
+			{Volume: workload.SecretVolume("certificates", v.Certificate), Path: certificatesDir},
+		},
+	}
+	objects, err := process.Objects()
+	if err != nil {
+		return nil, err
+	}
+	w := process.Workload()
+	const role = "gardener.cloud:system:apiserver"
+	objects = append(objects, w.Service("https", 443),
+		w.ClusterRoleBinding(role, role),
+		w.ClusterRoleBinding(role+":auth-delegator", "system:auth-delegator"),
+		w.RoleBinding(metav1.NamespaceSystem, role+":auth-reader", "extension-apiserver-authentication-reader"),
+	)
+	for _, version := range Versions() {
+		objects = append(objects, &apiregistrationv1.APIService{
+			ObjectMeta: metav1.ObjectMeta{Name: version.Version + "." + version.Group, Labels: w.Labels},
+			Spec: apiregistrationv1.APIServiceSpec{
+				Group: version.Group, Version: version.Version, GroupPriorityMinimum: 10000, VersionPriority: 20, CABundle: v.CA,
+				Service: &apiregistrationv1.ServiceReference{Namespace: v.Namespace, Name: Name, Port: ptr.To[int32](443)},
+			},
+		})
+	}
+	return objects, nil
+}

@@ -1,0 +1,134 @@
+// Package gardenerprocess renders a Deployment of one of our own processes: the one image, a configuration file, probes.
+package gardenerprocess
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"gardener.cloud/gardener/internal/component/workload"
+)
+
+const (
+	configDir  = "/etc/gardener/config"
+	configFile = "config.yaml"
+	// configChecksum on pods makes them roll when their configuration changes.
+	configChecksum = "checksum/configuration"
+)
+
+// Values are what a process is deployed with.
+type Values struct {
+	// Name is that of the process and of its objects, such as "gardener-scheduler". Role is its label.
+	Name, Role string
+	// Namespace is where it runs.
+	Namespace string
+	// Image is the image with all our processes.
+	Image string
+	// Replicas is how many pods there are.
+	Replicas int32
+	// PriorityClass is that of the pods.
+	PriorityClass string
+	// Config is the configuration. Without one, Args say it all.
+	Config runtime.Object
+	// Args are flags.
+	Args []string
+	// Ports are the ports it listens on, by name.
+	Ports []corev1.ContainerPort
+	// Ready and Live are asked by the kubelet.
+	Ready, Live *corev1.Probe
+	// Resources are what it is expected to use.
+	Resources corev1.ResourceRequirements
+	// Env is its environment.
+	Env []corev1.EnvVar
+	// Files are volumes with files, and where they are mounted, read only.
+	Files []File
+	// PodLabels and PodAnnotations are on the pods besides. Put checksums of what is mounted here.
+	PodLabels, PodAnnotations map[string]string
+}
+
+// File is a volume at a path.
+type File struct {
+	Volume corev1.Volume
+	Path   string
+}
+
+// Workload returns the workload, for the objects that its component adds.
+func (v Values) Workload() workload.Workload {
+	container := corev1.Container{
+		Image: v.Image, Args: append([]string{v.Name}, v.Args...), Ports: v.Ports,
+		ReadinessProbe: v.Ready, LivenessProbe: v.Live, Resources: v.Resources, Env: v.Env,
+	}
+	if v.Ready != nil {
+		container.StartupProbe = workload.Eager(v.Ready)
+	}
+	w := workload.Workload{
+		Name: v.Name, Namespace: v.Namespace, Labels: map[string]string{"app": "gardener", "role": v.Role},
+		PodLabels: v.PodLabels, PodAnnotations: v.PodAnnotations,
+		Replicas: v.Replicas, PriorityClass: v.PriorityClass,
+	}
+	for _, file := range v.Files {
+		w.Volumes = append(w.Volumes, file.Volume)
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: file.Volume.Name, MountPath: file.Path, ReadOnly: true})
+	}
+	w.Container = container
+	return w
+}
+
+// Objects renders the process: service account, configuration, Deployment and, if there are several pods, a
+// PodDisruptionBudget.
+func (v Values) Objects() ([]client.Object, error) {
+	var config *corev1.ConfigMap
+	if v.Config != nil {
+		raw, err := yaml.Marshal(v.Config)
+		if err != nil {
+			return nil, fmt.Errorf("encode the configuration of %s: %w", v.Name, err)
+		}
+		config = &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name, Labels: v.Workload().Labels}, Data: map[string]string{configFile: string(raw)},
+		}
+		v.Args = append([]string{"--config=" + configDir + "/" + configFile}, v.Args...)
+		v.Files = append(v.Files, File{workload.ConfigMapVolume("configuration", v.Name), configDir})
+		v.PodAnnotations = workload.Merge(v.PodAnnotations, map[string]string{configChecksum: Checksum(string(raw))})
+	}
+	w := v.Workload()
+	deployment := w.Deployment()
+	if v.Replicas > 1 {
+		deployment.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector,
+		}}
+	}
+	// The next one starts while the old one still works: what must not run twice elects a leader.
+	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
+		Type:          appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt(1)), MaxUnavailable: ptr.To(intstr.FromInt(0))},
+	}
+	objects := []client.Object{w.ServiceAccount()}
+	if config != nil {
+		objects = append(objects, config)
+	}
+	objects = append(objects, deployment)
+	if v.Replicas > 1 {
+		objects = append(objects, &policyv1.PodDisruptionBudget{
+			ObjectMeta: deployment.ObjectMeta,
+			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt(1)), Selector: deployment.Spec.Selector},
+		})
+	}
+	return objects, nil
+}
+
+// Checksum identifies contents, for annotations.
+func Checksum(contents ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(contents, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,15 @@
+package gardenerscheduler
+
+import (
+	"testing"
+
+	"gardener.cloud/gardener/test/golden"
+)
+
+func TestObjects(t *testing.T) {
+	objects, err := Objects(Values{Namespace: "garden", Image: "registry.example/gardener:v1", Replicas: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Objects(t, "objects.yaml", objects)
+}

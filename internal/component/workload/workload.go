@@ -1,0 +1,207 @@
+// Package workload renders the part in which our Deployments and DaemonSets are alike: few old revisions, a service account
+// of their own, no privileges. Rendering is pure.
+package workload
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Workload is a set of equal pods with one container.
+type Workload struct {
+	// Name is that of the objects, of the container and of the service account.
+	Name string
+	// Namespace is where the objects are.
+	Namespace string
+	// Labels are on the objects and the pods, and select the pods. The default is Labels(Name).
+	Labels map[string]string
+	// PodLabels and PodAnnotations are on the pods besides.
+	PodLabels, PodAnnotations map[string]string
+	// Replicas is how many pods a Deployment has.
+	Replicas int32
+	// PriorityClass is that of the pods.
+	PriorityClass string
+	// Container is the container. Without a security context it gets one without privileges.
+	Container corev1.Container
+	// Volumes are those of the pods.
+	Volumes []corev1.Volume
+	// HostNetwork puts the pods into the network of the node and lets them run on nodes that are not ready or tainted.
+	HostNetwork bool
+}
+
+// Labels are the labels of a workload that has no others.
+func Labels(name string) map[string]string { return map[string]string{"app.kubernetes.io/name": name} }
+
+func (w Workload) labels() map[string]string {
+	if w.Labels != nil {
+		return w.Labels
+	}
+	return Labels(w.Name)
+}
+
+func (w Workload) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name, Labels: w.labels()}
+}
+
+func (w Workload) template() corev1.PodTemplateSpec {
+	if w.Container.SecurityContext == nil {
+		w.Container.SecurityContext = Unprivileged()
+	}
+	w.Container.Name = w.Name
+	spec := corev1.PodSpec{
+		ServiceAccountName: w.Name,
+		PriorityClassName:  w.PriorityClass,
+		Containers:         []corev1.Container{w.Container},
+		Volumes:            w.Volumes,
+		SecurityContext:    &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+	}
+	if w.HostNetwork {
+		spec.HostNetwork = true
+		spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: Merge(w.labels(), w.PodLabels), Annotations: w.PodAnnotations}, Spec: spec,
+	}
+}
+
+// Deployment renders the workload with a number of replicas.
+func (w Workload) Deployment() *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: w.meta(),
+		Spec: appsv1.DeploymentSpec{
+			Replicas:             ptr.To(w.Replicas),
+			RevisionHistoryLimit: ptr.To[int32](1),
+			Selector:             &metav1.LabelSelector{MatchLabels: w.labels()},
+			Template:             w.template(),
+		},
+	}
+}
+
+// DaemonSet renders the workload with one pod per node.
+func (w Workload) DaemonSet() *appsv1.DaemonSet {
+	return &appsv1.DaemonSet{
+		ObjectMeta: w.meta(),
+		Spec: appsv1.DaemonSetSpec{
+			RevisionHistoryLimit: ptr.To[int32](1),
+			Selector:             &metav1.LabelSelector{MatchLabels: w.labels()},
+			Template:             w.template(),
+		},
+	}
+}
+
+// ServiceAccount renders the account that the pods have.
+func (w Workload) ServiceAccount() *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: w.meta()}
+}
+
+// Service renders a Service with one port, which has the given name and number and leads to the container's port of that name.
+func (w Workload) Service(name string, port int32) *corev1.Service {
+	return &corev1.Service{ObjectMeta: w.meta(), Spec: corev1.ServiceSpec{
+		Selector: w.labels(),
+		Ports:    []corev1.ServicePort{{Name: name, Port: port, TargetPort: intstr.FromString(name), Protocol: corev1.ProtocolTCP}},
+	}}
+}
+
+// ClusterRole grants rules to the service account, under a name that is unique in the cluster.
+func (w Workload) ClusterRole(name string, rules ...rbacv1.PolicyRule) []client.Object {
+	return []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: w.labels()}, Rules: rules},
+		w.ClusterRoleBinding(name, name),
+	}
+}
+
+// ClusterRoleBinding binds the service account to a ClusterRole.
+func (w Workload) ClusterRoleBinding(name, role string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: w.labels()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{w.subject()},
+	}
+}
+
+// RoleBinding binds the service account to a Role in a namespace.
+func (w Workload) RoleBinding(namespace, name, role string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: w.labels()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		Subjects:   []rbacv1.Subject{w.subject()},
+	}
+}
+
+func (w Workload) subject() rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: w.Name}
+}
+
+// Rule takes resources and verbs separated by spaces.
+func Rule(group, resources, verbs string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Fields(resources), Verbs: strings.Fields(verbs)}
+}
+
+// Unprivileged is the security context of a container that needs nothing of the node.
+func Unprivileged() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: ptr.To(false),
+		ReadOnlyRootFilesystem:   ptr.To(true),
+		RunAsNonRoot:             ptr.To(true),
+		RunAsUser:                ptr.To[int64](65532),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+}
+
+// Requests are requests of CPU time and memory without limits.
+func Requests(cpu, memory string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+	}}
+}
+
+// HTTPProbe asks for a path every ten seconds, and waits five for the answer: a busy node is no reason to restart what works.
+func HTTPProbe(path string, port int, scheme corev1.URIScheme) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt(port), Scheme: scheme}},
+		PeriodSeconds: 10, TimeoutSeconds: 5,
+	}
+}
+
+// Eager makes a startup probe of a readiness probe that looks every second until it first succeeds, so that nobody waits for a period.
+func Eager(probe *corev1.Probe) *corev1.Probe {
+	startup := probe.DeepCopy()
+	startup.PeriodSeconds, startup.FailureThreshold = 1, 120
+	return startup
+}
+
+// HostPath is a volume with a path of the node.
+func HostPath(name, path string, kind corev1.HostPathType) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &kind}}}
+}
+
+// SecretVolume is a volume with the keys of a Secret.
+func SecretVolume(name, secret string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret}}}
+}
+
+// ConfigMapVolume is a volume with the keys of a ConfigMap.
+func ConfigMapVolume(name, configMap string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: configMap},
+	}}}
+}
+
+// Merge returns the entries of all maps; later ones win.
+func Merge(maps ...map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, m := range maps {
+		for key, value := range m {
+			out[key] = value
+		}
+	}
+	return out
+}

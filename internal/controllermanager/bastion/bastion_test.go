@@ -1,0 +1,54 @@
+package bastion
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+)
+
+func TestDecide(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	in := func(d time.Duration) *metav1.Time { return new(metav1.NewTime(now.Add(d))) }
+	onSeed := func(seed string) *corev1beta1.Shoot {
+		return &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{SeedName: &seed}}
+	}
+	going := onSeed("a")
+	going.DeletionTimestamp = in(0)
+	for name, tc := range map[string]struct {
+		shoot      *corev1beta1.Shoot
+		created    time.Duration
+		expiration *metav1.Time
+		noSeed     bool
+		want       string
+		recheck    time.Duration
+	}{
+		"needed, without a heartbeat yet":      {shoot: onSeed("a"), created: time.Hour, recheck: 23 * time.Hour},
+		"needed, until it expires":             {shoot: onSeed("a"), created: time.Hour, expiration: in(time.Hour), recheck: time.Hour},
+		"needed, would expire after its life":  {shoot: onSeed("a"), created: 23 * time.Hour, expiration: in(2 * time.Hour), recheck: time.Hour},
+		"expired now":                          {shoot: onSeed("a"), created: time.Hour, expiration: in(0), want: "it has expired"},
+		"rotten, although its heart beats":     {shoot: onSeed("a"), created: 24 * time.Hour, expiration: in(time.Hour), want: "it has reached its maximum lifetime"},
+		"shoot gone":                           {want: "its shoot is gone"},
+		"shoot going":                          {shoot: going, want: "its shoot is being deleted"},
+		"shoot on another seed":                {shoot: onSeed("b"), want: "its shoot moved to another seed"},
+		"shoot on no seed":                     {shoot: &corev1beta1.Shoot{}, want: "its shoot moved to another seed"},
+		"the seed of the Bastion is not known": {shoot: onSeed("b"), noSeed: true, recheck: 24 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bastion := &operationsv1alpha1.Bastion{
+				ObjectMeta: metav1.ObjectMeta{CreationTimestamp: *in(-tc.created)},
+				Spec:       operationsv1alpha1.BastionSpec{SeedName: new("a")},
+				Status:     operationsv1alpha1.BastionStatus{ExpirationTimestamp: tc.expiration},
+			}
+			if tc.noSeed {
+				bastion.Spec.SeedName = nil
+			}
+			if got, recheck := decide(bastion, tc.shoot, now, 24*time.Hour); got != tc.want || recheck != tc.recheck {
+				t.Errorf("decide() = %q, %s, want %q, %s", got, recheck, tc.want, tc.recheck)
+			}
+		})
+	}
+}

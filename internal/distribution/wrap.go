@@ -1,0 +1,103 @@
+package distribution
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Wrap makes an image of an executable that was built elsewhere: the layers of an artifact below, the executable in
+// /usr/local/bin and as the entry point. It runs as an ordinary user. The tag of the reference comes from what is in the image. The layouts are below
+// dir; that of an executable that has not changed is taken as it is, and those of earlier ones are removed.
+func (d *Distribution) Wrap(dir string, base *Artifact, repository, executable string) (Image, error) {
+	sum, err := checksum(executable, base.Key, repository)
+	if err != nil {
+		return Image{}, err
+	}
+	tag := sum[:16]
+	layoutDir := filepath.Join(dir, tag)
+	image := Image{Reference: repository + ":" + tag, layout: layoutDir}
+	done := layoutDir + ".digest"
+	if digest, err := os.ReadFile(done); err == nil {
+		image.Digest = string(digest)
+		return image, nil
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return Image{}, err
+	}
+	m, err := base.manifest()
+	if err != nil {
+		return Image{}, err
+	}
+	if err := os.MkdirAll(filepath.Join(layoutDir, "blobs", "sha256"), 0o755); err != nil {
+		return Image{}, err
+	}
+	out, err := layout.Write(layoutDir, empty.Index)
+	if err != nil {
+		return Image{}, err
+	}
+	var layers []blob
+	for _, l := range m.Layers {
+		if err := linkOrCopy(filepath.Join(base.ImagesDir(), "blobs", "sha256", l.Digest.Hex), blobFile(layoutDir, l)); err != nil {
+			return Image{}, err
+		}
+		layers = append(layers, blob{l, blobFile(layoutDir, l)})
+	}
+	target := "/usr/local/bin/" + filepath.Base(executable)
+	file, err := fileEntry(target, executable, 0o755)
+	if err != nil {
+		return Image{}, err
+	}
+	own, err := writeLayer(layoutDir, []entry{file})
+	if err != nil {
+		return Image{}, err
+	}
+	v := variant{product: &product{name: path.Base(repository)}, version: tag}
+	recipe := ImageRecipe{Repository: repository, Tag: tag, Entrypoint: []string{target}, User: "65532:65532"}
+	assembled, _, err := assemble(v, recipe, d.platform, append(layers, blob{own, blobFile(layoutDir, own)}))
+	if err != nil {
+		return Image{}, err
+	}
+	digest, err := assembled.Digest()
+	if err != nil {
+		return Image{}, err
+	}
+	size, err := assembled.Size()
+	if err != nil {
+		return Image{}, err
+	}
+	if err := out.WriteImage(assembled); err != nil {
+		return Image{}, err
+	}
+	if err := out.AppendDescriptor(v1.Descriptor{MediaType: types.OCIManifestSchema1, Digest: digest, Size: size}); err != nil {
+		return Image{}, err
+	}
+	image.Digest = digest.String()
+	return image, os.WriteFile(done, []byte(image.Digest), 0o644)
+}
+
+// checksum identifies a file together with texts.
+func checksum(file string, texts ...string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("%w; build it with: make build", err)
+	}
+	defer f.Close()
+	hash := sha256.New()
+	for _, text := range texts {
+		fmt.Fprintf(hash, "%d:%s", len(text), text)
+	}
+	if _, err := io.Copy(hash, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}

@@ -1,0 +1,45 @@
+package kube
+
+import (
+	"slices"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+)
+
+// Condition returns the condition of a type, or nil.
+func Condition(conditions []corev1beta1.Condition, typ corev1beta1.ConditionType) *corev1beta1.Condition {
+	for i := range conditions {
+		if conditions[i].Type == typ {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// SetCondition returns the conditions with one of them as wanted, and whether that is a change. The timestamps of the wanted one
+// are not looked at: now is when it was last updated if anything differs, and when it changed over if its status differs. The
+// given conditions are not changed.
+func SetCondition(conditions []corev1beta1.Condition, want corev1beta1.Condition, now time.Time) ([]corev1beta1.Condition, bool) {
+	want.LastUpdateTime, want.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
+	before := Condition(conditions, want.Type)
+	if before == nil {
+		return append(slices.Clone(conditions), want), true
+	}
+	if before.Status == want.Status {
+		want.LastTransitionTime = before.LastTransitionTime
+		if before.Reason == want.Reason && before.Message == want.Message && apiequality.Semantic.DeepEqual(before.Codes, want.Codes) {
+			return conditions, false
+		}
+	}
+	after := slices.Clone(conditions)
+	for i := range after {
+		if after[i].Type == want.Type {
+			after[i] = want
+		}
+	}
+	return after, true
+}

@@ -1,0 +1,44 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// PatchMetadata changes labels, annotations, finalizers and owner references of an object. The function gets a copy of them to
+// change; what differs afterwards is sent, and if nothing does, nothing is sent. Only metadata crosses the wire, and the object
+// itself stays as it is, so it may come from a cache and need not be complete.
+//
+// Finalizers and owner references are lists, which cannot be merged: if one of these differs and the object has changed since it
+// was read, the error is a conflict.
+func PatchMetadata(ctx context.Context, c client.Client, obj client.Object, change func(*metav1.PartialObjectMetadata)) error {
+	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
+	if err != nil {
+		return err
+	}
+	before := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), ResourceVersion: obj.GetResourceVersion(),
+		Labels: obj.GetLabels(), Annotations: obj.GetAnnotations(),
+		Finalizers: obj.GetFinalizers(), OwnerReferences: obj.GetOwnerReferences(), DeletionTimestamp: obj.GetDeletionTimestamp(),
+	}}
+	before.SetGroupVersionKind(gvk)
+	after := before.DeepCopy()
+	change(after)
+	if apiequality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	patch := client.MergeFrom(before)
+	if !slices.Equal(before.Finalizers, after.Finalizers) || !apiequality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) {
+		patch = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	}
+	if err := c.Patch(ctx, after, patch); err != nil {
+		return fmt.Errorf("patch metadata of %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package managedresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+)
+
+// secretsIndex finds ManagedResources by the Secrets that they name.
+const secretsIndex = "spec.secretRefs.name"
+
+// Add adds the controller to a manager of the source cluster. The target may be the same cluster.
+func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster, s Settings) error {
+	// Only the metadata of what is managed is watched: that is enough to see that something differs, and takes little memory
+	// in clusters with many objects.
+	managed, err := labels.Parse(resourcesv1alpha1.ManagedBy + "=" + s.ManagedBy)
+	if err != nil {
+		return fmt.Errorf("label value %q: %w", s.ManagedBy, err)
+	}
+	seen, err := cache.New(targetCluster.GetConfig(), cache.Options{
+		Scheme: targetCluster.GetScheme(), Mapper: targetCluster.GetRESTMapper(), HTTPClient: targetCluster.GetHTTPClient(),
+		DefaultLabelSelector: managed, DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return err
+	}
+	live, err := client.New(targetCluster.GetConfig(), client.Options{Scheme: targetCluster.GetScheme(), Mapper: targetCluster.GetRESTMapper(), HTTPClient: targetCluster.GetHTTPClient()})
+	if err != nil {
+		return err
+	}
+	r := &Reconciler{
+		Settings: s, source: mgr.GetClient(), secrets: mgr.GetAPIReader(), clock: clock.RealClock{},
+		target: &target{live: live, seen: seen, clock: clock.RealClock{}, applied: map[objectKey]record{}},
+	}
+	if err := mgr.Add(seen); err != nil {
+		return err
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, secretsIndex, func(obj client.Object) []string {
+		var names []string
+		for _, ref := range obj.(*resourcesv1alpha1.ManagedResource).Spec.SecretRefs {
+			names = append(names, ref.Name)
+		}
+		return names
+	}); err != nil {
+		return err
+	}
+	c, err := controller.New("managedresource", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: s.Concurrency})
+	if err != nil {
+		return err
+	}
+	r.watches = &watches{controller: c, cache: seen, origin: s.ClusterID, kinds: map[schema.GroupVersionKind]bool{}}
+	return errors.Join(
+		c.Watch(source.Kind(mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.TypedEnqueueRequestForObject[*resourcesv1alpha1.ManagedResource]{}, r.concerns())),
+		// The data is read when it is needed.
+		c.Watch(source.Kind[client.Object](mgr.GetCache(), metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.usersOf))),
+	)
+}
+
+// concerns lets through ManagedResources of this process, and those that were, and only what it has not caused itself by writing
+// the status.
+func (r *Reconciler) concerns() predicate.TypedPredicate[*resourcesv1alpha1.ManagedResource] {
+	return predicate.TypedFuncs[*resourcesv1alpha1.ManagedResource]{
+		CreateFunc: func(e event.TypedCreateEvent[*resourcesv1alpha1.ManagedResource]) bool { return r.ours(e.Object) },
+		UpdateFunc: func(e event.TypedUpdateEvent[*resourcesv1alpha1.ManagedResource]) bool {
+			return r.ours(e.ObjectNew) && (e.ObjectOld.Generation != e.ObjectNew.Generation ||
+				e.ObjectOld.Annotations[resourcesv1alpha1.Ignore] != e.ObjectNew.Annotations[resourcesv1alpha1.Ignore] ||
+				!slices.Equal(e.ObjectOld.Finalizers, e.ObjectNew.Finalizers) || e.ObjectNew.DeletionTimestamp != nil && e.ObjectOld.DeletionTimestamp == nil)
+		},
+		DeleteFunc: func(event.TypedDeleteEvent[*resourcesv1alpha1.ManagedResource]) bool { return false },
+	}
+}
+
+func (r *Reconciler) ours(mr *resourcesv1alpha1.ManagedResource) bool {
+	return r.responsible(mr) || slices.Contains(mr.Finalizers, r.finalizer())
+}
+
+// usersOf are the ManagedResources that name a Secret.
+func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconcile.Request {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := r.source.List(ctx, list, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretsIndex: secret.GetName()}); err != nil {
+		return nil // only while the cache is not there, and then all come anyway
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if r.ours(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+// watches are of the kinds that were applied, one each.
+type watches struct {
+	controller controller.Controller
+	cache      cache.Cache
+	origin     string // the identity of the source cluster
+
+	mu    sync.Mutex
+	kinds map[schema.GroupVersionKind]bool
+}
+
+// ensure starts watches that are missing.
+func (w *watches) ensure(kinds []schema.GroupVersionKind) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var errs []error
+	for _, gvk := range kinds {
+		if w.kinds[gvk] {
+			continue
+		}
+		if err := w.controller.Watch(source.Kind[client.Object](w.cache, metadataOf(gvk), handler.EnqueueRequestsFromMapFunc(w.owner), metadataChanged())); err != nil {
+			errs = append(errs, fmt.Errorf("watch %s: %w", gvk.Kind, err))
+			continue
+		}
+		w.kinds[gvk] = true
+	}
+	return errors.Join(errs...)
+}
+
+// ensureReferenced starts watches for objects that a status names.
+func (w *watches) ensureReferenced(refs []resourcesv1alpha1.ObjectReference) error {
+	var kinds []schema.GroupVersionKind
+	for _, ref := range refs {
+		if gvk := ref.GroupVersionKind(); !slices.Contains(kinds, gvk) {
+			kinds = append(kinds, gvk)
+		}
+	}
+	err := w.ensure(kinds)
+	if meta.IsNoMatchError(err) {
+		return nil // and there is no such object
+	}
+	return err
+}
+
+// owner is the ManagedResource that an object says it comes from.
+func (w *watches) owner(_ context.Context, object client.Object) []reconcile.Request {
+	origin := object.GetAnnotations()[resourcesv1alpha1.OriginAnnotation]
+	if w.origin != "" {
+		var ok bool
+		if origin, ok = strings.CutPrefix(origin, w.origin+":"); !ok {
+			return nil
+		}
+	}
+	namespace, name, ok := strings.Cut(origin, "/")
+	if !ok || strings.Contains(namespace, ":") {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+// metadataChanged leaves out changes of a status, which are frequent. They change no generation, of kinds that have one.
+func metadataChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // the pass that created it is there already
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectNew.GetGeneration() == 0 || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+				!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
+				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+		},
+	}
+}
+
+// metadataOf stands for the metadata of a kind.
+func metadataOf(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(gvk)
+	return object
+}

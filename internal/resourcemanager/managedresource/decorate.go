@@ -1,0 +1,55 @@
+package managedresource
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+)
+
+// description tells people who look at an object in the cluster not to change it.
+const description = "DO NOT EDIT - This resource is managed by gardener-resource-manager.\nAny modifications are discarded and the resource is returned to the original state."
+
+// decorate adds what every managed object gets: the labels to be injected, in templates too, and where it comes from.
+func decorate(object *unstructured.Unstructured, inject map[string]string, managedBy, origin string) {
+	if len(inject) > 0 {
+		addLabels(object.Object, inject)
+		for _, path := range [][]string{
+			{"spec", "template"}, {"spec", "jobTemplate"}, {"spec", "jobTemplate", "spec", "template"},
+		} {
+			if template, ok, err := unstructured.NestedFieldNoCopy(object.Object, path...); ok && err == nil {
+				if t, ok := template.(map[string]any); ok {
+					addLabels(t, inject)
+				}
+			}
+		}
+		claims, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "volumeClaimTemplates") //nolint:errcheck // then there are none
+		if list, ok := claims.([]any); ok {
+			for _, claim := range list {
+				if c, ok := claim.(map[string]any); ok {
+					addLabels(c, inject)
+				}
+			}
+		}
+	}
+	object.SetLabels(with(object.GetLabels(), map[string]string{resourcesv1alpha1.ManagedBy: managedBy}))
+	object.SetAnnotations(with(object.GetAnnotations(), map[string]string{
+		resourcesv1alpha1.OriginAnnotation: origin, resourcesv1alpha1.DescriptionAnnotation: description,
+	}))
+}
+
+// addLabels adds labels to something that has metadata.
+func addLabels(object map[string]any, labels map[string]string) {
+	u := unstructured.Unstructured{Object: object}
+	u.SetLabels(with(u.GetLabels(), labels))
+}
+
+func with(have, more map[string]string) map[string]string {
+	out := maps.Clone(have)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, more)
+	return out
+}

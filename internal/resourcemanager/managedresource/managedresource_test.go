@@ -1,0 +1,461 @@
+package managedresource_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/andybalholm/brotli"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/crds"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
+	"gardener.cloud/gardener/test/env"
+)
+
+// garden is a cluster with a controller that is source and target in one.
+type garden struct {
+	client.WithWatch
+	config *rest.Config
+	// reads and writes count the controller's requests for objects.
+	reads, writes atomic.Int64
+}
+
+func start(t *testing.T) *garden {
+	t.Helper()
+	e := env.Start(t)
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{resourcesv1alpha1.AddToScheme, apiextensionsv1.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := &garden{config: rest.CopyConfig(e.Config)}
+	definitions, err := crds.Resources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.WithWatch, err = client.NewWithWatch(e.Config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	if err := crds.Deploy(t.Context(), g, "test", definitions...); err != nil {
+		t.Fatal(err)
+	}
+	config := rest.CopyConfig(e.Config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			switch {
+			case strings.Contains(request.URL.Path, "/leases/"):
+			case request.Method != http.MethodGet:
+				g.writes.Add(1)
+			case !request.URL.Query().Has("watch") && !request.URL.Query().Has("limit"):
+				g.reads.Add(1)
+			}
+			return next.RoundTrip(request)
+		})
+	})
+	mgr, err := manager.New(config, manager.Options{Scheme: scheme, Logger: process.NewLogger(t.Output(), "debug", "text"), Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := managedresource.Add(t.Context(), mgr, mgr, managedresource.Settings{
+		Class: resourcesv1alpha1.DefaultResourceClass, Concurrency: 5, SyncPeriod: time.Hour, ManagedBy: resourcesv1alpha1.GardenerManager,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// await waits until an object is as it should be.
+func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, namespace, name string, check func(T) error) T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var found T
+	if err := kube.Await(ctx, g, list, func(objects []T) error {
+		if len(objects) == 0 {
+			return fmt.Errorf("%s does not exist", name)
+		}
+		found = objects[0]
+		return check(found)
+	}, nil, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name}); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return found
+}
+
+func awaitGone[T client.Object](t *testing.T, g *garden, list client.ObjectList, namespace, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := kube.Await(ctx, g, list, func(objects []T) error {
+		if len(objects) > 0 {
+			return fmt.Errorf("%s is still there", name)
+		}
+		return nil
+	}, nil, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// create makes a namespace of its own with a ManagedResource of manifests in it.
+func (g *garden) create(t *testing.T, name, manifests string, change ...func(*resourcesv1alpha1.ManagedResource)) *resourcesv1alpha1.ManagedResource {
+	t.Helper()
+	mr := &resourcesv1alpha1.ManagedResource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "mr"},
+		Spec:       resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: "manifests"}}},
+	}
+	for _, c := range change {
+		c(mr)
+	}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "manifests"}, StringData: map[string]string{"objects.yaml": manifests}},
+		mr,
+	} {
+		if err := g.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return mr
+}
+
+func (g *garden) setManifests(t *testing.T, namespace, manifests string) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "manifests"}}
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"stringData":{"objects.yaml":%q}}`, manifests))
+	if err := g.Patch(t.Context(), secret, patch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitApplied waits for a status of the condition ResourcesApplied and a text in its message.
+func (g *garden) awaitApplied(t *testing.T, mr *resourcesv1alpha1.ManagedResource, want corev1beta1.ConditionStatus, text string) *resourcesv1alpha1.ManagedResource {
+	t.Helper()
+	return await(t, g, &resourcesv1alpha1.ManagedResourceList{}, mr.Namespace, mr.Name, func(mr *resourcesv1alpha1.ManagedResource) error {
+		condition := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
+		if condition == nil || condition.Status != want || !strings.Contains(condition.Message, text) ||
+			want == corev1beta1.ConditionTrue && mr.Status.ObservedGeneration != mr.Generation {
+			return fmt.Errorf("conditions are %+v", mr.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+func configMap(namespace, name, data string) string {
+	return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {key: %q}\n", name, namespace, data)
+}
+
+func hasData(want map[string]string) func(*corev1.ConfigMap) error {
+	return func(c *corev1.ConfigMap) error {
+		if diff := cmp.Diff(want, c.Data); diff != "" {
+			return fmt.Errorf("data (-want +got):\n%s", diff)
+		}
+		return nil
+	}
+}
+
+func deployment(namespace, name string, replicas int) string {
+	return fmt.Sprintf(`---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %s, namespace: %s, labels: {own: label}}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: x}}
+  template:
+    metadata: {labels: {app: x}}
+    spec:
+      containers:
+      - {name: x, image: "registry.example/x:v1"}
+`, name, namespace, replicas)
+}
+
+func TestManagedResources(t *testing.T) {
+	g := start(t)
+	configMaps := func() client.ObjectList { return &corev1.ConfigMapList{} }
+
+	t.Run("applies, heals, prunes and deletes", func(t *testing.T) {
+		const ns = "heal"
+		mr := g.create(t, ns, configMap(ns, "a", "1")+configMap(ns, "b", "1")+deployment(ns, "d", 1), func(mr *resourcesv1alpha1.ManagedResource) {
+			mr.Spec.InjectLabels = map[string]string{"injected": "yes"}
+		})
+		applied := g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "All resources are applied")
+		if got := len(applied.Status.Resources); got != 3 || applied.Status.SecretsDataChecksum == nil {
+			t.Errorf("status names %d resources", got)
+		}
+		a := await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "1"}))
+		if a.Annotations[resourcesv1alpha1.OriginAnnotation] != "heal/mr" || a.Labels[resourcesv1alpha1.ManagedBy] != "gardener" || a.Labels["injected"] != "yes" {
+			t.Errorf("metadata %+v", a.ObjectMeta)
+		}
+		d := await(t, g, &appsv1.DeploymentList{}, ns, "d", func(*appsv1.Deployment) error { return nil })
+		if d.Spec.Template.Labels["injected"] != "yes" {
+			t.Error("pods do not have the injected label")
+		}
+
+		a.Data = map[string]string{"key": "2", "more": "3"}
+		if err := g.Update(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "1"}))
+		patch := client.RawPatch("application/json-patch+json", []byte(`[{"op":"add","path":"/spec/template/spec/containers/-","value":{"name":"y","image":"y"}},{"op":"remove","path":"/metadata/labels/own"}]`))
+		if err := g.Patch(t.Context(), d, patch); err != nil {
+			t.Fatal(err)
+		}
+		await(t, g, &appsv1.DeploymentList{}, ns, "d", func(d *appsv1.Deployment) error {
+			if len(d.Spec.Template.Spec.Containers) != 1 || d.Labels["own"] != "label" {
+				return fmt.Errorf("%d containers, labels %v", len(d.Spec.Template.Spec.Containers), d.Labels)
+			}
+			return nil
+		})
+		if err := g.Delete(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		await(t, g, configMaps(), ns, "a", func(again *corev1.ConfigMap) error {
+			if again.UID == a.UID {
+				return fmt.Errorf("it is the old one")
+			}
+			return nil
+		})
+
+		g.setManifests(t, ns, configMap(ns, "a", "4"))
+		await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "4"}))
+		awaitGone[*corev1.ConfigMap](t, g, configMaps(), ns, "b")
+		awaitGone[*appsv1.Deployment](t, g, &appsv1.DeploymentList{}, ns, "d")
+
+		if err := g.Delete(t.Context(), mr); err != nil {
+			t.Fatal(err)
+		}
+		awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr")
+		awaitGone[*corev1.ConfigMap](t, g, configMaps(), ns, "a")
+	})
+
+	t.Run("labels of others stay unless they are overwritten", func(t *testing.T) {
+		const ns = "labels"
+		manifest := func(labels string) string {
+			return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: %s, labels: {%s}}\n", ns, labels)
+		}
+		mr := g.create(t, ns, manifest("x: one, w: two"))
+		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
+		a := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"}}
+		if err := g.Patch(t.Context(), a, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"other":"z","x":"changed"}}}`))); err != nil {
+			t.Fatal(err)
+		}
+		labels := func(want map[string]string) func(*corev1.ConfigMap) error {
+			return func(c *corev1.ConfigMap) error {
+				want[resourcesv1alpha1.ManagedBy] = "gardener"
+				if diff := cmp.Diff(want, c.Labels); diff != "" {
+					return fmt.Errorf("labels (-want +got):\n%s", diff)
+				}
+				return nil
+			}
+		}
+		await(t, g, configMaps(), ns, "a", labels(map[string]string{"x": "one", "w": "two", "other": "z"}))
+		g.setManifests(t, ns, manifest("x: one"))
+		await(t, g, configMaps(), ns, "a", labels(map[string]string{"x": "one", "other": "z"}))
+		if err := g.Patch(t.Context(), mr, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"forceOverwriteLabels":true}}`))); err != nil {
+			t.Fatal(err)
+		}
+		await(t, g, configMaps(), ns, "a", labels(map[string]string{"x": "one"}))
+	})
+
+	t.Run("an autoscaler decides on replicas", func(t *testing.T) {
+		const ns = "scaled"
+		mr := g.create(t, ns, deployment(ns, "free", 1)+deployment(ns, "scaled", 1))
+		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
+		if err := g.Create(t.Context(), &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "scaled"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "scaled"}, MaxReplicas: 5,
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"scaled", "free"} {
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+			if err := g.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3,"minReadySeconds":7}}`))); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]int32{"scaled": 3, "free": 1}[name]
+			await(t, g, &appsv1.DeploymentList{}, ns, name, func(d *appsv1.Deployment) error {
+				if *d.Spec.Replicas != want || d.Spec.MinReadySeconds != 0 {
+					return fmt.Errorf("%d replicas, want %d; minReadySeconds %d", *d.Spec.Replicas, want, d.Spec.MinReadySeconds)
+				}
+				return nil
+			})
+		}
+	})
+
+	t.Run("what is to stay stays", func(t *testing.T) {
+		const ns = "stay"
+		manifests := configMap(ns, "mine", "1") +
+			strings.Replace(configMap(ns, "created-once", "1"), "namespace: stay", "namespace: stay, annotations: {resources.gardener.cloud/ignore: 't'}", 1) +
+			strings.Replace(configMap(ns, "kept", "1"), "namespace: stay", "namespace: stay, annotations: {resources.gardener.cloud/keep-object: 'true'}", 1)
+		mr := g.create(t, ns, manifests)
+		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
+		for _, name := range []string{"created-once", "mine"} {
+			c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+			if err := g.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"key":"2"}}`))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		await(t, g, configMaps(), ns, "mine", hasData(map[string]string{"key": "1"}))
+		await(t, g, configMaps(), ns, "created-once", hasData(map[string]string{"key": "2"}))
+
+		// An object that moves to another ManagedResource is forgotten first.
+		g.setManifests(t, ns, strings.Replace(manifests, "{name: mine, namespace: stay}", "{name: mine, namespace: stay, annotations: {resources.gardener.cloud/mode: Ignore}}", 1))
+		await(t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr", func(mr *resourcesv1alpha1.ManagedResource) error {
+			if len(mr.Status.Resources) != 2 {
+				return fmt.Errorf("status names %d resources", len(mr.Status.Resources))
+			}
+			return nil
+		})
+		if err := g.Delete(t.Context(), mr); err != nil {
+			t.Fatal(err)
+		}
+		awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr")
+		awaitGone[*corev1.ConfigMap](t, g, configMaps(), ns, "created-once")
+		await(t, g, configMaps(), ns, "mine", func(*corev1.ConfigMap) error { return nil })
+		kept := await(t, g, configMaps(), ns, "kept", func(*corev1.ConfigMap) error { return nil })
+		if _, ok := kept.Annotations[resourcesv1alpha1.OriginAnnotation]; ok {
+			t.Error("the object still says that it is managed")
+		}
+	})
+
+	t.Run("mistakes are named and nothing is deleted", func(t *testing.T) {
+		const ns = "mistakes"
+		mr := g.create(t, ns, configMap(ns, "a", "1"))
+		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
+		g.setManifests(t, ns, "password: hunter2\n---\n: {{")
+		failed := g.awaitApplied(t, mr, corev1beta1.ConditionFalse, `secret "manifests", key "objects.yaml": manifest 1: apiVersion is missing`)
+		if message := kube.Condition(failed.Status.Conditions, resourcesv1alpha1.ResourcesApplied).Message; strings.Contains(message, "hunter2") {
+			t.Errorf("the content of a secret is in %q", message)
+		}
+		await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "1"}))
+
+		g.setManifests(t, ns, configMap(ns, "a", "2")+"---\napiVersion: example.org/v1\nkind: Unheard\nmetadata: {name: x}\n"+configMap("nowhere", "b", "1"))
+		g.awaitApplied(t, mr, corev1beta1.ConditionFalse, `the cluster has no kind Unheard of example.org/v1`)
+		g.awaitApplied(t, mr, corev1beta1.ConditionFalse, `ConfigMap "nowhere/b": namespaces "nowhere" not found`)
+		await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "2"}))
+		if err := g.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "nowhere"}}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, g, configMaps(), "nowhere", "b", hasData(map[string]string{"key": "1"}))
+	})
+
+	t.Run("compressed, and the class changes", func(t *testing.T) {
+		const ns = "class"
+		mr := g.create(t, ns, "")
+		var compressed bytes.Buffer
+		w := brotli.NewWriter(&compressed)
+		if _, err := w.Write([]byte(configMap(ns, "a", "1"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "manifests"}, Data: map[string][]byte{resourcesv1alpha1.CompressedDataKey: compressed.Bytes()}}
+		if err := g.Update(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "1"}))
+		if err := g.Patch(t.Context(), mr, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"class":"other"}}`))); err != nil {
+			t.Fatal(err)
+		}
+		awaitGone[*corev1.ConfigMap](t, g, configMaps(), ns, "a")
+		await(t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr", func(mr *resourcesv1alpha1.ManagedResource) error {
+			if len(mr.Finalizers) > 0 {
+				return fmt.Errorf("finalizers are %v", mr.Finalizers)
+			}
+			return nil
+		})
+	})
+
+	t.Run("finalizers are taken off when the grace period is over", func(t *testing.T) {
+		const ns = "grace"
+		mr := g.create(t, ns, strings.Replace(configMap(ns, "a", "1"), "namespace: grace",
+			"namespace: grace, finalizers: [example.org/stuck], annotations: {resources.gardener.cloud/finalize-deletion-after: 1s}", 1))
+		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
+		if err := g.Delete(t.Context(), mr); err != nil {
+			t.Fatal(err)
+		}
+		g.awaitApplied(t, mr, corev1beta1.ConditionProgressing, `the first is ConfigMap "grace/a"`)
+		awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr")
+		awaitGone[*corev1.ConfigMap](t, g, configMaps(), ns, "a")
+	})
+
+	t.Run("200 objects, and then nothing", func(t *testing.T) {
+		const ns = "many"
+		var manifests strings.Builder
+		for i := range 200 {
+			manifests.WriteString(configMap(ns, fmt.Sprintf("c%d", i), "1"))
+		}
+		begin := time.Now()
+		mr := g.create(t, ns, manifests.String())
+		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
+		t.Logf("200 objects applied after %s", time.Since(begin))
+		begin = time.Now()
+		if err := g.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c17"}}, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"key":"2"}}`))); err != nil {
+			t.Fatal(err)
+		}
+		await(t, g, configMaps(), ns, "c17", hasData(map[string]string{"key": "1"}))
+		t.Logf("drift healed after %s", time.Since(begin))
+
+		// Touching the Secret starts a pass over all objects; the one over a second ManagedResource, which shares nothing with it, tells
+		// when the queue has come that far.
+		before, reads := g.writes.Load(), g.reads.Load()
+		if err := g.Patch(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "manifests"}},
+			client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"touched":"yes"}}}`))); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Patch(t.Context(), mr, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"keepObjects":false}}`))); err != nil {
+			t.Fatal(err)
+		}
+		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
+		if writes := g.writes.Load() - before; writes > 2 {
+			t.Errorf("%d writes for a change that changes no object; want those of the status only", writes)
+		}
+		if got := g.reads.Load() - reads; got > 10 {
+			t.Errorf("%d reads for a change that changes no object", got)
+		}
+		begin = time.Now()
+		if err := g.Delete(t.Context(), mr); err != nil {
+			t.Fatal(err)
+		}
+		awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr")
+		t.Logf("deleted after %s", time.Since(begin))
+		if err := g.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "c0"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+			t.Errorf("an object is left: %v", err)
+		}
+	})
+}

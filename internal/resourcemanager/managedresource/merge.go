@@ -1,0 +1,237 @@
+package managedresource
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+)
+
+// before is what the manifest of an object said when it was applied last.
+type before struct {
+	labels, annotations map[string]string
+}
+
+// mergeOptions say what in the cluster is to be kept.
+type mergeOptions struct {
+	// overwriteLabels and overwriteAnnotations remove those that others put on the object.
+	overwriteLabels, overwriteAnnotations bool
+	// keepReplicas keeps the number of replicas in the cluster, because somebody scales the workload.
+	keepReplicas bool
+}
+
+// merge returns the object as it is to be written: what the manifest says, in place of all that the object has, but for what
+// belongs to the cluster: its status and identity, labels and annotations of others, and fields that controllers fill.
+func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions) *unstructured.Unstructured {
+	merged := desired.DeepCopy()
+	metadata, _ := live.DeepCopy().Object["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	merged.Object["metadata"] = metadata
+	for _, field := range []string{"finalizers", "ownerReferences"} {
+		if wanted, ok, err := unstructured.NestedSlice(desired.Object, "metadata", field); ok && err == nil {
+			have, _, _ := unstructured.NestedSlice(live.Object, "metadata", field) //nolint:errcheck // then there are none
+			metadata[field] = union(have, wanted)
+		}
+	}
+	merged.SetLabels(three(desired.GetLabels(), live.GetLabels(), last.labels, o.overwriteLabels))
+	merged.SetAnnotations(three(desired.GetAnnotations(), live.GetAnnotations(), last.annotations, o.overwriteAnnotations))
+	delete(merged.Object, "status")
+	if status, ok := live.Object["status"]; ok {
+		merged.Object["status"] = runtime.DeepCopyJSONValue(status)
+	}
+
+	kind := desired.GroupVersionKind().GroupKind()
+	switch kind.Group {
+	case "apps", "":
+		if isWorkload(kind) {
+			if o.keepReplicas || truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveReplicas]) {
+				take(merged, live, "spec", "replicas")
+			}
+			if truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveResources]) {
+				keepResources(merged, live)
+			}
+			// kubectl rollout restart is not a change of the manifest.
+			takeDefault(merged, live, "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
+		}
+	}
+	switch kind {
+	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
+		take(merged, live, "spec", "volumeClaimTemplates") // the API server refuses every change
+	case schema.GroupKind{Kind: "Service"}:
+		mergeService(merged, live)
+	case schema.GroupKind{Kind: "ServiceAccount"}:
+		takeDefault(merged, live, "secrets")
+		takeDefault(merged, live, "imagePullSecrets")
+	case schema.GroupKind{Kind: "Namespace"}:
+		takeDefault(merged, live, "spec")
+	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		requests, ok, err := unstructured.NestedFieldCopy(desired.Object, "spec", "resources")
+		take(merged, live, "spec")
+		if ok && err == nil {
+			set(merged, requests, "spec", "resources") // a volume can grow
+		}
+	case schema.GroupKind{Kind: "PersistentVolume"}:
+		takeDefault(merged, live, "spec", "claimRef")
+	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		if manual, _, _ := unstructured.NestedBool(desired.Object, "spec", "manualSelector"); !manual { //nolint:errcheck // then it is not
+			take(merged, live, "spec", "selector")
+			labels, _, _ := unstructured.NestedStringMap(live.Object, "spec", "template", "metadata", "labels") //nolint:errcheck // then there are none
+			for _, label := range []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"} {
+				if value, ok := labels[label]; ok {
+					set(merged, value, "spec", "template", "metadata", "labels", label)
+				}
+			}
+		}
+	case schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
+		schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:
+		mergeNamed(merged, live, []string{"webhooks"}, []string{"clientConfig", "caBundle"})
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		takeDefault(merged, live, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+	}
+	return merged
+}
+
+// isWorkload tells whether objects of a kind have replicas of a template.
+func isWorkload(kind schema.GroupKind) bool {
+	switch kind.Kind {
+	case "Deployment", "StatefulSet", "ReplicaSet", "DaemonSet":
+		return kind.Group == "apps"
+	case "ReplicationController":
+		return kind.Group == ""
+	}
+	return false
+}
+
+// three merges what is wanted, what is there, and what was wanted last: what others added stays, what was dropped goes.
+func three(desired, live, last map[string]string, overwrite bool) map[string]string {
+	out := map[string]string{}
+	if !overwrite {
+		maps.Copy(out, live)
+		for key := range last {
+			delete(out, key)
+		}
+	}
+	maps.Copy(out, desired)
+	return out
+}
+
+// mergeService keeps the addresses and ports that the cluster has given to a Service.
+func mergeService(merged, live *unstructured.Unstructured) {
+	typeOf := func(o *unstructured.Unstructured) string {
+		kind, _, _ := unstructured.NestedString(o.Object, "spec", "type") //nolint:errcheck // then it is the default
+		if kind == "" {
+			return "ClusterIP"
+		}
+		return kind
+	}
+	wanted, have := typeOf(merged), typeOf(live)
+	if wanted == "ExternalName" {
+		return
+	}
+	if have != "ExternalName" {
+		for _, field := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy", "sessionAffinity"} {
+			takeDefault(merged, live, "spec", field)
+		}
+	}
+	if wanted == "LoadBalancer" && have == wanted {
+		for _, field := range []string{"loadBalancerClass", "allocateLoadBalancerNodePorts", "externalTrafficPolicy", "healthCheckNodePort"} {
+			takeDefault(merged, live, "spec", field)
+		}
+	}
+	if wanted == "NodePort" || wanted == "LoadBalancer" {
+		mergeNamed(merged, live, []string{"spec", "ports"}, []string{"nodePort"})
+	}
+}
+
+// keepResources keeps what containers in the cluster request.
+func keepResources(merged, live *unstructured.Unstructured) {
+	for _, list := range []string{"containers", "initContainers"} {
+		overNamed(merged, live, []string{"spec", "template", "spec", list}, func(wanted, have map[string]any) {
+			if resources, ok := have["resources"]; ok {
+				wanted["resources"] = runtime.DeepCopyJSONValue(resources)
+			}
+		})
+	}
+}
+
+// mergeNamed takes a field of the elements of a list over from elements of the same name, where it is not set.
+func mergeNamed(merged, live *unstructured.Unstructured, list, field []string) {
+	overNamed(merged, live, list, func(wanted, have map[string]any) {
+		if _, ok, err := unstructured.NestedFieldNoCopy(wanted, field...); ok || err != nil {
+			return
+		}
+		if value, ok, err := unstructured.NestedFieldCopy(have, field...); ok && err == nil {
+			_ = unstructured.SetNestedField(wanted, value, field...) //nolint:errcheck // the path is free
+		}
+	})
+}
+
+// overNamed calls a function with the elements of two lists that have the same name, or the same port.
+func overNamed(merged, live *unstructured.Unstructured, list []string, do func(wanted, have map[string]any)) {
+	wantedList, _, _ := unstructured.NestedFieldNoCopy(merged.Object, list...) //nolint:errcheck // then there is none
+	haveList, _, _ := unstructured.NestedFieldNoCopy(live.Object, list...)     //nolint:errcheck // then there is none
+	wanted, _ := wantedList.([]any)
+	have, _ := haveList.([]any)
+	for _, w := range wanted {
+		w, ok := w.(map[string]any)
+		if !ok {
+			continue
+		}
+		for _, h := range have {
+			if h, ok := h.(map[string]any); ok && w["name"] == h["name"] && w["port"] == h["port"] {
+				do(w, h)
+			}
+		}
+	}
+}
+
+// take takes a field over from the cluster; if it is not set there, it is not set.
+func take(merged, live *unstructured.Unstructured, path ...string) {
+	value, ok, err := unstructured.NestedFieldCopy(live.Object, path...)
+	if err != nil {
+		return
+	}
+	if !ok {
+		unstructured.RemoveNestedField(merged.Object, path...)
+		return
+	}
+	set(merged, value, path...)
+}
+
+// takeDefault takes a field over from the cluster where the manifest does not say it.
+func takeDefault(merged, live *unstructured.Unstructured, path ...string) {
+	if _, ok, err := unstructured.NestedFieldNoCopy(merged.Object, path...); ok || err != nil {
+		return
+	}
+	if value, ok, err := unstructured.NestedFieldCopy(live.Object, path...); ok && err == nil {
+		set(merged, value, path...)
+	}
+}
+
+func set(object *unstructured.Unstructured, value any, path ...string) {
+	_ = unstructured.SetNestedField(object.Object, value, path...) //nolint:errcheck // where the manifest has something else, the API server says so
+}
+
+func union(have, wanted []any) []any {
+	out := slices.Clone(have)
+	for _, w := range wanted {
+		if !slices.ContainsFunc(out, func(h any) bool { return apiequality.Semantic.DeepEqual(h, w) }) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// truthy reads the value of an annotation that switches something on.
+func truthy(value string) bool {
+	on, err := strconv.ParseBool(value)
+	return err == nil && on
+}

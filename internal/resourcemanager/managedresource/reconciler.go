@@ -1,0 +1,375 @@
+// Package managedresource applies the objects of ManagedResources to a cluster, keeps them as their manifests say, and
+// deletes them in the end.
+//
+// It reads ManagedResources and their Secrets in the source cluster, writes the status of ManagedResources but for what the
+// health controller finds, and writes objects in the target cluster.
+// Source: concepts.txt, Gardener Resource Manager, "ManagedResource Controller".
+package managedresource
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// passTimeout limits a pass. What is not done by then is done in the next one.
+const passTimeout = 2 * time.Minute
+
+// Settings are what the controller takes from the configuration.
+type Settings struct {
+	// Class is the class of ManagedResources that this process is responsible for: a name, or "*" for all.
+	Class string
+	// Concurrency is how many ManagedResources are worked on at once.
+	Concurrency int
+	// SyncPeriod is how often each is looked at if no event came.
+	SyncPeriod time.Duration
+	// ManagedBy is the value of the label that every object gets.
+	ManagedBy string
+	// ClusterID is put in front of the origin of objects, if it is not empty.
+	ClusterID string
+	// CollectsGarbage says that the garbage collector runs, so that what it finds is left to it.
+	CollectsGarbage bool
+}
+
+// Reconciler applies the objects of a ManagedResource, or deletes them.
+type Reconciler struct {
+	Settings
+	// source has the ManagedResources; secrets reads their Secrets, which are not cached, as they are large and change rarely.
+	source  client.Client
+	secrets client.Reader
+	target  *target
+	watches *watches
+	clock   clock.PassiveClock
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := r.source.Get(ctx, request.NamespacedName, mr); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	var result reconcile.Result
+	var err error
+	switch {
+	case mr.DeletionTimestamp != nil || !r.responsible(mr):
+		result, err = r.delete(ctx, mr)
+	case mr.Annotations[resourcesv1alpha1.Ignore] == "true":
+		return reconcile.Result{}, r.report(ctx, mr, verdict{ignored: true})
+	default:
+		result, err = r.apply(ctx, mr)
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return kube.Result(err)
+	}
+	return result, err
+}
+
+func (r *Reconciler) responsible(mr *resourcesv1alpha1.ManagedResource) bool {
+	return r.Class == resourcesv1alpha1.AllResourceClass || ClassOf(mr) == r.Class
+}
+
+// ClassOf returns the class of a ManagedResource.
+func ClassOf(mr *resourcesv1alpha1.ManagedResource) string {
+	if mr.Spec.Class == nil || *mr.Spec.Class == "" {
+		return resourcesv1alpha1.DefaultResourceClass
+	}
+	return *mr.Spec.Class
+}
+
+// finalizer is what this process puts on the ManagedResources that it is responsible for.
+func (r *Reconciler) finalizer() string {
+	if r.Class == resourcesv1alpha1.DefaultResourceClass || r.Class == resourcesv1alpha1.AllResourceClass {
+		return resourcesv1alpha1.FinalizerName
+	}
+	return resourcesv1alpha1.FinalizerName + "-" + r.Class
+}
+
+// origin says in the target cluster whose objects these are.
+func (r *Reconciler) origin(mr *resourcesv1alpha1.ManagedResource) string {
+	origin := mr.Namespace + "/" + mr.Name
+	if r.ClusterID != "" {
+		return r.ClusterID + ":" + origin
+	}
+	return origin
+}
+
+func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	if !slices.Contains(mr.Finalizers, r.finalizer()) {
+		// The change starts the next pass.
+		return reconcile.Result{}, kube.AddFinalizer(ctx, r.source, mr, r.finalizer())
+	}
+	manifests, err := r.manifests(ctx, mr)
+	if err != nil {
+		// Nothing is deleted on the ground of what could not be read.
+		return reconcile.Result{}, errors.Join(err, r.report(ctx, mr, verdict{err: err, reason: resourcesv1alpha1.ConditionDecodingFailed}))
+	}
+	items, errs := r.items(mr, manifests.objects)
+	wanted := map[objectKey]bool{}
+	for _, item := range items {
+		wanted[item.key()] = true
+	}
+	var stale []resourcesv1alpha1.ObjectReference
+	for _, ref := range mr.Status.Resources {
+		if key := refKey(ref); !wanted[key] && !manifests.forgotten[key] && !equivalent(mr.Spec.Equivalences, key, wanted) {
+			stale = append(stale, ref)
+		}
+	}
+	refs := references(items)
+	// Should the process end now, the next one must know what there may be to delete, and which labels to take off.
+	known := slices.Concat(asBefore(refs, mr.Status.Resources), stale)
+	if err := r.begin(ctx, mr, known, manifests.checksum); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.watches.ensure(kindsOf(items)); err != nil {
+		errs = append(errs, err)
+	}
+	var left []resourcesv1alpha1.ObjectReference
+	var again time.Duration
+	if keep(mr) {
+		for _, ref := range stale {
+			errs = append(errs, r.target.release(ctx, ref, r.origin(mr)))
+		}
+	} else if len(stale) > 0 {
+		logf.FromContext(ctx).Info("Deleting objects that are no longer in the manifests", "objects", len(stale))
+		var removeErr error
+		left, again, removeErr = r.target.remove(ctx, stale, r.remover(mr))
+		errs = append(errs, removeErr)
+	}
+	errs = append(errs, r.target.apply(ctx, slices.DeleteFunc(items, func(i item) bool { return i.unknown })))
+	err = sortedErrors(errs)
+	v := verdict{err: err, reason: resourcesv1alpha1.ConditionApplyFailed, resources: known}
+	if err == nil {
+		v.resources, v.pending, v.checksum = append(refs, left...), left, manifests.checksum
+	}
+	if err := errors.Join(err, r.report(ctx, mr, v)); err != nil {
+		return reconcile.Result{}, err
+	}
+	if again == 0 || again > r.SyncPeriod {
+		again = r.SyncPeriod
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// manifests are what the Secrets of a ManagedResource hold.
+type manifests struct {
+	objects []*unstructured.Unstructured
+	// forgotten are objects that are not managed any more, and not deleted either.
+	forgotten map[objectKey]bool
+	checksum  string
+}
+
+func (r *Reconciler) manifests(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*manifests, error) {
+	var secrets []*corev1.Secret
+	var errs []error
+	for _, ref := range mr.Spec.SecretRefs {
+		secret := &corev1.Secret{}
+		if err := r.secrets.Get(ctx, types.NamespacedName{Namespace: mr.Namespace, Name: ref.Name}, secret); err != nil {
+			if apierrors.IsNotFound(err) {
+				err = fmt.Errorf("secret %q does not exist", ref.Name) // an event tells when it does
+			}
+			errs = append(errs, err)
+			continue
+		}
+		secrets = append(secrets, secret)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	decoded, err := decode(secrets)
+	if err != nil {
+		return nil, err
+	}
+	m := &manifests{checksum: checksum(secrets), forgotten: map[objectKey]bool{}}
+	for _, object := range decoded {
+		if object.GetAnnotations()[resourcesv1alpha1.Mode] == resourcesv1alpha1.ModeIgnore {
+			m.forgotten[keyOf(object)] = true
+			continue
+		}
+		m.objects = append(m.objects, object)
+	}
+	return m, nil
+}
+
+// items are the objects as they are to be applied. Those of a kind that the cluster does not have are an error each; the others
+// are applied all the same.
+func (r *Reconciler) items(mr *resourcesv1alpha1.ManagedResource, objects []*unstructured.Unstructured) ([]item, []error) {
+	last := map[objectKey]before{}
+	for _, ref := range mr.Status.Resources {
+		last[refKey(ref)] = before{labels: ref.Labels, annotations: ref.Annotations}
+	}
+	var items []item
+	var errs []error
+	twice := map[objectKey]bool{}
+	for _, object := range objects {
+		namespaced, err := r.target.live.IsObjectNamespaced(object)
+		switch {
+		case meta.IsNoMatchError(err):
+			errs = append(errs, fmt.Errorf("%s: the cluster has no kind %s of %s", describe(keyOf(object)), object.GetKind(), object.GetAPIVersion()))
+			// It is not applied, but it is wanted: nothing is deleted.
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", describe(keyOf(object)), err))
+		case !namespaced:
+			object.SetNamespace("")
+		case object.GetNamespace() == "":
+			object.SetNamespace(metav1.NamespaceDefault)
+		}
+		if key := keyOf(object); twice[key] {
+			errs = append(errs, fmt.Errorf("%s is in the manifests twice", describe(key)))
+			continue
+		}
+		twice[keyOf(object)] = true
+		decorate(object, mr.Spec.InjectLabels, r.ManagedBy, r.origin(mr))
+		items = append(items, item{object: object, last: last[keyOf(object)], unknown: err != nil, mergeOptions: mergeOptions{
+			overwriteLabels: truthyPointer(mr.Spec.ForceOverwriteLabels), overwriteAnnotations: truthyPointer(mr.Spec.ForceOverwriteAnnotations),
+		}})
+	}
+	return items, errs
+}
+
+// references are what the status says about the objects, in a stable order.
+func references(items []item) []resourcesv1alpha1.ObjectReference {
+	refs := make([]resourcesv1alpha1.ObjectReference, 0, len(items))
+	for _, item := range items {
+		refs = append(refs, resourcesv1alpha1.ObjectReference{
+			ObjectReference: corev1.ObjectReference{
+				APIVersion: item.object.GetAPIVersion(), Kind: item.object.GetKind(), Namespace: item.object.GetNamespace(), Name: item.object.GetName(),
+			},
+			Labels: item.object.GetLabels(), Annotations: item.object.GetAnnotations(),
+		})
+	}
+	slices.SortFunc(refs, func(a, b resourcesv1alpha1.ObjectReference) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.APIVersion, b.APIVersion))
+	})
+	return refs
+}
+
+// asBefore returns the references with the labels and annotations that the objects were last applied with.
+func asBefore(refs, before []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+	last := map[objectKey]resourcesv1alpha1.ObjectReference{}
+	for _, ref := range before {
+		last[refKey(ref)] = ref
+	}
+	out := slices.Clone(refs)
+	for i, ref := range out {
+		if ref, ok := last[refKey(ref)]; ok {
+			out[i] = ref
+		}
+	}
+	return out
+}
+
+func kindsOf(items []item) []schema.GroupVersionKind {
+	kinds := map[schema.GroupVersionKind]bool{}
+	for _, item := range items {
+		if !item.unknown {
+			kinds[item.object.GroupVersionKind()] = true
+		}
+	}
+	return slices.Collect(maps.Keys(kinds))
+}
+
+// equivalent tells whether an object is wanted under another kind that stands for the same object.
+func equivalent(equivalences [][]metav1.GroupKind, key objectKey, wanted map[objectKey]bool) bool {
+	for _, kinds := range equivalences {
+		if !slices.Contains(kinds, metav1.GroupKind{Group: key.Group, Kind: key.Kind}) {
+			continue
+		}
+		for _, kind := range kinds {
+			if wanted[objectKey{schema.GroupKind{Group: kind.Group, Kind: kind.Kind}, key.NamespacedName}] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (r *Reconciler) remover(mr *resourcesv1alpha1.ManagedResource) remover {
+	return remover{origin: r.origin(mr), collects: r.CollectsGarbage, withClaims: truthyPointer(mr.Spec.DeletePersistentVolumeClaims)}
+}
+
+func keep(mr *resourcesv1alpha1.ManagedResource) bool { return truthyPointer(mr.Spec.KeepObjects) }
+
+func truthyPointer(value *bool) bool { return value != nil && *value }
+
+// delete deletes all objects and then lets go of the ManagedResource. If it is not this process's any more, the one that is
+// responsible now applies them.
+func (r *Reconciler) delete(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	if !slices.Contains(mr.Finalizers, r.finalizer()) {
+		return reconcile.Result{}, nil
+	}
+	if keep(mr) {
+		var errs []error
+		for _, ref := range mr.Status.Resources {
+			errs = append(errs, r.target.release(ctx, ref, r.origin(mr)))
+		}
+		if err := sortedErrors(errs); err != nil {
+			return reconcile.Result{}, errors.Join(err, r.report(ctx, mr, verdict{err: err, reason: resourcesv1alpha1.ReleaseOfOrphanedResourcesFailed}))
+		}
+		return reconcile.Result{}, kube.RemoveFinalizer(ctx, r.source, mr, r.finalizer())
+	}
+	if err := r.watches.ensureReferenced(mr.Status.Resources); err != nil {
+		return reconcile.Result{}, err
+	}
+	left, again, err := r.target.remove(ctx, mr.Status.Resources, r.remover(mr))
+	if err == nil && len(left) == 0 {
+		return reconcile.Result{}, kube.RemoveFinalizer(ctx, r.source, mr, r.finalizer())
+	}
+	v := verdict{err: sortedErrors([]error{err}), reason: resourcesv1alpha1.ConditionDeletionFailed, resources: mr.Status.Resources, pending: left}
+	if err := errors.Join(err, r.report(ctx, mr, v)); err != nil {
+		return reconcile.Result{}, err
+	}
+	if again == 0 {
+		again = r.SyncPeriod
+	}
+	return reconcile.Result{RequeueAfter: min(again, r.SyncPeriod)}, nil
+}
+
+// sortedErrors joins errors in an order that is the same on the next pass, for conditions.
+func sortedErrors(errs []error) error {
+	byLine := map[string]error{}
+	for _, err := range errs {
+		for _, one := range flatten(err) {
+			byLine[one.Error()] = one
+		}
+	}
+	var sorted []error
+	for _, line := range slices.Sorted(maps.Keys(byLine)) {
+		sorted = append(sorted, byLine[line])
+	}
+	return errors.Join(sorted...)
+}
+
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what wraps it has text of its own and stays whole
+		var all []error
+		for _, one := range joined.Unwrap() {
+			all = append(all, flatten(one)...)
+		}
+		return all
+	}
+	return []error{err}
+}

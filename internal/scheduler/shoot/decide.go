@@ -1,0 +1,61 @@
+package shoot
+
+import (
+	"fmt"
+	"strings"
+
+	schedulerconfigv1alpha1 "gardener.cloud/gardener/api/config/scheduler/v1alpha1"
+)
+
+// unschedulable says that no seed fits: how many there are, and how many of them fell out for which reason.
+type unschedulable struct {
+	seeds  int
+	counts [reasons]int
+}
+
+// Error is the same as long as the counts are.
+func (u *unschedulable) Error() string {
+	if u.seeds == 0 {
+		return "there are no seeds"
+	}
+	var parts []string
+	for reason, count := range u.counts {
+		if count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count, texts[reason]))
+		}
+	}
+	return fmt.Sprintf("none of %d seeds fits: %s", u.seeds, strings.Join(parts, ", "))
+}
+
+// landscape is what a decision looks at.
+type landscape struct {
+	strategy schedulerconfigv1alpha1.CandidateDeterminationStrategy
+	seeds    []*seed                 // in a stable order, which decides between equals
+	shootsOn func(name string) int64 // how many shoots a seed has
+	regions  distances               // those of the shoot's CloudProfile
+}
+
+// decide returns the seed for a shoot: of those that fit and are in the best place, the one with the least shoots.
+func decide(r *request, p *profile, in landscape) (*seed, *unschedulable) {
+	failure := &unschedulable{seeds: len(in.seeds)}
+	candidates := make([]*seed, 0, len(in.seeds))
+	for _, s := range in.seeds {
+		if why := check(r, p, s, in.shootsOn(s.name)); why != fits {
+			failure.counts[why]++
+			continue
+		}
+		candidates = append(candidates, s)
+	}
+	near := closest(r, candidates, in.strategy, in.regions)
+	if len(near) == 0 {
+		failure.counts[notClosest] += len(candidates)
+		return nil, failure
+	}
+	best := near[0]
+	for _, s := range near[1:] {
+		if in.shootsOn(s.name) < in.shootsOn(best.name) {
+			best = s
+		}
+	}
+	return best, nil
+}

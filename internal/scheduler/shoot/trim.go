@@ -1,0 +1,96 @@
+package shoot
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+)
+
+// Cached says what the informers keep: of each object only what decisions need, so that memory stays flat with ten thousand shoots.
+func Cached() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&corev1beta1.Shoot{}:                  {Transform: trimmed(trimShoot)},
+		&corev1beta1.Seed{}:                   {Transform: trimmed(trimSeed)},
+		&corev1beta1.CloudProfile{}:           {Transform: trimmed(trimCloudProfile)},
+		&corev1beta1.NamespacedCloudProfile{}: {Transform: trimmed(trimNamespacedCloudProfile)},
+		&corev1.ConfigMap{}: {
+			Namespaces: map[string]cache.Config{constants.GardenNamespace: {}},
+			Label:      labels.SelectorFromSet(labels.Set{constants.SchedulingPurpose: constants.SchedulingPurposeRegionConfig}),
+		},
+	}
+}
+
+// trimmed makes a transformation of an informer.
+func trimmed[T any](trim func(*T) *T) func(any) (any, error) {
+	return func(obj any) (any, error) {
+		if obj, ok := obj.(*T); ok {
+			return trim(obj), nil
+		}
+		return obj, nil
+	}
+}
+
+// identity is what every object keeps.
+func identity(meta metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID,
+		ResourceVersion: meta.ResourceVersion, Generation: meta.Generation, DeletionTimestamp: meta.DeletionTimestamp,
+	}
+}
+
+// trimShoot keeps the seeds of a Shoot and, if it has none, what it asks of one.
+func trimShoot(s *corev1beta1.Shoot) *corev1beta1.Shoot {
+	out := &corev1beta1.Shoot{ObjectMeta: identity(s.ObjectMeta)}
+	out.Spec.SeedName, out.Status.SeedName = s.Spec.SeedName, s.Status.SeedName
+	if s.Spec.SeedName != nil {
+		return out
+	}
+	out.Spec = corev1beta1.ShootSpec{
+		CloudProfile: s.Spec.CloudProfile, CloudProfileName: s.Spec.CloudProfileName, Purpose: s.Spec.Purpose, Region: s.Spec.Region,
+		SeedSelector: s.Spec.SeedSelector, Tolerations: s.Spec.Tolerations, ControlPlane: s.Spec.ControlPlane,
+		SchedulerName: s.Spec.SchedulerName, AccessRestrictions: s.Spec.AccessRestrictions,
+	}
+	if n := s.Spec.Networking; n != nil {
+		out.Spec.Networking = &corev1beta1.Networking{Nodes: n.Nodes, Pods: n.Pods, Services: n.Services, IPFamilies: n.IPFamilies}
+	}
+	out.Spec.Provider.Type = s.Spec.Provider.Type
+	for _, w := range s.Spec.Provider.Workers {
+		out.Spec.Provider.Workers = append(out.Spec.Provider.Workers, corev1beta1.Worker{Name: w.Name, ControlPlane: w.ControlPlane})
+	}
+	out.Status.LastOperation = s.Status.LastOperation
+	return out
+}
+
+func trimSeed(s *corev1beta1.Seed) *corev1beta1.Seed {
+	out := &corev1beta1.Seed{ObjectMeta: identity(s.ObjectMeta)}
+	out.Labels = s.Labels
+	out.Spec = corev1beta1.SeedSpec{
+		Networks: s.Spec.Networks, Taints: s.Spec.Taints, Settings: s.Spec.Settings, AccessRestrictions: s.Spec.AccessRestrictions,
+		Provider: corev1beta1.SeedProvider{Type: s.Spec.Provider.Type, Region: s.Spec.Provider.Region, Zones: s.Spec.Provider.Zones},
+	}
+	out.Status = corev1beta1.SeedStatus{
+		Conditions: s.Status.Conditions, Allocatable: s.Status.Allocatable, LastOperation: s.Status.LastOperation,
+	}
+	return out
+}
+
+func trimCloudProfile(p *corev1beta1.CloudProfile) *corev1beta1.CloudProfile {
+	return &corev1beta1.CloudProfile{
+		ObjectMeta: identity(p.ObjectMeta),
+		Spec:       corev1beta1.CloudProfileSpec{SeedSelector: p.Spec.SeedSelector},
+	}
+}
+
+func trimNamespacedCloudProfile(p *corev1beta1.NamespacedCloudProfile) *corev1beta1.NamespacedCloudProfile {
+	out := &corev1beta1.NamespacedCloudProfile{ObjectMeta: identity(p.ObjectMeta)}
+	out.Spec.Parent = p.Spec.Parent
+	if merged := p.Status.CloudProfileSpec; merged != nil {
+		out.Status.CloudProfileSpec = &corev1beta1.CloudProfileSpec{SeedSelector: merged.SeedSelector}
+	}
+	return out
+}

@@ -1,0 +1,94 @@
+package shoot
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+)
+
+func TestUsage(t *testing.T) {
+	key := types.NamespacedName{Namespace: "garden-dev", Name: "shoot"}
+	on := func(spec, status string) *corev1beta1.Shoot {
+		s := testShoot()
+		if spec != "" {
+			s.Spec.SeedName = &spec
+		}
+		if status != "" {
+			s.Status.SeedName = &status
+		}
+		return s
+	}
+	again := func(s *corev1beta1.Shoot) *corev1beta1.Shoot {
+		s.UID = "2"
+		return s
+	}
+	ask := &request{shoot: key, uid: "1"}
+	type state struct {
+		Counts map[string]int64
+		Left   []string // by the last step
+	}
+	for name, tc := range map[string]struct {
+		steps func(*usage) (left []string)
+		want  state
+	}{
+		"a shoot counts for its seed": {
+			func(u *usage) []string { return u.show(key, on("a", "a")) },
+			state{map[string]int64{"a": 1}, nil},
+		},
+		"a shoot that moves counts for both seeds": {
+			func(u *usage) []string { u.show(key, on("a", "a")); return u.show(key, on("b", "a")) },
+			state{map[string]int64{"a": 1, "b": 1}, nil},
+		},
+		"a shoot that has moved left one seed": {
+			func(u *usage) []string { u.show(key, on("b", "a")); return u.show(key, on("b", "b")) },
+			state{map[string]int64{"b": 1}, []string{"a"}},
+		},
+		"a shoot that is gone left its seed": {
+			func(u *usage) []string { u.show(key, on("a", "")); return u.forget(key) },
+			state{map[string]int64{}, []string{"a"}},
+		},
+		"a place is held": {
+			func(u *usage) []string { u.assume(ask, "a"); return nil },
+			state{map[string]int64{"a": 1}, nil},
+		},
+		"a place is held while the shoot is shown as it was": {
+			func(u *usage) []string { u.assume(ask, "a"); u.confirm(key); return u.show(key, on("", "")) },
+			state{map[string]int64{"a": 1}, nil},
+		},
+		"a place is counted once when the binding shows": {
+			func(u *usage) []string { u.assume(ask, "a"); u.confirm(key); return u.show(key, on("a", "")) },
+			state{map[string]int64{"a": 1}, nil},
+		},
+		"a place is given up when somebody else bound the shoot": {
+			func(u *usage) []string { u.assume(ask, "a"); return u.show(key, on("b", "")) },
+			state{map[string]int64{"b": 1}, []string{"a"}},
+		},
+		"a place is given up when the shoot is another one": {
+			func(u *usage) []string { u.assume(ask, "a"); return u.show(key, again(on("", ""))) },
+			state{map[string]int64{}, []string{"a"}},
+		},
+		"a place is given up when the shoot is gone": {
+			func(u *usage) []string { u.assume(ask, "a"); return u.forget(key) },
+			state{map[string]int64{}, []string{"a"}},
+		},
+		"a second decision replaces the first": {
+			func(u *usage) []string { u.assume(ask, "a"); u.assume(ask, "b"); return nil },
+			state{map[string]int64{"b": 1}, nil},
+		},
+		"what was released is released once": {
+			func(u *usage) []string { u.assume(ask, "a"); u.release(key); return u.release(key) },
+			state{map[string]int64{}, nil},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUsage()
+			left := tc.steps(&u)
+			if diff := cmp.Diff(tc.want, state{u.counts, left}); diff != "" {
+				t.Errorf("usage (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

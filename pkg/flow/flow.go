@@ -1,0 +1,147 @@
+// Package flow runs tasks that depend on each other, as wide as their dependencies allow.
+//
+// A flow is built from what is known before it starts; what kind of object it works on decides which tasks it has. Every
+// task is idempotent: a flow that ended half way is run again from the start, and passes quickly over what is done. Its
+// state lives in the objects that tasks write, never in the flow.
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// Task is one step of a flow.
+type Task struct {
+	// ID names the task for programs, such as "deploy-etcd-main". It is stable: users see it in status.lastErrors.
+	ID string
+	// Title says for people what the task does, such as "Deploying etcd". The default is the ID.
+	Title string
+	// After are the IDs of the tasks whose results this one needs. Each must be in the flow.
+	After []string
+	// AfterIfPresent are IDs of tasks that come before this one where the flow has them. Some clusters do not.
+	AfterIfPresent []string
+	// Run does the work. It must be idempotent, and return soon after its context ends.
+	Run func(ctx context.Context) error
+	// Skip is asked when the task's turn has come. It is for what only the run can tell; a task that this kind of object
+	// never needs is left out of the flow instead. A skipped task counts as done.
+	Skip func() bool
+	// Timeout ends the context of the task, over all its tries. Zero leaves it to the context of the flow.
+	Timeout time.Duration
+	// Retry says how a failed Run is tried again within this run of the flow. The zero value does not.
+	Retry wait.Backoff
+}
+
+// Flow is a set of tasks whose dependencies have no cycle. It can be run many times.
+type Flow struct {
+	name  string
+	tasks []*node // in an order that respects the dependencies
+}
+
+// node is a task in its graph.
+type node struct {
+	Task
+	before []*node
+	after  []*node
+}
+
+// New checks tasks and returns a flow of them. The name is for errors, logs and metrics, such as "Shoot reconciliation".
+func New(name string, tasks ...Task) (*Flow, error) {
+	var errs []error
+	byID := map[string]*node{}
+	nodes := make([]*node, 0, len(tasks))
+	for _, task := range tasks {
+		if task.Title == "" {
+			task.Title = task.ID
+		}
+		n := &node{Task: task}
+		switch {
+		case task.ID == "":
+			errs = append(errs, fmt.Errorf("task %q has no ID", task.Title))
+		case byID[task.ID] != nil:
+			errs = append(errs, fmt.Errorf("task %q is there twice", task.ID))
+		case task.Run == nil:
+			errs = append(errs, fmt.Errorf("task %q has nothing to run", task.ID))
+		}
+		byID[task.ID] = n
+		nodes = append(nodes, n)
+	}
+	for _, n := range nodes {
+		for _, id := range n.After {
+			if byID[id] == nil {
+				errs = append(errs, fmt.Errorf("task %q comes after %q, which is not there", n.ID, id))
+			}
+		}
+		for _, id := range slices.Concat(n.After, n.AfterIfPresent) {
+			if first := byID[id]; first != nil && !slices.Contains(n.after, first) {
+				n.after = append(n.after, first)
+				first.before = append(first.before, n)
+			}
+		}
+	}
+	f := &Flow{name: name}
+	if len(errs) == 0 {
+		var err error
+		f.tasks, err = sorted(nodes)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("flow %q: %w", name, err)
+	}
+	return f, nil
+}
+
+// sorted returns the tasks in an order that respects their dependencies, and else in the given order.
+func sorted(nodes []*node) ([]*node, error) {
+	var order []*node
+	waits := map[*node]int{}
+	for _, n := range nodes {
+		waits[n] = len(n.after)
+	}
+	for len(order) < len(nodes) {
+		i := slices.IndexFunc(nodes, func(n *node) bool { return waits[n] == 0 })
+		if i < 0 {
+			var circle []string
+			for _, n := range nodes {
+				if waits[n] > 0 {
+					circle = append(circle, n.ID)
+				}
+			}
+			return nil, fmt.Errorf("these tasks wait for each other: %s", strings.Join(circle, ", "))
+		}
+		n := nodes[i]
+		waits[n] = -1
+		order = append(order, n)
+		for _, next := range n.before {
+			waits[next]--
+		}
+	}
+	return order, nil
+}
+
+// Name is the name that the flow was made with.
+func (f *Flow) Name() string { return f.name }
+
+// String lists the tasks, each with what it comes after, in an order that respects the dependencies. It is stable, so that
+// a test can keep it in a file and a review sees a changed order as a moved line.
+func (f *Flow) String() string {
+	var out strings.Builder
+	for _, n := range f.tasks {
+		out.WriteString(n.ID)
+		for i, first := range n.after {
+			if i == 0 {
+				out.WriteString(" <- ")
+			} else {
+				out.WriteString(", ")
+			}
+			out.WriteString(first.ID)
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}

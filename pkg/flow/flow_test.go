@@ -1,0 +1,317 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/pkg/errorcode"
+)
+
+func nothing(context.Context) error { return nil }
+
+func takes(d time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(d):
+			return nil
+		}
+	}
+}
+
+func TestNew(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tasks []Task
+		want  string // the flow, or what the error says
+		fails bool
+	}{
+		"no tasks": {},
+		"dependencies first, else the given order": {
+			tasks: []Task{
+				{ID: "c", Run: nothing, After: []string{"a"}, AfterIfPresent: []string{"b", "elsewhere", "a"}},
+				{ID: "a", Run: nothing},
+				{ID: "b", Run: nothing},
+			},
+			want: "a\nb\nc <- a, b\n",
+		},
+		"all mistakes at once": {
+			tasks: []Task{{Title: "Nameless", Run: nothing}, {ID: "a"}, {ID: "a", Run: nothing}, {ID: "b", Run: nothing, After: []string{"x"}}},
+			want:  `task "Nameless" has no ID; task "a" has nothing to run; task "a" is there twice; task "b" comes after "x", which is not there`,
+			fails: true,
+		},
+		"a circle": {
+			tasks: []Task{
+				{ID: "a", Run: nothing}, {ID: "b", Run: nothing, After: []string{"a", "c"}}, {ID: "c", Run: nothing, AfterIfPresent: []string{"b"}},
+			},
+			want:  "these tasks wait for each other: b, c",
+			fails: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := New("test", tc.tasks...)
+			if tc.fails {
+				if got := strings.ReplaceAll(fmt.Sprint(err), "\n", "; "); got != `flow "test": `+tc.want {
+					t.Errorf("New() = %s", got)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, f.String()); diff != "" {
+				t.Errorf("String() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func mustNew(t *testing.T, tasks ...Task) *Flow {
+	t.Helper()
+	f, err := New("test", tasks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestRunIsAsWideAsDependenciesAllow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := mustNew(t,
+			Task{ID: "secrets", Run: takes(time.Second)},
+			Task{ID: "etcd", Run: takes(5 * time.Second), After: []string{"secrets"}},
+			Task{ID: "dns", Run: takes(2 * time.Second)},
+			Task{ID: "api", Run: takes(3 * time.Second), After: []string{"etcd", "dns"}},
+			Task{ID: "later", Run: takes(time.Hour), After: []string{"dns"}, Skip: func() bool { return true }},
+		)
+		start := time.Now()
+		result, err := f.Run(t.Context(), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		type span struct {
+			ID         string
+			Start, End time.Duration
+			Skipped    bool
+		}
+		spans := func(timings []Timing) (out []span) {
+			for _, t := range timings {
+				out = append(out, span{t.ID, t.Start.Sub(start), t.End.Sub(start), t.Skipped})
+			}
+			return out
+		}
+		want := []span{
+			{"secrets", 0, time.Second, false},
+			{"etcd", time.Second, 6 * time.Second, false},
+			{"dns", 0, 2 * time.Second, false},
+			{"api", 6 * time.Second, 9 * time.Second, false},
+			{"later", 2 * time.Second, 2 * time.Second, true},
+		}
+		if diff := cmp.Diff(want, spans(result.Timings)); diff != "" {
+			t.Errorf("timings (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]span{want[0], want[1], want[3]}, spans(result.CriticalPath())); diff != "" {
+			t.Errorf("critical path (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestRunReportsFailures(t *testing.T) {
+	broken := errors.New("no quota left")
+	f := mustNew(t,
+		Task{ID: "infrastructure", Title: "Creating networks", Run: func(context.Context) error {
+			return errorcode.With(broken, corev1beta1.ErrorInfraQuotaExceeded)
+		}},
+		Task{ID: "workers", Run: nothing, After: []string{"infrastructure"}},
+		Task{ID: "dns", Run: func(context.Context) error { panic("oops") }, Retry: wait.Backoff{Steps: 3}},
+		Task{ID: "etcd", Run: nothing},
+	)
+	registry := prometheus.NewRegistry()
+	metrics, err := NewMetrics("test", registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := f.Run(t.Context(), Options{Metrics: metrics})
+	var failed *Error
+	if !errors.As(err, &failed) || !errors.Is(err, broken) {
+		t.Fatalf("Run() = %v", err)
+	}
+	if diff := cmp.Diff([]string{"workers"}, failed.Waiting); diff != "" {
+		t.Errorf("Waiting (-want +got):\n%s", diff)
+	}
+	if len(result.Timings) != 3 {
+		t.Errorf("%d tasks ran, want 3", len(result.Timings))
+	}
+	now := metav1.Now()
+	infrastructure, dns := "infrastructure", "dns"
+	want := []corev1beta1.LastError{
+		{
+			Description: `task "infrastructure": no quota left`, TaskID: &infrastructure,
+			Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorInfraQuotaExceeded}, LastUpdateTime: &now,
+		},
+		{Description: `task "dns": panic: oops`, TaskID: &dns, LastUpdateTime: &now},
+	}
+	if diff := cmp.Diff(want, LastErrors(fmt.Errorf("wrapped: %w", err), now)); diff != "" {
+		t.Errorf("LastErrors() (-want +got):\n%s", diff)
+	}
+	if n := testutil.CollectAndCount(registry); n != 3 {
+		t.Errorf("%d series, want one per task that ran", n)
+	}
+}
+
+func TestLastErrorsOfOtherErrors(t *testing.T) {
+	now := metav1.Now()
+	if got := LastErrors(nil, now); got != nil {
+		t.Errorf("LastErrors(nil) = %v", got)
+	}
+	want := []corev1beta1.LastError{{Description: "x", LastUpdateTime: &now}}
+	if diff := cmp.Diff(want, LastErrors(errors.New("x"), now)); diff != "" {
+		t.Errorf("LastErrors() (-want +got):\n%s", diff)
+	}
+}
+
+func TestRunTriesAgainAndEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		f := mustNew(t,
+			Task{ID: "shaky", Retry: wait.Backoff{Duration: time.Second, Factor: 2, Steps: 5}, Run: func(context.Context) error {
+				if tries++; tries < 3 {
+					return errors.New("not yet")
+				}
+				return nil
+			}},
+			Task{ID: "slow", Run: takes(time.Hour), Timeout: time.Minute},
+			Task{
+				ID: "never", Retry: wait.Backoff{Duration: time.Second, Steps: 1000}, Timeout: time.Minute,
+				Run: func(context.Context) error { return errors.New("port closed") },
+			},
+		)
+		start := time.Now()
+		_, err := f.Run(t.Context(), Options{})
+		var failed *Error
+		if !errors.As(err, &failed) || len(failed.Tasks) != 2 {
+			t.Fatalf("Run() = %v", err)
+		}
+		if got, want := failed.Tasks[0].Error(), `task "slow": not done within 1m0s: context deadline exceeded`; got != want {
+			t.Errorf("error %q, want %q", got, want)
+		}
+		if got, want := failed.Tasks[1].Error(), `task "never": port closed`; got != want {
+			t.Errorf("error %q, want %q", got, want)
+		}
+		if tries != 3 || time.Since(start) != time.Minute {
+			t.Errorf("%d tries, %s", tries, time.Since(start))
+		}
+	})
+}
+
+func TestRunStartsNothingAfterTheEnd(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	shutdown := errors.New("shutting down")
+	f := mustNew(t,
+		Task{ID: "first", Run: func(context.Context) error { cancel(shutdown); return nil }},
+		Task{ID: "second", Run: nothing, After: []string{"first"}},
+	)
+	_, err := f.Run(ctx, Options{})
+	var failed *Error
+	if !errors.As(err, &failed) || !errors.Is(err, shutdown) {
+		t.Fatalf("Run() = %v", err)
+	}
+	if diff := cmp.Diff([]string{"second"}, failed.Waiting); diff != "" {
+		t.Errorf("Waiting (-want +got):\n%s", diff)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	f := mustNew(t,
+		Task{ID: "a", Title: "Making a", Run: nothing},
+		Task{ID: "b", Title: "Making b", Run: func(context.Context) error { return errors.New("no") }, After: []string{"a"}},
+		Task{ID: "c", Run: nothing, After: []string{"b"}},
+	)
+	var got []Progress
+	_, _ = f.Run(t.Context(), Options{Progress: func(p Progress) { got = append(got, p) }})
+	want := []Progress{
+		{Total: 3},
+		{Total: 3, Running: []string{"Making a"}},
+		{Total: 3, Done: 1, Running: []string{"Making b"}},
+		{Total: 3, Done: 1},
+		{Total: 3, Done: 1, Failed: []string{"Making b"}},
+	}
+	// A task that follows at once is reported as running before its predecessor's end is reported by itself.
+	if diff := cmp.Diff(want[len(want)-1], got[len(got)-1]); diff != "" {
+		t.Errorf("last progress (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want[:2], got[:2]); diff != "" {
+		t.Errorf("first progress (-want +got):\n%s", diff)
+	}
+	for p, percent := range map[int]int32{0: 0, 1: 33, 3: 100} {
+		if got := (Progress{Total: 3, Done: p}).Percent(); got != percent {
+			t.Errorf("%d of 3 is %d %%, want %d", p, got, percent)
+		}
+	}
+	if got := (Progress{}).Percent(); got != 100 {
+		t.Errorf("nothing to do is %d %%", got)
+	}
+}
+
+func TestParallel(t *testing.T) {
+	a, b := errors.New("a"), errors.New("b")
+	err := Parallel(t.Context(),
+		func(context.Context) error { return a }, nothing, func(context.Context) error { return b }, func(context.Context) error { panic("c") })
+	var fault *Panic
+	if !errors.Is(err, a) || !errors.Is(err, b) || !errors.As(err, &fault) {
+		t.Errorf("Parallel() = %v", err)
+	}
+}
+
+func TestLatest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var got []int
+		offer, stop := Latest(func(i int) {
+			mu.Lock()
+			got = append(got, i)
+			mu.Unlock()
+			<-time.After(time.Minute)
+		})
+		for i := range 10 {
+			offer(i)
+			if i == 0 {
+				synctest.Wait()
+			}
+		}
+		stop()
+		stop()
+		if diff := cmp.Diff([]int{0, 9}, got); diff != "" {
+			t.Errorf("values (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestManyTasks(t *testing.T) {
+	var tasks []Task
+	var sum atomic.Int64
+	for i := range 300 {
+		task := Task{ID: fmt.Sprint(i), Run: func(context.Context) error { sum.Add(1); return nil }}
+		for j := max(0, i-3); j < i; j += 2 {
+			task.After = append(task.After, fmt.Sprint(j))
+		}
+		tasks = append(tasks, task)
+	}
+	if _, err := mustNew(t, tasks...).Run(t.Context(), Options{}); err != nil || sum.Load() != 300 {
+		t.Errorf("%d tasks ran: %v", sum.Load(), err)
+	}
+}

@@ -1,0 +1,303 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+)
+
+// Options are what a run of a flow can have besides its tasks.
+type Options struct {
+	// Progress hears how far the run is: at the start, and whenever a task starts or ends. Calls come one after another,
+	// never at once, and the tasks wait for them: it must return quickly. Latest makes a slow one fit.
+	Progress func(Progress)
+	// Metrics counts and times the tasks.
+	Metrics *Metrics
+	// Clock is for the timings. The default is the real one.
+	Clock clock.PassiveClock
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	// Total is the number of tasks, Done of those that ended well or were skipped.
+	Total, Done int
+	// Running and Failed are titles of tasks, in the order of the flow.
+	Running, Failed []string
+}
+
+// Percent is the share of tasks that are done, from 0 to 100. It is 100 only if all are.
+func (p Progress) Percent() int32 {
+	if p.Total == 0 {
+		return 100
+	}
+	return int32(p.Done * 100 / p.Total) //nolint:gosec // at most 100
+}
+
+// Result tells what a run did.
+type Result struct {
+	// Timings are of the tasks that were started, in the order of the flow.
+	Timings []Timing
+}
+
+// Timing is when a task ran.
+type Timing struct {
+	// ID is of the task.
+	ID string
+	// Start and End are when its first try began, and its last one ended.
+	Start, End time.Time
+	// After are the IDs of the tasks it came after.
+	After []string
+	// Skipped is whether it had nothing to do.
+	Skipped bool
+	// Err is why it failed.
+	Err error
+}
+
+// Duration is how long the task ran.
+func (t Timing) Duration() time.Duration { return t.End.Sub(t.Start) }
+
+// Error is why a flow failed: one error per failed task, in the order of the flow.
+type Error struct {
+	// Flow is the name of the flow.
+	Flow string
+	// Tasks are the tasks that failed. It is empty if the context ended before the next task could start.
+	Tasks []*TaskError
+	// Waiting are the IDs of tasks that were not started, because others failed or the context ended.
+	Waiting []string
+	cause   error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	return fmt.Sprintf("flow %q: %v", e.Flow, errors.Join(e.Unwrap()...))
+}
+
+// Unwrap gives errors.Is and errors.As the errors of the tasks.
+func (e *Error) Unwrap() []error {
+	errs := make([]error, 0, len(e.Tasks)+1)
+	for _, task := range e.Tasks {
+		errs = append(errs, task)
+	}
+	if e.cause != nil {
+		errs = append(errs, e.cause)
+	}
+	return errs
+}
+
+// TaskError is why a task failed.
+type TaskError struct {
+	// ID and Title are those of the task.
+	ID, Title string
+	// Err is what its Run returned last.
+	Err error
+}
+
+// Error implements error.
+func (e *TaskError) Error() string { return fmt.Sprintf("task %q: %v", e.ID, e.Err) }
+
+// Unwrap gives errors.Is and errors.As the error of the task.
+func (e *TaskError) Unwrap() error { return e.Err }
+
+// Run runs the tasks, each as soon as those that it comes after are done. When a task fails, the tasks after it are not
+// started, and all others still run to their end. When ctx ends, nothing new is started, and Run returns as soon as the
+// running tasks have. Run returns nil, or an *Error.
+func (f *Flow) Run(ctx context.Context, options Options) (*Result, error) {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	r := run{
+		Flow: f, options: options,
+		waits: make(map[*node]int, len(f.tasks)), timings: make(map[*node]*Timing, len(f.tasks)),
+		running: map[*node]bool{}, ended: make(chan outcome),
+	}
+	return r.run(ctx)
+}
+
+// run is a flow while it runs. Only the goroutine of Run touches it; tasks send what became of them.
+type run struct {
+	*Flow
+	options Options
+	waits   map[*node]int // how many tasks each still waits for
+	timings map[*node]*Timing
+	running map[*node]bool
+	done    int
+	ended   chan outcome
+}
+
+type outcome struct {
+	*node
+	Timing
+}
+
+func (r *run) run(ctx context.Context) (*Result, error) {
+	for _, n := range r.tasks {
+		r.waits[n] = len(n.after)
+	}
+	r.report()
+	for _, n := range r.tasks {
+		if len(n.after) == 0 {
+			r.start(ctx, n)
+		}
+	}
+	for len(r.running) > 0 {
+		o := <-r.ended
+		delete(r.running, o.node)
+		r.timings[o.node] = &o.Timing
+		r.options.Metrics.observe(r.name, o.Timing)
+		if o.Err == nil {
+			r.done++
+			for _, next := range o.before {
+				if r.waits[next]--; r.waits[next] == 0 {
+					r.start(ctx, next)
+				}
+			}
+		}
+		r.report()
+	}
+	return r.result(ctx)
+}
+
+// start starts a task, unless it is too late.
+func (r *run) start(ctx context.Context, n *node) {
+	if ctx.Err() != nil {
+		return
+	}
+	r.running[n] = true
+	r.report()
+	go func() {
+		t := Timing{ID: n.ID, Start: r.options.Clock.Now()}
+		for _, first := range n.after {
+			t.After = append(t.After, first.ID)
+		}
+		t.Skipped, t.Err = n.execute(ctx)
+		t.End = r.options.Clock.Now()
+		r.ended <- outcome{n, t}
+	}()
+}
+
+// execute runs a task with its deadline and its tries.
+func (n *node) execute(ctx context.Context) (skipped bool, err error) {
+	if n.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, n.Timeout, fmt.Errorf("not done within %s", n.Timeout))
+		defer cancel()
+	}
+	err = caught(func() error {
+		if n.Skip != nil {
+			skipped = n.Skip()
+		}
+		return nil
+	})
+	if skipped || err != nil {
+		return skipped, err
+	}
+	try := func(ctx context.Context) (bool, error) {
+		err = caught(func() error { return n.Run(ctx) })
+		var fault *Panic
+		if errors.As(err, &fault) {
+			return false, err
+		}
+		return err == nil, nil
+	}
+	if n.Retry.Steps == 0 {
+		_, _ = try(ctx) //nolint:errcheck // it says the same as err
+	} else if waitErr := wait.ExponentialBackoffWithContext(ctx, n.Retry, try); waitErr != nil && err == nil {
+		err = waitErr
+	}
+	if err != nil && n.Timeout > 0 && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return false, err
+}
+
+// Panic is the error of a task that panicked. Trying again within the same run is not worth it.
+type Panic struct {
+	// Value is what the task panicked with.
+	Value any
+	// Stack is where.
+	Stack []byte
+}
+
+// Error implements error. The stack is for logs, not for a status.
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
+
+// caught runs a function and turns its panic into an error.
+func caught(run func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &Panic{Value: value, Stack: debug.Stack()}
+		}
+	}()
+	return run()
+}
+
+func (r *run) report() {
+	if r.options.Progress == nil {
+		return
+	}
+	p := Progress{Total: len(r.tasks), Done: r.done}
+	for _, n := range r.tasks {
+		switch t := r.timings[n]; {
+		case r.running[n]:
+			p.Running = append(p.Running, n.Title)
+		case t != nil && t.Err != nil:
+			p.Failed = append(p.Failed, n.Title)
+		}
+	}
+	r.options.Progress(p)
+}
+
+func (r *run) result(ctx context.Context) (*Result, error) {
+	result, failed := &Result{}, &Error{Flow: r.name}
+	for _, n := range r.tasks {
+		t := r.timings[n]
+		if t == nil {
+			failed.Waiting = append(failed.Waiting, n.ID)
+			continue
+		}
+		result.Timings = append(result.Timings, *t)
+		if t.Err != nil {
+			failed.Tasks = append(failed.Tasks, &TaskError{ID: n.ID, Title: n.Title, Err: t.Err})
+		}
+	}
+	if len(failed.Waiting) > 0 && ctx.Err() != nil {
+		failed.cause = context.Cause(ctx)
+	}
+	if len(failed.Tasks) == 0 && failed.cause == nil {
+		return result, nil
+	}
+	return result, failed
+}
+
+// CriticalPath returns the tasks that decided how long the run took: the one that ended last, before it the one of those it
+// came after that ended last, and so on, first to last.
+func (r *Result) CriticalPath() []Timing {
+	byID := map[string]Timing{}
+	var last *Timing
+	later := func(a *Timing, b Timing) bool { return a == nil || b.End.After(a.End) }
+	for _, t := range r.Timings {
+		byID[t.ID] = t
+		if later(last, t) {
+			last = &t
+		}
+	}
+	var path []Timing
+	for last != nil {
+		path = append(path, *last)
+		ids := last.After
+		last = nil
+		for _, id := range ids {
+			if t, ok := byID[id]; ok && later(last, t) {
+				last = &t
+			}
+		}
+	}
+	slices.Reverse(path)
+	return path
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// lookAgain is how often a running controller-manager is asked whether it has something to do. To answer costs it some
+	// milliseconds of CPU time, so it must not be often.
+	lookAgain = time.Second
+	// quietFor is how long it must have had nothing to do to count as settled.
+	quietFor = 2 * time.Second
+	// settleWithin is more than any scenario takes.
+	settleWithin = 10 * time.Minute
+)
+
+// manager is a running controller-manager.
+type manager struct {
+	cmd             *exec.Cmd
+	health, metrics string
+	profiles        string
+	scenario        string
+}
+
+// start starts a controller-manager that may make so many requests per second.
+func (b *bench) start(ctx context.Context, qps int) (*manager, error) {
+	kubeconfig := filepath.Join(b.dir, "kubeconfig")
+	if err := b.WriteKubeconfig(kubeconfig); err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	config := fmt.Sprintf(`apiVersion: controllermanager.config.gardener.cloud/v1alpha1
+kind: ControllerManagerConfiguration
+gardenClientConnection: {kubeconfig: %q, qps: %d, burst: %d}
+leaderElection: {leaderElect: false}
+server:
+  healthProbes: {bindAddress: 127.0.0.1, port: %d}
+  metrics: {bindAddress: 127.0.0.1, port: %d}
+debugging: {enableProfiling: true}
+`, kubeconfig, qps, 2*qps, ports[0], ports[1])
+	file := filepath.Join(b.dir, "config.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, b.binary, "gardener-controller-manager", "--config="+file)
+	if b.verbose {
+		cmd.Stdout, cmd.Stderr = b.progress, b.progress
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &manager{
+		cmd: cmd, health: fmt.Sprintf("http://127.0.0.1:%d/readyz", ports[0]), metrics: fmt.Sprintf("http://127.0.0.1:%d", ports[1]),
+		profiles: b.profiles, scenario: b.scenario,
+	}, nil
+}
+
+func (m *manager) stop() {
+	_ = m.cmd.Process.Kill() // it may have ended by itself
+	_ = m.cmd.Wait()
+}
+
+// settle waits until the caches are filled and nothing is to be done, and returns since when.
+func (m *manager) settle(ctx context.Context) (time.Time, error) {
+	var since time.Time
+	err := wait.PollUntilContextTimeout(ctx, lookAgain, settleWithin, true, func(ctx context.Context) (bool, error) {
+		if _, err := get(ctx, m.health); err != nil {
+			return false, nil //nolint:nilerr // it is still starting
+		}
+		busy, err := m.sum(ctx, "workqueue_depth", "controller_runtime_active_workers")
+		switch {
+		case err != nil || busy > 0:
+			since = time.Time{}
+			return false, err
+		case since.IsZero():
+			since = time.Now()
+		}
+		return time.Since(since) > quietFor, nil
+	})
+	return since, err
+}
+
+// sum adds up metrics.
+func (m *manager) sum(ctx context.Context, names ...string) (float64, error) {
+	text, err := get(ctx, m.metrics+"/metrics")
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for line := range strings.Lines(string(text)) {
+		for _, name := range names {
+			labels, ok := strings.CutPrefix(line, name+"{")
+			if !ok {
+				continue
+			}
+			value, err := strconv.ParseFloat(strings.TrimSpace(labels[strings.LastIndex(labels, "}")+1:]), 64)
+			if err != nil {
+				return 0, err
+			}
+			sum += value
+		}
+	}
+	return sum, nil
+}
+
+// writes is how many changing requests it made.
+func (m *manager) writes(ctx context.Context) (int, error) {
+	text, err := get(ctx, m.metrics+"/metrics")
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "rest_client_requests_total{") || strings.Contains(line, `method="GET"`) {
+			continue
+		}
+		value, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndex(line, "}")+1:]), 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += value
+	}
+	return int(sum), nil
+}
+
+// profile writes a heap profile, if asked to.
+func (m *manager) profile(ctx context.Context, step string) error {
+	if m.profiles == "" {
+		return nil
+	}
+	data, err := get(ctx, m.metrics+"/debug/pprof/allocs")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(m.profiles, m.scenario+"-"+strings.ReplaceAll(step, " ", "-")+".pprof"), data, 0o600)
+}
+
+func (b *bench) report(m *manager, step string, took time.Duration) error {
+	r := result{Scenario: b.scenario, Step: step, Seconds: took.Seconds()}
+	if err := usage(m.cmd.Process.Pid, &r); err != nil {
+		return err
+	}
+	writes, err := m.writes(context.Background())
+	r.Writes = writes
+	b.results = append(b.results, r)
+	return err
+}
+
+func get(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept-Encoding", "identity") // to compress would be at the cost of what is measured
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var body bytes.Buffer
+	if _, err := io.Copy(&body, response.Body); err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.New(response.Status)
+	}
+	return body.Bytes(), nil
+}
+
+// freePorts returns ports of the loopback interface that nobody listens on.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer listener.Close() //nolint:errcheck // kept open until all are found, so that they differ
+		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}

@@ -1,0 +1,326 @@
+// Package controllermanager tests the controllers of the gardener-controller-manager against real API servers.
+package controllermanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	controllermanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/controllermanager/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/internal/controllermanager"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/test/env"
+)
+
+// patience is how long something may take that takes well below a second on an idle machine.
+const patience = 30 * time.Second
+
+// garden is an API with its controllers, for the tests of this package.
+type garden struct {
+	*env.Env
+	client client.WithWatch
+	config *controllermanagerconfigv1alpha1.ControllerManagerConfiguration
+	// all is the test of everything. Controllers that a part of it started live on.
+	all *testing.T
+
+	running *controllers
+	// leftOver is the work that controllers before these stopped in the middle of; it stays in the metrics.
+	leftOver float64
+}
+
+// controllers are those of one manager.
+type controllers struct {
+	stop   context.CancelFunc
+	done   chan error
+	writes *writes
+}
+
+// writes counts the requests that change something.
+type writes struct {
+	next  http.RoundTripper
+	mu    sync.Mutex
+	lines []string
+}
+
+func (w *writes) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/leases/") {
+		w.mu.Lock()
+		w.lines = append(w.lines, request.Method+" "+request.URL.Path)
+		w.mu.Unlock()
+	}
+	return w.next.RoundTrip(request)
+}
+
+func (w *writes) seen() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.lines...)
+}
+
+func newGarden(t *testing.T, config string) *garden {
+	t.Helper()
+	e := env.Start(t)
+	c, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := controllermanager.Component().Config.Decode([]byte(
+		"apiVersion: controllermanager.config.gardener.cloud/v1alpha1\nkind: ControllerManagerConfiguration\n" + config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &garden{Env: e, client: c, config: decoded, all: t}
+}
+
+// start starts the controllers and waits until they work.
+func (g *garden) start(t *testing.T) {
+	t.Helper()
+	run := &controllers{writes: &writes{}, done: make(chan error, 1)}
+	started := make(chan struct{}, 100)
+	crlog.SetLogger(logr.Discard())
+	log := logr.New(funcr.NewJSON(func(line string) {
+		g.all.Log(line)
+		if strings.Contains(line, `"msg":"Starting workers"`) {
+			started <- struct{}{}
+		}
+	}, funcr.Options{}).GetSink())
+	config := rest.CopyConfig(g.Config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		run.writes.next = next
+		return run.writes
+	})
+	options := manager.Options{Scheme: g.Scheme, Logger: log, Metrics: metricsserver.Options{BindAddress: "0"}}
+	options.Controller.SkipNameValidation = new(true) // there is more than one manager in this process, one after the other
+	controllermanager.Component().Options(g.config, &options)
+	mgr, err := manager.New(config, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := controllermanager.AddControllers(g.all.Context(), mgr, &g.config.Controllers); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(g.all.Context())
+	run.stop = cancel
+	go func() { run.done <- mgr.Start(ctx) }()
+	g.running = run
+	timeout := time.After(patience)
+	for range numberOfControllers {
+		select {
+		case <-started:
+		case err := <-run.done:
+			t.Fatalf("controllers ended: %v", err)
+		case <-timeout:
+			t.Fatal("controllers do not start to work")
+		}
+	}
+}
+
+// numberOfControllers is how many log that they start to work.
+const numberOfControllers = 11
+
+func (g *garden) stop(t *testing.T) {
+	t.Helper()
+	g.running.stop()
+	if err := <-g.running.done; err != nil {
+		t.Fatalf("stop controllers: %v", err)
+	}
+	g.leftOver = work(t)
+}
+
+// settle waits until no controller has anything to do.
+func (g *garden) settle(t *testing.T) {
+	t.Helper()
+	quiet := 0
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		busy := work(t) - g.leftOver
+		// What a pass wrote comes back as an event a moment later, as does a conflict.
+		if quiet++; busy > 0 {
+			quiet = 0
+		}
+		return quiet > 15, nil
+	})
+	if err != nil {
+		t.Fatal("controllers do not settle:", err)
+	}
+}
+
+// work is how much there is in queues and in hands.
+func work(t *testing.T) float64 {
+	t.Helper()
+	families, err := crmetrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy := 0.0
+	for _, family := range families {
+		if name := family.GetName(); name == "workqueue_depth" || name == "controller_runtime_active_workers" {
+			for _, metric := range family.GetMetric() {
+				busy += metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return busy
+}
+
+// await waits until an object is as it should be, and returns it. What check returns says what is missing.
+func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, obj T, check func(T) error) T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var found T
+	err := kube.Await(ctx, g.client, list, func(objects []T) error {
+		for _, o := range objects {
+			if o.GetName() == obj.GetName() && o.GetNamespace() == obj.GetNamespace() {
+				found = o
+				return check(o)
+			}
+		}
+		return fmt.Errorf("there is no %T %q", obj, obj.GetName())
+	}, nil, client.InNamespace(obj.GetNamespace()), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", obj.GetName())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// awaitGone waits until an object is gone.
+func awaitGone[T client.Object](t *testing.T, g *garden, list client.ObjectList, obj T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := kube.Await(ctx, g.client, list, func(objects []T) error {
+		if len(objects) > 0 {
+			return fmt.Errorf("%T %q is still there, with finalizers %v", obj, obj.GetName(), objects[0].GetFinalizers())
+		}
+		return nil
+	}, nil, client.InNamespace(obj.GetNamespace()), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", obj.GetName())})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (g *garden) create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, obj := range objects {
+		if err := g.client.Create(t.Context(), obj); err != nil {
+			t.Fatalf("create %T %s: %v", obj, obj.GetName(), err)
+		}
+	}
+}
+
+func (g *garden) delete(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, obj := range objects {
+		if err := g.client.Delete(t.Context(), obj); err != nil {
+			t.Fatalf("delete %T %s: %v", obj, obj.GetName(), err)
+		}
+	}
+}
+
+// edit changes an object as somebody else would, whoever writes to it at the same time.
+func edit[T client.Object](t *testing.T, g *garden, obj T, change func(T)) {
+	t.Helper()
+	write(t, g, obj, change, func(o client.Object) error { return g.client.Update(t.Context(), o) })
+}
+
+// editStatus does the same to its status.
+func editStatus[T client.Object](t *testing.T, g *garden, obj T, change func(T)) {
+	t.Helper()
+	write(t, g, obj, change, func(o client.Object) error { return g.client.Status().Update(t.Context(), o) })
+}
+
+func write[T client.Object](t *testing.T, g *garden, obj T, change func(T), update func(client.Object) error) {
+	t.Helper()
+	for {
+		if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			t.Fatal(err)
+		}
+		change(obj)
+		err := update(obj)
+		if err == nil {
+			return
+		}
+		if !apierrors.IsConflict(err) {
+			t.Fatalf("change %T %s: %v", obj, obj.GetName(), err)
+		}
+	}
+}
+
+// finishNamespace does what the kube-controller-manager does with a namespace that is being deleted and has nothing in it.
+func (g *garden) finishNamespace(t *testing.T, name string) {
+	t.Helper()
+	namespace := await(t, g, &corev1.NamespaceList{}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(n *corev1.Namespace) error {
+		if n.DeletionTimestamp == nil {
+			return errors.New("namespace is not being deleted")
+		}
+		return nil
+	})
+	namespace.Spec.Finalizers = nil
+	if err := g.client.SubResource("finalize").Update(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func namespace(name string, labels map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+}
+
+func secret(namespace, name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// shoot returns a valid Shoot without workers.
+func shoot(namespace, name string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
+	s := &corev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{"confirmation.gardener.cloud/deletion": "true"}},
+		Spec: corev1beta1.ShootSpec{
+			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"},
+			Region:       "local", Provider: corev1beta1.Provider{Type: "local"}, Kubernetes: corev1beta1.Kubernetes{Version: "1.36.1"},
+		},
+	}
+	for _, c := range change {
+		c(s)
+	}
+	return s
+}
+
+// withWorkers gives a Shoot a worker pool, and the credentials that it takes.
+func withWorkers(binding string) func(*corev1beta1.Shoot) {
+	return func(s *corev1beta1.Shoot) {
+		s.Spec.CredentialsBindingName = &binding
+		s.Spec.Networking = &corev1beta1.Networking{Type: new("flannel"), Nodes: new("10.0.0.0/16")}
+		s.Spec.Provider.Workers = []corev1beta1.Worker{{
+			Name: "pool", Minimum: 1, Maximum: 1, MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0)),
+			Machine: corev1beta1.Machine{Type: "small", Image: &corev1beta1.ShootMachineImage{Name: "image", Version: new("1.0.0")}},
+		}}
+	}
+}
+
+func credentialsBinding(namespace, name string, ref corev1.ObjectReference, quotas ...corev1.ObjectReference) *securityv1alpha1.CredentialsBinding {
+	return &securityv1alpha1.CredentialsBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+		CredentialsRef: ref, Quotas: quotas,
+	}
+}

@@ -1,0 +1,280 @@
+// Package seedcontrollers tests the controllers of the gardener-controller-manager that are about seeds and extensions, against
+// real API servers.
+package seedcontrollers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	controllermanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/controllermanager/v1alpha1"
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/controllermanager/bastion"
+	"gardener.cloud/gardener/internal/controllermanager/certificatesigningrequest"
+	"gardener.cloud/gardener/internal/controllermanager/controllerdeployment"
+	"gardener.cloud/gardener/internal/controllermanager/controllerregistration/extensionclusterrole"
+	"gardener.cloud/gardener/internal/controllermanager/controllerregistration/finalizer"
+	"gardener.cloud/gardener/internal/controllermanager/controllerregistration/installation"
+	"gardener.cloud/gardener/internal/controllermanager/event"
+	"gardener.cloud/gardener/internal/controllermanager/exposureclass"
+	"gardener.cloud/gardener/internal/controllermanager/index"
+	"gardener.cloud/gardener/internal/controllermanager/quota"
+	"gardener.cloud/gardener/internal/controllermanager/reference"
+	"gardener.cloud/gardener/internal/controllermanager/seed/care"
+	"gardener.cloud/gardener/internal/controllermanager/seed/lifecycle"
+	"gardener.cloud/gardener/internal/controllermanager/seed/secrets"
+	"gardener.cloud/gardener/internal/controllermanager/shoot/hibernation"
+	shootquota "gardener.cloud/gardener/internal/controllermanager/shoot/quota"
+	"gardener.cloud/gardener/internal/controllermanager/shoot/retry"
+	"gardener.cloud/gardener/internal/controllermanager/uses"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/test/env"
+)
+
+// patience is how long a test waits for something to become so. It takes a second or two on an idle machine.
+const patience = 60 * time.Second
+
+// garden is what the tests share.
+type garden struct {
+	*env.Env
+	c     client.WithWatch
+	clock *testingclock.FakeClock
+	stop  func()
+}
+
+// All controllers work on one garden, as they do in the process. Each test has a seed of its own.
+func TestSeedControllers(t *testing.T) {
+	e := env.Start(t)
+	c, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &garden{Env: e, c: c, clock: testingclock.NewFakeClock(time.Now())}
+	for _, name := range []string{"garden-dev", "gardener-system-seed-lease"} {
+		g.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	g.start(t)
+	defer func() { g.stop() }()
+	t.Run("installations", g.testInstallations)
+	t.Run("self-hosted shoots", g.testSelfHosted)
+	t.Run("finalizers", g.testFinalizers)
+	t.Run("references", g.testReferences)
+	t.Run("extension cluster roles", g.testClusterRoles)
+	t.Run("seed secrets", g.testSecrets)
+	t.Run("care", g.testCare)
+	t.Run("lifecycle", g.testLifecycle)
+	t.Run("certificates", g.testCertificates)
+	t.Run("hibernation", g.testHibernation)
+	t.Run("retry", g.testRetry)
+	t.Run("lifetime", g.testLifetime)
+	t.Run("guards", g.testGuards)
+	t.Run("bastions", g.testBastions)
+	t.Run("events", g.testEvents)
+	t.Run("restart and steady state", g.testSteadyState)
+}
+
+// start runs the controllers until stop is called.
+func (g *garden) start(t testing.TB) {
+	t.Helper()
+	logf.SetLogger(logr.Discard())
+	mgr, err := manager.New(g.Config, manager.Options{
+		Scheme: g.Scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true), ReconciliationTimeout: time.Minute},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := &controllermanagerconfigv1alpha1.ControllerManagerConfiguration{}
+	cfg.Controllers.SeedExtensionsCheck = &controllermanagerconfigv1alpha1.SeedExtensionsCheckControllerConfiguration{
+		ConditionThresholds: []controllermanagerconfigv1alpha1.ConditionThreshold{{Type: "ExtensionsReady", Duration: metav1.Duration{Duration: time.Minute}}},
+	}
+	cfg.Controllers.Event = &controllermanagerconfigv1alpha1.EventControllerConfiguration{}
+	controllermanagerconfigv1alpha1.SetDefaults(cfg)
+	// Time passes when a test says so, but timers of the queues are real.
+	cfg.Controllers.Seed.SyncPeriod.Duration = 200 * time.Millisecond
+	cfg.Controllers.SeedExtensionsCheck.SyncPeriod.Duration = 200 * time.Millisecond
+	for name, err := range map[string]error{
+		"index":                     index.Add(t.Context(), mgr.GetFieldIndexer()),
+		"uses":                      uses.Add(t.Context(), mgr.GetFieldIndexer()),
+		"installation seed":         installation.AddSeed(mgr, 5),
+		"installation shoot":        installation.AddShoot(mgr, 5),
+		"finalizer registration":    finalizer.AddRegistration(mgr),
+		"finalizer seed":            finalizer.AddSeed(mgr),
+		"finalizer shoot":           finalizer.AddShoot(mgr),
+		"extensionclusterrole":      extensionclusterrole.Add(mgr),
+		"controllerdeployment":      controllerdeployment.Add(mgr, 5),
+		"secrets":                   secrets.Add(mgr),
+		"backup buckets":            care.AddBackupBuckets(mgr, cfg.Controllers.SeedBackupBucketsCheck, g.clock),
+		"extensions":                care.AddExtensions(mgr, cfg.Controllers.SeedExtensionsCheck, g.clock),
+		"lifecycle":                 lifecycle.Add(mgr, cfg.Controllers.Seed, g.clock),
+		"certificatesigningrequest": certificatesigningrequest.Add(mgr, 5),
+		"hibernation":               hibernation.Add(mgr, &cfg.Controllers.ShootHibernation, g.clock),
+		"retry":                     retry.Add(mgr, cfg.Controllers.ShootRetry, g.clock),
+		"quota":                     quota.Add(mgr, 5),
+		"shoot quota":               shootquota.Add(mgr, cfg.Controllers.ShootQuota, g.clock),
+		"exposureclass":             exposureclass.Add(mgr, 5),
+		"bastion":                   bastion.Add(mgr, cfg.Controllers.Bastion, g.clock),
+		"event":                     event.Add(mgr, cfg.Controllers.Event, g.clock),
+		"reference": reference.Add(mgr, reference.Values{ConcurrentSyncs: 5, Referrers: []reference.Referrer{
+			reference.Shoots(), reference.Seeds(), reference.ControllerDeployments(),
+		}}),
+	} {
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	g.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("manager: %v", err)
+		}
+	})
+}
+
+func (g *garden) create(t testing.TB, objects ...client.Object) {
+	t.Helper()
+	for _, obj := range objects {
+		if err := g.c.Create(t.Context(), obj); err != nil {
+			t.Fatalf("create %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
+		}
+	}
+}
+
+func (g *garden) delete(t testing.TB, obj client.Object) {
+	t.Helper()
+	if err := g.c.Delete(t.Context(), obj); err != nil {
+		t.Fatalf("delete %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
+	}
+}
+
+// change patches an object as it is now.
+func change[T client.Object](t testing.TB, g *garden, obj T, mutate func(T)) {
+	t.Helper()
+	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		t.Fatal(err)
+	}
+	before := obj.DeepCopyObject().(client.Object)
+	mutate(obj)
+	if err := g.c.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// changeStatus patches the status of an object as it is now.
+func changeStatus[T client.Object](t testing.TB, g *garden, obj T, mutate func(T)) {
+	t.Helper()
+	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		t.Fatal(err)
+	}
+	before := obj.DeepCopyObject().(client.Object)
+	mutate(obj)
+	if err := g.c.Status().Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until the objects of a list are as wanted.
+func await[T client.Object](t testing.TB, g *garden, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := kube.Await(ctx, g.c, list, check, nil, options...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gone waits until an object is gone.
+func gone[T client.Object](t testing.TB, g *garden, list client.ObjectList, obj T) {
+	t.Helper()
+	await(t, g, list, func(objects []T) error {
+		for _, o := range objects {
+			if client.ObjectKeyFromObject(o) == client.ObjectKeyFromObject(obj) {
+				return fmt.Errorf("%T %s is still there with finalizers %v", o, o.GetName(), o.GetFinalizers())
+			}
+		}
+		return nil
+	})
+}
+
+func newSeed(name string) *corev1beta1.Seed {
+	credentials := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"}
+	return &corev1beta1.Seed{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1beta1.SeedSpec{
+			Provider: corev1beta1.SeedProvider{Type: "infra-" + name, Region: "local", Zones: []string{"a"}},
+			Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16", Nodes: new("172.18.0.0/16")},
+			Ingress:  &corev1beta1.Ingress{Domain: "ingress.local.example.com", Controller: corev1beta1.IngressController{Kind: "nginx"}},
+			DNS: corev1beta1.SeedDNS{
+				Provider: &corev1beta1.SeedDNSProvider{Type: "dns-" + name, CredentialsRef: &credentials},
+				Internal: &corev1beta1.SeedDNSProviderConfig{Type: "dns-" + name, Domain: "internal.example.com", CredentialsRef: credentials},
+			},
+		},
+	}
+}
+
+func newShoot(name, seed string) *corev1beta1.Shoot {
+	return &corev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "garden-dev"},
+		Spec: corev1beta1.ShootSpec{
+			CloudProfile:           &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"},
+			CredentialsBindingName: new("local"),
+			Region:                 "local",
+			SeedName:               &seed,
+			Kubernetes:             corev1beta1.Kubernetes{Version: "1.35.4"},
+			Networking:             &corev1beta1.Networking{Type: new("net-" + name), Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16"), Nodes: new("10.0.0.0/16")},
+			Provider: corev1beta1.Provider{Type: "infra-" + name, Workers: []corev1beta1.Worker{{
+				Name: "pool", Minimum: 1, Maximum: 3,
+				Machine: corev1beta1.Machine{Type: "local", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: new("1.0.0")}},
+			}}},
+		},
+	}
+}
+
+// newRegistration returns a registration for kinds and types, such as "Infrastructure", "local", "Network", "calico".
+func newRegistration(name string, kindsAndTypes ...string) *corev1beta1.ControllerRegistration {
+	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for i := 0; i < len(kindsAndTypes); i += 2 {
+		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kindsAndTypes[i], Type: kindsAndTypes[i+1]})
+	}
+	return registration
+}
+
+func eachItem(list client.ObjectList, each func(client.Object)) error {
+	return meta.EachListItem(list, func(obj runtime.Object) error {
+		each(obj.(client.Object))
+		return nil
+	})
+}
+
+// gardenletConfig is that of the ManagedSeed for a seed.
+func gardenletConfig(t *testing.T, seed *corev1beta1.Seed) seedmanagementv1alpha1.GardenletConfig {
+	t.Helper()
+	raw, err := json.Marshal(&gardenletconfigv1alpha1.GardenletConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: gardenletconfigv1alpha1.SchemeGroupVersion.String(), Kind: "GardenletConfiguration"},
+		SeedConfig: &gardenletconfigv1alpha1.SeedConfig{SeedTemplate: corev1beta1.SeedTemplate{Spec: *seed.Spec.DeepCopy()}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seedmanagementv1alpha1.GardenletConfig{Config: &runtime.RawExtension{Raw: raw}}
+}
