@@ -21,10 +21,10 @@ import (
 
 // commands are the components by name.
 var commands = map[string]func() *cobra.Command{
-	backuprestore.Name:     backuprestore.NewCommand,
-	etcddruid.Name:         etcddruid.Component().Command,
 	apiserver.Name:         apiserver.NewCommand,
+	backuprestore.Name:     backuprestore.NewCommand,
 	controllermanager.Name: controllermanager.Component().Command,
+	etcddruid.Name:         etcddruid.Component().Command,
 	scheduler.Name:         scheduler.Component().Command,
 }
 
