@@ -97,7 +97,7 @@ func (s *Store) Read(ctx context.Context, snap snapshot.Snapshot, use func(io.Re
 	if err != nil {
 		return fmt.Errorf("read %s: %w", snap.Name(), err)
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // it was only read
 	content, err := snap.Compression.Reader(r)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", snap.Name(), err)
@@ -127,7 +127,7 @@ func (s *Store) CopyFrom(ctx context.Context, from *Store, snap snapshot.Snapsho
 	if err != nil {
 		return fmt.Errorf("read %s: %w", snap.Name(), err)
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // it was only read
 	_, err = s.write(ctx, snap.Name(), func(w io.Writer) error {
 		_, err := io.Copy(w, r)
 		return err

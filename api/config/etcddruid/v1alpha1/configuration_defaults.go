@@ -30,4 +30,3 @@ func SetDefaults(config *EtcdDruidConfiguration) {
 	defaulting.Zero(&defaulting.Section(&etcd.MemberNotReadyAfter).Duration, 5*time.Minute)
 	defaulting.Zero(&config.Controllers.EtcdCopyBackupsTask.ConcurrentSyncs, 3)
 }
-
