@@ -194,7 +194,7 @@ func TestRunningSidecarMends(t *testing.T) {
 	}()
 	defer func() {
 		stopRestarts()
-		_ = <-running // it was killed
+		<-running //nolint:errcheck // it was killed
 	}()
 	if diff := cmp.Diff(want, content(t, m.client())); diff != "" {
 		t.Errorf("mended content (-want +got):\n%s", diff)
