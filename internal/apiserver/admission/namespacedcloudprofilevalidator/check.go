@@ -58,7 +58,7 @@ func checkKubernetes(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *
 		if find(parent.Kubernetes.Versions, named) == nil {
 			return fmt.Errorf("the parent does not offer Kubernetes %s", version.Version)
 		}
-		expires := version.ExpirationDate //nolint:staticcheck // in use without a lifecycle
+		expires := version.ExpirationDate
 		if expires == nil {
 			if len(version.Lifecycle) > 0 {
 				continue
@@ -66,7 +66,7 @@ func checkKubernetes(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *
 			return fmt.Errorf("kubernetes %s has no expirationDate", version.Version)
 		}
 		if old.Kubernetes != nil {
-			if was := find(old.Kubernetes.Versions, named); was != nil && expires.Equal(was.ExpirationDate) { //nolint:staticcheck // as above
+			if was := find(old.Kubernetes.Versions, named); was != nil && expires.Equal(was.ExpirationDate) {
 				continue
 			}
 		}
@@ -115,7 +115,7 @@ func checkOverride(version, was *corev1beta1.MachineImageVersion, now time.Time,
 	if was != nil {
 		// It may be from before the parent got it. Then it may stay, as it is.
 		is, before := version.DeepCopy(), was.DeepCopy()
-		is.ExpirationDate, before.ExpirationDate = nil, nil //nolint:staticcheck // in use without a lifecycle
+		is.ExpirationDate, before.ExpirationDate = nil, nil
 		if !apiequality.Semantic.DeepEqual(is, before) {
 			errs = append(errs, field.Forbidden(path, "is a version of the parent, so only its expirationDate can change"))
 		}
@@ -124,7 +124,7 @@ func checkOverride(version, was *corev1beta1.MachineImageVersion, now time.Time,
 			name string
 			set  bool
 		}{
-			{"classification", version.Classification != nil}, //nolint:staticcheck // as above
+			{"classification", version.Classification != nil},
 			{"cri", len(version.CRI) > 0},
 			{"architectures", len(version.Architectures) > 0 || len(version.CapabilityFlavors) > 0},
 			{"kubeletVersionConstraint", version.KubeletVersionConstraint != nil},
@@ -135,10 +135,10 @@ func checkOverride(version, was *corev1beta1.MachineImageVersion, now time.Time,
 			}
 		}
 	}
-	expires := version.ExpirationDate //nolint:staticcheck // as above
+	expires := version.ExpirationDate
 	var before *metav1.Time
 	if was != nil {
-		before = was.ExpirationDate //nolint:staticcheck // as above
+		before = was.ExpirationDate
 	}
 	switch {
 	case expires == nil && was == nil && len(version.Lifecycle) == 0:

@@ -134,7 +134,6 @@ func keepPrimary(dns, old *corev1beta1.DNS) {
 	was := old.Providers[i]
 	for j := range dns.Providers {
 		is := &dns.Providers[j]
-		//nolint:staticcheck // names of Secrets are in use up to Kubernetes 1.34
 		if apiequality.Semantic.DeepEqual(is.Type, was.Type) && apiequality.Semantic.DeepEqual(is.SecretName, was.SecretName) &&
 			apiequality.Semantic.DeepEqual(is.CredentialsRef, was.CredentialsRef) {
 			is.Primary = new(true)

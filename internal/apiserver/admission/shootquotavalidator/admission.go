@@ -119,9 +119,9 @@ func lifetime(shoot *corev1beta1.Shoot, days int32, now time.Time) error {
 
 // needsMore tells whether a change may take more of what quotas count.
 func needsMore(spec, old *corev1beta1.ShootSpec) bool {
-	if !apiequality.Semantic.DeepEqual(spec.Addons, old.Addons) || //nolint:staticcheck // the ingress addon takes a load balancer
+	if !apiequality.Semantic.DeepEqual(spec.Addons, old.Addons) ||
 		!apiequality.Semantic.DeepEqual(spec.CredentialsBindingName, old.CredentialsBindingName) ||
-		!apiequality.Semantic.DeepEqual(spec.SecretBindingName, old.SecretBindingName) { //nolint:staticcheck // in use up to Kubernetes 1.33
+		!apiequality.Semantic.DeepEqual(spec.SecretBindingName, old.SecretBindingName) {
 		return true
 	}
 	before := map[string]*corev1beta1.Worker{}
@@ -162,7 +162,7 @@ func ofCredentialsBinding(b *securityv1alpha1.CredentialsBinding) binding {
 func (b *binding) usedBy(shoot *corev1beta1.Shoot) bool {
 	name := shoot.Spec.CredentialsBindingName
 	if b.isSecretBinding {
-		name = shoot.Spec.SecretBindingName //nolint:staticcheck // in use up to Kubernetes 1.33
+		name = shoot.Spec.SecretBindingName
 	}
 	return name != nil && *name == b.name
 }
@@ -177,7 +177,7 @@ func (p *Plugin) bindingOf(ctx context.Context, shoot *corev1beta1.Shoot) (*bind
 		b := ofCredentialsBinding(found)
 		return &b, nil
 	}
-	if name := shoot.Spec.SecretBindingName; name != nil && *name != "" { //nolint:staticcheck // in use up to Kubernetes 1.33
+	if name := shoot.Spec.SecretBindingName; name != nil && *name != "" {
 		found := &corev1beta1.SecretBinding{}
 		if err := p.garden.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *name}, found); err != nil {
 			return nil, client.IgnoreNotFound(err)

@@ -25,7 +25,7 @@ func resources(spec *corev1beta1.ShootSpec, profile *corev1beta1.CloudProfileSpe
 	// The API server of the shoot is behind one load balancer, the ingress addon behind another.
 	balancers := int64(1)
 	if addons := spec.Addons; addons != nil && addons.NginxIngress != nil &&
-		addons.NginxIngress.Enabled { //nolint:staticcheck // counts while it is there
+		addons.NginxIngress.Enabled {
 		balancers++
 	}
 	total := corev1.ResourceList{metricLoadBalancer: *resource.NewQuantity(balancers, resource.DecimalSI)}
