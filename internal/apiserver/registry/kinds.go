@@ -249,7 +249,9 @@ func profileKinds(options core.Options) []*kind {
 		with[corev1beta1.CloudProfile, corev1beta1.CloudProfileList](kind{
 			gvk: inCore("CloudProfile"), unconditional: true, plural: "cloudprofiles", shortNames: []string{"cprofile", "cpfl"}, status: true, columns: printed("Provider"),
 		}, rules[corev1beta1.CloudProfile]{
-			create: func(_ context.Context, p *corev1beta1.CloudProfile) { dropUnusable(&p.Spec, time.Now()) },
+			create:       func(_ context.Context, p *corev1beta1.CloudProfile) { dropUnusable(&p.Spec, time.Now()) },
+			update:       func(_ context.Context, p, old *corev1beta1.CloudProfile) { dropCapabilities(p, old) },
+			canonicalize: fillArchitectures,
 			validate: func(p *corev1beta1.CloudProfile) field.ErrorList {
 				return core.ValidateCloudProfile(p, time.Now(), options)
 			},
