@@ -39,6 +39,7 @@ type rules[T any] struct {
 	validate                 func(obj *T) field.ErrorList
 	validateUpdate, onStatus func(obj, old *T) field.ErrorList
 	rolledOut                func(obj, old *T) bool
+	warnings                 func(obj *T, settings Settings) []string
 	operation                func(obj *T, operation string) effect
 	fields                   map[string]func(obj *T) string
 	cells, afterAge          func(obj *T) []any
@@ -78,6 +79,9 @@ func with[T, L any, PT interface {
 	}
 	if r.rolledOut != nil {
 		k.rolledOut = func(obj, old runtime.Object) bool { return r.rolledOut(typed(obj), typed(old)) }
+	}
+	if r.warnings != nil {
+		k.warnings = func(obj runtime.Object, settings Settings) []string { return r.warnings(typed(obj), settings) }
 	}
 	if r.operation != nil {
 		k.operation = func(obj runtime.Object, operation string) effect { return r.operation(typed(obj), operation) }
@@ -404,7 +408,7 @@ func shootKinds(options core.Options) []*kind {
 				return core.ValidateShootUpdate(s, old, options)
 			},
 			onStatus:  core.ValidateShootStatusUpdate,
-			rolledOut: shootRolledOut, operation: shootOperation,
+			rolledOut: shootRolledOut, warnings: rotationWarnings, operation: shootOperation,
 			fields: map[string]func(*corev1beta1.Shoot) string{
 				"spec.seedName":          func(s *corev1beta1.Shoot) string { return get(s.Spec.SeedName) },
 				"status.seedName":        func(s *corev1beta1.Shoot) string { return get(s.Status.SeedName) },
