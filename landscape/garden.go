@@ -110,7 +110,7 @@ func (u *upRun) gardenObjects(ctx context.Context, c client.Client, cluster Clus
 	}
 
 	server, err = gardenerapiserver.Objects(gardenerapiserver.Values{
-		Namespace: namespace.Name, Image: image, Replicas: 1,
+		Namespace: namespace.Name, Image: image, Replicas: 1, ClusterIdentity: "garden-" + u.Name,
 		EtcdServers: []string{fmt.Sprintf("https://%s:2379", u.network().Machine(cluster.Machines[0].Number))}, EtcdSecret: etcd.Name,
 		Certificate: certificate.Name, CA: authority.Data[secrets.DataKeyCertificateCA],
 	})
