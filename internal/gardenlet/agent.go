@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/discovery"
@@ -16,13 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/gardenlet/credentials"
+	seedcare "gardener.cloud/gardener/internal/gardenlet/seed/care"
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
 	"gardener.cloud/gardener/internal/gardenlet/seed/registration"
+	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/pkg/flow"
 )
 
 // agent is what the leading replica does. It runs in the manager, and adds to it what needs the garden as soon as there is access: a
@@ -34,7 +37,8 @@ type agent struct {
 	seedDiscovery discovery.DiscoveryInterface
 	health        *lease.Health
 	clock         clock.WithDelayedExecution
-	instance      string
+	gardener      corev1beta1.Gardener
+	flows         *flow.Metrics
 	credentials   credentials.Values
 }
 
@@ -51,6 +55,9 @@ func (a *agent) Start(ctx context.Context) error {
 	}
 	if err := registration.Register(ctx, garden.GetAPIReader(), garden.GetClient(), a.config.SeedConfig); err != nil {
 		return err
+	}
+	if err := system.DeployKinds(ctx, a.seedClient); err != nil {
+		return fmt.Errorf("create kinds in the seed: %w", err)
 	}
 	if err := a.addControllers(garden, access); err != nil {
 		return fmt.Errorf("add controllers: %w", err)
@@ -90,12 +97,29 @@ func uncached() *client.CacheOptions {
 	return &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}
 }
 
-func (a *agent) addControllers(garden cluster.Cluster, _ *credentials.Access) error {
+func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Access) error {
 	c := a.config.Controllers
+	var expiry *time.Time
+	if access.Certificate != nil {
+		expiry = &access.Certificate.NotAfter
+	}
+	resources := a.config.Resources
+	if resources == nil {
+		resources = &gardenletconfigv1alpha1.ResourcesConfiguration{}
+	}
 	return errors.Join(
 		lease.Add(a.Manager, lease.Values{
 			Garden: garden, SeedREST: a.seedDiscovery.RESTClient(), Health: a.health, Clock: a.clock,
 			Period: time.Duration(*c.Seed.LeaseResyncSeconds) * time.Second,
+		}),
+		system.Add(a.Manager, system.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedClient: a.seedClient, SeedVersion: a.seedDiscovery,
+			KubeconfigSecret: a.config.GardenClientConnection.KubeconfigSecret, CertificateExpiry: expiry,
+			Gardener: a.gardener, Capacity: resources.Capacity, Reserved: resources.Reserved,
+			SyncPeriod: c.Seed.SyncPeriod.Duration, Metrics: a.flows, Clock: a.clock,
+		}),
+		seedcare.Add(a.Manager, seedcare.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, Config: *c.SeedCare, Clock: a.clock,
 		}),
 	)
 }

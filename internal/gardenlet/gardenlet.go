@@ -31,6 +31,7 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
 	"gardener.cloud/gardener/internal/process"
 	gardenletvalidation "gardener.cloud/gardener/internal/validation/gardenlet"
+	"gardener.cloud/gardener/pkg/flow"
 )
 
 // Name is the name of the command.
@@ -101,13 +102,20 @@ func wire(_ context.Context, p *process.Process, c *Config) error {
 	if err != nil {
 		return fmt.Errorf("find out the name of this instance: %w", err)
 	}
+	flows, err := flow.NewMetrics(Name, p.Metrics)
+	if err != nil {
+		return err
+	}
 	seed := c.Controllers.Seed
 	period := time.Duration(*seed.LeaseResyncSeconds) * time.Second
 	health := lease.NewHealth(clk, time.Duration(*seed.LeaseResyncMissThreshold)*period)
 	return errors.Join(
 		p.AddHealthzCheck("lease", health.Check),
 		p.Add(&agent{
-			Process: p, config: c, seedClient: seedClient, seedDiscovery: clientset.Discovery(), health: health, clock: clk, instance: instance,
+			Process: p, config: c, seedClient: seedClient, seedDiscovery: clientset.Discovery(), health: health, clock: clk,
+			// Who restarts is the same instance, as far as others can tell.
+			gardener: corev1beta1.Gardener{ID: instance, Name: instance, Version: process.Version()},
+			flows:    flows,
 			credentials: credentials.Values{
 				SeedName: c.SeedConfig.Name, SeedClient: seedClient, Connection: c.GardenClientConnection, Clock: clk,
 			},

@@ -111,6 +111,11 @@ func (g *garden) prepare(t *testing.T) {
 				{Kind: "ControlPlane", Type: "local"}, {Kind: "DNSRecord", Type: "local"},
 			}},
 		},
+		// The garden and the seed are one cluster, so this is the identity of both.
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"},
+			Data:       map[string]string{"cluster-identity": "test-garden", "origin": "gardener-apiserver"},
+		},
 		// What starts gardenlets of ManagedSeeds is a service account. It may do as much as a bootstrap token.
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "bootstrap"}},
 		&rbacv1.ClusterRoleBinding{
@@ -270,8 +275,15 @@ func (g *garden) testBootstrap(t *testing.T) {
 		if seed.Labels["gardener.cloud/role"] != "seed" || seed.Labels["purpose"] != "test" {
 			return fmt.Errorf("labels are %v", seed.Labels)
 		}
+		if last := seed.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
+			return fmt.Errorf("last operation is %+v", last)
+		}
+		if healthy := kube.Condition(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy); healthy == nil {
+			return errors.New("nobody cares for the components")
+		}
 		return nil
 	})
+	g.checkSeed(t)
 	err := g.c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "gardenlet-kubeconfig-bootstrap"}, &corev1.Secret{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("bootstrap Secret: %v", err)
@@ -303,6 +315,29 @@ func (g *garden) testBootstrap(t *testing.T) {
 	}
 	if cmp.Equal(before.AuthInfos, g.kubeconfig(t).AuthInfos) {
 		t.Error("the certificate is still the old one")
+	}
+}
+
+// checkSeed checks the status of the Seed after the first flow.
+func (g *garden) checkSeed(t *testing.T) {
+	t.Helper()
+	seed := &corev1beta1.Seed{}
+	if err := g.c.Get(t.Context(), client.ObjectKey{Name: seedName}, seed); err != nil {
+		t.Fatal(err)
+	}
+	shoots := seed.Status.Allocatable["shoots"]
+	got := map[string]any{
+		"finalizers": seed.Finalizers, "identity": ptr.Deref(seed.Status.ClusterIdentity, ""), "allocatable": shoots.String(),
+		"version": seed.Status.KubernetesVersion != nil && strings.HasPrefix(*seed.Status.KubernetesVersion, "v1."),
+		"expiry":  seed.Status.ClientCertificateExpirationTimestamp != nil, "gardener": seed.Status.Gardener != nil,
+		"observed": seed.Status.ObservedGeneration == seed.Generation, "progress": seed.Status.LastOperation.Progress,
+	}
+	want := map[string]any{
+		"finalizers": []string{"gardener"}, "identity": "test-garden", "allocatable": "8", "version": true, "expiry": true, "gardener": true,
+		"observed": true, "progress": int32(100),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Seed (-want +got):\n%s", diff)
 	}
 }
 
