@@ -14,19 +14,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/rest"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/internal/apiserver/admission"
-	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -41,13 +37,7 @@ type files struct {
 }
 
 func (f files) flags() []string {
-	// These tests are about the server. Plugins would want profiles, credentials and extensions that nothing here needs; only
-	// projects get their owner from one.
-	disabled := slices.DeleteFunc(slices.Clone(admission.NewOptions().RecommendedPluginOrder), func(name string) bool {
-		return name == projectmutator.Name || slices.Contains(genericoptions.NewAdmissionOptions().RecommendedPluginOrder, name)
-	})
 	return []string{
-		"--disable-admission-plugins=" + strings.Join(disabled, ","),
 		"--encryption-provider-config=" + f.encryption, "--audit-policy-file=" + f.auditPolicy, "--audit-log-path=" + f.auditLog,
 		"--workload-identity-token-issuer=" + tokenIssuer, "--workload-identity-signing-key-file=" + f.tokenKeyFile,
 	}

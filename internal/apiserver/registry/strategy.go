@@ -159,6 +159,7 @@ func (s strategy) Canonicalize(obj runtime.Object) {
 	if s.canonicalize != nil {
 		s.canonicalize(obj)
 	}
+	compact(reflect.ValueOf(obj).Elem())
 }
 
 // PrepareForCreate starts the count of generations and drops the status.

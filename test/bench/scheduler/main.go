@@ -118,6 +118,12 @@ func (b bench) prepare(ctx context.Context, e *env.Env) error {
 	err := errors.Join(
 		e.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}),
 		e.Client.Create(ctx, profile()),
+		e.Client.Create(ctx, &corev1beta1.ControllerRegistration{
+			ObjectMeta: metav1.ObjectMeta{Name: "local"},
+			Spec: corev1beta1.ControllerRegistrationSpec{Resources: []corev1beta1.ControllerResource{
+				{Kind: "ControlPlane", Type: "local"}, {Kind: "DNSRecord", Type: "local"},
+			}},
+		}),
 	)
 	if err != nil {
 		return err
