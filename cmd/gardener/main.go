@@ -15,8 +15,8 @@ import (
 	"gardener.cloud/gardener/internal/apiserver"
 	"gardener.cloud/gardener/internal/backuprestore"
 	"gardener.cloud/gardener/internal/controllermanager"
-	"gardener.cloud/gardener/internal/gardenlet"
 	"gardener.cloud/gardener/internal/etcddruid"
+	"gardener.cloud/gardener/internal/gardenlet"
 	"gardener.cloud/gardener/internal/scheduler"
 )
 
