@@ -19,6 +19,9 @@ import (
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	installationcare "gardener.cloud/gardener/internal/gardenlet/controllerinstallation/care"
+	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
+	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/required"
 	"gardener.cloud/gardener/internal/gardenlet/credentials"
 	seedcare "gardener.cloud/gardener/internal/gardenlet/seed/care"
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
@@ -120,6 +123,17 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 		}),
 		seedcare.Add(a.Manager, seedcare.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, Config: *c.SeedCare, Clock: a.clock,
+		}),
+		installation.Add(a.Manager, installation.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenConfig: access.Config, SeedVersion: a.seedDiscovery,
+			Version: a.gardener.Version, FeatureGates: a.config.FeatureGates, ConcurrentSyncs: *c.ControllerInstallation.ConcurrentSyncs, Clock: a.clock,
+		}),
+		installationcare.Add(a.Manager, installationcare.Values{
+			Garden: garden, SyncPeriod: c.ControllerInstallationCare.SyncPeriod.Duration,
+			ConcurrentSyncs: *c.ControllerInstallationCare.ConcurrentSyncs, Clock: a.clock,
+		}),
+		required.Add(a.Manager, required.Values{
+			Garden: garden, ConcurrentSyncs: *c.ControllerInstallationRequired.ConcurrentSyncs, Clock: a.clock,
 		}),
 	)
 }

@@ -81,6 +81,9 @@ type garden struct {
 
 func TestGardenlet(t *testing.T) {
 	e := env.Start(t)
+	if err := addKinds(e.Scheme); err != nil {
+		t.Fatal(err)
+	}
 	c, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme})
 	if err != nil {
 		t.Fatal(err)
@@ -284,6 +287,7 @@ func (g *garden) testBootstrap(t *testing.T) {
 		return nil
 	})
 	g.checkSeed(t)
+	t.Run("installation of an extension", g.testInstallation)
 	err := g.c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "gardenlet-kubeconfig-bootstrap"}, &corev1.Secret{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("bootstrap Secret: %v", err)

@@ -93,10 +93,10 @@ func TestRenderRefuses(t *testing.T) {
 func TestParse(t *testing.T) {
 	const digest = "sha256:0123456789012345678901234567890123456789012345678901234567890123"
 	for want, repository := range map[string]gardencorev1.OCIRepository{
-		"registry.example/chart-a:1":                {Ref: ptr.To("registry.example/chart-a:1")},
-		"registry.example/chart-b:1":                {Repository: ptr.To("oci://registry.example/chart-b"), Tag: ptr.To("1")},
-		"registry.example/chart-c@" + digest:        {Repository: ptr.To("registry.example/chart-c"), Tag: ptr.To("1"), Digest: ptr.To(digest)},
-		"registry.example/chart-d:latest":           {Repository: ptr.To("registry.example/chart-d")},
+		"registry.example/chart-a:1":         {Ref: ptr.To("registry.example/chart-a:1")},
+		"registry.example/chart-b:1":         {Repository: ptr.To("oci://registry.example/chart-b"), Tag: ptr.To("1")},
+		"registry.example/chart-c@" + digest: {Repository: ptr.To("registry.example/chart-c"), Tag: ptr.To("1"), Digest: ptr.To(digest)},
+		"registry.example/chart-d:latest":    {Repository: ptr.To("registry.example/chart-d")},
 	} {
 		if got, err := parse(&repository); err != nil || got.Name() != want {
 			t.Errorf("parse() = %v, %v, want %s", got, err, want)
