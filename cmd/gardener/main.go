@@ -14,6 +14,7 @@ import (
 
 	"gardener.cloud/gardener/internal/apiserver"
 	"gardener.cloud/gardener/internal/controllermanager"
+	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/internal/scheduler"
 )
 
@@ -21,6 +22,7 @@ import (
 var commands = map[string]func() *cobra.Command{
 	apiserver.Name:         apiserver.NewCommand,
 	controllermanager.Name: controllermanager.Component().Command,
+	resourcemanager.Name:   resourcemanager.Component().Command,
 	scheduler.Name:         scheduler.Component().Command,
 }
 
