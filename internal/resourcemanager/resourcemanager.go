@@ -25,6 +25,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/configfile"
 	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/internal/resourcemanager/health"
 	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
 )
@@ -163,6 +164,12 @@ func addControllers(ctx context.Context, mgr manager.Manager, target cluster.Clu
 				Class: *c.Controllers.ResourceClass, Concurrency: *c.Controllers.ManagedResource.ConcurrentSyncs,
 				SyncPeriod: c.Controllers.ManagedResource.SyncPeriod.Duration, ManagedBy: managedBy, ClusterID: identity,
 				CollectsGarbage: c.Controllers.GarbageCollector.Enabled,
+			})
+		}},
+		{"health", true, func() error {
+			return health.Add(mgr, target, managed, health.Settings{
+				Class: *c.Controllers.ResourceClass, Concurrency: *c.Controllers.Health.ConcurrentSyncs,
+				SyncPeriod: c.Controllers.Health.SyncPeriod.Duration, ClusterID: identity,
 			})
 		}},
 	} {
