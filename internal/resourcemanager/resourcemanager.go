@@ -27,6 +27,7 @@ import (
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/resourcemanager/health"
 	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
+	"gardener.cloud/gardener/internal/tokenrequestor"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
 )
 
@@ -170,6 +171,11 @@ func addControllers(ctx context.Context, mgr manager.Manager, target cluster.Clu
 			return health.Add(mgr, target, managed, health.Settings{
 				Class: *c.Controllers.ResourceClass, Concurrency: *c.Controllers.Health.ConcurrentSyncs,
 				SyncPeriod: c.Controllers.Health.SyncPeriod.Duration, ClusterID: identity,
+			})
+		}},
+		{"tokenRequestor", c.Controllers.TokenRequestor.Enabled, func() error {
+			return tokenrequestor.Add(mgr, mgr, target, tokenrequestor.Values{
+				Class: resourcesv1alpha1.ResourceManagerClassShoot, Concurrency: *c.Controllers.TokenRequestor.ConcurrentSyncs,
 			})
 		}},
 	} {
