@@ -25,6 +25,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/configfile"
 	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/internal/resourcemanager/garbagecollector"
 	"gardener.cloud/gardener/internal/resourcemanager/health"
 	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
 	"gardener.cloud/gardener/internal/tokenrequestor"
@@ -171,6 +172,11 @@ func addControllers(ctx context.Context, mgr manager.Manager, target cluster.Clu
 			return health.Add(mgr, target, managed, health.Settings{
 				Class: *c.Controllers.ResourceClass, Concurrency: *c.Controllers.Health.ConcurrentSyncs,
 				SyncPeriod: c.Controllers.Health.SyncPeriod.Duration, ClusterID: identity,
+			})
+		}},
+		{"garbageCollector", c.Controllers.GarbageCollector.Enabled, func() error {
+			return garbagecollector.Add(mgr, target, garbagecollector.Values{
+				SyncPeriod: c.Controllers.GarbageCollector.SyncPeriod.Duration, Namespaces: targetNamespaces,
 			})
 		}},
 		{"tokenRequestor", c.Controllers.TokenRequestor.Enabled, func() error {
