@@ -24,6 +24,7 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/configfile"
+	"gardener.cloud/gardener/internal/networkpolicy"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/resourcemanager/garbagecollector"
 	"gardener.cloud/gardener/internal/resourcemanager/health"
@@ -183,6 +184,16 @@ func addControllers(ctx context.Context, mgr manager.Manager, target cluster.Clu
 			return tokenrequestor.Add(mgr, mgr, target, tokenrequestor.Values{
 				Class: resourcesv1alpha1.ResourceManagerClassShoot, Concurrency: *c.Controllers.TokenRequestor.ConcurrentSyncs,
 			})
+		}},
+		{"networkPolicy", c.Controllers.NetworkPolicy.Enabled, func() error {
+			values := networkpolicy.Values{
+				NamespaceSelectors: c.Controllers.NetworkPolicy.NamespaceSelectors, Concurrency: *c.Controllers.NetworkPolicy.ConcurrentSyncs,
+				FieldOwner: Name,
+			}
+			if selector := c.Controllers.NetworkPolicy.IngressControllerSelector; selector != nil {
+				values.IngressController = (*networkpolicy.IngressController)(selector)
+			}
+			return networkpolicy.Add(ctx, mgr, target, values)
 		}},
 	} {
 		if !controller.enabled {
