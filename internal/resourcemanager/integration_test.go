@@ -184,16 +184,13 @@ func (w *world) health(t *testing.T) {
 	}
 	w.awaitCondition(t, "health", progressing, "False", "All resources have been fully rolled out.")
 
-	// What is deleted is missed until it is there again.
-	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "health", Name: "c", Finalizers: []string{"test/stay"}}}
-	if err := w.Patch(t.Context(), configMap, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"resources.gardener.cloud/skip-health-check":"false"}}}`))); err != nil {
-		t.Fatal(err)
-	}
-	d.Status.Conditions[0].Status, d.Status.AvailableReplicas = corev1.ConditionFalse, 0
+	// It fails later: that is no roll-out.
+	d.Status.Conditions[0].Status = corev1.ConditionFalse
 	if err := w.Status().Patch(t.Context(), d, client.Merge); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitCondition(t, "health", healthy, "False", "it lacks minimum availability: 0 of 1 pods are available")
+	w.awaitCondition(t, "health", healthy, "False", "it lacks minimum availability")
+	w.awaitCondition(t, "health", progressing, "False", "All resources have been fully rolled out.")
 	// A new manifest starts over.
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "health", Name: "manifests"}}
 	changed := strings.Replace(healthManifests, "image: i", "image: j", 1)
