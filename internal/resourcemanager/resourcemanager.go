@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -26,9 +27,12 @@ import (
 	"gardener.cloud/gardener/internal/configfile"
 	"gardener.cloud/gardener/internal/networkpolicy"
 	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/internal/resourcemanager/csrapprover"
 	"gardener.cloud/gardener/internal/resourcemanager/garbagecollector"
 	"gardener.cloud/gardener/internal/resourcemanager/health"
 	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
+	"gardener.cloud/gardener/internal/resourcemanager/node/agentdelay"
+	"gardener.cloud/gardener/internal/resourcemanager/node/criticalcomponents"
 	"gardener.cloud/gardener/internal/tokenrequestor"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
 )
@@ -194,6 +198,17 @@ func addControllers(ctx context.Context, mgr manager.Manager, target cluster.Clu
 				values.IngressController = (*networkpolicy.IngressController)(selector)
 			}
 			return networkpolicy.Add(ctx, mgr, target, values)
+		}},
+		{"csrApprover", c.Controllers.CSRApprover.Enabled, func() error {
+			return csrapprover.Add(mgr, mgr, target, ptr.Deref(c.Controllers.CSRApprover.MachineNamespace, ""), *c.Controllers.CSRApprover.ConcurrentSyncs)
+		}},
+		{"nodeCriticalComponents", c.Controllers.NodeCriticalComponents.Enabled, func() error {
+			settings := c.Controllers.NodeCriticalComponents
+			return criticalcomponents.Add(mgr, target, *settings.ConcurrentSyncs, settings.Backoff.Duration)
+		}},
+		{"nodeAgentReconciliationDelay", c.Controllers.NodeAgentReconciliationDelay.Enabled, func() error {
+			settings := c.Controllers.NodeAgentReconciliationDelay
+			return agentdelay.Add(mgr, target, settings.MinDelay.Duration, settings.MaxDelay.Duration)
 		}},
 	} {
 		if !controller.enabled {
