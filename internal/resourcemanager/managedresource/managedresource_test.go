@@ -78,7 +78,14 @@ func start(t *testing.T) *garden {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := managedresource.Add(t.Context(), mgr, mgr, managedresource.Settings{
+	managed, err := managedresource.NewCache(mgr, resourcesv1alpha1.GardenerManager, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mgr.Add(managed); err != nil {
+		t.Fatal(err)
+	}
+	if err := managedresource.Add(t.Context(), mgr, mgr, managed, managedresource.Settings{
 		Class: resourcesv1alpha1.DefaultResourceClass, Concurrency: 5, SyncPeriod: time.Hour, ManagedBy: resourcesv1alpha1.GardenerManager,
 	}); err != nil {
 		t.Fatal(err)

@@ -86,7 +86,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) responsible(mr *resourcesv1alpha1.ManagedResource) bool {
-	return r.Class == resourcesv1alpha1.AllResourceClass || ClassOf(mr) == r.Class
+	return Responsible(r.Class, mr)
+}
+
+// Responsible tells whether a process of a class, or of all classes, works on a ManagedResource.
+func Responsible(class string, mr *resourcesv1alpha1.ManagedResource) bool {
+	return class == resourcesv1alpha1.AllResourceClass || ClassOf(mr) == class
 }
 
 // ClassOf returns the class of a ManagedResource.
