@@ -10,6 +10,7 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
+	"gardener.cloud/gardener/internal/component/priorityclass"
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
@@ -72,6 +73,7 @@ func Objects(v Values) ([]client.Object, error) {
 		return nil, err
 	}
 	w := process.Workload()
+	objects = append([]client.Object{priorityclass.SeedCritical()}, objects...)
 	objects = append(objects, w.Service("metrics", gardenletconfigv1alpha1.DefaultMetricsPort))
 	objects = append(objects, w.ClusterRole(role, rules()...)...)
 	if len(v.BootstrapKubeconfig) > 0 {
