@@ -168,8 +168,12 @@ func awaitGardenAPI(ctx context.Context, c client.WithWatch, detail func(string)
 // awaitGarden returns when all processes of the garden are healthy.
 func awaitGarden(ctx context.Context, c client.WithWatch, detail func(string)) error {
 	return kube.Await(ctx, c, &appsv1.DeploymentList{}, func(deployments []*appsv1.Deployment) error {
-		for _, deployment := range deployments {
-			if err := kube.DeploymentHealthy(deployment); err != nil {
+		for _, name := range []string{gardenerapiserver.Name, gardenercontrollermanager.Name, gardenerscheduler.Name} {
+			index := slices.IndexFunc(deployments, func(d *appsv1.Deployment) bool { return d.Name == name })
+			if index < 0 {
+				return fmt.Errorf("there is no Deployment %q", name)
+			}
+			if err := kube.DeploymentHealthy(deployments[index]); err != nil {
 				return err
 			}
 		}
