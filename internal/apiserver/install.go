@@ -52,6 +52,7 @@ func installGroup(
 			Storage: stores, Root: genericapiserver.APIGroupPrefix, GroupVersion: version, AllServedVersionsByResource: versionsOf,
 			MetaGroupVersion: group.MetaGroupVersion, OptionsExternalVersion: group.OptionsExternalVersion,
 			ParameterCodec: group.ParameterCodec, Serializer: group.NegotiatedSerializer,
+			//nolint:misspell // the library calls it so
 			Typer: group.Scheme, Creater: group.Scheme, Convertor: group.Scheme, ConvertabilityChecker: group.Scheme, Defaulter: group.Scheme,
 			Namer: runtime.Namer(meta.NewAccessor()), UnsafeConvertor: convertor{group.Scheme}, TypeConverter: converter,
 			EquivalentResourceRegistry: server.EquivalentResourceRegistry, Authorizer: server.Authorizer, Admit: config.AdmissionControl,

@@ -59,10 +59,7 @@ func NewCommand() *cobra.Command {
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(err, admission.Missing(options.Admission)); err != nil {
-				return err
-			}
-			if err := errors.Join(append(options.Validate(), own.validate())...); err != nil {
+			if err := errors.Join(append(options.Validate(), own.validate(), err)...); err != nil {
 				return err
 			}
 			klog.SetLogger(process.NewLogger(cmd.ErrOrStderr(), own.logLevel, own.logFormat))

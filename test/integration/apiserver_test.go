@@ -205,6 +205,7 @@ func TestGardenAPI(t *testing.T) {
 	t.Run("kubeconfigs of shoots", func(t *testing.T) { testKubeconfigs(t, e) })
 	t.Run("bindings of shoots", func(t *testing.T) { testBinding(t, e) })
 	t.Run("tokens of workload identities", func(t *testing.T) { testTokens(t, e, files) })
+	t.Run("orders of shoots", func(t *testing.T) { testOrder(t, e) })
 	t.Run("scale of a managed seed set", func(t *testing.T) { testScale(t, e) })
 	t.Run("roles of the garden", func(t *testing.T) { testRoles(t, e) })
 	t.Run("what operators rely on", func(t *testing.T) { testOperation(t, e, files) })

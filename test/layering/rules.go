@@ -25,7 +25,9 @@ var sharedRooms = []string{
 	"internal/configfile",
 	"internal/distribution", // the landscape runs what it builds
 	"internal/kube",
-	"internal/process", // how every component starts
+	"internal/networkpolicy",  // a controller that gardenlet and gardener-operator run too
+	"internal/process",        // how every component starts
+	"internal/tokenrequestor", // a controller that gardenlet runs too
 	"internal/validation",
 }
 

@@ -412,7 +412,7 @@ func shootKinds(options core.Options) []*kind {
 			fields: map[string]func(*corev1beta1.Shoot) string{
 				"spec.seedName":          func(s *corev1beta1.Shoot) string { return get(s.Spec.SeedName) },
 				"status.seedName":        func(s *corev1beta1.Shoot) string { return get(s.Status.SeedName) },
-				"spec.cloudProfileName":  func(s *corev1beta1.Shoot) string { return get(s.Spec.CloudProfileName) }, //nolint:staticcheck // clients still select by it
+				"spec.cloudProfileName":  func(s *corev1beta1.Shoot) string { return get(s.Spec.CloudProfileName) },
 				"spec.cloudProfile.Name": func(s *corev1beta1.Shoot) string { return get(s.Spec.CloudProfile).Name },
 				"spec.cloudProfile.Kind": func(s *corev1beta1.Shoot) string { return get(s.Spec.CloudProfile).Kind },
 			},
@@ -697,7 +697,7 @@ func seedStatus(seed *corev1beta1.Seed) string {
 }
 
 func shootCells(s *corev1beta1.Shoot) []any {
-	profile := or(get(s.Spec.CloudProfile).Name, get(s.Spec.CloudProfileName)) //nolint:staticcheck // old shoots have this one only
+	profile := or(get(s.Spec.CloudProfile).Name, get(s.Spec.CloudProfileName))
 	if get(s.Spec.CloudProfile).Kind == "NamespacedCloudProfile" {
 		profile = s.Namespace + "/" + profile
 	}

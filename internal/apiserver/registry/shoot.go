@@ -12,11 +12,11 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// canonicalShoot writes what is said under the old name of a field under the new one as well, and labels the shoot by what selectors ask for.
+// canonicalShoot writes what is said under the old name of a field under the new one as well, and labels the shoot by what
+// selectors ask for.
 // Validation has seen by then which of the names the user took.
 func canonicalShoot(shoot *corev1beta1.Shoot) {
 	spec := &shoot.Spec
-	//nolint:staticcheck // the old names are in use up to Kubernetes 1.33 or 1.34
 	if name := spec.CloudProfileName; get(name) != "" {
 		if spec.CloudProfile == nil {
 			spec.CloudProfile = &corev1beta1.CloudProfileReference{Name: *name}
@@ -29,16 +29,16 @@ func canonicalShoot(shoot *corev1beta1.Shoot) {
 	if spec.DNS != nil {
 		for i := range spec.DNS.Providers {
 			provider := &spec.DNS.Providers[i]
-			if name := get(provider.SecretName); name != "" && provider.CredentialsRef == nil { //nolint:staticcheck // as above
+			if name := get(provider.SecretName); name != "" && provider.CredentialsRef == nil {
 				provider.CredentialsRef = &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: name}
 			}
 		}
 	}
 	if autoscaler := spec.Kubernetes.ClusterAutoscaler; autoscaler != nil {
-		autoscaler.MaxEmptyBulkDelete = nil //nolint:staticcheck // its default for maxScaleDownParallelism is taken already
+		autoscaler.MaxEmptyBulkDelete = nil
 	}
-	if server := spec.Kubernetes.KubeAPIServer; server != nil && !get(server.EnableAnonymousAuthentication) { //nolint:staticcheck // as above
-		server.EnableAnonymousAuthentication = nil //nolint:staticcheck // false is how it is without
+	if server := spec.Kubernetes.KubeAPIServer; server != nil && !get(server.EnableAnonymousAuthentication) {
+		server.EnableAnonymousAuthentication = nil
 	}
 
 	labelSeeds(&shoot.ObjectMeta, spec.SeedName, shoot.Status.SeedName)

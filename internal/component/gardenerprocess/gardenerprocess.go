@@ -31,6 +31,8 @@ const (
 type Values struct {
 	// Name is that of the process and of its objects, such as "gardener-scheduler". Role is its label.
 	Name, Role string
+	// Labels are on the objects and select the pods. The default is the label app with the value gardener, and the role.
+	Labels map[string]string
 	// Namespace is where it runs.
 	Namespace string
 	// Image is the image with all our processes.
@@ -73,9 +75,12 @@ func (v Values) Workload() workload.Workload {
 		container.StartupProbe = workload.Eager(v.Ready)
 	}
 	w := workload.Workload{
-		Name: v.Name, Namespace: v.Namespace, Labels: map[string]string{"app": "gardener", "role": v.Role},
+		Name: v.Name, Namespace: v.Namespace, Labels: v.Labels,
 		PodLabels: v.PodLabels, PodAnnotations: v.PodAnnotations,
 		Replicas: v.Replicas, PriorityClass: v.PriorityClass,
+	}
+	if w.Labels == nil {
+		w.Labels = map[string]string{"app": "gardener", "role": v.Role}
 	}
 	for _, file := range v.Files {
 		w.Volumes = append(w.Volumes, file.Volume)

@@ -33,31 +33,36 @@ import (
 // secretsIndex finds ManagedResources by the Secrets that they name.
 const secretsIndex = "spec.secretRefs.name"
 
-// Add adds the controller to a manager of the source cluster. The target may be the same cluster.
-func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster, s Settings) error {
-	// Only the metadata of what is managed is watched: that is enough to see that something differs, and takes little memory
-	// in clusters with many objects.
-	managed, err := labels.Parse(resourcesv1alpha1.ManagedBy + "=" + s.ManagedBy)
+// NewCache returns a cache of what is managed in a cluster, for all who look at it. If namespaces are given, it sees no others.
+func NewCache(targetCluster cluster.Cluster, managedBy string, namespaces []string) (cache.Cache, error) {
+	managed, err := labels.Parse(resourcesv1alpha1.ManagedBy + "=" + managedBy)
 	if err != nil {
-		return fmt.Errorf("label value %q: %w", s.ManagedBy, err)
+		return nil, fmt.Errorf("label value %q: %w", managedBy, err)
 	}
-	seen, err := cache.New(targetCluster.GetConfig(), cache.Options{
+	options := cache.Options{
 		Scheme: targetCluster.GetScheme(), Mapper: targetCluster.GetRESTMapper(), HTTPClient: targetCluster.GetHTTPClient(),
 		DefaultLabelSelector: managed, DefaultTransform: cache.TransformStripManagedFields(),
-	})
-	if err != nil {
-		return err
 	}
+	if len(namespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range namespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	return cache.New(targetCluster.GetConfig(), options)
+}
+
+// Add adds the controller to a manager of the source cluster. The target may be the same cluster. In the cache of what is managed
+// there, only metadata is watched: that is enough to see that something differs, and takes little memory in clusters with many
+// objects.
+func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster, managed cache.Cache, s Settings) error {
 	live, err := client.New(targetCluster.GetConfig(), client.Options{Scheme: targetCluster.GetScheme(), Mapper: targetCluster.GetRESTMapper(), HTTPClient: targetCluster.GetHTTPClient()})
 	if err != nil {
 		return err
 	}
 	r := &Reconciler{
 		Settings: s, source: mgr.GetClient(), secrets: mgr.GetAPIReader(), clock: clock.RealClock{},
-		target: &target{live: live, seen: seen, clock: clock.RealClock{}, applied: map[objectKey]record{}},
-	}
-	if err := mgr.Add(seen); err != nil {
-		return err
+		target: &target{live: live, seen: managed, clock: clock.RealClock{}, applied: map[objectKey]record{}},
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, secretsIndex, func(obj client.Object) []string {
 		var names []string
@@ -72,7 +77,7 @@ func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster
 	if err != nil {
 		return err
 	}
-	r.watches = &watches{controller: c, cache: seen, origin: s.ClusterID, kinds: map[schema.GroupVersionKind]bool{}}
+	r.watches = &watches{controller: c, cache: managed, origin: s.ClusterID, kinds: map[schema.GroupVersionKind]bool{}}
 	return errors.Join(
 		c.Watch(source.Kind(mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.TypedEnqueueRequestForObject[*resourcesv1alpha1.ManagedResource]{}, r.concerns())),
 		// The data is read when it is needed.
@@ -158,10 +163,15 @@ func (w *watches) ensureReferenced(refs []resourcesv1alpha1.ObjectReference) err
 
 // owner is the ManagedResource that an object says it comes from.
 func (w *watches) owner(_ context.Context, object client.Object) []reconcile.Request {
+	return Owner(w.origin, object)
+}
+
+// Owner returns the ManagedResource that an object says it comes from, if it is one of the source cluster with this identity.
+func Owner(clusterID string, object client.Object) []reconcile.Request {
 	origin := object.GetAnnotations()[resourcesv1alpha1.OriginAnnotation]
-	if w.origin != "" {
+	if clusterID != "" {
 		var ok bool
-		if origin, ok = strings.CutPrefix(origin, w.origin+":"); !ok {
+		if origin, ok = strings.CutPrefix(origin, clusterID+":"); !ok {
 			return nil
 		}
 	}

@@ -86,7 +86,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) responsible(mr *resourcesv1alpha1.ManagedResource) bool {
-	return r.Class == resourcesv1alpha1.AllResourceClass || ClassOf(mr) == r.Class
+	return Responsible(r.Class, mr)
+}
+
+// Responsible tells whether a process of a class, or of all classes, works on a ManagedResource.
+func Responsible(class string, mr *resourcesv1alpha1.ManagedResource) bool {
+	return class == resourcesv1alpha1.AllResourceClass || ClassOf(mr) == class
 }
 
 // ClassOf returns the class of a ManagedResource.
@@ -160,7 +165,7 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	err = sortedErrors(errs)
 	v := verdict{err: err, reason: resourcesv1alpha1.ConditionApplyFailed, resources: known}
 	if err == nil {
-		v.resources, v.pending, v.checksum = append(refs, left...), left, manifests.checksum
+		v.resources, v.pending, v.checksum = slices.Concat(refs, left), left, manifests.checksum
 	}
 	if err := errors.Join(err, r.report(ctx, mr, v)); err != nil {
 		return reconcile.Result{}, err
@@ -364,7 +369,7 @@ func flatten(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what wraps it has text of its own and stays whole
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
 		for _, one := range joined.Unwrap() {
 			all = append(all, flatten(one)...)

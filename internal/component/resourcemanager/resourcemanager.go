@@ -1,0 +1,82 @@
+// Package resourcemanager deploys gardener-resource-manager, which applies ManagedResources and helps the workload of a cluster.
+package resourcemanager
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/gardenerprocess"
+	"gardener.cloud/gardener/internal/component/workload"
+)
+
+// Name is that of the Deployment and of the Service.
+const Name = "gardener-resource-manager"
+
+// ClassSeed is the class of the ManagedResources whose objects are for the seed itself.
+const ClassSeed = "seed"
+
+const (
+	healthPort  = 8081
+	metricsPort = 8080
+)
+
+// Values are what the resource manager of a seed is deployed with.
+type Values struct {
+	// Namespace is where it runs.
+	Namespace string
+	// Image is the image with all our processes.
+	Image string
+	// Replicas is how many pods there are. One of them leads.
+	Replicas int32
+	// Config is its configuration. Ports are set here. ForSeed returns one.
+	Config resourcemanagerconfigv1alpha1.ResourceManagerConfiguration
+}
+
+// ForSeed returns the configuration of the resource manager of a seed, which is source and target in one.
+func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
+	c := resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}
+	c.LeaderElection.LeaderElect = ptr.To(true)
+	c.Controllers.ResourceClass = ptr.To(ClassSeed)
+	c.Controllers.GarbageCollector.Enabled = true
+	c.Controllers.NetworkPolicy.Enabled = true
+	return c
+}
+
+// Objects renders the resource manager for the cluster that it runs in and works on.
+func Objects(v Values) ([]client.Object, error) {
+	config := v.Config.DeepCopy()
+	config.APIVersion, config.Kind = resourcemanagerconfigv1alpha1.SchemeGroupVersion.String(), "ResourceManagerConfiguration"
+	if config.LeaderElection.ResourceNamespace == "" {
+		config.LeaderElection.ResourceNamespace = v.Namespace
+	}
+	resourcemanagerconfigv1alpha1.SetDefaults(config)
+	config.Server.HealthProbes = &resourcemanagerconfigv1alpha1.Server{Port: healthPort}
+	config.Server.Metrics = &resourcemanagerconfigv1alpha1.Server{Port: metricsPort}
+	process := gardenerprocess.Values{
+		Name: Name, Labels: map[string]string{"app": Name}, Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
+		PriorityClass: constants.PriorityClassNameSeedSystemCritical, Config: config,
+		Ports: []corev1.ContainerPort{
+			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
+		},
+		Ready: workload.HTTPProbe("/readyz", healthPort, corev1.URISchemeHTTP), Live: workload.HTTPProbe("/healthz", healthPort, corev1.URISchemeHTTP),
+		Resources: workload.Requests("25m", "60Mi"),
+		PodLabels: map[string]string{
+			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
+		},
+	}
+	objects, err := process.Objects()
+	if err != nil {
+		return nil, err
+	}
+	w := process.Workload()
+	objects = append(objects, w.Service("metrics", metricsPort))
+	// Whoever applies anything must be allowed everything.
+	return append(objects, w.ClusterRole(Name,
+		rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+	)...), nil
+}

@@ -1,0 +1,259 @@
+// Package csrapprover decides about the certificates that kubelets ask for their servers and gardener-node-agents for themselves.
+//
+// It reads CertificateSigningRequests and Nodes of the target cluster and Machines of the source cluster, and writes approvals and
+// denials. Nothing but the requests is cached: a decision is final, and rare.
+// Source: concepts.txt, Gardener Resource Manager, "CertificateSigningRequest Approver".
+package csrapprover
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+const (
+	// passTimeout limits a pass, which makes a handful of requests.
+	passTimeout = time.Minute
+
+	nodeUserPrefix = "system:node:"
+	nodesGroup     = "system:nodes"
+	// migratingUser is who node agents were before they had certificates.
+	migratingUser = "system:serviceaccount:kube-system:gardener-node-agent"
+)
+
+// Add adds the controller to a manager. The Machines are in a namespace of the source cluster; an empty one means that the cluster has
+// no Machines, so that requests are checked against Nodes only.
+func Add(mgr manager.Manager, sourceCluster, targetCluster cluster.Cluster, machineNamespace string, concurrency int) error {
+	r := &Reconciler{
+		machines: sourceCluster.GetAPIReader(), machineNamespace: machineNamespace,
+		targetClient: targetCluster.GetClient(), targetReader: targetCluster.GetAPIReader(),
+	}
+	c, err := controller.New("csr-approver", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: cmp.Or(concurrency, 1)})
+	if err != nil {
+		return err
+	}
+	return c.Watch(source.Kind(targetCluster.GetCache(), &certificatesv1.CertificateSigningRequest{},
+		&handler.TypedEnqueueRequestForObject[*certificatesv1.CertificateSigningRequest]{}, predicate.NewTypedPredicateFuncs(concerns)))
+}
+
+// concerns tells whether nobody has decided about a request, and its signer is one that we know about.
+func concerns(csr *certificatesv1.CertificateSigningRequest) bool {
+	decided := func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed
+	}
+	return len(csr.Status.Certificate) == 0 && !slices.ContainsFunc(csr.Status.Conditions, decided) &&
+		(csr.Spec.SignerName == certificatesv1.KubeletServingSignerName || csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName)
+}
+
+// Reconciler decides about a request.
+type Reconciler struct {
+	machines         client.Reader
+	machineNamespace string
+	targetClient     client.Client
+	targetReader     client.Reader
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if err := r.targetClient.Get(ctx, request.NamespacedName, csr); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !concerns(csr) {
+		return reconcile.Result{}, nil
+	}
+	wanted, err := parse(csr.Spec.Request)
+	var reason error
+	switch {
+	case csr.Spec.SignerName == certificatesv1.KubeletServingSignerName && err != nil:
+		reason = err
+	case csr.Spec.SignerName == certificatesv1.KubeletServingSignerName:
+		reason, err = r.checkKubelet(ctx, csr, wanted)
+	case err != nil || !strings.HasPrefix(wanted.Subject.CommonName, constants.NodeAgentUserNamePrefix):
+		return reconcile.Result{}, nil // others use this signer too
+	default:
+		reason, err = r.checkAgent(ctx, csr, wanted)
+	}
+	if err != nil && reason == nil {
+		return reconcile.Result{}, err
+	}
+	condition := certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "RequestApproved",
+		Message: "Approving the certificate, as it is for a node of this cluster.",
+	}
+	if reason != nil {
+		condition.Type, condition.Reason, condition.Message = certificatesv1.CertificateDenied, "RequestDenied", "Denying the certificate: "+reason.Error()
+	}
+	logf.FromContext(ctx).Info("Deciding about a certificate", "user", csr.Spec.Username, "decision", condition.Type, "message", condition.Message)
+	csr = csr.DeepCopy()
+	csr.Status.Conditions = append(csr.Status.Conditions, condition)
+	if err := r.targetClient.SubResource("approval").Update(ctx, csr); err != nil {
+		return kube.Result(fmt.Errorf("decide about the request: %w", err))
+	}
+	return reconcile.Result{}, nil
+}
+
+func parse(raw []byte) (*x509.CertificateRequest, error) {
+	block, _ := pem.Decode(raw)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return nil, errors.New("it holds no certificate request in PEM format")
+	}
+	return x509.ParseCertificateRequest(block.Bytes)
+}
+
+// checkKubelet returns why a certificate for the server of a kubelet is denied, or nil; the second error is why that cannot be told.
+func (r *Reconciler) checkKubelet(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, wanted *x509.CertificateRequest) (reason, err error) {
+	if reason := kubeletRequest(csr.Spec.Username, wanted); reason != nil {
+		return reason, nil
+	}
+	name := strings.TrimPrefix(csr.Spec.Username, nodeUserPrefix)
+	node := &corev1.Node{}
+	switch err := r.targetReader.Get(ctx, client.ObjectKey{Name: name}, node); {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("there is no Node %q", name), nil
+	case err != nil:
+		return nil, fmt.Errorf("read Node %q: %w", name, err)
+	}
+	if r.machineNamespace != "" {
+		machines := &machinev1alpha1.MachineList{}
+		if err := r.machines.List(ctx, machines, client.InNamespace(r.machineNamespace), client.MatchingLabels{machinev1alpha1.NodeLabelKey: name}); err != nil {
+			return nil, fmt.Errorf("look for the Machine of Node %q: %w", name, err)
+		}
+		if count := len(machines.Items); count != 1 {
+			return fmt.Errorf("there are %d Machines for Node %q", count, name), nil
+		}
+	}
+	return addressesOf(node, wanted), nil
+}
+
+// kubeletRequest returns what is wrong with a request by itself.
+func kubeletRequest(username string, wanted *x509.CertificateRequest) error {
+	switch {
+	case !strings.HasPrefix(username, nodeUserPrefix):
+		return fmt.Errorf("user %q is no node", username)
+	case len(wanted.DNSNames)+len(wanted.IPAddresses) == 0:
+		return errors.New("it has neither DNS names nor IP addresses")
+	case wanted.Subject.CommonName != username:
+		return fmt.Errorf("common name %q is not that of the user", wanted.Subject.CommonName)
+	case !slices.Equal(wanted.Subject.Organization, []string{nodesGroup}):
+		return fmt.Errorf("organizations %q are not just %q", wanted.Subject.Organization, nodesGroup)
+	}
+	return nil
+}
+
+// addressesOf returns in what the names of a request are not those of a Node.
+func addressesOf(node *corev1.Node, wanted *x509.CertificateRequest) error {
+	var names, addresses, ips []string
+	for _, address := range node.Status.Addresses {
+		switch address.Type {
+		case corev1.NodeHostName:
+			names = append(names, address.Address)
+		case corev1.NodeInternalIP:
+			addresses = append(addresses, canonical(address.Address))
+		}
+	}
+	for _, ip := range wanted.IPAddresses {
+		ips = append(ips, ip.String())
+	}
+	if !sameSet(names, wanted.DNSNames) {
+		return fmt.Errorf("DNS names %q are not those of the Node, %q", wanted.DNSNames, names)
+	}
+	if !sameSet(addresses, ips) {
+		return fmt.Errorf("IP addresses %q are not those of the Node, %q", ips, addresses)
+	}
+	return nil
+}
+
+func canonical(address string) string {
+	if ip := net.ParseIP(address); ip != nil {
+		return ip.String()
+	}
+	return address
+}
+
+func sameSet(a, b []string) bool {
+	set := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
+	return slices.Equal(set(a), set(b))
+}
+
+// checkAgent returns why the certificate of a node agent is denied, or nil; the second error is why that cannot be told.
+func (r *Reconciler) checkAgent(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, wanted *x509.CertificateRequest) (reason, err error) {
+	if reason := agentRequest(csr, wanted); reason != nil {
+		return reason, nil
+	}
+	name := strings.TrimPrefix(wanted.Subject.CommonName, constants.NodeAgentUserNamePrefix)
+	if r.machineNamespace == "" {
+		return agentUser(csr.Spec.Username, wanted.Subject.CommonName, nil), nil
+	}
+	machine := &machinev1alpha1.Machine{}
+	switch err := r.machines.Get(ctx, client.ObjectKey{Namespace: r.machineNamespace, Name: name}, machine); {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("there is no Machine %q", name), nil
+	case err != nil:
+		return nil, fmt.Errorf("read Machine %q: %w", name, err)
+	}
+	return agentUser(csr.Spec.Username, wanted.Subject.CommonName, machine), nil
+}
+
+// agentRequest returns what is wrong with a request by itself. The group is what a certificate gives power by: one more, and it could be
+// that of an administrator.
+func agentRequest(csr *certificatesv1.CertificateSigningRequest, wanted *x509.CertificateRequest) error {
+	if !slices.Equal(wanted.Subject.Organization, []string{constants.NodeAgentsGroup}) {
+		return fmt.Errorf("organizations %q are not just %q", wanted.Subject.Organization, constants.NodeAgentsGroup)
+	}
+	if slices.Contains(csr.Spec.Usages, certificatesv1.UsageServerAuth) || len(wanted.DNSNames)+len(wanted.IPAddresses) > 0 {
+		return errors.New("a certificate for a client has no use as one for a server")
+	}
+	return nil
+}
+
+// agentUser returns why a user may not have the certificate of a node agent. Without a Machine, the agent's name is that of its node.
+func agentUser(username, commonName string, machine *machinev1alpha1.Machine) error {
+	hasNode := machine != nil && machine.Labels[machinev1alpha1.NodeLabelKey] != ""
+	switch {
+	case strings.HasPrefix(username, nodeUserPrefix): // a new node
+		if machine == nil && strings.TrimPrefix(username, nodeUserPrefix) != strings.TrimPrefix(commonName, constants.NodeAgentUserNamePrefix) {
+			return fmt.Errorf("user %q asks for another node", username)
+		}
+		if hasNode {
+			return fmt.Errorf("Machine %q has a node already", machine.Name) //nolint:staticcheck // kinds are proper names
+		}
+	case strings.HasPrefix(username, constants.NodeAgentUserNamePrefix): // a renewal
+		if username != commonName {
+			return fmt.Errorf("user %q asks for the certificate of another one", username)
+		}
+	case username == migratingUser && machine != nil: // a node that had a token
+		if !hasNode {
+			return fmt.Errorf("Machine %q has no node yet", machine.Name) //nolint:staticcheck // kinds are proper names
+		}
+	default:
+		return fmt.Errorf("user %q is no node agent", username)
+	}
+	return nil
+}

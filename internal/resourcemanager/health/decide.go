@@ -1,0 +1,92 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
+)
+
+// shownObjects is how many objects a message names. The rest is counted.
+const shownObjects = 5
+
+// finding is what a pass found out about an object.
+type finding struct {
+	kind string
+	name types.NamespacedName
+	// missing says that the object is not there.
+	missing bool
+	// unhealthy and progressing are why it does not work or is not rolled out.
+	unhealthy, progressing error
+}
+
+func (f finding) String() string {
+	name := f.name.Name
+	if f.name.Namespace != "" {
+		name = f.name.String()
+	}
+	return fmt.Sprintf("%s %q", f.kind, name)
+}
+
+// ready tells whether there is something to check: the objects are applied as the manifests say now, and nobody asked to leave them
+// alone.
+func ready(class string, mr *resourcesv1alpha1.ManagedResource) bool {
+	applied := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
+	return mr.DeletionTimestamp == nil && managedresource.Responsible(class, mr) && !truthy(mr.Annotations[resourcesv1alpha1.Ignore]) &&
+		mr.Status.ObservedGeneration == mr.Generation && applied != nil && applied.Status == corev1beta1.ConditionTrue
+}
+
+// decide returns the two conditions for what was found.
+func decide(findings []finding) []corev1beta1.Condition {
+	sorted := slices.SortedFunc(slices.Values(findings), func(a, b finding) int { return cmp.Compare(a.String(), b.String()) })
+	healthy := corev1beta1.Condition{
+		Type: resourcesv1alpha1.ResourcesHealthy, Status: corev1beta1.ConditionTrue, Reason: "ResourcesHealthy", Message: "All resources are healthy.",
+	}
+	progressing := corev1beta1.Condition{
+		Type: resourcesv1alpha1.ResourcesProgressing, Status: corev1beta1.ConditionFalse, Reason: "ResourcesRolledOut",
+		Message: "All resources have been fully rolled out.",
+	}
+	var ill, rolling []string
+	for _, f := range sorted {
+		switch {
+		case f.missing:
+			ill = append(ill, fmt.Sprintf("%s is missing", f))
+			first(&healthy, len(ill), corev1beta1.ConditionFalse, f.kind+"Missing")
+		case f.unhealthy != nil:
+			ill = append(ill, fmt.Sprintf("%s is unhealthy: %v", f, f.unhealthy))
+			first(&healthy, len(ill), corev1beta1.ConditionFalse, f.kind+"Unhealthy")
+		}
+		if f.progressing != nil {
+			rolling = append(rolling, fmt.Sprintf("%s is progressing: %v", f, f.progressing))
+			first(&progressing, len(rolling), corev1beta1.ConditionTrue, f.kind+"Progressing")
+		}
+	}
+	if len(ill) > 0 {
+		healthy.Message = message(ill)
+	}
+	if len(rolling) > 0 {
+		progressing.Message = message(rolling)
+	}
+	return []corev1beta1.Condition{healthy, progressing}
+}
+
+// first sets the status and the reason of a condition, which are those of the first object.
+func first(condition *corev1beta1.Condition, count int, status corev1beta1.ConditionStatus, reason string) {
+	if count == 1 {
+		condition.Status, condition.Reason = status, reason
+	}
+}
+
+func message(lines []string) string {
+	if more := len(lines) - shownObjects; more > 0 {
+		lines = append(lines[:shownObjects:shownObjects], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "\n")
+}

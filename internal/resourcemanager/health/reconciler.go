@@ -1,0 +1,110 @@
+// Package health tells whether the objects of ManagedResources are there, work, and are rolled out.
+//
+// It reads ManagedResources in the source cluster and their objects in the target cluster, and writes the conditions ResourcesHealthy
+// and ResourcesProgressing. Source: concepts.txt, Gardener Resource Manager, "health Controller".
+package health
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+const (
+	// passTimeout limits a pass, which mostly looks at caches.
+	passTimeout = time.Minute
+	// lookTimeout is how long a new watch may take until it has seen all objects; without it, the object is read.
+	lookTimeout = 5 * time.Second
+)
+
+// Settings are what the controller takes from the configuration.
+type Settings struct {
+	// Class is the class of ManagedResources that this process is responsible for: a name, or "*" for all.
+	Class string
+	// Concurrency is how many ManagedResources are worked on at once.
+	Concurrency int
+	// SyncPeriod is how often each is looked at if no event came.
+	SyncPeriod time.Duration
+	// ClusterID is in front of the origin of objects, if it is not empty.
+	ClusterID string
+}
+
+// Reconciler checks the objects of a ManagedResource.
+type Reconciler struct {
+	Settings
+	source client.Client
+	target *target
+	pods   *oldPods
+	clock  clock.PassiveClock
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := r.source.Get(ctx, request.NamespacedName, mr); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !ready(r.Class, mr) {
+		return reconcile.Result{}, nil // the change that makes it ready starts a pass
+	}
+	// The first check after a change asks the API server, as the caches may not have heard of it.
+	progressing := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing)
+	fresh := progressing == nil || progressing.Status == corev1beta1.ConditionUnknown
+	findings := make([]finding, 0, len(mr.Status.Resources))
+	for _, ref := range mr.Status.Resources {
+		found, err := r.look(ctx, request, ref, fresh)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		findings = append(findings, found)
+	}
+	if err := r.report(ctx, mr, decide(findings)); err != nil {
+		return kube.Result(err)
+	}
+	return reconcile.Result{RequeueAfter: r.SyncPeriod}, nil
+}
+
+// look finds out about one object.
+func (r *Reconciler) look(ctx context.Context, request reconcile.Request, ref resourcesv1alpha1.ObjectReference, fresh bool) (finding, error) {
+	f := finding{kind: ref.Kind, name: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
+	if truthy(ref.Annotations[resourcesv1alpha1.SkipHealthCheck]) {
+		return f, nil
+	}
+	gvk := ref.GroupVersionKind()
+	if err := r.target.ensureWatch(gvk); err != nil {
+		return f, err
+	}
+	object, err := r.target.get(ctx, key{gvk, f.name}, fresh)
+	switch {
+	case err != nil:
+		return f, fmt.Errorf("read %s: %w", f, err)
+	case object == nil:
+		f.missing = true
+	case !truthy(object.GetAnnotations()[resourcesv1alpha1.SkipHealthCheck]):
+		f.unhealthy, f.progressing = kube.Healthy(object), kube.RolledOut(object)
+		if deployment, ok := object.(*appsv1.Deployment); ok && f.progressing == nil {
+			if f.progressing, err = r.pods.check(ctx, request, deployment); err != nil {
+				return f, fmt.Errorf("look for old pods of %s: %w", f, err)
+			}
+		}
+	}
+	return f, nil
+}
+
+func truthy(value string) bool {
+	yes, err := strconv.ParseBool(value)
+	return err == nil && yes
+}

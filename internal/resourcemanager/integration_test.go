@@ -1,0 +1,265 @@
+package resourcemanager
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/crds"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/test/env"
+)
+
+// world is a cluster with the controllers of a resource manager that is source and target in one. Nobody runs pods in it.
+type world struct{ client.WithWatch }
+
+func TestControllers(t *testing.T) {
+	w := start(t)
+	t.Run("health follows the objects of a ManagedResource", w.health)
+	t.Run("a token can be used", w.token)
+	t.Run("network policies follow a Service", w.networkPolicies)
+}
+
+func start(t *testing.T) *world {
+	t.Helper()
+	e := env.Start(t)
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := client.NewWithWatch(e.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions, err := crds.Resources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := crds.Deploy(t.Context(), c, "test", definitions...); err != nil {
+		t.Fatal(err)
+	}
+	settings := &config{}
+	settings.Controllers.TokenRequestor.Enabled = true
+	settings.Controllers.NetworkPolicy.Enabled = true
+	settings.Controllers.GarbageCollector.Enabled = true
+	resourcemanagerconfigv1alpha1.SetDefaults(settings)
+	options := manager.Options{Scheme: scheme, Logger: process.NewLogger(t.Output(), "debug", "text"), Metrics: metricsserver.Options{BindAddress: "0"}}
+	Component().Options(settings, &options)
+	mgr, err := manager.New(e.Config, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := addControllers(t.Context(), mgr, mgr, "", settings); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return &world{c}
+}
+
+func (w *world) create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := w.Create(t.Context(), object); err != nil {
+			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+// await waits until the objects of a kind in a namespace are as they should be.
+func await[T client.Object](t *testing.T, w *world, list client.ObjectList, namespace string, check func([]T) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := kube.Await(ctx, w, list, check, nil, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitCondition waits for a status and a text in the message of a condition of the ManagedResource in a namespace.
+func (w *world) awaitCondition(t *testing.T, namespace string, typ corev1beta1.ConditionType, status corev1beta1.ConditionStatus, text string) {
+	t.Helper()
+	await(t, w, &resourcesv1alpha1.ManagedResourceList{}, namespace, func(list []*resourcesv1alpha1.ManagedResource) error {
+		condition := kube.Condition(list[0].Status.Conditions, typ)
+		if condition == nil || condition.Status != status || !strings.Contains(condition.Message, text) {
+			return fmt.Errorf("conditions are %+v", list[0].Status.Conditions)
+		}
+		return nil
+	})
+}
+
+const healthManifests = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: health}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: skipped, namespace: health, annotations: {resources.gardener.cloud/skip-health-check: "true"}}
+spec: {type: LoadBalancer, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d, namespace: health}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: x}}
+  template:
+    metadata: {labels: {app: x}}
+    spec: {containers: [{name: c, image: i}]}
+`
+
+func (w *world) health(t *testing.T) {
+	const healthy, progressing = resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ResourcesProgressing
+	w.create(t,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "health"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "health", Name: "manifests"}, StringData: map[string]string{"objects.yaml": healthManifests}},
+		&resourcesv1alpha1.ManagedResource{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "health", Name: "mr"},
+			Spec:       resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: "manifests"}}},
+		})
+	w.awaitCondition(t, "health", healthy, "False", `Deployment "health/d" is unhealthy: its last change has not been seen by its controller`)
+	w.awaitCondition(t, "health", progressing, "True", `Deployment "health/d" is progressing`)
+
+	// The roll-out is complete, but for a pod of the revision before.
+	d := &appsv1.Deployment{}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "health", Name: "d"}, d); err != nil {
+		t.Fatal(err)
+	}
+	d.Annotations["deployment.kubernetes.io/revision"] = "2"
+	if err := w.Update(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	w.create(t,
+		&appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "health", Name: "d-new", Labels: map[string]string{"app": "x", "pod-template-hash": "new"},
+				Annotations:     map[string]string{"deployment.kubernetes.io/revision": "2"},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+			},
+			Spec: appsv1.ReplicaSetSpec{Selector: d.Spec.Selector, Template: d.Spec.Template},
+		}, pod("new"), pod("old"))
+	d.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}},
+	}
+	if err := w.Status().Update(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitCondition(t, "health", healthy, "True", "All resources are healthy.")
+	w.awaitCondition(t, "health", progressing, "True", "1 old pods are not gone")
+	if err := w.Delete(t.Context(), pod("old"), client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitCondition(t, "health", progressing, "False", "All resources have been fully rolled out.")
+
+	// It fails later: that is no roll-out.
+	d.Status.Conditions[0].Status = corev1.ConditionFalse
+	if err := w.Status().Patch(t.Context(), d, client.Merge); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitCondition(t, "health", healthy, "False", "it lacks minimum availability")
+	w.awaitCondition(t, "health", progressing, "False", "All resources have been fully rolled out.")
+	// A new manifest starts over.
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "health", Name: "manifests"}}
+	changed := strings.Replace(healthManifests, "image: i", "image: j", 1)
+	if err := w.Patch(t.Context(), secret, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"stringData":{"objects.yaml":%q}}`, changed))); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitCondition(t, "health", progressing, "True", "its last change has not been seen by its controller")
+}
+
+func pod(hash string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "health", Name: "d-" + hash, Labels: map[string]string{"app": "x", "pod-template-hash": hash}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}, TerminationGracePeriodSeconds: ptr.To[int64](0)},
+	}
+}
+
+func (w *world) token(t *testing.T) {
+	w.create(t,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "token"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "token", Name: "access",
+			Labels: map[string]string{"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "shoot"},
+			Annotations: map[string]string{
+				"serviceaccount.resources.gardener.cloud/name": "sa", "serviceaccount.resources.gardener.cloud/namespace": "token",
+				"serviceaccount.resources.gardener.cloud/inject-ca-bundle": "true",
+			},
+		}})
+	await(t, w, &corev1.SecretList{}, "token", func(list []*corev1.Secret) error {
+		if secret := list[0]; strings.Count(string(secret.Data["token"]), ".") != 2 || !strings.Contains(string(secret.Data["bundle.crt"]), "BEGIN CERTIFICATE") {
+			return fmt.Errorf("the Secret has %d keys", len(secret.Data))
+		}
+		return nil
+	})
+}
+
+func (w *world) networkPolicies(t *testing.T) {
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "net", Name: "s", Annotations: map[string]string{
+			"networking.resources.gardener.cloud/namespace-selectors": `[{"matchLabels":{"kubernetes.io/metadata.name":"net-b"}}]`,
+		}},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "x"}, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	names := func(want ...string) func([]*networkingv1.NetworkPolicy) error {
+		return func(list []*networkingv1.NetworkPolicy) error {
+			var have []string
+			for _, policy := range list {
+				have = append(have, policy.Name)
+			}
+			if len(have) != len(want) {
+				return fmt.Errorf("policies are %q, want %q", have, want)
+			}
+			return nil
+		}
+	}
+	w.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "net"}}, service)
+	policies := &networkingv1.NetworkPolicyList{}
+	await(t, w, policies, "net", names("egress-to-s-tcp-80", "ingress-to-s-tcp-80"))
+	// A namespace appears that the Service is to be reached from.
+	w.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "net-b"}})
+	await(t, w, policies, "net", names("egress-to-s-tcp-80", "ingress-to-s-tcp-80", "ingress-to-s-tcp-80-from-net-b"))
+	await(t, w, policies, "net-b", names("egress-to-net-s-tcp-80"))
+	// Who deletes a policy gets it back.
+	if err := w.DeleteAllOf(t.Context(), &networkingv1.NetworkPolicy{}, client.InNamespace("net-b")); err != nil {
+		t.Fatal(err)
+	}
+	await(t, w, policies, "net-b", names("egress-to-net-s-tcp-80"))
+	if err := w.Delete(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	await(t, w, policies, "net", names())
+	await(t, w, policies, "net-b", names())
+}

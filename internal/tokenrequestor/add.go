@@ -1,0 +1,67 @@
+package tokenrequestor
+
+import (
+	"cmp"
+	"math/rand/v2"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+)
+
+// Values are the settings of the controller.
+type Values struct {
+	// Class is that of the Secrets to fill. Empty means all of them.
+	Class string
+	// Concurrency is how many Secrets are worked on at once.
+	Concurrency int
+	// Clock tells the time. Nil means the real one.
+	Clock clock.PassiveClock
+}
+
+// Add adds the controller to a manager. The source cluster has the Secrets, the target the ServiceAccounts; they may be the same.
+func Add(mgr manager.Manager, sourceCluster, targetCluster cluster.Cluster, v Values) error {
+	config := targetCluster.GetConfig()
+	// Accounts are rarely looked at, and there may be many: no cache.
+	live, err := client.New(config, client.Options{
+		Scheme: targetCluster.GetScheme(), Mapper: targetCluster.GetRESTMapper(), HTTPClient: targetCluster.GetHTTPClient(),
+	})
+	if err != nil {
+		return err
+	}
+	r := &Reconciler{
+		Class: v.Class, sourceClient: sourceCluster.GetClient(), sourceReader: sourceCluster.GetAPIReader(), targetClient: live,
+		caBundle: bundleOf(config), clock: v.Clock,
+		early: func() float64 { return rand.Float64() * maxEarly }, //nolint:gosec // it spreads load, and keeps no secret
+	}
+	if r.clock == nil {
+		r.clock = clock.RealClock{}
+	}
+	name := "token-requestor"
+	if v.Class != "" {
+		name += "-" + v.Class
+	}
+	c, err := controller.New(name, mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: cmp.Or(v.Concurrency, 1)})
+	if err != nil {
+		return err
+	}
+	// The data is read when it is needed.
+	secrets := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret"}}
+	return c.Watch(source.Kind[client.Object](sourceCluster.GetCache(), secrets, &handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.responsible)))
+}
+
+// responsible tells whether a Secret is to be filled by this controller.
+func (r *Reconciler) responsible(secret client.Object) bool {
+	labels := secret.GetLabels()
+	return labels[resourcesv1alpha1.ResourceManagerPurpose] == resourcesv1alpha1.LabelPurposeTokenRequest &&
+		(r.Class == "" || labels[resourcesv1alpha1.ResourceManagerClass] == r.Class)
+}

@@ -1,0 +1,258 @@
+// Package tokenrequestor fills Secrets with tokens of ServiceAccounts of another cluster, and renews them.
+//
+// It reads and writes labelled Secrets of the source cluster; in the target cluster it writes the ServiceAccounts that they name and,
+// if asked to, Secrets. Source: concepts.txt, Gardener Resource Manager, "TokenRequestor Controller".
+package tokenrequestor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+const (
+	// passTimeout limits a pass, which makes a handful of requests.
+	passTimeout = time.Minute
+	// defaultLifetime is how long a token is asked to be valid if the Secret does not say.
+	defaultLifetime = 12 * time.Hour
+	// renewShare is the share of a token's life after which it is renewed, and maxAge the time after which it is in any case.
+	renewShare, maxAge = 0.8, 24 * time.Hour
+	// maxEarly is how much of that time a token may be renewed earlier, so that those that were made at once do not stay together.
+	maxEarly = 0.05
+)
+
+// Reconciler fills a Secret.
+type Reconciler struct {
+	// Class is that of the Secrets to fill. Empty means all of them.
+	Class        string
+	sourceClient client.Client
+	sourceReader client.Reader
+	targetClient client.Client
+	// caBundle returns the certificate authorities of the target.
+	caBundle func() ([]byte, error)
+	clock    clock.PassiveClock
+	// early returns a share of at most maxEarly.
+	early func() float64
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	secret := &corev1.Secret{}
+	if err := r.sourceReader.Get(ctx, request.NamespacedName, secret); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if secret.DeletionTimestamp != nil || !r.responsible(secret) {
+		return reconcile.Result{}, nil
+	}
+	order, err := orderOf(secret)
+	if err != nil {
+		return reconcile.Result{}, reconcile.TerminalError(err) // only an edit helps
+	}
+	renewAt, err := r.fill(ctx, secret, order)
+	if err != nil {
+		if errors.Is(err, errKubeconfig) {
+			err = reconcile.TerminalError(err)
+		}
+		return kube.Result(err)
+	}
+	return reconcile.Result{RequeueAfter: max(renewAt.Sub(r.clock.Now()), time.Second)}, nil
+}
+
+// order is what a Secret asks for.
+type order struct {
+	account  types.NamespacedName
+	labels   map[string]string
+	lifetime time.Duration
+	// withCA asks for the certificate authorities.
+	withCA bool
+	// target is the Secret in the target cluster that gets the token, or nil.
+	target *types.NamespacedName
+}
+
+// orderOf reads the annotations of a Secret.
+func orderOf(secret *corev1.Secret) (order, error) {
+	a := secret.Annotations
+	o := order{
+		account:  types.NamespacedName{Namespace: a[resourcesv1alpha1.ServiceAccountNamespace], Name: a[resourcesv1alpha1.ServiceAccountName]},
+		lifetime: defaultLifetime,
+		withCA:   a[resourcesv1alpha1.ServiceAccountInjectCABundle] == "true",
+	}
+	for key, value := range map[string]string{resourcesv1alpha1.ServiceAccountNamespace: o.account.Namespace, resourcesv1alpha1.ServiceAccountName: o.account.Name} {
+		if value == "" {
+			return o, fmt.Errorf("annotation %s is missing", key)
+		}
+	}
+	if value := a[resourcesv1alpha1.ServiceAccountLabels]; value != "" {
+		if err := json.Unmarshal([]byte(value), &o.labels); err != nil {
+			return o, fmt.Errorf("annotation %s: %w", resourcesv1alpha1.ServiceAccountLabels, err)
+		}
+	}
+	if value := a[resourcesv1alpha1.ServiceAccountTokenExpirationDuration]; value != "" {
+		lifetime, err := time.ParseDuration(value)
+		if err != nil || lifetime <= 0 {
+			return o, fmt.Errorf("annotation %s: %q is not a duration such as 6h", resourcesv1alpha1.ServiceAccountTokenExpirationDuration, value)
+		}
+		o.lifetime = lifetime
+	}
+	namespace, name := a[resourcesv1alpha1.TokenRequestorTargetSecretNamespace], a[resourcesv1alpha1.TokenRequestorTargetSecretName]
+	if (namespace == "") != (name == "") {
+		return o, fmt.Errorf("annotations %s and %s: one of them is missing",
+			resourcesv1alpha1.TokenRequestorTargetSecretNamespace, resourcesv1alpha1.TokenRequestorTargetSecretName)
+	}
+	if name != "" {
+		o.target = &types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	return o, nil
+}
+
+// fill makes everything as it is ordered, and returns when the token is to be renewed.
+func (r *Reconciler) fill(ctx context.Context, secret *corev1.Secret, o order) (time.Time, error) {
+	account, created, err := r.ensureAccount(ctx, o)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var bundle []byte
+	if o.withCA {
+		if bundle, err = r.caBundle(); err != nil {
+			return time.Time{}, fmt.Errorf("read the certificate authorities of the target cluster: %w", err)
+		}
+	}
+	// The Secret that the token goes into.
+	filled := secret
+	if o.target != nil {
+		if filled, err = r.readTarget(ctx, *o.target); err != nil {
+			return time.Time{}, err
+		}
+		if raw, ok := secret.Data[resourcesv1alpha1.DataKeyKubeconfig]; ok && filled.Data[resourcesv1alpha1.DataKeyKubeconfig] == nil {
+			filled.Data = with(filled.Data, resourcesv1alpha1.DataKeyKubeconfig, raw)
+		}
+	}
+	token, err := tokenIn(filled)
+	if err != nil {
+		return time.Time{}, err
+	}
+	renewAt, err := time.Parse(time.RFC3339, secret.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp])
+	if err != nil || token == "" || created || !r.clock.Now().Before(renewAt) {
+		logf.FromContext(ctx).Info("Requesting a token", "serviceAccount", o.account)
+		if token, renewAt, err = r.request(ctx, account, o.lifetime); err != nil {
+			return time.Time{}, err
+		}
+	}
+	data, err := fillData(filled.Data, token, bundle)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if o.target != nil {
+		if err := r.writeTarget(ctx, filled, data); err != nil {
+			return time.Time{}, err
+		}
+		data = maps.Clone(secret.Data)
+		delete(data, resourcesv1alpha1.DataKeyToken)
+	}
+	// The time comes with or after the token: if the process ends in between, there is one more token.
+	after := secret.DeepCopy()
+	after.Data = data
+	after.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp] = renewAt.UTC().Format(time.RFC3339)
+	if apiequality.Semantic.DeepEqual(secret, after) {
+		return renewAt, nil
+	}
+	if err := r.sourceClient.Patch(ctx, after, client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{})); err != nil {
+		return time.Time{}, fmt.Errorf("write the token: %w", err)
+	}
+	return renewAt, nil
+}
+
+// ensureAccount returns the ServiceAccount, and whether it had to be created.
+func (r *Reconciler) ensureAccount(ctx context.Context, o order) (*corev1.ServiceAccount, bool, error) {
+	account := &corev1.ServiceAccount{}
+	err := r.targetClient.Get(ctx, o.account, account)
+	if apierrors.IsNotFound(err) {
+		account = &corev1.ServiceAccount{
+			ObjectMeta:                   metav1.ObjectMeta{Namespace: o.account.Namespace, Name: o.account.Name, Labels: o.labels},
+			AutomountServiceAccountToken: ptr.To(false),
+		}
+		if err := r.targetClient.Create(ctx, account); err != nil {
+			// A missing namespace is not routine: somebody has to hear of it.
+			return nil, false, fmt.Errorf("create ServiceAccount %s: %s", o.account, err) //nolint:errorlint // see above
+		}
+		return account, true, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read ServiceAccount %s: %w", o.account, err)
+	}
+	before := account.DeepCopy()
+	for key, value := range o.labels {
+		metav1.SetMetaDataLabel(&account.ObjectMeta, key, value)
+	}
+	account.AutomountServiceAccountToken = ptr.To(false)
+	if apiequality.Semantic.DeepEqual(before, account) {
+		return account, false, nil
+	}
+	if err := r.targetClient.Patch(ctx, account, client.MergeFrom(before)); err != nil {
+		return nil, false, fmt.Errorf("patch ServiceAccount %s: %w", o.account, err)
+	}
+	return account, false, nil
+}
+
+// request returns a new token and when it is to be renewed.
+func (r *Reconciler) request(ctx context.Context, account *corev1.ServiceAccount, lifetime time.Duration) (string, time.Time, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(lifetime / time.Second))}}
+	now := r.clock.Now()
+	if err := r.targetClient.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", time.Time{}, fmt.Errorf("request a token of ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)
+	}
+	return request.Status.Token, renewal(now, request.Status.ExpirationTimestamp.Time, r.early()), nil
+}
+
+// renewal returns when a token is to be renewed that was made now.
+func renewal(now, expires time.Time, early float64) time.Time {
+	age := min(time.Duration(renewShare*float64(expires.Sub(now))), maxAge)
+	return now.Add(time.Duration((1 - early) * float64(age)))
+}
+
+// readTarget returns a Secret of the target cluster, which may not exist.
+func (r *Reconciler) readTarget(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	if err := r.targetClient.Get(ctx, key, secret); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read Secret %s of the target cluster: %w", key, err)
+	}
+	secret.Namespace, secret.Name = key.Namespace, key.Name
+	return secret, nil
+}
+
+func (r *Reconciler) writeTarget(ctx context.Context, secret *corev1.Secret, data map[string][]byte) error {
+	before := secret.DeepCopy()
+	secret.Data = data
+	var err error
+	switch {
+	case secret.ResourceVersion == "":
+		secret.Type = corev1.SecretTypeOpaque
+		err = r.targetClient.Create(ctx, secret)
+	case !apiequality.Semantic.DeepEqual(before.Data, data):
+		err = r.targetClient.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	}
+	if err != nil {
+		return fmt.Errorf("write Secret %s of the target cluster: %s", client.ObjectKeyFromObject(secret), err) //nolint:errorlint // not routine
+	}
+	return nil
+}
