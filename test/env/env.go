@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -38,6 +40,8 @@ import (
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
 	"gardener.cloud/gardener/internal/apiserver"
+	"gardener.cloud/gardener/internal/apiserver/admission"
+	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
 	"gardener.cloud/gardener/internal/distribution"
 )
 
@@ -87,6 +91,18 @@ func Binary(path string) Option { return func(o *options) { o.binary = path } }
 
 // Flags adds flags to those of gardener-apiserver.
 func Flags(flags ...string) Option { return func(o *options) { o.flags = append(o.flags, flags...) } }
+
+// Lenient turns off the admission plugins of the garden, except for the one that gives projects an owner: what objects refer to need
+// not exist, and deletions need no confirmation. It is for tests of controllers.
+func Lenient() Option {
+	return func(o *options) {
+		kubernetes := genericoptions.NewAdmissionOptions().RecommendedPluginOrder
+		off := slices.DeleteFunc(admission.NewOptions().RecommendedPluginOrder, func(name string) bool {
+			return name == projectmutator.Name || slices.Contains(kubernetes, name)
+		})
+		o.flags = append(o.flags, "--disable-admission-plugins="+strings.Join(off, ","))
+	}
+}
 
 // The programs of a garden, as PID knows them.
 const (

@@ -27,7 +27,8 @@ func TestArchitectures(t *testing.T) {
 	filled := both
 	filled.Architectures = []string{"arm64", "amd64"}
 
-	p := profile(true, both, corev1beta1.MachineType{Capabilities: capabilities("arm64")}, corev1beta1.MachineType{Architecture: new("arm64")}, corev1beta1.MachineType{})
+	p := profile(true, both,
+		corev1beta1.MachineType{Capabilities: capabilities("arm64")}, corev1beta1.MachineType{Architecture: new("arm64")}, corev1beta1.MachineType{})
 	arm := corev1beta1.MachineType{Architecture: new("arm64"), Capabilities: capabilities("arm64")}
 	amd := corev1beta1.MachineType{Architecture: new("amd64"), Capabilities: capabilities("amd64")}
 	fillArchitectures(p)
@@ -39,7 +40,8 @@ func TestArchitectures(t *testing.T) {
 	p.Spec.MachineCapabilities = nil
 	dropCapabilities(p, old)
 	bare := corev1beta1.MachineType{Architecture: new("arm64")}
-	want := profile(false, corev1beta1.MachineImageVersion{Architectures: filled.Architectures}, bare, bare, corev1beta1.MachineType{Architecture: new("amd64")})
+	want := profile(false, corev1beta1.MachineImageVersion{Architectures: filled.Architectures},
+		bare, bare, corev1beta1.MachineType{Architecture: new("amd64")})
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Errorf("given up (-want +got):\n%s", diff)
 	}

@@ -337,7 +337,7 @@ type garden struct {
 }
 
 func newGarden(t *testing.T) *garden {
-	g := &garden{Env: env.Start(t)}
+	g := &garden{Env: env.Start(t, env.Lenient())}
 	var err error
 	if g.watch, err = client.NewWithWatch(g.Config, client.Options{Scheme: g.Scheme}); err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func measure(ctx context.Context, o options, progress io.Writer) (results []resu
 		return nil, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is in the directory for temporary files
-	e, err := env.New(ctx, io.Discard)
+	e, err := env.New(ctx, io.Discard, env.Lenient())
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ type bench struct {
 }
 
 func (b bench) run(ctx context.Context) (err error) {
-	e, err := env.New(ctx, io.Discard)
+	e, err := env.New(ctx, io.Discard, env.Lenient())
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (w *writes) seen() []string {
 
 func newGarden(t *testing.T, config string) *garden {
 	t.Helper()
-	e := env.Start(t)
+	e := env.Start(t, env.Lenient())
 	c, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme})
 	if err != nil {
 		t.Fatal(err)

@@ -100,7 +100,7 @@ func TestGardenlet(t *testing.T) {
 // prepare makes what gardener-operator and others make in a garden.
 func (g *garden) prepare(t *testing.T) {
 	t.Helper()
-	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "gardener-system-seed-lease"}}}
+	var objects []client.Object
 	for _, object := range gardenrbac.Objects(gardenrbac.Values{}) {
 		if namespaced := object.GetNamespace(); namespaced != "" {
 			continue // their namespaces belong to others
@@ -113,11 +113,6 @@ func (g *garden) prepare(t *testing.T) {
 			Spec: corev1beta1.ControllerRegistrationSpec{Resources: []corev1beta1.ControllerResource{
 				{Kind: "ControlPlane", Type: "local"}, {Kind: "DNSRecord", Type: "local"},
 			}},
-		},
-		// The garden and the seed are one cluster, so this is the identity of both.
-		&corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"},
-			Data:       map[string]string{"cluster-identity": "test-garden", "origin": "gardener-apiserver"},
 		},
 		// What starts gardenlets of ManagedSeeds is a service account. It may do as much as a bootstrap token.
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "bootstrap"}},
@@ -337,7 +332,7 @@ func (g *garden) checkSeed(t *testing.T) {
 		"observed": seed.Status.ObservedGeneration == seed.Generation, "progress": seed.Status.LastOperation.Progress,
 	}
 	want := map[string]any{
-		"finalizers": []string{"gardener"}, "identity": "test-garden", "allocatable": "8", "version": true, "expiry": true, "gardener": true,
+		"finalizers": []string{"gardener"}, "identity": "garden-test", "allocatable": "8", "version": true, "expiry": true, "gardener": true,
 		"observed": true, "progress": int32(100),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -61,7 +61,7 @@ type garden struct {
 
 // All controllers work on one garden, as they do in the process. Each test has a seed of its own.
 func TestSeedControllers(t *testing.T) {
-	e := env.Start(t)
+	e := env.Start(t, env.Lenient())
 	c, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme})
 	if err != nil {
 		t.Fatal(err)

@@ -157,7 +157,10 @@ func (g *garden) testBastions(t *testing.T) {
 		}})
 	}
 	g.create(t, bastions[0], bastions[1])
-	changeStatus(t, g, bastions[1], func(b *operationsv1alpha1.Bastion) { b.Status.ExpirationTimestamp = new(metav1.NewTime(g.clock.Now())) })
+	// It expires an hour after its last heartbeat: the API server sees to that.
+	changeStatus(t, g, bastions[1], func(b *operationsv1alpha1.Bastion) {
+		b.Status.LastHeartbeatTimestamp = new(metav1.NewTime(g.clock.Now().Add(-time.Hour)))
+	})
 	gone(t, g, &operationsv1alpha1.BastionList{}, bastions[1])
 	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(bastions[0]), bastions[0]); err != nil {
 		t.Fatalf("the other one: %v", err)

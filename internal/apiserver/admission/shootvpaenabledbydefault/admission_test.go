@@ -11,11 +11,13 @@ import (
 )
 
 func TestAdmit(t *testing.T) {
+	defaults := &corev1beta1.VerticalPodAutoscaler{Enabled: true}
+	corev1beta1.DefaultVerticalPodAutoscaler(defaults)
 	for name, tc := range map[string]struct {
 		workers    int
 		have, want *corev1beta1.VerticalPodAutoscaler
 	}{
-		"nothing said":    {workers: 1, want: &corev1beta1.VerticalPodAutoscaler{Enabled: true}},
+		"nothing said":    {workers: 1, want: defaults},
 		"switched off":    {workers: 1, have: &corev1beta1.VerticalPodAutoscaler{}, want: &corev1beta1.VerticalPodAutoscaler{}},
 		"without workers": {},
 	} {
