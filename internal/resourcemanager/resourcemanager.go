@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -33,6 +33,7 @@ import (
 	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
 	"gardener.cloud/gardener/internal/resourcemanager/node/agentdelay"
 	"gardener.cloud/gardener/internal/resourcemanager/node/criticalcomponents"
+	"gardener.cloud/gardener/internal/resourcemanager/webhook"
 	"gardener.cloud/gardener/internal/tokenrequestor"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
 )
@@ -76,7 +77,7 @@ func Component() process.Component[config] {
 			options.Controller.CacheSyncTimeout = c.Controllers.CacheSyncTimeout.Duration
 			options.Controller.ReconciliationTimeout = passTimeout
 			// It starts with the first webhook.
-			options.WebhookServer = webhook.NewServer(webhook.Options{
+			options.WebhookServer = crwebhook.NewServer(crwebhook.Options{
 				Host: c.Server.Webhooks.BindAddress, Port: c.Server.Webhooks.Port, CertDir: c.Server.Webhooks.TLS.ServerCertDir,
 			})
 		},
@@ -218,5 +219,6 @@ func addControllers(ctx context.Context, mgr manager.Manager, target cluster.Clu
 			return fmt.Errorf("add controller %s: %w", controller.name, err)
 		}
 	}
+	webhook.Add(mgr, target, &c.Webhooks)
 	return nil
 }

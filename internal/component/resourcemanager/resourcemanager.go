@@ -2,6 +2,8 @@
 package resourcemanager
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/ptr"
@@ -13,7 +15,7 @@ import (
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
-// Name is that of the Deployment and of the Service.
+// Name is that of the Deployment, of the Service and of the webhook configurations.
 const Name = "gardener-resource-manager"
 
 // ClassSeed is the class of the ManagedResources whose objects are for the seed itself.
@@ -22,6 +24,10 @@ const ClassSeed = "seed"
 const (
 	healthPort  = 8081
 	metricsPort = 8080
+	// serverPort is where the webhooks are served, servicePort where API servers reach them.
+	serverPort, servicePort = 10250, 443
+
+	certificateDir = "/etc/gardener-resource-manager-tls"
 )
 
 // Values are what the resource manager of a seed is deployed with.
@@ -30,10 +36,20 @@ type Values struct {
 	Namespace string
 	// Image is the image with all our processes.
 	Image string
-	// Replicas is how many pods there are. One of them leads.
+	// Replicas is how many pods there are. One of them leads; all of them serve webhooks.
 	Replicas int32
-	// Config is its configuration. Ports are set here. ForSeed returns one.
+	// ServerSecret is the name of a Secret in the namespace with tls.crt and tls.key of the webhook server. It has to be valid for
+	// ServerNames. A new one has another name, so that the pods roll.
+	ServerSecret string
+	// CABundle is what the API server trusts the webhook server by, as PEM. While an authority is rotated, it has the old and the new.
+	CABundle []byte
+	// Config is its configuration. Ports and the directory of the certificate are set here. ForSeed returns one.
 	Config resourcemanagerconfigv1alpha1.ResourceManagerConfiguration
+}
+
+// ServerNames are the names that the certificate of the webhook server has to be valid for.
+func ServerNames(namespace string) []string {
+	return []string{Name, Name + "." + namespace, Name + "." + namespace + ".svc", Name + "." + namespace + ".svc.cluster.local"}
 }
 
 // ForSeed returns the configuration of the resource manager of a seed, which is source and target in one.
@@ -43,11 +59,19 @@ func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c.Controllers.ResourceClass = ptr.To(ClassSeed)
 	c.Controllers.GarbageCollector.Enabled = true
 	c.Controllers.NetworkPolicy.Enabled = true
+	c.Webhooks.HighAvailabilityConfig.Enabled = true
+	c.Webhooks.ProjectedTokenMount.Enabled = true
+	c.Webhooks.PodTopologySpreadConstraints.Enabled = true
+	c.Webhooks.SeccompProfile.Enabled = true
+	c.Webhooks.CRDDeletionProtection.Enabled = true
 	return c
 }
 
 // Objects renders the resource manager for the cluster that it runs in and works on.
 func Objects(v Values) ([]client.Object, error) {
+	if v.ServerSecret == "" || len(v.CABundle) == 0 {
+		return nil, fmt.Errorf("%s: the certificate of the webhook server or its authorities are missing", Name)
+	}
 	config := v.Config.DeepCopy()
 	config.APIVersion, config.Kind = resourcemanagerconfigv1alpha1.SchemeGroupVersion.String(), "ResourceManagerConfiguration"
 	if config.LeaderElection.ResourceNamespace == "" {
@@ -56,12 +80,15 @@ func Objects(v Values) ([]client.Object, error) {
 	resourcemanagerconfigv1alpha1.SetDefaults(config)
 	config.Server.HealthProbes = &resourcemanagerconfigv1alpha1.Server{Port: healthPort}
 	config.Server.Metrics = &resourcemanagerconfigv1alpha1.Server{Port: metricsPort}
+	config.Server.Webhooks.Port, config.Server.Webhooks.TLS.ServerCertDir = serverPort, certificateDir
 	process := gardenerprocess.Values{
 		Name: Name, Labels: map[string]string{"app": Name}, Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
 		PriorityClass: constants.PriorityClassNameSeedSystemCritical, Config: config,
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
+			{Name: "server", ContainerPort: serverPort, Protocol: corev1.ProtocolTCP},
 		},
+		Files: []gardenerprocess.File{{Volume: workload.SecretVolume("tls", v.ServerSecret), Path: certificateDir}},
 		Ready: workload.HTTPProbe("/readyz", healthPort, corev1.URISchemeHTTP), Live: workload.HTTPProbe("/healthz", healthPort, corev1.URISchemeHTTP),
 		Resources: workload.Requests("25m", "60Mi"),
 		PodLabels: map[string]string{
@@ -73,10 +100,13 @@ func Objects(v Values) ([]client.Object, error) {
 		return nil, err
 	}
 	w := process.Workload()
-	objects = append(objects, w.Service("metrics", metricsPort))
+	service := w.Service("server", servicePort)
+	service.Spec.Ports = append(service.Spec.Ports, w.Service("metrics", metricsPort).Spec.Ports...)
+	objects = append(objects, service)
 	// Whoever applies anything must be allowed everything.
-	return append(objects, w.ClusterRole(Name,
+	objects = append(objects, w.ClusterRole(Name,
 		rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
-	)...), nil
+	)...)
+	return append(objects, Webhooks(config, Scope{Namespace: v.Namespace, CABundle: v.CABundle})...), nil
 }
