@@ -68,6 +68,12 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, c *resourcemanagerc
 	if c.CRDDeletionProtection.Enabled {
 		register(component.PathDeletionProtection, protect)
 	}
+	if c.NodeAgentAuthorizer.Enabled {
+		// This one answers whether a request is allowed at all.
+		mgr.GetWebhookServer().Register(component.PathNodeAgentAuthorizer, &nodeAgents{
+			source: reader{mgr.GetClient(), mgr.GetAPIReader()}, machineNamespace: ptr.Deref(c.NodeAgentAuthorizer.MachineNamespace, ""), target: target,
+		})
+	}
 }
 
 // mutatePod returns a handler that changes new pods.
