@@ -70,6 +70,10 @@ func start(t *testing.T) *world {
 	if err := crds.Deploy(t.Context(), c, "test", definitions...); err != nil {
 		t.Fatal(err)
 	}
+	// Discovery may be a moment behind the condition of a definition.
+	if err := kube.Await(t.Context(), c, &resourcesv1alpha1.ManagedResourceList{}, func([]*resourcesv1alpha1.ManagedResource) error { return nil }, nil); err != nil {
+		t.Fatal(err)
+	}
 	settings := &config{Webhooks: component.ForSeed().Webhooks}
 	scope := component.Scope{}
 	settings.Server.Webhooks.BindAddress = "127.0.0.1"

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -97,6 +98,9 @@ func limit(options *cache.Options, connection *resourcemanagerconfigv1alpha1.Cli
 }
 
 func wire(ctx context.Context, p *process.Process, c *config) error {
+	if err := supported(c); err != nil {
+		return err
+	}
 	target, err := targetOf(p, c)
 	if err != nil {
 		return err
@@ -106,6 +110,21 @@ func wire(ctx context.Context, p *process.Process, c *config) error {
 		return err
 	}
 	return addControllers(ctx, p.Manager, target, identity, c)
+}
+
+// supported refuses what can be switched on in the configuration but is not there.
+func supported(c *config) error {
+	var errs field.ErrorList
+	for path, enabled := range map[*field.Path]bool{
+		field.NewPath("controllers", "istioClusterConfiguration"):  c.Controllers.IstioClusterConfiguration.Enabled,
+		field.NewPath("webhooks", "podKubeAPIServerLoadBalancing"): c.Webhooks.PodKubeAPIServerLoadBalancing.Enabled,
+		field.NewPath("webhooks", "vpaInPlaceUpdates"):             c.Webhooks.VPAInPlaceUpdates.Enabled,
+	} {
+		if enabled {
+			errs = append(errs, field.Forbidden(path.Child("enabled"), "not supported"))
+		}
+	}
+	return errs.ToAggregate()
 }
 
 // targetOf returns the cluster that objects are applied to. It may be the one with the ManagedResources.

@@ -64,6 +64,7 @@ func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c.Webhooks.PodTopologySpreadConstraints.Enabled = true
 	c.Webhooks.SeccompProfile.Enabled = true
 	c.Webhooks.CRDDeletionProtection.Enabled = true
+	c.Webhooks.ExtensionValidation.Enabled = true
 	return c
 }
 

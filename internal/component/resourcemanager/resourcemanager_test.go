@@ -24,7 +24,7 @@ func TestObjectsWithoutCertificate(t *testing.T) {
 
 func TestWebhooksOfAShoot(t *testing.T) {
 	config := ForSeed()
-	config.Webhooks.CRDDeletionProtection.Enabled = false
+	config.Webhooks.CRDDeletionProtection.Enabled, config.Webhooks.ExtensionValidation.Enabled = false, false
 	config.Webhooks.KubernetesServiceHost.Enabled = true
 	config.Webhooks.SystemComponentsConfig.Enabled = true
 	config.Webhooks.PodSchedulerName.Enabled = true

@@ -1,6 +1,7 @@
 package resourcemanager
 
 import (
+	"maps"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -24,7 +25,21 @@ const (
 	PathSeccompProfile        = "/webhooks/seccomp-profile"
 	PathSystemComponents      = "/webhooks/system-components-config"
 	PathTopologySpread        = "/webhooks/pod-topology-spread-constraints"
+	PathValidateEtcd          = "/validate-druid-gardener-cloud-v1alpha1-etcd"
 )
+
+// PathValidateExtension returns the path of the validation of a kind of extension, such as "worker".
+func PathValidateExtension(kind string) string {
+	return "/validate-extensions-gardener-cloud-v1alpha1-" + kind
+}
+
+// extensions are the kinds of extensions that are protected and validated, by resource.
+var extensions = map[string]string{
+	"backupbuckets": "backupbucket", "backupentries": "backupentry", "bastions": "bastion", "containerruntimes": "containerruntime",
+	"controlplanes": "controlplane", "dnsrecords": "dnsrecord", "extensions": "extension", "infrastructures": "infrastructure",
+	"networks": "network", "operatingsystemconfigs": "operatingsystemconfig", "selfhostedshootexposures": "selfhostedshootexposure",
+	"workers": "worker",
+}
 
 const (
 	// timeoutSeconds is how long the API server waits for an answer, and shortTimeoutSeconds where it goes on without.
@@ -125,26 +140,33 @@ func (s Scope) mutating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookC
 }
 
 func (s Scope) validating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookConfiguration) []admissionregistrationv1.ValidatingWebhook {
-	if !c.CRDDeletionProtection.Enabled {
-		return nil
-	}
-	deletion := []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
-	webhook := func(name string, labels *metav1.LabelSelector, rules ...admissionregistrationv1.RuleWithOperations) admissionregistrationv1.ValidatingWebhook {
+	webhook := func(name, path string, labels *metav1.LabelSelector, rules ...admissionregistrationv1.RuleWithOperations) admissionregistrationv1.ValidatingWebhook {
 		return admissionregistrationv1.ValidatingWebhook{
-			Name: name + ".resources.gardener.cloud", ClientConfig: s.client(PathDeletionProtection), Rules: rules, ObjectSelector: labels,
+			Name: name + ".resources.gardener.cloud", ClientConfig: s.client(path), Rules: rules, ObjectSelector: labels,
 			AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
 			FailurePolicy: ptr.To(admissionregistrationv1.Fail), MatchPolicy: ptr.To(admissionregistrationv1.Exact),
 			TimeoutSeconds: ptr.To[int32](timeoutSeconds),
 		}
 	}
-	return []admissionregistrationv1.ValidatingWebhook{
-		webhook("crd-deletion-protection", selector(map[string]string{constants.DeletionProtected: "true"}),
-			rule("apiextensions.k8s.io", []string{"v1beta1", "v1"}, deletion, "customresourcedefinitions")),
-		webhook("cr-deletion-protection", nil,
-			rule("druid.gardener.cloud", []string{"v1alpha1"}, deletion, "etcds"),
-			rule("extensions.gardener.cloud", []string{"v1alpha1"}, deletion, "backupbuckets", "backupentries", "bastions", "containerruntimes",
-				"controlplanes", "dnsrecords", "extensions", "infrastructures", "networks", "operatingsystemconfigs", "selfhostedshootexposures", "workers")),
+	const extensionsGroup, druidGroup, etcds = "extensions.gardener.cloud", "druid.gardener.cloud", "etcds"
+	version, resources := []string{"v1alpha1"}, slices.Sorted(maps.Keys(extensions))
+	var webhooks []admissionregistrationv1.ValidatingWebhook
+	if c.CRDDeletionProtection.Enabled {
+		deletion := []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}
+		webhooks = append(webhooks,
+			webhook("crd-deletion-protection", PathDeletionProtection, selector(map[string]string{constants.DeletionProtected: "true"}),
+				rule("apiextensions.k8s.io", []string{"v1beta1", "v1"}, deletion, "customresourcedefinitions")),
+			webhook("cr-deletion-protection", PathDeletionProtection, nil,
+				rule(druidGroup, version, deletion, etcds), rule(extensionsGroup, version, deletion, resources...)))
 	}
+	if c.ExtensionValidation.Enabled {
+		for _, resource := range resources {
+			webhooks = append(webhooks, webhook("validation.extensions."+resource, PathValidateExtension(extensions[resource]), nil,
+				rule(extensionsGroup, version, createUpdate, resource)))
+		}
+		webhooks = append(webhooks, webhook("validation.extensions."+etcds, PathValidateEtcd, nil, rule(druidGroup, version, createUpdate, etcds)))
+	}
+	return webhooks
 }
 
 func (s Scope) client(path string) admissionregistrationv1.WebhookClientConfig {

@@ -68,6 +68,11 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, c *resourcemanagerc
 	if c.CRDDeletionProtection.Enabled {
 		register(component.PathDeletionProtection, protect)
 	}
+	if c.ExtensionValidation.Enabled {
+		for path, handler := range validators() {
+			register(path, handler)
+		}
+	}
 	if c.NodeAgentAuthorizer.Enabled {
 		// This one answers whether a request is allowed at all.
 		mgr.GetWebhookServer().Register(component.PathNodeAgentAuthorizer, &nodeAgents{

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
+	component "gardener.cloud/gardener/internal/component/resourcemanager"
 )
 
 // send sends an object to a handler and returns it as it is admitted.
@@ -301,6 +303,40 @@ func TestProtect(t *testing.T) {
 			}})
 			if response.Allowed != (tc.refused == "") || !response.Allowed && !strings.Contains(response.Result.Message, tc.refused) {
 				t.Errorf("response is %+v, want %q", response.AdmissionResponse, tc.refused)
+			}
+		})
+	}
+}
+
+func TestValidators(t *testing.T) {
+	all := validators()
+	config := resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}
+	config.Webhooks.ExtensionValidation.Enabled = true
+	for _, object := range component.Webhooks(&config, component.Scope{URL: "https://x"}) {
+		for _, webhook := range object.(*admissionregistrationv1.ValidatingWebhookConfiguration).Webhooks {
+			if path := strings.TrimPrefix(*webhook.ClientConfig.URL, "https://x"); all[path] == nil {
+				t.Errorf("nobody serves %s", path)
+			}
+		}
+	}
+	worker := func(typ string) runtime.RawExtension {
+		return runtime.RawExtension{Raw: []byte(`{"metadata":{"name":"w","namespace":"n","resourceVersion":"1"},"spec":{"type":"` + typ + `","region":"r","secretRef":{"name":"s","namespace":"n"},"pools":[]}}`)}
+	}
+	for name, tc := range map[string]struct {
+		request admissionv1.AdmissionRequest
+		want    string
+	}{
+		"right":     {admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: worker("local")}, ""},
+		"no type":   {admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: worker("")}, "spec.type: Required"},
+		"unchanged": {admissionv1.AdmissionRequest{Operation: admissionv1.Update, Object: worker("local"), OldObject: worker("local")}, ""},
+		"changed":   {admissionv1.AdmissionRequest{Operation: admissionv1.Update, Object: worker("other"), OldObject: worker("local")}, "spec.type: Invalid"},
+		"status":    {admissionv1.AdmissionRequest{Operation: admissionv1.Update, SubResource: "status"}, ""},
+		"no object": {admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte("[]")}}, "decode the object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response := all["/validate-extensions-gardener-cloud-v1alpha1-worker"](t.Context(), admission.Request{AdmissionRequest: tc.request})
+			if response.Allowed != (tc.want == "") || !response.Allowed && !strings.Contains(response.Result.Message, tc.want) {
+				t.Errorf("response is %+v, want %q", response.Result, tc.want)
 			}
 		})
 	}
