@@ -2,6 +2,12 @@ package resourcemanager
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"os"
@@ -11,6 +17,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -46,6 +53,7 @@ func TestControllers(t *testing.T) {
 	t.Run("network policies follow a Service", w.networkPolicies)
 	t.Run("the API server asks the webhooks", w.webhooks)
 	t.Run("a new node is freed and gets its delay", w.node)
+	t.Run("a certificate is refused to who is no node", w.certificate)
 }
 
 func start(t *testing.T) *world {
@@ -369,6 +377,33 @@ func (w *world) node(t *testing.T) {
 		}
 		if nodes[0].Annotations["node-agent.gardener.cloud/reconciliation-delay"] != "0s" {
 			return fmt.Errorf("annotations are %v", nodes[0].Annotations)
+		}
+		return nil
+	})
+}
+
+func (w *world) certificate(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:n1", Organization: []string{"system:nodes"}}, DNSNames: []string{"n1"},
+	}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.create(t, &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "csr"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			SignerName: certificatesv1.KubeletServingSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
+			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		},
+	})
+	await(t, w, &certificatesv1.CertificateSigningRequestList{}, "", func(list []*certificatesv1.CertificateSigningRequest) error {
+		conditions := list[0].Status.Conditions
+		if len(conditions) != 1 || conditions[0].Type != certificatesv1.CertificateDenied || !strings.Contains(conditions[0].Message, `user "admin" is no node`) {
+			return fmt.Errorf("conditions are %+v", conditions)
 		}
 		return nil
 	})

@@ -20,7 +20,7 @@ const (
 	PathHighAvailability      = "/webhooks/high-availability-config"
 	PathKubernetesServiceHost = "/webhooks/kubernetes-service-host"
 	PathNodeAgentAuthorizer   = "/webhooks/auth/nodeagent"
-	PathProjectedToken        = "/webhooks/mount-projected-service-account-token" //nolint:gosec // a path
+	PathProjectedToken        = "/webhooks/mount-projected-service-account-token" // a path
 	PathSchedulerName         = "/webhooks/default-pod-scheduler-name"
 	PathSeccompProfile        = "/webhooks/seccomp-profile"
 	PathSystemComponents      = "/webhooks/system-components-config"
@@ -106,7 +106,8 @@ func (s Scope) mutating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookC
 	})
 	add(c.HighAvailabilityConfig.Enabled, "high-availability-config", PathHighAvailability, func(w *admissionregistrationv1.MutatingWebhook) {
 		w.Rules = []admissionregistrationv1.RuleWithOperations{
-			rule("apps", []string{"v1"}, createUpdate, "deployments", "statefulsets"), rule("autoscaling", []string{"v2"}, createUpdate, "horizontalpodautoscalers"),
+			rule("apps", []string{"v1"}, createUpdate, "deployments", "statefulsets"),
+			rule("autoscaling", []string{"v2"}, createUpdate, "horizontalpodautoscalers"),
 		}
 		w.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)
 		w.NamespaceSelector = s.namespaces(map[string]string{resourcesv1alpha1.HighAvailabilityConfigConsider: "true"})
@@ -140,7 +141,9 @@ func (s Scope) mutating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookC
 }
 
 func (s Scope) validating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookConfiguration) []admissionregistrationv1.ValidatingWebhook {
-	webhook := func(name, path string, labels *metav1.LabelSelector, rules ...admissionregistrationv1.RuleWithOperations) admissionregistrationv1.ValidatingWebhook {
+	webhook := func(
+		name, path string, labels *metav1.LabelSelector, rules ...admissionregistrationv1.RuleWithOperations,
+	) admissionregistrationv1.ValidatingWebhook {
 		return admissionregistrationv1.ValidatingWebhook{
 			Name: name + ".resources.gardener.cloud", ClientConfig: s.client(path), Rules: rules, ObjectSelector: labels,
 			AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),

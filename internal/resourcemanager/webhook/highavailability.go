@@ -74,7 +74,10 @@ func (h *highAvailability) handle(ctx context.Context, request admission.Request
 	return admission.Allowed("")
 }
 
-func (h *highAvailability) workload(ctx context.Context, a aim, request admission.Request, metadata metav1.ObjectMeta, replicas **int32, selector *metav1.LabelSelector, pod *corev1.PodSpec) error {
+// workload changes a Deployment or StatefulSet.
+func (h *highAvailability) workload(
+	ctx context.Context, a aim, request admission.Request, metadata metav1.ObjectMeta, replicas **int32, selector *metav1.LabelSelector, pod *corev1.PodSpec,
+) error {
 	want, err := replicasFor(a, metadata)
 	if err != nil {
 		return err
@@ -133,7 +136,7 @@ func replicasFor(a aim, metadata metav1.ObjectMeta) (*int32, error) {
 		}
 		return ptr.To[int32](2), nil
 	}
-	return nil, nil //nolint:nilnil // nobody says
+	return nil, nil // nobody says
 }
 
 // pin lets pods run in these zones only.
@@ -178,7 +181,7 @@ func constraints(a aim, replicas, most int32, selector *metav1.LabelSelector, ho
 		return []corev1.TopologySpreadConstraint{hosts}
 	}
 	return []corev1.TopologySpreadConstraint{hosts, {
-		TopologyKey: corev1.LabelTopologyZone, MinDomains: ptr.To(min(most, int32(len(a.zones)))), //nolint:gosec // a handful
+		TopologyKey: corev1.LabelTopologyZone, MinDomains: ptr.To(min(most, int32(len(a.zones)))), // a handful
 		MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector,
 	}}
 }

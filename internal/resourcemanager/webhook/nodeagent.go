@@ -25,7 +25,7 @@ const (
 	maxReviewBytes, reviewTimeout = 1 << 20, 10 * time.Second
 
 	nodeAgentLeasePrefix = "gardener-node-agent-"
-	valitailSecret       = "gardener-valitail" //nolint:gosec // a name
+	valitailSecret       = "gardener-valitail" // a name
 )
 
 // nodeAgents says what gardener-node-agents may do: look after their own node, and nothing else. About others it has no opinion.

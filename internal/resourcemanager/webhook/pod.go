@@ -111,7 +111,9 @@ func mountToken(ctx context.Context, target client.Reader, pod *corev1.Pod, seco
 }
 
 // placeSystemComponent puts pods on nodes for system components. Pods of DaemonSets have their nodes already.
-func placeSystemComponent(ctx context.Context, target client.Reader, pod *corev1.Pod, c resourcemanagerconfigv1alpha1.SystemComponentsConfigWebhookConfig) error {
+func placeSystemComponent(
+	ctx context.Context, target client.Reader, pod *corev1.Pod, c resourcemanagerconfigv1alpha1.SystemComponentsConfigWebhookConfig,
+) error {
 	if pod.Labels[resourcesv1alpha1.SystemComponentsConfigSkip] == "true" {
 		return nil
 	}

@@ -38,7 +38,9 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, c *resourcemanagerc
 	}
 	if c.HighAvailabilityConfig.Enabled {
 		register(component.PathHighAvailability, (&highAvailability{
-			target: target, notReady: c.HighAvailabilityConfig.DefaultNotReadyTolerationSeconds, unreachable: c.HighAvailabilityConfig.DefaultUnreachableTolerationSeconds,
+			target:      target,
+			notReady:    c.HighAvailabilityConfig.DefaultNotReadyTolerationSeconds,
+			unreachable: c.HighAvailabilityConfig.DefaultUnreachableTolerationSeconds,
 		}).handle)
 	}
 	pods(c.KubernetesServiceHost.Enabled, component.PathKubernetesServiceHost, func(_ context.Context, pod *corev1.Pod) error {
