@@ -6,11 +6,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/workload"
 )
@@ -28,6 +31,11 @@ const (
 	serverPort, servicePort = 10250, 443
 
 	certificateDir = "/etc/gardener-resource-manager-tls"
+
+	// gardenNamespace is where the components of every seed run.
+	gardenNamespace = "garden"
+	// seedScrapeTargets is in the label of pods that read metrics in a seed.
+	seedScrapeTargets = "all-seed-scrape-targets"
 )
 
 // Values are what the resource manager of a seed is deployed with.
@@ -39,7 +47,7 @@ type Values struct {
 	// Replicas is how many pods there are. One of them leads; all of them serve webhooks.
 	Replicas int32
 	// ServerSecret is the name of a Secret in the namespace with tls.crt and tls.key of the webhook server. It has to be valid for
-	// ServerNames. A new one has another name, so that the pods roll.
+	// ServerNames. A new one has another name, so that the pods roll. Without one, there are no webhooks.
 	ServerSecret string
 	// CABundle is what the API server trusts the webhook server by, as PEM. While an authority is rotated, it has the old and the new.
 	CABundle []byte
@@ -58,7 +66,15 @@ func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c.LeaderElection.LeaderElect = ptr.To(true)
 	c.Controllers.ResourceClass = ptr.To(ClassSeed)
 	c.Controllers.GarbageCollector.Enabled = true
+	// Policies isolate the pods they select, so Services of others, such as that of the cluster's DNS, are left alone.
 	c.Controllers.NetworkPolicy.Enabled = true
+	c.Controllers.NetworkPolicy.NamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{corev1.LabelMetadataName: gardenNamespace}}}
+	for _, role := range []string{
+		constants.GardenRoleIstioSystem, constants.GardenRoleIstioIngress, constants.GardenRoleShoot, constants.GardenRoleExtension,
+	} {
+		c.Controllers.NetworkPolicy.NamespaceSelectors = append(c.Controllers.NetworkPolicy.NamespaceSelectors,
+			metav1.LabelSelector{MatchLabels: map[string]string{constants.GardenRole: role}})
+	}
 	c.Webhooks.HighAvailabilityConfig.Enabled = true
 	c.Webhooks.ProjectedTokenMount.Enabled = true
 	c.Webhooks.PodTopologySpreadConstraints.Enabled = true
@@ -70,9 +86,6 @@ func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 
 // Objects renders the resource manager for the cluster that it runs in and works on.
 func Objects(v Values) ([]client.Object, error) {
-	if v.ServerSecret == "" || len(v.CABundle) == 0 {
-		return nil, fmt.Errorf("%s: the certificate of the webhook server or its authorities are missing", Name)
-	}
 	config := v.Config.DeepCopy()
 	config.APIVersion, config.Kind = resourcemanagerconfigv1alpha1.SchemeGroupVersion.String(), "ResourceManagerConfiguration"
 	if config.LeaderElection.ResourceNamespace == "" {
@@ -82,6 +95,12 @@ func Objects(v Values) ([]client.Object, error) {
 	config.Server.HealthProbes = &resourcemanagerconfigv1alpha1.Server{Port: healthPort}
 	config.Server.Metrics = &resourcemanagerconfigv1alpha1.Server{Port: metricsPort}
 	config.Server.Webhooks.Port, config.Server.Webhooks.TLS.ServerCertDir = serverPort, certificateDir
+	var files []gardenerprocess.File
+	if v.ServerSecret == "" {
+		config.Webhooks = resourcemanagerconfigv1alpha1.ResourceManagerWebhookConfiguration{}
+	} else {
+		files = append(files, gardenerprocess.File{Volume: workload.SecretVolume("tls", v.ServerSecret), Path: certificateDir})
+	}
 	process := gardenerprocess.Values{
 		Name: Name, Labels: map[string]string{"app": Name}, Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
 		PriorityClass: constants.PriorityClassNameSeedSystemCritical, Config: config,
@@ -89,7 +108,7 @@ func Objects(v Values) ([]client.Object, error) {
 			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
 			{Name: "server", ContainerPort: serverPort, Protocol: corev1.ProtocolTCP},
 		},
-		Files: []gardenerprocess.File{{Volume: workload.SecretVolume("tls", v.ServerSecret), Path: certificateDir}},
+		Files: files,
 		Ready: workload.HTTPProbe("/readyz", healthPort, corev1.URISchemeHTTP), Live: workload.HTTPProbe("/healthz", healthPort, corev1.URISchemeHTTP),
 		Resources: workload.Requests("25m", "60Mi"),
 		PodLabels: map[string]string{
@@ -103,6 +122,14 @@ func Objects(v Values) ([]client.Object, error) {
 	w := process.Workload()
 	service := w.Service("server", servicePort)
 	service.Spec.Ports = append(service.Spec.Ports, w.Service("metrics", metricsPort).Spec.Ports...)
+	// Numbers, as the labels of those who talk to it name them.
+	service.Spec.Ports[0].TargetPort, service.Spec.Ports[1].TargetPort = intstr.FromInt32(serverPort), intstr.FromInt32(metricsPort)
+	service.Annotations = map[string]string{
+		// The API server is no pod.
+		resourcesv1alpha1.NetworkingFromWorldToPorts: fmt.Sprintf(`[{"protocol":"TCP","port":%d}]`, serverPort),
+		resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationPrefix + seedScrapeTargets +
+			resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationSuffix: fmt.Sprintf(`[{"protocol":"TCP","port":%d}]`, metricsPort),
+	}
 	objects = append(objects, service)
 	// Whoever applies anything must be allowed everything.
 	objects = append(objects, w.ClusterRole(Name,
