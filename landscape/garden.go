@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,8 +13,6 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	controllermanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/controllermanager/v1alpha1"
-	schedulerconfigv1alpha1 "gardener.cloud/gardener/api/config/scheduler/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/component/gardenerapiserver"
@@ -30,14 +29,10 @@ const gardenTimeout = 5 * time.Minute
 
 // bringUpGarden makes the runtime cluster serve the garden API: its kube-apiserver hands requests on to gardener-apiserver,
 // which stores its objects in the cluster's own etcd.
-func (u *upRun) bringUpGarden(ctx context.Context, executable string) error {
-	cluster, err := u.Cluster(RuntimeCluster)
-	if err != nil {
-		return err
-	}
+func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 	var image string
-	if err := u.step(ctx, "Push the image of our processes", registryContainer, func(ctx context.Context, _ func(string)) error {
-		image, err = u.gardenerImage(ctx, executable)
+	if err := u.step(ctx, "Push the image of our processes", registryContainer, func(ctx context.Context, _ func(string)) (err error) {
+		image, err = u.gardenerImage(ctx)
 		return err
 	}); err != nil {
 		return err
@@ -49,11 +44,18 @@ func (u *upRun) bringUpGarden(ctx context.Context, executable string) error {
 		if err != nil {
 			return err
 		}
-		objects, err := u.gardenObjects(ctx, c, cluster, image)
+		server, clients, err := u.gardenObjects(ctx, c, cluster, image)
 		if err != nil {
 			return err
 		}
-		if err := kube.Apply(ctx, c, fieldOwner, objects...); err != nil {
+		if err := kube.Apply(ctx, c, fieldOwner, server...); err != nil {
+			return err
+		}
+		// The others would only start to fail.
+		if err := awaitGardenAPI(ctx, c, detail); err != nil {
+			return err
+		}
+		if err := kube.Apply(ctx, c, fieldOwner, clients...); err != nil {
 			return err
 		}
 		return awaitGarden(ctx, c, detail)
@@ -61,12 +63,12 @@ func (u *upRun) bringUpGarden(ctx context.Context, executable string) error {
 }
 
 // gardenerImage makes the image of the binary with all our processes, pushes it, and returns its reference with digest.
-func (u *upRun) gardenerImage(ctx context.Context, executable string) (string, error) {
+func (u *upRun) gardenerImage(ctx context.Context) (string, error) {
 	entry, err := u.images.Find("gardener", imagevector.Query{})
 	if err != nil {
 		return "", err
 	}
-	image, err := u.builds.Wrap(filepath.Join(u.Dir, "images", "gardener"), u.artifacts.products["base"], entry.Repository, executable)
+	image, err := u.builds.Wrap(filepath.Join(u.Dir, "images", "gardener"), u.artifacts.products["base"], entry.Repository, u.gardener)
 	if err != nil {
 		return "", err
 	}
@@ -77,63 +79,54 @@ func (u *upRun) gardenerImage(ctx context.Context, executable string) (string, e
 	return image.Reference + "@" + image.Digest, u.push(ctx, image.Reference, loaded)
 }
 
-// gardenObjects are the objects of the garden, in the order in which they are best applied.
-func (u *upRun) gardenObjects(ctx context.Context, c client.Client, cluster Cluster, image string) ([]client.Object, error) {
+// gardenObjects are the objects of the garden: those that serve its API, and those that use it.
+func (u *upRun) gardenObjects(ctx context.Context, c client.Client, cluster Cluster, image string) (server, clients []client.Object, err error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}}
 	if err := kube.Apply(ctx, c, fieldOwner, append(priorityclass.Garden(), namespace)...); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	etcd, err := u.etcdCredentials(ctx, cluster)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	manager, err := secrets.New(ctx, secrets.Values{Client: c, Namespace: namespace.Name, Identity: fieldOwner})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	const ca = "ca-gardener"
 	authority, err := manager.Generate(ctx, &secrets.CertificateAuthority{Name: ca, CommonName: "gardener"}, secrets.KeepOld())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	certificate, err := manager.Generate(ctx, &secrets.Certificate{
 		Name: gardenerapiserver.Name, CommonName: gardenerapiserver.Name, Usage: secrets.ServerCert,
 		DNSNames: gardenerapiserver.DNSNames(namespace.Name),
 	}, secrets.SignedBy(ca))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := manager.Cleanup(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	objects := append([]client.Object{etcd}, gardenrbac.Objects(gardenrbac.Values{})...)
-	for _, render := range []func() ([]client.Object, error){
-		func() ([]client.Object, error) {
-			return gardenerapiserver.Objects(gardenerapiserver.Values{
-				Namespace: namespace.Name, Image: image, Replicas: 1,
-				EtcdServers: []string{fmt.Sprintf("https://%s:2379", u.network().Machine(cluster.Machines[0].Number))}, EtcdSecret: etcd.Name,
-				Certificate: certificate.Name, CA: authority.Data[secrets.DataKeyCertificateCA],
-			})
-		},
-		func() ([]client.Object, error) {
-			return gardenercontrollermanager.Objects(gardenercontrollermanager.Values{
-				Namespace: namespace.Name, Image: image, Replicas: 1, Config: controllermanagerconfigv1alpha1.ControllerManagerConfiguration{},
-			})
-		},
-		func() ([]client.Object, error) {
-			return gardenerscheduler.Objects(gardenerscheduler.Values{
-				Namespace: namespace.Name, Image: image, Replicas: 1, Config: schedulerconfigv1alpha1.SchedulerConfiguration{},
-			})
-		},
-	} {
-		more, err := render()
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, more...)
+	server, err = gardenerapiserver.Objects(gardenerapiserver.Values{
+		Namespace: namespace.Name, Image: image, Replicas: 1, ClusterIdentity: "garden-" + u.Name,
+		EtcdServers: []string{fmt.Sprintf("https://%s:2379", u.network().Machine(cluster.Machines[0].Number))}, EtcdSecret: etcd.Name,
+		Certificate: certificate.Name, CA: authority.Data[secrets.DataKeyCertificateCA],
+	})
+	if err != nil {
+		return nil, nil, err
 	}
-	return objects, nil
+	controllerManager, err := gardenercontrollermanager.Objects(gardenercontrollermanager.Values{Namespace: namespace.Name, Image: image, Replicas: 1})
+	if err != nil {
+		return nil, nil, err
+	}
+	scheduler, err := gardenerscheduler.Objects(gardenerscheduler.Values{Namespace: namespace.Name, Image: image, Replicas: 1})
+	if err != nil {
+		return nil, nil, err
+	}
+	server = slices.Concat([]client.Object{etcd}, gardenrbac.Objects(gardenrbac.Values{}), server)
+	return server, slices.Concat(controllerManager, scheduler), nil
 }
 
 // etcdCredentials is a Secret with kubeadm's client certificate for the cluster's etcd.
@@ -153,19 +146,24 @@ func (u *upRun) etcdCredentials(ctx context.Context, cluster Cluster) (*corev1.S
 	return secret, nil
 }
 
-// awaitGarden returns when the kube-apiserver reaches the garden API, and all processes of the garden are healthy.
-func awaitGarden(ctx context.Context, c client.WithWatch, detail func(string)) error {
-	report := func(reason error) { detail(reason.Error()) }
-	for _, version := range gardenerapiserver.Versions() {
-		if err := kube.Await(ctx, c, &apiregistrationv1.APIServiceList{}, func(services []*apiregistrationv1.APIService) error {
-			if len(services) == 0 {
+// awaitGardenAPI returns when the kube-apiserver reaches all versions of the garden API.
+func awaitGardenAPI(ctx context.Context, c client.WithWatch, detail func(string)) error {
+	return kube.Await(ctx, c, &apiregistrationv1.APIServiceList{}, func(services []*apiregistrationv1.APIService) error {
+		for _, version := range gardenerapiserver.Versions() {
+			index := slices.IndexFunc(services, func(s *apiregistrationv1.APIService) bool { return s.Name == version.Version+"."+version.Group })
+			if index < 0 {
 				return fmt.Errorf("the garden API has no version %s", version)
 			}
-			return kube.APIServiceAvailable(services[0])
-		}, report, client.MatchingFields{"metadata.name": version.Version + "." + version.Group}); err != nil {
-			return err
+			if err := kube.APIServiceAvailable(services[index]); err != nil {
+				return err
+			}
 		}
-	}
+		return nil
+	}, func(reason error) { detail(reason.Error()) })
+}
+
+// awaitGarden returns when all processes of the garden are healthy.
+func awaitGarden(ctx context.Context, c client.WithWatch, detail func(string)) error {
 	return kube.Await(ctx, c, &appsv1.DeploymentList{}, func(deployments []*appsv1.Deployment) error {
 		for _, deployment := range deployments {
 			if err := kube.DeploymentHealthy(deployment); err != nil {
@@ -173,5 +171,5 @@ func awaitGarden(ctx context.Context, c client.WithWatch, detail func(string)) e
 			}
 		}
 		return nil
-	}, report, client.InNamespace(constants.GardenNamespace))
+	}, func(reason error) { detail(reason.Error()) }, client.InNamespace(constants.GardenNamespace))
 }

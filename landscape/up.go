@@ -81,7 +81,7 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 		return err
 	}
 
-	u := &upRun{Landscape: l, Printer: printer, builds: builds, artifacts: artifacts, images: options.Images}
+	u := &upRun{Landscape: l, Printer: printer, builds: builds, artifacts: artifacts, images: options.Images, gardener: options.Gardener}
 	if err := u.step(ctx, "Prepare the host's network", "", u.prepareHost); err != nil {
 		return err
 	}
@@ -120,10 +120,7 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 			return err
 		}
 	}
-	if options.Gardener == "" {
-		return nil
-	}
-	return u.bringUpGarden(ctx, options.Gardener)
+	return nil
 }
 
 // plan returns the clusters as they are to be, and the machines that are not to be any more. It changes nothing.
@@ -252,6 +249,7 @@ type upRun struct {
 	builds    *distribution.Distribution
 	artifacts *artifacts
 	images    imagevector.Vector
+	gardener  string
 	client    *containers.Client
 }
 
@@ -385,6 +383,12 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 			}); err != nil {
 				return err
 			}
+		}
+	}
+	// The cluster gets ready meanwhile.
+	if cluster.Name == RuntimeCluster && u.gardener != "" {
+		if err := u.bringUpGarden(ctx, cluster); err != nil {
+			return err
 		}
 	}
 	return u.step(ctx, "Wait until cluster "+cluster.Name+" is ready", "", func(ctx context.Context, detail func(string)) error {

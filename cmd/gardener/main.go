@@ -13,7 +13,10 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"gardener.cloud/gardener/internal/apiserver"
+	"gardener.cloud/gardener/internal/backuprestore"
 	"gardener.cloud/gardener/internal/controllermanager"
+	"gardener.cloud/gardener/internal/etcddruid"
+	"gardener.cloud/gardener/internal/gardenlet"
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/internal/scheduler"
 )
@@ -21,7 +24,10 @@ import (
 // commands are the components by name.
 var commands = map[string]func() *cobra.Command{
 	apiserver.Name:         apiserver.NewCommand,
+	backuprestore.Name:     backuprestore.NewCommand,
 	controllermanager.Name: controllermanager.Component().Command,
+	gardenlet.Name:         gardenlet.Component().Command,
+	etcddruid.Name:         etcddruid.Component().Command,
 	resourcemanager.Name:   resourcemanager.Component().Command,
 	scheduler.Name:         scheduler.Component().Command,
 }

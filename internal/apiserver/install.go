@@ -52,8 +52,9 @@ func installGroup(
 			Storage: stores, Root: genericapiserver.APIGroupPrefix, GroupVersion: version, AllServedVersionsByResource: versionsOf,
 			MetaGroupVersion: group.MetaGroupVersion, OptionsExternalVersion: group.OptionsExternalVersion,
 			ParameterCodec: group.ParameterCodec, Serializer: group.NegotiatedSerializer,
+			//nolint:misspell // the library calls it so
 			Typer: group.Scheme, Creater: group.Scheme, Convertor: group.Scheme, ConvertabilityChecker: group.Scheme, Defaulter: group.Scheme,
-			Namer: runtime.Namer(meta.NewAccessor()), UnsafeConvertor: runtime.UnsafeObjectConvertor(group.Scheme), TypeConverter: converter,
+			Namer: runtime.Namer(meta.NewAccessor()), UnsafeConvertor: convertor{group.Scheme}, TypeConverter: converter,
 			EquivalentResourceRegistry: server.EquivalentResourceRegistry, Authorizer: server.Authorizer, Admit: config.AdmissionControl,
 			MinRequestTimeout: time.Duration(config.MinRequestTimeout) * time.Second, MaxRequestBodyBytes: config.MaxRequestBodyBytes,
 		}
@@ -110,12 +111,25 @@ type typeConverter struct{ managedfields.TypeConverter }
 func (c typeConverter) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	if object, ok := obj.(metav1.ObjectMetaAccessor); ok {
 		if objectMeta, ok := object.GetObjectMeta().(*metav1.ObjectMeta); ok && len(objectMeta.ManagedFields) > 0 {
-			// A copy of the outermost struct will do: what it points to is only read.
-			bare := reflect.New(reflect.TypeOf(obj).Elem())
-			bare.Elem().Set(reflect.ValueOf(obj).Elem())
-			obj = bare.Interface().(runtime.Object)
+			obj = shallowCopy(obj)
 			obj.(metav1.Object).SetManagedFields(nil)
 		}
 	}
 	return c.TypeConverter.ObjectToTyped(obj, options...)
+}
+
+// convertor converts for the machinery of managed fields. Where the stored type is the served one, the library's gives the very object
+// of the store its kind. That then differs from what a request makes of it, so that applying the same again would write.
+type convertor struct{ *runtime.Scheme }
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (c convertor) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	return c.UnsafeConvertToVersion(shallowCopy(in), target)
+}
+
+// shallowCopy copies the outermost struct, for changes of type and metadata. What it points to is shared, and must only be read.
+func shallowCopy(obj runtime.Object) runtime.Object {
+	out := reflect.New(reflect.TypeOf(obj).Elem())
+	out.Elem().Set(reflect.ValueOf(obj).Elem())
+	return out.Interface().(runtime.Object)
 }

@@ -134,7 +134,7 @@ func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 		{"cluster roles of extensions", func() error { return extensionclusterrole.Add(mgr) }},
 		{"credentialsBinding", func() error { return credentialsbinding.Add(mgr, *c.CredentialsBinding.ConcurrentSyncs) }},
 		{"secretBinding", func() error { return secretbinding.Add(mgr, *c.SecretBinding.ConcurrentSyncs) }},
-		{"references of bindings", func() error {
+		{"references of bindings", func() error { //nolint:contextcheck // filters of events have none, and read from memory
 			// One controller does for both what each has a setting for.
 			return credentials.Add(mgr, max(*c.CredentialsBinding.ConcurrentSyncs, *c.SecretBinding.ConcurrentSyncs))
 		}},
@@ -143,7 +143,7 @@ func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 		{"quota", func() error { return quota.Add(mgr, *c.Quota.ConcurrentSyncs) }},
 		{"project", func() error { return project.Add(mgr, *c.Project.ConcurrentSyncs, c.Project.Quotas) }},
 		{"shootConditions", func() error { return conditions.Add(mgr, *c.ShootConditions.ConcurrentSyncs) }},
-		{"references", func() error {
+		{"references", func() error { //nolint:contextcheck // filters of events have none, and read from memory
 			// One controller does for all kinds what each has a setting for.
 			return reference.Add(mgr, reference.Values{
 				ConcurrentSyncs: max(*c.ShootReference.ConcurrentSyncs, *c.SeedReference.ConcurrentSyncs, *c.ControllerDeploymentReference.ConcurrentSyncs),

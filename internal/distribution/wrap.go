@@ -61,7 +61,7 @@ func (d *Distribution) Wrap(dir string, base *Artifact, repository, executable s
 	if err != nil {
 		return Image{}, err
 	}
-	v := variant{product: &product{name: path.Base(repository)}, version: tag}
+	v := variant{product: &product{name: path.Base(repository), recipe: &Recipe{Licenses: "Apache-2.0"}}, version: tag}
 	recipe := ImageRecipe{Repository: repository, Tag: tag, Entrypoint: []string{target}, User: "65532:65532"}
 	assembled, _, err := assemble(v, recipe, d.platform, append(layers, blob{own, blobFile(layoutDir, own)}))
 	if err != nil {

@@ -21,13 +21,13 @@
 //				}
 //			},
 //			Kinds: []process.AddToScheme{corev1beta1.AddToScheme},
-//			Wire: func(ctx context.Context, p *process.Process, c *schedulerconfigv1alpha1.SchedulerConfiguration) error {
-//				return shoot.AddToManager(ctx, p.Manager, ...)
+//			Wire: func(_ context.Context, p *process.Process, c *schedulerconfigv1alpha1.SchedulerConfiguration) error {
+//				return shoot.Add(p.Manager, shoot.Options{Config: *c.Schedulers.Shoot, Metrics: p.Metrics})
 //			},
 //		}
 //	}
 //
-// The binary then has it with `process.Component[...].Command` in the list of cmd/gardener.
+// cmd/gardener lists the components: `scheduler.Name: scheduler.Component().Command`.
 //
 // The manager belongs to the cluster of Settings.Client, where the Lease of the leader election is too. A component that talks to more
 // clusters adds them in Wire:

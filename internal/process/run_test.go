@@ -131,6 +131,6 @@ func freePort(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer listener.Close() //nolint:errcheck // nobody has used it
 	return listener.Addr().(*net.TCPAddr).Port
 }

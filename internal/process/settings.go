@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"net"
-	"runtime/debug"
 	"slices"
 	"strconv"
 
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
 	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/version"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
@@ -120,11 +120,5 @@ func newGates(features map[featuregate.Feature]featuregate.FeatureSpec, set map[
 	return gates, gates.SetFromMap(set)
 }
 
-// Version is the version of the running program, as the Go toolchain noted it.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "unknown"
-	}
-	return info.Main.Version
-}
+// Version is the version of Gardener that the program was built as.
+func Version() string { return version.Get().GitVersion }

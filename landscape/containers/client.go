@@ -180,19 +180,12 @@ func (c *Client) create(ctx context.Context, want Container, revision string) (c
 	if err := c.inner.SnapshotService("").Remove(ctx, want.Name); err != nil && !errdefs.IsNotFound(err) {
 		return nil, err
 	}
-	policy, err := restart.NewPolicy("always")
-	if err != nil {
-		return nil, err
-	}
 	return c.inner.NewContainer(ctx, want.Name,
 		containerd.WithImage(image),
 		containerd.WithNewSnapshot(want.Name, image),
 		containerd.WithRuntime("io.containerd.runc.v2", &c.runc),
 		containerd.WithNewSpec(specOptions(image, want)...),
 		containerd.WithAdditionalContainerLabels(map[string]string{revisionLabel: revision}),
-		restart.WithLogURI(&url.URL{Scheme: "file", Path: want.Log}),
-		restart.WithPolicy(policy),
-		restart.WithStatus(containerd.Running),
 	)
 }
 
@@ -256,7 +249,20 @@ func withSharedRoot(_ context.Context, _ oci.Client, _ *ctrs.Container, s *oci.S
 	return nil
 }
 
+// start makes the container run, and containerd start it again whenever it ends.
 func (c *Client) start(ctx context.Context, container containerd.Container, log string) error {
+	policy, err := restart.NewPolicy("always")
+	if err != nil {
+		return err
+	}
+	if err := c.run(ctx, container, log); err != nil {
+		return err
+	}
+	return container.Update(ctx, containerd.UpdateContainerOpts(restart.WithLogURI(&url.URL{Scheme: "file", Path: log})),
+		containerd.UpdateContainerOpts(restart.WithPolicy(policy)), containerd.UpdateContainerOpts(restart.WithStatus(containerd.Running)))
+}
+
+func (c *Client) run(ctx context.Context, container containerd.Container, log string) error {
 	task, err := container.Task(ctx, nil)
 	if err == nil {
 		status, err := task.Status(ctx)
@@ -287,9 +293,13 @@ func (c *Client) start(ctx context.Context, container containerd.Container, log 
 	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
 		return err
 	}
+	// The restart monitor must not start it at the same time. It may be about to: then that is as good.
+	if err := container.Update(ctx, restart.WithNoRestarts); err != nil {
+		return fmt.Errorf("stop restarts: %w", err)
+	}
 	task, err = container.NewTask(ctx, cio.LogFile(log))
 	if errdefs.IsAlreadyExists(err) {
-		return nil // The restart monitor was faster.
+		return nil
 	}
 	if err != nil {
 		return err

@@ -206,7 +206,7 @@ func (n *node) execute(ctx context.Context) (skipped bool, err error) {
 		return err == nil, nil
 	}
 	if n.Retry.Steps == 0 {
-		_, _ = try(ctx) //nolint:errcheck // it says the same as err
+		_, _ = try(ctx)
 	} else if waitErr := wait.ExponentialBackoffWithContext(ctx, n.Retry, try); waitErr != nil && err == nil {
 		err = waitErr
 	}

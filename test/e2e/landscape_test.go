@@ -8,6 +8,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,6 +28,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -39,6 +41,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -72,6 +75,7 @@ func TestLandscape(t *testing.T) {
 	t.Run("status is healthy", func(t *testing.T) { t.Log("\n" + l.run(t, "status")) })
 	t.Run("images push", func(t *testing.T) { l.run(t, "images", "push", serverImage, serverTar(t)) })
 
+	t.Run("garden", func(t *testing.T) { testGarden(t, l) })
 	app := l.deploy(t, "app", func(d *appsv1.Deployment) {})
 	t.Run("a load balancer address is answered by a pod", func(t *testing.T) {
 		if got := app.get(t, "/hostname"); !strings.HasPrefix(got, "app-") {
@@ -244,7 +248,11 @@ func (l *landscape) connect(t *testing.T) {
 	if l.config, err = clientcmd.BuildConfigFromFlags("", strings.TrimSpace(l.run(t, "kubeconfig"))); err != nil {
 		t.Fatal(err)
 	}
-	if l.client, err = client.NewWithWatch(l.config, client.Options{Scheme: clientgoscheme.Scheme}); err != nil {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	if l.client, err = client.NewWithWatch(l.config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
 	if l.clientset, err = kubernetes.NewForConfig(l.config); err != nil {
@@ -392,12 +400,12 @@ func (a app) eventually(t *testing.T, method, path, body string) (got string) {
 	return got
 }
 
-// await is kube.Await in the default namespace, with patience.
+// await is kube.Await in the default namespace unless the options name another, with patience.
 func await[T client.Object](t *testing.T, l *landscape, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("not so after %s", patience))
 	defer cancel()
-	if err := kube.Await(ctx, l.client, list, check, nil, append(options, client.InNamespace("default"))...); err != nil {
+	if err := kube.Await(ctx, l.client, list, check, nil, append([]client.ListOption{client.InNamespace("default")}, options...)...); err != nil {
 		t.Fatal(err)
 	}
 }

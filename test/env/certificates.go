@@ -24,6 +24,27 @@ const proxyName = "front-proxy"
 type certificates struct {
 	dir                     string
 	ca, adminCert, adminKey []byte
+	caCert                  *x509.Certificate
+	caKey                   *ecdsa.PrivateKey
+}
+
+// sign signs a request for a client certificate.
+func (c *certificates) sign(request []byte, lifetime time.Duration) ([]byte, error) {
+	block, _ := pem.Decode(request)
+	if block == nil {
+		return nil, errors.New("no certificate request in PEM format")
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	cert := template(parsed.Subject)
+	cert.NotBefore, cert.NotAfter = time.Now(), time.Now().Add(lifetime)
+	der, err := x509.CreateCertificate(rand.Reader, cert, c.caCert, parsed.PublicKey, c.caKey)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
 func (c *certificates) path(file string) string { return filepath.Join(c.dir, file) }
@@ -41,6 +62,7 @@ func newCertificates(dir string) (*certificates, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.caCert, c.caKey = ca, caKey
 	c.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	sign := func(file string, cert *x509.Certificate) (certPEM, keyPEM []byte, err error) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -68,6 +68,7 @@ type Env struct {
 	Direct *rest.Config
 
 	options options
+	certs   *certificates
 	dir     string
 	pids    map[string]int
 	stop    []func() // in the order of the start
@@ -100,6 +101,11 @@ func (e *Env) PID(program string) int { return e.pids[program] }
 // AdminFiles are the files with the certificate and the key of the administrator.
 func (e *Env) AdminFiles() (cert, key string) {
 	return filepath.Join(e.dir, "admin.crt"), filepath.Join(e.dir, "admin.key")
+}
+
+// Sign signs a certificate request in PEM format for a client of the garden. Nobody else in it does.
+func (e *Env) Sign(request []byte, lifetime time.Duration) ([]byte, error) {
+	return e.certs.sign(request, lifetime)
 }
 
 // DatabaseFile is the file that etcd keeps the objects in.
@@ -171,6 +177,7 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	if err != nil {
 		return fmt.Errorf("make certificates: %w", err)
 	}
+	e.certs = certs
 	ports, err := freePorts(4)
 	if err != nil {
 		return err
@@ -213,6 +220,7 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	args := append([]string{
 		"--etcd-servers=" + etcdURL, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(ports[3]),
 		"--tls-cert-file=" + certs.path("server.crt"), "--tls-private-key-file=" + certs.path("server.key"),
+		"--cluster-identity=garden-test", "--log-format=text",
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 	}, e.options.flags...)
 	if e.options.binary != "" {

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -97,10 +97,12 @@ func testAdmission(t *testing.T, e *env.Env) {
 		secret := func(name string) *corev1beta1.InternalSecret {
 			return &corev1beta1.InternalSecret{ObjectMeta: meta(name)}
 		}
-		create(t, admin, secret("first"))
-		if err := admin.Create(ctx, secret("second")); !apierrors.IsForbidden(err) {
-			t.Errorf("create the second: %v, want it forbidden", err)
-		}
+		// Those that come before the server knows the quota are not counted.
+		created := 0
+		eventually(ctx, t, func() error {
+			created++
+			return admin.Create(ctx, secret(fmt.Sprintf("secret-%d", created)))
+		}, apierrors.IsForbidden)
 		if err := admin.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
 			t.Fatal(err)
 		}
@@ -114,13 +116,14 @@ func testAdmission(t *testing.T, e *env.Env) {
 			Namespace: new(namespace), DualApprovalForDeletion: []corev1beta1.DualApprovalForDeletion{{Resource: "shoots"}},
 		}}
 		shoot := &corev1beta1.Shoot{ObjectMeta: meta("shoot"), Spec: corev1beta1.ShootSpec{
-			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}, Region: "local", SeedName: new("seed-a"),
+			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}, Region: "local", SeedName: new("confirmed"),
 			Kubernetes: corev1beta1.Kubernetes{Version: "1.35.1"}, Provider: corev1beta1.Provider{Type: "local"},
+			Networking: &corev1beta1.Networking{Services: new("10.3.0.0/16")},
 		}}
-		create(t, admin, project, shoot)
+		on := seed("confirmed")
+		create(t, admin, project, on, shoot)
 
-		seedA := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed-a"}}
-		if err := admin.Delete(ctx, seedA); !apierrors.IsForbidden(err) {
+		if err := admin.Delete(ctx, on); !apierrors.IsForbidden(err) {
 			t.Errorf("delete the Seed of the Shoot: %v, want it forbidden", err)
 		}
 		removal := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"kubernetes":{"versions":[{"version":"1.34.1"}]}}}`))
@@ -138,22 +141,10 @@ func testAdmission(t *testing.T, e *env.Env) {
 		if err := as(t, e, "bob", "system:masters").Delete(ctx, shoot); err != nil {
 			t.Errorf("delete by another: %v", err)
 		}
-		if err := admin.Delete(ctx, seedA); err != nil && !apierrors.IsNotFound(err) {
+		if err := admin.Delete(ctx, on); err != nil && !apierrors.IsNotFound(err) {
 			t.Errorf("delete the Seed when the Shoot is gone: %v", err)
 		}
 	})
-}
-
-// as returns a client of a user in some groups.
-func as(t *testing.T, e *env.Env, user string, groups ...string) client.Client {
-	t.Helper()
-	config := rest.CopyConfig(e.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
-	c, err := client.New(config, client.Options{Scheme: e.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // confirm confirms the deletion of an object.

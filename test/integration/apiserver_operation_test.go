@@ -14,19 +14,18 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/internal/apiserver/admission"
-	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -41,13 +40,7 @@ type files struct {
 }
 
 func (f files) flags() []string {
-	// These tests are about the server. Plugins would want profiles, credentials and extensions that nothing here needs; only
-	// projects get their owner from one.
-	disabled := slices.DeleteFunc(slices.Clone(admission.NewOptions().RecommendedPluginOrder), func(name string) bool {
-		return name == projectmutator.Name || slices.Contains(genericoptions.NewAdmissionOptions().RecommendedPluginOrder, name)
-	})
 	return []string{
-		"--disable-admission-plugins=" + strings.Join(disabled, ","),
 		"--encryption-provider-config=" + f.encryption, "--audit-policy-file=" + f.auditPolicy, "--audit-log-path=" + f.auditLog,
 		"--workload-identity-token-issuer=" + tokenIssuer, "--workload-identity-signing-key-file=" + f.tokenKeyFile,
 	}
@@ -87,6 +80,22 @@ resources:
 }
 
 func testOperation(t *testing.T, e *env.Env, files files) {
+	t.Run("the garden has namespaces for gardenlets, and an identity", func(t *testing.T) {
+		for _, name := range []string{"gardener-system-seed-lease", "gardener-system-shoot-issuer"} {
+			if err := e.Client.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{}); err != nil {
+				t.Error(err)
+			}
+		}
+		identity := &corev1.ConfigMap{}
+		if err := e.Client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "cluster-identity"}, identity); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"cluster-identity": "garden-test", "origin": "gardener-apiserver"}
+		if diff := cmp.Diff(want, identity.Data); diff != "" || identity.Immutable == nil || !*identity.Immutable {
+			t.Errorf("identity is immutable: %v, and (-want +got):\n%s", identity.Immutable, diff)
+		}
+	})
+
 	t.Run("secrets are encrypted in etcd", func(t *testing.T) {
 		create(t, e, &corev1beta1.InternalSecret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: devNamespace, Name: "hidden"}, Data: map[string][]byte{"key": []byte("plain text")},

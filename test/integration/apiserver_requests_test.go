@@ -36,7 +36,7 @@ func newShoot(name string) *corev1beta1.Shoot {
 			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}, Region: "local",
 			CredentialsBindingName: new("local"), Kubernetes: corev1beta1.Kubernetes{Version: "1.35.1"},
 			Networking: &corev1beta1.Networking{
-				Type: new("calico"), Nodes: new("10.0.0.0/16"), Pods: new("10.1.0.0/16"), Services: new("10.2.0.0/16"),
+				Type: new("local"), Nodes: new("10.0.0.0/16"), Pods: new("10.1.0.0/16"), Services: new("10.2.0.0/16"),
 			},
 			// Without one, a new one is chosen each time.
 			Maintenance: &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "010000+0000", End: "020000+0000"}},

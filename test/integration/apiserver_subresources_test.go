@@ -286,7 +286,10 @@ func testTokens(t *testing.T, e *env.Env, files files) {
 		t.Errorf("subject is %q, want %q", identity.Status.Sub, want)
 	}
 	seed := create(t, e, newSeed("claimed"))
-	project := create(t, e, &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: new(devNamespace)}})
+	project := &corev1beta1.Project{}
+	if err := c.Get(ctx, client.ObjectKey{Name: "dev"}, project); err != nil {
+		t.Fatal(err)
+	}
 	shoot := newShoot("claimed")
 	shoot.Spec.SeedName = new(seed.Name)
 	create(t, e, shoot)

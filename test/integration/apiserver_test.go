@@ -19,6 +19,7 @@ import (
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -204,6 +205,7 @@ func TestGardenAPI(t *testing.T) {
 	t.Run("kubeconfigs of shoots", func(t *testing.T) { testKubeconfigs(t, e) })
 	t.Run("bindings of shoots", func(t *testing.T) { testBinding(t, e) })
 	t.Run("tokens of workload identities", func(t *testing.T) { testTokens(t, e, files) })
+	t.Run("orders of shoots", func(t *testing.T) { testOrder(t, e) })
 	t.Run("scale of a managed seed set", func(t *testing.T) { testScale(t, e) })
 	t.Run("roles of the garden", func(t *testing.T) { testRoles(t, e) })
 	t.Run("what operators rely on", func(t *testing.T) { testOperation(t, e, files) })
@@ -211,19 +213,28 @@ func TestGardenAPI(t *testing.T) {
 	t.Run("a stop ends what is under way", func(t *testing.T) { testShutdown(t, e) }) // the last one
 }
 
-// landscape is what other objects refer to: a namespace, extensions for the provider "local", a Secret and a CloudProfile.
+// landscape is what other objects refer to: a project with credentials, extensions for the provider "local", and a CloudProfile.
 func landscape() []client.Object {
 	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "local"}}
-	for _, kind := range []string{"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord"} {
+	for _, kind := range []string{
+		"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord", "Infrastructure", "Network", "OperatingSystemConfig", "Worker",
+	} {
 		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: "local"})
 	}
+	local := metav1.ObjectMeta{Namespace: devNamespace, Name: "local"}
 	return []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev"}}, registration,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: devNamespace}}, registration,
+		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: new(devNamespace)}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "backup"}},
+		&corev1.Secret{ObjectMeta: local},
+		&securityv1alpha1.CredentialsBinding{
+			ObjectMeta: local, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "local"},
+			CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: local.Namespace, Name: local.Name},
+		},
 		&corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}, Spec: corev1beta1.CloudProfileSpec{
 			Type: "local", Regions: []corev1beta1.Region{{Name: "local"}},
 			Kubernetes:   corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.35.1"}, {Version: "1.34.1"}}},
-			MachineTypes: []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("1"), GPU: resource.MustParse("0"), Memory: resource.MustParse("4Gi")}},
+			MachineTypes: []corev1beta1.MachineType{{Name: "local", CPU: resource.MustParse("1"), GPU: resource.MustParse("0"), Memory: resource.MustParse("4Gi")}},
 			MachineImages: []corev1beta1.MachineImage{{Name: "local", Versions: []corev1beta1.MachineImageVersion{{
 				ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.0.0"}, CRI: []corev1beta1.CRI{{Name: corev1beta1.CRINameContainerD}},
 			}}}},

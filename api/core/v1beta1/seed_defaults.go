@@ -26,8 +26,9 @@ func DefaultSeedSpec(spec *SeedSpec) {
 	}
 	setDefault(&settings.Scheduling, SeedSettingScheduling{Visible: true})
 	loadBalancers := ensure(&settings.LoadBalancerServices)
-	zonalIngress := ensure(&loadBalancers.ZonalIngress)
-	setDefault(&zonalIngress.Enabled, true)
+	if loadBalancers.ZonalIngress == nil {
+		loadBalancers.ZonalIngress = &SeedSettingLoadBalancerServicesZonalIngress{Enabled: new(true)}
+	}
 	setDefault(&settings.VerticalPodAutoscaler, SeedSettingVerticalPodAutoscaler{Enabled: true})
 	watchdog := ensure(&settings.DependencyWatchdog)
 	setDefault(&watchdog.Weeder, SeedSettingDependencyWatchdogWeeder{Enabled: true})

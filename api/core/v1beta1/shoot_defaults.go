@@ -73,7 +73,7 @@ func defaultKubernetesForWorkers(spec *ShootSpec) {
 	setDefault(&settings.SSHAccess, SSHAccess{Enabled: true})
 	coreDNS := ensure(&ensure(&spec.SystemComponents).CoreDNS)
 	autoscaling := ensure(&coreDNS.Autoscaling)
-	if autoscaling.Mode == "" {
+	if autoscaling.Mode != CoreDNSAutoscalingModeClusterProportional {
 		autoscaling.Mode = CoreDNSAutoscalingModeHorizontal
 	}
 }

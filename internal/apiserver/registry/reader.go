@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,7 +54,7 @@ func (r *Reader) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 		return err
 	}
 	// What cannot be the name of an object is none; stores would find the question wrong.
-	if key.Name == "" || len(path.IsValidPathSegmentName(key.Name)) > 0 {
+	if key.Name == "" || len(content.IsPathSegmentName(key.Name)) > 0 {
 		return apierrors.NewNotFound(res.DefaultQualifiedResource, key.Name)
 	}
 	options := (&client.GetOptions{}).ApplyOptions(opts)

@@ -130,7 +130,8 @@ func gardenletRoles(v Values) []client.Object {
 	const bootstrapper, seeds = "gardener.cloud:system:seed-bootstrapper", "gardener.cloud:system:seeds"
 	objects := []client.Object{
 		clusterRole(bootstrapper,
-			rule([]string{"certificates.k8s.io"}, []string{"certificatesigningrequests"}, []string{"create", "get"}),
+			// It watches its own request.
+			rule([]string{"certificates.k8s.io"}, []string{"certificatesigningrequests"}, []string{"create", "get", "list", "watch"}),
 			// Who may create this one gets a certificate without being asked.
 			rule([]string{"certificates.k8s.io"}, []string{"certificatesigningrequests/seedclient"}, []string{"create"})),
 		binding(bootstrapper, bootstrapper, groupBootstrappers),

@@ -126,7 +126,7 @@ func (r *reconciler) use(ctx context.Context, ref uses.Ref) (usage, error) {
 
 // used says whether a binding refers to an object, as far as the cache knows. If it does not yet, the binding's own event will tell.
 func (r *reconciler) used(kind string, obj client.Object) bool {
-	use, err := r.use(context.Background(), uses.Ref{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}) //nolint:contextcheck // it reads from memory
+	use, err := r.use(context.Background(), uses.Ref{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()})
 	return err != nil || use.secretBinding || use.credentialsBinding
 }
 

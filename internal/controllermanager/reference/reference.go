@@ -132,7 +132,7 @@ func (r *reconciler) concerns(kind string, obj client.Object) bool {
 	if controllerutil.ContainsFinalizer(obj, constants.FinalizerReferenceProtection) {
 		return true
 	}
-	needed, err := r.needed(context.Background(), uses.Ref{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}) //nolint:contextcheck // it reads from memory
+	needed, err := r.needed(context.Background(), uses.Ref{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()})
 	return err != nil || needed
 }
 

@@ -24,7 +24,7 @@ func decorate(object *unstructured.Unstructured, inject map[string]string, manag
 				}
 			}
 		}
-		claims, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "volumeClaimTemplates") //nolint:errcheck // then there are none
+		claims, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "volumeClaimTemplates")
 		if list, ok := claims.([]any); ok {
 			for _, claim := range list {
 				if c, ok := claim.(map[string]any); ok {

@@ -33,7 +33,7 @@ func checksum(secrets []*corev1.Secret) string {
 	for _, secret := range slices.SortedFunc(slices.Values(secrets), func(a, b *corev1.Secret) int { return cmp.Compare(a.Name, b.Name) }) {
 		for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
 			fmt.Fprintf(hash, "%s/%s %d:", secret.Name, key, len(secret.Data[key]))
-			hash.Write(secret.Data[key]) //nolint:errcheck // hashes never fail
+			hash.Write(secret.Data[key])
 		}
 	}
 	return hex.EncodeToString(hash.Sum(nil))

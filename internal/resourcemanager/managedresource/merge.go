@@ -37,7 +37,7 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 	merged.Object["metadata"] = metadata
 	for _, field := range []string{"finalizers", "ownerReferences"} {
 		if wanted, ok, err := unstructured.NestedSlice(desired.Object, "metadata", field); ok && err == nil {
-			have, _, _ := unstructured.NestedSlice(live.Object, "metadata", field) //nolint:errcheck // then there are none
+			have, _, _ := unstructured.NestedSlice(live.Object, "metadata", field)
 			metadata[field] = union(have, wanted)
 		}
 	}
@@ -81,9 +81,9 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 	case schema.GroupKind{Kind: "PersistentVolume"}:
 		takeDefault(merged, live, "spec", "claimRef")
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
-		if manual, _, _ := unstructured.NestedBool(desired.Object, "spec", "manualSelector"); !manual { //nolint:errcheck // then it is not
+		if manual, _, _ := unstructured.NestedBool(desired.Object, "spec", "manualSelector"); !manual {
 			take(merged, live, "spec", "selector")
-			labels, _, _ := unstructured.NestedStringMap(live.Object, "spec", "template", "metadata", "labels") //nolint:errcheck // then there are none
+			labels, _, _ := unstructured.NestedStringMap(live.Object, "spec", "template", "metadata", "labels")
 			for _, label := range []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"} {
 				if value, ok := labels[label]; ok {
 					set(merged, value, "spec", "template", "metadata", "labels", label)
@@ -126,7 +126,7 @@ func three(desired, live, last map[string]string, overwrite bool) map[string]str
 // mergeService keeps the addresses and ports that the cluster has given to a Service.
 func mergeService(merged, live *unstructured.Unstructured) {
 	typeOf := func(o *unstructured.Unstructured) string {
-		kind, _, _ := unstructured.NestedString(o.Object, "spec", "type") //nolint:errcheck // then it is the default
+		kind, _, _ := unstructured.NestedString(o.Object, "spec", "type")
 		if kind == "" {
 			return "ClusterIP"
 		}
@@ -169,15 +169,15 @@ func mergeNamed(merged, live *unstructured.Unstructured, list, field []string) {
 			return
 		}
 		if value, ok, err := unstructured.NestedFieldCopy(have, field...); ok && err == nil {
-			_ = unstructured.SetNestedField(wanted, value, field...) //nolint:errcheck // the path is free
+			_ = unstructured.SetNestedField(wanted, value, field...)
 		}
 	})
 }
 
 // overNamed calls a function with the elements of two lists that have the same name, or the same port.
 func overNamed(merged, live *unstructured.Unstructured, list []string, do func(wanted, have map[string]any)) {
-	wantedList, _, _ := unstructured.NestedFieldNoCopy(merged.Object, list...) //nolint:errcheck // then there is none
-	haveList, _, _ := unstructured.NestedFieldNoCopy(live.Object, list...)     //nolint:errcheck // then there is none
+	wantedList, _, _ := unstructured.NestedFieldNoCopy(merged.Object, list...)
+	haveList, _, _ := unstructured.NestedFieldNoCopy(live.Object, list...)
 	wanted, _ := wantedList.([]any)
 	have, _ := haveList.([]any)
 	for _, w := range wanted {
@@ -217,7 +217,7 @@ func takeDefault(merged, live *unstructured.Unstructured, path ...string) {
 }
 
 func set(object *unstructured.Unstructured, value any, path ...string) {
-	_ = unstructured.SetNestedField(object.Object, value, path...) //nolint:errcheck // where the manifest has something else, the API server says so
+	_ = unstructured.SetNestedField(object.Object, value, path...)
 }
 
 func union(have, wanted []any) []any {

@@ -165,7 +165,7 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	err = sortedErrors(errs)
 	v := verdict{err: err, reason: resourcesv1alpha1.ConditionApplyFailed, resources: known}
 	if err == nil {
-		v.resources, v.pending, v.checksum = append(refs, left...), left, manifests.checksum
+		v.resources, v.pending, v.checksum = slices.Concat(refs, left), left, manifests.checksum
 	}
 	if err := errors.Join(err, r.report(ctx, mr, v)); err != nil {
 		return reconcile.Result{}, err
@@ -369,7 +369,7 @@ func flatten(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // what wraps it has text of its own and stays whole
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
 		for _, one := range joined.Unwrap() {
 			all = append(all, flatten(one)...)

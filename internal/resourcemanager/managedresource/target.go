@@ -398,7 +398,7 @@ func (t *target) finalize(ctx context.Context, object *unstructured.Unstructured
 
 // removeClaims deletes the claims that a StatefulSet has made.
 func (t *target) removeClaims(ctx context.Context, set *unstructured.Unstructured) error {
-	match, _, _ := unstructured.NestedStringMap(set.Object, "spec", "selector", "matchLabels") //nolint:errcheck // then there are none
+	match, _, _ := unstructured.NestedStringMap(set.Object, "spec", "selector", "matchLabels")
 	if len(match) == 0 {
 		return nil
 	}

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	schedulerconfigv1alpha1 "gardener.cloud/gardener/api/config/scheduler/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -71,6 +73,30 @@ func TestABoundShootIsNotPlacedAgain(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a", "", "a"}, []string{place("1"), place("1"), place("another of that name")}); diff != "" {
 		t.Errorf("seeds (-want +got):\n%s", diff)
+	}
+}
+
+func TestAShootWithoutProfileIsTriedAgainWhenItAppears(t *testing.T) {
+	i := newIndex(nil, schedulerconfigv1alpha1.SameRegion, logr.Discard())
+	i.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	i.seedChanged(testSeed("a"))
+	shoot := testShoot()
+	i.shootChanged(shoot)
+	queued, _ := i.queue.Get()
+	i.queue.Done(queued)
+	r, err := newRequest(shoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seed, err := i.place(r, profileOf(shoot)); err == nil {
+		t.Errorf("place() = %q, want an error", seed)
+	}
+	i.cloudProfileChanged(&corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "aws"}})
+	if i.queue.Len() != 1 {
+		t.Errorf("%d shoots are queued, want the one that waits", i.queue.Len())
+	}
+	if seed, err := i.place(r, profileOf(shoot)); seed != "a" || err != nil {
+		t.Errorf("place() = %q, %v, want a", seed, err)
 	}
 }
 

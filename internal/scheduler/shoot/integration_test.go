@@ -29,6 +29,7 @@ import (
 
 	schedulerconfigv1alpha1 "gardener.cloud/gardener/api/config/scheduler/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/scheduler/shoot"
 	"gardener.cloud/gardener/test/env"
@@ -43,19 +44,18 @@ const (
 func TestScheduler(t *testing.T) {
 	g := newGarden(t)
 	for name, test := range map[string]func(*testing.T, *garden){
-		"a shoot gets the seed with the least shoots":               leastUsed,
-		"a shoot without a seed says why, once":                     pending,
-		"a shoot of another scheduler is left alone":                otherScheduler,
-		"a seed is never overbooked":                                capacity,
-		"a seed that a shoot has left takes another":                roomAgain,
-		"a seed that goes away is no longer counted":                seedGone,
-		"a shoot that somebody else has just written is bound too":  conflict,
-		"a refused binding is reported and its place is given up":   refused,
-		"a scheduler goes on where the one before it stopped":       restart,
-		"two schedulers bind each shoot once":                       twoSchedulers,
-		"configured distances decide":                               configuredDistances,
-		"a profile's selector decides, and a change of it counts":   profileSelector,
-		"a shoot whose profile is missing is bound when it appears": profileAppears,
+		"a shoot gets the seed with the least shoots":              leastUsed,
+		"a shoot without a seed says why, once":                    pending,
+		"a shoot of another scheduler is left alone":               otherScheduler,
+		"a seed is never overbooked":                               capacity,
+		"a seed that a shoot has left takes another":               roomAgain,
+		"a seed that goes away is no longer counted":               seedGone,
+		"a shoot that somebody else has just written is bound too": conflict,
+		"a refused binding is reported and its place is given up":  refused,
+		"a scheduler goes on where the one before it stopped":      restart,
+		"two schedulers bind each shoot once":                      twoSchedulers,
+		"configured distances decide":                              configuredDistances,
+		"a profile's selector decides, and a change of it counts":  profileSelector,
 	} {
 		t.Run(name, func(t *testing.T) {
 			g.clean(t)
@@ -327,15 +327,6 @@ func profileSelector(t *testing.T, g *garden) {
 	g.await(t, on("shoot", "a"))
 }
 
-func profileAppears(t *testing.T, g *garden) {
-	g.seed(t, "a")
-	g.shoot(t, "shoot")
-	g.schedule(t)
-	g.await(t, reported("shoot", `Failed to schedule Shoot: cloud profile "local" not found`))
-	g.profile(t, "local", nil)
-	g.await(t, on("shoot", "a"))
-}
-
 // forbidden is what admission answers when it knows better.
 var forbidden = apierrors.NewForbidden(corev1beta1.Resource("shoots"), "first", errors.New("not there"))
 
@@ -351,7 +342,19 @@ func newGarden(t *testing.T) *garden {
 	if g.watch, err = client.NewWithWatch(g.Config, client.Options{Scheme: g.Scheme}); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+	err = errors.Join(
+		g.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}),
+		g.Client.Create(t.Context(), &corev1beta1.Project{
+			ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: new(namespace)},
+		}),
+		g.Client.Create(t.Context(), &corev1beta1.ControllerRegistration{
+			ObjectMeta: metav1.ObjectMeta{Name: "local"},
+			Spec: corev1beta1.ControllerRegistrationSpec{Resources: []corev1beta1.ControllerResource{
+				{Kind: "ControlPlane", Type: "local"}, {Kind: "DNSRecord", Type: "local"},
+			}},
+		}),
+	)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return g
@@ -404,15 +407,15 @@ func (g *garden) scheduleBy(
 					ctx context.Context, c client.Client, subresource string, obj client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
 				) error {
 					writes.Add(1)
-					if subresource != "binding" {
-						return c.SubResource(subresource).Patch(ctx, obj, patch, options...)
-					}
 					for _, before := range beforeBinding {
+						if subresource != "binding" {
+							break
+						}
 						if err := before(ctx, obj); err != nil {
 							return err
 						}
 					}
-					return c.Patch(ctx, obj, patch)
+					return c.SubResource(subresource).Patch(ctx, obj, patch, options...)
 				},
 			}), nil
 		},
@@ -517,7 +520,9 @@ func (g *garden) seed(t *testing.T, name string, change ...func(*corev1beta1.See
 func (g *garden) shoot(t *testing.T, name string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 	t.Helper()
 	s := &corev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, Annotations: map[string]string{constants.ConfirmationDeletion: "true"},
+		},
 		Spec: corev1beta1.ShootSpec{
 			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"},
 			Region:       "local", Provider: corev1beta1.Provider{Type: "local"},

@@ -87,8 +87,8 @@ func profileOf(s *corev1beta1.Shoot) profileKey {
 		return profileKey{Namespace: s.Namespace, Name: ref.Name}
 	case ref != nil:
 		return profileKey{Name: ref.Name}
-	case s.Spec.CloudProfileName != nil:
-		return profileKey{Name: *s.Spec.CloudProfileName}
+	case s.Spec.CloudProfileName != nil: //nolint:staticcheck // old shoots have this one only
+		return profileKey{Name: *s.Spec.CloudProfileName} //nolint:staticcheck // as above
 	}
 	return profileKey{}
 }

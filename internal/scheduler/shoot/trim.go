@@ -51,8 +51,9 @@ func trimShoot(s *corev1beta1.Shoot) *corev1beta1.Shoot {
 		return out
 	}
 	out.Spec = corev1beta1.ShootSpec{
-		CloudProfile: s.Spec.CloudProfile, CloudProfileName: s.Spec.CloudProfileName, Purpose: s.Spec.Purpose, Region: s.Spec.Region,
-		SeedSelector: s.Spec.SeedSelector, Tolerations: s.Spec.Tolerations, ControlPlane: s.Spec.ControlPlane,
+		CloudProfile: s.Spec.CloudProfile, Purpose: s.Spec.Purpose, Region: s.Spec.Region,
+		CloudProfileName: s.Spec.CloudProfileName, //nolint:staticcheck // old shoots have this one only
+		SeedSelector:     s.Spec.SeedSelector, Tolerations: s.Spec.Tolerations, ControlPlane: s.Spec.ControlPlane,
 		SchedulerName: s.Spec.SchedulerName, AccessRestrictions: s.Spec.AccessRestrictions,
 	}
 	if n := s.Spec.Networking; n != nil {

@@ -389,7 +389,7 @@ func (b *bench) watch(ctx context.Context, names []string) error {
 	var received atomic.Int64
 	errs := make(chan error, b.options.watchers)
 	for w := range b.options.watchers {
-		stream, err := b.open(ctx, b.clients[w%len(b.clients)], request{
+		stream, err := b.open(ctx, b.clients[w%len(b.clients)], request{ //nolint:bodyclose // whoever reads it closes it
 			http.MethodGet, collection + "?watch=true&resourceVersion=" + version, "", asJSON, nil,
 		})
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"text/tabwriter"
 
+	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 )
 
@@ -56,8 +57,7 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "print the log of the controller-manager")
 	flag.Parse()
 	// gardener-apiserver runs in this process.
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o, os.Stdout, os.Stderr); err != nil {

@@ -15,13 +15,11 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
-	// lookAgain is how often a running controller-manager is asked whether it has something to do. To answer costs it some
-	// milliseconds of CPU time, so it must not be often.
+	// lookAgain is how soon a controller-manager that was just started is asked again whether it has something to do. To answer
+	// costs it some milliseconds of CPU time, so it is asked less often the longer it takes: each time after a twentieth more.
 	lookAgain = time.Second
 	// quietFor is how long it must have had nothing to do to count as settled.
 	quietFor = 2 * time.Second
@@ -81,22 +79,30 @@ func (m *manager) stop() {
 
 // settle waits until the caches are filled and nothing is to be done, and returns since when.
 func (m *manager) settle(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
 	var since time.Time
-	err := wait.PollUntilContextTimeout(ctx, lookAgain, settleWithin, true, func(ctx context.Context) (bool, error) {
-		if _, err := get(ctx, m.health); err != nil {
-			return false, nil //nolint:nilerr // it is still starting
+	for started := time.Now(); ; {
+		busy := 1.0
+		if _, err := get(ctx, m.health); err == nil { // otherwise it is still starting
+			if busy, err = m.sum(ctx, "workqueue_depth", "controller_runtime_active_workers"); err != nil {
+				return time.Time{}, err
+			}
 		}
-		busy, err := m.sum(ctx, "workqueue_depth", "controller_runtime_active_workers")
 		switch {
-		case err != nil || busy > 0:
+		case busy > 0:
 			since = time.Time{}
-			return false, err
 		case since.IsZero():
 			since = time.Now()
+		case time.Since(since) > quietFor:
+			return since, nil
 		}
-		return time.Since(since) > quietFor, nil
-	})
-	return since, err
+		select {
+		case <-time.After(max(lookAgain, time.Since(started)/20)):
+		case <-ctx.Done():
+			return time.Time{}, ctx.Err()
+		}
+	}
 }
 
 // sum adds up metrics.

@@ -107,7 +107,7 @@ func (b *bench) projects(ctx context.Context, qps int) error {
 	if err != nil {
 		return err
 	}
-	return b.report(manager, "all ready", time.Since(started))
+	return b.report(manager, "all ready", time.Since(started)) //nolint:contextcheck // it reads files of the kernel
 }
 
 // shoots starts a controller-manager on many shoots, first where none has ever run, then again.
@@ -128,7 +128,7 @@ func (b *bench) shoots(ctx context.Context, projects int) error {
 		}
 		settled, err := manager.settle(ctx)
 		if err == nil {
-			err = b.report(manager, step, settled.Sub(started))
+			err = b.report(manager, step, settled.Sub(started)) //nolint:contextcheck // it reads files of the kernel
 		}
 		if err = errors.Join(err, b.check(ctx), manager.profile(ctx, step)); err != nil {
 			manager.stop()

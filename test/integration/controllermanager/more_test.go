@@ -239,7 +239,7 @@ func testBindings(t *testing.T, g *garden) {
 	await(t, g, &securityv1alpha1.CredentialsBindingList{}, binding, hasFinalizer[*securityv1alpha1.CredentialsBinding]("gardener", true))
 	g.create(t, shared, quota)
 	await(t, g, &corev1.SecretList{}, shared, marked[*corev1.Secret](byCredentials))
-	await(t, g, &corev1beta1.QuotaList{}, quota, marked[*corev1beta1.Quota]("reference.gardener.cloud/credentialsbinding"))
+	await(t, g, &corev1beta1.QuotaList{}, quota, marked[*corev1beta1.Quota]("gardener reference.gardener.cloud/credentialsbinding"))
 	g.create(t, old)
 	await(t, g, &corev1.SecretList{}, shared, marked[*corev1.Secret](byBoth))
 
@@ -261,7 +261,7 @@ func testBindings(t *testing.T, g *garden) {
 	g.delete(t, user)
 	awaitGone(t, g, &securityv1alpha1.CredentialsBindingList{}, binding)
 	awaitGone(t, g, &corev1.SecretList{}, shared)
-	await(t, g, &corev1beta1.QuotaList{}, quota, marked[*corev1beta1.Quota](""))
+	await(t, g, &corev1beta1.QuotaList{}, quota, marked[*corev1beta1.Quota]("gardener"))
 
 	t.Run("workload identities and internal secrets too, but nothing else", func(t *testing.T) {
 		identity := &securityv1alpha1.WorkloadIdentity{

@@ -16,7 +16,7 @@ import (
 
 // Reference returns the profile that a shoot refers to, under the new or the old name of the field; nil without one.
 func Reference(spec *corev1beta1.ShootSpec) *corev1beta1.CloudProfileReference {
-	switch name := spec.CloudProfileName; { //nolint:staticcheck // still in use up to Kubernetes 1.33
+	switch name := spec.CloudProfileName; {
 	case spec.CloudProfile != nil:
 		ref := *spec.CloudProfile
 		if ref.Kind == "" {
@@ -38,7 +38,9 @@ func Spec(ctx context.Context, garden client.Reader, shoot *corev1beta1.Shoot) (
 	return specOf(ctx, garden, shoot.Namespace, *ref)
 }
 
-func specOf(ctx context.Context, garden client.Reader, namespace string, ref corev1beta1.CloudProfileReference) (*corev1beta1.CloudProfileSpec, error) {
+func specOf(
+	ctx context.Context, garden client.Reader, namespace string, ref corev1beta1.CloudProfileReference) (*corev1beta1.CloudProfileSpec, error,
+) {
 	switch ref.Kind {
 	case constants.CloudProfileReferenceKindCloudProfile:
 		profile := &corev1beta1.CloudProfile{}
@@ -75,7 +77,8 @@ func CheckChange(ctx context.Context, garden client.Reader, shoot, old *corev1be
 		return err
 	}
 	if rootNow != rootThen {
-		return fmt.Errorf("cannot change from %s %q to %s %q, as they do not go back to the same CloudProfile", then.Kind, then.Name, now.Kind, now.Name)
+		return fmt.Errorf("cannot change from %s %q to %s %q, as they do not go back to the same CloudProfile", then.Kind, then.Name,
+			now.Kind, now.Name)
 	}
 	spec, err := specOf(ctx, garden, shoot.Namespace, *now)
 	if err != nil {

@@ -12,7 +12,10 @@ import (
 
 func TestCheckChange(t *testing.T) {
 	offer := func(machineTypes ...string) corev1beta1.CloudProfileSpec {
-		spec := corev1beta1.CloudProfileSpec{Type: "local", Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.1"}}}}
+		spec := corev1beta1.CloudProfileSpec{
+			Type:       "local",
+			Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.1"}}},
+		}
 		for _, name := range machineTypes {
 			spec.MachineTypes = append(spec.MachineTypes, corev1beta1.MachineType{Name: name})
 		}

@@ -109,7 +109,9 @@ func Architecture(machineType *corev1beta1.MachineType) string {
 }
 
 // RunsOn tells whether a version of an image is made for machines of an architecture and of a type, which may be unknown.
-func RunsOn(profile *corev1beta1.CloudProfileSpec, version *corev1beta1.MachineImageVersion, architecture string, machineType *corev1beta1.MachineType) bool {
+func RunsOn(
+	profile *corev1beta1.CloudProfileSpec, version *corev1beta1.MachineImageVersion, architecture string, machineType *corev1beta1.MachineType,
+) bool {
 	if len(profile.MachineCapabilities) == 0 {
 		return slices.Contains(version.Architectures, architecture)
 	}

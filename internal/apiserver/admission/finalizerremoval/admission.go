@@ -54,7 +54,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	}
 	switch o := obj.(type) {
 	case *corev1beta1.SecretBinding:
-		return p.unused(ctx, a, o, func(shoot *corev1beta1.Shoot) *string { return shoot.Spec.SecretBindingName }) //nolint:staticcheck // old Shoots have it
+		return p.unused(ctx, a, o, func(shoot *corev1beta1.Shoot) *string { return shoot.Spec.SecretBindingName })
 	case *securityv1alpha1.CredentialsBinding:
 		return p.unused(ctx, a, o, func(shoot *corev1beta1.Shoot) *string { return shoot.Spec.CredentialsBindingName })
 	case *corev1beta1.Shoot:

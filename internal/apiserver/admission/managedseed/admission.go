@@ -247,15 +247,15 @@ func (p *Plugin) complete(ctx context.Context, seed *corev1beta1.SeedSpec, shoot
 func (p *Plugin) dnsProvider(ctx context.Context, shoot *corev1beta1.Shoot) (*corev1beta1.SeedDNSProvider, error) {
 	if shoot.Spec.DNS != nil {
 		for _, provider := range shoot.Spec.DNS.Providers {
-			if provider.Primary == nil || !*provider.Primary || provider.Type == nil { //nolint:staticcheck // this is how the provider of the domain is marked
+			if provider.Primary == nil || !*provider.Primary || provider.Type == nil {
 				continue
 			}
 			ref := &corev1.ObjectReference{Namespace: shoot.Namespace}
 			switch {
 			case provider.CredentialsRef != nil:
 				ref.APIVersion, ref.Kind, ref.Name = provider.CredentialsRef.APIVersion, provider.CredentialsRef.Kind, provider.CredentialsRef.Name
-			case provider.SecretName != nil: //nolint:staticcheck // old Shoots have it
-				ref.APIVersion, ref.Kind, ref.Name = "v1", "Secret", *provider.SecretName //nolint:staticcheck // old Shoots have it
+			case provider.SecretName != nil:
+				ref.APIVersion, ref.Kind, ref.Name = "v1", "Secret", *provider.SecretName
 			default:
 				return nil, nil
 			}

@@ -26,7 +26,9 @@ func find[T any](list []T, is func(*T) bool) *T {
 
 // checkTypes refuses machine and volume types that the parent has. Those that were there before the parent got them may stay, by
 // what the profile said or offered.
-func checkTypes(spec *corev1beta1.NamespacedCloudProfileSpec, before *corev1beta1.NamespacedCloudProfile, parent *corev1beta1.CloudProfileSpec) error {
+func checkTypes(
+	spec *corev1beta1.NamespacedCloudProfileSpec, before *corev1beta1.NamespacedCloudProfile, parent *corev1beta1.CloudProfileSpec,
+) error {
 	old, offered := &before.Spec, before.Status.CloudProfileSpec
 	if offered == nil {
 		offered = &corev1beta1.CloudProfileSpec{}
@@ -56,7 +58,7 @@ func checkKubernetes(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *
 		if find(parent.Kubernetes.Versions, named) == nil {
 			return fmt.Errorf("the parent does not offer Kubernetes %s", version.Version)
 		}
-		expires := version.ExpirationDate //nolint:staticcheck // in use without a lifecycle
+		expires := version.ExpirationDate
 		if expires == nil {
 			if len(version.Lifecycle) > 0 {
 				continue
@@ -64,7 +66,7 @@ func checkKubernetes(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *
 			return fmt.Errorf("kubernetes %s has no expirationDate", version.Version)
 		}
 		if old.Kubernetes != nil {
-			if was := find(old.Kubernetes.Versions, named); was != nil && expires.Equal(was.ExpirationDate) { //nolint:staticcheck // as above
+			if was := find(old.Kubernetes.Versions, named); was != nil && expires.Equal(was.ExpirationDate) {
 				continue
 			}
 		}
@@ -76,7 +78,9 @@ func checkKubernetes(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *
 }
 
 // checkImages lets a profile only say how long it offers a version of an image of the parent; images of its own must be complete.
-func checkImages(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, options core.Options, now time.Time) field.ErrorList {
+func checkImages(
+	spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, options core.Options, now time.Time,
+) field.ErrorList {
 	var errs field.ErrorList
 	spec = withoutUndeclared(spec, parent)
 	for i := range spec.MachineImages {
@@ -111,7 +115,7 @@ func checkOverride(version, was *corev1beta1.MachineImageVersion, now time.Time,
 	if was != nil {
 		// It may be from before the parent got it. Then it may stay, as it is.
 		is, before := version.DeepCopy(), was.DeepCopy()
-		is.ExpirationDate, before.ExpirationDate = nil, nil //nolint:staticcheck // in use without a lifecycle
+		is.ExpirationDate, before.ExpirationDate = nil, nil
 		if !apiequality.Semantic.DeepEqual(is, before) {
 			errs = append(errs, field.Forbidden(path, "is a version of the parent, so only its expirationDate can change"))
 		}
@@ -120,7 +124,7 @@ func checkOverride(version, was *corev1beta1.MachineImageVersion, now time.Time,
 			name string
 			set  bool
 		}{
-			{"classification", version.Classification != nil}, //nolint:staticcheck // as above
+			{"classification", version.Classification != nil},
 			{"cri", len(version.CRI) > 0},
 			{"architectures", len(version.Architectures) > 0 || len(version.CapabilityFlavors) > 0},
 			{"kubeletVersionConstraint", version.KubeletVersionConstraint != nil},
@@ -131,10 +135,10 @@ func checkOverride(version, was *corev1beta1.MachineImageVersion, now time.Time,
 			}
 		}
 	}
-	expires := version.ExpirationDate //nolint:staticcheck // as above
+	expires := version.ExpirationDate
 	var before *metav1.Time
 	if was != nil {
-		before = was.ExpirationDate //nolint:staticcheck // as above
+		before = was.ExpirationDate
 	}
 	switch {
 	case expires == nil && was == nil && len(version.Lifecycle) == 0:
@@ -146,7 +150,9 @@ func checkOverride(version, was *corev1beta1.MachineImageVersion, now time.Time,
 }
 
 // withoutUndeclared returns a copy of a profile without capabilities if its parent knows none: they count for nothing then.
-func withoutUndeclared(spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec) *corev1beta1.NamespacedCloudProfileSpec {
+func withoutUndeclared(
+	spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec,
+) *corev1beta1.NamespacedCloudProfileSpec {
 	out := spec.DeepCopy()
 	if len(parent.MachineCapabilities) > 0 {
 		return out
@@ -167,7 +173,9 @@ func withoutUndeclared(spec *corev1beta1.NamespacedCloudProfileSpec, parent *cor
 }
 
 // checkMerged checks what comes out when the profile is merged into its parent, at the place where users find it.
-func checkMerged(spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, options core.Options, now time.Time) field.ErrorList {
+func checkMerged(
+	spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, options core.Options, now time.Time,
+) field.ErrorList {
 	merged, own := parent.DeepCopy(), withoutUndeclared(spec, parent)
 	path := field.NewPath("status", "cloudProfileSpec")
 	var errs field.ErrorList

@@ -69,7 +69,7 @@ var structuredOnly = version.MustParseGeneric("1.32")
 // Wants tells whether a Shoot can have a preset: it says nothing about authentication itself, and is old enough.
 func Wants(shoot *corev1beta1.Shoot) bool {
 	server := shoot.Spec.Kubernetes.KubeAPIServer
-	if server != nil && (server.OIDCConfig != nil || server.StructuredAuthentication != nil) { //nolint:staticcheck // presets are for it
+	if server != nil && (server.OIDCConfig != nil || server.StructuredAuthentication != nil) {
 		return false
 	}
 	v, err := version.ParseGeneric(shoot.Spec.Kubernetes.Version)
@@ -112,7 +112,7 @@ func Apply(shoot *corev1beta1.Shoot, candidates []Candidate) error {
 	if shoot.Spec.Kubernetes.KubeAPIServer == nil {
 		shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{}
 	}
-	shoot.Spec.Kubernetes.KubeAPIServer.OIDCConfig = oidc.DeepCopy() //nolint:staticcheck // presets are for it
+	shoot.Spec.Kubernetes.KubeAPIServer.OIDCConfig = oidc.DeepCopy()
 	return nil
 }
 

@@ -142,13 +142,13 @@ func (c *collector) ofShoot(shoot *corev1beta1.Shoot) {
 	}
 	c.addName("spec.seedName", inCore, "Seed", "", spec.SeedName)
 	c.addName("spec.exposureClassName", inCore, "ExposureClass", "", spec.ExposureClassName)
-	c.addName("spec.secretBindingName", inCore, "SecretBinding", namespace, spec.SecretBindingName) //nolint:staticcheck // old Shoots have it
+	c.addName("spec.secretBindingName", inCore, "SecretBinding", namespace, spec.SecretBindingName)
 	c.addName("spec.credentialsBindingName", inSecurity, "CredentialsBinding", namespace, spec.CredentialsBindingName)
 	c.addResources(spec.Resources, namespace)
 	if dns := spec.DNS; dns != nil {
 		for i, provider := range dns.Providers {
 			path := fmt.Sprintf("spec.dns.providers[%d]", i)
-			c.addName(path+".secretName", "v1", "Secret", namespace, provider.SecretName) //nolint:staticcheck // old Shoots have it
+			c.addName(path+".secretName", "v1", "Secret", namespace, provider.SecretName)
 			if ref := provider.CredentialsRef; ref != nil {
 				c.add(path+".credentialsRef", ref.APIVersion, ref.Kind, namespace, ref.Name)
 			}

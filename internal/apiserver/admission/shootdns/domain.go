@@ -84,7 +84,8 @@ func checkDefault(dns *corev1beta1.DNS, isNew bool, projectName, def string) fie
 	var errs field.ErrorList
 	path := field.NewPath("spec", "dns")
 	if domain := domainOf(dns); isNew && !strings.HasSuffix(domain, "."+projectName+"."+def) {
-		errs = append(errs, field.Invalid(path.Child("domain"), domain, fmt.Sprintf("below %s must be of the form NAME.%s.%s", def, projectName, def)))
+		errs = append(errs, field.Invalid(path.Child("domain"), domain, fmt.Sprintf("below %s must be of the form NAME.%s.%s", def,
+			projectName, def)))
 	}
 	for i, provider := range dns.Providers {
 		if isPrimary(provider) {
@@ -133,7 +134,6 @@ func keepPrimary(dns, old *corev1beta1.DNS) {
 	was := old.Providers[i]
 	for j := range dns.Providers {
 		is := &dns.Providers[j]
-		//nolint:staticcheck // names of Secrets are in use up to Kubernetes 1.34
 		if apiequality.Semantic.DeepEqual(is.Type, was.Type) && apiequality.Semantic.DeepEqual(is.SecretName, was.SecretName) &&
 			apiequality.Semantic.DeepEqual(is.CredentialsRef, was.CredentialsRef) {
 			is.Primary = new(true)

@@ -63,7 +63,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		return nil
 	}
 	if !isUpdate {
-		if name := shoot.Spec.CloudProfileName; name != nil && *name != "" && shoot.Spec.CloudProfile != nil { //nolint:staticcheck // still there
+		if name := shoot.Spec.CloudProfileName; name != nil && *name != "" && shoot.Spec.CloudProfile != nil {
 			return errors.New("spec.cloudProfile and spec.cloudProfileName cannot both be set; leave out spec.cloudProfileName")
 		}
 		old = &corev1beta1.Shoot{}

@@ -23,7 +23,11 @@ func newProfile() *corev1beta1.CloudProfile {
 		return corev1beta1.MachineImageVersion{ExpirableVersion: corev1beta1.ExpirableVersion{Version: version}, Architectures: architectures}
 	}
 	return &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, Spec: corev1beta1.CloudProfileSpec{
-		Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.1"}, {Version: "1.35.4"}, {Version: "1.35.2"}}},
+		Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{
+			{Version: "1.36.1"},
+			{Version: "1.35.4"},
+			{Version: "1.35.2"},
+		}},
 		MachineImages: []corev1beta1.MachineImage{
 			{Name: "os", Versions: []corev1beta1.MachineImageVersion{image("1.1.0", "amd64"), image("1.2.0", "amd64")}},
 			{Name: "arm-os", Versions: []corev1beta1.MachineImageVersion{image("3.1.0", "arm64")}},
@@ -106,10 +110,16 @@ func TestMachineImage(t *testing.T) {
 		"the newest of a minor version":     {shoot: newShoot(withImage("os", "1.1")), want: image{"os", "1.1.0", "amd64"}},
 		"a complete version is left alone":  {shoot: newShoot(withImage("os", "9.9.9")), want: image{"os", "9.9.9", "amd64"}},
 		"what a pool has stays if left out": {old: newShoot(withImage("os", "1.1.0")), shoot: newShoot(), want: image{"os", "1.1.0", "amd64"}},
-		"its version stays if left out":     {old: newShoot(withImage("os", "1.1.0")), shoot: newShoot(withImage("os", "")), want: image{"os", "1.1.0", "amd64"}},
+		"its version stays if left out": {
+			old: newShoot(withImage("os", "1.1.0")), shoot: newShoot(withImage("os", "")),
+			want: image{"os", "1.1.0", "amd64"},
+		},
 		"an image that is gone stays": {
 			old:   newShoot(withImage("gone", "1.0.0")),
-			shoot: newShoot(withImage("gone", "1.0.0"), func(s *corev1beta1.Shoot) { s.Spec.Region = "other" }), want: image{"gone", "1.0.0", "amd64"},
+			shoot: newShoot(withImage("gone", "1.0.0"), func(s *corev1beta1.Shoot) { s.Spec.Region = "other" }), want: image{
+				"gone", "1.0.0",
+				"amd64",
+			},
 		},
 		"an image that there is not":            {shoot: newShoot(withImage("gone", "1.0.0")), refused: true},
 		"an image for other machines":           {shoot: newShoot(withImage("arm-os", "")), refused: true},

@@ -33,7 +33,8 @@ func addEncryptionKeyRotation(shoot *corev1beta1.Shoot) {
 
 // addTasks notes what the next reconciliation has to do because of this change, and that a failed shoot is to be tried again.
 func addTasks(shoot, old *corev1beta1.Shoot, isNew bool) {
-	infrastructure := isNew || !apiequality.Semantic.DeepEqual(shoot.Spec.Provider.InfrastructureConfig, old.Spec.Provider.InfrastructureConfig)
+	infrastructure := isNew || !apiequality.Semantic.DeepEqual(shoot.Spec.Provider.InfrastructureConfig,
+		old.Spec.Provider.InfrastructureConfig)
 	if old.Spec.Networking != nil && old.Spec.Networking.IPFamilies != nil {
 		infrastructure = infrastructure || shoot.Spec.Networking == nil ||
 			!apiequality.Semantic.DeepEqual(shoot.Spec.Networking.IPFamilies, old.Spec.Networking.IPFamilies)
@@ -49,12 +50,14 @@ func addTasks(shoot, old *corev1beta1.Shoot, isNew bool) {
 		addTask(shoot, constants.ShootTaskDeployInfrastructure)
 	}
 	if isNew || !apiequality.Semantic.DeepEqual(shoot.Spec.DNS, old.Spec.DNS) {
-		addTask(shoot, constants.ShootTaskDeployDNSRecordInternal, constants.ShootTaskDeployDNSRecordExternal, constants.ShootTaskDeployDNSRecordIngress)
+		addTask(shoot, constants.ShootTaskDeployDNSRecordInternal, constants.ShootTaskDeployDNSRecordExternal,
+			constants.ShootTaskDeployDNSRecordIngress)
 	}
 	m, last := shoot.Spec.Maintenance, shoot.Status.LastOperation
 	confined := m != nil && m.ConfineSpecUpdateRollout != nil && *m.ConfineSpecUpdateRollout
 	// A new shoot has not failed, whatever it says: its status is dropped.
-	if !isNew && confined && last != nil && last.State == corev1beta1.LastOperationStateFailed && !apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec) {
+	if !isNew && confined && last != nil && last.State == corev1beta1.LastOperationStateFailed &&
+		!apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec) {
 		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.FailedShootNeedsRetryOperation, "true")
 	}
 }

@@ -108,7 +108,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 func lifetime(shoot *corev1beta1.Shoot, days int32, now time.Time) error {
 	expires, err := time.Parse(time.RFC3339, shoot.Annotations[constants.ShootExpirationTimestamp])
 	if err != nil {
-		return fmt.Errorf("annotation %s must be a time like %s: it can be put off, not removed", constants.ShootExpirationTimestamp, now.Format(time.RFC3339))
+		return fmt.Errorf("annotation %s must be a time like %s: it can be put off, not removed", constants.ShootExpirationTimestamp,
+			now.Format(time.RFC3339))
 	}
 	if expires.After(now.AddDate(0, 0, int(days))) {
 		return fmt.Errorf("the expiration can be at most %d days from now", days)
@@ -118,9 +119,9 @@ func lifetime(shoot *corev1beta1.Shoot, days int32, now time.Time) error {
 
 // needsMore tells whether a change may take more of what quotas count.
 func needsMore(spec, old *corev1beta1.ShootSpec) bool {
-	if !apiequality.Semantic.DeepEqual(spec.Addons, old.Addons) || //nolint:staticcheck // the ingress addon takes a load balancer
+	if !apiequality.Semantic.DeepEqual(spec.Addons, old.Addons) ||
 		!apiequality.Semantic.DeepEqual(spec.CredentialsBindingName, old.CredentialsBindingName) ||
-		!apiequality.Semantic.DeepEqual(spec.SecretBindingName, old.SecretBindingName) { //nolint:staticcheck // in use up to Kubernetes 1.33
+		!apiequality.Semantic.DeepEqual(spec.SecretBindingName, old.SecretBindingName) {
 		return true
 	}
 	before := map[string]*corev1beta1.Worker{}
@@ -161,7 +162,7 @@ func ofCredentialsBinding(b *securityv1alpha1.CredentialsBinding) binding {
 func (b *binding) usedBy(shoot *corev1beta1.Shoot) bool {
 	name := shoot.Spec.CredentialsBindingName
 	if b.isSecretBinding {
-		name = shoot.Spec.SecretBindingName //nolint:staticcheck // in use up to Kubernetes 1.33
+		name = shoot.Spec.SecretBindingName
 	}
 	return name != nil && *name == b.name
 }
@@ -176,7 +177,7 @@ func (p *Plugin) bindingOf(ctx context.Context, shoot *corev1beta1.Shoot) (*bind
 		b := ofCredentialsBinding(found)
 		return &b, nil
 	}
-	if name := shoot.Spec.SecretBindingName; name != nil && *name != "" { //nolint:staticcheck // in use up to Kubernetes 1.33
+	if name := shoot.Spec.SecretBindingName; name != nil && *name != "" {
 		found := &corev1beta1.SecretBinding{}
 		if err := p.garden.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *name}, found); err != nil {
 			return nil, client.IgnoreNotFound(err)
@@ -216,7 +217,9 @@ func (p *Plugin) exceeded(ctx context.Context, shoot *corev1beta1.Shoot, own *bi
 }
 
 // sharing returns the other shoots that a quota counts as well: those of the project or of the same credentials, by its scope.
-func (p *Plugin) sharing(ctx context.Context, shoot *corev1beta1.Shoot, own *binding, quota *corev1beta1.Quota) ([]corev1beta1.Shoot, error) {
+func (p *Plugin) sharing(
+	ctx context.Context, shoot *corev1beta1.Shoot, own *binding, quota *corev1beta1.Quota) ([]corev1beta1.Shoot, error,
+) {
 	perProject := quota.Spec.Scope.Kind == "Project"
 	var in []client.ListOption
 	if perProject {
@@ -232,7 +235,8 @@ func (p *Plugin) sharing(ctx context.Context, shoot *corev1beta1.Shoot, own *bin
 		for _, ref := range b.quotas {
 			refers = refers || ref.Namespace == quota.Namespace && ref.Name == quota.Name
 		}
-		same := b.credentials.Kind == own.credentials.Kind && b.credentials.Namespace == own.credentials.Namespace && b.credentials.Name == own.credentials.Name
+		same := b.credentials.Kind == own.credentials.Kind && b.credentials.Namespace == own.credentials.Namespace &&
+			b.credentials.Name == own.credentials.Name
 		if refers && (perProject || same) {
 			byNamespace[b.namespace] = append(byNamespace[b.namespace], b)
 		}

@@ -24,7 +24,8 @@ const (
 func resources(spec *corev1beta1.ShootSpec, profile *corev1beta1.CloudProfileSpec) (corev1.ResourceList, error) {
 	// The API server of the shoot is behind one load balancer, the ingress addon behind another.
 	balancers := int64(1)
-	if addons := spec.Addons; addons != nil && addons.NginxIngress != nil && addons.NginxIngress.Enabled { //nolint:staticcheck // counts while it is there
+	if addons := spec.Addons; addons != nil && addons.NginxIngress != nil &&
+		addons.NginxIngress.Enabled {
 		balancers++
 	}
 	total := corev1.ResourceList{metricLoadBalancer: *resource.NewQuantity(balancers, resource.DecimalSI)}
@@ -54,7 +55,9 @@ func resources(spec *corev1beta1.ShootSpec, profile *corev1beta1.CloudProfileSpe
 }
 
 // storage returns the class and the size of the root volume of a worker's machines.
-func storage(worker *corev1beta1.Worker, machineType *corev1beta1.MachineType, profile *corev1beta1.CloudProfileSpec) (string, resource.Quantity, error) {
+func storage(
+	worker *corev1beta1.Worker, machineType *corev1beta1.MachineType, profile *corev1beta1.CloudProfileSpec) (string, resource.Quantity, error,
+) {
 	var class string
 	switch {
 	case machineType.Storage != nil:

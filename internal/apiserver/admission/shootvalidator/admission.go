@@ -107,7 +107,8 @@ func (in *input) deleting() bool { return in.shoot.DeletionTimestamp != nil }
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetResource().GroupResource() != corev1beta1.Resource("shoots") || a.GetSubresource() != "" && a.GetSubresource() != bindingSubresource {
+	if a.GetResource().GroupResource() != corev1beta1.Resource("shoots") || a.GetSubresource() != "" &&
+		a.GetSubresource() != bindingSubresource {
 		return nil
 	}
 	old, _ := a.GetOldObject().(*corev1beta1.Shoot)
@@ -127,7 +128,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	}
 	if in.isNew {
 		in.old = &corev1beta1.Shoot{}
-	} else if apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec) && apiequality.Semantic.DeepEqual(shoot.ObjectMeta, old.ObjectMeta) && !in.binding {
+	} else if apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec) && apiequality.Semantic.DeepEqual(shoot.ObjectMeta, old.ObjectMeta) &&
+		!in.binding {
 		return nil
 	}
 	if in.binding && apiequality.Semantic.DeepEqual(shoot.Spec.SeedName, old.Spec.SeedName) {

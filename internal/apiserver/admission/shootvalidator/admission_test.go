@@ -69,8 +69,11 @@ func newShoot(changes ...change) *corev1beta1.Shoot {
 			},
 			Provider: corev1beta1.Provider{Type: "local", Workers: []corev1beta1.Worker{{
 				Name: "pool", Minimum: 1, Maximum: 20, Zones: []string{"a"}, CRI: &corev1beta1.CRI{Name: "containerd"},
-				Machine: corev1beta1.Machine{Type: "small", Architecture: new("amd64"), Image: &corev1beta1.ShootMachineImage{Name: "os", Version: new("1.2.0")}},
-				Volume:  &corev1beta1.Volume{Type: new("ssd"), VolumeSize: "50Gi"},
+				Machine: corev1beta1.Machine{Type: "small", Architecture: new("amd64"), Image: &corev1beta1.ShootMachineImage{
+					Name:    "os",
+					Version: new("1.2.0"),
+				}},
+				Volume: &corev1beta1.Volume{Type: new("ssd"), VolumeSize: "50Gi"},
 			}}},
 		},
 	}
@@ -118,9 +121,12 @@ func TestNewShootAgainstProfileAndSeed(t *testing.T) {
 		credentials []string
 		want        []string
 	}{
-		"a good one":         {change: func(*corev1beta1.Shoot) {}},
-		"a good one, bound":  {change: onSeed},
-		"an expired version": {change: func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.35.1" }, want: []string{"FieldValueNotSupported spec.kubernetes.version"}},
+		"a good one":        {change: func(*corev1beta1.Shoot) {}},
+		"a good one, bound": {change: onSeed},
+		"an expired version": {
+			change: func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.35.1" },
+			want:   []string{"FieldValueNotSupported spec.kubernetes.version"},
+		},
 		"a pool's version that is not offered": {
 			change: worker(func(w *corev1beta1.Worker) { w.Kubernetes = &corev1beta1.WorkerKubernetes{Version: new("1.34.0")} }),
 			want:   []string{"FieldValueNotSupported " + pool + "kubernetes.version", "FieldValueInvalid " + pool + "machine.image"},
@@ -129,7 +135,10 @@ func TestNewShootAgainstProfileAndSeed(t *testing.T) {
 			change: func(s *corev1beta1.Shoot) { s.Spec.Region = "three" },
 			want:   []string{"FieldValueNotSupported spec.region", "FieldValueInvalid " + pool + "zones[0]"},
 		},
-		"a region without zones": {change: func(s *corev1beta1.Shoot) { s.Spec.Region = "two" }, want: []string{"FieldValueInvalid " + pool + "zones[0]"}},
+		"a region without zones": {
+			change: func(s *corev1beta1.Shoot) { s.Spec.Region = "two" },
+			want:   []string{"FieldValueInvalid " + pool + "zones[0]"},
+		},
 		"zones twice and not offered": {
 			change: worker(func(w *corev1beta1.Worker) { w.Zones = []string{"a", "a", "c"} }),
 			want:   []string{"FieldValueDuplicate " + pool + "zones[1]", "FieldValueNotSupported " + pool + "zones[2]"},
@@ -146,11 +155,17 @@ func TestNewShootAgainstProfileAndSeed(t *testing.T) {
 			},
 			want: []string{"FieldValueInvalid spec.provider.type"},
 		},
-		"credentials of another provider": {change: func(*corev1beta1.Shoot) {}, credentials: []string{"other"}, want: []string{"FieldValueInvalid spec.provider.type"}},
+		"credentials of another provider": {
+			change: func(*corev1beta1.Shoot) {}, credentials: []string{"other"},
+			want: []string{"FieldValueInvalid spec.provider.type"},
+		},
 		"a machine type that there is not": {
 			change: machine("huge", "amd64"), want: []string{"FieldValueNotSupported " + pool + "machine.type"},
 		},
-		"a machine type that is not usable":   {change: machine("retired", "amd64"), want: []string{"FieldValueInvalid " + pool + "machine.type"}},
+		"a machine type that is not usable": {
+			change: machine("retired", "amd64"),
+			want:   []string{"FieldValueInvalid " + pool + "machine.type"},
+		},
 		"a machine type of another processor": {change: machine("arm", "amd64"), want: []string{"FieldValueInvalid " + pool + "machine.type"}},
 		"a machine type that a zone lacks": {
 			change: func(s *corev1beta1.Shoot) {
@@ -175,7 +190,10 @@ func TestNewShootAgainstProfileAndSeed(t *testing.T) {
 		"a volume that is too small": {
 			change: worker(func(w *corev1beta1.Worker) { w.Volume.VolumeSize = "10Gi" }), want: []string{"FieldValueInvalid " + pool + "volume.size"},
 		},
-		"an image version that is not offered":    {change: image("9.9.9"), want: []string{"FieldValueNotSupported " + pool + "machine.image.version"}},
+		"an image version that is not offered": {
+			change: image("9.9.9"),
+			want:   []string{"FieldValueNotSupported " + pool + "machine.image.version"},
+		},
 		"an image for other machines":             {change: image("2.0.0"), want: []string{"FieldValueInvalid " + pool + "machine.image"}},
 		"an image for another version of kubelet": {change: image("1.1.0"), want: []string{"FieldValueInvalid " + pool + "machine.image"}},
 		"a container runtime that the image lacks": {
@@ -250,7 +268,10 @@ func TestNewShootAgainstProfileAndSeed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := &input{shoot: newShoot(tc.change), old: &corev1beta1.Shoot{}, isNew: true, profile: new(newProfile()), credentialsProviders: tc.credentials, now: now}
+			in := &input{
+				shoot: newShoot(tc.change), old: &corev1beta1.Shoot{}, isNew: true, profile: new(newProfile()),
+				credentialsProviders: tc.credentials, now: now,
+			}
 			if in.shoot.Spec.SeedName != nil {
 				in.seed = newSeed()
 			}
@@ -274,7 +295,10 @@ func TestWhatAShootHasItMayKeep(t *testing.T) {
 		image("0.1.0")(s)
 		s.Spec.Provider.Workers[0].Volume.Type, s.Spec.Provider.Workers[0].Zones, s.Spec.Provider.Workers[0].Minimum = new("tape"), []string{"z"}, 30
 	}
-	in := &input{shoot: newShoot(retired, func(s *corev1beta1.Shoot) { s.Spec.Purpose = new(corev1beta1.ShootPurposeTesting) }), old: newShoot(retired), profile: new(newProfile()), now: now}
+	in := &input{
+		shoot: newShoot(retired, func(s *corev1beta1.Shoot) { s.Spec.Purpose = new(corev1beta1.ShootPurposeTesting) }),
+		old:   newShoot(retired), profile: new(newProfile()), now: now,
+	}
 	if errs := validate(in); len(errs) > 0 {
 		t.Errorf("validate() = %v", errs)
 	}
@@ -304,11 +328,17 @@ func TestCheckBinding(t *testing.T) {
 		patch      bool
 		refused    bool
 	}{
-		"the first seed":                {shoot: onSeed},
-		"the first seed by a patch":     {shoot: onSeed, patch: true, refused: true},
-		"a seed that is being deleted":  {shoot: onSeed, seed: func(s *corev1beta1.Seed) { s.DeletionTimestamp = &metav1.Time{Time: now} }, refused: true},
+		"the first seed":            {shoot: onSeed},
+		"the first seed by a patch": {shoot: onSeed, patch: true, refused: true},
+		"a seed that is being deleted": {
+			shoot: onSeed, seed: func(s *corev1beta1.Seed) { s.DeletionTimestamp = &metav1.Time{Time: now} },
+			refused: true,
+		},
 		"a taint that is not tolerated": {shoot: onSeed, seed: taint, refused: true},
-		"a taint of another value":      {shoot: func(s *corev1beta1.Shoot) { onSeed(s); tolerate(new("two"))(s) }, old: tolerate(new("two")), seed: taint, refused: true},
+		"a taint of another value": {
+			shoot: func(s *corev1beta1.Shoot) { onSeed(s); tolerate(new("two"))(s) },
+			old:   tolerate(new("two")), seed: taint, refused: true,
+		},
 		"a taint that is tolerated":     {shoot: func(s *corev1beta1.Shoot) { onSeed(s); tolerate(nil)(s) }, old: tolerate(nil), seed: taint},
 		"zone tolerance on three zones": {shoot: func(s *corev1beta1.Shoot) { onSeed(s); zoneTolerance(s) }, old: zoneTolerance},
 		"zone tolerance on one zone": {
@@ -319,8 +349,11 @@ func TestCheckBinding(t *testing.T) {
 		"another seed and something else": {shoot: func(s *corev1beta1.Shoot) { onSeed(s); purpose(s) }, old: other, refused: true},
 		"another seed without a backup":   {shoot: onSeed, old: other, seed: func(s *corev1beta1.Seed) { s.Spec.Backup = nil }, refused: true},
 		"from a seed without a backup":    {shoot: onSeed, old: other, oldSeed: func(s *corev1beta1.Seed) { s.Spec.Backup = nil }, refused: true},
-		"a seed of another provider":      {shoot: onSeed, old: other, oldSeed: func(s *corev1beta1.Seed) { s.Spec.Provider.Type = "cloud" }, refused: true},
-		"no seed any more":                {shoot: func(*corev1beta1.Shoot) {}, old: onSeed, refused: true},
+		"a seed of another provider": {
+			shoot: onSeed, old: other,
+			oldSeed: func(s *corev1beta1.Seed) { s.Spec.Provider.Type = "cloud" }, refused: true,
+		},
+		"no seed any more": {shoot: func(*corev1beta1.Shoot) {}, old: onSeed, refused: true},
 		"a spec that changes on the way to a seed": {
 			shoot: func(s *corev1beta1.Shoot) { onSeed(s); purpose(s) },
 			old:   func(s *corev1beta1.Shoot) { onSeed(s); s.Status.LastOperation = &failed }, patch: true, refused: true,
@@ -388,9 +421,15 @@ func TestValidate(t *testing.T) {
 		binding    bool
 		want       metav1.StatusReason
 	}{
-		"a new shoot":               {shoot: newShoot()},
-		"a name that is too long":   {shoot: newShoot(func(s *corev1beta1.Shoot) { s.Name = "nineteen-characters" }), want: metav1.StatusReasonInvalid},
-		"a namespace of no project": {shoot: newShoot(func(s *corev1beta1.Shoot) { s.Namespace = "default" }), want: metav1.StatusReasonInternalError},
+		"a new shoot": {shoot: newShoot()},
+		"a name that is too long": {
+			shoot: newShoot(func(s *corev1beta1.Shoot) { s.Name = "nineteen-characters" }),
+			want:  metav1.StatusReasonInvalid,
+		},
+		"a namespace of no project": {
+			shoot: newShoot(func(s *corev1beta1.Shoot) { s.Namespace = "default" }),
+			want:  metav1.StatusReasonInternalError,
+		},
 		"a profile that is not there": {
 			shoot: newShoot(func(s *corev1beta1.Shoot) { s.Spec.CloudProfile.Name = "gone" }), want: metav1.StatusReasonInternalError,
 		},
@@ -400,8 +439,11 @@ func TestValidate(t *testing.T) {
 		"a seed that is full": {
 			shoot: newShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedName = new("full") }), old: newShoot(), binding: true, want: metav1.StatusReasonForbidden,
 		},
-		"the same seed again":           {shoot: newShoot(onSeed), old: newShoot(onSeed), binding: true, want: "?"},
-		"a wrong region":                {shoot: newShoot(func(s *corev1beta1.Shoot) { s.Spec.Region = "three" }), want: metav1.StatusReasonForbidden},
+		"the same seed again": {shoot: newShoot(onSeed), old: newShoot(onSeed), binding: true, want: "?"},
+		"a wrong region": {
+			shoot: newShoot(func(s *corev1beta1.Shoot) { s.Spec.Region = "three" }),
+			want:  metav1.StatusReasonForbidden,
+		},
 		"a domain of its own":           {shoot: newShoot(named("b.example.com"))},
 		"a domain that is taken":        {shoot: newShoot(named("a.example.com")), want: metav1.StatusReasonForbidden},
 		"a domain below another":        {shoot: newShoot(named("x.a.example.com")), want: metav1.StatusReasonForbidden},
@@ -409,7 +451,10 @@ func TestValidate(t *testing.T) {
 		"a domain that only ends alike": {shoot: newShoot(named("xa.example.com"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), clock: clocktesting.NewFakePassiveClock(now)}
+			p := &Plugin{
+				Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete),
+				clock:   clocktesting.NewFakePassiveClock(now),
+			}
 			p.SetGardenReader(garden)
 			p.SetKubeReader(garden)
 			p.SetAuthorizer(tc.allow)
@@ -439,7 +484,10 @@ func TestCheckDeletion(t *testing.T) {
 		t.Errorf("a shoot at rest cannot be deleted: %v", err)
 	}
 	moving := newShoot(func(s *corev1beta1.Shoot) {
-		s.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeRestore, State: corev1beta1.LastOperationStateProcessing}
+		s.Status.LastOperation = &corev1beta1.LastOperation{
+			Type:  corev1beta1.LastOperationTypeRestore,
+			State: corev1beta1.LastOperationStateProcessing,
+		}
 	})
 	if checkDeletion(moving) == nil {
 		t.Error("a shoot can be deleted on its way to another seed")

@@ -117,7 +117,8 @@ func suits(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) error {
 		}
 	}
 	if zoneTolerant(shoot) && len(seed.Spec.Provider.Zones) < zonesForZoneTolerance {
-		return fmt.Errorf("seed %q has fewer than %d zones, so control planes there cannot survive the loss of one", seed.Name, zonesForZoneTolerance)
+		return fmt.Errorf("seed %q has fewer than %d zones, so control planes there cannot survive the loss of one", seed.Name,
+			zonesForZoneTolerance)
 	}
 	for _, restriction := range shoot.Spec.AccessRestrictions {
 		if !supports(seed, restriction.Name) {
@@ -195,7 +196,8 @@ func seedSelector(in *input) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, selector, "must select seed "+in.seed.Name+", which the shoot is bound to")}
 	}
 	if types := selector.ProviderTypes; len(types) > 0 && !slices.Contains(types, in.seed.Spec.Provider.Type) {
-		return field.ErrorList{field.Invalid(path.Child("providerTypes"), types, "must contain the type of seed "+in.seed.Name+", which the shoot is bound to")}
+		return field.ErrorList{field.Invalid(path.Child("providerTypes"), types,
+			"must contain the type of seed "+in.seed.Name+", which the shoot is bound to")}
 	}
 	return nil
 }
@@ -205,7 +207,8 @@ func liveMigration(in *input) field.ErrorList {
 	if in.liveMigration || in.shoot.Annotations[constants.MigrationLiveMigrate] != "true" {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(constants.MigrationLiveMigrate), "needs the feature gate LiveControlPlaneMigration")}
+	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(constants.MigrationLiveMigrate),
+		"needs the feature gate LiveControlPlaneMigration")}
 }
 
 func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, attributes authorizer.AttributesRecord) error {

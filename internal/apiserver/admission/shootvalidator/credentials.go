@@ -39,7 +39,7 @@ func (p *Plugin) readCredentials(ctx context.Context, namespace string, spec *co
 		}
 		return credentialsOf(binding.Provider.Type, binding.CredentialsRef), nil
 	}
-	if name := spec.SecretBindingName; name != nil && *name != "" { //nolint:staticcheck // in use up to Kubernetes 1.33
+	if name := spec.SecretBindingName; name != nil && *name != "" {
 		binding := &corev1beta1.SecretBinding{}
 		if err := p.garden.Get(ctx, client.ObjectKey{Namespace: namespace, Name: *name}, binding); apierrors.IsNotFound(err) {
 			return nil, nil
@@ -87,7 +87,6 @@ func (p *Plugin) readCredentialsProviders(ctx context.Context, shoot *corev1beta
 // Otherwise a binding that only lends them would let them be used for what others pay.
 func (p *Plugin) checkCredentialsChange(ctx context.Context, a admission.Attributes, in *input) error {
 	is, was := &in.shoot.Spec, &in.old.Spec
-	//nolint:staticcheck // SecretBindings are in use up to Kubernetes 1.33
 	if in.isNew || in.deleting() || apiequality.Semantic.DeepEqual(is.CredentialsBindingName, was.CredentialsBindingName) &&
 		apiequality.Semantic.DeepEqual(is.SecretBindingName, was.SecretBindingName) {
 		return nil

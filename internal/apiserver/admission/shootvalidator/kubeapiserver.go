@@ -59,8 +59,10 @@ func (p *Plugin) managedIssuer(ctx context.Context, in *input) field.ErrorList {
 		return nil
 	}
 	var errs field.ErrorList
-	if config := in.shoot.Spec.Kubernetes.KubeAPIServer; config != nil && config.ServiceAccountConfig != nil && config.ServiceAccountConfig.Issuer != nil {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "kubernetes", "kubeAPIServer", "serviceAccountConfig", "issuer"), "excludes a managed issuer"))
+	if config := in.shoot.Spec.Kubernetes.KubeAPIServer; config != nil && config.ServiceAccountConfig != nil &&
+		config.ServiceAccountConfig.Issuer != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "kubernetes", "kubeAPIServer", "serviceAccountConfig", "issuer"),
+			"excludes a managed issuer"))
 	}
 	if managed(in.old) {
 		return errs

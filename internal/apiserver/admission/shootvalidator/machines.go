@@ -21,7 +21,8 @@ func workers(in *input) field.ErrorList {
 		worker, path := &in.shoot.Spec.Provider.Workers[i], field.NewPath("spec", "provider", "workers").Index(i)
 		before := pool(in.old, worker.Name)
 		zonesChanged := before == nil || !apiequality.Semantic.DeepEqual(worker.Zones, before.Zones)
-		if zonesChanged || worker.Machine.Type != before.Machine.Type || !apiequality.Semantic.DeepEqual(worker.Machine.Architecture, before.Machine.Architecture) {
+		if zonesChanged || worker.Machine.Type != before.Machine.Type || !apiequality.Semantic.DeepEqual(worker.Machine.Architecture,
+			before.Machine.Architecture) {
 			errs = append(errs, machineType(in, worker, path.Child("machine", "type"))...)
 		}
 		errs = append(errs, machineImage(in, worker, before, path)...)
@@ -62,11 +63,13 @@ func machineType(in *input, worker *corev1beta1.Worker, path *field.Path) field.
 	if found.Usable != nil && !*found.Usable {
 		return field.ErrorList{field.Invalid(path, name, "the machine type is not usable")}
 	}
-	if without := zonesWithout(in, worker, name, func(z *corev1beta1.AvailabilityZone) []string { return z.UnavailableMachineTypes }); len(without) > 0 {
+	if without := zonesWithout(in, worker, name,
+		func(z *corev1beta1.AvailabilityZone) []string { return z.UnavailableMachineTypes }); len(without) > 0 {
 		return field.ErrorList{field.Invalid(path, name, "the machine type is unavailable in "+strings.Join(without, ", "))}
 	}
 	if a := worker.Machine.Architecture; a != nil && *a != cloudprofile.Architecture(found) {
-		return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("machines of this type are %s, not %s", cloudprofile.Architecture(found), *a))}
+		return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("machines of this type are %s, not %s",
+			cloudprofile.Architecture(found), *a))}
 	}
 	return nil
 }
@@ -128,12 +131,14 @@ func kubeletFits(in *input, worker *corev1beta1.Worker, version *corev1beta1.Mac
 	}
 	constraint, err := semver.NewConstraint(*version.KubeletVersionConstraint)
 	if err != nil {
-		return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("the cloud profile says %q about Kubernetes versions, which nobody understands",
-			*version.KubeletVersionConstraint))}
+		return field.ErrorList{field.Invalid(path, name,
+			fmt.Sprintf("the cloud profile says %q about Kubernetes versions, which nobody understands",
+				*version.KubeletVersionConstraint))}
 	}
 	kubelet := kubeletVersion(in.shoot, worker)
 	if parsed, err := semver.NewVersion(kubelet); err != nil || !constraint.Check(parsed) {
-		return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("the machine image is made for Kubernetes %s, not %s", *version.KubeletVersionConstraint, kubelet))}
+		return field.ErrorList{field.Invalid(path, name, fmt.Sprintf("the machine image is made for Kubernetes %s, not %s",
+			*version.KubeletVersionConstraint, kubelet))}
 	}
 	return nil
 }
@@ -150,7 +155,8 @@ func inPlace(was, is *corev1beta1.ShootMachineImage, version *corev1beta1.Machin
 	lowest, lowestErr := semver.NewVersion(*updates.MinVersionForUpdate)
 	from, fromErr := semver.NewVersion(*was.Version)
 	if lowestErr != nil || fromErr != nil || from.LessThan(lowest) {
-		return field.ErrorList{field.Invalid(path, *is.Version, fmt.Sprintf("nodes can be updated in place from version %s, not from %s", *updates.MinVersionForUpdate, *was.Version))}
+		return field.ErrorList{field.Invalid(path, *is.Version, fmt.Sprintf("nodes can be updated in place from version %s, not from %s",
+			*updates.MinVersionForUpdate, *was.Version))}
 	}
 	return nil
 }
@@ -166,7 +172,8 @@ func containerRuntimes(worker *corev1beta1.Worker, version *corev1beta1.MachineI
 	var errs field.ErrorList
 	for j, runtime := range worker.CRI.ContainerRuntimes {
 		if !slices.ContainsFunc(version.CRI[i].ContainerRuntimes, func(r corev1beta1.ContainerRuntime) bool { return r.Type == runtime.Type }) {
-			errs = append(errs, field.Invalid(path.Child("containerRuntimes").Index(j).Child("type"), runtime.Type, "the machine image does not support it"))
+			errs = append(errs, field.Invalid(path.Child("containerRuntimes").Index(j).Child("type"), runtime.Type,
+				"the machine image does not support it"))
 		}
 	}
 	return errs

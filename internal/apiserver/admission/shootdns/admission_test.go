@@ -1,0 +1,101 @@
+package shootdns
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/apiserver/admission/admissiontest"
+)
+
+func provider(name string, primary *bool) corev1beta1.DNSProvider {
+	return corev1beta1.DNSProvider{Type: &name, Primary: primary}
+}
+
+func dns(domain string, providers ...corev1beta1.DNSProvider) *corev1beta1.DNS {
+	d := &corev1beta1.DNS{Providers: providers}
+	if domain != "" {
+		d.Domain = &domain
+	}
+	return d
+}
+
+func TestDNS(t *testing.T) {
+	secret := func(name, domain, priority string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "garden", Name: name, Labels: map[string]string{constants.GardenRole: constants.GardenRoleDefaultDomain},
+			Annotations: map[string]string{constants.DNSDomain: domain, constants.DNSDefaultDomainPriority: priority},
+		}}
+	}
+	own := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "own"}}
+	own.Spec.DNS.Defaults = []corev1beta1.SeedDNSProviderConfig{{Domain: "own.example.com"}, {Domain: "second.example.com"}}
+	namespace := "garden-dev"
+	reader := admissiontest.Reader(t,
+		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: &namespace}},
+		secret("a", "low.example.com", "1"), secret("b", "high.example.com",
+			"10"), own, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed"}},
+	)
+	shoot := func(seed string, d *corev1beta1.DNS) *corev1beta1.Shoot {
+		s := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shoot"}, Spec: corev1beta1.ShootSpec{DNS: d}}
+		if seed != "" {
+			s.Spec.SeedName = &seed
+		}
+		return s
+	}
+	for name, tc := range map[string]struct {
+		shoot, old *corev1beta1.Shoot
+		want       *corev1beta1.DNS
+		refused    metav1.StatusReason
+	}{
+		"no domain before there is a seed":       {shoot: shoot("", nil)},
+		"the default domain of highest priority": {shoot: shoot("seed", nil), want: dns("shoot.dev.high.example.com")},
+		"the default domain of the seed":         {shoot: shoot("own", nil), want: dns("shoot.dev.own.example.com")},
+		"the default domain when it is bound":    {shoot: shoot("seed", nil), old: shoot("", nil), want: dns("shoot.dev.high.example.com")},
+		"no records": {shoot: shoot("seed", dns("", provider("unmanaged", nil))), want: dns("",
+			provider("unmanaged", new(true)))},
+		"the first provider is the primary one": {
+			shoot: shoot("seed", dns("a.example.org", provider("x", nil), provider("y", nil))),
+			want:  dns("a.example.org", provider("x", new(true)), provider("y", nil)),
+		},
+		"the primary provider stays": {
+			shoot: shoot("", dns("a.example.org", provider("x", nil), provider("y", nil))),
+			old:   shoot("", dns("a.example.org", provider("y", new(true)))),
+			want:  dns("a.example.org", provider("x", nil), provider("y", new(true))),
+		},
+		"a name of one's own in the project": {shoot: shoot("seed", dns("x.dev.low.example.com")), want: dns("x.dev.low.example.com")},
+		"a name in another project":          {shoot: shoot("", dns("x.prod.low.example.com")), refused: metav1.StatusReasonInvalid},
+		"a default domain itself":            {shoot: shoot("", dns("low.example.com")), refused: metav1.StatusReasonInvalid},
+		"a domain that is no default there":  {shoot: shoot("own", dns("x.low.example.com")), want: dns("x.low.example.com")},
+		"a provider for the default domain":  {shoot: shoot("seed", dns("", provider("x", new(true)))), refused: metav1.StatusReasonInvalid},
+		"what it has, whatever the rule then": {
+			shoot: shoot("seed", dns("low.example.com")), old: shoot("", dns("low.example.com")),
+			want: dns("low.example.com"),
+		},
+		"a seed that is not there": {shoot: shoot("gone", nil), refused: "?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)}
+			p.SetGardenReader(reader)
+			p.SetKubeReader(reader)
+			request := admissiontest.Request{Object: tc.shoot, Resource: "shoots"}
+			if tc.old != nil {
+				request.Old = tc.old
+			}
+			err := p.Admit(t.Context(), request.Attributes(), nil)
+			if err == nil {
+				err = p.Validate(t.Context(), request.Attributes(), nil)
+			}
+			if got := admissiontest.Reason(err); got != tc.refused {
+				t.Fatalf("error %v, reason %q, want %q", err, got, tc.refused)
+			}
+			if diff := cmp.Diff(tc.want, tc.shoot.Spec.DNS); err == nil && diff != "" {
+				t.Errorf("spec.dns (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,321 @@
+package backuprestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/utils/clock"
+
+	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
+	"gardener.cloud/gardener/internal/backuprestore/snapshot"
+	"gardener.cloud/gardener/internal/backuprestore/snapstore"
+)
+
+func TestDataIsRestored(t *testing.T) {
+	m := newCluster(t).member(0)
+	c := m.run()
+
+	lease, err := c.Grant(t.Context(), 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		put(t, c, fmt.Sprintf("first/%03d", i), strings.Repeat("x", i))
+	}
+	t.Log("full snapshot:", m.post("/snapshot/full"))
+	put(t, c, "leased", "value", clientv3.WithLease(lease.ID))
+	for i := range 100 {
+		put(t, c, fmt.Sprintf("second/%03d", i), "y")
+	}
+	if _, err := c.Delete(t.Context(), "first/05", clientv3.WithPrefix()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Txn(t.Context()).Then(clientv3.OpPut("txn/a", "1"), clientv3.OpPut("txn/b", "2"), clientv3.OpDelete("second/001")).Commit(); err != nil {
+		t.Fatal(err)
+	}
+	last := put(t, c, "last", "acknowledged")
+	want := content(t, c)
+	t.Log("delta snapshot:", m.post("/snapshot/delta"))
+	m.kill()
+	if err := os.RemoveAll(m.config.DataDir); err != nil {
+		t.Fatal(err)
+	}
+
+	c = m.run()
+	if diff := cmp.Diff(want, content(t, c)); diff != "" {
+		t.Errorf("restored content (-want +got):\n%s", diff)
+	}
+	response, err := c.Get(t.Context(), "last")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kv := response.Kvs[0]; kv.ModRevision != last {
+		t.Errorf("key was changed at revision %d, want %d", kv.ModRevision, last)
+	}
+	if response.Header.Revision < last+1_000_000 {
+		t.Errorf("revision %d does not leave room for revisions that were lost", response.Header.Revision)
+	}
+	ttl, err := c.TimeToLive(t.Context(), lease.ID, clientv3.WithAttachedKeys())
+	if err != nil || ttl.TTL <= 0 || len(ttl.Keys) != 1 {
+		t.Errorf("lease after the restore: %+v, %v; want one key that will expire", ttl, err)
+	}
+
+	// It goes on from there: the second loss is no worse than the first.
+	put(t, c, "after", "restore")
+	want = content(t, c)
+	m.post("/snapshot/delta")
+	m.kill()
+	if err := os.RemoveAll(m.config.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, content(t, m.run())); diff != "" {
+		t.Errorf("content restored a second time (-want +got):\n%s", diff)
+	}
+}
+
+// TestLossIsWithinADelta kills etcd under writes and compares what was acknowledged with what is there afterwards.
+func TestLossIsWithinADelta(t *testing.T) {
+	m := newCluster(t).member(0)
+	c := m.run()
+	m.post("/snapshot/full")
+	var acknowledged []int64 // the revision of key i
+	started := time.Now()
+	for time.Since(started) < 4*time.Second {
+		acknowledged = append(acknowledged, put(t, c, fmt.Sprintf("key/%06d", len(acknowledged)), "value"))
+	}
+	m.kill()
+	killed := time.Now()
+	if err := os.RemoveAll(m.config.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	store := openStore(t, m)
+	snapshots, err := store.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain := snapshot.Chains(snapshots)[0]
+	if len(chain.Deltas) == 0 {
+		t.Fatalf("no delta snapshot was made in %s", killed.Sub(started))
+	}
+	restored := content(t, m.run())
+	lost := 0
+	for i, revision := range acknowledged {
+		_, there := restored[fmt.Sprintf("key/%06d", i)]
+		if want := revision <= chain.LastRevision(); there != want {
+			t.Fatalf("key %d of revision %d is there: %t; backups reach revision %d", i, revision, there, chain.LastRevision())
+		}
+		if !there {
+			lost++
+		}
+	}
+	t.Logf("%d of %d acknowledged writes were lost; the last of %d delta snapshots was %s old", lost, len(acknowledged), len(chain.Deltas),
+		killed.Sub(chain.Deltas[len(chain.Deltas)-1].CreatedOn))
+}
+
+func TestDamageIsMended(t *testing.T) {
+	overwrite := func(file string, offset, length int64) error {
+		f, err := os.OpenFile(file, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteAt([]byte(strings.Repeat("\xde\xad\xbe\xef", int(length/4))), offset)
+		return errors.Join(err, f.Close())
+	}
+	wal := func(m *member) string {
+		files, err := filepath.Glob(filepath.Join(m.config.DataDir, "member", "wal", "*-*.wal"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no write-ahead log: %v", err)
+		}
+		return files[0]
+	}
+	database := func(m *member) string { return filepath.Join(m.config.DataDir, "member", "snap", "db") }
+	for name, damage := range map[string]func(*member) error{
+		"database overwritten": func(m *member) error { return overwrite(database(m), 0, 1<<16) },
+		"database has holes":   func(m *member) error { return overwrite(database(m), 4*4096, 1<<18) },
+		"database cut off":     func(m *member) error { return os.Truncate(database(m), 5*4096) },
+		"database gone":        func(m *member) error { return os.Remove(database(m)) },
+		"log overwritten":      func(m *member) error { return overwrite(wal(m), 2048, 4096) },
+		"log gone":             func(m *member) error { return os.RemoveAll(filepath.Dir(wal(m))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newCluster(t).member(0)
+			c := m.run()
+			for i := range 500 {
+				put(t, c, fmt.Sprintf("key/%03d", i), strings.Repeat("x", 1000))
+			}
+			want := content(t, c)
+			m.post("/snapshot/delta")
+			m.kill()
+			if err := damage(m); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, content(t, m.run())); diff != "" {
+				t.Errorf("mended content (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRunningSidecarMends is about a container of etcd that cannot start any more, while its pod goes on.
+func TestRunningSidecarMends(t *testing.T) {
+	m := newCluster(t).member(0)
+	c := m.run()
+	put(t, c, "key", "value")
+	want := content(t, c)
+	m.post("/snapshot/delta")
+	m.killEtcd()
+	if err := os.RemoveAll(m.config.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	// As often as its container restarts, etcd must not form a new cluster.
+	restarts, stopRestarts := context.WithCancel(t.Context())
+	defer stopRestarts()
+	running := make(chan error)
+	go func() {
+		for {
+			etcd := exec.CommandContext(restarts, m.cluster.etcd, "--config-file="+m.config.Etcd.ConfigFile)
+			if err := etcd.Run(); restarts.Err() != nil {
+				running <- err
+				return
+			}
+		}
+	}()
+	defer func() {
+		stopRestarts()
+		<-running //nolint:errcheck // it was killed
+	}()
+	if diff := cmp.Diff(want, content(t, m.client())); diff != "" {
+		t.Errorf("mended content (-want +got):\n%s", diff)
+	}
+}
+
+func TestGoodDataIsKept(t *testing.T) {
+	m := newCluster(t).member(0, func(c *backuprestoreconfigv1alpha1.BackupRestoreConfiguration) { c.Store = nil })
+	c := m.run()
+	want := put(t, c, "key", "value")
+	m.kill()
+	c = m.run()
+	response, err := c.Get(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := response.Header.Revision; got != want {
+		t.Errorf("revision is %d after a restart, was %d", got, want)
+	}
+}
+
+// TestOldVolumeIsReplaced is about a volume that was brought back to an earlier time.
+func TestOldVolumeIsReplaced(t *testing.T) {
+	m := newCluster(t).member(0)
+	c := m.run()
+	put(t, c, "key", "old")
+	m.post("/snapshot/full")
+	m.kill()
+	old := m.config.DataDir + ".old"
+	if err := os.CopyFS(old, os.DirFS(m.config.DataDir)); err != nil {
+		t.Fatal(err)
+	}
+	c = m.run()
+	put(t, c, "key", "new")
+	m.post("/snapshot/delta")
+	m.kill()
+	if err := errors.Join(os.RemoveAll(m.config.DataDir), os.Rename(old, m.config.DataDir)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"key": "new"}, content(t, m.run())); diff != "" {
+		t.Errorf("content (-want +got):\n%s", diff)
+	}
+}
+
+// TestUnreachableStoreStopsAnEmptyEtcd is about coming up empty while the backup only cannot be read.
+func TestUnreachableStoreStopsAnEmptyEtcd(t *testing.T) {
+	m := newCluster(t).member(0)
+	if err := os.WriteFile(m.config.Store.Container, []byte("not a directory"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.initialize(); err == nil {
+		t.Error("initialize succeeded")
+	}
+	if _, err := os.Stat(m.config.Etcd.ConfigFile); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("etcd may start: %v", err)
+	}
+}
+
+func openStore(t *testing.T, m *member) *snapstore.Store {
+	t.Helper()
+	store, err := snapstore.Open(t.Context(), m.config.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() }) //nolint:errcheck // the test is over
+	return store
+}
+
+// TestKilledEtcdKeepsItsLog is about an etcd that is killed while its database lags behind a backup: what its log has is newer
+// still, and must not be thrown away for the backup.
+func TestKilledEtcdKeepsItsLog(t *testing.T) {
+	m := newCluster(t).member(0, func(c *backuprestoreconfigv1alpha1.BackupRestoreConfiguration) {
+		// The database is written every hour instead of ten times a second.
+		c.Etcd.Config.Raw = []byte(strings.Replace(string(c.Etcd.Config.Raw), "{", `{"backend-batch-interval":3600000000000,`, 1))
+	})
+	c := m.run()
+	m.post("/snapshot/full")
+	for i := range 20 {
+		put(t, c, fmt.Sprintf("before/%03d", i), "value")
+	}
+	m.post("/snapshot/delta")
+	for i := range 20 {
+		put(t, c, fmt.Sprintf("after/%03d", i), "value")
+	}
+	want := content(t, c)
+	m.kill()
+	if diff := cmp.Diff(want, content(t, m.run())); diff != "" {
+		t.Errorf("content after a kill (-want +got):\n%s", diff)
+	}
+}
+
+func TestDefragmentation(t *testing.T) {
+	m := newCluster(t).member(0)
+	c := m.run()
+	for i := range 200 {
+		put(t, c, fmt.Sprintf("key/%03d", i), strings.Repeat("x", 20_000))
+	}
+	response, err := c.Delete(t.Context(), "key/", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Compact(t.Context(), response.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	size := func() int64 {
+		status, err := c.Status(t.Context(), c.Endpoints()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status.DbSize
+	}
+	before := size()
+	registry := prometheus.NewRegistry()
+	d := &defragmenter{own: c, timeout: patience, clock: clock.RealClock{}, metrics: newMetrics(registry)}
+	if err := d.defragment(m.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if after := size(); after > before/2 {
+		t.Errorf("the database has %d bytes, before it had %d", after, before)
+	}
+	if n := testutil.CollectAndCount(d.metrics.defragmentation); n != 1 {
+		t.Errorf("%d series of defragmentations", n)
+	}
+}

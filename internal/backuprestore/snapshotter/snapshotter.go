@@ -1,0 +1,422 @@
+// Package snapshotter makes snapshots of an etcd for as long as its member leads.
+package snapshotter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/robfig/cron/v3"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/utils/clock"
+
+	"gardener.cloud/gardener/internal/backuprestore/snapshot"
+	"gardener.cloud/gardener/internal/backuprestore/snapstore"
+)
+
+const (
+	// retryPeriod is how long to wait after a failure. The changes are kept by etcd meanwhile.
+	retryPeriod = 10 * time.Second
+	// minDeltaPeriod is the period from which on delta snapshots are made at all.
+	minDeltaPeriod = time.Second
+)
+
+// Config says when snapshots are made.
+type Config struct {
+	FullSchedule     cron.Schedule
+	FullTimeout      time.Duration
+	DeltaPeriod      time.Duration
+	DeltaMemoryLimit int64
+	RequestTimeout   time.Duration
+	Compression      snapshot.Compression
+}
+
+// Snapshotter makes snapshots. Its one loop reads changes from etcd, and writes them to the store.
+type Snapshotter struct {
+	config Config
+	// etcd is a client of one member, so that a full snapshot has what the revision asked for before says.
+	etcd     *clientv3.Client
+	store    *snapstore.Store
+	clock    clock.Clock
+	metrics  *Metrics
+	report   func(ctx context.Context, kind snapshot.Kind, revision int64)
+	requests chan *request
+}
+
+// New returns a snapshotter. It reports each time that all up to a revision is in the store, also if nothing had changed.
+func New(config Config, etcd *clientv3.Client, store *snapstore.Store, c clock.Clock, metrics *Metrics, report func(ctx context.Context, kind snapshot.Kind, revision int64)) *Snapshotter {
+	return &Snapshotter{config: config, etcd: etcd, store: store, clock: c, metrics: metrics, report: report, requests: make(chan *request)}
+}
+
+// request is for a snapshot out of turn.
+type request struct {
+	kind   snapshot.Kind
+	final  bool
+	answer chan answer // has room for the answer
+	// upTo is the revision that a delta must reach.
+	upTo int64
+}
+
+type answer struct {
+	snapshot *snapshot.Snapshot
+	err      error
+}
+
+// errInterrupted answers requests that nobody works on any more.
+var errInterrupted = errors.New("interrupted; ask again")
+
+// Full asks for a full snapshot and waits for it. The snapshotter must be running.
+func (s *Snapshotter) Full(ctx context.Context, final bool) (*snapshot.Snapshot, error) {
+	return s.ask(ctx, &request{kind: snapshot.Full, final: final, answer: make(chan answer, 1)})
+}
+
+// Delta asks for a delta snapshot with all changes up to now, and waits for it. It returns nil if there were none.
+func (s *Snapshotter) Delta(ctx context.Context) (*snapshot.Snapshot, error) {
+	if s.config.DeltaPeriod < minDeltaPeriod {
+		return nil, errors.New("delta snapshots are switched off")
+	}
+	upTo, err := s.revision(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.ask(ctx, &request{kind: snapshot.Delta, upTo: upTo, answer: make(chan answer, 1)})
+}
+
+func (s *Snapshotter) ask(ctx context.Context, r *request) (*snapshot.Snapshot, error) {
+	select {
+	case s.requests <- r:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case a := <-r.answer:
+		return a.snapshot, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Run makes snapshots until the context ends. After a failure it starts over from what is in the store.
+func (s *Snapshotter) Run(ctx context.Context) {
+	log := logr.FromContextOrDiscard(ctx)
+	for {
+		err := s.run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		log.Error(err, "Making snapshots failed, trying again", "after", retryPeriod)
+		select {
+		case <-s.clock.After(retryPeriod):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// session is what one run knows.
+type session struct {
+	*Snapshotter
+	// changes are those that are in no delta yet, as they will stand there. The first is of revision first.
+	changes bytes.Buffer
+	writer  *snapshot.DeltaWriter
+	first   int64
+	// seen is the revision up to which all changes were read.
+	seen int64
+	// lastFull is when the last full snapshot was made; zero if there is none.
+	lastFull time.Time
+	// full gets the result of a full snapshot that is being made; it is nil if there is none.
+	full chan answer
+	// waiting are the requests for the full snapshot that is being made, and for changes that were not yet seen.
+	waitingForFull, waitingForDelta []*request
+}
+
+func (s *Snapshotter) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	snapshots, err := s.store.List(ctx)
+	if err != nil {
+		return err
+	}
+	r := &session{Snapshotter: s}
+	if chains := snapshot.Chains(snapshots); len(chains) > 0 {
+		r.lastFull, r.seen = chains[0].Full.CreatedOn, chains[0].LastRevision()
+		s.metrics.latest(chains[0].Full)
+	}
+	defer r.abandon()
+	if r.seen == 0 {
+		// Deltas need something to start from.
+		if err := r.makeFull(ctx, false); err != nil {
+			return err
+		}
+	}
+	for {
+		err := r.follow(ctx)
+		var compacted *compactedError
+		switch {
+		case errors.As(err, &compacted):
+			// Changes were lost, or the revision jumped after a restore: only a full snapshot leads on.
+			logr.FromContextOrDiscard(ctx).Info("Changes since the last snapshot are compacted, making a full snapshot", "seen", r.seen, "compacted", compacted.revision)
+			if err := r.makeFull(ctx, false); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+type compactedError struct{ revision int64 }
+
+func (c *compactedError) Error() string {
+	return fmt.Sprintf("compacted up to revision %d", c.revision)
+}
+
+// makeFull makes a full snapshot, and starts over with deltas after it.
+func (r *session) makeFull(ctx context.Context, final bool) error {
+	made, err := r.writeFull(ctx, final)
+	if err != nil {
+		return err
+	}
+	r.changes.Reset()
+	r.writer, r.seen, r.lastFull = nil, made.LastRevision, made.CreatedOn
+	return nil
+}
+
+// follow reads changes and makes snapshots when it is time.
+func (r *session) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		changes    clientv3.WatchChan
+		deltaTimer clock.Timer
+		deltaC     <-chan time.Time
+	)
+	if r.config.DeltaPeriod >= minDeltaPeriod {
+		// Without a leader the member would be silent; this way it says so.
+		changes = r.etcd.Watch(clientv3.WithRequireLeader(ctx), "", clientv3.WithPrefix(), clientv3.WithRev(r.seen+1))
+		deltaTimer = r.clock.NewTimer(r.config.DeltaPeriod)
+		defer deltaTimer.Stop()
+		deltaC = deltaTimer.C()
+	}
+	nextFull := r.clock.NewTimer(r.untilFull())
+	defer nextFull.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case response, ok := <-changes:
+			if !ok {
+				return errors.Join(errors.New("watch ended"), ctx.Err())
+			}
+			if err := r.read(response); err != nil {
+				return err
+			}
+			if int64(r.changes.Len()) >= r.config.DeltaMemoryLimit {
+				if _, err := r.flush(ctx); err != nil {
+					return err
+				}
+			}
+			if err := r.answerDeltas(ctx); err != nil {
+				return err
+			}
+		case <-deltaC:
+			if _, err := r.flush(ctx); err != nil {
+				return err
+			}
+			deltaTimer.Reset(r.config.DeltaPeriod)
+		case <-nextFull.C():
+			r.startFull(ctx, false)
+		case made := <-r.full:
+			r.full = nil
+			r.answer(&r.waitingForFull, made)
+			if made.err != nil {
+				return made.err
+			}
+			r.lastFull = made.snapshot.CreatedOn
+			nextFull.Reset(r.untilFull())
+		case request := <-r.requests:
+			if err := r.accept(ctx, request); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (r *session) untilFull() time.Duration {
+	if r.lastFull.IsZero() {
+		return 0
+	}
+	return max(0, r.config.FullSchedule.Next(r.lastFull.UTC()).Sub(r.clock.Now()))
+}
+
+// read takes a response of the watch.
+func (r *session) read(response clientv3.WatchResponse) error {
+	if err := response.Err(); err != nil {
+		if errors.Is(err, rpctypes.ErrCompacted) || response.CompactRevision != 0 {
+			return &compactedError{response.CompactRevision}
+		}
+		return fmt.Errorf("watch: %w", err)
+	}
+	if response.IsProgressNotify() {
+		r.seen = max(r.seen, response.Header.Revision)
+		return nil
+	}
+	for _, event := range response.Events {
+		if r.writer == nil {
+			r.writer, r.first = snapshot.NewDeltaWriter(&r.changes), event.Kv.ModRevision
+		}
+		if err := r.writer.Write((*mvccpb.Event)(event)); err != nil {
+			return err
+		}
+		r.seen = event.Kv.ModRevision
+	}
+	return nil
+}
+
+// flush writes the changes that are in no snapshot yet, if there are any.
+func (r *session) flush(ctx context.Context) (made *snapshot.Snapshot, err error) {
+	if r.writer == nil {
+		r.report(ctx, snapshot.Delta, r.seen)
+		return nil, nil
+	}
+	started := r.clock.Now()
+	defer func() { r.metrics.made(snapshot.Delta, r.clock.Since(started), err) }()
+	made = &snapshot.Snapshot{
+		Kind: snapshot.Delta, StartRevision: r.first, LastRevision: r.seen, CreatedOn: started.UTC().Truncate(time.Second), Compression: r.config.Compression,
+	}
+	if err := r.writer.Close(); err != nil {
+		return nil, err
+	}
+	if _, err := r.store.Write(ctx, *made, func(w io.Writer) error {
+		_, err := w.Write(r.changes.Bytes())
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	logr.FromContextOrDiscard(ctx).V(1).Info("Made delta snapshot", "name", made.Name(), "bytes", r.changes.Len())
+	r.changes.Reset()
+	r.writer = nil
+	r.metrics.latest(*made)
+	r.report(ctx, snapshot.Delta, made.LastRevision)
+	return made, nil
+}
+
+// startFull makes a full snapshot beside the loop: it can take minutes, and changes go on meanwhile.
+func (r *session) startFull(ctx context.Context, final bool) {
+	if r.full != nil {
+		return
+	}
+	done := make(chan answer, 1)
+	r.full = done
+	go func() {
+		made, err := r.writeFull(ctx, final)
+		done <- answer{made, err}
+	}()
+}
+
+// writeFull stores a copy of the database.
+func (s *Snapshotter) writeFull(ctx context.Context, final bool) (made *snapshot.Snapshot, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.FullTimeout)
+	defer cancel()
+	started := s.clock.Now()
+	defer func() { s.metrics.made(snapshot.Full, s.clock.Since(started), err) }()
+	revision, err := s.revision(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made = &snapshot.Snapshot{
+		Kind: snapshot.Full, LastRevision: revision, CreatedOn: started.UTC().Truncate(time.Second), Compression: s.config.Compression, Final: final,
+	}
+	logr.FromContextOrDiscard(ctx).Info("Making full snapshot", "name", made.Name())
+	content, err := s.etcd.Snapshot(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the database: %w", err)
+	}
+	defer content.Close()
+	if _, err := s.store.Write(ctx, *made, func(w io.Writer) error {
+		_, err := io.Copy(w, snapshot.Verified(content))
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	s.metrics.latest(*made)
+	s.report(ctx, snapshot.Full, revision)
+	return made, nil
+}
+
+// revision asks etcd for its revision, confirmed by a quorum.
+func (s *Snapshotter) revision(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.RequestTimeout)
+	defer cancel()
+	response, err := s.etcd.Get(ctx, "revision", clientv3.WithCountOnly())
+	if err != nil {
+		return 0, fmt.Errorf("ask for the revision: %w", err)
+	}
+	return response.Header.Revision, nil
+}
+
+// accept takes a request.
+func (r *session) accept(ctx context.Context, request *request) error {
+	if request.kind == snapshot.Full {
+		if r.full != nil {
+			// The one under way may miss what happened before the request.
+			request.answer <- answer{err: errors.New("a full snapshot is being made; ask again when it is done")}
+			return nil
+		}
+		r.waitingForFull = append(r.waitingForFull, request)
+		r.startFull(ctx, request.final)
+		return nil
+	}
+	r.waitingForDelta = append(r.waitingForDelta, request)
+	if r.seen < request.upTo {
+		if err := r.etcd.RequestProgress(clientv3.WithRequireLeader(ctx)); err != nil {
+			return fmt.Errorf("ask for the progress of the watch: %w", err)
+		}
+	}
+	return r.answerDeltas(ctx)
+}
+
+// answerDeltas answers requests for deltas whose changes were all seen.
+func (r *session) answerDeltas(ctx context.Context) error {
+	upTo := int64(math.MaxInt64)
+	for _, request := range r.waitingForDelta {
+		upTo = min(upTo, request.upTo)
+	}
+	if len(r.waitingForDelta) == 0 || r.seen < upTo {
+		return nil
+	}
+	made, err := r.flush(ctx)
+	if err != nil {
+		return err
+	}
+	var left []*request
+	for _, request := range r.waitingForDelta {
+		if request.upTo > r.seen {
+			left = append(left, request)
+			continue
+		}
+		request.answer <- answer{snapshot: made}
+	}
+	r.waitingForDelta = left
+	return nil
+}
+
+func (r *session) answer(requests *[]*request, a answer) {
+	for _, request := range *requests {
+		request.answer <- a
+	}
+	*requests = nil
+}
+
+// abandon answers what nobody works on any more.
+func (r *session) abandon() {
+	r.answer(&r.waitingForFull, answer{err: errInterrupted})
+	r.answer(&r.waitingForDelta, answer{err: errInterrupted})
+}

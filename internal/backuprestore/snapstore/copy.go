@@ -1,0 +1,86 @@
+package snapstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"gardener.cloud/gardener/internal/backuprestore/snapshot"
+)
+
+// finalPeriod is how often the source is asked for its final snapshot: object stores cannot be watched.
+const finalPeriod = 5 * time.Second
+
+// CopyOptions says what is copied.
+type CopyOptions struct {
+	// MaxAge is the age up to which full snapshots are copied. Zero means that all are.
+	MaxAge time.Duration
+	// MaxFull is the number of full snapshots that are copied, the latest first. Zero means that all are.
+	MaxFull int
+	// WaitForFinal waits until the source has a final snapshot, but no longer than WaitTimeout if that is set.
+	WaitForFinal bool
+	WaitTimeout  time.Duration
+}
+
+// Copy copies snapshots that the target does not have, the oldest first.
+func Copy(ctx context.Context, from, to *Store, options CopyOptions, c clock.WithTicker) error {
+	snapshots, err := awaitFinal(ctx, from, options, c)
+	if err != nil {
+		return err
+	}
+	existing, err := to.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range selectCopied(snapshots, options, c.Now()) {
+		if slices.Contains(existing, s) {
+			continue
+		}
+		logr.FromContextOrDiscard(ctx).Info("Copying snapshot", "name", s.Name())
+		if err := to.CopyFrom(ctx, from, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func awaitFinal(ctx context.Context, from *Store, options CopyOptions, c clock.WithTicker) ([]snapshot.Snapshot, error) {
+	ticker := c.NewTicker(finalPeriod)
+	defer ticker.Stop()
+	started := c.Now()
+	for {
+		snapshots, err := from.List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		timedOut := options.WaitTimeout > 0 && c.Since(started) >= options.WaitTimeout
+		if chains := snapshot.Chains(snapshots); !options.WaitForFinal || timedOut || len(chains) > 0 && chains[0].Full.Final {
+			return snapshots, nil
+		}
+		select {
+		case <-ticker.C():
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// selectCopied returns the wanted full snapshots, and the deltas that lead on from them, in the order of their revisions.
+func selectCopied(snapshots []snapshot.Snapshot, options CopyOptions, now time.Time) []snapshot.Snapshot {
+	var selected []snapshot.Snapshot
+	for i, chain := range snapshot.Chains(snapshots) {
+		if options.MaxFull > 0 && i >= options.MaxFull || options.MaxAge > 0 && now.Sub(chain.Full.CreatedOn) > options.MaxAge {
+			continue
+		}
+		for _, s := range append([]snapshot.Snapshot{chain.Full}, chain.Deltas...) {
+			if !slices.Contains(selected, s) {
+				selected = append(selected, s)
+			}
+		}
+	}
+	snapshot.Sort(selected)
+	return selected
+}

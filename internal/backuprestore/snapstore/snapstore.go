@@ -1,0 +1,154 @@
+// Package snapstore keeps snapshots in an object store.
+package snapstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+
+	"gardener.cloud/gardener/internal/backuprestore/snapshot"
+)
+
+// layout is the directory below a prefix that the snapshots are in. Another layout would get another name.
+const layout = "v2"
+
+const (
+	// requestTimeout is for a request that moves no content; a list may take several.
+	requestTimeout = 2 * time.Minute
+	// transferTimeout is how long moving one snapshot may take: 8 GiB at some 2 MiB a second.
+	transferTimeout = time.Hour
+)
+
+// Store is the place for the snapshots of one etcd cluster.
+type Store struct {
+	bucket *blob.Bucket
+}
+
+// New returns the store below a prefix in a bucket, which it takes over.
+func New(bucket *blob.Bucket, prefix string) *Store {
+	return &Store{bucket: blob.PrefixedBucket(bucket, path.Join(prefix, layout)+"/")}
+}
+
+// Close ends the use of the store.
+func (s *Store) Close() error { return s.bucket.Close() }
+
+// List returns all snapshots, ordered by revision. What is not named like a snapshot is passed over.
+func (s *Store) List(ctx context.Context) ([]snapshot.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var snapshots []snapshot.Snapshot
+	for iterator := s.bucket.List(nil); ; {
+		object, err := iterator.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			snapshot.Sort(snapshots)
+			return snapshots, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list snapshots: %w", err)
+		}
+		if s, err := snapshot.Parse(object.Key); err == nil {
+			snapshots = append(snapshots, s)
+		}
+	}
+}
+
+// Write stores a snapshot whose content fill writes. If fill fails, nothing is stored. It returns the stored size.
+func (s *Store) Write(ctx context.Context, snap snapshot.Snapshot, fill func(io.Writer) error) (int64, error) {
+	return s.write(ctx, snap.Name(), func(w io.Writer) error {
+		compressed, err := snap.Compression.Writer(w)
+		if err != nil {
+			return err
+		}
+		return errors.Join(fill(compressed), compressed.Close())
+	})
+}
+
+// write stores an object whose content fill writes.
+func (s *Store) write(ctx context.Context, name string, fill func(io.Writer) error) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
+	defer cancel()
+	w, err := s.bucket.NewWriter(ctx, name, &blob.WriterOptions{ContentType: "application/octet-stream"})
+	if err != nil {
+		return 0, fmt.Errorf("write %s: %w", name, err)
+	}
+	counter := &countingWriter{w: w}
+	if err := fill(counter); err != nil {
+		cancel() // closing a writer whose context is over discards what it has
+		return 0, fmt.Errorf("write %s: %w", name, errors.Join(err, ignoreCanceled(w.Close())))
+	}
+	if err := w.Close(); err != nil {
+		return 0, fmt.Errorf("write %s: %w", name, err)
+	}
+	return counter.n, nil
+}
+
+// Read hands the content of a snapshot to a function. What is left when that returns nil is not looked at.
+func (s *Store) Read(ctx context.Context, snap snapshot.Snapshot, use func(io.Reader) error) error {
+	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
+	defer cancel()
+	r, err := s.bucket.NewReader(ctx, snap.Name(), nil)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", snap.Name(), err)
+	}
+	defer r.Close() //nolint:errcheck // it was only read
+	content, err := snap.Compression.Reader(r)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", snap.Name(), err)
+	}
+	defer content.Close()
+	if err := use(content); err != nil {
+		return fmt.Errorf("read %s: %w", snap.Name(), err)
+	}
+	return nil
+}
+
+// Delete removes a snapshot. One that is gone already is no error.
+func (s *Store) Delete(ctx context.Context, snap snapshot.Snapshot) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if err := s.bucket.Delete(ctx, snap.Name()); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		return fmt.Errorf("delete %s: %w", snap.Name(), err)
+	}
+	return nil
+}
+
+// CopyFrom takes a snapshot over from another store as it is.
+func (s *Store) CopyFrom(ctx context.Context, from *Store, snap snapshot.Snapshot) error {
+	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
+	defer cancel()
+	r, err := from.bucket.NewReader(ctx, snap.Name(), nil)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", snap.Name(), err)
+	}
+	defer r.Close() //nolint:errcheck // it was only read
+	_, err = s.write(ctx, snap.Name(), func(w io.Writer) error {
+		_, err := io.Copy(w, r)
+		return err
+	})
+	return err
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func ignoreCanceled(err error) error {
+	if errors.Is(err, context.Canceled) || gcerrors.Code(err) == gcerrors.Canceled || err != nil && strings.Contains(err.Error(), context.Canceled.Error()) {
+		return nil
+	}
+	return err
+}

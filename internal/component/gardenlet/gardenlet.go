@@ -1,0 +1,123 @@
+// Package gardenlet deploys the gardenlet, the agent of a seed.
+package gardenlet
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/gardenerprocess"
+	"gardener.cloud/gardener/internal/component/workload"
+)
+
+// Names of what is deployed.
+const (
+	// Name is that of the Deployment.
+	Name = "gardenlet"
+	// KubeconfigSecret is the Secret in which the gardenlet keeps its access to the garden, unless the configuration names another.
+	KubeconfigSecret = "gardenlet-kubeconfig"
+	// BootstrapSecret is the Secret with which it gets that access, unless the configuration names another.
+	BootstrapSecret = "gardenlet-kubeconfig-bootstrap"
+
+	role = "gardener.cloud:system:gardenlet"
+)
+
+// Values are what a gardenlet is deployed with.
+type Values struct {
+	// Namespace is where it runs: "garden" in every seed.
+	Namespace string
+	// Image is the image with all our processes.
+	Image string
+	// Replicas is how many pods there are. One of them leads.
+	Replicas int32
+	// Config is its configuration. Ports are set here, the connection of the cluster that it runs in, and the names of the Secrets if they
+	// are not set.
+	Config gardenletconfigv1alpha1.GardenletConfiguration
+	// BootstrapKubeconfig is for the first start. The gardenlet deletes the Secret with it: leave it out once it has an access of its own.
+	BootstrapKubeconfig []byte
+}
+
+// Objects renders a gardenlet for its seed.
+func Objects(v Values) ([]client.Object, error) {
+	config := v.Config.DeepCopy()
+	config.APIVersion, config.Kind = gardenletconfigv1alpha1.SchemeGroupVersion.String(), "GardenletConfiguration"
+	config.Server.HealthProbes = &gardenletconfigv1alpha1.Server{Port: gardenletconfigv1alpha1.DefaultHealthProbesPort}
+	config.Server.Metrics = &gardenletconfigv1alpha1.Server{Port: gardenletconfigv1alpha1.DefaultMetricsPort}
+	if config.SeedClientConnection != nil {
+		config.SeedClientConnection.Kubeconfig = ""
+	}
+	if config.GardenClientConnection == nil {
+		config.GardenClientConnection = &gardenletconfigv1alpha1.GardenClientConnection{}
+	}
+	garden := config.GardenClientConnection
+	if garden.KubeconfigSecret == nil {
+		garden.KubeconfigSecret = &corev1.SecretReference{Namespace: v.Namespace, Name: KubeconfigSecret}
+	}
+	if garden.BootstrapKubeconfig == nil {
+		garden.BootstrapKubeconfig = &corev1.SecretReference{Namespace: v.Namespace, Name: BootstrapSecret}
+	}
+	process := gardenerprocess.Values{
+		Name: Name, Role: Name, Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
+		PriorityClass: constants.PriorityClassNameSeedSystemCritical, Config: config,
+		Ports:     []corev1.ContainerPort{{Name: "metrics", ContainerPort: gardenletconfigv1alpha1.DefaultMetricsPort, Protocol: corev1.ProtocolTCP}},
+		Ready:     workload.HTTPProbe("/readyz", gardenletconfigv1alpha1.DefaultHealthProbesPort, corev1.URISchemeHTTP),
+		Live:      workload.HTTPProbe("/healthz", gardenletconfigv1alpha1.DefaultHealthProbesPort, corev1.URISchemeHTTP),
+		Resources: workload.Requests("50m", "100Mi"),
+	}
+	objects, err := process.Objects()
+	if err != nil {
+		return nil, err
+	}
+	w := process.Workload()
+	objects = append(objects, w.Service("metrics", gardenletconfigv1alpha1.DefaultMetricsPort))
+	objects = append(objects, w.ClusterRole(role, rules()...)...)
+	if len(v.BootstrapKubeconfig) > 0 {
+		objects = append(objects, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: garden.BootstrapKubeconfig.Namespace, Name: garden.BootstrapKubeconfig.Name, Labels: w.Labels},
+			Type:       corev1.SecretTypeOpaque,
+			Data:       map[string][]byte{"kubeconfig": v.BootstrapKubeconfig},
+		})
+	}
+	return objects, nil
+}
+
+// rules are what a gardenlet may do in its seed. It installs components with roles of their own and extensions, of which it cannot know
+// what they need, so it may grant what it does not have itself.
+func rules() []rbacv1.PolicyRule {
+	const (
+		read  = "get list watch"
+		write = "create delete deletecollection get list patch update watch"
+	)
+	return []rbacv1.PolicyRule{
+		workload.Rule("", "configmaps endpoints limitranges namespaces persistentvolumeclaims pods replicationcontrollers resourcequotas secrets "+
+			"serviceaccounts services", write),
+		workload.Rule("", "nodes persistentvolumes pods/log", read),
+		workload.Rule("", "serviceaccounts/token pods/portforward", "create"),
+		workload.Rule("", "events", "create get list patch update watch"),
+		workload.Rule("events.k8s.io", "events", "create get list patch update watch"),
+		workload.Rule("admissionregistration.k8s.io", "*", write),
+		workload.Rule("apiextensions.k8s.io", "customresourcedefinitions", write),
+		workload.Rule("apiregistration.k8s.io", "apiservices", read),
+		workload.Rule("apps", "*", write),
+		workload.Rule("autoscaling", "horizontalpodautoscalers", write),
+		workload.Rule("autoscaling.k8s.io", "*", write),
+		workload.Rule("batch", "cronjobs jobs", write),
+		workload.Rule("coordination.k8s.io", "leases", write),
+		workload.Rule("discovery.k8s.io", "endpointslices", read),
+		workload.Rule("druid.gardener.cloud", "*", write),
+		workload.Rule("extensions.gardener.cloud", "*", write),
+		workload.Rule("gateway.networking.k8s.io", "*", write),
+		workload.Rule("machine.sapcloud.io", "*", write),
+		workload.Rule("monitoring.coreos.com", "*", write),
+		workload.Rule("networking.k8s.io", "ingressclasses ingresses networkpolicies", write),
+		workload.Rule("policy", "poddisruptionbudgets", write),
+		workload.Rule("rbac.authorization.k8s.io", "clusterrolebindings clusterroles rolebindings roles", "bind escalate "+write),
+		workload.Rule("resources.gardener.cloud", "*", write),
+		workload.Rule("scheduling.k8s.io", "priorityclasses", write),
+		workload.Rule("storage.k8s.io", "csidrivers storageclasses volumeattachments", read),
+		{NonResourceURLs: []string{"/healthz", "/version"}, Verbs: []string{"get"}},
+	}
+}

@@ -1,0 +1,323 @@
+package etcd
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	etcddruidconfigv1alpha1 "gardener.cloud/gardener/api/config/etcddruid/v1alpha1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+const (
+	// fieldOwner owns what is applied.
+	fieldOwner = "etcd-druid"
+	// defaultHostPath is where buckets of the provider Local are on the node, if the Secret does not say.
+	defaultHostPath = "/etc/gardener/local-backupbuckets"
+	// hostPathKey is the key of the Secret that says so.
+	hostPathKey = "hostPath"
+	// reportTimeout is how long the closing write of the status may take.
+	reportTimeout = 5 * time.Second
+)
+
+// Reconciler brings the objects of an Etcd to its spec, and its status to what they say.
+type Reconciler struct {
+	client client.Client
+	// reader reads what is not in the cache: Secrets and PersistentVolumeClaims.
+	reader        client.Reader
+	clock         clock.PassiveClock
+	images        etcddruidconfigv1alpha1.Images
+	autoReconcile bool
+	thresholds    thresholds
+
+	mutex sync.Mutex
+	// applied says for each Etcd what was applied, and to what. Applying is some fifteen requests, which a pass that only
+	// looks at the time can spare.
+	applied map[types.UID]string
+}
+
+// scope is what a pass has seen and decided so far.
+type scope struct {
+	etcd, before *druidv1alpha1.Etcd
+	statefulSet  *appsv1.StatefulSet // nil if there is none
+	leases       []coordinationv1.Lease
+	// began is set when the pass acts on a spec that was not acted on before.
+	began bool
+	// acted is set when that is done.
+	acted bool
+}
+
+// Reconcile makes one pass.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res reconcile.Result, err error) {
+	etcd := &druidv1alpha1.Etcd{}
+	if err := r.client.Get(ctx, req.NamespacedName, etcd); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	s := &scope{etcd: etcd, before: etcd.DeepCopy()}
+	if etcd.DeletionTimestamp != nil {
+		return reconcile.Result{}, r.delete(ctx, s)
+	}
+	if controllerutil.AddFinalizer(etcd, druidv1alpha1.EtcdFinalizerName) {
+		if err := r.client.Patch(ctx, etcd, client.MergeFromWithOptions(s.before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return reconcile.Result{}, fmt.Errorf("add finalizer: %w", err)
+		}
+		s.before = etcd.DeepCopy()
+	}
+	defer func() {
+		recheck, reportErr := r.report(ctx, s, err)
+		res.RequeueAfter = recheck
+		var unsupported *unsupportedError
+		if errors.As(err, &unsupported) { // only an edit helps, and it is in the status
+			err = reconcile.TerminalError(err)
+		}
+		if err = errors.Join(err, reportErr); err != nil {
+			res = reconcile.Result{}
+		}
+	}()
+	if err := r.observe(ctx, s); err != nil {
+		return reconcile.Result{}, err
+	}
+	if mayActOnSpec(etcd, r.autoReconcile) && mayApply(etcd) {
+		return reconcile.Result{}, r.act(ctx, s)
+	}
+	return reconcile.Result{}, nil
+}
+
+func (r *Reconciler) observe(ctx context.Context, s *scope) error {
+	statefulSet := &appsv1.StatefulSet{}
+	switch err := r.client.Get(ctx, client.ObjectKeyFromObject(s.etcd), statefulSet); {
+	case err == nil:
+		s.statefulSet = statefulSet
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("read StatefulSet: %w", err)
+	}
+	leases := &coordinationv1.LeaseList{}
+	if err := r.client.List(ctx, leases, client.InNamespace(s.etcd.Namespace), client.MatchingLabels(labels(s.etcd.Name))); err != nil {
+		return fmt.Errorf("list Leases: %w", err)
+	}
+	s.leases = leases.Items
+	return nil
+}
+
+// act brings the objects to the spec.
+func (r *Reconciler) act(ctx context.Context, s *scope) error {
+	etcd := s.etcd
+	if !seen(etcd) || operation(etcd) != "" {
+		s.began = true
+		if err := r.begin(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := supported(etcd); err != nil {
+		return err
+	}
+	values := Values{
+		Etcd: etcd, Replicas: replicas(etcd, s.statefulSet, s.leases), EtcdImage: r.images.Etcd, BackupRestoreImage: r.images.BackupRestore,
+	}
+	var err error
+	if values.HostPath, err = r.hostPath(ctx, etcd); err != nil {
+		return err
+	}
+	desired, err := objects(values)
+	if err != nil {
+		return err
+	}
+	if err := r.apply(ctx, s, desired); err != nil {
+		return err
+	}
+	// Further members that have to wait are still to come.
+	s.acted = values.Replicas == etcd.Spec.Replicas
+	return nil
+}
+
+// begin says that it has begun, then removes the annotation that asked for it: should this pass end here, the status says
+// that there is something to do.
+func (r *Reconciler) begin(ctx context.Context, s *scope) error {
+	if err := r.reportBegin(ctx, s); err != nil {
+		return err
+	}
+	if operation(s.etcd) == "" {
+		return nil
+	}
+	before := s.etcd.DeepCopy()
+	delete(s.etcd.Annotations, druidv1alpha1.DruidOperationAnnotation)
+	delete(s.etcd.Annotations, druidv1alpha1.GardenerOperationAnnotation)
+	// The answer has the status of the server, which the next write starts from.
+	if err := r.client.Patch(ctx, s.etcd, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("remove operation annotation: %w", err)
+	}
+	s.before = s.etcd.DeepCopy()
+	return nil
+}
+
+// apply writes the objects, if they or what was rendered differ from the last time.
+func (r *Reconciler) apply(ctx context.Context, s *scope, desired []client.Object) error {
+	for _, object := range desired {
+		if statefulSet, ok := object.(*appsv1.StatefulSet); ok && s.statefulSet != nil {
+			if err := r.growVolumes(ctx, s, statefulSet); err != nil {
+				return err
+			}
+		}
+	}
+	state, err := r.state(ctx, desired)
+	if err != nil {
+		return err
+	}
+	r.mutex.Lock()
+	same := r.applied[s.etcd.UID] == state
+	r.mutex.Unlock()
+	if same && !s.began {
+		return nil
+	}
+	log.FromContext(ctx).Info("Applying objects", "generation", s.etcd.Generation)
+	if err := kube.Apply(ctx, r.client, fieldOwner, desired...); err != nil {
+		return err
+	}
+	r.mutex.Lock()
+	r.applied[s.etcd.UID] = state
+	r.mutex.Unlock()
+	return nil
+}
+
+// state sums up what is rendered, and which versions of the objects are there. The status of an object does not count where
+// its generation tells, nor do Leases, whose content is others'.
+func (r *Reconciler) state(ctx context.Context, desired []client.Object) (string, error) {
+	hash := sha256.New()
+	for _, object := range desired {
+		content, err := json.Marshal(object)
+		if err != nil {
+			return "", err
+		}
+		hash.Write(content)
+		current, ok := object.DeepCopyObject().(client.Object)
+		if !ok {
+			continue
+		}
+		switch err := r.client.Get(ctx, client.ObjectKeyFromObject(object), current); {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return "", err
+		}
+		version := current.GetResourceVersion()
+		if _, lease := object.(*coordinationv1.Lease); lease {
+			version = ""
+		} else if generation := current.GetGeneration(); generation != 0 {
+			version = fmt.Sprint("generation", generation)
+		}
+		fmt.Fprintln(hash, current.GetUID(), version)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// growVolumes makes the claims as large as the spec has it. The claim template of a StatefulSet cannot be changed, so the one
+// that is there is kept.
+func (r *Reconciler) growVolumes(ctx context.Context, s *scope, desired *appsv1.StatefulSet) error {
+	want := desired.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
+	desired.Spec.VolumeClaimTemplates = s.statefulSet.Spec.VolumeClaimTemplates
+	for i := range desired.Spec.VolumeClaimTemplates {
+		desired.Spec.VolumeClaimTemplates[i].Status = corev1.PersistentVolumeClaimStatus{}
+	}
+	if !s.began {
+		return nil
+	}
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.reader.List(ctx, claims, client.InNamespace(s.etcd.Namespace), client.MatchingLabels(podLabels(s.etcd.Name))); err != nil {
+		return fmt.Errorf("list PersistentVolumeClaims: %w", err)
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if have := claim.Spec.Resources.Requests[corev1.ResourceStorage]; have.Cmp(want) >= 0 {
+			continue
+		}
+		before := claim.DeepCopy()
+		claim.Spec.Resources.Requests[corev1.ResourceStorage] = want
+		if err := r.client.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("enlarge PersistentVolumeClaim %q: %w", claim.Name, err)
+		}
+	}
+	return nil
+}
+
+// hostPath returns where buckets of the provider Local are on the node.
+func (r *Reconciler) hostPath(ctx context.Context, etcd *druidv1alpha1.Etcd) (string, error) {
+	store := etcd.Spec.Backup.Store
+	if store == nil || !IsLocal(store) {
+		return "", nil
+	}
+	return HostPath(ctx, r.reader, etcd.Namespace, store)
+}
+
+// HostPath returns where the buckets of a store of the provider Local are on the node.
+func HostPath(ctx context.Context, reader client.Reader, namespace string, store *druidv1alpha1.StoreSpec) (string, error) {
+	if store.SecretRef == nil {
+		return defaultHostPath, nil
+	}
+	secret := &corev1.Secret{}
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: store.SecretRef.Name}, secret); err != nil {
+		return "", fmt.Errorf("read Secret %q of the store: %w", store.SecretRef.Name, err)
+	}
+	if hostPath := strings.TrimSpace(string(secret.Data[hostPathKey])); hostPath != "" {
+		return path.Clean(hostPath), nil
+	}
+	return defaultHostPath, nil
+}
+
+// delete removes the objects: first the pods, which may still write backups, then what they need. Volumes are kept, they
+// belong to the owner of the Etcd.
+func (r *Reconciler) delete(ctx context.Context, s *scope) error {
+	etcd := s.etcd
+	if !controllerutil.ContainsFinalizer(etcd, druidv1alpha1.EtcdFinalizerName) {
+		return nil
+	}
+	if err := r.reportBegin(ctx, s); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("Deleting objects")
+	all := []client.DeleteAllOfOption{client.InNamespace(etcd.Namespace), client.MatchingLabels(labels(etcd.Name))}
+	statefulSet := &appsv1.StatefulSet{}
+	statefulSet.Namespace, statefulSet.Name = etcd.Namespace, etcd.Name
+	if err := r.client.Delete(ctx, statefulSet, client.PropagationPolicy("Background")); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete StatefulSet: %w", err)
+	}
+	pods := &corev1.PodList{}
+	if err := r.reader.List(ctx, pods, client.InNamespace(etcd.Namespace), client.MatchingLabels(podLabels(etcd.Name)), client.Limit(1)); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	if len(pods.Items) > 0 {
+		return nil // its end brings the Etcd back
+	}
+	for _, kind := range append(owned(), &coordinationv1.Lease{}) {
+		if err := r.client.DeleteAllOf(ctx, kind, all...); err != nil {
+			return fmt.Errorf("delete objects of type %T: %w", kind, err)
+		}
+	}
+	r.mutex.Lock()
+	delete(r.applied, etcd.UID)
+	r.mutex.Unlock()
+	before := etcd.DeepCopy()
+	controllerutil.RemoveFinalizer(etcd, druidv1alpha1.EtcdFinalizerName)
+	if err := r.client.Patch(ctx, etcd, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove finalizer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package etcd
+
+import (
+	"fmt"
+	"path"
+
+	corev1 "k8s.io/api/core/v1"
+
+	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+)
+
+// providers says what the kinds of object stores are called by etcd-backup-restore. Several names are in use for some.
+var providers = map[druidv1alpha1.StorageProvider]string{
+	"aws": "S3", "S3": "S3", "azure": "ABS", "ABS": "ABS", "local": local, "Local": local,
+}
+
+// local is the provider that keeps backups on the node.
+const local = "Local"
+
+// IsLocal tells whether a store is a directory on the node.
+func IsLocal(store *druidv1alpha1.StoreSpec) bool { return providers[or(store.Provider, "")] == local }
+
+// StoreAccess returns how etcd-backup-restore reaches a store, and the volume that its pod needs for that, if any: the
+// directory for Local, credentials otherwise. The suffix tells two stores in one pod apart.
+func StoreAccess(volumeName, suffix string, store *druidv1alpha1.StoreSpec, hostPath string) (*backuprestoreconfigv1alpha1.Store, *corev1.Volume, *corev1.VolumeMount, error) {
+	provider, ok := providers[or(store.Provider, "")]
+	if !ok {
+		return nil, nil, nil, &unsupportedError{fmt.Sprintf("store provider %q is not supported; supported are aws, azure and local", or(store.Provider, ""))}
+	}
+	access := &backuprestoreconfigv1alpha1.Store{
+		Provider: provider, Container: or(store.Container, ""), Prefix: store.Prefix, Endpoint: or(store.EndpointOverride, ""),
+	}
+	switch {
+	case provider == local:
+		access.Container = storeMount + suffix
+		return access, &corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{
+			Path: path.Join(hostPath, or(store.Container, "")), Type: new(corev1.HostPathDirectoryOrCreate),
+		}}}, &corev1.VolumeMount{Name: volumeName, MountPath: access.Container}, nil
+	case store.SecretRef != nil:
+		access.CredentialsDir = storeSecrets + suffix
+		return access, &corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: store.SecretRef.Name}}},
+			&corev1.VolumeMount{Name: volumeName, MountPath: access.CredentialsDir, ReadOnly: true}, nil
+	}
+	return access, nil, nil, nil
+}

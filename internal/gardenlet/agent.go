@@ -1,0 +1,139 @@
+package gardenlet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	installationcare "gardener.cloud/gardener/internal/gardenlet/controllerinstallation/care"
+	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
+	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/required"
+	"gardener.cloud/gardener/internal/gardenlet/credentials"
+	seedcare "gardener.cloud/gardener/internal/gardenlet/seed/care"
+	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
+	"gardener.cloud/gardener/internal/gardenlet/seed/registration"
+	"gardener.cloud/gardener/internal/gardenlet/seed/system"
+	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// agent is what the leading replica does. It runs in the manager, and adds to it what needs the garden as soon as there is access: a
+// replica that waits for the leadership, or for its first certificate, answers its probes all the same.
+type agent struct {
+	*process.Process
+	config        *Config
+	seedClient    client.WithWatch
+	seedDiscovery discovery.DiscoveryInterface
+	health        *lease.Health
+	clock         clock.WithDelayedExecution
+	gardener      corev1beta1.Gardener
+	flows         *flow.Metrics
+	credentials   credentials.Values
+}
+
+// Start gets access to the garden, registers the seed, adds the controllers, and keeps the access until the context ends.
+func (a *agent) Start(ctx context.Context) error {
+	ctx = logf.IntoContext(ctx, a.GetLogger())
+	access, err := credentials.Obtain(ctx, a.credentials)
+	if err != nil {
+		return fmt.Errorf("get access to the garden: %w", err)
+	}
+	garden, err := a.connect(access.Config)
+	if err != nil {
+		return err
+	}
+	if err := registration.Register(ctx, garden.GetAPIReader(), garden.GetClient(), a.config.SeedConfig); err != nil {
+		return err
+	}
+	if err := system.DeployKinds(ctx, a.seedClient); err != nil {
+		return fmt.Errorf("create kinds in the seed: %w", err)
+	}
+	if err := a.addControllers(garden, access); err != nil {
+		return fmt.Errorf("add controllers: %w", err)
+	}
+	return credentials.Keep(ctx, a.credentials, access)
+}
+
+// connect adds the garden to the manager. Of what belongs to seeds, a gardenlet may see and keeps only what belongs to its own one.
+func (a *agent) connect(config *rest.Config) (cluster.Cluster, error) {
+	name := a.config.SeedConfig.Name
+	only := func(key string) cache.ByObject { return cache.ByObject{Field: fields.OneTermEqualSelector(key, name)} }
+	garden, err := cluster.New(rest.AddUserAgent(config, Name), func(o *cluster.Options) {
+		o.Scheme = a.GetScheme()
+		o.Logger = a.GetLogger().WithValues("cluster", "garden")
+		o.Client.Cache = uncached()
+		o.Client.Cache.DisableFor = append(o.Client.Cache.DisableFor, &coordinationv1.Lease{})
+		o.Cache.DefaultTransform = cache.TransformStripManagedFields()
+		o.Cache.ByObject = map[client.Object]cache.ByObject{
+			&corev1beta1.Seed{}:                   only("metadata.name"),
+			&corev1beta1.ControllerInstallation{}: only("spec.seedRef.name"),
+			&corev1beta1.BackupBucket{}:           only("spec.seedName"),
+			&corev1beta1.BackupEntry{}:            only("spec.seedName"),
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the garden: %w", err)
+	}
+	if err := a.Add(garden); err != nil {
+		return nil, fmt.Errorf("add the garden: %w", err)
+	}
+	return garden, nil
+}
+
+// uncached are the kinds that are read when they are needed: there are many, most of which are not for the gardenlet, and they are large
+// or secret.
+func uncached() *client.CacheOptions {
+	return &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}
+}
+
+func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Access) error {
+	c := a.config.Controllers
+	var expiry *time.Time
+	if access.Certificate != nil {
+		expiry = &access.Certificate.NotAfter
+	}
+	resources := a.config.Resources
+	if resources == nil {
+		resources = &gardenletconfigv1alpha1.ResourcesConfiguration{}
+	}
+	return errors.Join(
+		lease.Add(a.Manager, lease.Values{
+			Garden: garden, SeedREST: a.seedDiscovery.RESTClient(), Health: a.health, Clock: a.clock,
+			Period: time.Duration(*c.Seed.LeaseResyncSeconds) * time.Second,
+		}),
+		system.Add(a.Manager, system.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedClient: a.seedClient, SeedVersion: a.seedDiscovery,
+			KubeconfigSecret: a.config.GardenClientConnection.KubeconfigSecret, CertificateExpiry: expiry,
+			Gardener: a.gardener, Capacity: resources.Capacity, Reserved: resources.Reserved,
+			SyncPeriod: c.Seed.SyncPeriod.Duration, Metrics: a.flows, Clock: a.clock,
+		}),
+		seedcare.Add(a.Manager, seedcare.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, Config: *c.SeedCare, Clock: a.clock,
+		}),
+		installation.Add(a.Manager, installation.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenConfig: access.Config, SeedVersion: a.seedDiscovery,
+			Version: a.gardener.Version, FeatureGates: a.config.FeatureGates, ConcurrentSyncs: *c.ControllerInstallation.ConcurrentSyncs, Clock: a.clock,
+		}),
+		installationcare.Add(a.Manager, installationcare.Values{
+			Garden: garden, SyncPeriod: c.ControllerInstallationCare.SyncPeriod.Duration,
+			ConcurrentSyncs: *c.ControllerInstallationCare.ConcurrentSyncs, Clock: a.clock,
+		}),
+		required.Add(a.Manager, required.Values{
+			Garden: garden, ConcurrentSyncs: *c.ControllerInstallationRequired.ConcurrentSyncs, Clock: a.clock,
+		}),
+	)
+}

@@ -1,0 +1,125 @@
+// Package care says whether the extensions in a seed run.
+//
+// It reads the ManagedResources of extensions in the seed, and writes the conditions Installed, Healthy and Progressing of
+// ControllerInstallations in the garden. Source: concepts.txt, gardenlet, ControllerInstallation Controller, "Care" reconciler.
+package care
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
+	"gardener.cloud/gardener/internal/gardenlet/managed"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// Values are what the controller works with.
+type Values struct {
+	// Garden is where the ControllerInstallations are.
+	Garden cluster.Cluster
+	// SyncPeriod is how often each is looked at, even if nothing happens.
+	SyncPeriod time.Duration
+	// ConcurrentSyncs is how many are worked on at once.
+	ConcurrentSyncs int
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Add adds the controller to a manager, whose cluster is the seed.
+func Add(mgr manager.Manager, v Values) error {
+	toInstallation := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		if name := obj.GetLabels()[installation.Label]; name != "" {
+			return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: name}}}
+		}
+		return nil
+	})
+	return builder.ControllerManagedBy(mgr).Named("controllerinstallation-care").
+		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
+		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.ControllerInstallation{},
+			&handler.TypedEnqueueRequestForObject[*corev1beta1.ControllerInstallation]{},
+			predicate.TypedFuncs[*corev1beta1.ControllerInstallation]{
+				UpdateFunc: func(event.TypedUpdateEvent[*corev1beta1.ControllerInstallation]) bool { return false }, // see below
+			})).
+		Watches(&resourcesv1alpha1.ManagedResource{}, toInstallation).
+		Complete(&reconciler{Values: v, gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient()})
+}
+
+type reconciler struct {
+	Values
+	gardenClient, seedClient client.Client
+}
+
+// Reconcile sets the conditions.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	ci := &corev1beta1.ControllerInstallation{}
+	if err := r.gardenClient.Get(ctx, req.NamespacedName, ci); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if ci.DeletionTimestamp != nil || ci.Spec.DeploymentRef == nil {
+		return reconcile.Result{}, nil
+	}
+	mr := &resourcesv1alpha1.ManagedResource{}
+	err := r.seedClient.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: ci.Name}, mr)
+	if apierrors.IsNotFound(err) {
+		mr = nil
+	} else if err != nil {
+		return reconcile.Result{}, fmt.Errorf("read ManagedResource %q: %w", ci.Name, err)
+	}
+	after, differs := ci.DeepCopy(), false
+	for _, condition := range decide(mr) {
+		var changed bool
+		after.Status.Conditions, changed = kube.SetCondition(after.Status.Conditions, condition, r.Clock.Now())
+		differs = differs || changed
+	}
+	if differs {
+		if err := r.gardenClient.Status().Patch(ctx, after, client.StrategicMergeFrom(ci)); err != nil {
+			return kube.Result(fmt.Errorf("patch status: %w", err))
+		}
+	}
+	return reconcile.Result{RequeueAfter: r.SyncPeriod}, nil
+}
+
+// decide returns the conditions of an extension. Without a ManagedResource there are none: it is installed by somebody else, or the
+// main reconciler has yet to come to it.
+func decide(mr *resourcesv1alpha1.ManagedResource) []corev1beta1.Condition {
+	if mr == nil {
+		return nil
+	}
+	return []corev1beta1.Condition{
+		condition(corev1beta1.ControllerInstallationInstalled, managed.Applied(mr) == nil, managed.Applied(mr), "InstallationSuccessful", "InstallationPending",
+			"The installation of the controller was successful."),
+		condition(corev1beta1.ControllerInstallationHealthy, managed.Healthy(mr) == nil, managed.Healthy(mr), "ControllerHealthy", "ControllerNotHealthy",
+			"The controller is healthy."),
+		condition(corev1beta1.ControllerInstallationProgressing, managed.RolledOut(mr) != nil, managed.RolledOut(mr), "ControllerRolledOut", "ControllerNotRolledOut",
+			"The controller has been rolled out."),
+	}
+}
+
+// condition has the problem as its message, if there is one.
+func condition(typ corev1beta1.ConditionType, holds bool, problem error, fine, troubled, message string) corev1beta1.Condition {
+	c := corev1beta1.Condition{Type: typ, Status: corev1beta1.ConditionFalse, Reason: fine, Message: message}
+	if holds {
+		c.Status = corev1beta1.ConditionTrue
+	}
+	if problem != nil {
+		c.Reason, c.Message = troubled, problem.Error()
+	}
+	return c
+}

@@ -1,0 +1,170 @@
+package chart
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+)
+
+const (
+	// layerType is that of the layer with the archive.
+	layerType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+	// maxArchive is the largest archive that is pulled, in bytes. Charts have some ten thousand.
+	maxArchive = 16 << 20
+	// pullTimeout is the end of a pull.
+	pullTimeout = 2 * time.Minute
+	// maxKept is how many archives are kept in memory: those of a few dozen extensions.
+	maxKept = 64
+)
+
+// Puller pulls charts from registries. What has a digest is pulled once.
+type Puller struct {
+	mu   sync.Mutex
+	kept map[string][]byte
+}
+
+// Access is how a registry is reached.
+type Access struct {
+	// DockerConfig has the credentials, in the format of .dockerconfigjson. Empty for none.
+	DockerConfig []byte
+	// CABundle are the authorities of the registry in PEM format. Empty for those of the machine.
+	CABundle []byte
+}
+
+// Pull returns the archive of a chart.
+func (p *Puller) Pull(ctx context.Context, repository *gardencorev1.OCIRepository, access Access) ([]byte, error) {
+	reference, err := parse(repository)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	options, err := access.options(ctx, reference)
+	if err != nil {
+		return nil, err
+	}
+	descriptor, err := remote.Head(reference, options...)
+	if err != nil {
+		return nil, fmt.Errorf("look up chart %q: %w", reference, err)
+	}
+	key := reference.Context().Digest(descriptor.Digest.String()).String()
+	p.mu.Lock()
+	archive := p.kept[key]
+	p.mu.Unlock()
+	if archive != nil {
+		return archive, nil
+	}
+	if archive, err = pull(reference.Context().Digest(descriptor.Digest.String()), options); err != nil {
+		return nil, fmt.Errorf("pull chart %q: %w", reference, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept == nil || len(p.kept) >= maxKept {
+		p.kept = map[string][]byte{}
+	}
+	p.kept[key] = archive
+	return archive, nil
+}
+
+func pull(reference name.Reference, options []remote.Option) ([]byte, error) {
+	image, err := remote.Image(reference, options...)
+	if err != nil {
+		return nil, err
+	}
+	layers, err := image.Layers()
+	if err != nil {
+		return nil, err
+	}
+	for _, layer := range layers {
+		mediaType, err := layer.MediaType()
+		if err != nil {
+			return nil, err
+		}
+		if mediaType != layerType {
+			continue
+		}
+		reader, err := layer.Compressed()
+		if err != nil {
+			return nil, err
+		}
+		defer reader.Close() //nolint:errcheck // it was read
+		archive, err := io.ReadAll(io.LimitReader(reader, maxArchive+1))
+		if err == nil && len(archive) > maxArchive {
+			err = fmt.Errorf("it has more than %d bytes", maxArchive)
+		}
+		return archive, err
+	}
+	return nil, errors.New("the artifact is no Helm chart")
+}
+
+// parse returns where a chart is. A digest wins over a tag.
+func parse(repository *gardencorev1.OCIRepository) (name.Reference, error) {
+	full := ""
+	switch {
+	case repository.Ref != nil:
+		full = *repository.Ref
+	case repository.Repository == nil:
+		return nil, errors.New("neither ref nor repository is set")
+	case repository.Digest != nil:
+		full = *repository.Repository + "@" + *repository.Digest
+	case repository.Tag != nil:
+		full = *repository.Repository + ":" + *repository.Tag
+	default:
+		full = *repository.Repository
+	}
+	reference, err := name.ParseReference(trimScheme(full))
+	if err != nil {
+		return nil, fmt.Errorf("reference %q: %w", full, err)
+	}
+	return reference, nil
+}
+
+func trimScheme(reference string) string {
+	const scheme = "oci://"
+	if len(reference) > len(scheme) && reference[:len(scheme)] == scheme {
+		return reference[len(scheme):]
+	}
+	return reference
+}
+
+func (a Access) options(ctx context.Context, reference name.Reference) ([]remote.Option, error) {
+	options := []remote.Option{remote.WithContext(ctx)}
+	if len(a.DockerConfig) > 0 {
+		config := struct {
+			Auths map[string]authn.AuthConfig `json:"auths"`
+		}{}
+		if err := json.Unmarshal(a.DockerConfig, &config); err != nil {
+			return nil, errors.New("the pull secret holds no credentials in the format of .dockerconfigjson")
+		}
+		registry := reference.Context().RegistryStr()
+		for _, key := range []string{registry, "https://" + registry} {
+			if credentials, ok := config.Auths[key]; ok {
+				options = append(options, remote.WithAuth(authn.FromConfig(credentials)))
+				break
+			}
+		}
+	}
+	if len(a.CABundle) > 0 {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(a.CABundle) {
+			return nil, errors.New("the CA bundle holds no certificates")
+		}
+		transport := remote.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented to be one
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		options = append(options, remote.WithTransport(transport))
+	}
+	return options, nil
+}

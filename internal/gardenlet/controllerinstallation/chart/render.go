@@ -1,0 +1,91 @@
+// Package chart turns Helm charts into manifests, without Helm's releases and hooks.
+package chart
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/yaml"
+)
+
+// Release says for what a chart is rendered.
+type Release struct {
+	// Name and Namespace are what templates see as .Release.
+	Name, Namespace string
+	// Kubernetes is the version of the cluster.
+	Kubernetes version.Info
+	// Values are laid over those of the chart.
+	Values map[string]any
+}
+
+// Render returns the objects of a chart, which is a gzipped tar archive: first the definitions of kinds, then the others in the order of
+// their files. Nothing is looked up in a cluster.
+func Render(archive []byte, r Release) ([]*unstructured.Unstructured, error) {
+	loaded, err := loader.LoadArchive(bytes.NewReader(archive))
+	if err != nil {
+		return nil, fmt.Errorf("read chart: %w", err)
+	}
+	if err := chartutil.ProcessDependencies(loaded, r.Values); err != nil {
+		return nil, fmt.Errorf("work out the dependencies of chart %q: %w", loaded.Name(), err)
+	}
+	capabilities := *chartutil.DefaultCapabilities
+	capabilities.KubeVersion = chartutil.KubeVersion{Version: r.Kubernetes.GitVersion, Major: r.Kubernetes.Major, Minor: r.Kubernetes.Minor}
+	values, err := chartutil.ToRenderValues(loaded, r.Values, chartutil.ReleaseOptions{
+		Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true,
+	}, &capabilities)
+	if err != nil {
+		return nil, fmt.Errorf("values for chart %q: %w", loaded.Name(), err)
+	}
+	files, err := engine.Render(loaded, values)
+	if err != nil {
+		return nil, fmt.Errorf("render chart %q: %w", loaded.Name(), err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, definition := range loaded.CRDObjects() {
+		decoded, err := decode(definition.Filename, string(definition.File.Data))
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, decoded...)
+	}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if base := path.Base(file); strings.HasPrefix(base, "_") || base == "NOTES.txt" {
+			continue
+		}
+		decoded, err := decode(file, files[file])
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, decoded...)
+	}
+	return objects, nil
+}
+
+// decode returns the objects in a file with any number of YAML documents.
+func decode(file, content string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for _, document := range strings.Split("\n"+content, "\n---") {
+		content := map[string]any{}
+		if err := yaml.Unmarshal([]byte(document), &content); err != nil {
+			return nil, fmt.Errorf("%s is no YAML: %w", file, err)
+		}
+		if len(content) == 0 {
+			continue
+		}
+		object := &unstructured.Unstructured{Object: content}
+		if object.GetKind() == "" || object.GetAPIVersion() == "" || object.GetName() == "" {
+			return nil, fmt.Errorf("%s holds an object without apiVersion, kind or metadata.name", file)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}

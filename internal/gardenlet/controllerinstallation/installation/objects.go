@@ -1,0 +1,235 @@
+package installation
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/andybalholm/brotli"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+)
+
+const (
+	// class is that of the ManagedResources for the seed itself.
+	class = "seed"
+	// accessSecret is the Secret with the token of an extension for the garden.
+	accessSecret = "garden-access-extension"
+	// kubeconfigPrefix begins the name of the Secret with the kubeconfig that uses the token.
+	kubeconfigPrefix = "generic-garden-kubeconfig-"
+	// accessVolume and accessPath are the volume with both and where pods have it.
+	accessVolume = "garden-kubeconfig"
+	accessPath   = "/var/run/secrets/gardener.cloud/garden/generic-kubeconfig"
+
+	envKubeconfig = "GARDEN_KUBECONFIG"
+	envSeedName   = "SEED_NAME"
+)
+
+// namespaceName is where an extension runs.
+func namespaceName(ci *corev1beta1.ControllerInstallation) string { return "extension-" + ci.Name }
+
+func namespace(ci *corev1beta1.ControllerInstallation) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(ci), Labels: map[string]string{
+		constants.GardenRole:                 constants.GardenRoleExtension,
+		constants.ControllerRegistrationName: ci.Spec.RegistrationRef.Name,
+	}}}
+}
+
+// kubeconfig reaches the garden with a token that is in a file beside it.
+func (r *reconciler) kubeconfig() ([]byte, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["garden"] = &clientcmdapi.Cluster{Server: r.GardenConfig.Host, CertificateAuthorityData: r.GardenConfig.CAData}
+	config.AuthInfos["extension"] = &clientcmdapi.AuthInfo{TokenFile: accessPath + "/token"}
+	config.Contexts["garden"] = &clientcmdapi.Context{Cluster: "garden", AuthInfo: "extension"}
+	config.CurrentContext = "garden"
+	return clientcmd.Write(*config)
+}
+
+// kubeconfigName changes with the content, so that pods roll when the garden gets another address or authority.
+func (r *reconciler) kubeconfigName() string {
+	sum := sha256.Sum256(slices.Concat([]byte(r.GardenConfig.Host), []byte{0}, r.GardenConfig.CAData))
+	return kubeconfigPrefix + hex.EncodeToString(sum[:4])
+}
+
+// accessObjects are the access of an extension to the garden.
+func (r *reconciler) accessObjects(ci *corev1beta1.ControllerInstallation) ([]client.Object, error) {
+	kubeconfig, err := r.kubeconfig()
+	if err != nil {
+		return nil, fmt.Errorf("make kubeconfig: %w", err)
+	}
+	labels, err := json.Marshal(map[string]string{constants.ControllerRegistrationName: ci.Spec.RegistrationRef.Name})
+	if err != nil {
+		return nil, err
+	}
+	return []client.Object{
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespaceName(ci), Name: r.kubeconfigName()},
+			Immutable:  ptr.To(true),
+			Data:       map[string][]byte{"kubeconfig": kubeconfig},
+		},
+		// The token requestor fills it.
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespaceName(ci), Name: accessSecret,
+				Labels: map[string]string{
+					resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest,
+					resourcesv1alpha1.ResourceManagerClass:   resourcesv1alpha1.ResourceManagerClassGarden,
+				},
+				Annotations: map[string]string{
+					resourcesv1alpha1.ServiceAccountName:   namespaceName(ci),
+					resourcesv1alpha1.ServiceAccountLabels: string(labels),
+				},
+			},
+			Type: corev1.SecretTypeOpaque,
+		},
+	}, nil
+}
+
+// managedObjects are the ManagedResource and the Secret with its objects.
+func managedObjects(ci *corev1beta1.ControllerInstallation, deployment *gardencorev1.ControllerDeployment, objects []*unstructured.Unstructured) ([]client.Object, error) {
+	var manifests bytes.Buffer
+	compressed := brotli.NewWriter(&manifests)
+	for _, object := range objects {
+		data, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s %q: %w", object.GetKind(), object.GetName(), err)
+		}
+		if _, err := fmt.Fprintf(compressed, "---\n%s", data); err != nil {
+			return nil, err
+		}
+	}
+	if err := compressed.Close(); err != nil {
+		return nil, err
+	}
+	meta := metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: ci.Name, Labels: map[string]string{
+		Label: ci.Name, constants.ControllerRegistrationName: ci.Spec.RegistrationRef.Name,
+	}}
+	return []client.Object{
+		&corev1.Secret{
+			ObjectMeta: meta, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{resourcesv1alpha1.CompressedDataKey: manifests.Bytes()},
+		},
+		&resourcesv1alpha1.ManagedResource{
+			ObjectMeta: meta,
+			Spec: resourcesv1alpha1.ManagedResourceSpec{
+				Class: ptr.To(class), SecretRefs: []corev1.LocalObjectReference{{Name: ci.Name}},
+			},
+		},
+	}, nil
+}
+
+// values are those of the deployment, and what we know about the garden and the seed.
+func (r *reconciler) values(deployment *gardencorev1.ControllerDeployment, seed *corev1beta1.Seed, garden string) (map[string]any, error) {
+	values := map[string]any{}
+	if raw := deployment.Helm.Values; raw != nil && len(raw.Raw) > 0 {
+		if err := json.Unmarshal(raw.Raw, &values); err != nil {
+			return nil, err
+		}
+	}
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&seed.Spec)
+	if err != nil {
+		return nil, err
+	}
+	gates := map[string]any{}
+	for gate, on := range r.FeatureGates {
+		gates[gate] = on
+	}
+	ingressDomain := ""
+	if seed.Spec.Ingress != nil {
+		ingressDomain = seed.Spec.Ingress.Domain
+	}
+	values["gardener"] = map[string]any{
+		"version":                r.Version,
+		"garden":                 map[string]any{"clusterIdentity": garden, "genericKubeconfigSecretName": r.kubeconfigName()},
+		"gardenlet":              map[string]any{"featureGates": gates},
+		"selfHostedShootCluster": false,
+		"seed": map[string]any{
+			"name": seed.Name, "clusterIdentity": ptr.Deref(seed.Status.ClusterIdentity, ""),
+			"annotations": stringMap(seed.Annotations), "labels": stringMap(seed.Labels), "spec": spec,
+			"provider": seed.Spec.Provider.Type, "region": seed.Spec.Provider.Region, "ingressDomain": ingressDomain,
+			"protected": slices.ContainsFunc(seed.Spec.Taints, func(t corev1beta1.SeedTaint) bool { return t.Key == constants.SeedTaintProtected }),
+			"visible":   seed.Spec.Settings == nil || seed.Spec.Settings.Scheduling == nil || seed.Spec.Settings.Scheduling.Visible,
+			"networks":  spec["networks"], "taints": spec["taints"],
+		},
+	}
+	return values, nil
+}
+
+// stringMap is what templates can range over.
+func stringMap(in map[string]string) map[string]any {
+	out := make(map[string]any, len(in))
+	for key, value := range in {
+		out[key] = value
+	}
+	return out
+}
+
+// injectAccess gives the pods of a workload the access to the garden, unless a label says that they do not want it. Other objects stay as
+// they are.
+func injectAccess(object *unstructured.Unstructured, kubeconfigSecret, seedName string) error {
+	path := podSpecPath(object.GetKind())
+	if path == nil || object.GetLabels()[constants.InjectGardenKubeconfig] == "false" {
+		return nil
+	}
+	raw, found, err := unstructured.NestedMap(object.Object, path...)
+	if err != nil || !found {
+		return err
+	}
+	spec := &corev1.PodSpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, spec); err != nil {
+		return fmt.Errorf("pods of %s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == accessVolume })
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: accessVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		Sources: []corev1.VolumeProjection{project(kubeconfigSecret, "kubeconfig"), project(accessSecret, "token")},
+	}}})
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			c := &containers[i]
+			if slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == envKubeconfig }) {
+				continue // it has its own
+			}
+			c.Env = append(c.Env, corev1.EnvVar{Name: envKubeconfig, Value: accessPath + "/kubeconfig"}, corev1.EnvVar{Name: envSeedName, Value: seedName})
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: accessVolume, MountPath: accessPath, ReadOnly: true})
+		}
+	}
+	changed, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	if err != nil {
+		return err
+	}
+	return unstructured.SetNestedMap(object.Object, changed, path...)
+}
+
+// project is one key of a Secret as a file. It may come later than the pod.
+func project(secret, key string) corev1.VolumeProjection {
+	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Items: []corev1.KeyToPath{{Key: key, Path: key}}, Optional: ptr.To(false),
+	}}
+}
+
+// podSpecPath is where a kind has the spec of its pods. Nil if it has none.
+func podSpecPath(kind string) []string {
+	switch kind {
+	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job":
+		return []string{"spec", "template", "spec"}
+	case "CronJob":
+		return []string{"spec", "jobTemplate", "spec", "template", "spec"}
+	case "Pod":
+		return []string{"spec"}
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+// Package gardenlet is the agent of a seed: it connects the seed to the garden, registers it there, installs what every seed has, and
+// looks after the extensions and the control planes on it.
+package gardenlet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/configfile"
+	"gardener.cloud/gardener/internal/gardenlet/credentials"
+	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
+	"gardener.cloud/gardener/internal/process"
+	gardenletvalidation "gardener.cloud/gardener/internal/validation/gardenlet"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// Name is the name of the command.
+const Name = "gardenlet"
+
+// passTimeout is how long a controller may work on an object in one go. Those that run flows have an end of their own, which is less.
+const passTimeout = 10 * time.Minute
+
+// Config is the type of the configuration file.
+type Config = gardenletconfigv1alpha1.GardenletConfiguration
+
+// Component describes the process. Its manager belongs to the seed; the garden is added when the gardenlet has access to it.
+func Component() process.Component[Config] {
+	garden := []process.AddToScheme{
+		corev1beta1.AddToScheme, gardencorev1.AddToScheme, securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme,
+		operationsv1alpha1.AddToScheme,
+	}
+	seed := []process.AddToScheme{
+		apiextensionsv1.AddToScheme, resourcesv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, druidv1alpha1.AddToScheme,
+		machinev1alpha1.AddToScheme,
+	}
+	return process.Component[Config]{
+		Name:   Name,
+		Short:  "Look after a seed and the control planes on it",
+		Config: configfile.Kind[Config]{AddToScheme: gardenletconfigv1alpha1.AddToScheme, Validate: validate},
+		Settings: func(c *Config) process.Settings {
+			return process.Settings{
+				Client: c.SeedClientConnection.ClientConnectionConfiguration, LeaderElection: c.LeaderElection,
+				LogLevel: c.LogLevel, LogFormat: c.LogFormat,
+				Health: (*process.Server)(c.Server.HealthProbes), Metrics: (*process.Server)(c.Server.Metrics),
+				Debugging: c.Debugging, FeatureGates: c.FeatureGates,
+			}
+		},
+		Kinds:    append(garden, seed...),
+		Protobuf: garden,
+		Options: func(c *Config, options *manager.Options) {
+			options.Client.Cache = uncached()
+			options.Controller.CacheSyncTimeout = c.Controllers.CacheSyncTimeout.Duration
+			options.Controller.ReconciliationTimeout = passTimeout
+		},
+		Wire: wire,
+	}
+}
+
+// validate returns what is wrong with a configuration of a gardenlet that is to run, which needs more than one in a template.
+func validate(c *Config) field.ErrorList {
+	errs := gardenletvalidation.ValidateGardenletConfiguration(c, nil, false)
+	if c.SeedConfig == nil {
+		return append(errs, field.Required(field.NewPath("seedConfig"), "must describe the seed"))
+	}
+	if c.SeedConfig.Name == "" {
+		errs = append(errs, field.Required(field.NewPath("seedConfig", "metadata", "name"), "must name the seed"))
+	}
+	return errs
+}
+
+func wire(_ context.Context, p *process.Process, c *Config) error {
+	clk := clock.RealClock{}
+	seedClient, err := client.NewWithWatch(p.GetConfig(), client.Options{Scheme: p.GetScheme(), HTTPClient: p.GetHTTPClient()})
+	if err != nil {
+		return fmt.Errorf("connect to the seed: %w", err)
+	}
+	clientset, err := kubernetes.NewForConfigAndClient(p.GetConfig(), p.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("connect to the seed: %w", err)
+	}
+	instance, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("find out the name of this instance: %w", err)
+	}
+	flows, err := flow.NewMetrics(Name, p.Metrics)
+	if err != nil {
+		return err
+	}
+	seed := c.Controllers.Seed
+	period := time.Duration(*seed.LeaseResyncSeconds) * time.Second
+	health := lease.NewHealth(clk, time.Duration(*seed.LeaseResyncMissThreshold)*period)
+	return errors.Join(
+		p.AddHealthzCheck("lease", health.Check),
+		p.Add(&agent{
+			Process: p, config: c, seedClient: seedClient, seedDiscovery: clientset.Discovery(), health: health, clock: clk,
+			// Who restarts is the same instance, as far as others can tell.
+			gardener: corev1beta1.Gardener{ID: instance, Name: instance, Version: process.Version()},
+			flows:    flows,
+			credentials: credentials.Values{
+				SeedName: c.SeedConfig.Name, SeedClient: seedClient, Connection: c.GardenClientConnection, Clock: clk,
+			},
+		}),
+	)
+}

@@ -1,0 +1,140 @@
+// Package care says whether the components that Gardener runs in a seed are healthy.
+//
+// It reads ManagedResources in the seed, and writes the condition SeedSystemComponentsHealthy of the Seed. Source: concepts.txt,
+// gardenlet, Seed Controller, "Care" reconciler.
+package care
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/gardenlet/managed"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// namespaces are where the components of a seed are.
+var namespaces = []string{constants.GardenNamespace, constants.IstioSystemNamespace}
+
+// Values are what the controller works with.
+type Values struct {
+	// SeedName is the name of the seed.
+	SeedName string
+	// Garden is where the Seed is.
+	Garden cluster.Cluster
+	// Config has the periods, complete.
+	Config gardenletconfigv1alpha1.SeedCareControllerConfiguration
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Add adds the controller to a manager, whose cluster is the seed.
+func Add(mgr manager.Manager, v Values) error {
+	var threshold time.Duration
+	for _, t := range v.Config.ConditionThresholds {
+		if t.Type == string(corev1beta1.SeedSystemComponentsHealthy) {
+			threshold = t.Duration.Duration
+		}
+	}
+	toSeed := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: v.SeedName}}}
+	})
+	return builder.ControllerManagedBy(mgr).Named("seed-care").
+		// Once for each Seed, then again and again: thresholds pass without anything happening.
+		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{},
+			predicate.TypedFuncs[*corev1beta1.Seed]{UpdateFunc: func(event.TypedUpdateEvent[*corev1beta1.Seed]) bool { return false }})).
+		// What else changes of them, such as a message, is in their conditions too.
+		Watches(&resourcesv1alpha1.ManagedResource{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(counts))).
+		Complete(&reconciler{gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient(), clock: v.Clock, period: v.Config.SyncPeriod.Duration, threshold: threshold})
+}
+
+// counts tells whether a ManagedResource is a component of the seed.
+func counts(obj client.Object) bool {
+	mr := obj.(*resourcesv1alpha1.ManagedResource) //nolint:forcetypeassert // the kind that is watched
+	return mr.Spec.Class != nil && slices.Contains(namespaces, mr.Namespace)
+}
+
+type reconciler struct {
+	gardenClient, seedClient client.Client
+	clock                    clock.PassiveClock
+	period, threshold        time.Duration
+}
+
+// Reconcile sets the condition.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	seed := &corev1beta1.Seed{}
+	if err := r.gardenClient.Get(ctx, req.NamespacedName, seed); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	var components []resourcesv1alpha1.ManagedResource
+	for _, namespace := range namespaces {
+		list := &resourcesv1alpha1.ManagedResourceList{}
+		if err := r.seedClient.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return reconcile.Result{}, fmt.Errorf("list ManagedResources: %w", err)
+		}
+		components = append(components, list.Items...)
+	}
+	now := r.clock.Now()
+	want := decide(kube.Condition(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy), components, now, r.threshold)
+	conditions, changed := kube.SetCondition(seed.Status.Conditions, want, now)
+	if changed {
+		after := seed.DeepCopy()
+		after.Status.Conditions = conditions
+		if err := r.gardenClient.Status().Patch(ctx, after, client.StrategicMergeFrom(seed)); err != nil {
+			return kube.Result(fmt.Errorf("patch status: %w", err))
+		}
+	}
+	return reconcile.Result{RequeueAfter: r.period}, nil
+}
+
+// decide returns the condition for the components of a seed. What was healthy may be unhealthy for a while before it is called so.
+func decide(before *corev1beta1.Condition, components []resourcesv1alpha1.ManagedResource, now time.Time, threshold time.Duration) corev1beta1.Condition {
+	condition := corev1beta1.Condition{
+		Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue,
+		Reason: "SystemComponentsRunning", Message: "All system components are healthy.",
+	}
+	var problems []string
+	for i := range components {
+		mr := &components[i]
+		if !counts(mr) {
+			continue
+		}
+		for _, check := range []func(*resourcesv1alpha1.ManagedResource) error{managed.Applied, managed.Healthy, managed.RolledOut} {
+			if err := check(mr); err != nil {
+				problems = append(problems, err.Error())
+				break
+			}
+		}
+	}
+	if len(problems) == 0 {
+		return condition
+	}
+	slices.Sort(problems)
+	condition.Status, condition.Reason, condition.Message = corev1beta1.ConditionFalse, "SystemComponentsNotHealthy", strings.Join(problems, "; ")
+	if threshold > 0 && before != nil {
+		patient := before.Status == corev1beta1.ConditionTrue ||
+			before.Status == corev1beta1.ConditionProgressing && now.Sub(before.LastUpdateTime.Time) <= threshold
+		if patient {
+			condition.Status = corev1beta1.ConditionProgressing
+		}
+	}
+	return condition
+}

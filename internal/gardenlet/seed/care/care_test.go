@@ -1,0 +1,61 @@
+package care
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+)
+
+func TestDecide(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	component := func(name string, applied, healthy, progressing corev1beta1.ConditionStatus) resourcesv1alpha1.ManagedResource {
+		mr := resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name}}
+		mr.Spec.Class = ptr.To("seed")
+		mr.Status.Conditions = []corev1beta1.Condition{
+			{Type: resourcesv1alpha1.ResourcesApplied, Status: applied, Message: "a"},
+			{Type: resourcesv1alpha1.ResourcesHealthy, Status: healthy, Message: "h"},
+			{Type: resourcesv1alpha1.ResourcesProgressing, Status: progressing, Message: "p"},
+		}
+		return mr
+	}
+	good, sick := component("good", "True", "True", "False"), component("sick", "True", "False", "True")
+	elsewhere, foreign := component("elsewhere", "False", "False", "True"), component("foreign", "False", "False", "True")
+	elsewhere.Namespace, foreign.Spec.Class = "shoot--a--b", nil
+	was := func(status corev1beta1.ConditionStatus, ago time.Duration) *corev1beta1.Condition {
+		return &corev1beta1.Condition{Status: status, LastUpdateTime: metav1.NewTime(now.Add(-ago))}
+	}
+	const sickMessage = "ManagedResource garden/sick: ResourcesHealthy is False: h"
+	for name, tc := range map[string]struct {
+		before     *corev1beta1.Condition
+		components []resourcesv1alpha1.ManagedResource
+		threshold  time.Duration
+		status     corev1beta1.ConditionStatus
+		message    string
+	}{
+		"nothing there":                 {status: "True", message: "All system components are healthy."},
+		"all well, others do not count": {components: []resourcesv1alpha1.ManagedResource{good, elsewhere, foreign}, status: "True", message: "All system components are healthy."},
+		"one sick":                      {components: []resourcesv1alpha1.ManagedResource{good, sick}, status: "False", message: sickMessage},
+		"sick at first":                 {components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "False", message: sickMessage},
+		"sick, but well before":         {before: was("True", time.Hour), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "Progressing", message: sickMessage},
+		"sick for less than allowed":    {before: was("Progressing", time.Minute), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "Progressing", message: sickMessage},
+		"sick for more than allowed":    {before: was("Progressing", time.Minute+1), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "False", message: sickMessage},
+		"sick all the time":             {before: was("False", time.Second), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "False", message: sickMessage},
+		"not rolled out": {
+			components: []resourcesv1alpha1.ManagedResource{component("new", "True", "True", "True")}, status: "False",
+			message: "ManagedResource garden/new: ResourcesProgressing is True: p",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := decide(tc.before, tc.components, now, tc.threshold)
+			if diff := cmp.Diff([]string{string(tc.status), tc.message}, []string{string(got.Status), got.Message}); diff != "" {
+				t.Errorf("decide() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

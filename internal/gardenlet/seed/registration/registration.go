@@ -1,0 +1,66 @@
+// Package registration makes the Seed of a gardenlet be as its configuration says. It writes metadata and spec of that one Seed in the
+// garden. Source: concepts.txt, gardenlet, "Configuring the Seed to Work with gardenlet".
+package registration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+)
+
+// timeout is the end of the registration: two requests, and one more of each after a conflict.
+const timeout = time.Minute
+
+// Register creates the Seed, or changes what differs from the configuration. Labels and annotations that others put on it stay. The Seed
+// is read live, as there may be no cache yet.
+func Register(ctx context.Context, live client.Reader, gardenClient client.Writer, config *gardenletconfigv1alpha1.SeedConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	log := logf.FromContext(ctx)
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		current := &corev1beta1.Seed{}
+		err := live.Get(ctx, client.ObjectKey{Name: config.Name}, current)
+		if apierrors.IsNotFound(err) {
+			log.Info("Creating Seed", "seed", config.Name)
+			return gardenClient.Create(ctx, wanted(&corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: config.Name}}, config))
+		}
+		if err != nil {
+			return err
+		}
+		want := wanted(current, config)
+		if apiequality.Semantic.DeepEqual(current, want) {
+			return nil
+		}
+		log.Info("Changing Seed", "seed", config.Name)
+		return gardenClient.Patch(ctx, want, client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}))
+	})
+	if err != nil {
+		return fmt.Errorf("register Seed %q: %w", config.Name, err)
+	}
+	return nil
+}
+
+// wanted returns a Seed as the configuration says. The given one is not changed.
+func wanted(current *corev1beta1.Seed, config *gardenletconfigv1alpha1.SeedConfig) *corev1beta1.Seed {
+	seed := current.DeepCopy()
+	for key, value := range config.Labels {
+		metav1.SetMetaDataLabel(&seed.ObjectMeta, key, value)
+	}
+	metav1.SetMetaDataLabel(&seed.ObjectMeta, constants.GardenRole, constants.GardenRoleSeed)
+	for key, value := range config.Annotations {
+		metav1.SetMetaDataAnnotation(&seed.ObjectMeta, key, value)
+	}
+	seed.Spec = *config.Spec.DeepCopy()
+	return seed
+}

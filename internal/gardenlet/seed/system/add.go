@@ -1,0 +1,93 @@
+// Package system installs what every seed has besides control planes: kinds of resources, priority classes, authorities.
+//
+// It reads and writes these objects in the seed, the BackupBucket of the seed in the garden, and the status and the finalizer of the
+// Seed. A Seed that is deleted is let go when no shoot, no extension and no backup is left on it. Source: concepts.txt, gardenlet, Seed
+// Controller, "Main Reconciler".
+package system
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// Values are what the controller works with.
+type Values struct {
+	// SeedName is the name of the seed.
+	SeedName string
+	// Garden is where the Seed is.
+	Garden cluster.Cluster
+	// SeedClient reaches the seed.
+	SeedClient client.WithWatch
+	// SeedVersion tells the version of the seed.
+	SeedVersion discovery.ServerVersionInterface
+	// KubeconfigSecret is where the gardenlet keeps its access to the garden. It may be nil.
+	KubeconfigSecret *corev1.SecretReference
+	// CertificateExpiry is when that access ends. It may be nil.
+	CertificateExpiry *time.Time
+	// Gardener is the running gardenlet.
+	Gardener corev1beta1.Gardener
+	// Capacity and Reserved are how much there is in the seed, and how much of it the scheduler leaves free.
+	Capacity, Reserved corev1.ResourceList
+	// SyncPeriod is how often an unchanged Seed is looked at.
+	SyncPeriod time.Duration
+	// Metrics counts and times the tasks. It may be nil.
+	Metrics *flow.Metrics
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Add adds the controller to a manager.
+func Add(mgr manager.Manager, v Values) error {
+	// What keeps a Seed from going: when one of these goes, it may be the last one.
+	toSeed := func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: v.SeedName}}}
+	}
+	cache := v.Garden.GetCache()
+	return builder.ControllerManagedBy(mgr).Named("seed").
+		WatchesRawSource(source.Kind(cache, &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{}, seedChanged())).
+		WatchesRawSource(source.Kind(cache, &corev1beta1.ControllerInstallation{},
+			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, o *corev1beta1.ControllerInstallation) []reconcile.Request {
+				return toSeed(ctx, o)
+			}), deleted[*corev1beta1.ControllerInstallation]())).
+		WatchesRawSource(source.Kind(cache, &corev1beta1.BackupBucket{},
+			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, o *corev1beta1.BackupBucket) []reconcile.Request {
+				return toSeed(ctx, o)
+			}), deleted[*corev1beta1.BackupBucket]())).
+		Complete(&reconciler{Values: v, gardenClient: v.Garden.GetClient(), live: v.Garden.GetAPIReader()})
+}
+
+// seedChanged leaves out changes of the status, most of which are our own.
+func seedChanged() predicate.TypedFuncs[*corev1beta1.Seed] {
+	return predicate.TypedFuncs[*corev1beta1.Seed]{
+		UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Seed]) bool {
+			return e.ObjectNew.Generation != e.ObjectOld.Generation || e.ObjectNew.Annotations[constants.GardenerOperation] != "" ||
+				e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
+		},
+		DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Seed]) bool { return false },
+	}
+}
+
+func deleted[T client.Object]() predicate.TypedFuncs[T] {
+	return predicate.TypedFuncs[T]{
+		CreateFunc: func(event.TypedCreateEvent[T]) bool { return false },
+		UpdateFunc: func(event.TypedUpdateEvent[T]) bool { return false },
+	}
+}

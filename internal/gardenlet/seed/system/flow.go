@@ -1,0 +1,212 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/crds"
+	"gardener.cloud/gardener/internal/component/priorityclass"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/flow"
+	"gardener.cloud/gardener/pkg/secrets"
+)
+
+const (
+	// identityOrigin is the key that says who identified a cluster.
+	identityOrigin = "origin"
+	// authorityLife is how long the authority of the seed is good for; it replaces itself in time.
+	authorityLife = 10 * 365 * 24 * time.Hour
+	// taskTimeout is the end of one task. An API server that gets a dozen kinds at once takes some seconds.
+	taskTimeout = 2 * time.Minute
+)
+
+// again is how a task is tried again within a run: a webhook or a leader may be away for a moment.
+var again = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 4, Jitter: 0.1}
+
+// newFlow returns what makes a cluster a seed.
+func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
+	tasks := []flow.Task{
+		{ID: "namespace", Title: "Creating namespace garden", Run: func(ctx context.Context) error {
+			return r.apply(ctx, namespace())
+		}},
+		r.definitions("crds-extensions", "Creating kinds of extensions", crds.Extensions),
+		r.definitions("crds-resources", "Creating kinds of the resource manager", crds.Resources),
+		r.definitions("crds-druid", "Creating kinds of etcd-druid", crds.Druid),
+		r.definitions("crds-machine", "Creating kinds of machines", crds.Machine),
+		{ID: "priority-classes", Title: "Creating priority classes", Run: func(ctx context.Context) error {
+			return r.apply(ctx, priorityclass.Seed()...)
+		}},
+		{ID: "authorities", Title: "Creating authorities of the seed", After: []string{"namespace"}, Run: r.authorities},
+		{ID: "cluster-identity", Title: "Identifying the seed", Run: func(ctx context.Context) error { return r.identify(ctx, seed) }},
+	}
+	if seed.Spec.Backup != nil {
+		tasks = append(tasks, flow.Task{ID: "backup-bucket", Title: "Ordering the bucket for backups", Run: func(ctx context.Context) error {
+			return r.orderBucket(ctx, seed)
+		}})
+	}
+	return newFlow("Seed reconciliation", tasks)
+}
+
+// newDeletion returns what makes a seed an ordinary cluster again. Kinds stay, as somebody may use them otherwise.
+func (r *reconciler) newDeletion(seed *corev1beta1.Seed) (*flow.Flow, error) {
+	return newFlow("Seed deletion", []flow.Task{
+		{ID: "backup-bucket", Title: "Deleting the bucket for backups", Run: func(ctx context.Context) error {
+			return r.deleteBucket(ctx, seed)
+		}},
+		{ID: "cluster-identity", Title: "Forgetting the identity of the seed", After: []string{"backup-bucket"}, Run: r.forget},
+	})
+}
+
+func newFlow(name string, tasks []flow.Task) (*flow.Flow, error) {
+	for i := range tasks {
+		tasks[i].Timeout, tasks[i].Retry = taskTimeout, again
+	}
+	return flow.New(name, tasks...)
+}
+
+func (r *reconciler) apply(ctx context.Context, objects ...client.Object) error {
+	return kube.Apply(ctx, r.SeedClient, owner, objects...)
+}
+
+// definitions is the task that creates kinds.
+func (r *reconciler) definitions(id, title string, read func() ([]*apiextensionsv1.CustomResourceDefinition, error)) flow.Task {
+	return flow.Task{ID: id, Title: title, Run: func(ctx context.Context) error {
+		definitions, err := read()
+		if err != nil {
+			return err
+		}
+		return crds.Deploy(ctx, r.SeedClient, owner, definitions...)
+	}}
+}
+
+// DeployKinds creates the kinds that controllers of the gardenlet watch, which have to be there before these start.
+func DeployKinds(ctx context.Context, seedClient client.WithWatch) error {
+	ctx, cancel := context.WithTimeout(ctx, taskTimeout)
+	defer cancel()
+	extensions, err := crds.Extensions()
+	if err != nil {
+		return err
+	}
+	resources, err := crds.Resources()
+	if err != nil {
+		return err
+	}
+	return crds.Deploy(ctx, seedClient, owner, slices.Concat(extensions, resources)...)
+}
+
+func namespace() client.Object {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: constants.GardenNamespace, Labels: map[string]string{constants.GardenRole: constants.GardenRoleGarden},
+	}}
+}
+
+// authorities makes the authority that signs for servers in the seed.
+func (r *reconciler) authorities(ctx context.Context) error {
+	manager, err := secrets.New(ctx, secrets.Values{Client: r.SeedClient, Namespace: constants.GardenNamespace, Identity: owner})
+	if err != nil {
+		return err
+	}
+	_, err = manager.Generate(ctx, &secrets.CertificateAuthority{
+		Name: constants.SecretNameCASeed, CommonName: "kubernetes", Validity: authorityLife,
+	}, secrets.RenewAuthority(), secrets.KeepOld())
+	return err
+}
+
+// identify writes the identity of the seed, unless it has one.
+func (r *reconciler) identify(ctx context.Context, seed *corev1beta1.Seed) error {
+	garden, err := identity(ctx, r.live)
+	if err != nil || garden.Data[constants.ClusterIdentity] == "" {
+		return err // a garden without an identity gives none
+	}
+	own, err := identity(ctx, r.SeedClient)
+	if err != nil || own.Name != "" {
+		return err
+	}
+	return r.apply(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity},
+		Immutable:  new(true),
+		Data: map[string]string{
+			constants.ClusterIdentity: seedIdentity(garden.Data[constants.ClusterIdentity], seed.Name), identityOrigin: constants.ClusterIdentityOriginSeed,
+		},
+	})
+}
+
+// forget removes the identity that the seed has as a seed.
+func (r *reconciler) forget(ctx context.Context) error {
+	own, err := identity(ctx, r.SeedClient)
+	if err != nil || own.Data[identityOrigin] != constants.ClusterIdentityOriginSeed {
+		return err
+	}
+	return client.IgnoreNotFound(r.SeedClient.Delete(ctx, own))
+}
+
+// seedIdentity is unique in all landscapes if that of the garden is.
+func seedIdentity(garden, seed string) string { return garden + "-" + seed + "-seed" }
+
+// bucketName is the BackupBucket of a seed. A seed that is made anew gets a new one.
+func bucketName(seed *corev1beta1.Seed) string { return string(seed.UID) }
+
+func (r *reconciler) orderBucket(ctx context.Context, seed *corev1beta1.Seed) error {
+	want := backupBucket(seed)
+	current := &corev1beta1.BackupBucket{}
+	err := r.gardenClient.Get(ctx, client.ObjectKeyFromObject(want), current)
+	if apierrors.IsNotFound(err) {
+		if err := r.gardenClient.Create(ctx, want); err != nil {
+			return fmt.Errorf("create BackupBucket %q: %w", want.Name, err)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read BackupBucket %q: %w", want.Name, err)
+	}
+	changed := current.DeepCopy()
+	changed.Spec.ProviderConfig, changed.Spec.CredentialsRef = want.Spec.ProviderConfig, want.Spec.CredentialsRef
+	return patchIfChanged(ctx, r.gardenClient, current, changed)
+}
+
+// backupBucket is what a seed needs for its backups.
+func backupBucket(seed *corev1beta1.Seed) *corev1beta1.BackupBucket {
+	backup := seed.Spec.Backup
+	region := seed.Spec.Provider.Region
+	if backup.Region != nil {
+		region = *backup.Region
+	}
+	return &corev1beta1.BackupBucket{
+		ObjectMeta: metav1.ObjectMeta{Name: bucketName(seed), OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(seed, corev1beta1.SchemeGroupVersion.WithKind("Seed")),
+		}},
+		Spec: corev1beta1.BackupBucketSpec{
+			Provider:       corev1beta1.BackupBucketProvider{Type: backup.Provider, Region: region},
+			ProviderConfig: backup.ProviderConfig.DeepCopy(), CredentialsRef: backup.CredentialsRef.DeepCopy(), SeedName: new(seed.Name),
+		},
+	}
+}
+
+// deleteBucket deletes the bucket, and says so as long as it is there.
+func (r *reconciler) deleteBucket(ctx context.Context, seed *corev1beta1.Seed) error {
+	bucket := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: bucketName(seed)}}
+	if err := r.gardenClient.Delete(ctx, bucket); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("delete BackupBucket %q: %w", bucket.Name, err)
+	}
+	buckets := &corev1beta1.BackupBucketList{}
+	if err := r.gardenClient.List(ctx, buckets); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(buckets.Items, func(b corev1beta1.BackupBucket) bool { return b.Name == bucket.Name }) {
+		return fmt.Errorf("BackupBucket %q is still there", bucket.Name)
+	}
+	return nil
+}

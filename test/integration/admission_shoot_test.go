@@ -1,0 +1,180 @@
+package integration
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/test/env"
+)
+
+const orderNamespace = "garden-order"
+
+// createOffer creates what it takes to order shoots of the type "order" in a project "order".
+func createOffer(t *testing.T, e *env.Env) {
+	t.Helper()
+	create(t, e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: orderNamespace}})
+	create(t, e, &corev1beta1.Project{
+		ObjectMeta: metav1.ObjectMeta{Name: "order"},
+		Spec:       corev1beta1.ProjectSpec{Namespace: new(orderNamespace)},
+	})
+	for _, namespace := range []string{orderNamespace, "garden"} {
+		create(t, e, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "order"}})
+	}
+	ref := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: orderNamespace, Name: "order"}
+	create(t, e, &securityv1alpha1.CredentialsBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: orderNamespace,
+			Name:      "order",
+		}, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "order"},
+		CredentialsRef: ref,
+	})
+	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "order"}}
+	for _, kind := range []string{
+		"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord", "Infrastructure", "Network", "OperatingSystemConfig", "Worker",
+	} {
+		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: "order"})
+	}
+	create(t, e, registration)
+	create(t, e, &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "order"}, Spec: corev1beta1.CloudProfileSpec{
+		Type: "order",
+		Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{
+			{Version: "1.36.1"},
+			{Version: "1.36.0"},
+			{Version: "1.35.4"},
+		}},
+		MachineImages: []corev1beta1.MachineImage{{Name: "order", Versions: []corev1beta1.MachineImageVersion{
+			{
+				ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.2.0"}, CRI: []corev1beta1.CRI{{Name: "containerd"}},
+				Architectures: []string{"amd64"},
+			},
+		}}},
+		MachineTypes: []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("8Gi")}},
+		Regions:      []corev1beta1.Region{{Name: "one", Zones: []corev1beta1.AvailabilityZone{{Name: "a"}}}},
+	}})
+	credentials := &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "order"}
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "order"}, Spec: corev1beta1.SeedSpec{
+		Provider: corev1beta1.SeedProvider{Type: "order", Region: "one", Zones: []string{"a"}},
+		Networks: corev1beta1.SeedNetworks{
+			Pods: "10.11.0.0/16", Services: "10.12.0.0/16",
+			ShootDefaults: &corev1beta1.ShootNetworks{Pods: new("100.96.0.0/11"), Services: new("100.64.0.0/13")},
+		},
+		Ingress: &corev1beta1.Ingress{Domain: "ingress.order.example.org", Controller: corev1beta1.IngressController{Kind: "nginx"}},
+		DNS: corev1beta1.SeedDNS{
+			Provider: &corev1beta1.SeedDNSProvider{Type: "order", CredentialsRef: credentials},
+			Internal: &corev1beta1.SeedDNSProviderConfig{Type: "order", Domain: "internal.example.org", CredentialsRef: *credentials},
+			Defaults: []corev1beta1.SeedDNSProviderConfig{{Type: "order", Domain: "shoots.example.org", CredentialsRef: *credentials}},
+		},
+	}}
+	tainted := seed.DeepCopy()
+	tainted.Name, tainted.Spec.Taints = "tainted", []corev1beta1.SeedTaint{{Key: "special"}}
+	tainted.Spec.Ingress.Domain = "ingress.tainted.example.org"
+	create(t, e, seed)
+	create(t, e, tainted)
+}
+
+// testOrder orders shoots as users do, who leave open what the profile and the seed can say.
+func testOrder(t *testing.T, e *env.Env) {
+	createOffer(t, e)
+	ctx, c := t.Context(), e.Client
+	order := func(name string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
+		shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: orderNamespace, Name: name}, Spec: corev1beta1.ShootSpec{
+			CloudProfile: &corev1beta1.CloudProfileReference{Name: "order"}, CredentialsBindingName: new("order"), Region: "one",
+			Kubernetes: corev1beta1.Kubernetes{Version: "1.36"}, Networking: &corev1beta1.Networking{Type: new("order")},
+			Provider: corev1beta1.Provider{Type: "order", Workers: []corev1beta1.Worker{
+				{Name: "pool", Minimum: 1, Maximum: 2, Machine: corev1beta1.Machine{Type: "small"}, Zones: []string{"a"}},
+			}},
+		}}
+		for _, c := range change {
+			c(shoot)
+		}
+		return shoot
+	}
+
+	shoot := create(t, e, order("open"))
+	type chosen struct{ Kubernetes, Image, Architecture, Kind string }
+	machine := shoot.Spec.Provider.Workers[0].Machine
+	got := chosen{
+		shoot.Spec.Kubernetes.Version, machine.Image.Name + " " + *machine.Image.Version, *machine.Architecture,
+		shoot.Spec.CloudProfile.Kind,
+	}
+	if diff := cmp.Diff(chosen{"1.36.1", "order 1.2.0", "amd64", "CloudProfile"}, got); diff != "" {
+		t.Errorf("what the profile says (-want +got):\n%s", diff)
+	}
+	if shoot.Spec.DNS != nil || shoot.Spec.Networking.Pods != nil {
+		t.Errorf("without a seed the domain is %v and the pods are in %v", shoot.Spec.DNS, shoot.Spec.Networking.Pods)
+	}
+
+	for name, tc := range map[string]struct {
+		change func(*corev1beta1.Shoot)
+		want   string
+	}{
+		"region": {func(s *corev1beta1.Shoot) { s.Spec.Region = "two" }, "spec.region: Unsupported value"},
+		"machine-type": {
+			func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Machine.Type = "huge" },
+			"spec.provider.workers[0].machine.type: Unsupported value",
+		},
+		"zone": {
+			func(s *corev1beta1.Shoot) { s.Spec.Provider.Workers[0].Zones = []string{"z"} },
+			"spec.provider.workers[0].zones[0]: Unsupported value",
+		},
+		"seed-taint": {func(s *corev1beta1.Shoot) { s.Spec.SeedName = new("tainted") }, "does not tolerate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := c.Create(ctx, order(name, tc.change)); !apierrors.IsForbidden(err) || !contains(err, tc.want) {
+				t.Errorf("create: %v, want it forbidden with %q", err, tc.want)
+			}
+		})
+	}
+
+	bind := func(seed string) error {
+		bound := shoot.DeepCopy()
+		bound.Spec.SeedName = &seed
+		return c.SubResource("binding").Update(ctx, bound)
+	}
+	if err := bind("tainted"); !apierrors.IsForbidden(err) {
+		t.Errorf("bind to a seed with a taint: %v, want it forbidden", err)
+	}
+	if err := bind("order"); err != nil {
+		t.Fatalf("bind: %v", err)
+	}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(shoot), shoot); err != nil {
+		t.Fatal(err)
+	}
+	if domain := shoot.Spec.DNS; domain == nil || *domain.Domain != "open.order.shoots.example.org" {
+		t.Errorf("the domain on the seed is %v", domain)
+	}
+	if pods := shoot.Spec.Networking.Pods; pods == nil || *pods != "100.96.0.0/11" {
+		t.Errorf("the pods on the seed are in %v", pods)
+	}
+	if err := bind("order"); err == nil {
+		t.Error("a shoot was bound to the same seed again")
+	}
+	moved := shoot.DeepCopy()
+	moved.Spec.SeedName = new("tainted")
+	if err := c.Update(ctx, moved); !apierrors.IsForbidden(err) {
+		t.Errorf("update of the seed: %v, want it forbidden", err)
+	}
+
+	own := order("own", func(s *corev1beta1.Shoot) {
+		s.Spec.DNS = &corev1beta1.DNS{Domain: new("x.open.order.shoots.example.org")}
+	})
+	if err := c.Create(ctx, own); !apierrors.IsForbidden(err) || !contains(err, "spec.dns.domain") {
+		t.Errorf("create with a domain below another: %v, want it forbidden", err)
+	}
+}
+
+// contains tells whether the message of an answer has some text in it.
+func contains(err error, text string) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && strings.Contains(status.Status().Message, text)
+}

@@ -1,0 +1,406 @@
+// Package gardenlet tests the gardenlet as a whole process against real API servers, of which one is both garden and seed.
+package gardenlet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/component/gardenrbac"
+	"gardener.cloud/gardener/internal/configfile"
+	"gardener.cloud/gardener/internal/controllermanager/certificatesigningrequest"
+	"gardener.cloud/gardener/internal/gardenlet"
+	"gardener.cloud/gardener/internal/gardenlet/credentials"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/test/env"
+)
+
+// patience is how long a test waits for something to become so. It takes a second or two on an idle machine.
+const patience = 60 * time.Second
+
+// seedName is the seed of the tests.
+const seedName = "local"
+
+const configuration = `
+apiVersion: gardenlet.config.gardener.cloud/v1alpha1
+kind: GardenletConfiguration
+gardenClientConnection:
+  bootstrapKubeconfig: {namespace: garden, name: gardenlet-kubeconfig-bootstrap}
+  kubeconfigSecret: {namespace: garden, name: gardenlet-kubeconfig}
+  kubeconfigValidity: {validity: 1h}
+leaderElection: {leaderElect: false}
+logFormat: text
+controllers:
+  seed: {leaseResyncSeconds: 1}
+resources:
+  capacity: {shoots: 10}
+  reserved: {shoots: 2}
+seedConfig:
+  metadata:
+    name: local
+    labels: {purpose: test}
+  spec:
+    provider: {type: local, region: local, zones: [a]}
+    networks: {pods: 10.1.0.0/16, services: 10.2.0.0/16, nodes: 172.18.0.0/16}
+    ingress: {domain: ingress.local.example.com, controller: {kind: nginx}}
+    dns:
+      provider: {type: local, credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns}}
+      internal: {type: local, domain: internal.example.com, credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns}}
+`
+
+// garden is what the tests share.
+type garden struct {
+	*env.Env
+	c client.WithWatch
+}
+
+func TestGardenlet(t *testing.T) {
+	e := env.Start(t)
+	if err := addKinds(e.Scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logf.SetLogger(logr.Discard()) // gardenlets have their own
+	g := &garden{Env: e, c: c}
+	g.prepare(t)
+	t.Run("without any access", g.testNoAccess)
+	t.Run("denied", g.testDenied)
+	g.sign(t)
+	t.Run("bootstrap and renewal", g.testBootstrap)
+}
+
+// prepare makes what gardener-operator and others make in a garden.
+func (g *garden) prepare(t *testing.T) {
+	t.Helper()
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "gardener-system-seed-lease"}}}
+	for _, object := range gardenrbac.Objects(gardenrbac.Values{}) {
+		if namespaced := object.GetNamespace(); namespaced != "" {
+			continue // their namespaces belong to others
+		}
+		objects = append(objects, object)
+	}
+	objects = append(objects,
+		&corev1beta1.ControllerRegistration{
+			ObjectMeta: metav1.ObjectMeta{Name: "provider-local"},
+			Spec: corev1beta1.ControllerRegistrationSpec{Resources: []corev1beta1.ControllerResource{
+				{Kind: "ControlPlane", Type: "local"}, {Kind: "DNSRecord", Type: "local"},
+			}},
+		},
+		// The garden and the seed are one cluster, so this is the identity of both.
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"},
+			Data:       map[string]string{"cluster-identity": "test-garden", "origin": "gardener-apiserver"},
+		},
+		// What starts gardenlets of ManagedSeeds is a service account. It may do as much as a bootstrap token.
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "bootstrap"}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "bootstrap"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "gardener.cloud:system:seed-bootstrapper"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "garden", Name: "bootstrap"}},
+		})
+	for _, object := range objects {
+		if err := g.c.Create(t.Context(), object); client.IgnoreAlreadyExists(err) != nil {
+			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+// bootstrap puts a kubeconfig for the first request into its Secret.
+func (g *garden) bootstrap(t *testing.T) {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "bootstrap"}}
+	if err := g.c.SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatal(err)
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["garden"] = &clientcmdapi.Cluster{Server: g.Config.Host, CertificateAuthorityData: g.Config.CAData}
+	config.AuthInfos["bootstrap"] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
+	config.Contexts["garden"] = &clientcmdapi.Context{Cluster: "garden", AuthInfo: "bootstrap"}
+	config.CurrentContext = "garden"
+	kubeconfig, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-kubeconfig-bootstrap"},
+		Data:       map[string][]byte{credentials.Kubeconfig: kubeconfig},
+	}
+	if err := g.c.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sign approves requests with the controller of the gardener-controller-manager, and signs them as the kube-controller-manager does.
+func (g *garden) sign(t *testing.T) {
+	t.Helper()
+	mgr, err := manager.New(g.Config, manager.Options{
+		Scheme: g.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	if err == nil {
+		err = certificatesigningrequest.Add(mgr, 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = mgr.Start(ctx) })
+	running.Go(func() {
+		// It never says that all is done, so it ends with the context.
+		_ = kube.Await(ctx, g.c, &certificatesv1.CertificateSigningRequestList{}, func(requests []*certificatesv1.CertificateSigningRequest) error {
+			for _, request := range requests {
+				if len(request.Status.Certificate) > 0 || len(request.Status.Conditions) == 0 || request.Status.Conditions[0].Type != certificatesv1.CertificateApproved {
+					continue
+				}
+				signed, err := g.Sign(request.Spec.Request, time.Duration(ptr.Deref(request.Spec.ExpirationSeconds, 600))*time.Second)
+				if err != nil {
+					return err
+				}
+				request = request.DeepCopy()
+				request.Status.Certificate = signed
+				if err := g.c.Status().Update(ctx, request); err != nil && !apierrors.IsConflict(err) {
+					return err
+				}
+			}
+			return errors.New("wait for more")
+		}, nil)
+	})
+	t.Cleanup(func() { cancel(); running.Wait() })
+}
+
+// start runs a gardenlet until it ends or stop is called. The channel has its error.
+func (g *garden) start(t *testing.T, change ...func(*gardenlet.Config)) (ended <-chan error, stop func()) {
+	t.Helper()
+	component := gardenlet.Component()
+	kind := configfile.Kind[gardenlet.Config]{AddToScheme: component.Config.AddToScheme, Validate: component.Config.Validate}
+	c, err := kind.From(strings.NewReader(configuration))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := g.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	c.SeedClientConnection.Kubeconfig = kubeconfig
+	c.Server.HealthProbes, c.Server.Metrics = nil, nil
+	for _, change := range change {
+		change(c)
+	}
+	options := component.Options
+	component.Options = func(c *gardenlet.Config, o *manager.Options) {
+		options(c, o)
+		o.Controller.SkipNameValidation = ptr.To(true) // one process has several of them here
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		err := component.Run(ctx, c, process.NewLogger(t.Output(), "debug", "text"))
+		t.Logf("the gardenlet ended: %v", err)
+		done <- err
+	}()
+	stop = func() { cancel(); <-exited }
+	t.Cleanup(stop)
+	return done, stop
+}
+
+func (g *garden) testNoAccess(t *testing.T) {
+	ended, _ := g.start(t)
+	if err := end(t, ended); err == nil || !strings.Contains(err.Error(), "no access to the garden is given") {
+		t.Errorf("the gardenlet ended with %v", err)
+	}
+}
+
+func (g *garden) testDenied(t *testing.T) {
+	g.bootstrap(t)
+	ended, _ := g.start(t)
+	var request *certificatesv1.CertificateSigningRequest
+	await(t, g, &certificatesv1.CertificateSigningRequestList{}, func(requests []*certificatesv1.CertificateSigningRequest) error {
+		if len(requests) != 1 {
+			return fmt.Errorf("there are %d requests", len(requests))
+		}
+		request = requests[0]
+		return nil
+	})
+	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+		Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: "Unknown", Message: "who is that?",
+	}}
+	if err := g.c.SubResource("approval").Update(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if err := end(t, ended); err == nil || !strings.Contains(err.Error(), "was denied (Unknown): who is that?") {
+		t.Errorf("the gardenlet ended with %v", err)
+	}
+}
+
+func (g *garden) testBootstrap(t *testing.T) {
+	// The bootstrap Secret is there from the test before.
+	_, stop := g.start(t)
+	lease := g.awaitLease(t, "")
+	if diff := cmp.Diff(seedName, ptr.Deref(lease.Spec.HolderIdentity, "")); diff != "" {
+		t.Errorf("holder of the Lease (-want +got):\n%s", diff)
+	}
+	g.awaitSeed(t, func(seed *corev1beta1.Seed) error {
+		ready := kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady)
+		if ready == nil || ready.Status != corev1beta1.ConditionTrue {
+			return fmt.Errorf("condition is %v", ready)
+		}
+		if seed.Labels["gardener.cloud/role"] != "seed" || seed.Labels["purpose"] != "test" {
+			return fmt.Errorf("labels are %v", seed.Labels)
+		}
+		if last := seed.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
+			return fmt.Errorf("last operation is %+v", last)
+		}
+		if healthy := kube.Condition(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy); healthy == nil {
+			return errors.New("nobody cares for the components")
+		}
+		return nil
+	})
+	g.checkSeed(t)
+	t.Run("installation of an extension", g.testInstallation)
+	err := g.c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "gardenlet-kubeconfig-bootstrap"}, &corev1.Secret{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("bootstrap Secret: %v", err)
+	}
+	before := g.kubeconfig(t)
+	if before.Contexts[before.CurrentContext] == nil {
+		t.Fatal("the kubeconfig has no current context")
+	}
+	stop()
+
+	// It goes on with what it has.
+	ended, _ := g.start(t)
+	g.awaitLease(t, lease.ResourceVersion)
+	if diff := cmp.Diff(before.AuthInfos, g.kubeconfig(t).AuthInfos); diff != "" {
+		t.Error("the certificate is another one after a restart")
+	}
+
+	// Somebody wants a new certificate: it is written, and the gardenlet ends to use it.
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-kubeconfig"}}
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"gardener.cloud/operation":"renew"}}}`))
+	if err := g.c.Patch(t.Context(), secret, patch); err != nil {
+		t.Fatal(err)
+	}
+	if err := end(t, ended); !errors.Is(err, credentials.ErrRestart) {
+		t.Errorf("the gardenlet ended with %v", err)
+	}
+	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil || len(secret.Annotations) > 0 {
+		t.Errorf("annotations are %v (%v)", secret.Annotations, err)
+	}
+	if cmp.Equal(before.AuthInfos, g.kubeconfig(t).AuthInfos) {
+		t.Error("the certificate is still the old one")
+	}
+}
+
+// checkSeed checks the status of the Seed after the first flow.
+func (g *garden) checkSeed(t *testing.T) {
+	t.Helper()
+	seed := &corev1beta1.Seed{}
+	if err := g.c.Get(t.Context(), client.ObjectKey{Name: seedName}, seed); err != nil {
+		t.Fatal(err)
+	}
+	shoots := seed.Status.Allocatable["shoots"]
+	got := map[string]any{
+		"finalizers": seed.Finalizers, "identity": ptr.Deref(seed.Status.ClusterIdentity, ""), "allocatable": shoots.String(),
+		"version": seed.Status.KubernetesVersion != nil && strings.HasPrefix(*seed.Status.KubernetesVersion, "v1."),
+		"expiry":  seed.Status.ClientCertificateExpirationTimestamp != nil, "gardener": seed.Status.Gardener != nil,
+		"observed": seed.Status.ObservedGeneration == seed.Generation, "progress": seed.Status.LastOperation.Progress,
+	}
+	want := map[string]any{
+		"finalizers": []string{"gardener"}, "identity": "test-garden", "allocatable": "8", "version": true, "expiry": true, "gardener": true,
+		"observed": true, "progress": int32(100),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Seed (-want +got):\n%s", diff)
+	}
+}
+
+// kubeconfig is what the gardenlet wrote.
+func (g *garden) kubeconfig(t *testing.T) *clientcmdapi.Config {
+	t.Helper()
+	secret := &corev1.Secret{}
+	if err := g.c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "gardenlet-kubeconfig"}, secret); err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.Load(secret.Data[credentials.Kubeconfig])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// awaitLease waits until the Lease was renewed since a version of it.
+func (g *garden) awaitLease(t *testing.T, version string) *coordinationv1.Lease {
+	t.Helper()
+	var lease *coordinationv1.Lease
+	await(t, g, &coordinationv1.LeaseList{}, func(leases []*coordinationv1.Lease) error {
+		if len(leases) == 0 || leases[0].ResourceVersion == version {
+			return errors.New("the Lease is not renewed")
+		}
+		lease = leases[0]
+		return nil
+	}, client.InNamespace("gardener-system-seed-lease"))
+	return lease
+}
+
+func (g *garden) awaitSeed(t *testing.T, check func(*corev1beta1.Seed) error) {
+	t.Helper()
+	await(t, g, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
+		if len(seeds) != 1 {
+			return fmt.Errorf("there are %d Seeds", len(seeds))
+		}
+		return check(seeds[0])
+	})
+}
+
+// await waits until the objects of a list are as wanted.
+func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := kube.Await(ctx, g.c, list, check, nil, options...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// end waits for the end of a gardenlet.
+func end(t *testing.T, ended <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(patience):
+		t.Fatal("the gardenlet goes on")
+		return nil
+	}
+}
