@@ -32,8 +32,6 @@ const (
 
 	certificateDir = "/etc/gardener-resource-manager-tls"
 
-	// gardenNamespace is where the components of every seed run.
-	gardenNamespace = "garden"
 	// seedScrapeTargets is in the label of pods that read metrics in a seed.
 	seedScrapeTargets = "all-seed-scrape-targets"
 )
@@ -68,7 +66,7 @@ func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c.Controllers.GarbageCollector.Enabled = true
 	// Policies isolate the pods they select, so Services of others, such as that of the cluster's DNS, are left alone.
 	c.Controllers.NetworkPolicy.Enabled = true
-	c.Controllers.NetworkPolicy.NamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{corev1.LabelMetadataName: gardenNamespace}}}
+	c.Controllers.NetworkPolicy.NamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}}}
 	for _, role := range []string{
 		constants.GardenRoleIstioSystem, constants.GardenRoleIstioIngress, constants.GardenRoleShoot, constants.GardenRoleExtension,
 	} {
