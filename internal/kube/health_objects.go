@@ -187,7 +187,7 @@ func daemonSetHealthy(d *appsv1.DaemonSet) error {
 			return fmt.Errorf("maxUnavailable: %w", err)
 		}
 	}
-	if enough := max(s.DesiredNumberScheduled-int32(missing), 0); s.NumberAvailable < enough { //nolint:gosec // not more than there are nodes
+	if enough := max(s.DesiredNumberScheduled-int32(missing), 0); s.NumberAvailable < enough { // not more than there are nodes
 		return fmt.Errorf("%d of %d pods are available, %d are enough", s.NumberAvailable, s.DesiredNumberScheduled, enough)
 	}
 	return nil

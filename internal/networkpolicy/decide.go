@@ -237,7 +237,9 @@ func (w *writer) fromIngressController(c *IngressController, port networkingv1.N
 }
 
 // pair adds the policies for both ends of a connection: the one beside the Service, and the one beside its clients.
-func (w *writer) pair(namespace, ingress, egress string, port networkingv1.NetworkPolicyPort, from, to networkingv1.NetworkPolicyPeer, clients metav1.LabelSelector, who string) {
+func (w *writer) pair(
+	namespace, ingress, egress string, port networkingv1.NetworkPolicyPort, from, to networkingv1.NetworkPolicyPeer, clients metav1.LabelSelector, who string,
+) {
 	w.add(w.service.Namespace, ingress,
 		fmt.Sprintf("Allows ingress %s traffic to port %s for pods selected by the %s service selector from %s.", *port.Protocol, port.Port.String(), w, who),
 		networkingv1.NetworkPolicySpec{
@@ -261,7 +263,8 @@ func (w *writer) fromWorld(ports []networkingv1.NetworkPolicyPort) {
 			Ingress: []networkingv1.NetworkPolicyIngressRule{{
 				From: []networkingv1.NetworkPolicyPeer{
 					{NamespaceSelector: &metav1.LabelSelector{}, PodSelector: &metav1.LabelSelector{}},
-					{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}}, {IPBlock: &networkingv1.IPBlock{CIDR: "::/0"}},
+					{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0"}},
+					{IPBlock: &networkingv1.IPBlock{CIDR: "::/0"}},
 				},
 				Ports: ports,
 			}},

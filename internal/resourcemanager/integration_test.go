@@ -2,18 +2,30 @@ package resourcemanager
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/cert"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +37,7 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
+	component "gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/test/env"
@@ -38,6 +51,9 @@ func TestControllers(t *testing.T) {
 	t.Run("health follows the objects of a ManagedResource", w.health)
 	t.Run("a token can be used", w.token)
 	t.Run("network policies follow a Service", w.networkPolicies)
+	t.Run("the API server asks the webhooks", w.webhooks)
+	t.Run("a new node is freed and gets its delay", w.node)
+	t.Run("a certificate is refused to who is no node", w.certificate)
 }
 
 func start(t *testing.T) *world {
@@ -62,7 +78,18 @@ func start(t *testing.T) *world {
 	if err := crds.Deploy(t.Context(), c, "test", definitions...); err != nil {
 		t.Fatal(err)
 	}
-	settings := &config{}
+	// Discovery may be a moment behind the condition of a definition.
+	if err := kube.Await(t.Context(), c, &resourcesv1alpha1.ManagedResourceList{}, func([]*resourcesv1alpha1.ManagedResource) error { return nil }, nil); err != nil {
+		t.Fatal(err)
+	}
+	settings := &config{Webhooks: component.ForSeed().Webhooks}
+	scope := component.Scope{}
+	settings.Server.Webhooks.BindAddress = "127.0.0.1"
+	settings.Server.Webhooks.Port, settings.Server.Webhooks.TLS.ServerCertDir, scope.CABundle = serverCertificate(t)
+	scope.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Server.Webhooks.Port)
+	settings.Controllers.CSRApprover.Enabled = true
+	settings.Controllers.NodeCriticalComponents.Enabled = true
+	settings.Controllers.NodeAgentReconciliationDelay.Enabled = true
 	settings.Controllers.TokenRequestor.Enabled = true
 	settings.Controllers.NetworkPolicy.Enabled = true
 	settings.Controllers.GarbageCollector.Enabled = true
@@ -85,7 +112,33 @@ func start(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
+	for _, object := range component.Webhooks(settings, scope) {
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return &world{c}
+}
+
+// serverCertificate makes a certificate for a server on a free port of this machine.
+func serverCertificate(t *testing.T) (port int, dir string, ca []byte) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // it was only asked for its port
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	for file, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
+		if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return listener.Addr().(*net.TCPAddr).Port, dir, certificate
 }
 
 func (w *world) create(t *testing.T, objects ...client.Object) {
@@ -262,4 +315,96 @@ func (w *world) networkPolicies(t *testing.T) {
 	}
 	await(t, w, policies, "net", names())
 	await(t, w, policies, "net-b", names())
+}
+
+func (w *world) webhooks(t *testing.T) {
+	w.create(t,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name:        "hooks",
+			Labels:      map[string]string{"gardener.cloud/role": "test", "high-availability-config.resources.gardener.cloud/consider": "true"},
+			Annotations: map[string]string{"high-availability-config.resources.gardener.cloud/zones": "a,b"},
+		}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "hooks", Name: "own"}, AutomountServiceAccountToken: ptr.To(false)})
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "hooks", Name: "p", Labels: map[string]string{"pod-template-hash": "x"}},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: "own", Containers: []corev1.Container{{Name: "c", Image: "i"}},
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
+			}},
+		},
+	}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "hooks", Name: "d", Labels: map[string]string{"high-availability-config.resources.gardener.cloud/type": "server"}},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "x"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+			},
+		},
+	}
+	w.create(t, p, d)
+	if p.Spec.Volumes[0].Name != "kube-api-access-gardener" || p.Spec.SecurityContext.SeccompProfile == nil ||
+		p.Spec.TopologySpreadConstraints[0].LabelSelector.MatchLabels["pod-template-hash"] != "x" {
+		t.Errorf("the pod is admitted as %+v", p.Spec)
+	}
+	if *d.Spec.Replicas != 2 || len(d.Spec.Template.Spec.TopologySpreadConstraints) != 2 {
+		t.Errorf("the Deployment is admitted as %+v", d.Spec)
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "managedresources.resources.gardener.cloud"}}
+	protect := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"gardener.cloud/deletion-protected":"true"}}}`))
+	if err := w.Patch(t.Context(), definition, protect); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Delete(t.Context(), definition); !apierrors.IsForbidden(err) {
+		t.Errorf("the definition can be deleted: %v", err)
+	}
+	if err := w.DeleteAllOf(t.Context(), &apiextensionsv1.CustomResourceDefinition{}, client.MatchingLabels{"gardener.cloud/deletion-protected": "true"}); !apierrors.IsForbidden(err) {
+		t.Errorf("all definitions can be deleted at once: %v", err)
+	}
+}
+
+func (w *world) node(t *testing.T) {
+	w.create(t, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node.gardener.cloud/critical-components-not-ready", Effect: corev1.TaintEffectNoSchedule}}},
+	})
+	await(t, w, &corev1.NodeList{}, "", func(nodes []*corev1.Node) error {
+		for _, taint := range nodes[0].Spec.Taints {
+			if taint.Key == "node.gardener.cloud/critical-components-not-ready" {
+				return fmt.Errorf("taints are %v", nodes[0].Spec.Taints)
+			}
+		}
+		if nodes[0].Annotations["node-agent.gardener.cloud/reconciliation-delay"] != "0s" {
+			return fmt.Errorf("annotations are %v", nodes[0].Annotations)
+		}
+		return nil
+	})
+}
+
+func (w *world) certificate(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:n1", Organization: []string{"system:nodes"}}, DNSNames: []string{"n1"},
+	}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.create(t, &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "csr"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			SignerName: certificatesv1.KubeletServingSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
+			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		},
+	})
+	await(t, w, &certificatesv1.CertificateSigningRequestList{}, "", func(list []*certificatesv1.CertificateSigningRequest) error {
+		conditions := list[0].Status.Conditions
+		if len(conditions) != 1 || conditions[0].Type != certificatesv1.CertificateDenied || !strings.Contains(conditions[0].Message, `user "admin" is no node`) {
+			return fmt.Errorf("conditions are %+v", conditions)
+		}
+		return nil
+	})
 }

@@ -12,13 +12,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -33,6 +34,7 @@ import (
 	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
 	"gardener.cloud/gardener/internal/resourcemanager/node/agentdelay"
 	"gardener.cloud/gardener/internal/resourcemanager/node/criticalcomponents"
+	"gardener.cloud/gardener/internal/resourcemanager/webhook"
 	"gardener.cloud/gardener/internal/tokenrequestor"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
 )
@@ -76,7 +78,7 @@ func Component() process.Component[config] {
 			options.Controller.CacheSyncTimeout = c.Controllers.CacheSyncTimeout.Duration
 			options.Controller.ReconciliationTimeout = passTimeout
 			// It starts with the first webhook.
-			options.WebhookServer = webhook.NewServer(webhook.Options{
+			options.WebhookServer = crwebhook.NewServer(crwebhook.Options{
 				Host: c.Server.Webhooks.BindAddress, Port: c.Server.Webhooks.Port, CertDir: c.Server.Webhooks.TLS.ServerCertDir,
 			})
 		},
@@ -96,6 +98,9 @@ func limit(options *cache.Options, connection *resourcemanagerconfigv1alpha1.Cli
 }
 
 func wire(ctx context.Context, p *process.Process, c *config) error {
+	if err := supported(c); err != nil {
+		return err
+	}
 	target, err := targetOf(p, c)
 	if err != nil {
 		return err
@@ -105,6 +110,21 @@ func wire(ctx context.Context, p *process.Process, c *config) error {
 		return err
 	}
 	return addControllers(ctx, p.Manager, target, identity, c)
+}
+
+// supported refuses what can be switched on in the configuration but is not there.
+func supported(c *config) error {
+	var errs field.ErrorList
+	for path, enabled := range map[*field.Path]bool{
+		field.NewPath("controllers", "istioClusterConfiguration"):  c.Controllers.IstioClusterConfiguration.Enabled,
+		field.NewPath("webhooks", "podKubeAPIServerLoadBalancing"): c.Webhooks.PodKubeAPIServerLoadBalancing.Enabled,
+		field.NewPath("webhooks", "vpaInPlaceUpdates"):             c.Webhooks.VPAInPlaceUpdates.Enabled,
+	} {
+		if enabled {
+			errs = append(errs, field.Forbidden(path.Child("enabled"), "not supported"))
+		}
+	}
+	return errs.ToAggregate()
 }
 
 // targetOf returns the cluster that objects are applied to. It may be the one with the ManagedResources.
@@ -218,5 +238,6 @@ func addControllers(ctx context.Context, mgr manager.Manager, target cluster.Clu
 			return fmt.Errorf("add controller %s: %w", controller.name, err)
 		}
 	}
+	webhook.Add(mgr, target, &c.Webhooks)
 	return nil
 }

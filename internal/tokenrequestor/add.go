@@ -41,7 +41,7 @@ func Add(mgr manager.Manager, sourceCluster, targetCluster cluster.Cluster, v Va
 	r := &Reconciler{
 		Class: v.Class, sourceClient: sourceCluster.GetClient(), sourceReader: sourceCluster.GetAPIReader(), targetClient: live,
 		caBundle: bundleOf(config), clock: v.Clock,
-		early: func() float64 { return rand.Float64() * maxEarly }, //nolint:gosec // it spreads load, and keeps no secret
+		early: func() float64 { return rand.Float64() * maxEarly }, // it spreads load, and keeps no secret
 	}
 	if r.clock == nil {
 		r.clock = clock.RealClock{}

@@ -97,8 +97,8 @@ func orderOf(secret *corev1.Secret) (order, error) {
 		lifetime: defaultLifetime,
 		withCA:   a[resourcesv1alpha1.ServiceAccountInjectCABundle] == "true",
 	}
-	for key, value := range map[string]string{resourcesv1alpha1.ServiceAccountNamespace: o.account.Namespace, resourcesv1alpha1.ServiceAccountName: o.account.Name} {
-		if value == "" {
+	for _, key := range []string{resourcesv1alpha1.ServiceAccountNamespace, resourcesv1alpha1.ServiceAccountName} {
+		if a[key] == "" {
 			return o, fmt.Errorf("annotation %s is missing", key)
 		}
 	}

@@ -2,18 +2,23 @@
 package resourcemanager
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
-// Name is that of the Deployment and of the Service.
+// Name is that of the Deployment, of the Service and of the webhook configurations.
 const Name = "gardener-resource-manager"
 
 // ClassSeed is the class of the ManagedResources whose objects are for the seed itself.
@@ -22,6 +27,13 @@ const ClassSeed = "seed"
 const (
 	healthPort  = 8081
 	metricsPort = 8080
+	// serverPort is where the webhooks are served, servicePort where API servers reach them.
+	serverPort, servicePort = 10250, 443
+
+	certificateDir = "/etc/gardener-resource-manager-tls"
+
+	// seedScrapeTargets is in the label of pods that read metrics in a seed.
+	seedScrapeTargets = "all-seed-scrape-targets"
 )
 
 // Values are what the resource manager of a seed is deployed with.
@@ -30,10 +42,20 @@ type Values struct {
 	Namespace string
 	// Image is the image with all our processes.
 	Image string
-	// Replicas is how many pods there are. One of them leads.
+	// Replicas is how many pods there are. One of them leads; all of them serve webhooks.
 	Replicas int32
-	// Config is its configuration. Ports are set here. ForSeed returns one.
+	// ServerSecret is the name of a Secret in the namespace with tls.crt and tls.key of the webhook server. It has to be valid for
+	// ServerNames. A new one has another name, so that the pods roll. Without one, there are no webhooks.
+	ServerSecret string
+	// CABundle is what the API server trusts the webhook server by, as PEM. While an authority is rotated, it has the old and the new.
+	CABundle []byte
+	// Config is its configuration. Ports and the directory of the certificate are set here. ForSeed returns one.
 	Config resourcemanagerconfigv1alpha1.ResourceManagerConfiguration
+}
+
+// ServerNames are the names that the certificate of the webhook server has to be valid for.
+func ServerNames(namespace string) []string {
+	return []string{Name, Name + "." + namespace, Name + "." + namespace + ".svc", Name + "." + namespace + ".svc.cluster.local"}
 }
 
 // ForSeed returns the configuration of the resource manager of a seed, which is source and target in one.
@@ -42,7 +64,21 @@ func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c.LeaderElection.LeaderElect = ptr.To(true)
 	c.Controllers.ResourceClass = ptr.To(ClassSeed)
 	c.Controllers.GarbageCollector.Enabled = true
+	// Policies isolate the pods they select, so Services of others, such as that of the cluster's DNS, are left alone.
 	c.Controllers.NetworkPolicy.Enabled = true
+	c.Controllers.NetworkPolicy.NamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}}}
+	for _, role := range []string{
+		constants.GardenRoleIstioSystem, constants.GardenRoleIstioIngress, constants.GardenRoleShoot, constants.GardenRoleExtension,
+	} {
+		c.Controllers.NetworkPolicy.NamespaceSelectors = append(c.Controllers.NetworkPolicy.NamespaceSelectors,
+			metav1.LabelSelector{MatchLabels: map[string]string{constants.GardenRole: role}})
+	}
+	c.Webhooks.HighAvailabilityConfig.Enabled = true
+	c.Webhooks.ProjectedTokenMount.Enabled = true
+	c.Webhooks.PodTopologySpreadConstraints.Enabled = true
+	c.Webhooks.SeccompProfile.Enabled = true
+	c.Webhooks.CRDDeletionProtection.Enabled = true
+	c.Webhooks.ExtensionValidation.Enabled = true
 	return c
 }
 
@@ -56,12 +92,21 @@ func Objects(v Values) ([]client.Object, error) {
 	resourcemanagerconfigv1alpha1.SetDefaults(config)
 	config.Server.HealthProbes = &resourcemanagerconfigv1alpha1.Server{Port: healthPort}
 	config.Server.Metrics = &resourcemanagerconfigv1alpha1.Server{Port: metricsPort}
+	config.Server.Webhooks.Port, config.Server.Webhooks.TLS.ServerCertDir = serverPort, certificateDir
+	var files []gardenerprocess.File
+	if v.ServerSecret == "" {
+		config.Webhooks = resourcemanagerconfigv1alpha1.ResourceManagerWebhookConfiguration{}
+	} else {
+		files = append(files, gardenerprocess.File{Volume: workload.SecretVolume("tls", v.ServerSecret), Path: certificateDir})
+	}
 	process := gardenerprocess.Values{
 		Name: Name, Labels: map[string]string{"app": Name}, Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
 		PriorityClass: constants.PriorityClassNameSeedSystemCritical, Config: config,
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
+			{Name: "server", ContainerPort: serverPort, Protocol: corev1.ProtocolTCP},
 		},
+		Files: files,
 		Ready: workload.HTTPProbe("/readyz", healthPort, corev1.URISchemeHTTP), Live: workload.HTTPProbe("/healthz", healthPort, corev1.URISchemeHTTP),
 		Resources: workload.Requests("25m", "60Mi"),
 		PodLabels: map[string]string{
@@ -73,10 +118,21 @@ func Objects(v Values) ([]client.Object, error) {
 		return nil, err
 	}
 	w := process.Workload()
-	objects = append(objects, w.Service("metrics", metricsPort))
+	service := w.Service("server", servicePort)
+	service.Spec.Ports = append(service.Spec.Ports, w.Service("metrics", metricsPort).Spec.Ports...)
+	// Numbers, as the labels of those who talk to it name them.
+	service.Spec.Ports[0].TargetPort, service.Spec.Ports[1].TargetPort = intstr.FromInt32(serverPort), intstr.FromInt32(metricsPort)
+	service.Annotations = map[string]string{
+		// The API server is no pod.
+		resourcesv1alpha1.NetworkingFromWorldToPorts: fmt.Sprintf(`[{"protocol":"TCP","port":%d}]`, serverPort),
+		resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationPrefix + seedScrapeTargets +
+			resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationSuffix: fmt.Sprintf(`[{"protocol":"TCP","port":%d}]`, metricsPort),
+	}
+	objects = append(objects, service)
 	// Whoever applies anything must be allowed everything.
-	return append(objects, w.ClusterRole(Name,
+	objects = append(objects, w.ClusterRole(Name,
 		rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
-	)...), nil
+	)...)
+	return append(objects, Webhooks(config, Scope{Namespace: v.Namespace, CABundle: v.CABundle})...), nil
 }

@@ -63,15 +63,12 @@ type Values struct {
 	SyncPeriod time.Duration
 	// Namespaces are those that it looks at. None means all of them.
 	Namespaces []string
-	// MinimumLifetime is how old an object must be. Zero means ten minutes.
-	MinimumLifetime time.Duration
 }
 
 // Reconciler deletes what is not in use.
 type Reconciler struct {
 	client     client.Client
 	syncPeriod time.Duration
-	lifetime   time.Duration
 	namespaces []string
 	clock      clock.PassiveClock
 }
@@ -84,10 +81,7 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, v Values) error {
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{client: live, syncPeriod: v.SyncPeriod, lifetime: v.MinimumLifetime, namespaces: v.Namespaces, clock: clock.RealClock{}}
-	if r.lifetime == 0 {
-		r.lifetime = minimumLifetime
-	}
+	r := &Reconciler{client: live, syncPeriod: v.SyncPeriod, namespaces: v.Namespaces, clock: clock.RealClock{}}
 	c, err := controller.New("garbage-collector", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 1})
 	if err != nil {
 		return err
@@ -113,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	candidates := map[object]*metav1.PartialObjectMetadata{}
 	for kind, gvk := range collected {
 		err := r.each(ctx, gvk, func(o *metav1.PartialObjectMetadata) {
-			if r.clock.Since(o.CreationTimestamp.Time) >= r.lifetime && o.DeletionTimestamp == nil {
+			if r.clock.Since(o.CreationTimestamp.Time) >= minimumLifetime && o.DeletionTimestamp == nil {
 				candidates[object{kind, client.ObjectKeyFromObject(o)}] = o
 			}
 		}, client.MatchingLabels{resourcesv1alpha1.GarbageCollectable: "true"})

@@ -159,7 +159,7 @@ func (t *target) get(ctx context.Context, k key, fresh bool) (client.Object, err
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.generations, k)
-		return nil, nil //nolint:nilnil // not there is an answer
+		return nil, nil // not there is an answer
 	}
 	if err != nil {
 		return nil, err

@@ -61,6 +61,10 @@ func start(t *testing.T) *garden {
 	if err := crds.Deploy(t.Context(), g, "test", definitions...); err != nil {
 		t.Fatal(err)
 	}
+	// Discovery may be a moment behind the condition of a definition.
+	if err := kube.Await(t.Context(), g, &resourcesv1alpha1.ManagedResourceList{}, func([]*resourcesv1alpha1.ManagedResource) error { return nil }, nil); err != nil {
+		t.Fatal(err)
+	}
 	config := rest.CopyConfig(e.Config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {

@@ -1,0 +1,159 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+)
+
+const (
+	// maxReviewBytes is how large a question may be, and reviewTimeout how long an answer may take.
+	maxReviewBytes, reviewTimeout = 1 << 20, 10 * time.Second
+
+	nodeAgentLeasePrefix = "gardener-node-agent-"
+	valitailSecret       = "gardener-valitail" // a name
+)
+
+// nodeAgents says what gardener-node-agents may do: look after their own node, and nothing else. About others it has no opinion.
+type nodeAgents struct {
+	// source has the Machines, in a namespace; an empty one means that there are none, and agents are named after their nodes.
+	source           client.Reader
+	machineNamespace string
+	target           client.Reader
+}
+
+// ServeHTTP answers a SubjectAccessReview.
+func (n *nodeAgents) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	ctx, cancel := context.WithTimeout(request.Context(), reviewTimeout)
+	defer cancel()
+	review := &authorizationv1.SubjectAccessReview{}
+	if err := json.NewDecoder(http.MaxBytesReader(w, request.Body, maxReviewBytes)).Decode(review); err != nil {
+		http.Error(w, "the body is no SubjectAccessReview", http.StatusBadRequest)
+		return
+	}
+	reason, err := n.refuse(ctx, &review.Spec)
+	review.Status = authorizationv1.SubjectAccessReviewStatus{Allowed: reason == "" && err == nil, Reason: reason}
+	if err != nil {
+		review.Status.EvaluationError = err.Error()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(review); err != nil {
+		logf.FromContext(ctx).V(1).Info("Could not answer", "reason", err.Error()) // who asked is gone
+	}
+}
+
+// refuse returns why a request is not allowed, or nothing if it is.
+func (n *nodeAgents) refuse(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) (string, error) {
+	name, ok := strings.CutPrefix(spec.User, constants.NodeAgentUserNamePrefix)
+	if !ok || name == "" || !slices.Contains(spec.Groups, constants.NodeAgentsGroup) {
+		return "not a node agent", nil
+	}
+	a := spec.ResourceAttributes
+	if a == nil || a.Subresource != "" {
+		return "node agents need nothing of this kind", nil
+	}
+	verbs := func(allowed ...string) bool { return slices.Contains(allowed, a.Verb) }
+	switch a.Group + "/" + a.Resource {
+	case "certificates.k8s.io/certificatesigningrequests":
+		return n.refuseCertificate(ctx, spec.User, a)
+	case "/events", "events.k8s.io/events":
+		if verbs("create", "patch") {
+			return "", nil
+		}
+	case "coordination.k8s.io/leases":
+		if !verbs("get", "list", "watch", "create", "update") || a.Namespace != metav1.NamespaceSystem {
+			break
+		}
+		node, _, err := n.nodeOf(ctx, name)
+		// The API server does not know the name of what is being created.
+		if err == nil && node != "" && (a.Name == nodeAgentLeasePrefix+node || a.Verb == "create" && a.Name == "") {
+			return "", nil
+		}
+		return "not the Lease of the agent's own node", err
+	case "/nodes":
+		if verbs("list") {
+			return "", nil
+		}
+		if !verbs("get", "watch", "patch", "update") {
+			break
+		}
+		node, _, err := n.nodeOf(ctx, name)
+		if err == nil && node != "" && a.Name == node {
+			return "", nil
+		}
+		return "not the agent's own node", err
+	case "/secrets":
+		if !verbs("get", "list", "watch") || a.Namespace != metav1.NamespaceSystem || a.Name == "" {
+			break
+		}
+		if a.Name == valitailSecret {
+			return "", nil
+		}
+		_, secrets, err := n.nodeOf(ctx, name)
+		if err == nil && slices.Contains(secrets, a.Name) {
+			return "", nil
+		}
+		return "not a Secret of the agent's worker pool", err
+	}
+	return "node agents need nothing of this kind", nil
+}
+
+func (n *nodeAgents) refuseCertificate(ctx context.Context, user string, a *authorizationv1.ResourceAttributes) (string, error) {
+	switch {
+	case a.Verb == "create":
+		return "", nil
+	case a.Verb != "get" || a.Name == "":
+		return "node agents create and get requests", nil
+	}
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if err := n.target.Get(ctx, client.ObjectKey{Name: a.Name}, csr); err != nil {
+		return "the request cannot be read", client.IgnoreNotFound(err)
+	}
+	if csr.Spec.Username != user {
+		return "not a request of the agent", nil
+	}
+	return "", nil
+}
+
+// nodeOf returns the node of an agent, empty if it has none yet, and the Secrets with the configuration of its worker pool: the one
+// that the node has, and the one that it is to have.
+func (n *nodeAgents) nodeOf(ctx context.Context, agent string) (name string, secrets []string, err error) {
+	name = agent
+	if n.machineNamespace != "" {
+		machine := &machinev1alpha1.Machine{}
+		if err := n.source.Get(ctx, client.ObjectKey{Namespace: n.machineNamespace, Name: agent}, machine); err != nil {
+			return "", nil, fmt.Errorf("read Machine %q: %w", agent, err)
+		}
+		name = machine.Labels[machinev1alpha1.NodeLabelKey]
+		secrets = appendPresent(secrets, machine.Spec.NodeTemplate.ObjectMeta.Labels[constants.WorkerPoolGardenerNodeAgentSecretName])
+	}
+	if name == "" {
+		return "", secrets, nil
+	}
+	node := &corev1.Node{}
+	if err := n.target.Get(ctx, client.ObjectKey{Name: name}, node); client.IgnoreNotFound(err) != nil {
+		return "", nil, fmt.Errorf("read Node %q: %w", name, err)
+	}
+	return name, appendPresent(secrets, node.Labels[constants.WorkerPoolGardenerNodeAgentSecretName]), nil
+}
+
+func appendPresent(list []string, value string) []string {
+	if value == "" {
+		return list
+	}
+	return append(list, value)
+}

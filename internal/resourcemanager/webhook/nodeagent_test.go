@@ -1,0 +1,118 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+)
+
+func TestNodeAgents(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := machinev1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	const label = "worker.gardener.cloud/gardener-node-agent-secret-name"
+	machine := func(name string, labels map[string]string) *machinev1alpha1.Machine {
+		m := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, Labels: labels}}
+		m.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{label: "pool-new"}
+		return m
+	}
+	own, other := certificatesv1.CertificateSigningRequest{}, certificatesv1.CertificateSigningRequest{}
+	own.Name, own.Spec.Username, other.Name, other.Spec.Username = "own", "gardener.cloud:node-agent:machine:m1", "other", "somebody"
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		machine("m1", map[string]string{"node": "n1"}), machine("new", nil), &own, &other,
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{label: "pool-old"}}},
+	).Build()
+	handler := &nodeAgents{source: c, machineNamespace: "shoot", target: c}
+	for request, want := range map[string]bool{
+		// agent verb group/resource namespace/name
+		"m1 create certificates.k8s.io/certificatesigningrequests /":              true,
+		"m1 get certificates.k8s.io/certificatesigningrequests /own":              true,
+		"m1 get certificates.k8s.io/certificatesigningrequests /other":            false,
+		"m1 get certificates.k8s.io/certificatesigningrequests /none":             false,
+		"m1 list certificates.k8s.io/certificatesigningrequests /":                false,
+		"m1 create /events default/":                                              true,
+		"m1 patch /events default/e":                                              true,
+		"m1 delete /events default/e":                                             false,
+		"m1 get coordination.k8s.io/leases kube-system/gardener-node-agent-n1":    true,
+		"m1 watch coordination.k8s.io/leases kube-system/gardener-node-agent-n1":  true,
+		"m1 create coordination.k8s.io/leases kube-system/":                       true,
+		"m1 update coordination.k8s.io/leases kube-system/gardener-node-agent-n2": false,
+		"m1 list coordination.k8s.io/leases kube-system/":                         false,
+		"m1 get coordination.k8s.io/leases default/gardener-node-agent-n1":        false,
+		"m1 list /nodes /":                              true,
+		"m1 get /nodes /n1":                             true,
+		"m1 patch /nodes /n1":                           true,
+		"m1 patch /nodes /n2":                           false,
+		"m1 watch /nodes /":                             false,
+		"m1 delete /nodes /n1":                          false,
+		"new get /nodes /n1":                            false,
+		"m1 get /secrets kube-system/gardener-valitail": true,
+		"m1 watch /secrets kube-system/pool-old":        true,
+		"m1 get /secrets kube-system/pool-new":          true,
+		"new get /secrets kube-system/pool-new":         true,
+		"m1 get /secrets kube-system/other":             false,
+		"m1 list /secrets kube-system/":                 false,
+		"m1 get /secrets default/pool-old":              false,
+		"gone get /nodes /n1":                           false,
+		"m1 get /configmaps kube-system/x":              false,
+	} {
+		t.Run(request, func(t *testing.T) {
+			words := strings.Fields(request)
+			group, resource, _ := strings.Cut(words[2], "/")
+			namespace, name, _ := strings.Cut(words[3], "/")
+			review := authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "gardener.cloud:node-agent:machine:" + words[0], Groups: []string{"gardener.cloud:node-agents"},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: words[1], Group: group, Resource: resource, Namespace: namespace, Name: name},
+			}}
+			if got := ask(t, handler, review); got.Status.Allowed != want || got.Status.Denied {
+				t.Errorf("answer is %+v", got.Status)
+			}
+		})
+	}
+	for name, spec := range map[string]authorizationv1.SubjectAccessReviewSpec{
+		"another user":                   {User: "admin", Groups: []string{"gardener.cloud:node-agents"}},
+		"a node agent without its group": {User: "gardener.cloud:node-agent:machine:m1"},
+		"a path":                         {User: "gardener.cloud:node-agent:machine:m1", Groups: []string{"gardener.cloud:node-agents"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name != "a path" {
+				spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}
+			}
+			if got := ask(t, handler, authorizationv1.SubjectAccessReview{Spec: spec}); got.Status.Allowed {
+				t.Errorf("answer is %+v", got.Status)
+			}
+		})
+	}
+}
+
+func ask(t *testing.T, handler http.Handler, review authorizationv1.SubjectAccessReview) authorizationv1.SubjectAccessReview {
+	t.Helper()
+	body, err := json.Marshal(review)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body)))
+	var answer authorizationv1.SubjectAccessReview
+	if err := json.Unmarshal(recorder.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("%v: %s", err, recorder.Body)
+	}
+	return answer
+}
