@@ -138,12 +138,14 @@ func TestPolicies(t *testing.T) {
 		"from everywhere": {
 			in: input{service: service("from-world-to-ports", `[{"port":"10250","protocol":"TCP"}]`)},
 			want: slices.Concat(own, []string{
-				"a/ingress-to-grm-from-world TCP/10250 of: app: grm peers: - namespaceSelector: {} podSelector: {} - ipBlock: cidr: 0.0.0.0/0 - ipBlock: cidr: ::/0"}),
+				"a/ingress-to-grm-from-world TCP/10250 of: app: grm peers: - namespaceSelector: {} podSelector: {} - ipBlock: cidr: 0.0.0.0/0 - ipBlock: cidr: ::/0",
+			}),
 		},
 		"from everywhere to all ports": {
 			in: input{service: service("from-world-to-ports", `[]`)},
 			want: slices.Concat(own, []string{
-				"a/ingress-to-grm-from-world  of: app: grm peers: - namespaceSelector: {} podSelector: {} - ipBlock: cidr: 0.0.0.0/0 - ipBlock: cidr: ::/0"}),
+				"a/ingress-to-grm-from-world  of: app: grm peers: - namespaceSelector: {} podSelector: {} - ipBlock: cidr: 0.0.0.0/0 - ipBlock: cidr: ::/0",
+			}),
 		},
 		"through an Ingress": {
 			in: input{

@@ -100,7 +100,10 @@ func TestGardenlet(t *testing.T) {
 // prepare makes what gardener-operator and others make in a garden.
 func (g *garden) prepare(t *testing.T) {
 	t.Helper()
-	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "gardener-system-seed-lease"}}}
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "gardener-system-seed-lease"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-" + seedName}},
+	}
 	for _, object := range gardenrbac.Objects(gardenrbac.Values{}) {
 		if namespaced := object.GetNamespace(); namespaced != "" {
 			continue // their namespaces belong to others

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/pkg/flow"
@@ -46,12 +47,24 @@ type Values struct {
 	Gardener corev1beta1.Gardener
 	// Capacity and Reserved are how much there is in the seed, and how much of it the scheduler leaves free.
 	Capacity, Reserved corev1.ResourceList
+	// Images are those of the components.
+	Images Images
+	// ETCD configures etcd-druid. It may be nil.
+	ETCD *gardenletconfigv1alpha1.ETCDConfig
 	// SyncPeriod is how often an unchanged Seed is looked at.
 	SyncPeriod time.Duration
 	// Metrics counts and times the tasks. It may be nil.
 	Metrics *flow.Metrics
 	// Clock tells the time.
 	Clock clock.PassiveClock
+}
+
+// Images are references of images.
+type Images struct {
+	// Gardener is the image with all our processes.
+	Gardener string
+	// Etcd is the image of etcd.
+	Etcd string
 }
 
 // Add adds the controller to a manager.
