@@ -21,6 +21,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/gardenlet/backupbucket"
 	installationcare "gardener.cloud/gardener/internal/gardenlet/controllerinstallation/care"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/required"
@@ -115,6 +116,9 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 		resources = &gardenletconfigv1alpha1.ResourcesConfiguration{}
 	}
 	return errors.Join(
+		backupbucket.Add(a.Manager, backupbucket.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, ConcurrentSyncs: *c.BackupBucket.ConcurrentSyncs, Clock: a.clock,
+		}),
 		lease.Add(a.Manager, lease.Values{
 			Garden: garden, SeedREST: a.seedDiscovery.RESTClient(), Health: a.health, Clock: a.clock,
 			Period: time.Duration(*c.Seed.LeaseResyncSeconds) * time.Second,

@@ -291,6 +291,7 @@ func (g *garden) testBootstrap(t *testing.T) {
 	})
 	g.checkSeed(t)
 	t.Run("installation of an extension", g.testInstallation)
+	t.Run("bucket for backups", g.testBackupBucket)
 	err := g.c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "gardenlet-kubeconfig-bootstrap"}, &corev1.Secret{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("bootstrap Secret: %v", err)
