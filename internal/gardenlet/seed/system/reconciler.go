@@ -176,7 +176,8 @@ func (r *reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (reconc
 	if err := status.run(ctx, f, r.Metrics); err != nil {
 		return kube.Result(errors.Join(err, status.failed(ctx, err)))
 	}
-	return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, seed, constants.FinalizerGardenerName))
+	// The reports of progress have changed the Seed since it was read.
+	return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, status.seed, constants.FinalizerGardenerName))
 }
 
 // left says what is still on a seed, in one sentence. It is empty if there is nothing.
