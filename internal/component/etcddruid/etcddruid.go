@@ -63,7 +63,8 @@ func Objects(v Values) ([]client.Object, error) {
 		write = "create delete deletecollection get list patch update watch"
 	)
 	return append(objects, w.ClusterRole(role,
-		workload.Rule("druid.gardener.cloud", "etcds etcds/status etcds/finalizers etcdcopybackupstasks etcdcopybackupstasks/status etcdcopybackupstasks/finalizers", write),
+		workload.Rule("druid.gardener.cloud", "etcds etcds/status etcds/finalizers etcdcopybackupstasks "+
+			"etcdcopybackupstasks/status etcdcopybackupstasks/finalizers", write),
 		workload.Rule("", "configmaps serviceaccounts services", write),
 		workload.Rule("", "persistentvolumeclaims pods", "delete deletecollection patch update "+read),
 		workload.Rule("", "secrets", "patch update "+read),

@@ -53,7 +53,7 @@ kind: GardenletConfiguration
 gardenClientConnection:
   bootstrapKubeconfig: {namespace: garden, name: gardenlet-kubeconfig-bootstrap}
   kubeconfigSecret: {namespace: garden, name: gardenlet-kubeconfig}
-  kubeconfigValidity: {validity: 1h}
+  kubeconfigValidity: {validity: 10m}
 leaderElection: {leaderElect: false}
 logFormat: text
 controllers:
@@ -96,6 +96,7 @@ func TestGardenlet(t *testing.T) {
 	t.Run("denied", g.testDenied)
 	g.sign(t)
 	t.Run("bootstrap and renewal", g.testBootstrap)
+	t.Run("rotation", g.testRotation)
 	t.Run("steady state and deletion", g.testDeletion)
 }
 
@@ -328,6 +329,21 @@ func (g *garden) testBootstrap(t *testing.T) {
 	}
 }
 
+// testRotation has a certificate replaced after one or two percent of its ten minutes.
+func (g *garden) testRotation(t *testing.T) {
+	before := g.kubeconfig(t)
+	ended, _ := g.start(t, func(c *gardenlet.Config) {
+		validity := c.GardenClientConnection.KubeconfigValidity
+		validity.AutoRotationJitterPercentageMin, validity.AutoRotationJitterPercentageMax = ptr.To[int32](1), ptr.To[int32](2)
+	})
+	if err := end(t, ended); !errors.Is(err, credentials.ErrRestart) {
+		t.Errorf("the gardenlet ended with %v", err)
+	}
+	if cmp.Equal(before.AuthInfos, g.kubeconfig(t).AuthInfos) {
+		t.Error("the certificate is still the old one")
+	}
+}
+
 // testDeletion starts a gardenlet where everything is as it should be, which writes nothing but its Lease, and deletes the Seed.
 func (g *garden) testDeletion(t *testing.T) {
 	before := &corev1beta1.Seed{}
@@ -336,7 +352,7 @@ func (g *garden) testDeletion(t *testing.T) {
 	}
 	lease := g.awaitLease(t, "")
 	g.start(t, func(c *gardenlet.Config) { c.Controllers.Seed.SyncPeriod.Duration = 100 * time.Millisecond })
-	// It has a new certificate, whose end is in the status.
+	// It has a new certificate since the last one was started, whose end is in the status.
 	var settled *corev1beta1.Seed
 	g.awaitSeed(t, func(seed *corev1beta1.Seed) error {
 		if seed.Status.ClientCertificateExpirationTimestamp.Equal(before.Status.ClientCertificateExpirationTimestamp) {

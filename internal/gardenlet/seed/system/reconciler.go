@@ -107,7 +107,8 @@ func (r *reconciler) operate(ctx context.Context, seed *corev1beta1.Seed, operat
 func (r *reconciler) renewTokens(ctx context.Context) error {
 	secrets := &corev1.SecretList{}
 	if err := r.SeedClient.List(ctx, secrets, client.MatchingLabels{
-		resourcesv1alpha1.ResourceManagerClass: resourcesv1alpha1.ResourceManagerClassGarden, resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest,
+		resourcesv1alpha1.ResourceManagerClass:   resourcesv1alpha1.ResourceManagerClassGarden,
+		resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest,
 	}); err != nil {
 		return fmt.Errorf("list access secrets: %w", err)
 	}
