@@ -86,7 +86,7 @@ test: deps tools ## Run unit and integration tests (TESTFLAGS="-race -run Find" 
 .PHONY: test-corpus
 test-corpus: tools ## Replay the recorded requests against a fresh garden (KIND=Shoot, SHOW=20 differences); print how many answers agree.
 	@bin/distribution build kubernetes etcd
-	@go run ./test/compat/replay -kind "$(KIND)" -show $(or $(SHOW),0) -least 89
+	@go run ./test/compat/replay -kind "$(KIND)" -show $(or $(SHOW),0) -least 99.5 -exact 97
 
 .PHONY: test-compat
 test-compat: tools ## Compare what is served, and the CustomResourceDefinitions, with the compatibility facts; print the counts.

@@ -27,8 +27,8 @@ import (
 // gardenTimeout is the time that the garden may take on a busy machine.
 const gardenTimeout = 5 * time.Minute
 
-// bringUpGarden makes the runtime cluster serve the garden API: its kube-apiserver hands requests on to gardener-apiserver,
-// which stores its objects in the cluster's own etcd.
+// bringUpGarden makes the runtime cluster serve the garden API, and a seed: its kube-apiserver hands requests on to
+// gardener-apiserver, which stores its objects in the cluster's own etcd.
 func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 	var image string
 	if err := u.step(ctx, "Push the image of our processes", registryContainer, func(ctx context.Context, _ func(string)) (err error) {
@@ -37,7 +37,7 @@ func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 	}); err != nil {
 		return err
 	}
-	return u.step(ctx, "Install the garden", "", func(ctx context.Context, detail func(string)) error {
+	if err := u.step(ctx, "Install the garden", "", func(ctx context.Context, detail func(string)) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
 		defer cancel()
 		c, err := u.Client(cluster.Name)
@@ -59,7 +59,10 @@ func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 			return err
 		}
 		return awaitGarden(ctx, c, detail)
-	})
+	}); err != nil {
+		return err
+	}
+	return u.bringUpSeed(ctx, cluster, image)
 }
 
 // gardenerImage makes the image of the binary with all our processes, pushes it, and returns its reference with digest.
@@ -110,7 +113,7 @@ func (u *upRun) gardenObjects(ctx context.Context, c client.Client, cluster Clus
 	}
 
 	server, err = gardenerapiserver.Objects(gardenerapiserver.Values{
-		Namespace: namespace.Name, Image: image, Replicas: 1,
+		Namespace: namespace.Name, Image: image, Replicas: 1, ClusterIdentity: "garden-" + u.Name,
 		EtcdServers: []string{fmt.Sprintf("https://%s:2379", u.network().Machine(cluster.Machines[0].Number))}, EtcdSecret: etcd.Name,
 		Certificate: certificate.Name, CA: authority.Data[secrets.DataKeyCertificateCA],
 	})

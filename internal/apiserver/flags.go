@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -13,8 +15,8 @@ import (
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 	"gardener.cloud/gardener/internal/apiserver/features"
 	"gardener.cloud/gardener/internal/apiserver/registry"
 	"gardener.cloud/gardener/internal/validation/core"
@@ -27,14 +29,31 @@ const (
 	minTokenLifetime = 10 * time.Minute
 )
 
+// The first of each is the default.
+var (
+	logLevels  = []string{"info", "debug", "error"}
+	logFormats = []string{"json", "text"}
+)
+
+// minRotationInterval keeps users from being told to renew credentials that they just renewed.
+const minRotationInterval = 24 * time.Hour
+
 // flags are the flags besides those that every API server has.
 type flags struct {
+	clusterIdentity                         string
+	logLevel, logFormat                     string
+	rotationInterval                        time.Duration
 	adminKubeconfigMax, viewerKubeconfigMax time.Duration
 	tokenIssuer, tokenKeyFile               string
 	tokenMin, tokenMax                      time.Duration
 }
 
 func (f *flags) addTo(set *pflag.FlagSet) {
+	set.StringVar(&f.clusterIdentity, "cluster-identity", "", "identity of the garden, different from that of all others; required")
+	set.StringVar(&f.logLevel, "log-level", logLevels[0], "least important messages that are logged: "+strings.Join(logLevels, ", "))
+	set.StringVar(&f.logFormat, "log-format", logFormats[0], "form of the log: "+strings.Join(logFormats, ", "))
+	set.DurationVar(&f.rotationInterval, "shoot-credentials-rotation-interval", 90*24*time.Hour,
+		"age of the credentials of a shoot from which on its users are told to renew them; at least "+minRotationInterval.String())
 	set.DurationVar(&f.adminKubeconfigMax, "shoot-admin-kubeconfig-max-expiration", 24*time.Hour,
 		"longest lifetime of the credentials that shoots/adminkubeconfig returns; at least "+minKubeconfigLifetime.String())
 	set.DurationVar(&f.viewerKubeconfigMax, "shoot-viewer-kubeconfig-max-expiration", 24*time.Hour,
@@ -51,12 +70,22 @@ func (f *flags) addTo(set *pflag.FlagSet) {
 
 func (f *flags) validate() error {
 	var errs []error
+	if f.clusterIdentity == "" {
+		errs = append(errs, errors.New("--cluster-identity: must be set"))
+	}
+	if !slices.Contains(logLevels, f.logLevel) {
+		errs = append(errs, fmt.Errorf("--log-level=%s: must be one of %s", f.logLevel, strings.Join(logLevels, ", ")))
+	}
+	if !slices.Contains(logFormats, f.logFormat) {
+		errs = append(errs, fmt.Errorf("--log-format=%s: must be one of %s", f.logFormat, strings.Join(logFormats, ", ")))
+	}
 	for _, d := range []struct {
 		flag     string
 		set, min time.Duration
 	}{
 		{"shoot-admin-kubeconfig-max-expiration", f.adminKubeconfigMax, minKubeconfigLifetime},
 		{"shoot-viewer-kubeconfig-max-expiration", f.viewerKubeconfigMax, minKubeconfigLifetime},
+		{"shoot-credentials-rotation-interval", f.rotationInterval, minRotationInterval},
 		{"workload-identity-token-min-expiration", f.tokenMin, minTokenLifetime},
 		{"workload-identity-token-max-expiration", f.tokenMax, minTokenLifetime},
 	} {
@@ -79,13 +108,12 @@ func (f *flags) validate() error {
 }
 
 // settings are what the registry needs of the flags and of the assembled configuration.
-func (f *flags) settings(config *genericapiserver.RecommendedConfig, reader *registry.Reader, gates featuregate.FeatureGate) (registry.Settings, error) {
-	kube, err := initializer.KubeReader(config.ClientConfig)
-	if err != nil {
-		return registry.Settings{}, fmt.Errorf("connect to the kube-apiserver: %w", err)
-	}
+func (f *flags) settings(
+	config *genericapiserver.RecommendedConfig, reader *registry.Reader, kube client.Reader, gates featuregate.FeatureGate,
+) (registry.Settings, error) {
 	var key crypto.PrivateKey
 	if f.tokenKeyFile != "" {
+		var err error
 		if key, err = readKey(f.tokenKeyFile); err != nil {
 			return registry.Settings{}, fmt.Errorf("--workload-identity-signing-key-file: %w", err)
 		}
@@ -97,6 +125,7 @@ func (f *flags) settings(config *genericapiserver.RecommendedConfig, reader *reg
 			InPlaceNodeUpdates:             gates.Enabled(features.InPlaceNodeUpdates),
 			DisableNginxIngressInShoot:     gates.Enabled(features.DisableNginxIngressInShoot),
 		},
+		RotationInterval:              f.rotationInterval,
 		Garden:                        reader,
 		Kube:                          kube,
 		Authorizer:                    config.Authorization.Authorizer,

@@ -16,16 +16,19 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/klog/v2"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/utils/clock"
 
 	"gardener.cloud/gardener/internal/apiserver/admission"
 	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
+	"gardener.cloud/gardener/internal/apiserver/bootstrap"
 	"gardener.cloud/gardener/internal/apiserver/features"
 	"gardener.cloud/gardener/internal/apiserver/frontproxy"
 	"gardener.cloud/gardener/internal/apiserver/openapi"
 	"gardener.cloud/gardener/internal/apiserver/registry"
 	"gardener.cloud/gardener/internal/apiserver/scheme"
+	"gardener.cloud/gardener/internal/process"
 )
 
 // Name is the name of the command.
@@ -51,17 +54,15 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   Name,
 		Short: "Serve the garden API, aggregated by a kube-apiserver",
-		Example: "  " + Name + " --etcd-servers=http://127.0.0.1:2379 --kubeconfig=garden.yaml \\\n" +
+		Example: "  " + Name + " --cluster-identity=garden --etcd-servers=http://127.0.0.1:2379 --kubeconfig=garden.yaml \\\n" +
 			"    --authentication-kubeconfig=garden.yaml --authorization-kubeconfig=garden.yaml",
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(err, admission.Missing(options.Admission)); err != nil {
+			if err := errors.Join(append(options.Validate(), own.validate(), err)...); err != nil {
 				return err
 			}
-			if err := errors.Join(append(options.Validate(), own.validate())...); err != nil {
-				return err
-			}
+			klog.SetLogger(process.NewLogger(cmd.ErrOrStderr(), own.logLevel, own.logFormat))
 			codec, err := scheme.StorageCodec(codecs, options.Etcd.DefaultStorageMediaType)
 			if err != nil {
 				return err
@@ -89,7 +90,7 @@ func run(
 	config.OpenAPIV3Config.Info.Title, config.OpenAPIV3Config.GetDefinitionName = "Gardener", named
 	reader := &registry.Reader{}
 	options.ExtraAdmissionInitializers = func(config *genericapiserver.RecommendedConfig) ([]genericadmission.PluginInitializer, error) {
-		kube, err := initializer.KubeReader(config.ClientConfig)
+		kube, err := initializer.KubeClient(config.ClientConfig)
 		return []genericadmission.PluginInitializer{initializer.New(reader, kube)}, err
 	}
 	if err := options.ApplyTo(config); err != nil {
@@ -102,7 +103,11 @@ func run(
 	if err != nil {
 		return fmt.Errorf("assemble server: %w", err)
 	}
-	settings, err := own.settings(config, reader, options.FeatureGate)
+	kube, err := initializer.KubeClient(config.ClientConfig)
+	if err != nil {
+		return fmt.Errorf("connect to the kube-apiserver: %w", err)
+	}
+	settings, err := own.settings(config, reader, kube, options.FeatureGate)
 	if err != nil {
 		return err
 	}
@@ -113,6 +118,16 @@ func run(
 	reader.Use(groups)
 	if err := install(server, &config.Config, groups); err != nil {
 		return err
+	}
+	for name, try := range map[string]func(context.Context) error{
+		"bootstrap-garden-cluster":   func(ctx context.Context) error { return bootstrap.Namespaces(ctx, kube) },
+		"bootstrap-cluster-identity": func(ctx context.Context) error { return bootstrap.Identity(ctx, kube, own.clusterIdentity) },
+	} {
+		// An error would end the process.
+		server.AddPostStartHookOrDie(name, func(ctx genericapiserver.PostStartHookContext) error {
+			bootstrap.Until(ctx, try)
+			return nil
+		})
 	}
 	return server.PrepareRun().RunWithContext(ctx)
 }

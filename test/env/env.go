@@ -220,6 +220,7 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	args := append([]string{
 		"--etcd-servers=" + etcdURL, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(ports[3]),
 		"--tls-cert-file=" + certs.path("server.crt"), "--tls-private-key-file=" + certs.path("server.key"),
+		"--cluster-identity=garden-test", "--log-format=text",
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 	}, e.options.flags...)
 	if e.options.binary != "" {

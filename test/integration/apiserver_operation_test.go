@@ -17,10 +17,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/test/env"
@@ -77,6 +80,22 @@ resources:
 }
 
 func testOperation(t *testing.T, e *env.Env, files files) {
+	t.Run("the garden has namespaces for gardenlets, and an identity", func(t *testing.T) {
+		for _, name := range []string{"gardener-system-seed-lease", "gardener-system-shoot-issuer"} {
+			if err := e.Client.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{}); err != nil {
+				t.Error(err)
+			}
+		}
+		identity := &corev1.ConfigMap{}
+		if err := e.Client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "cluster-identity"}, identity); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"cluster-identity": "garden-test", "origin": "gardener-apiserver"}
+		if diff := cmp.Diff(want, identity.Data); diff != "" || identity.Immutable == nil || !*identity.Immutable {
+			t.Errorf("identity is immutable: %v, and (-want +got):\n%s", identity.Immutable, diff)
+		}
+	})
+
 	t.Run("secrets are encrypted in etcd", func(t *testing.T) {
 		create(t, e, &corev1beta1.InternalSecret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: devNamespace, Name: "hidden"}, Data: map[string][]byte{"key": []byte("plain text")},

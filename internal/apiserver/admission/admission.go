@@ -6,10 +6,6 @@
 package admission
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
@@ -51,7 +47,7 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/admission/shootvpaenabledbydefault"
 )
 
-// plugin is an admission plugin of the original. One without register is not there yet.
+// plugin is an admission plugin.
 type plugin struct {
 	name     string
 	register func(*admission.Plugins)
@@ -111,9 +107,6 @@ func NewOptions() *genericoptions.AdmissionOptions {
 	options.RecommendedPluginOrder, options.DefaultOffPlugins = nil, sets.New[string]()
 	genericapiserver.RegisterAllAdmissionPlugins(options.Plugins)
 	for _, p := range plugins() {
-		if p.register == nil {
-			continue
-		}
 		p.register(options.Plugins)
 		options.RecommendedPluginOrder = append(options.RecommendedPluginOrder, p.name)
 		if p.off {
@@ -121,16 +114,4 @@ func NewOptions() *genericoptions.AdmissionOptions {
 		}
 	}
 	return options
-}
-
-// Missing returns an error for each plugin that is named in the flags, and is one of the original but not of ours yet. Names that
-// nobody knows are found by the options themselves.
-func Missing(options *genericoptions.AdmissionOptions) error {
-	var errs []error
-	for _, p := range plugins() {
-		if p.register == nil && slices.Contains(slices.Concat(options.EnablePlugins, options.DisablePlugins), p.name) {
-			errs = append(errs, fmt.Errorf("admission plugin %q is not there yet; leave it out of the flags", p.name))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -39,6 +39,7 @@ type rules[T any] struct {
 	validate                 func(obj *T) field.ErrorList
 	validateUpdate, onStatus func(obj, old *T) field.ErrorList
 	rolledOut                func(obj, old *T) bool
+	warnings                 func(obj *T, settings Settings) []string
 	operation                func(obj *T, operation string) effect
 	fields                   map[string]func(obj *T) string
 	cells, afterAge          func(obj *T) []any
@@ -78,6 +79,9 @@ func with[T, L any, PT interface {
 	}
 	if r.rolledOut != nil {
 		k.rolledOut = func(obj, old runtime.Object) bool { return r.rolledOut(typed(obj), typed(old)) }
+	}
+	if r.warnings != nil {
+		k.warnings = func(obj runtime.Object, settings Settings) []string { return r.warnings(typed(obj), settings) }
 	}
 	if r.operation != nil {
 		k.operation = func(obj runtime.Object, operation string) effect { return r.operation(typed(obj), operation) }
@@ -249,7 +253,9 @@ func profileKinds(options core.Options) []*kind {
 		with[corev1beta1.CloudProfile, corev1beta1.CloudProfileList](kind{
 			gvk: inCore("CloudProfile"), unconditional: true, plural: "cloudprofiles", shortNames: []string{"cprofile", "cpfl"}, status: true, columns: printed("Provider"),
 		}, rules[corev1beta1.CloudProfile]{
-			create: func(_ context.Context, p *corev1beta1.CloudProfile) { dropUnusable(&p.Spec, time.Now()) },
+			create:       func(_ context.Context, p *corev1beta1.CloudProfile) { dropUnusable(&p.Spec, time.Now()) },
+			update:       func(_ context.Context, p, old *corev1beta1.CloudProfile) { dropCapabilities(p, old) },
+			canonicalize: fillArchitectures,
 			validate: func(p *corev1beta1.CloudProfile) field.ErrorList {
 				return core.ValidateCloudProfile(p, time.Now(), options)
 			},
@@ -402,7 +408,7 @@ func shootKinds(options core.Options) []*kind {
 				return core.ValidateShootUpdate(s, old, options)
 			},
 			onStatus:  core.ValidateShootStatusUpdate,
-			rolledOut: shootRolledOut, operation: shootOperation,
+			rolledOut: shootRolledOut, warnings: rotationWarnings, operation: shootOperation,
 			fields: map[string]func(*corev1beta1.Shoot) string{
 				"spec.seedName":          func(s *corev1beta1.Shoot) string { return get(s.Spec.SeedName) },
 				"status.seedName":        func(s *corev1beta1.Shoot) string { return get(s.Status.SeedName) },

@@ -1,7 +1,9 @@
 package registry
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,4 +47,30 @@ func canonicalShoot(shoot *corev1beta1.Shoot) {
 	} else {
 		delete(shoot.Labels, constants.ShootIsSelfHosted)
 	}
+}
+
+// rotationWarnings name the credentials of a shoot that were not renewed for a long time.
+func rotationWarnings(shoot *corev1beta1.Shoot, settings Settings) []string {
+	if shoot.DeletionTimestamp != nil {
+		return nil
+	}
+	rotation := get(get(shoot.Status.Credentials).Rotation)
+	var out []string
+	check := func(credentials, operation string, begun *metav1.Time) {
+		if begun == nil {
+			begun = &shoot.CreationTimestamp
+		}
+		if age := settings.Clock.Now().Sub(begun.Time); age > settings.RotationInterval {
+			out = append(out, fmt.Sprintf("the %s of this cluster should be renewed, which was not done for %d days: annotate the Shoot with %s=%s",
+				credentials, int(age/(24*time.Hour)), constants.GardenerOperation, operation))
+		}
+	}
+	check("certificate authorities", constants.OperationRotateCAStart, get(rotation.CertificateAuthorities).LastInitiationTime)
+	check("key that encrypts etcd", constants.OperationRotateETCDEncryptionKey, get(rotation.ETCDEncryptionKey).LastInitiationTime)
+	check("service account key", constants.OperationRotateServiceAccountKeyStart, get(rotation.ServiceAccountKey).LastInitiationTime)
+	check("observability passwords", constants.OperationRotateObservabilityCredentials, get(rotation.Observability).LastInitiationTime)
+	if settings := shoot.Spec.Provider.WorkersSettings; settings != nil && get(settings.SSHAccess).Enabled {
+		check("SSH key of the nodes", constants.OperationRotateSSHKeypair, get(rotation.SSHKeypair).LastInitiationTime)
+	}
+	return out
 }

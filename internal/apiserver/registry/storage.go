@@ -34,6 +34,8 @@ type Settings struct {
 	Garden, Kube client.Reader
 	// Authorizer tells administrators of the landscape from members of projects.
 	Authorizer authorizer.Authorizer
+	// RotationInterval is the age of a shoot's credentials from which on its users are told to renew them.
+	RotationInterval time.Duration
 	// Clock says when credentials begin and end.
 	Clock clock.PassiveClock
 	// AdminKubeconfigMaxExpiration and ViewerKubeconfigMaxExpiration are how long kubeconfigs live at most.
@@ -79,6 +81,9 @@ func Groups(
 // storage returns the resources of a kind by their paths, such as "shoots" and "shoots/status".
 func (k *kind) storage(s *runtime.Scheme, getter generic.RESTOptionsGetter, settings Settings) (map[string]rest.Storage, error) {
 	create := strategy{ObjectTyper: s, NameGenerator: names.SimpleNameGenerator, kind: k}
+	if k.warnings != nil {
+		create.warn = func(obj runtime.Object) []string { return k.warnings(obj, settings) }
+	}
 	store := &genericregistry.Store{
 		NewFunc: k.newObject, NewListFunc: k.newList,
 		DefaultQualifiedResource:  k.gvk.GroupVersion().WithResource(k.plural).GroupResource(),

@@ -57,6 +57,8 @@ type kind struct {
 	validateUpdate, validateStatus func(obj, old runtime.Object) field.ErrorList
 	// rolledOut tells whether a difference outside of metadata and status counts as a new generation. By default it does.
 	rolledOut func(obj, old runtime.Object) bool
+	// warnings tell users what to mind when they change an object, besides what they changed.
+	warnings func(obj runtime.Object, settings Settings) []string
 	// operation tells what an operation that the object is annotated with does to its generation.
 	operation func(obj runtime.Object, operation string) effect
 	// fields are what lists and watches select by, besides name and namespace.
@@ -133,6 +135,8 @@ type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	*kind
+	// warn tells users what to mind when they change an object. It may be nil.
+	warn func(obj runtime.Object) []string
 }
 
 var (
@@ -141,17 +145,24 @@ var (
 	_ rest.ResetFieldsStrategy = strategy{}
 )
 
-func (s strategy) NamespaceScoped() bool                                            { return s.namespaced }
-func (s strategy) AllowCreateOnUpdate() bool                                        { return false }
-func (s strategy) AllowUnconditionalUpdate() bool                                   { return s.unconditional }
-func (s strategy) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
-func (s strategy) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []string { return nil }
+func (s strategy) NamespaceScoped() bool                                     { return s.namespaced }
+func (s strategy) AllowCreateOnUpdate() bool                                 { return false }
+func (s strategy) AllowUnconditionalUpdate() bool                            { return s.unconditional }
+func (s strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
 func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	return s.validate(obj)
 }
 
 func (s strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	return s.validateUpdate(obj, old)
+}
+
+// WarningsOnUpdate implements rest.RESTUpdateStrategy.
+func (s strategy) WarningsOnUpdate(_ context.Context, obj, _ runtime.Object) []string {
+	if s.warn == nil {
+		return nil
+	}
+	return s.warn(obj)
 }
 
 // Canonicalize implements rest.RESTCreateStrategy and rest.RESTUpdateStrategy.
@@ -252,6 +263,11 @@ func (k *kind) reset(path string, on bool) map[fieldpath.APIVersion]*fieldpath.S
 
 // statusStrategy is how the status subresource of a kind is changed.
 type statusStrategy struct{ strategy }
+
+// WarningsOnUpdate implements rest.RESTUpdateStrategy. Controllers need none.
+func (s statusStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
 
 // PrepareForUpdate keeps everything but status and metadata.
 func (s statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	testingclock "k8s.io/utils/clock/testing"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -157,5 +158,33 @@ func TestUnconditionalUpdates(t *testing.T) {
 	want := []string{"cloudprofiles", "internalsecrets", "namespacedcloudprofiles", "projects", "quotas", "secretbindings", "seeds"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
+	}
+}
+
+func TestRotationWarnings(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	settings := Settings{RotationInterval: 90 * 24 * time.Hour, Clock: testingclock.NewFakePassiveClock(now)}
+	daysAgo := func(days int) *metav1.Time { return &metav1.Time{Time: now.AddDate(0, 0, -days)} }
+	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: *daysAgo(89)}}
+	if got := rotationWarnings(shoot, settings); len(got) > 0 {
+		t.Errorf("a new shoot has warnings: %q", got)
+	}
+	shoot.CreationTimestamp = *daysAgo(100)
+	shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+		CertificateAuthorities: &corev1beta1.CARotation{LastInitiationTime: daysAgo(95)},
+		ETCDEncryptionKey:      &corev1beta1.ETCDEncryptionKeyRotation{LastInitiationTime: daysAgo(1)},
+		ServiceAccountKey:      &corev1beta1.ServiceAccountKeyRotation{LastInitiationTime: daysAgo(1)},
+	}}
+	want := []string{
+		"the certificate authorities of this cluster should be renewed, which was not done for 95 days: annotate the Shoot with gardener.cloud/operation=rotate-ca-start",
+		"the observability passwords of this cluster should be renewed, which was not done for 100 days: " +
+			"annotate the Shoot with gardener.cloud/operation=rotate-observability-credentials",
+	}
+	if diff := cmp.Diff(want, rotationWarnings(shoot, settings)); diff != "" {
+		t.Errorf("rotationWarnings() (-want +got):\n%s", diff)
+	}
+	shoot.DeletionTimestamp = daysAgo(0)
+	if got := rotationWarnings(shoot, settings); len(got) > 0 {
+		t.Errorf("a shoot that goes has warnings: %q", got)
 	}
 }

@@ -41,6 +41,8 @@ type Values struct {
 	Image string
 	// Replicas is how many pods there are.
 	Replicas int32
+	// ClusterIdentity distinguishes the garden from all others. It cannot be changed later.
+	ClusterIdentity string
 	// EtcdServers are the URLs of the members of the etcd that it stores objects in. EtcdSecret is the Secret with the
 	// credentials for it: ca.crt, tls.crt and tls.key.
 	EtcdServers []string
@@ -72,6 +74,7 @@ func Objects(v Values) ([]client.Object, error) {
 		PriorityClass: constants.PriorityClassNameGardenSystem500,
 		Args: append([]string{
 			"--secure-port=8443",
+			"--cluster-identity=" + v.ClusterIdentity,
 			"--etcd-servers=" + strings.Join(v.EtcdServers, ","),
 			"--etcd-cafile=" + etcdDir + "/" + secrets.DataKeyCertificateCA,
 			"--etcd-certfile=" + etcdDir + "/" + secrets.DataKeyCertificate,

@@ -11,6 +11,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
+	"gardener.cloud/gardener/internal/component/priorityclass"
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
@@ -89,6 +90,7 @@ func Objects(v Values) ([]client.Object, error) {
 		return nil, err
 	}
 	w := process.Workload()
+	objects = append([]client.Object{priorityclass.SeedCritical()}, objects...)
 	objects = append(objects, w.Service("metrics", gardenletconfigv1alpha1.DefaultMetricsPort))
 	objects = append(objects, w.ClusterRole(role, rules()...)...)
 	if overwrite != nil {

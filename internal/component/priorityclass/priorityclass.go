@@ -21,10 +21,15 @@ func Garden() []client.Object {
 	}
 }
 
+// SeedCritical returns the class that a gardenlet has, which is there before the gardenlet creates all others.
+func SeedCritical() client.Object {
+	return class(constants.PriorityClassNameSeedSystemCritical, 999998950, "what the seed cannot do without")
+}
+
 // Seed returns the classes for the components of a seed and of the control planes on it.
 func Seed() []client.Object {
 	return []client.Object{
-		class(constants.PriorityClassNameSeedSystemCritical, 999998950, "what the seed cannot do without"),
+		SeedCritical(),
 		class(constants.PriorityClassNameSeedSystem900, 999998900, "components of the seed"),
 		class(constants.PriorityClassNameSeedSystem800, 999998800, "components of the seed"),
 		class(constants.PriorityClassNameSeedSystem700, 999998700, "components of the seed"),

@@ -344,6 +344,9 @@ func newGarden(t *testing.T) *garden {
 	}
 	err = errors.Join(
 		g.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}),
+		g.Client.Create(t.Context(), &corev1beta1.Project{
+			ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: new(namespace)},
+		}),
 		g.Client.Create(t.Context(), &corev1beta1.ControllerRegistration{
 			ObjectMeta: metav1.ObjectMeta{Name: "local"},
 			Spec: corev1beta1.ControllerRegistrationSpec{Resources: []corev1beta1.ControllerResource{

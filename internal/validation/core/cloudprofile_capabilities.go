@@ -98,9 +98,6 @@ func (c capabilities) checkMachineType(machineType corev1beta1.MachineType, path
 		}
 		return errs
 	}
-	if c != nil && machineType.Architecture != nil && len(c[constants.ArchitectureName]) > 0 && *machineType.Architecture != "" && !slices.Contains(c[constants.ArchitectureName], *machineType.Architecture) {
-		return field.ErrorList{field.NotSupported(path.Child("architecture"), *machineType.Architecture, c[constants.ArchitectureName])}
-	}
 	return nil
 }
 

@@ -117,6 +117,9 @@ func (b bench) prepare(ctx context.Context, e *env.Env) error {
 	fmt.Fprintf(os.Stderr, "creating %d seeds and %d shoots\n", b.seeds, b.shoots)
 	err := errors.Join(
 		e.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}),
+		e.Client.Create(ctx, &corev1beta1.Project{
+			ObjectMeta: metav1.ObjectMeta{Name: "bench"}, Spec: corev1beta1.ProjectSpec{Namespace: new(namespace)},
+		}),
 		e.Client.Create(ctx, profile()),
 		e.Client.Create(ctx, &corev1beta1.ControllerRegistration{
 			ObjectMeta: metav1.ObjectMeta{Name: "local"},

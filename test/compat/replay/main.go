@@ -25,9 +25,9 @@ import (
 const disagreement = 1
 
 type options struct {
-	kind, show string
-	least      float64
-	verbose    bool
+	kind, show   string
+	least, exact float64
+	verbose      bool
 }
 
 func main() {
@@ -35,6 +35,7 @@ func main() {
 	flag.StringVar(&o.kind, "kind", "", "the only kind to replay")
 	flag.StringVar(&o.show, "show", "0", "how many differences to print")
 	flag.Float64Var(&o.least, "least", 0, "fail if fewer percent of the requests are accepted or refused alike")
+	flag.Float64Var(&o.exact, "exact", 0, "fail if fewer percent of the answers are exactly the same")
 	flag.BoolVar(&o.verbose, "v", false, "print the logs of the servers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -75,23 +76,23 @@ func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
 	if err := cmd.Run(); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == disagreement) {
 		return fmt.Errorf("replay (it needs python3 with PyYAML): %w", err)
 	}
-	return atLeast(printed.Bytes(), o.least)
+	return atLeast(printed.Bytes(), o.least, o.exact)
 }
 
-// total is the last line that the replay prints: requests, then percentages.
-var total = regexp.MustCompile(`(?m)^total\s+(\d+)\s+([\d.]+)%`)
+// total is the last line that the replay prints: requests, the percentage of equal verdicts, that of equal answers.
+var total = regexp.MustCompile(`(?m)^total\s+(\d+)\s+([\d.]+)%\s+([\d.]+)%`)
 
-func atLeast(printed []byte, least float64) error {
+func atLeast(printed []byte, verdicts, answers float64) error {
 	found := total.FindSubmatch(printed)
 	if found == nil || string(found[1]) == "0" {
 		return errors.New("nothing was replayed")
 	}
-	verdict, err := strconv.ParseFloat(string(found[2]), 64)
-	if err != nil {
+	check := func(percent []byte, least float64, what string) error {
+		got, err := strconv.ParseFloat(string(percent), 64)
+		if err == nil && got < least {
+			err = fmt.Errorf("%.2f %% of the requests are %s, less than %.2f %%", got, what, least)
+		}
 		return err
 	}
-	if verdict < least {
-		return fmt.Errorf("%.2f %% of the requests are accepted or refused alike, less than %.2f %%", verdict, least)
-	}
-	return nil
+	return errors.Join(check(found[2], verdicts, "accepted or refused alike"), check(found[3], answers, "answered exactly alike"))
 }

@@ -67,9 +67,7 @@ func TestSeedControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := &garden{Env: e, c: c, clock: testingclock.NewFakeClock(time.Now())}
-	for _, name := range []string{"garden-dev", "gardener-system-seed-lease"} {
-		g.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	}
+	g.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev"}})
 	g.start(t)
 	defer func() { g.stop() }()
 	t.Run("installations", g.testInstallations)

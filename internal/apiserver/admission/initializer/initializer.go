@@ -78,8 +78,8 @@ func (fresh) ApplyToGet(options *client.GetOptions) { options.Raw = &metav1.GetO
 // ApplyToList implements client.ListOption.
 func (fresh) ApplyToList(options *client.ListOptions) { options.Raw = &metav1.ListOptions{} }
 
-// KubeReader returns the reader of the kube-apiserver that config leads to.
-func KubeReader(config *rest.Config) (client.Reader, error) {
+// KubeClient returns a client of the kube-apiserver that config leads to.
+func KubeClient(config *rest.Config) (client.Client, error) {
 	// Requests of users wait for these reads; how many there may be is up to the kube-apiserver.
 	config = rest.CopyConfig(config)
 	config.QPS = -1

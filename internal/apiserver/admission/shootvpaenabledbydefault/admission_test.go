@@ -19,6 +19,9 @@ func TestAdmit(t *testing.T) {
 		"switched off":    {workers: 1, have: &corev1beta1.VerticalPodAutoscaler{}, want: &corev1beta1.VerticalPodAutoscaler{}},
 		"without workers": {},
 	} {
+		if tc.want != nil && tc.have == nil {
+			corev1beta1.DefaultVerticalPodAutoscaler(tc.want) // as objects have them when they are read
+		}
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{}
 			shoot.Spec.Provider.Workers = make([]corev1beta1.Worker, tc.workers)

@@ -1,0 +1,158 @@
+package landscape
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/gardenlet"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+const (
+	// seedName is the first seed of every landscape.
+	seedName = "local"
+	// providerType is the type of what runs on this computer.
+	providerType = "local"
+	// seedTimeout is the time that a seed may take on a busy machine.
+	seedTimeout = 5 * time.Minute
+	// bootstrapLife is how long a gardenlet may take until it asks for its certificate.
+	bootstrapLife = time.Hour
+	// domainSecret has the credentials for the zones that the landscape's resolver serves. It needs none.
+	domainSecret = "dns-local"
+)
+
+// bringUpSeed makes the runtime cluster a seed, by deploying a gardenlet that has nothing but a bootstrap token.
+func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) error {
+	return u.step(ctx, "Make cluster "+cluster.Name+" the seed "+seedName, "", func(ctx context.Context, detail func(string)) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, seedTimeout, fmt.Errorf("not done after %s", seedTimeout))
+		defer cancel()
+		c, err := u.Client(cluster.Name)
+		if err != nil {
+			return err
+		}
+		if err := kube.Apply(ctx, c, fieldOwner, localProvider()...); err != nil {
+			return err
+		}
+		bootstrap, err := u.bootstrapKubeconfig(ctx, c, cluster)
+		if err != nil {
+			return err
+		}
+		objects, err := gardenlet.Objects(gardenlet.Values{
+			Namespace: constants.GardenNamespace, Image: image, Replicas: 1, BootstrapKubeconfig: bootstrap,
+			Config: gardenletconfigv1alpha1.GardenletConfiguration{SeedConfig: &gardenletconfigv1alpha1.SeedConfig{SeedTemplate: u.seed(cluster)}},
+		})
+		if err != nil {
+			return err
+		}
+		if err := kube.Apply(ctx, c, fieldOwner, objects...); err != nil {
+			return err
+		}
+		return kube.Await(ctx, c, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
+			index := slices.IndexFunc(seeds, func(s *corev1beta1.Seed) bool { return s.Name == seedName })
+			if index < 0 {
+				return errors.New("the gardenlet has not registered it yet")
+			}
+			return seedReady(seeds[index])
+		}, func(reason error) { detail(reason.Error()) })
+	})
+}
+
+// localProvider registers the types of what runs on this computer, and the credentials for its zones.
+func localProvider() []client.Object {
+	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "provider-local"}}
+	for _, kind := range []string{"ControlPlane", "DNSRecord"} {
+		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: providerType})
+	}
+	return []client.Object{
+		registration,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: domainSecret}, Type: corev1.SecretTypeOpaque},
+	}
+}
+
+// seed describes a cluster of the landscape as a seed.
+func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
+	credentials := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: constants.GardenNamespace, Name: domainSecret}
+	domain := u.Name + ".local.gardener.cloud"
+	return corev1beta1.SeedTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: seedName},
+		Spec: corev1beta1.SeedSpec{
+			Provider: corev1beta1.SeedProvider{Type: providerType, Region: "local", Zones: []string{"0"}},
+			DNS: corev1beta1.SeedDNS{
+				Provider: &corev1beta1.SeedDNSProvider{Type: providerType, CredentialsRef: &credentials},
+				Internal: &corev1beta1.SeedDNSProviderConfig{Type: providerType, Domain: "internal." + domain, CredentialsRef: credentials},
+			},
+			Ingress: &corev1beta1.Ingress{Domain: "ingress." + seedName + ".seed." + domain, Controller: corev1beta1.IngressController{Kind: "nginx"}},
+			Networks: corev1beta1.SeedNetworks{
+				Nodes: new(u.network().Subnet().String()), Pods: cluster.pods().String(), Services: cluster.services().String(),
+				ShootDefaults: &corev1beta1.ShootNetworks{Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16")},
+			},
+		},
+	}
+}
+
+// bootstrapKubeconfig is what a gardenlet asks for its certificate with. It returns none if the gardenlet has one already.
+func (u *upRun) bootstrapKubeconfig(ctx context.Context, c client.Client, cluster Cluster) ([]byte, error) {
+	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: gardenlet.KubeconfigSecret}
+	if err := c.Get(ctx, key, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	raw := make([]byte, 11)
+	_, _ = rand.Read(raw) // never fails
+	random := hex.EncodeToString(raw)
+	id, secret := random[:6], random[6:]
+	token := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + id},
+		Type:       corev1.SecretTypeBootstrapToken,
+		StringData: map[string]string{
+			"description": "For the gardenlet of seed " + seedName, "token-id": id, "token-secret": secret,
+			"usage-bootstrap-authentication": "true", "expiration": time.Now().Add(bootstrapLife).UTC().Format(time.RFC3339),
+		},
+	}
+	if err := c.Create(ctx, token); err != nil {
+		return nil, fmt.Errorf("create bootstrap token: %w", err)
+	}
+	admin, err := clientcmd.BuildConfigFromFlags("", u.KubeconfigFile(cluster.Name))
+	if err != nil {
+		return nil, err
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["garden"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData}
+	config.AuthInfos["gardenlet"] = &clientcmdapi.AuthInfo{Token: id + "." + secret}
+	config.Contexts["garden"] = &clientcmdapi.Context{Cluster: "garden", AuthInfo: "gardenlet"}
+	config.CurrentContext = "garden"
+	return clientcmd.Write(*config)
+}
+
+// seedReady returns why a seed is not ready, or nil if it is.
+func seedReady(seed *corev1beta1.Seed) error {
+	if op := seed.Status.LastOperation; op == nil || op.State != corev1beta1.LastOperationStateSucceeded {
+		if op == nil {
+			return errors.New("the gardenlet has registered it, and has not begun yet")
+		}
+		return fmt.Errorf("%s %s (%d%%): %s", op.Type, op.State, op.Progress, op.Description)
+	}
+	for _, typ := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy, corev1beta1.SeedExtensionsReady} {
+		switch condition := kube.Condition(seed.Status.Conditions, typ); {
+		case condition == nil:
+			return fmt.Errorf("nothing is known about its condition %s", typ)
+		case condition.Status != corev1beta1.ConditionTrue:
+			return fmt.Errorf("its condition %s is %s: %s", typ, condition.Status, condition.Message)
+		}
+	}
+	return nil
+}
