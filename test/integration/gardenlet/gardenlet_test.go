@@ -44,8 +44,12 @@ import (
 // patience is how long a test waits for something to become so. It takes a second or two on an idle machine.
 const patience = 60 * time.Second
 
-// seedName is the seed of the tests.
-const seedName = "local"
+const (
+	// seedName is the seed of the tests.
+	seedName = "local"
+	// gardenIdentity is that of test/env. As the garden and the seed are one cluster, both have it.
+	gardenIdentity = "garden-test"
+)
 
 const configuration = `
 apiVersion: gardenlet.config.gardener.cloud/v1alpha1
@@ -119,11 +123,6 @@ func (g *garden) prepare(t *testing.T) {
 			Spec: corev1beta1.ControllerRegistrationSpec{Resources: []corev1beta1.ControllerResource{
 				{Kind: "ControlPlane", Type: "local"}, {Kind: "DNSRecord", Type: "local"},
 			}},
-		},
-		// The garden and the seed are one cluster, so this is the identity of both.
-		&corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-identity"},
-			Data:       map[string]string{"cluster-identity": "test-garden", "origin": "gardener-apiserver"},
 		},
 		// What starts gardenlets of ManagedSeeds is a service account. It may do as much as a bootstrap token.
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "bootstrap"}},
@@ -435,7 +434,7 @@ func (g *garden) checkSeed(t *testing.T) {
 		"observed": seed.Status.ObservedGeneration == seed.Generation, "progress": seed.Status.LastOperation.Progress,
 	}
 	want := map[string]any{
-		"finalizers": []string{"gardener"}, "identity": "test-garden", "allocatable": "8", "version": true, "expiry": true, "gardener": true,
+		"finalizers": []string{"gardener"}, "identity": gardenIdentity, "allocatable": "8", "version": true, "expiry": true, "gardener": true,
 		"observed": true, "progress": int32(100),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -93,7 +93,7 @@ func (g *garden) testInstallation(t *testing.T) {
 	if err := yaml.UnmarshalStrict(bytes.TrimPrefix(raw, []byte("---\n")), rendered); err != nil {
 		t.Fatalf("%v in:\n%s", err, raw)
 	}
-	wantLabels := map[string]string{"color": "blue", "garden": "test-garden", "seed": seedName, "provider": "local"}
+	wantLabels := map[string]string{"color": "blue", "garden": gardenIdentity, "seed": seedName, "provider": "local"}
 	if diff := cmp.Diff(wantLabels, rendered.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
