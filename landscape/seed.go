@@ -54,7 +54,9 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 		}
 		objects, err := gardenlet.Objects(gardenlet.Values{
 			Namespace: constants.GardenNamespace, Image: image, Replicas: 1, BootstrapKubeconfig: bootstrap,
-			Config: gardenletconfigv1alpha1.GardenletConfiguration{SeedConfig: &gardenletconfigv1alpha1.SeedConfig{SeedTemplate: u.seed(cluster)}},
+			// What it deploys itself is of the same image.
+			ImageVectorOverwrite: "images:\n- name: gardener\n  ref: " + image + "\n",
+			Config:               gardenletconfigv1alpha1.GardenletConfiguration{SeedConfig: &gardenletconfigv1alpha1.SeedConfig{SeedTemplate: u.seed(cluster)}},
 		})
 		if err != nil {
 			return err

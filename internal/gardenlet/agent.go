@@ -19,6 +19,9 @@ import (
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/gardenlet/backupbucket"
 	installationcare "gardener.cloud/gardener/internal/gardenlet/controllerinstallation/care"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/required"
@@ -28,6 +31,7 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/seed/registration"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/internal/tokenrequestor"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -41,6 +45,7 @@ type agent struct {
 	health        *lease.Health
 	clock         clock.WithDelayedExecution
 	gardener      corev1beta1.Gardener
+	images        system.Images
 	flows         *flow.Metrics
 	credentials   credentials.Values
 }
@@ -111,6 +116,9 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 		resources = &gardenletconfigv1alpha1.ResourcesConfiguration{}
 	}
 	return errors.Join(
+		backupbucket.Add(a.Manager, backupbucket.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, ConcurrentSyncs: *c.BackupBucket.ConcurrentSyncs, Clock: a.clock,
+		}),
 		lease.Add(a.Manager, lease.Values{
 			Garden: garden, SeedREST: a.seedDiscovery.RESTClient(), Health: a.health, Clock: a.clock,
 			Period: time.Duration(*c.Seed.LeaseResyncSeconds) * time.Second,
@@ -118,7 +126,7 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 		system.Add(a.Manager, system.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedClient: a.seedClient, SeedVersion: a.seedDiscovery,
 			KubeconfigSecret: a.config.GardenClientConnection.KubeconfigSecret, CertificateExpiry: expiry,
-			Gardener: a.gardener, Capacity: resources.Capacity, Reserved: resources.Reserved,
+			Gardener: a.gardener, Images: a.images, ETCD: a.config.ETCDConfig, Capacity: resources.Capacity, Reserved: resources.Reserved,
 			SyncPeriod: c.Seed.SyncPeriod.Duration, Metrics: a.flows, Clock: a.clock,
 		}),
 		seedcare.Add(a.Manager, seedcare.Values{
@@ -131,6 +139,11 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 		installationcare.Add(a.Manager, installationcare.Values{
 			Garden: garden, SyncPeriod: c.ControllerInstallationCare.SyncPeriod.Duration,
 			ConcurrentSyncs: *c.ControllerInstallationCare.ConcurrentSyncs, Clock: a.clock,
+		}),
+		// The accounts of components in the seed are in the garden, in the namespace of the seed.
+		tokenrequestor.Add(a.Manager, a.Manager, garden, tokenrequestor.Values{
+			Class: resourcesv1alpha1.ResourceManagerClassGarden, Concurrency: *c.TokenRequestor.ConcurrentSyncs, Clock: a.clock,
+			TargetNamespace: constants.SeedNamespaceNamePrefix + a.config.SeedConfig.Name,
 		}),
 		required.Add(a.Manager, required.Values{
 			Garden: garden, ConcurrentSyncs: *c.ControllerInstallationRequired.ConcurrentSyncs, Clock: a.clock,

@@ -26,9 +26,11 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/configfile"
 	"gardener.cloud/gardener/internal/gardenlet/credentials"
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
+	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	"gardener.cloud/gardener/internal/process"
 	gardenletvalidation "gardener.cloud/gardener/internal/validation/gardenlet"
 	"gardener.cloud/gardener/pkg/flow"
@@ -106,6 +108,10 @@ func wire(_ context.Context, p *process.Process, c *Config) error {
 	if err != nil {
 		return err
 	}
+	images, err := findImages()
+	if err != nil {
+		return err
+	}
 	seed := c.Controllers.Seed
 	period := time.Duration(*seed.LeaseResyncSeconds) * time.Second
 	health := lease.NewHealth(clk, time.Duration(*seed.LeaseResyncMissThreshold)*period)
@@ -115,10 +121,28 @@ func wire(_ context.Context, p *process.Process, c *Config) error {
 			Process: p, config: c, seedClient: seedClient, seedDiscovery: clientset.Discovery(), health: health, clock: clk,
 			// Who restarts is the same instance, as far as others can tell.
 			gardener: corev1beta1.Gardener{ID: instance, Name: instance, Version: process.Version()},
+			images:   images,
 			flows:    flows,
 			credentials: credentials.Values{
 				SeedName: c.SeedConfig.Name, SeedClient: seedClient, Connection: c.GardenClientConnection, Clock: clk,
 			},
 		}),
 	)
+}
+
+// findImages finds the images of what the gardenlet deploys itself, with the overwrites of the operator.
+func findImages() (system.Images, error) {
+	vector, _, err := imagevector.OverwriteFilesFromEnv(os.Getenv).Load()
+	if err != nil {
+		return system.Images{}, err
+	}
+	gardener, err := vector.Find("gardener", imagevector.Query{})
+	if err != nil {
+		return system.Images{}, err
+	}
+	etcd, err := vector.Find("etcd", imagevector.Query{})
+	if err != nil {
+		return system.Images{}, err
+	}
+	return system.Images{Gardener: gardener.WithDefaultTag(process.Version()).String(), Etcd: etcd.String()}, nil
 }

@@ -22,6 +22,8 @@ import (
 type Values struct {
 	// Class is that of the Secrets to fill. Empty means all of them.
 	Class string
+	// TargetNamespace is where all accounts are. Empty means where each Secret says.
+	TargetNamespace string
 	// Concurrency is how many Secrets are worked on at once.
 	Concurrency int
 	// Clock tells the time. Nil means the real one.
@@ -39,7 +41,7 @@ func Add(mgr manager.Manager, sourceCluster, targetCluster cluster.Cluster, v Va
 		return err
 	}
 	r := &Reconciler{
-		Class: v.Class, sourceClient: sourceCluster.GetClient(), sourceReader: sourceCluster.GetAPIReader(), targetClient: live,
+		Class: v.Class, TargetNamespace: v.TargetNamespace, sourceClient: sourceCluster.GetClient(), sourceReader: sourceCluster.GetAPIReader(), targetClient: live,
 		caBundle: bundleOf(config), clock: v.Clock,
 		early: func() float64 { return rand.Float64() * maxEarly }, // it spreads load, and keeps no secret
 	}

@@ -42,10 +42,12 @@ const (
 // Reconciler fills a Secret.
 type Reconciler struct {
 	// Class is that of the Secrets to fill. Empty means all of them.
-	Class        string
-	sourceClient client.Client
-	sourceReader client.Reader
-	targetClient client.Client
+	Class string
+	// TargetNamespace is where all accounts are. Empty means where each Secret says.
+	TargetNamespace string
+	sourceClient    client.Client
+	sourceReader    client.Reader
+	targetClient    client.Client
 	// caBundle returns the certificate authorities of the target.
 	caBundle func() ([]byte, error)
 	clock    clock.PassiveClock
@@ -64,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if secret.DeletionTimestamp != nil || !r.responsible(secret) {
 		return reconcile.Result{}, nil
 	}
-	order, err := orderOf(secret)
+	order, err := orderOf(secret, r.TargetNamespace)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err) // only an edit helps
 	}
@@ -89,17 +91,22 @@ type order struct {
 	target *types.NamespacedName
 }
 
-// orderOf reads the annotations of a Secret.
-func orderOf(secret *corev1.Secret) (order, error) {
+// orderOf reads the annotations of a Secret. A namespace overrules that of the annotation.
+func orderOf(secret *corev1.Secret, namespace string) (order, error) {
 	a := secret.Annotations
 	o := order{
 		account:  types.NamespacedName{Namespace: a[resourcesv1alpha1.ServiceAccountNamespace], Name: a[resourcesv1alpha1.ServiceAccountName]},
 		lifetime: defaultLifetime,
 		withCA:   a[resourcesv1alpha1.ServiceAccountInjectCABundle] == "true",
 	}
-	for _, key := range []string{resourcesv1alpha1.ServiceAccountNamespace, resourcesv1alpha1.ServiceAccountName} {
-		if a[key] == "" {
-			return o, fmt.Errorf("annotation %s is missing", key)
+	if namespace != "" {
+		o.account.Namespace = namespace
+	}
+	for _, wanted := range []struct{ key, value string }{
+		{resourcesv1alpha1.ServiceAccountNamespace, o.account.Namespace}, {resourcesv1alpha1.ServiceAccountName, o.account.Name},
+	} {
+		if wanted.value == "" {
+			return o, fmt.Errorf("annotation %s is missing", wanted.key)
 		}
 	}
 	if value := a[resourcesv1alpha1.ServiceAccountLabels]; value != "" {
@@ -114,13 +121,13 @@ func orderOf(secret *corev1.Secret) (order, error) {
 		}
 		o.lifetime = lifetime
 	}
-	namespace, name := a[resourcesv1alpha1.TokenRequestorTargetSecretNamespace], a[resourcesv1alpha1.TokenRequestorTargetSecretName]
-	if (namespace == "") != (name == "") {
+	targetNamespace, name := a[resourcesv1alpha1.TokenRequestorTargetSecretNamespace], a[resourcesv1alpha1.TokenRequestorTargetSecretName]
+	if (targetNamespace == "") != (name == "") {
 		return o, fmt.Errorf("annotations %s and %s: one of them is missing",
 			resourcesv1alpha1.TokenRequestorTargetSecretNamespace, resourcesv1alpha1.TokenRequestorTargetSecretName)
 	}
 	if name != "" {
-		o.target = &types.NamespacedName{Namespace: namespace, Name: name}
+		o.target = &types.NamespacedName{Namespace: targetNamespace, Name: name}
 	}
 	return o, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/priorityclass"
 	"gardener.cloud/gardener/internal/component/workload"
@@ -24,6 +25,10 @@ const (
 	BootstrapSecret = "gardenlet-kubeconfig-bootstrap"
 
 	role = "gardener.cloud:system:gardenlet"
+
+	overwriteName = "gardenlet-imagevector-overwrite"
+	overwriteDir  = "/etc/gardener/imagevector-overwrite"
+	overwriteFile = "images_overwrite.yaml"
 )
 
 // Values are what a gardenlet is deployed with.
@@ -39,6 +44,8 @@ type Values struct {
 	Config gardenletconfigv1alpha1.GardenletConfiguration
 	// BootstrapKubeconfig is for the first start. The gardenlet deletes the Secret with it: leave it out once it has an access of its own.
 	BootstrapKubeconfig []byte
+	// ImageVectorOverwrite is a file that names other images than those of the release. Empty for none.
+	ImageVectorOverwrite string
 }
 
 // Objects renders a gardenlet for its seed.
@@ -68,6 +75,16 @@ func Objects(v Values) ([]client.Object, error) {
 		Live:      workload.HTTPProbe("/healthz", gardenletconfigv1alpha1.DefaultHealthProbesPort, corev1.URISchemeHTTP),
 		Resources: workload.Requests("50m", "100Mi"),
 	}
+	var overwrite client.Object
+	if v.ImageVectorOverwrite != "" {
+		overwrite = &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: overwriteName, Labels: process.Workload().Labels},
+			Data:       map[string]string{overwriteFile: v.ImageVectorOverwrite},
+		}
+		process.Files = []gardenerprocess.File{{Volume: workload.ConfigMapVolume(overwriteName, overwriteName), Path: overwriteDir}}
+		process.Env = []corev1.EnvVar{{Name: imagevector.OverwriteEnv, Value: overwriteDir + "/" + overwriteFile}}
+		process.PodAnnotations = map[string]string{"checksum/imagevector-overwrite": gardenerprocess.Checksum(v.ImageVectorOverwrite)}
+	}
 	objects, err := process.Objects()
 	if err != nil {
 		return nil, err
@@ -76,6 +93,9 @@ func Objects(v Values) ([]client.Object, error) {
 	objects = append([]client.Object{priorityclass.SeedCritical()}, objects...)
 	objects = append(objects, w.Service("metrics", gardenletconfigv1alpha1.DefaultMetricsPort))
 	objects = append(objects, w.ClusterRole(role, rules()...)...)
+	if overwrite != nil {
+		objects = append(objects, overwrite)
+	}
 	if len(v.BootstrapKubeconfig) > 0 {
 		objects = append(objects, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: garden.BootstrapKubeconfig.Namespace, Name: garden.BootstrapKubeconfig.Name, Labels: w.Labels},

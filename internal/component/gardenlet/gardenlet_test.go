@@ -12,7 +12,7 @@ import (
 
 func TestObjects(t *testing.T) {
 	objects, err := Objects(Values{
-		Namespace: "garden", Image: "registry.example/gardener:v1", Replicas: 2, BootstrapKubeconfig: []byte("bootstrap"),
+		Namespace: "garden", Image: "registry.example/gardener:v1", Replicas: 2, BootstrapKubeconfig: []byte("bootstrap"), ImageVectorOverwrite: "images: []\n",
 		Config: gardenletconfigv1alpha1.GardenletConfiguration{
 			SeedConfig: &gardenletconfigv1alpha1.SeedConfig{SeedTemplate: corev1beta1.SeedTemplate{ObjectMeta: metav1.ObjectMeta{Name: "local"}}},
 		},

@@ -77,7 +77,8 @@ func Obtain(ctx context.Context, v Values) (*Access, error) {
 		return v.limited(access), v.deleteBootstrap(ctx)
 	case stored != nil:
 		return nil, fmt.Errorf("client certificate in Secret %q expired at %s; put a bootstrap kubeconfig into the Secret of "+
-			"gardenClientConnection.bootstrapKubeconfig to get a new one", v.secretKey(v.Connection.KubeconfigSecret), stored.Certificate.NotAfter.UTC().Format(time.RFC3339))
+			"gardenClientConnection.bootstrapKubeconfig to get a new one",
+			v.secretKey(v.Connection.KubeconfigSecret), stored.Certificate.NotAfter.UTC().Format(time.RFC3339))
 	case v.Connection.Kubeconfig == "":
 		return nil, errors.New("no access to the garden is given: there is no kubeconfig in the Secrets of gardenClientConnection.kubeconfigSecret " +
 			"and gardenClientConnection.bootstrapKubeconfig, and gardenClientConnection.kubeconfig names no file")

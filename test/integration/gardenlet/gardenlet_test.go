@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -43,8 +44,12 @@ import (
 // patience is how long a test waits for something to become so. It takes a second or two on an idle machine.
 const patience = 60 * time.Second
 
-// seedName is the seed of the tests.
-const seedName = "local"
+const (
+	// seedName is the seed of the tests.
+	seedName = "local"
+	// gardenIdentity is that of test/env. As the garden and the seed are one cluster, both have it.
+	gardenIdentity = "garden-test"
+)
 
 const configuration = `
 apiVersion: gardenlet.config.gardener.cloud/v1alpha1
@@ -52,7 +57,7 @@ kind: GardenletConfiguration
 gardenClientConnection:
   bootstrapKubeconfig: {namespace: garden, name: gardenlet-kubeconfig-bootstrap}
   kubeconfigSecret: {namespace: garden, name: gardenlet-kubeconfig}
-  kubeconfigValidity: {validity: 1h}
+  kubeconfigValidity: {validity: 10m}
 leaderElection: {leaderElect: false}
 logFormat: text
 controllers:
@@ -95,12 +100,16 @@ func TestGardenlet(t *testing.T) {
 	t.Run("denied", g.testDenied)
 	g.sign(t)
 	t.Run("bootstrap and renewal", g.testBootstrap)
+	t.Run("rotation", g.testRotation)
+	t.Run("steady state and deletion", g.testDeletion)
 }
 
 // prepare makes what gardener-operator and others make in a garden.
 func (g *garden) prepare(t *testing.T) {
 	t.Helper()
-	var objects []client.Object
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "seed-" + seedName}},
+	}
 	for _, object := range gardenrbac.Objects(gardenrbac.Values{}) {
 		if namespaced := object.GetNamespace(); namespaced != "" {
 			continue // their namespaces belong to others
@@ -283,6 +292,7 @@ func (g *garden) testBootstrap(t *testing.T) {
 	})
 	g.checkSeed(t)
 	t.Run("installation of an extension", g.testInstallation)
+	t.Run("bucket for backups", g.testBackupBucket)
 	err := g.c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "gardenlet-kubeconfig-bootstrap"}, &corev1.Secret{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("bootstrap Secret: %v", err)
@@ -317,6 +327,97 @@ func (g *garden) testBootstrap(t *testing.T) {
 	}
 }
 
+// testRotation has a certificate replaced after one or two percent of its ten minutes.
+func (g *garden) testRotation(t *testing.T) {
+	before := g.kubeconfig(t)
+	ended, _ := g.start(t, func(c *gardenlet.Config) {
+		validity := c.GardenClientConnection.KubeconfigValidity
+		validity.AutoRotationJitterPercentageMin, validity.AutoRotationJitterPercentageMax = ptr.To[int32](1), ptr.To[int32](2)
+	})
+	if err := end(t, ended); !errors.Is(err, credentials.ErrRestart) {
+		t.Errorf("the gardenlet ended with %v", err)
+	}
+	if cmp.Equal(before.AuthInfos, g.kubeconfig(t).AuthInfos) {
+		t.Error("the certificate is still the old one")
+	}
+}
+
+// testDeletion starts a gardenlet where everything is as it should be, which writes nothing but its Lease, and deletes the Seed.
+func (g *garden) testDeletion(t *testing.T) {
+	before := &corev1beta1.Seed{}
+	if err := g.c.Get(t.Context(), client.ObjectKey{Name: seedName}, before); err != nil {
+		t.Fatal(err)
+	}
+	lease := g.awaitLease(t, "")
+	g.start(t, func(c *gardenlet.Config) { c.Controllers.Seed.SyncPeriod.Duration = 100 * time.Millisecond })
+	// It has a new certificate since the last one was started, whose end is in the status.
+	var settled *corev1beta1.Seed
+	g.awaitSeed(t, func(seed *corev1beta1.Seed) error {
+		if seed.Status.ClientCertificateExpirationTimestamp.Equal(before.Status.ClientCertificateExpirationTimestamp) {
+			return errors.New("the end of the certificate is the old one")
+		}
+		settled = seed.DeepCopy()
+		return nil
+	})
+	for range 3 {
+		lease = g.awaitLease(t, lease.ResourceVersion)
+	}
+	after := &corev1beta1.Seed{}
+	if err := g.c.Get(t.Context(), client.ObjectKey{Name: seedName}, after); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(settled, after); diff != "" {
+		t.Errorf("the Seed changes without a reason (-before +after):\n%s", diff)
+	}
+
+	// A shoot keeps the Seed. There is none, but an installation of an extension.
+	installation := &corev1beta1.ControllerInstallation{
+		ObjectMeta: metav1.ObjectMeta{Name: "last"},
+		Spec: corev1beta1.ControllerInstallationSpec{
+			RegistrationRef: corev1.ObjectReference{Name: "tiny"}, SeedRef: &corev1.ObjectReference{Name: seedName},
+		},
+	}
+	if err := g.c.Create(t.Context(), installation); err != nil {
+		t.Fatal(err)
+	}
+	await(t, g, &corev1beta1.ControllerInstallationList{}, func(found []*corev1beta1.ControllerInstallation) error {
+		if len(found) != 1 || len(found[0].Status.Conditions) == 0 {
+			return errors.New("the gardenlet has not seen it")
+		}
+		return nil
+	})
+	confirm := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`))
+	if err := g.c.Patch(t.Context(), after, confirm); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.c.Delete(t.Context(), after); err != nil {
+		t.Fatal(err)
+	}
+	g.awaitSeed(t, func(seed *corev1beta1.Seed) error {
+		if last := seed.Status.LastOperation; last.Type != corev1beta1.LastOperationTypeDelete || !strings.Contains(last.Description, "no ControllerInstallations (1)") {
+			return fmt.Errorf("last operation is %+v", last)
+		}
+		return nil
+	})
+	if err := g.c.Delete(t.Context(), installation); err != nil {
+		t.Fatal(err)
+	}
+	await(t, g, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
+		if len(seeds) > 0 {
+			return fmt.Errorf("the Seed is still there: %+v", seeds[0].Status.LastOperation)
+		}
+		return nil
+	})
+	for _, object := range []client.Object{
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid"}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardener-resource-manager"}},
+	} {
+		if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+			t.Errorf("%T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
 // checkSeed checks the status of the Seed after the first flow.
 func (g *garden) checkSeed(t *testing.T) {
 	t.Helper()
@@ -332,7 +433,7 @@ func (g *garden) checkSeed(t *testing.T) {
 		"observed": seed.Status.ObservedGeneration == seed.Generation, "progress": seed.Status.LastOperation.Progress,
 	}
 	want := map[string]any{
-		"finalizers": []string{"gardener"}, "identity": "garden-test", "allocatable": "8", "version": true, "expiry": true, "gardener": true,
+		"finalizers": []string{"gardener"}, "identity": gardenIdentity, "allocatable": "8", "version": true, "expiry": true, "gardener": true,
 		"observed": true, "progress": int32(100),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -92,7 +93,7 @@ func (g *garden) testInstallation(t *testing.T) {
 	if err := yaml.UnmarshalStrict(bytes.TrimPrefix(raw, []byte("---\n")), rendered); err != nil {
 		t.Fatalf("%v in:\n%s", err, raw)
 	}
-	wantLabels := map[string]string{"color": "blue", "garden": "garden-test", "seed": seedName, "provider": "local"}
+	wantLabels := map[string]string{"color": "blue", "garden": gardenIdentity, "seed": seedName, "provider": "local"}
 	if diff := cmp.Diff(wantLabels, rendered.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
@@ -108,6 +109,17 @@ func (g *garden) testInstallation(t *testing.T) {
 		if err := g.c.Get(t.Context(), client.ObjectKey{Namespace: "extension-tiny-x", Name: source.Secret.Name}, secret); err != nil {
 			t.Error(err)
 		}
+	}
+	// The extension gets a token of an account in the namespace of the seed.
+	await(t, g, &corev1.SecretList{}, func(secrets []*corev1.Secret) error {
+		if len(secrets) != 1 || len(secrets[0].Data["token"]) == 0 {
+			return errors.New("there is no token")
+		}
+		return nil
+	}, client.InNamespace("extension-tiny-x"), client.MatchingFields{"metadata.name": "garden-access-extension"})
+	account := &corev1.ServiceAccount{}
+	if err := g.c.Get(t.Context(), client.ObjectKey{Namespace: "seed-" + seedName, Name: "extension-tiny-x"}, account); err != nil {
+		t.Error(err)
 	}
 
 	// The resource manager applies it.

@@ -102,24 +102,27 @@ func decide(mr *resourcesv1alpha1.ManagedResource) []corev1beta1.Condition {
 	if mr == nil {
 		return nil
 	}
+	const yes, no = corev1beta1.ConditionTrue, corev1beta1.ConditionFalse
 	return []corev1beta1.Condition{
-		condition(corev1beta1.ControllerInstallationInstalled, managed.Applied(mr) == nil, managed.Applied(mr), "InstallationSuccessful", "InstallationPending",
-			"The installation of the controller was successful."),
-		condition(corev1beta1.ControllerInstallationHealthy, managed.Healthy(mr) == nil, managed.Healthy(mr), "ControllerHealthy", "ControllerNotHealthy",
-			"The controller is healthy."),
-		condition(corev1beta1.ControllerInstallationProgressing, managed.RolledOut(mr) != nil, managed.RolledOut(mr), "ControllerRolledOut", "ControllerNotRolledOut",
-			"The controller has been rolled out."),
+		condition(corev1beta1.ControllerInstallationInstalled, managed.Applied(mr),
+			state{yes, "InstallationSuccessful", "The objects of the extension are applied."}, state{no, "InstallationPending", ""}),
+		condition(corev1beta1.ControllerInstallationHealthy, managed.Healthy(mr),
+			state{yes, "ControllerHealthy", "The extension is healthy."}, state{no, "ControllerNotHealthy", ""}),
+		condition(corev1beta1.ControllerInstallationProgressing, managed.RolledOut(mr),
+			state{no, "ControllerRolledOut", "The extension is rolled out."}, state{yes, "ControllerNotRolledOut", ""}),
 	}
 }
 
-// condition has the problem as its message, if there is one.
-func condition(typ corev1beta1.ConditionType, holds bool, problem error, fine, troubled, message string) corev1beta1.Condition {
-	c := corev1beta1.Condition{Type: typ, Status: corev1beta1.ConditionFalse, Reason: fine, Message: message}
-	if holds {
-		c.Status = corev1beta1.ConditionTrue
-	}
+// state is what a condition can say.
+type state struct {
+	status          corev1beta1.ConditionStatus
+	reason, message string
+}
+
+// condition says that all is well, or what the problem is.
+func condition(typ corev1beta1.ConditionType, problem error, fine, troubled state) corev1beta1.Condition {
 	if problem != nil {
-		c.Reason, c.Message = troubled, problem.Error()
+		fine = state{troubled.status, troubled.reason, problem.Error()}
 	}
-	return c
+	return corev1beta1.Condition{Type: typ, Status: fine.status, Reason: fine.reason, Message: fine.message}
 }

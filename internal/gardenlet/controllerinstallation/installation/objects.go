@@ -101,7 +101,7 @@ func (r *reconciler) accessObjects(ci *corev1beta1.ControllerInstallation) ([]cl
 }
 
 // managedObjects are the ManagedResource and the Secret with its objects.
-func managedObjects(ci *corev1beta1.ControllerInstallation, deployment *gardencorev1.ControllerDeployment, objects []*unstructured.Unstructured) ([]client.Object, error) {
+func managedObjects(ci *corev1beta1.ControllerInstallation, objects []*unstructured.Unstructured) ([]client.Object, error) {
 	var manifests bytes.Buffer
 	compressed := brotli.NewWriter(&manifests)
 	for _, object := range objects {

@@ -69,7 +69,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return kube.Result(err)
 	}
-	if err := r.install(ctx, ci, deployment, objects); err != nil {
+	if err := r.install(ctx, ci, objects); err != nil {
 		return kube.Result(errors.Join(err, r.report(ctx, ci, valid(), failed(err))))
 	}
 	conditions := []corev1beta1.Condition{valid()}
@@ -80,7 +80,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // render returns the objects of the chart.
-func (r *reconciler) render(ctx context.Context, ci *corev1beta1.ControllerInstallation, deployment *gardencorev1.ControllerDeployment) ([]*unstructured.Unstructured, error) {
+func (r *reconciler) render(
+	ctx context.Context, ci *corev1beta1.ControllerInstallation, deployment *gardencorev1.ControllerDeployment,
+) ([]*unstructured.Unstructured, error) {
 	seed, identity := &corev1beta1.Seed{}, &corev1.ConfigMap{}
 	if err := r.gardenClient.Get(ctx, client.ObjectKey{Name: r.SeedName}, seed); err != nil {
 		return nil, fmt.Errorf("read Seed %q: %w", r.SeedName, err)
@@ -145,7 +147,7 @@ func (r *reconciler) pull(ctx context.Context, repository *gardencorev1.OCIRepos
 }
 
 // install writes everything into the seed.
-func (r *reconciler) install(ctx context.Context, ci *corev1beta1.ControllerInstallation, deployment *gardencorev1.ControllerDeployment, objects []*unstructured.Unstructured) error {
+func (r *reconciler) install(ctx context.Context, ci *corev1beta1.ControllerInstallation, objects []*unstructured.Unstructured) error {
 	access, err := r.accessObjects(ci)
 	if err != nil {
 		return err
@@ -153,7 +155,7 @@ func (r *reconciler) install(ctx context.Context, ci *corev1beta1.ControllerInst
 	if err := kube.Apply(ctx, r.seedClient, owner, append([]client.Object{namespace(ci)}, access...)...); err != nil {
 		return err
 	}
-	managed, err := managedObjects(ci, deployment, objects)
+	managed, err := managedObjects(ci, objects)
 	if err != nil {
 		return err
 	}

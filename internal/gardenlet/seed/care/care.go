@@ -63,7 +63,10 @@ func Add(mgr manager.Manager, v Values) error {
 			predicate.TypedFuncs[*corev1beta1.Seed]{UpdateFunc: func(event.TypedUpdateEvent[*corev1beta1.Seed]) bool { return false }})).
 		// What else changes of them, such as a message, is in their conditions too.
 		Watches(&resourcesv1alpha1.ManagedResource{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(counts))).
-		Complete(&reconciler{gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient(), clock: v.Clock, period: v.Config.SyncPeriod.Duration, threshold: threshold})
+		Complete(&reconciler{
+			gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient(), clock: v.Clock,
+			period: v.Config.SyncPeriod.Duration, threshold: threshold,
+		})
 }
 
 // counts tells whether a ManagedResource is a component of the seed.

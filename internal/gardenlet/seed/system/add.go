@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/pkg/flow"
@@ -46,6 +47,10 @@ type Values struct {
 	Gardener corev1beta1.Gardener
 	// Capacity and Reserved are how much there is in the seed, and how much of it the scheduler leaves free.
 	Capacity, Reserved corev1.ResourceList
+	// Images are those of the components.
+	Images Images
+	// ETCD configures etcd-druid. It may be nil.
+	ETCD *gardenletconfigv1alpha1.ETCDConfig
 	// SyncPeriod is how often an unchanged Seed is looked at.
 	SyncPeriod time.Duration
 	// Metrics counts and times the tasks. It may be nil.
@@ -54,23 +59,24 @@ type Values struct {
 	Clock clock.PassiveClock
 }
 
+// Images are references of images.
+type Images struct {
+	// Gardener is the image with all our processes.
+	Gardener string
+	// Etcd is the image of etcd.
+	Etcd string
+}
+
 // Add adds the controller to a manager.
 func Add(mgr manager.Manager, v Values) error {
-	// What keeps a Seed from going: when one of these goes, it may be the last one.
-	toSeed := func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: v.SeedName}}}
-	}
 	cache := v.Garden.GetCache()
 	return builder.ControllerManagedBy(mgr).Named("seed").
 		WatchesRawSource(source.Kind(cache, &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{}, seedChanged())).
-		WatchesRawSource(source.Kind(cache, &corev1beta1.ControllerInstallation{},
-			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, o *corev1beta1.ControllerInstallation) []reconcile.Request {
-				return toSeed(ctx, o)
-			}), deleted[*corev1beta1.ControllerInstallation]())).
-		WatchesRawSource(source.Kind(cache, &corev1beta1.BackupBucket{},
-			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, o *corev1beta1.BackupBucket) []reconcile.Request {
-				return toSeed(ctx, o)
-			}), deleted[*corev1beta1.BackupBucket]())).
+		// What keeps a Seed from going: when one of these goes, it may be the last one.
+		WatchesRawSource(source.Kind(cache, &corev1beta1.ControllerInstallation{}, toSeed[*corev1beta1.ControllerInstallation](v.SeedName),
+			deleted[*corev1beta1.ControllerInstallation]())).
+		WatchesRawSource(source.Kind(cache, &corev1beta1.BackupBucket{}, toSeed[*corev1beta1.BackupBucket](v.SeedName),
+			deleted[*corev1beta1.BackupBucket]())).
 		Complete(&reconciler{Values: v, gardenClient: v.Garden.GetClient(), live: v.Garden.GetAPIReader()})
 }
 
@@ -85,6 +91,14 @@ func seedChanged() predicate.TypedFuncs[*corev1beta1.Seed] {
 	}
 }
 
+// toSeed asks for a look at the one Seed, whatever the object is.
+func toSeed[T client.Object](name string) handler.TypedEventHandler[T, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, T) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	})
+}
+
+// deleted leaves out everything but the end of an object.
 func deleted[T client.Object]() predicate.TypedFuncs[T] {
 	return predicate.TypedFuncs[T]{
 		CreateFunc: func(event.TypedCreateEvent[T]) bool { return false },

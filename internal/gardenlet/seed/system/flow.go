@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,10 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	etcddruidconfigv1alpha1 "gardener.cloud/gardener/api/config/etcddruid/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/crds"
+	"gardener.cloud/gardener/internal/component/etcddruid"
 	"gardener.cloud/gardener/internal/component/priorityclass"
+	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/flow"
 	"gardener.cloud/gardener/pkg/secrets"
@@ -47,6 +51,14 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
 		{ID: "priority-classes", Title: "Creating priority classes", Run: func(ctx context.Context) error {
 			return r.apply(ctx, priorityclass.Seed()...)
 		}},
+		{
+			ID: "resource-manager", Title: "Deploying gardener-resource-manager", After: []string{"namespace", "crds-resources", "priority-classes"},
+			Run: r.deploy(seed, r.resourceManagerObjects),
+		},
+		{
+			ID: "etcd-druid", Title: "Deploying etcd-druid", After: []string{"namespace", "crds-druid", "priority-classes"},
+			Run: r.deploy(seed, r.etcdDruidObjects),
+		},
 		{ID: "authorities", Title: "Creating authorities of the seed", After: []string{"namespace"}, Run: r.authorities},
 		{ID: "cluster-identity", Title: "Identifying the seed", Run: func(ctx context.Context) error { return r.identify(ctx, seed) }},
 	}
@@ -63,6 +75,12 @@ func (r *reconciler) newDeletion(seed *corev1beta1.Seed) (*flow.Flow, error) {
 	return newFlow("Seed deletion", []flow.Task{
 		{ID: "backup-bucket", Title: "Deleting the bucket for backups", Run: func(ctx context.Context) error {
 			return r.deleteBucket(ctx, seed)
+		}},
+		{ID: "etcd-druid", Title: "Deleting etcd-druid", After: []string{"backup-bucket"}, Run: func(ctx context.Context) error {
+			return r.destroy(ctx, r.etcdDruidObjects)
+		}},
+		{ID: "resource-manager", Title: "Deleting gardener-resource-manager", After: []string{"backup-bucket"}, Run: func(ctx context.Context) error {
+			return r.destroy(ctx, r.resourceManagerObjects)
 		}},
 		{ID: "cluster-identity", Title: "Forgetting the identity of the seed", After: []string{"backup-bucket"}, Run: r.forget},
 	})
@@ -109,6 +127,56 @@ func namespace() client.Object {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: constants.GardenNamespace, Labels: map[string]string{constants.GardenRole: constants.GardenRoleGarden},
 	}}
+}
+
+// replicas is how many pods a component has: as many as it takes to outlive a zone.
+func replicas(seed *corev1beta1.Seed) int32 {
+	if len(seed.Spec.Provider.Zones) > 1 {
+		return 2
+	}
+	return 1
+}
+
+func (r *reconciler) resourceManagerObjects(replicas int32) ([]client.Object, error) {
+	return resourcemanager.Objects(resourcemanager.Values{
+		Namespace: constants.GardenNamespace, Image: r.Images.Gardener, Replicas: replicas, Config: resourcemanager.ForSeed(),
+	})
+}
+
+func (r *reconciler) etcdDruidObjects(replicas int32) ([]client.Object, error) {
+	config := etcddruidconfigv1alpha1.EtcdDruidConfiguration{
+		Images: etcddruidconfigv1alpha1.Images{Etcd: r.Images.Etcd, BackupRestore: r.Images.Gardener},
+	}
+	if c := r.ETCD; c != nil && c.ETCDController != nil && c.ETCDController.Workers != nil {
+		config.Controllers.Etcd.ConcurrentSyncs = int(*c.ETCDController.Workers)
+	}
+	return etcddruid.Objects(etcddruid.Values{Namespace: constants.GardenNamespace, Image: r.Images.Gardener, Replicas: replicas, Config: config})
+}
+
+// deploy is a task that applies a component.
+func (r *reconciler) deploy(seed *corev1beta1.Seed, objects func(int32) ([]client.Object, error)) func(context.Context) error {
+	return func(ctx context.Context) error {
+		rendered, err := objects(replicas(seed))
+		if err != nil {
+			return err
+		}
+		return r.apply(ctx, rendered...)
+	}
+}
+
+// destroy deletes the objects of a component.
+func (r *reconciler) destroy(ctx context.Context, objects func(int32) ([]client.Object, error)) error {
+	rendered, err := objects(2) // what only several pods have goes too
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, object := range slices.Backward(rendered) {
+		if err := r.SeedClient.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("delete %T %s: %w", object, client.ObjectKeyFromObject(object), err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // authorities makes the authority that signs for servers in the seed.

@@ -107,7 +107,8 @@ func (r *reconciler) operate(ctx context.Context, seed *corev1beta1.Seed, operat
 func (r *reconciler) renewTokens(ctx context.Context) error {
 	secrets := &corev1.SecretList{}
 	if err := r.SeedClient.List(ctx, secrets, client.MatchingLabels{
-		resourcesv1alpha1.ResourceManagerClass: resourcesv1alpha1.ResourceManagerClassGarden, resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest,
+		resourcesv1alpha1.ResourceManagerClass:   resourcesv1alpha1.ResourceManagerClassGarden,
+		resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest,
 	}); err != nil {
 		return fmt.Errorf("list access secrets: %w", err)
 	}
@@ -176,7 +177,8 @@ func (r *reconciler) delete(ctx context.Context, seed *corev1beta1.Seed) (reconc
 	if err := status.run(ctx, f, r.Metrics); err != nil {
 		return kube.Result(errors.Join(err, status.failed(ctx, err)))
 	}
-	return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, seed, constants.FinalizerGardenerName))
+	// The reports of progress have changed the Seed since it was read.
+	return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, status.seed, constants.FinalizerGardenerName))
 }
 
 // left says what is still on a seed, in one sentence. It is empty if there is nothing.

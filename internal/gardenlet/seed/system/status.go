@@ -66,8 +66,11 @@ func (s *reporter) progress(ctx context.Context, p flow.Progress) {
 	}
 }
 
-// failed reports the error of a run.
+// failed reports the error of a run. That the process stops is none: the next one goes on.
 func (s *reporter) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
 	var descriptions []string
 	for _, last := range flow.LastErrors(err, metav1.NewTime(s.clock.Now())) {
 		descriptions = append(descriptions, last.Description)

@@ -1,0 +1,80 @@
+// Package etcddruid deploys etcd-druid, which runs the etcd clusters of control planes.
+package etcddruid
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	etcddruidconfigv1alpha1 "gardener.cloud/gardener/api/config/etcddruid/v1alpha1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/gardenerprocess"
+	"gardener.cloud/gardener/internal/component/workload"
+)
+
+// Name is that of the Deployment.
+const Name = "etcd-druid"
+
+const (
+	healthPort  = 8081
+	metricsPort = 8080
+
+	role = "gardener.cloud:system:etcd-druid"
+)
+
+// Values are what etcd-druid is deployed with.
+type Values struct {
+	// Namespace is where it runs.
+	Namespace string
+	// Image is the image with all our processes.
+	Image string
+	// Replicas is how many pods there are. One of them leads.
+	Replicas int32
+	// Config is its configuration, with the images of etcd. Ports are set here, and the connection of the cluster that it runs in.
+	Config etcddruidconfigv1alpha1.EtcdDruidConfiguration
+}
+
+// Objects renders etcd-druid for the cluster that it runs in and works on.
+func Objects(v Values) ([]client.Object, error) {
+	config := v.Config.DeepCopy()
+	config.APIVersion, config.Kind = etcddruidconfigv1alpha1.SchemeGroupVersion.String(), "EtcdDruidConfiguration"
+	etcddruidconfigv1alpha1.SetDefaults(config)
+	config.ClientConnection.Kubeconfig = ""
+	config.LeaderElection.ResourceNamespace = v.Namespace
+	config.Server.HealthProbes = &etcddruidconfigv1alpha1.Server{Port: healthPort}
+	config.Server.Metrics = &etcddruidconfigv1alpha1.Server{Port: metricsPort}
+	process := gardenerprocess.Values{
+		Name: Name, Labels: map[string]string{constants.GardenRole: Name}, Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
+		PriorityClass: constants.PriorityClassNameSeedSystem800, Config: config,
+		Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP}},
+		Ready: workload.HTTPProbe("/readyz", healthPort, corev1.URISchemeHTTP), Live: workload.HTTPProbe("/healthz", healthPort, corev1.URISchemeHTTP),
+		Resources: workload.Requests("25m", "50Mi"),
+		PodLabels: map[string]string{
+			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
+		},
+	}
+	objects, err := process.Objects()
+	if err != nil {
+		return nil, err
+	}
+	w := process.Workload()
+	objects = append(objects, w.Service("metrics", metricsPort))
+	const (
+		read  = "get list watch"
+		write = "create delete deletecollection get list patch update watch"
+	)
+	return append(objects, w.ClusterRole(role,
+		workload.Rule("druid.gardener.cloud", "etcds etcds/status etcds/finalizers etcdcopybackupstasks "+
+			"etcdcopybackupstasks/status etcdcopybackupstasks/finalizers", write),
+		workload.Rule("", "configmaps serviceaccounts services", write),
+		workload.Rule("", "persistentvolumeclaims pods", "delete deletecollection patch update "+read),
+		workload.Rule("", "secrets", "patch update "+read),
+		workload.Rule("", "events", "create patch update"),
+		workload.Rule("events.k8s.io", "events", "create patch update"),
+		workload.Rule("apps", "statefulsets", write),
+		workload.Rule("batch", "jobs", write),
+		workload.Rule("policy", "poddisruptionbudgets", write),
+		workload.Rule("coordination.k8s.io", "leases", write),
+		// etcd-backup-restore may do this as well, and only who may do something can grant it.
+		workload.Rule("rbac.authorization.k8s.io", "rolebindings roles", write),
+	)...), nil
+}

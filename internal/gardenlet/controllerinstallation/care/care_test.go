@@ -1,0 +1,48 @@
+package care
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+)
+
+func TestDecide(t *testing.T) {
+	for name, tc := range map[string]struct {
+		applied, healthy, progressing corev1beta1.ConditionStatus
+		stale                         bool
+		want                          []string
+	}{
+		"nothing known":    {want: []string{"Installed=False InstallationPending", "Healthy=False ControllerNotHealthy", "Progressing=True ControllerNotRolledOut"}},
+		"all well":         {"True", "True", "False", false, []string{"Installed=True InstallationSuccessful", "Healthy=True ControllerHealthy", "Progressing=False ControllerRolledOut"}},
+		"being rolled out": {"True", "True", "True", false, []string{"Installed=True InstallationSuccessful", "Healthy=True ControllerHealthy", "Progressing=True ControllerNotRolledOut"}},
+		"sick":             {"True", "False", "False", false, []string{"Installed=True InstallationSuccessful", "Healthy=False ControllerNotHealthy", "Progressing=False ControllerRolledOut"}},
+		"just changed":     {"True", "True", "False", true, []string{"Installed=False InstallationPending", "Healthy=True ControllerHealthy", "Progressing=False ControllerRolledOut"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mr := &resourcesv1alpha1.ManagedResource{}
+			if tc.stale {
+				mr.Generation = 2
+			}
+			for typ, status := range map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
+				resourcesv1alpha1.ResourcesApplied: tc.applied, resourcesv1alpha1.ResourcesHealthy: tc.healthy, resourcesv1alpha1.ResourcesProgressing: tc.progressing,
+			} {
+				if status != "" {
+					mr.Status.Conditions = append(mr.Status.Conditions, corev1beta1.Condition{Type: typ, Status: status})
+				}
+			}
+			var got []string
+			for _, c := range decide(mr) {
+				got = append(got, string(c.Type)+"="+string(c.Status)+" "+c.Reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("decide() (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if got := decide(nil); got != nil {
+		t.Errorf("without a ManagedResource there are %v", got)
+	}
+}

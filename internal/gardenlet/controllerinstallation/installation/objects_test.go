@@ -1,0 +1,78 @@
+package installation
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func parse(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func TestInjectAccess(t *testing.T) {
+	for name, text := range map[string]string{
+		"another kind":           "kind: ConfigMap\nspec: {template: {spec: {containers: [{name: a}]}}}",
+		"one that does not want": "kind: Deployment\nmetadata: {labels: {extensions.gardener.cloud/inject-garden-kubeconfig: \"false\"}}\nspec: {template: {spec: {containers: [{name: a}]}}}",
+		"no pods":                "kind: Deployment\nspec: {replicas: 1}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := parse(t, text)
+			if err := injectAccess(object, "k", "s"); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(parse(t, text).Object, object.Object); diff != "" {
+				t.Errorf("it was changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("pods of a CronJob", func(t *testing.T) {
+		object := parse(t, `
+kind: CronJob
+spec: {jobTemplate: {spec: {template: {spec: {initContainers: [{name: i}], containers: [{name: own, env: [{name: GARDEN_KUBECONFIG, value: mine}]}]}}}}}`)
+		if err := injectAccess(object, "k", "s"); err != nil {
+			t.Fatal(err)
+		}
+		want := parse(t, `
+kind: CronJob
+spec:
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          initContainers:
+          - name: i
+            resources: {}
+            env:
+            - {name: GARDEN_KUBECONFIG, value: /var/run/secrets/gardener.cloud/garden/generic-kubeconfig/kubeconfig}
+            - {name: SEED_NAME, value: s}
+            volumeMounts:
+            - {name: garden-kubeconfig, mountPath: /var/run/secrets/gardener.cloud/garden/generic-kubeconfig, readOnly: true}
+          containers:
+          - name: own
+            resources: {}
+            env: [{name: GARDEN_KUBECONFIG, value: mine}]
+          volumes:
+          - name: garden-kubeconfig
+            projected:
+              sources:
+              - secret: {name: k, items: [{key: kubeconfig, path: kubeconfig}], optional: false}
+              - secret: {name: garden-access-extension, items: [{key: token, path: token}], optional: false}
+`)
+		if diff := cmp.Diff(want.Object, object.Object); diff != "" {
+			t.Errorf("injectAccess() (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("pods that are none", func(t *testing.T) {
+		if err := injectAccess(parse(t, "kind: Pod\nmetadata: {name: a}\nspec: {containers: 3}"), "k", "s"); err == nil {
+			t.Error("there is no error")
+		}
+	})
+}
