@@ -47,7 +47,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return kube.Result(r.remove(ctx, ci))
 	}
 	if ci.Spec.DeploymentRef == nil {
-		return reconcile.Result{}, nil // it is installed by somebody else
+		return kube.Result(r.report(ctx, ci, foreign()...))
 	}
 	deployment := &gardencorev1.ControllerDeployment{}
 	if err := r.live.Get(ctx, client.ObjectKey{Name: ci.Spec.DeploymentRef.Name}, deployment); err != nil {

@@ -40,6 +40,18 @@ func pending() corev1beta1.Condition {
 	}
 }
 
+// foreign are the conditions of an extension whose registration has no deployment: its controllers are not ours to install, and what
+// is known of them is what they write into the objects that they work on.
+func foreign() []corev1beta1.Condition {
+	const reason, message = "NoDeployment", "The registration has no deployment, so there is nothing to install."
+	return []corev1beta1.Condition{
+		{Type: corev1beta1.ControllerInstallationValid, Status: corev1beta1.ConditionTrue, Reason: reason, Message: message},
+		{Type: corev1beta1.ControllerInstallationInstalled, Status: corev1beta1.ConditionTrue, Reason: reason, Message: message},
+		{Type: corev1beta1.ControllerInstallationHealthy, Status: corev1beta1.ConditionTrue, Reason: reason, Message: message},
+		{Type: corev1beta1.ControllerInstallationProgressing, Status: corev1beta1.ConditionFalse, Reason: reason, Message: message},
+	}
+}
+
 // report sets conditions.
 func (r *reconciler) report(ctx context.Context, ci *corev1beta1.ControllerInstallation, conditions ...corev1beta1.Condition) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
