@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,13 +65,25 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 		if err := kube.Apply(ctx, c, fieldOwner, objects...); err != nil {
 			return err
 		}
-		return kube.Await(ctx, c, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
+		report := func(reason error) { detail(reason.Error()) }
+		if err := kube.Await(ctx, c, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
 			index := slices.IndexFunc(seeds, func(s *corev1beta1.Seed) bool { return s.Name == seedName })
 			if index < 0 {
 				return errors.New("the gardenlet has not registered it yet")
 			}
 			return seedReady(seeds[index])
-		}, func(reason error) { detail(reason.Error()) })
+		}, report); err != nil {
+			return err
+		}
+		// What the gardenlet has deployed.
+		return kube.Await(ctx, c, &appsv1.DeploymentList{}, func(deployments []*appsv1.Deployment) error {
+			for _, deployment := range deployments {
+				if err := kube.DeploymentHealthy(deployment); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, report, client.InNamespace(constants.GardenNamespace))
 	})
 }
 

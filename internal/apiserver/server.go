@@ -124,7 +124,7 @@ func run(
 		"bootstrap-cluster-identity": func(ctx context.Context) error { return bootstrap.Identity(ctx, kube, own.clusterIdentity) },
 	} {
 		// An error would end the process.
-		server.AddPostStartHookOrDie(name, func(ctx genericapiserver.PostStartHookContext) error {
+		server.AddPostStartHookOrDie(name, func(ctx genericapiserver.PostStartHookContext) error { //nolint:contextcheck // it has one of its own
 			bootstrap.Until(ctx, try)
 			return nil
 		})

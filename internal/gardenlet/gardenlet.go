@@ -132,7 +132,7 @@ func wire(_ context.Context, p *process.Process, c *Config) error {
 
 // findImages finds the images of what the gardenlet deploys itself, with the overwrites of the operator.
 func findImages() (system.Images, error) {
-	vector, _, err := imagevector.OverwriteFilesFromEnv(os.Getenv).Load()
+	vector, _, err := imagevector.OverwriteFilesFromEnv(os.Getenv).Load() //nolint:forbidigo // the wiring is where it is read
 	if err != nil {
 		return system.Images{}, err
 	}

@@ -232,7 +232,7 @@ func apiServiceHealthy(s *apiregistrationv1.APIService) error {
 
 // unstructuredCondition returns a condition of an object that has no Go type here, as a map, or nil.
 func unstructuredCondition(u *unstructured.Unstructured, typ string) map[string]any {
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions") //nolint:errcheck // then there are none
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
 		if condition, ok := c.(map[string]any); ok && condition["type"] == typ {
 			return condition
@@ -264,8 +264,8 @@ func unstructuredHealthy(u *unstructured.Unstructured) error {
 		if err := observed(u); err != nil {
 			return err
 		}
-		if state, _, _ := unstructured.NestedString(u.Object, "status", "state"); state != "Ready" { //nolint:errcheck // then it has none
-			message, _, _ := unstructured.NestedString(u.Object, "status", "message") //nolint:errcheck // then it has none
+		if state, _, _ := unstructured.NestedString(u.Object, "status", "state"); state != "Ready" {
+			message, _, _ := unstructured.NestedString(u.Object, "status", "message")
 			return fmt.Errorf("its state is %q: %s", state, message)
 		}
 	}
@@ -280,11 +280,11 @@ func unstructuredRolledOut(u *unstructured.Unstructured) error {
 				return errNotObserved
 			}
 		}
-		want, ok, _ := unstructured.NestedInt64(u.Object, "spec", "replicas") //nolint:errcheck // then there is one
+		want, ok, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
 		if !ok {
 			want = 1
 		}
-		updated, _, _ := unstructured.NestedInt64(u.Object, "status", "updatedReplicas") //nolint:errcheck // then there is none
+		updated, _, _ := unstructured.NestedInt64(u.Object, "status", "updatedReplicas")
 		if updated < want {
 			return fmt.Errorf("%d of %d pods are updated", updated, want)
 		}
@@ -295,7 +295,7 @@ func unstructuredRolledOut(u *unstructured.Unstructured) error {
 }
 
 func observed(u *unstructured.Unstructured) error {
-	if seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); seen < u.GetGeneration() { //nolint:errcheck // then it is zero
+	if seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); seen < u.GetGeneration() {
 		return errNotObserved
 	}
 	return nil

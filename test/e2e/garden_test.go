@@ -4,8 +4,10 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -14,9 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
 )
 
-// testGarden uses the garden API of a landscape: a project gets ready, and an order is completed, judged and withdrawn.
+// testGarden uses the garden of a landscape, and its seed: a project gets ready, an order is completed, placed and withdrawn, the seed
+// keeps what it is told, and runs etcd.
 func testGarden(t *testing.T, l *landscape) {
 	t.Run("a project gets a namespace", func(t *testing.T) {
 		project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: ptr.To("garden-dev")}}
@@ -34,7 +40,20 @@ func testGarden(t *testing.T, l *landscape) {
 			t.Errorf("labels of the namespace are %v, %v", namespace.Labels, err)
 		}
 	})
-	t.Run("an order is completed, and waits for a seed", func(t *testing.T) {
+	t.Run("the seed is ready", func(t *testing.T) {
+		seed := &corev1beta1.Seed{}
+		if err := l.client.Get(t.Context(), client.ObjectKey{Name: "local"}, seed); err != nil {
+			t.Fatal(err)
+		}
+		for _, typ := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy, corev1beta1.SeedExtensionsReady} {
+			if condition := kube.Condition(seed.Status.Conditions, typ); condition == nil || condition.Status != corev1beta1.ConditionTrue {
+				t.Errorf("condition %s is %+v", typ, condition)
+			}
+		}
+	})
+	t.Run("a seed keeps objects as they were ordered", func(t *testing.T) { testManagedResource(t, l) })
+	t.Run("a seed runs etcd", func(t *testing.T) { testEtcd(t, l) })
+	t.Run("an order is completed, and placed on the seed", func(t *testing.T) {
 		profile := &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}, Spec: corev1beta1.CloudProfileSpec{
 			Type: "local", Regions: []corev1beta1.Region{{Name: "local"}},
 			Kubernetes:   corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.1"}, {Version: "1.36.3"}}},
@@ -56,8 +75,8 @@ func testGarden(t *testing.T, l *landscape) {
 			t.Errorf("the version was completed to %s", shoot.Spec.Kubernetes.Version)
 		}
 		await(t, l, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
-			if op := shoots[0].Status.LastOperation; op == nil || !strings.Contains(op.Description, "Failed to schedule Shoot") {
-				return fmt.Errorf("last operation is %+v", op)
+			if seed := shoots[0].Spec.SeedName; seed == nil || *seed != "local" {
+				return fmt.Errorf("it is on no seed, last operation is %+v", shoots[0].Status.LastOperation)
 			}
 			return nil
 		}, client.InNamespace("garden-dev"))
@@ -70,5 +89,74 @@ func testGarden(t *testing.T, l *landscape) {
 		if err := l.client.Delete(t.Context(), shoot); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+func testManagedResource(t *testing.T, l *landscape) {
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ordered"}}
+	as := func(want map[string]string) func([]*corev1.ConfigMap) error {
+		return func(found []*corev1.ConfigMap) error {
+			if len(found) != 1 && want != nil || len(found) == 1 && !maps.Equal(found[0].Data, want) {
+				return fmt.Errorf("found %+v, want data %v", found, want)
+			}
+			return nil
+		}
+	}
+	named := client.MatchingFields{"metadata.name": configMap.Name}
+	manifests := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "manifests"},
+		StringData: map[string]string{"objects.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ordered, namespace: default}\ndata: {a: b}\n"},
+	}
+	managed := &resourcesv1alpha1.ManagedResource{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "e2e"},
+		Spec:       resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To("seed"), SecretRefs: []corev1.LocalObjectReference{{Name: manifests.Name}}},
+	}
+	for _, object := range []client.Object{manifests, managed} {
+		if err := l.client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, l, &corev1.ConfigMapList{}, as(map[string]string{"a": "b"}), named)
+	start := time.Now()
+	if err := l.client.Patch(t.Context(), configMap, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"x","c":"d"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	await(t, l, &corev1.ConfigMapList{}, as(map[string]string{"a": "b"}), named)
+	t.Logf("healed after %s", time.Since(start).Round(time.Millisecond))
+	if err := l.client.Delete(t.Context(), managed); err != nil {
+		t.Fatal(err)
+	}
+	await(t, l, &corev1.ConfigMapList{}, func(found []*corev1.ConfigMap) error {
+		if len(found) > 0 {
+			return fmt.Errorf("the object is still there")
+		}
+		return nil
+	}, named)
+}
+
+func testEtcd(t *testing.T, l *landscape) {
+	labels := map[string]string{"app": "etcd-e2e"}
+	etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "etcd-e2e"}, Spec: druidv1alpha1.EtcdSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels}, Labels: labels, Replicas: 1, StorageCapacity: ptr.To(resource.MustParse("100Mi")),
+	}}
+	if err := l.client.Create(t.Context(), etcd); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	await(t, l, &druidv1alpha1.EtcdList{}, func(etcds []*druidv1alpha1.Etcd) error {
+		if ready := etcds[0].Status.Ready; ready == nil || !*ready {
+			return fmt.Errorf("conditions are %+v", etcds[0].Status.Conditions)
+		}
+		return nil
+	})
+	t.Logf("ready after %s", time.Since(start).Round(time.Millisecond))
+	if err := l.client.Delete(t.Context(), etcd); err != nil {
+		t.Fatal(err)
+	}
+	await(t, l, &druidv1alpha1.EtcdList{}, func(etcds []*druidv1alpha1.Etcd) error {
+		if len(etcds) > 0 {
+			return fmt.Errorf("it is still there: %+v", etcds[0].Status)
+		}
+		return nil
 	})
 }

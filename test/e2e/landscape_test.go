@@ -42,6 +42,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -249,7 +251,7 @@ func (l *landscape) connect(t *testing.T) {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	if l.client, err = client.NewWithWatch(l.config, client.Options{Scheme: scheme}); err != nil {
@@ -460,9 +462,9 @@ func (l *landscape) exec(t *testing.T, pod string, command ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: &out, Stderr: &out}); err != nil {
-		t.Fatalf("%v\n%s", err, out.String())
+	var out, errOut bytes.Buffer // both are written at once
+	if err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: &out, Stderr: &errOut}); err != nil {
+		t.Fatalf("%v\n%s%s", err, out.String(), errOut.String())
 	}
 	return out.String()
 }

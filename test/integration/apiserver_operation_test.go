@@ -104,7 +104,7 @@ func testOperation(t *testing.T, e *env.Env, files files) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer etcd.Close()
+		defer etcd.Close() //nolint:errcheck // all was read
 		stored, err := etcd.Get(t.Context(), "/registry-gardener/core.gardener.cloud/internalsecrets/garden-dev/hidden")
 		if err != nil || len(stored.Kvs) != 1 {
 			t.Fatalf("etcd has %v: %v", stored, err)

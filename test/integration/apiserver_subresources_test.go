@@ -160,7 +160,7 @@ func testKubeconfigs(t *testing.T, e *env.Env) {
 	}
 
 	t.Run("a member of the project", func(t *testing.T) {
-		allow(t, e, "member", corev1beta1.GroupName, []string{"create"}, "shoots/adminkubeconfig", "shoots/viewerkubeconfig")
+		allow(t, e, "member", corev1beta1.GroupName, []string{"create"}, "shoots/adminkubeconfig", "shoots/viewerkubeconfig") //nolint:contextcheck // it takes that of t
 		member := as(t, e, "member")
 		eventually(ctx, t, func() error {
 			_, err := ask(member, 600)

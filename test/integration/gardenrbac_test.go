@@ -172,7 +172,7 @@ func bindAggregated(ctx context.Context, t *testing.T, e *env.Env, role *rbacv1.
 	if err := e.Client.Update(ctx, patch); err != nil {
 		t.Fatal(err)
 	}
-	create(t, e, &rbacv1.RoleBinding{
+	create(t, e, &rbacv1.RoleBinding{ //nolint:contextcheck // it takes that of t
 		ObjectMeta: metav1.ObjectMeta{Namespace: devNamespace, Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},

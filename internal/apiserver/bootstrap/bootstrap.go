@@ -31,7 +31,6 @@ var namespaces = []string{constants.GardenerSeedLeaseNamespace, constants.Garden
 
 // Until tries until it works. It returns when that is so, or when the context ends.
 func Until(ctx context.Context, try func(context.Context) error) {
-	//nolint:errcheck // only the end of the context is an error
 	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()

@@ -191,7 +191,7 @@ func spread(pod *corev1.PodSpec, wanted []corev1.TopologySpreadConstraint) {
 	others := slices.DeleteFunc(slices.Clone(pod.TopologySpreadConstraints), func(c corev1.TopologySpreadConstraint) bool {
 		return slices.ContainsFunc(wanted, func(w corev1.TopologySpreadConstraint) bool { return w.TopologyKey == c.TopologyKey })
 	})
-	pod.TopologySpreadConstraints = append(others, wanted...)
+	pod.TopologySpreadConstraints = slices.Concat(others, wanted)
 }
 
 // tolerate lets pods stay on a node with a taint for some time, unless they say something else.

@@ -100,7 +100,7 @@ func pull(reference name.Reference, options []remote.Option) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer reader.Close() //nolint:errcheck // it was read
+		defer reader.Close()
 		archive, err := io.ReadAll(io.LimitReader(reader, maxArchive+1))
 		if err == nil && len(archive) > maxArchive {
 			err = fmt.Errorf("it has more than %d bytes", maxArchive)
