@@ -58,7 +58,7 @@ func (c *cli) upCommand() *cobra.Command {
 			if cluster == "" {
 				cluster = landscape.RuntimeCluster
 			}
-			fmt.Fprintf(c.errOut, "\nLandscape %q is up after %.0fs and takes %.1f GiB of disk. Try:\n  export KUBECONFIG=%s\n  kubectl get nodes,pods -A\n  %s status\n",
+			fmt.Fprintf(c.errOut, "\nLandscape %q is up after %.0fs and takes %.1f GiB of disk. Try:\n  export KUBECONFIG=%s\n  kubectl get seeds\n  kubectl get nodes,pods -A\n  %s status\n",
 				l.Name, time.Since(start).Seconds(), float64(l.DiskUse())/(1<<30), l.KubeconfigFile(cluster), os.Args[0])
 			return nil
 		},
