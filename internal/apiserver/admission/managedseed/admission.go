@@ -263,7 +263,8 @@ func (p *Plugin) dnsProvider(ctx context.Context, shoot *corev1beta1.Shoot) (*co
 		}
 	}
 	secrets := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}
-	err := p.kube.List(ctx, secrets, client.InNamespace(gardenNamespace), client.MatchingLabels{constants.GardenRole: constants.GardenRoleDefaultDomain})
+	err := p.kube.List(ctx, secrets, initializer.FromCache, client.InNamespace(gardenNamespace),
+		client.MatchingLabels{constants.GardenRole: constants.GardenRoleDefaultDomain})
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("list secrets of default domains: %w", err))
 	}

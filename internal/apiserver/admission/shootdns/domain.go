@@ -17,6 +17,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 )
 
 // defaultDomains returns the domains below which shoots get theirs, the preferred one first: those of the seed, or else those of
@@ -31,7 +32,7 @@ func (p *Plugin) defaultDomains(ctx context.Context, seed *corev1beta1.Seed) ([]
 	}
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := p.kube.List(ctx, secrets, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
+	if err := p.kube.List(ctx, secrets, initializer.FromCache, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
 		constants.GardenRole: constants.GardenRoleDefaultDomain,
 	}); err != nil {
 		return nil, fmt.Errorf("list Secrets of default domains: %v", err) //nolint:errorlint // its code would become that of the answer

@@ -11,6 +11,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 )
 
 // kubeconfigKey is where a Secret for an admission plugin has the kubeconfig.
@@ -69,7 +70,7 @@ func (p *Plugin) managedIssuer(ctx context.Context, in *input) field.ErrorList {
 	}
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := p.kube.List(ctx, secrets, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
+	if err := p.kube.List(ctx, secrets, initializer.FromCache, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
 		constants.GardenRole: constants.GardenRoleShootServiceAccountIssuer,
 	}); err != nil {
 		return append(errs, field.InternalError(path, err))
