@@ -157,8 +157,8 @@ func awaitGardenAPI(ctx context.Context, c client.WithWatch, detail func(string)
 			if index < 0 {
 				return fmt.Errorf("the garden API has no version %s", version)
 			}
-			if err := kube.APIServiceAvailable(services[index]); err != nil {
-				return err
+			if err := kube.Healthy(services[index]); err != nil {
+				return fmt.Errorf("APIService %q: %w", services[index].Name, err)
 			}
 		}
 		return nil

@@ -5,8 +5,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 // DeploymentHealthy returns why a Deployment is not yet as its spec says, or nil if it is.
@@ -68,31 +66,4 @@ func PodReady(pod *corev1.Pod) error {
 		}
 	}
 	return fmt.Errorf("Pod %q is not ready", pod.Name) //nolint:staticcheck // kinds are proper names
-}
-
-// CustomResourceDefinitionEstablished returns why objects of a kind cannot be created, or nil if they can.
-func CustomResourceDefinitionEstablished(definition *apiextensionsv1.CustomResourceDefinition) error {
-	for _, condition := range definition.Status.Conditions {
-		switch {
-		case condition.Type == apiextensionsv1.NamesAccepted && condition.Status == apiextensionsv1.ConditionFalse:
-			return fmt.Errorf("CustomResourceDefinition %q: its names are taken: %s", definition.Name, condition.Message)
-		case condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue:
-			return nil
-		}
-	}
-	return fmt.Errorf("CustomResourceDefinition %q is not established yet", definition.Name)
-}
-
-// APIServiceAvailable returns why an aggregated API cannot be used, or nil if it can.
-func APIServiceAvailable(service *apiregistrationv1.APIService) error {
-	for _, condition := range service.Status.Conditions {
-		if condition.Type != apiregistrationv1.Available {
-			continue
-		}
-		if condition.Status == apiregistrationv1.ConditionTrue {
-			return nil
-		}
-		return fmt.Errorf("APIService %q is not available: %s", service.Name, condition.Message)
-	}
-	return fmt.Errorf("APIService %q has not been looked at yet", service.Name)
 }

@@ -29,8 +29,8 @@ func Deploy(ctx context.Context, c client.WithWatch, owner string, definitions .
 			if byName[definition.Name] == nil {
 				return fmt.Errorf("CustomResourceDefinition %q is not there", definition.Name)
 			}
-			if err := kube.CustomResourceDefinitionEstablished(byName[definition.Name]); err != nil {
-				return err
+			if err := kube.Healthy(byName[definition.Name]); err != nil {
+				return fmt.Errorf("CustomResourceDefinition %q: %w", definition.Name, err)
 			}
 		}
 		return nil

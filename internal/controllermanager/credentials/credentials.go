@@ -60,7 +60,7 @@ func Add(mgr manager.Manager, concurrentSyncs int) error {
 		}))
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		// An object may come after its binding, lose its marks, or have kept them although the last binding went while nobody watched.
-		b = b.WatchesMetadata(watch.Metadata(kinds[kind]), watch.Every(func(obj client.Object) []uses.Ref {
+		b = b.WatchesMetadata(kube.Metadata(kinds[kind]), watch.Every(func(obj client.Object) []uses.Ref {
 			return []uses.Ref{{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 		}), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(e event.CreateEvent) bool { return marked(e.Object) || r.used(kind, e.Object) },
@@ -85,7 +85,7 @@ func (r *reconciler) Reconcile(ctx context.Context, ref uses.Ref) (reconcile.Res
 	if !ok {
 		return reconcile.Result{}, nil // a kind that nobody knows yet
 	}
-	obj := watch.Metadata(gvk)
+	obj := kube.Metadata(gvk)
 	if err := r.client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, obj); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}

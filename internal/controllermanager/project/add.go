@@ -26,7 +26,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/controllermanager/guard"
 	"gardener.cloud/gardener/internal/controllermanager/uses"
-	"gardener.cloud/gardener/internal/controllermanager/watch"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 const name = "project"
@@ -53,7 +53,7 @@ func Add(mgr manager.Manager, concurrentSyncs int, quotas []controllermanagercon
 		For(&corev1beta1.Project{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, guard.MetadataChanged(),
 		))).
-		WatchesMetadata(watch.Metadata(namespaceKind), handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		WatchesMetadata(kube.Metadata(namespaceKind), handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 			return r.projectsOf(ctx, obj.GetName(), false)
 		}), builder.WithPredicates(predicate.Or[client.Object](
 			predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, guard.MetadataChanged(),

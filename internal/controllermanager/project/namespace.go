@@ -18,7 +18,6 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/controllermanager/watch"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -37,7 +36,7 @@ func namespaceName(project *corev1beta1.Project) string {
 // ensureNamespace creates the namespace of a Project, or adopts one that was made for it.
 func (r *reconciler) ensureNamespace(ctx context.Context, project *corev1beta1.Project) error {
 	name := *project.Spec.Namespace
-	namespace := watch.Metadata(namespaceKind)
+	namespace := kube.Metadata(namespaceKind)
 	switch err := r.client.Get(ctx, types.NamespacedName{Name: name}, namespace); {
 	case apierrors.IsNotFound(err):
 		created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -18,7 +18,6 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/controllermanager/watch"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -154,7 +153,7 @@ func (r *reconciler) hasShoots(ctx context.Context, namespace string) (bool, err
 
 // releaseNamespace deletes the namespace of a Project, or separates the two if it is to be kept. It says whether it is done.
 func (r *reconciler) releaseNamespace(ctx context.Context, project *corev1beta1.Project) (bool, error) {
-	namespace := watch.Metadata(namespaceKind)
+	namespace := kube.Metadata(namespaceKind)
 	if err := r.client.Get(ctx, types.NamespacedName{Name: *project.Spec.Namespace}, namespace); err != nil {
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}

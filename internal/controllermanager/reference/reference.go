@@ -66,7 +66,7 @@ func Add(mgr manager.Manager, values Values) error {
 	}
 	for kind, gvk := range kinds {
 		// An object may come after what refers to it, lose its finalizer, or have kept it although nobody refers to it any more.
-		b = b.WatchesMetadata(watch.Metadata(gvk), watch.Every(func(obj client.Object) []uses.Ref {
+		b = b.WatchesMetadata(kube.Metadata(gvk), watch.Every(func(obj client.Object) []uses.Ref {
 			return []uses.Ref{{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 		}), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(e event.CreateEvent) bool { return r.concerns(kind, e.Object) },
@@ -94,7 +94,7 @@ type reconciler struct {
 
 // Reconcile gives an object the finalizer if somebody refers to it, and takes it away otherwise.
 func (r *reconciler) Reconcile(ctx context.Context, ref uses.Ref) (reconcile.Result, error) {
-	obj := watch.Metadata(kinds[ref.Kind])
+	obj := kube.Metadata(kinds[ref.Kind])
 	if err := r.client.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, obj); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -34,13 +32,6 @@ func Mapped[request comparable](of func(client.Object) []request) handler.TypedE
 			add(queue, of(e.Object))
 		},
 	}
-}
-
-// Metadata returns an empty object that stands for the metadata of a kind, to watch or to read.
-func Metadata(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	obj := &metav1.PartialObjectMetadata{}
-	obj.SetGroupVersionKind(gvk)
-	return obj
 }
 
 func without[T comparable](list, others []T) []T {

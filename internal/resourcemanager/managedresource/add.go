@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // secretsIndex finds ManagedResources by the Secrets that they name.
@@ -81,7 +81,7 @@ func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster
 	return errors.Join(
 		c.Watch(source.Kind(mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.TypedEnqueueRequestForObject[*resourcesv1alpha1.ManagedResource]{}, r.concerns())),
 		// The data is read when it is needed.
-		c.Watch(source.Kind[client.Object](mgr.GetCache(), metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.usersOf))),
+		c.Watch(source.Kind[client.Object](mgr.GetCache(), kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.usersOf))),
 	)
 }
 
@@ -137,7 +137,7 @@ func (w *watches) ensure(kinds []schema.GroupVersionKind) error {
 		if w.kinds[gvk] {
 			continue
 		}
-		if err := w.controller.Watch(source.Kind[client.Object](w.cache, metadataOf(gvk), handler.EnqueueRequestsFromMapFunc(w.owner), metadataChanged())); err != nil {
+		if err := w.controller.Watch(source.Kind[client.Object](w.cache, kube.Metadata(gvk), handler.EnqueueRequestsFromMapFunc(w.owner), metadataChanged())); err != nil {
 			errs = append(errs, fmt.Errorf("watch %s: %w", gvk.Kind, err))
 			continue
 		}
@@ -192,11 +192,4 @@ func metadataChanged() predicate.Predicate {
 				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 		},
 	}
-}
-
-// metadataOf stands for the metadata of a kind.
-func metadataOf(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(gvk)
-	return object
 }

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -174,7 +175,7 @@ func (t *target) applyOne(ctx context.Context, i item) error {
 func (t *target) look(ctx context.Context, i item) *metav1.PartialObjectMetadata {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	metadata := metadataOf(i.object.GroupVersionKind())
+	metadata := kube.Metadata(i.object.GroupVersionKind())
 	if t.seen.Get(ctx, client.ObjectKeyFromObject(i.object), metadata) != nil {
 		return nil
 	}
@@ -408,7 +409,7 @@ func (t *target) removeClaims(ctx context.Context, set *unstructured.Unstructure
 
 // release takes the marks of a managed object off one that stays.
 func (t *target) release(ctx context.Context, ref resourcesv1alpha1.ObjectReference, origin string) error {
-	object := metadataOf(ref.GroupVersionKind())
+	object := kube.Metadata(ref.GroupVersionKind())
 	if err := t.live.Get(ctx, refKey(ref).NamespacedName, object); err != nil {
 		if meta.IsNoMatchError(err) {
 			return nil

@@ -22,7 +22,6 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/controllermanager/watch"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -32,7 +31,7 @@ var kind = corev1beta1.SchemeGroupVersion.WithKind("ShootState")
 func Add(mgr manager.Manager, concurrentSyncs int) error {
 	return builder.ControllerManagedBy(mgr).Named("shootstate-finalizer").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
-		WatchesMetadata(watch.Metadata(kind), &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{
+		WatchesMetadata(kube.Metadata(kind), &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{
 			// What else changes in a ShootState is nothing to its finalizer.
 			UpdateFunc: func(e event.UpdateEvent) bool { return has(e.ObjectOld) != has(e.ObjectNew) },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -53,7 +52,7 @@ type reconciler struct {
 
 // Reconcile gives a ShootState the finalizer while its Shoot, which has the same name, moves.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	state := watch.Metadata(kind)
+	state := kube.Metadata(kind)
 	if err := r.client.Get(ctx, req.NamespacedName, state); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
