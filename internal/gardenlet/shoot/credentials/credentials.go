@@ -22,21 +22,21 @@ import (
 
 // Names of credentials besides those that are constants of the API.
 const (
-	KubeAPIServer           = "kube-apiserver"
-	KubeAPIServerKubelet    = "kube-apiserver-kubelet"
-	KubeAggregator          = "kube-aggregator"
-	HTTPProxyClient         = "kube-apiserver-http-proxy"
-	EtcdServer              = "etcd-server"
-	EtcdPeerServer          = "etcd-peer-server"
-	EtcdClient              = "etcd-client"
-	KubeControllerManager   = "kube-controller-manager-server"
-	KubeScheduler           = "kube-scheduler-server"
-	ResourceManager         = "gardener-resource-manager-server"
-	VPNSeedServer           = "vpn-seed-server"
-	VPNShootClient          = "vpn-shoot-client"
-	identity                = "gardenlet"
-	authorityLife           = 10 * 365 * 24 * time.Hour
-	tokenFile               = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token" //nolint:gosec // a path
+	KubeAPIServer         = "kube-apiserver"
+	KubeAPIServerKubelet  = "kube-apiserver-kubelet"
+	KubeAggregator        = "kube-aggregator"
+	HTTPProxyClient       = "kube-apiserver-http-proxy"
+	EtcdServer            = "etcd-server"
+	EtcdPeerServer        = "etcd-peer-server"
+	EtcdClient            = "etcd-client"
+	KubeControllerManager = "kube-controller-manager-server"
+	KubeScheduler         = "kube-scheduler-server"
+	ResourceManager       = "gardener-resource-manager-server"
+	VPNSeedServer         = "vpn-seed-server"
+	VPNShootClient        = "vpn-shoot-client"
+	identity              = "gardenlet"
+	authorityLife         = 10 * 365 * 24 * time.Hour
+	tokenFile             = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token" //nolint:gosec // a path
 )
 
 // Values say for which control plane credentials are.

@@ -45,15 +45,16 @@ type Values struct {
 	SeedName string
 	// Garden is where the Shoots are.
 	Garden cluster.Cluster
+	// GardenClient reaches the garden without a cache.
+	GardenClient client.WithWatch
 	// SeedClient reaches the seed. It has no cache: what a flow reads is what it wrote.
 	SeedClient client.WithWatch
 	// Connect returns a client for the API server of a shoot.
 	Connect func(config *rest.Config) (client.WithWatch, error)
 	// Gardener is the running gardenlet.
 	Gardener corev1beta1.Gardener
-	// Images are those of the components, and GardenerVersion is the tag of our own.
-	Images          imagevector.Vector
-	GardenerVersion string
+	// Images are those of the components.
+	Images imagevector.Vector
 	// Config says when shoots are reconciled.
 	Config gardenletconfigv1alpha1.ShootControllerConfiguration
 	// Metrics and FlowMetrics may be nil.
@@ -66,7 +67,7 @@ type Values struct {
 // Add adds the controller to a manager, whose cluster is the seed.
 func Add(mgr manager.Manager, v Values) error {
 	garden := v.Garden.GetCache()
-	r := &reconciler{Values: v, gardenClient: v.Garden.GetClient(), live: v.Garden.GetAPIReader(), recorder: v.Garden.GetEventRecorder(name)}
+	r := &reconciler{Values: v, gardenClient: v.Garden.GetClient(), live: v.GardenClient, recorder: v.Garden.GetEventRecorder(name)}
 	return builder.ControllerManagedBy(mgr).Named(name).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: *v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout,

@@ -17,8 +17,8 @@ import (
 type action string
 
 const (
-	// rest does nothing until the time has come, or something changes.
-	rest action = "rest"
+	// idle does nothing until the time has come, or something changes.
+	idle action = "idle"
 	// tell only writes the Cluster resource, so that extensions hear that the shoot is left alone.
 	tell action = "tell"
 	// reconcile runs the flow that makes the control plane be as it is wanted.
@@ -57,14 +57,14 @@ type verdict struct {
 func decide(f facts) verdict {
 	shoot := f.shoot
 	if name := shoot.Spec.SeedName; name == nil || *name != f.seedName {
-		return verdict{action: rest, reason: "it is for another seed"}
+		return verdict{action: idle, reason: "it is for another seed"}
 	}
 	if status := shoot.Status.SeedName; status != nil && *status != f.seedName {
-		return verdict{action: rest, reason: "its control plane is on another seed"}
+		return verdict{action: idle, reason: "its control plane is on another seed"}
 	}
 	deleting := shoot.DeletionTimestamp != nil
 	if deleting && !hasFinalizer(shoot) {
-		return verdict{action: rest, reason: "nothing is left to delete"}
+		return verdict{action: idle, reason: "nothing is left to delete"}
 	}
 	if deleting && shoot.Status.UID == "" {
 		return verdict{action: release, operation: corev1beta1.LastOperationTypeDelete, reason: "nothing was made for it"}
@@ -77,7 +77,7 @@ func decide(f facts) verdict {
 		return verdict{action: tell, reason: "its last operation failed for good"}
 	}
 	if why := seedUnready(f.seed, f.version); why != "" {
-		return verdict{action: rest, after: seedPatience, reason: why}
+		return verdict{action: idle, after: seedPatience, reason: why}
 	}
 	if deleting {
 		return verdict{action: remove, operation: corev1beta1.LastOperationTypeDelete, reason: "it is deleted"}
@@ -92,7 +92,7 @@ func decide(f facts) verdict {
 		return verdict{action: reconcileShoot, operation: operation, reason: "it has changed"}
 	}
 	if wait := nextRegular(f).Sub(f.now); wait > 0 {
-		return verdict{action: rest, after: wait, reason: "nothing has changed"}
+		return verdict{action: idle, after: wait, reason: "nothing has changed"}
 	}
 	return verdict{action: reconcileShoot, operation: operation, reason: "it is time to look at it"}
 }

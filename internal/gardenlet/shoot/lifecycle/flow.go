@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/component/controlplanenamespace"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/credentials"
 	"gardener.cloud/gardener/internal/kube"
@@ -38,10 +38,9 @@ type hosted struct {
 	// asleep is whether nothing of the control plane runs: the shoot is hibernated, and was so before.
 	asleep bool
 
-	mu           sync.Mutex
-	shootClient  client.WithWatch
-	infraStatus  *corev1beta1.NamedResourceReference
-	shootAddress string
+	mu          sync.Mutex
+	shootClient client.WithWatch
+	infra       *extensionsv1alpha1.Infrastructure
 }
 
 // reconcileFlow composes what makes a control plane, or makes it be as it should.

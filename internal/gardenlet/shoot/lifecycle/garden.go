@@ -15,6 +15,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/credentials"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
@@ -37,7 +38,7 @@ func (r *reconciler) publish(ctx context.Context, w *world, set *credentials.Set
 		return errors.New("authorities were not made yet")
 	}
 	errs := []error{
-		apply(ctx, r.gardenClient, &corev1.ConfigMap{ObjectMeta: published(w.shoot, constants.ShootProjectConfigMapSuffixCACluster, constants.GardenRoleCACluster)},
+		apply(ctx, r.gardenClient, &corev1.ConfigMap{ObjectMeta: published(w.shoot, constants.ShootProjectSecretSuffixCACluster, constants.GardenRoleCACluster)},
 			func(o *corev1.ConfigMap) { o.Data = map[string]string{secrets.DataKeyCertificateCA: string(bundle)} }),
 		apply(ctx, r.gardenClient, &corev1.Secret{ObjectMeta: published(w.shoot, constants.ShootProjectSecretSuffixCACluster, constants.GardenRoleCACluster)},
 			func(o *corev1.Secret) { o.Data = map[string][]byte{secrets.DataKeyCertificateCA: bundle} }),
@@ -70,9 +71,11 @@ func (r *reconciler) publish(ctx context.Context, w *world, set *credentials.Set
 
 // unpublishAll removes what publish wrote.
 func (r *reconciler) unpublishAll(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	meta := func(suffix string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + "." + suffix} }
+	meta := func(suffix string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name + "." + suffix}
+	}
 	return errors.Join(
-		unpublish(ctx, r.gardenClient, &corev1.ConfigMap{ObjectMeta: meta(constants.ShootProjectConfigMapSuffixCACluster)}),
+		unpublish(ctx, r.gardenClient, &corev1.ConfigMap{ObjectMeta: meta(constants.ShootProjectSecretSuffixCACluster)}),
 		unpublish(ctx, r.gardenClient, &corev1.ConfigMap{ObjectMeta: meta(constants.ShootProjectConfigMapSuffixCAKubelet)}),
 		unpublish(ctx, r.gardenClient, &corev1.Secret{ObjectMeta: meta(constants.ShootProjectSecretSuffixCACluster)}),
 		unpublish(ctx, r.gardenClient, &corev1.Secret{ObjectMeta: meta(constants.ShootProjectSecretSuffixSSHKeypair)}),
@@ -135,17 +138,13 @@ func (r *reconciler) orderBackup(ctx context.Context, w *world) error {
 	if err != nil {
 		return fmt.Errorf("write BackupEntry %q: %w", entry.Name, err)
 	}
-	return r.awaitGarden(ctx, func(ctx context.Context) error {
-		current := &corev1beta1.BackupEntry{}
-		if err := r.live.Get(ctx, client.ObjectKeyFromObject(entry), current); err != nil {
-			return fmt.Errorf("read BackupEntry %q: %w", entry.Name, err)
-		}
+	return awaitOne(ctx, r.GardenClient, entry.Namespace, entry.Name, &corev1beta1.BackupEntryList{}, func(current *corev1beta1.BackupEntry) error {
 		last := current.Status.LastOperation
 		switch {
 		case current.Status.LastError != nil:
-			return fmt.Errorf("BackupEntry %q: %s", entry.Name, current.Status.LastError.Description)
+			return errorcode.With(fmt.Errorf("BackupEntry %q: %s", entry.Name, current.Status.LastError.Description), current.Status.LastError.Codes...)
 		case last == nil || current.Status.ObservedGeneration != current.Generation:
-			return fmt.Errorf("BackupEntry %q: %w", entry.Name, errWaiting)
+			return fmt.Errorf("BackupEntry %q was not looked at yet", entry.Name)
 		case last.State != corev1beta1.LastOperationStateSucceeded:
 			return fmt.Errorf("BackupEntry %q: %s is %s: %s", entry.Name, last.Type, last.State, last.Description)
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,10 +61,18 @@ func (d *domain) host(prefix string) string { return prefix + "." + d.name }
 
 // extensionOrder is an Extension that a shoot has.
 type extensionOrder struct {
-	typ              string
-	config           *runtime.RawExtension
+	typ               string
+	config            *runtime.RawExtension
 	reconcile, remove corev1beta1.ControllerResourceLifecycleStrategy
-	resource         corev1beta1.ControllerResource
+	resource          corev1beta1.ControllerResource
+}
+
+// timeout is for how long the extension may work.
+func (e extensionOrder) timeout() time.Duration {
+	if timeout := e.resource.ReconcileTimeout; timeout != nil {
+		return timeout.Duration
+	}
+	return extensionTimeout
 }
 
 func (w *world) workerless() bool { return len(w.shoot.Spec.Provider.Workers) == 0 }
@@ -73,14 +82,11 @@ func (w *world) hibernated() bool {
 	return h != nil && h.Enabled != nil && *h.Enabled
 }
 
-// errWaiting is for what somebody else has to do first.
-var errWaiting = errors.New("not there yet")
-
 // observe reads what is known of a shoot.
 func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (*world, error) {
 	w := &world{shoot: shoot, seed: seed}
 	var err error
-	if w.project, err = r.project(ctx, shoot); err != nil {
+	if w.project, err = r.projectOf(ctx, shoot); err != nil {
 		return nil, err
 	}
 	if w.namespace = shoot.Status.TechnicalID; w.namespace == "" {
@@ -122,8 +128,8 @@ func technicalID(project, shoot string) string {
 	return constants.TechnicalIDPrefix + "-" + project + "--" + shoot
 }
 
-// project finds whose namespace a shoot is in.
-func (r *reconciler) project(ctx context.Context, shoot *corev1beta1.Shoot) (string, error) {
+// projectOf finds whose namespace a shoot is in.
+func (r *reconciler) projectOf(ctx context.Context, shoot *corev1beta1.Shoot) (string, error) {
 	projects := &corev1beta1.ProjectList{}
 	if err := r.live.List(ctx, projects, client.MatchingFields{"spec.namespace": shoot.Namespace}); err != nil {
 		return "", fmt.Errorf("find project of namespace %q: %w", shoot.Namespace, err)

@@ -52,7 +52,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	v := decide(facts{shoot: shoot, seed: seed, seedName: r.SeedName, version: r.Gardener.Version, config: r.Config, now: r.Clock.Now()})
 	logf.FromContext(ctx).V(1).Info("Decided what to do", "action", v.action, "reason", v.reason, "lookAgainIn", v.after)
 	switch v.action {
-	case rest:
+	case idle:
 		return reconcile.Result{RequeueAfter: v.after}, nil
 	case release:
 		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, shoot, constants.FinalizerGardenerName))
