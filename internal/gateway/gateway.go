@@ -161,13 +161,14 @@ func Add(mgr manager.Manager, registry prometheus.Registerer, programmer *haprox
 	}
 	o := observer{client: mgr.GetClient(), gateway: gateway, front: front}
 	return errors.Join(
-		add(mgr, "routes", gateway, controller.Options{NeedLeaderElection: new(false), Reconciler: &router{observer: o, programmer: programmer, metrics: m}}),
-		add(mgr, "status", gateway, controller.Options{Reconciler: &reporter{o}}),
+		add(mgr, "routes", gateway, controller.Options{NeedLeaderElection: new(false)},
+			&router{observer: o, programmer: programmer, metrics: m}),
+		add(mgr, "status", gateway, controller.Options{}, &reporter{o}),
 	)
 }
 
 // add adds one of the controllers. Whatever changes, there is one thing to look at, which is the whole: routes compete for host names.
-func add(mgr manager.Manager, name string, gateway types.NamespacedName, o controller.Options) error {
+func add(mgr manager.Manager, name string, gateway types.NamespacedName, o controller.Options, r reconcile.Reconciler) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: gateway}}
 	})
@@ -180,7 +181,7 @@ func add(mgr manager.Manager, name string, gateway types.NamespacedName, o contr
 		Watches(&corev1.Service{}, all, builder.WithPredicates(serviceChanged())).
 		// A listener may select namespaces by their labels.
 		Watches(&corev1.Namespace{}, all, builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		Complete(o.Reconciler)
+		Complete(r)
 }
 
 // serviceChanged leaves out what does not matter to where a Service is reached.

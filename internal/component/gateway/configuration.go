@@ -12,7 +12,7 @@ func Configuration(dir string, port, health int) string {
   log stdout format raw local0 warning
   stats socket %[1]s/haproxy.sock mode 660 level admin
   stats timeout 1d
-  maxconn 50000
+  fd-hard-limit 100000
   nbthread 2
   hard-stop-after %[4]ds
 
