@@ -1,0 +1,269 @@
+// Package shootsystem renders what is inside every shoot: who may do what, its identity, priority classes, and policies for the pods of
+// system components.
+package shootsystem
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
+	"gardener.cloud/gardener/internal/component/kubescheduler"
+	"gardener.cloud/gardener/internal/component/priorityclass"
+	"gardener.cloud/gardener/internal/component/workload"
+)
+
+// ManagedResourceName is the name of the ManagedResource that the objects travel in.
+const ManagedResourceName = "shoot-core-system"
+
+// originKey is the key of the ConfigMap with the identity that says who gave it.
+const originKey = "origin"
+
+// Values are what the objects depend on.
+type Values struct {
+	// Workerless says that the cluster has no nodes, and so no pods.
+	Workerless bool
+	// ClusterIdentity is the identity of the cluster: status.clusterIdentity of the Shoot.
+	ClusterIdentity string
+	// Info is what is published about the cluster in the ConfigMap shoot-info.
+	Info Info
+	// Zones are those of the nodes. FailureTolerance is what system components shall survive: "", "node" or "zone".
+	Zones            []string
+	FailureTolerance string
+	// Resources are the kinds of objects that the API server serves, as discovery lists them: RBAC cannot say "all but secrets", so who may
+	// only read is allowed one by one. Nil means those that Kubernetes brings along, for the time before there is an API server to ask.
+	Resources []*metav1.APIResourceList
+	// EncryptedResources are resources that are encrypted at rest, such as "secrets" or "things.example.com": who may only read does not
+	// see them.
+	EncryptedResources []string
+}
+
+// Info is what is published about the cluster.
+type Info struct {
+	// ProjectName and ShootName say which Shoot it is, Provider and Region where its nodes are.
+	ProjectName, ShootName, Provider, Region string
+	// KubernetesVersion is its version.
+	KubernetesVersion string
+	// Domain is the domain of the cluster: spec.dns.domain of the Shoot.
+	Domain string
+	// PodNetworks, ServiceNetworks and NodeNetworks are its ranges, one per IP family. A workerless cluster has no pods and nodes.
+	PodNetworks, ServiceNetworks, NodeNetworks []string
+	// MaintenanceBegin and MaintenanceEnd are the maintenance time window.
+	MaintenanceBegin, MaintenanceEnd string
+	// Extensions are the types of extensions that the cluster has.
+	Extensions []string
+}
+
+// Objects renders the objects, which belong into the shoot.
+func Objects(v Values) []client.Object {
+	objects := []client.Object{v.identity(), v.info(), v.kubeSystem()}
+	objects = append(objects, access(v)...)
+	objects = append(objects, controllers(kubecontrollermanager.Name, "system:kube-controller-manager")...)
+	for _, namespace := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
+		objects = append(objects, &corev1.ServiceAccount{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default", Annotations: map[string]string{
+				// It is there anyway.
+				resourcesv1alpha1.KeepObject: "true",
+			}},
+			AutomountServiceAccountToken: ptr.To(false),
+		})
+	}
+	if v.Workerless {
+		return objects
+	}
+	objects = append(objects, controllers(kubescheduler.Name, "system:kube-scheduler", "system:volume-scheduler")...)
+	objects = append(objects, kubelets()...)
+	objects = append(objects, priorityclass.Shoot()...)
+	return append(objects, policies()...)
+}
+
+func (v Values) identity() client.Object {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity},
+		Immutable:  ptr.To(true),
+		Data:       map[string]string{constants.ClusterIdentity: v.ClusterIdentity, originKey: constants.ClusterIdentityOriginShoot},
+	}
+}
+
+func (v Values) info() client.Object {
+	i := v.Info
+	data := map[string]string{
+		"projectName": i.ProjectName, "shootName": i.ShootName, "provider": i.Provider, "region": i.Region,
+		"kubernetesVersion": i.KubernetesVersion, "maintenanceBegin": i.MaintenanceBegin, "maintenanceEnd": i.MaintenanceEnd,
+		"extensions": strings.Join(slices.Sorted(slices.Values(i.Extensions)), ","),
+	}
+	if i.Domain != "" {
+		data["domain"] = i.Domain
+	}
+	networks := func(name string, ranges []string) {
+		if len(ranges) > 0 {
+			data[name+"Network"] = ranges[0] // as it was when there was one IP family
+			data[name+"Networks"] = strings.Join(ranges, ",")
+		}
+	}
+	networks("service", i.ServiceNetworks)
+	if !v.Workerless {
+		networks("pod", i.PodNetworks)
+		networks("node", i.NodeNetworks)
+	}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ConfigMapNameShootInfo}, Data: data}
+}
+
+// kubeSystem labels the namespace for the webhooks of the resource manager. It stays when the shoot goes, as Kubernetes wants it.
+func (v Values) kubeSystem() client.Object {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: metav1.NamespaceSystem,
+		Labels: map[string]string{
+			constants.GardenerPurpose: metav1.NamespaceSystem, resourcesv1alpha1.HighAvailabilityConfigConsider: "true",
+			constants.ShootNoCleanup: "true",
+		},
+		Annotations: map[string]string{resourcesv1alpha1.KeepObject: "true"},
+	}}
+	if len(v.Zones) > 0 {
+		namespace.Annotations[resourcesv1alpha1.HighAvailabilityConfigZones] = strings.Join(slices.Sorted(slices.Values(v.Zones)), ",")
+	}
+	if v.FailureTolerance != "" {
+		namespace.Labels[resourcesv1alpha1.HighAvailabilityConfigFailureToleranceType] = v.FailureTolerance
+	}
+	return namespace
+}
+
+// access says what the groups may do that kubeconfigs of Gardener are for.
+func access(v Values) []client.Object {
+	readOnly := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: constants.ClusterRoleSystemReadOnly}, Rules: v.readable()}
+	const admin = "cluster-admin"
+	return []client.Object{
+		readOnly,
+		bindGroup(constants.ShootSystemAdminsGroupName, admin), bindGroup(constants.ShootProjectAdminsGroupName, admin),
+		bindGroup(constants.ShootSystemViewersGroupName, readOnly.Name), bindGroup(constants.ShootProjectViewersGroupName, readOnly.Name),
+	}
+}
+
+// bindGroup binds a group to a ClusterRole, under the name of the group.
+func bindGroup(group, role string) client.Object {
+	return binding(group, role, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group})
+}
+
+func binding(name, role string, subject rbacv1.Subject) client.Object {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{subject},
+	}
+}
+
+// readable are rules for what may be read: all but what is secret.
+func (v Values) readable() []rbacv1.PolicyRule {
+	hidden := map[schema.GroupResource]bool{{Resource: "secrets"}: true}
+	for _, resource := range v.EncryptedResources {
+		if resource != "configmaps" { // many people keep what is not secret in them
+			hidden[schema.ParseGroupResource(resource)] = true
+		}
+	}
+	byGroup := map[string]map[string]bool{}
+	add := func(group, resource string) {
+		if hidden[schema.GroupResource{Group: group, Resource: resource}] {
+			return
+		}
+		if byGroup[group] == nil {
+			byGroup[group] = map[string]bool{}
+		}
+		byGroup[group][resource] = true
+	}
+	if v.Resources == nil {
+		for group, resources := range builtIn {
+			for _, resource := range strings.Fields(resources) {
+				add(group, resource)
+			}
+		}
+	}
+	for _, list := range v.Resources {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue // discovery gives none of these
+		}
+		for _, resource := range list.APIResources {
+			if slices.ContainsFunc(resource.Verbs, func(verb string) bool { return slices.Contains(readVerbs, verb) }) {
+				add(gv.Group, resource.Name)
+			}
+		}
+	}
+	var rules []rbacv1.PolicyRule
+	for _, group := range slices.Sorted(maps.Keys(byGroup)) {
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{group}, Resources: slices.Sorted(maps.Keys(byGroup[group])), Verbs: slices.Clone(readVerbs),
+		})
+	}
+	return rules
+}
+
+// builtIn are the resources that Kubernetes brings along, by group.
+var builtIn = map[string]string{
+	"": "componentstatuses configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims persistentvolumes pods pods/log " +
+		"pods/status podtemplates replicationcontrollers resourcequotas serviceaccounts services",
+	"admissionregistration.k8s.io": "mutatingadmissionpolicies mutatingadmissionpolicybindings mutatingwebhookconfigurations " +
+		"validatingadmissionpolicies validatingadmissionpolicybindings validatingwebhookconfigurations",
+	"apiextensions.k8s.io":         "customresourcedefinitions",
+	"apiregistration.k8s.io":       "apiservices",
+	"apps":                         "controllerrevisions daemonsets deployments replicasets statefulsets",
+	"autoscaling":                  "horizontalpodautoscalers",
+	"batch":                        "cronjobs jobs",
+	"certificates.k8s.io":          "certificatesigningrequests",
+	"coordination.k8s.io":          "leases",
+	"discovery.k8s.io":             "endpointslices",
+	"events.k8s.io":                "events",
+	"flowcontrol.apiserver.k8s.io": "flowschemas prioritylevelconfigurations",
+	"metrics.k8s.io":               "nodes pods",
+	"networking.k8s.io":            "ingressclasses ingresses ipaddresses networkpolicies servicecidrs",
+	"node.k8s.io":                  "runtimeclasses",
+	"policy":                       "poddisruptionbudgets",
+	"rbac.authorization.k8s.io":    "clusterrolebindings clusterroles rolebindings roles",
+	"resource.k8s.io":              "deviceclasses resourceclaims resourceclaimtemplates resourceslices",
+	"scheduling.k8s.io":            "priorityclasses",
+	"storage.k8s.io":               "csidrivers csinodes csistoragecapacities storageclasses volumeattachments volumeattributesclasses",
+}
+
+var readVerbs = []string{"get", "list", "watch"}
+
+// controllers lets a component of the control plane do its work, and ask who asks for its metrics.
+func controllers(name string, roles ...string) []client.Object {
+	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: name}
+	target := "gardener.cloud:target:" + name
+	objects := []client.Object{
+		binding(target+":auth-delegator", "system:auth-delegator", subject),
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: target + ":auth-reader"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
+			Subjects:   []rbacv1.Subject{subject},
+		},
+	}
+	for i, role := range roles {
+		bound := target
+		if i > 0 {
+			bound += "-volume" // there is one that has two
+		}
+		objects = append(objects, binding(bound, role, subject))
+	}
+	return objects
+}
+
+// kubelets lets the API server ask kubelets for logs, and run commands in containers.
+func kubelets() []client.Object {
+	const name = "system:apiserver:kubelet"
+	return []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
+			workload.Rule("", "nodes/proxy nodes/stats nodes/log nodes/spec nodes/metrics nodes/healthz nodes/pods nodes/configz", "*"),
+		}},
+		binding(name, name, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: kubeapiserver.UserName}),
+	}
+}
