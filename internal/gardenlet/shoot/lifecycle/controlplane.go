@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/tools/clientcmd"
@@ -25,6 +24,7 @@ import (
 	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
+	"gardener.cloud/gardener/internal/component/kubescheduler"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/gardenlet/managed"
@@ -258,10 +258,13 @@ func awaitOne[T client.Object](ctx context.Context, c client.WithWatch, namespac
 	}, nil, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", name)})
 }
 
+// binPackingScheduler is the name of the scheduler that fills nodes up.
+const binPackingScheduler = "bin-packing-scheduler"
+
 // controllers are the tasks for what works with the API server. Their pods start when there are tokens for them: before, they would only
 // be tried again and again, later and later.
 func (h *hosted) controllers() []flow.Task {
-	return []flow.Task{
+	tasks := []flow.Task{
 		task("access-secrets", "Ordering tokens", func(ctx context.Context) error {
 			return h.apply(ctx, h.accessSecrets()...)
 		}, "credentials"),
@@ -277,15 +280,26 @@ func (h *hosted) controllers() []flow.Task {
 		}, "tokens"),
 		lasting(podsTimeout, task("kube-controller-manager-ready", "Waiting for the controller manager", func(ctx context.Context) error {
 			return h.deploymentReady(ctx, kubecontrollermanager.Name)
-		}, "kube-controller-manager", "shoot-core-applied")),
+		}, "kube-controller-manager")),
 	}
+	if h.workerless() {
+		return tasks
+	}
+	return append(tasks,
+		task("kube-scheduler", "Deploying the scheduler", func(ctx context.Context) error {
+			return h.deployScheduler(ctx, 1)
+		}, "tokens"),
+		lasting(podsTimeout, task("kube-scheduler-ready", "Waiting for the scheduler", func(ctx context.Context) error {
+			return h.deploymentReady(ctx, kubescheduler.Name)
+		}, "kube-scheduler")),
+	)
 }
 
 // accessSecrets are the orders for tokens of what runs in every control plane, and of what extensions and the gardenlet use.
 func (h *hosted) accessSecrets() []client.Object {
 	names := []string{kubecontrollermanager.Name, resourcemanager.Name}
 	if !h.workerless() {
-		names = append(names, "kube-scheduler")
+		names = append(names, kubescheduler.Name)
 	}
 	objects := make([]client.Object, 0, len(names)+2)
 	for _, name := range names {
@@ -314,8 +328,8 @@ func (h *hosted) makeTokens(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := kube.Apply(ctx, access, owner, operators()...); err != nil {
-		return fmt.Errorf("in the shoot: %w", err)
+	if err := h.grant(ctx, access); err != nil {
+		return err
 	}
 	orders := &corev1.SecretList{}
 	if err := h.SeedClient.List(ctx, orders, client.InNamespace(h.namespace), client.MatchingLabels{
@@ -346,19 +360,6 @@ func (h *hosted) expired(order *corev1.Secret) bool {
 	return err != nil || h.Clock.Now().After(due)
 }
 
-// operators are who may do everything in a shoot: the resource manager, as it applies everything, and who has the Secret "gardener".
-func operators() []client.Object {
-	objects := make([]client.Object, 0, 2)
-	for _, name := range []string{resourcemanager.Name, constants.SecretNameGardener} {
-		objects = append(objects, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "gardener.cloud:system:" + name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: name}},
-		})
-	}
-	return objects
-}
-
 // connect returns a client for the shoot, which may do everything.
 func (h *hosted) connect(ctx context.Context) (client.WithWatch, error) {
 	h.mu.Lock()
@@ -379,23 +380,37 @@ func (h *hosted) connect(ctx context.Context) (client.WithWatch, error) {
 }
 
 func (h *hosted) deployResourceManager(ctx context.Context, replicas int32) error {
-	image, err := h.gardenerImage()
+	values, err := h.resourceManagerValues(replicas)
 	if err != nil {
 		return err
+	}
+	objects, err := resourcemanager.Objects(values)
+	if err != nil {
+		return err
+	}
+	return h.apply(ctx, objects...)
+}
+
+func (h *hosted) resourceManagerValues(replicas int32) (resourcemanager.Values, error) {
+	image, err := h.gardenerImage()
+	if err != nil {
+		return resourcemanager.Values{}, err
 	}
 	options := resourcemanager.ShootOptions{Namespace: h.namespace, ClusterIdentity: deref(h.seed.Status.ClusterIdentity), Workerless: h.workerless()}
 	if hosts := h.hosts(); len(hosts) > 0 {
 		options.APIServerHost = hosts[0]
 	}
-	objects, err := resourcemanager.Objects(resourcemanager.Values{
+	if kubescheduler.BinPacking(h.shoot.Spec.Kubernetes.KubeScheduler) {
+		options.SchedulerName = binPackingScheduler
+	}
+	if system := h.shoot.Spec.Kubernetes.KubeAPIServer; system != nil {
+		options.DefaultNotReadyTolerationSeconds, options.DefaultUnreachableTolerationSeconds = system.DefaultNotReadyTolerationSeconds, system.DefaultUnreachableTolerationSeconds
+	}
+	return resourcemanager.Values{
 		Namespace: h.namespace, Image: image, Replicas: replicas, Config: resourcemanager.ForShoot(options),
 		ServerSecret: h.set.Name(credentials.ResourceManager), CABundle: h.set.Bundle(constants.SecretNameCACluster),
 		Shoot: &resourcemanager.Shoot{GenericKubeconfig: h.set.Name(constants.SecretNameGenericTokenKubeconfig)},
-	})
-	if err != nil {
-		return err
-	}
-	return h.apply(ctx, objects...)
+	}, nil
 }
 
 func (h *hosted) deployControllerManager(ctx context.Context, replicas int32) error {
@@ -412,6 +427,23 @@ func (h *hosted) deployControllerManager(ctx context.Context, replicas int32) er
 			GenericKubeconfig: h.set.Name(constants.SecretNameGenericTokenKubeconfig), Server: h.set.Name(credentials.KubeControllerManager),
 			CA: h.set.BundleName(constants.SecretNameCACluster), ClientCA: h.set.Name(constants.SecretNameCAClient),
 			KubeletCA: h.set.Name(constants.SecretNameCAKubelet), ServiceAccountKey: h.set.Name(constants.SecretNameServiceAccountKey),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return h.apply(ctx, objects...)
+}
+
+func (h *hosted) deployScheduler(ctx context.Context, replicas int32) error {
+	image, err := h.image(kubescheduler.Name)
+	if err != nil {
+		return err
+	}
+	objects, err := kubescheduler.Objects(kubescheduler.Values{
+		Namespace: h.namespace, Image: image, Replicas: replicas, Spread: h.spread(), Config: h.shoot.Spec.Kubernetes.KubeScheduler,
+		Secrets: kubescheduler.Secrets{
+			GenericKubeconfig: h.set.Name(constants.SecretNameGenericTokenKubeconfig), Server: h.set.Name(credentials.KubeScheduler),
 		},
 	})
 	if err != nil {
