@@ -22,6 +22,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/gardenlet/backupbucket"
+	"gardener.cloud/gardener/internal/gardenlet/backupentry"
 	installationcare "gardener.cloud/gardener/internal/gardenlet/controllerinstallation/care"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/required"
@@ -118,6 +119,9 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 	return errors.Join(
 		backupbucket.Add(a.Manager, backupbucket.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, ConcurrentSyncs: *c.BackupBucket.ConcurrentSyncs, Clock: a.clock,
+		}),
+		backupentry.Add(a.Manager, backupentry.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, Config: *c.BackupEntry, Clock: a.clock,
 		}),
 		lease.Add(a.Manager, lease.Values{
 			Garden: garden, SeedREST: a.seedDiscovery.RESTClient(), Health: a.health, Clock: a.clock,

@@ -62,6 +62,7 @@ leaderElection: {leaderElect: false}
 logFormat: text
 controllers:
   seed: {leaseResyncSeconds: 1}
+  backupEntry: {deletionGracePeriodHours: 1, deletionGracePeriodShootPurposes: [production]}
 resources:
   capacity: {shoots: 10}
   reserved: {shoots: 2}
