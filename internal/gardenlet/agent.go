@@ -134,7 +134,7 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 			SyncPeriod: c.Seed.SyncPeriod.Duration, Metrics: a.flows, Clock: a.clock,
 		}),
 		seedcare.Add(a.Manager, seedcare.Values{
-			SeedName: a.config.SeedConfig.Name, Garden: garden, Config: *c.SeedCare, Clock: a.clock,
+			SeedName: a.config.SeedConfig.Name, Garden: garden, Deployments: system.Deployments(), Config: *c.SeedCare, Clock: a.clock,
 		}),
 		installation.Add(a.Manager, installation.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenConfig: access.Config, SeedVersion: a.seedDiscovery,
