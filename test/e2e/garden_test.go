@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -150,6 +151,13 @@ func testEtcd(t *testing.T, l *landscape) {
 		return nil
 	})
 	t.Logf("ready after %s", time.Since(start).Round(time.Millisecond))
+	if err := l.client.Delete(t.Context(), etcd); !apierrors.IsForbidden(err) {
+		t.Fatalf("deletion without confirmation: %v", err)
+	}
+	if err := l.client.Patch(t.Context(), etcd, client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`))); err != nil {
+		t.Fatal(err)
+	}
 	if err := l.client.Delete(t.Context(), etcd); err != nil {
 		t.Fatal(err)
 	}

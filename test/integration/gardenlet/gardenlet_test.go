@@ -73,7 +73,7 @@ seedConfig:
     labels: {purpose: test}
   spec:
     provider: {type: local, region: local, zones: [a]}
-    networks: {pods: 10.1.0.0/16, services: 10.2.0.0/16, nodes: 172.18.0.0/16}
+    networks: {pods: 10.1.0.0/16, services: 10.2.0.0/16, nodes: 172.18.0.0/16, blockCIDRs: [169.254.169.254/32]}
     ingress: {domain: ingress.local.example.com, controller: {kind: nginx}}
     dns:
       provider: {type: local, credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns}}
@@ -332,6 +332,7 @@ func (g *garden) testBootstrap(t *testing.T) {
 	g.checkSeed(t)
 	t.Run("installation of an extension", g.testInstallation)
 	t.Run("bucket for backups", g.testBackupBucket)
+	t.Run("network policies", g.testNetworkPolicies)
 	err := g.c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "gardenlet-kubeconfig-bootstrap"}, &corev1.Secret{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("bootstrap Secret: %v", err)
