@@ -164,7 +164,7 @@ func (l *Landscape) Client(cluster string) (client.WithWatch, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme), 
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme),
 		corev1beta1.AddToScheme(scheme), authenticationv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
