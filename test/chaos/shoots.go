@@ -221,6 +221,8 @@ func (u *users) settle(ctx context.Context, last []*corev1beta1.Shoot) error {
 
 // leaks are the namespaces of shoots that are gone.
 func (u *users) leaks(ctx context.Context) []error {
+	ctx, cancel := context.WithTimeout(ctx, settle)
+	defer cancel()
 	err := kube.Await(ctx, u.garden, &corev1.NamespaceList{}, func(namespaces []*corev1.Namespace) error {
 		var left []string
 		for _, namespace := range namespaces {
