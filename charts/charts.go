@@ -12,7 +12,7 @@ import (
 // ProviderLocal is the name of the chart of provider-local.
 const ProviderLocal = "provider-local"
 
-//go:embed provider-local
+//go:embed all:provider-local
 var files embed.FS
 
 // Archive returns a chart as a gzipped tar archive. The same chart gives the same bytes.

@@ -114,7 +114,7 @@ func TestProviderLocal(t *testing.T) {
 	check(t, c, providerlocalconfigv1alpha1.SetDefaults, config.ValidateProviderLocal, func(c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) {
 		c.Namespace, c.DNS.Port, c.DNS.Zones, c.Backup.Directory, c.Backup.HostPath = "", 70000, []string{"*.example"}, "backups", ""
 		c.Server.Metrics.Port = -1
-	}, "namespace", "dns.port", "dns.zones[0]", "backup.directory", "backup.hostPath", "server.metrics.port")
+	}, "server.metrics.port", "namespace", "dns.port", "dns.zones[0]", "backup.directory", "backup.hostPath")
 }
 
 func TestNodeAgent(t *testing.T) {
