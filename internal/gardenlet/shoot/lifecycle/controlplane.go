@@ -258,9 +258,6 @@ func awaitOne[T client.Object](ctx context.Context, c client.WithWatch, namespac
 	}, nil, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", name)})
 }
 
-// binPackingScheduler is the name of the scheduler that fills nodes up.
-const binPackingScheduler = "bin-packing-scheduler"
-
 // controllers are the tasks for what works with the API server. Their pods start when there are tokens for them: before, they would only
 // be tried again and again, later and later.
 func (h *hosted) controllers() []flow.Task {
@@ -401,7 +398,7 @@ func (h *hosted) resourceManagerValues(replicas int32) (resourcemanager.Values, 
 		options.APIServerHost = hosts[0]
 	}
 	if kubescheduler.BinPacking(h.shoot.Spec.Kubernetes.KubeScheduler) {
-		options.SchedulerName = binPackingScheduler
+		options.SchedulerName = kubescheduler.BinPackingSchedulerName
 	}
 	if system := h.shoot.Spec.Kubernetes.KubeAPIServer; system != nil {
 		options.DefaultNotReadyTolerationSeconds, options.DefaultUnreachableTolerationSeconds = system.DefaultNotReadyTolerationSeconds, system.DefaultUnreachableTolerationSeconds
