@@ -130,19 +130,30 @@ func (h *hosted) dropManagedResources(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		mr := &list.Items[i]
-		// Those for the seed delete what they have there; for the shoot there is nobody left to do so, or soon will not be.
-		if mr.Spec.Class == nil || *mr.Spec.Class == "" {
-			if err := kube.PatchMetadata(ctx, h.SeedClient, mr, func(o *metav1.PartialObjectMetadata) {
-				o.Finalizers = slices.DeleteFunc(o.Finalizers, func(f string) bool { return strings.HasPrefix(f, resourcesv1alpha1.FinalizerName) })
-			}); client.IgnoreNotFound(err) != nil {
-				return err
-			}
-		}
 		if err := h.SeedClient.Delete(ctx, mr); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete ManagedResource %q: %w", mr.Name, err)
 		}
+		if deref(mr.Spec.Class) != "" {
+			continue // what they have in the seed has to go
+		}
+		// Only now: on what is deleted already, the resource manager cannot put its finalizer back.
+		if err := h.SeedClient.Get(ctx, client.ObjectKeyFromObject(mr), mr); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("read ManagedResource %q: %w", mr.Name, err)
+		}
+		if err := kube.PatchMetadata(ctx, h.SeedClient, mr, func(o *metav1.PartialObjectMetadata) {
+			o.Finalizers = slices.DeleteFunc(o.Finalizers, func(f string) bool { return strings.HasPrefix(f, resourcesv1alpha1.FinalizerName) })
+		}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
 	}
-	return nil
+	return kube.Await(ctx, h.SeedClient, &resourcesv1alpha1.ManagedResourceList{}, func(left []*resourcesv1alpha1.ManagedResource) error {
+		if len(left) > 0 {
+			return fmt.Errorf("ManagedResource %q is still there", left[0].Name)
+		}
+		return nil
+	}, nil, client.InNamespace(h.namespace))
 }
 
 // dropEtcds has etcd-druid remove the clusters, and waits until they are gone: their volumes must not outlive them.
