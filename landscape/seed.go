@@ -21,6 +21,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/gardenlet"
+	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -78,12 +79,15 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 		// What the gardenlet has deployed.
 		return kube.Await(ctx, c, &appsv1.DeploymentList{}, func(deployments []*appsv1.Deployment) error {
 			for _, deployment := range deployments {
+				if deployment.Namespace != constants.GardenNamespace && deployment.Namespace != gateway.Namespace {
+					continue
+				}
 				if err := kube.DeploymentHealthy(deployment); err != nil {
 					return err
 				}
 			}
 			return nil
-		}, report, client.InNamespace(constants.GardenNamespace))
+		}, report)
 	})
 }
 

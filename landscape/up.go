@@ -199,7 +199,7 @@ type artifacts struct {
 // products are the products of the distribution that every landscape needs, but for Kubernetes, of which each cluster has
 // a version of its own.
 func products() []string {
-	return append(addon.Products(), "base", "containerd", "runc", "etcd", "pause", "registry", "machine")
+	return append(addon.Products(), "base", "containerd", "haproxy", "runc", "etcd", "pause", "registry", "machine")
 }
 
 func defaultVersion(builds *distribution.Distribution) (string, error) {

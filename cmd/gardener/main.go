@@ -17,6 +17,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager"
 	"gardener.cloud/gardener/internal/etcddruid"
 	"gardener.cloud/gardener/internal/gardenlet"
+	"gardener.cloud/gardener/internal/gateway"
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/internal/scheduler"
 )
@@ -27,6 +28,7 @@ var commands = map[string]func() *cobra.Command{
 	backuprestore.Name:     backuprestore.NewCommand,
 	controllermanager.Name: controllermanager.Component().Command,
 	gardenlet.Name:         gardenlet.Component().Command,
+	gateway.Name:           gateway.NewCommand,
 	etcddruid.Name:         etcddruid.Component().Command,
 	resourcemanager.Name:   resourcemanager.Component().Command,
 	scheduler.Name:         scheduler.Component().Command,

@@ -21,6 +21,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/gardenlet/backupbucket"
 	installationcare "gardener.cloud/gardener/internal/gardenlet/controllerinstallation/care"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
@@ -30,6 +31,7 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
 	"gardener.cloud/gardener/internal/gardenlet/seed/registration"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
+	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/tokenrequestor"
 	"gardener.cloud/gardener/pkg/flow"
@@ -46,7 +48,9 @@ type agent struct {
 	clock         clock.WithDelayedExecution
 	gardener      corev1beta1.Gardener
 	images        system.Images
+	vector        imagevector.Vector
 	flows         *flow.Metrics
+	shoots        *lifecycle.Metrics
 	credentials   credentials.Values
 }
 
@@ -88,6 +92,7 @@ func (a *agent) connect(config *rest.Config) (cluster.Cluster, error) {
 			&corev1beta1.ControllerInstallation{}: only("spec.seedRef.name"),
 			&corev1beta1.BackupBucket{}:           only("spec.seedName"),
 			&corev1beta1.BackupEntry{}:            only("spec.seedName"),
+			&corev1beta1.Shoot{}:                  only("spec.seedName"),
 		}
 	})
 	if err != nil {
@@ -99,14 +104,28 @@ func (a *agent) connect(config *rest.Config) (cluster.Cluster, error) {
 	return garden, nil
 }
 
+// connectShoot connects to a shoot. Requests are for flows and their waits, so they have no limit of their own.
+func (a *agent) connectShoot(config *rest.Config) (client.WithWatch, error) {
+	config = rest.AddUserAgent(config, Name)
+	config.QPS = -1
+	return client.NewWithWatch(config, client.Options{Scheme: a.GetScheme()})
+}
+
 // uncached are the kinds that are read when they are needed: there are many, most of which are not for the gardenlet, and they are large
 // or secret.
 func uncached() *client.CacheOptions {
-	return &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}
+	return &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1beta1.InternalSecret{}}}
 }
 
 func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Access) error {
 	c := a.config.Controllers
+	// Flows read in the garden what they have just written there, and wait for what others write.
+	gardenClient, err := client.NewWithWatch(garden.GetConfig(), client.Options{
+		Scheme: a.GetScheme(), Mapper: garden.GetRESTMapper(), HTTPClient: garden.GetHTTPClient(),
+	})
+	if err != nil {
+		return fmt.Errorf("connect to the garden: %w", err)
+	}
 	var expiry *time.Time
 	if access.Certificate != nil {
 		expiry = &access.Certificate.NotAfter
@@ -128,6 +147,10 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 			KubeconfigSecret: a.config.GardenClientConnection.KubeconfigSecret, CertificateExpiry: expiry,
 			Gardener: a.gardener, Images: a.images, ETCD: a.config.ETCDConfig, Capacity: resources.Capacity, Reserved: resources.Reserved,
 			SyncPeriod: c.Seed.SyncPeriod.Duration, Metrics: a.flows, Clock: a.clock,
+		}),
+		lifecycle.Add(a.Manager, lifecycle.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenClient: gardenClient, SeedClient: a.seedClient, Connect: a.connectShoot,
+			Gardener: a.gardener, Images: a.vector, Config: *c.Shoot, Metrics: a.shoots, FlowMetrics: a.flows, Clock: a.clock,
 		}),
 		seedcare.Add(a.Manager, seedcare.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, Config: *c.SeedCare, Clock: a.clock,

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
@@ -31,6 +32,7 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/credentials"
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
+	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	"gardener.cloud/gardener/internal/process"
 	gardenletvalidation "gardener.cloud/gardener/internal/validation/gardenlet"
 	"gardener.cloud/gardener/pkg/flow"
@@ -53,7 +55,7 @@ func Component() process.Component[Config] {
 	}
 	seed := []process.AddToScheme{
 		apiextensionsv1.AddToScheme, resourcesv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, druidv1alpha1.AddToScheme,
-		machinev1alpha1.AddToScheme,
+		machinev1alpha1.AddToScheme, gatewayv1.Install,
 	}
 	return process.Component[Config]{
 		Name:   Name,
@@ -108,7 +110,11 @@ func wire(_ context.Context, p *process.Process, c *Config) error {
 	if err != nil {
 		return err
 	}
-	images, err := findImages()
+	shoots, err := lifecycle.NewMetrics(p.Metrics)
+	if err != nil {
+		return err
+	}
+	vector, images, err := findImages()
 	if err != nil {
 		return err
 	}
@@ -122,7 +128,9 @@ func wire(_ context.Context, p *process.Process, c *Config) error {
 			// Who restarts is the same instance, as far as others can tell.
 			gardener: corev1beta1.Gardener{ID: instance, Name: instance, Version: process.Version()},
 			images:   images,
+			vector:   vector,
 			flows:    flows,
+			shoots:   shoots,
 			credentials: credentials.Values{
 				SeedName: c.SeedConfig.Name, SeedClient: seedClient, Connection: c.GardenClientConnection, Clock: clk,
 			},
@@ -131,18 +139,22 @@ func wire(_ context.Context, p *process.Process, c *Config) error {
 }
 
 // findImages finds the images of what the gardenlet deploys itself, with the overwrites of the operator.
-func findImages() (system.Images, error) {
+func findImages() (imagevector.Vector, system.Images, error) {
 	vector, _, err := imagevector.OverwriteFilesFromEnv(os.Getenv).Load() //nolint:forbidigo // the wiring is where it is read
 	if err != nil {
-		return system.Images{}, err
+		return nil, system.Images{}, err
 	}
 	gardener, err := vector.Find("gardener", imagevector.Query{})
 	if err != nil {
-		return system.Images{}, err
+		return nil, system.Images{}, err
 	}
 	etcd, err := vector.Find("etcd", imagevector.Query{})
 	if err != nil {
-		return system.Images{}, err
+		return nil, system.Images{}, err
 	}
-	return system.Images{Gardener: gardener.WithDefaultTag(process.Version()).String(), Etcd: etcd.String()}, nil
+	haproxy, err := vector.Find("haproxy", imagevector.Query{})
+	if err != nil {
+		return nil, system.Images{}, err
+	}
+	return vector, system.Images{Gardener: gardener.WithDefaultTag(process.Version()).String(), Etcd: etcd.String(), HAProxy: haproxy.String()}, nil
 }

@@ -40,14 +40,8 @@ func Add(mgr manager.Manager, sourceCluster, targetCluster cluster.Cluster, v Va
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{
-		Class: v.Class, TargetNamespace: v.TargetNamespace, sourceClient: sourceCluster.GetClient(), sourceReader: sourceCluster.GetAPIReader(), targetClient: live,
-		caBundle: bundleOf(config), clock: v.Clock,
-		early: func() float64 { return rand.Float64() * maxEarly }, // it spreads load, and keeps no secret
-	}
-	if r.clock == nil {
-		r.clock = clock.RealClock{}
-	}
+	r := newReconciler(v)
+	r.sourceClient, r.sourceReader, r.targetClient, r.caBundle = sourceCluster.GetClient(), sourceCluster.GetAPIReader(), live, bundleOf(config)
 	name := "token-requestor"
 	if v.Class != "" {
 		name += "-" + v.Class
@@ -59,6 +53,26 @@ func Add(mgr manager.Manager, sourceCluster, targetCluster cluster.Cluster, v Va
 	// The data is read when it is needed.
 	secrets := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret"}}
 	return c.Watch(source.Kind[client.Object](sourceCluster.GetCache(), secrets, &handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.responsible)))
+}
+
+// New returns a Reconciler without a controller: it fills a Secret when it is asked to. Both clients read what is there now. The bundle is
+// what clients of the target trust.
+func New(source, target client.Client, caBundle []byte, v Values) *Reconciler {
+	r := newReconciler(v)
+	r.sourceClient, r.sourceReader, r.targetClient = source, source, target
+	r.caBundle = func() ([]byte, error) { return caBundle, nil }
+	return r
+}
+
+func newReconciler(v Values) *Reconciler {
+	r := &Reconciler{
+		Class: v.Class, TargetNamespace: v.TargetNamespace, clock: v.Clock,
+		early: func() float64 { return rand.Float64() * maxEarly }, // it spreads load, and keeps no secret
+	}
+	if r.clock == nil {
+		r.clock = clock.RealClock{}
+	}
+	return r
 }
 
 // responsible tells whether a Secret is to be filled by this controller.

@@ -19,6 +19,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/crds"
 	"gardener.cloud/gardener/internal/component/etcddruid"
+	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/component/priorityclass"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/kube"
@@ -48,6 +49,7 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
 		r.definitions("crds-resources", "Creating kinds of the resource manager", crds.Resources),
 		r.definitions("crds-druid", "Creating kinds of etcd-druid", crds.Druid),
 		r.definitions("crds-machine", "Creating kinds of machines", crds.Machine),
+		r.definitions("crds-gateway", "Creating kinds of the Gateway API", crds.Gateway),
 		{ID: "priority-classes", Title: "Creating priority classes", Run: func(ctx context.Context) error {
 			return r.apply(ctx, priorityclass.Seed()...)
 		}},
@@ -59,6 +61,9 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
 			ID: "etcd-druid", Title: "Deploying etcd-druid", After: []string{"namespace", "crds-druid", "priority-classes"},
 			Run: r.deploy(seed, r.etcdDruidObjects),
 		},
+		{ID: "gateway", Title: "Deploying the gateway", After: []string{"crds-gateway", "priority-classes"}, Run: func(ctx context.Context) error {
+			return r.apply(ctx, r.gatewayObjects(seed, replicas(seed))...)
+		}},
 		{ID: "authorities", Title: "Creating authorities of the seed", After: []string{"namespace"}, Run: r.authorities},
 		{ID: "cluster-identity", Title: "Identifying the seed", Run: func(ctx context.Context) error { return r.identify(ctx, seed) }},
 	}
@@ -81,6 +86,9 @@ func (r *reconciler) newDeletion(seed *corev1beta1.Seed) (*flow.Flow, error) {
 		}},
 		{ID: "resource-manager", Title: "Deleting gardener-resource-manager", After: []string{"backup-bucket"}, Run: func(ctx context.Context) error {
 			return r.destroy(ctx, r.resourceManagerObjects)
+		}},
+		{ID: "gateway", Title: "Deleting the gateway", After: []string{"backup-bucket"}, Run: func(ctx context.Context) error {
+			return r.destroy(ctx, func(replicas int32) ([]client.Object, error) { return r.gatewayObjects(seed, replicas), nil })
 		}},
 		{ID: "cluster-identity", Title: "Forgetting the identity of the seed", After: []string{"backup-bucket"}, Run: r.forget},
 	})
@@ -151,6 +159,18 @@ func (r *reconciler) etcdDruidObjects(replicas int32) ([]client.Object, error) {
 		config.Controllers.Etcd.ConcurrentSyncs = int(*c.ETCDController.Workers)
 	}
 	return etcddruid.Objects(etcddruid.Values{Namespace: constants.GardenNamespace, Image: r.Images.Gardener, Replicas: replicas, Config: config})
+}
+
+// gatewayObjects are the way into the control planes, with the settings of the Seed for load balancers.
+func (r *reconciler) gatewayObjects(seed *corev1beta1.Seed, replicas int32) []client.Object {
+	v := gateway.Values{ControllerImage: r.Images.Gardener, ProxyImage: r.Images.HAProxy, Replicas: replicas}
+	if s := seed.Spec.Settings; s != nil && s.LoadBalancerServices != nil {
+		v.ServiceAnnotations = s.LoadBalancerServices.Annotations
+		if policy := s.LoadBalancerServices.ExternalTrafficPolicy; policy != nil {
+			v.ExternalTrafficPolicy = *policy
+		}
+	}
+	return gateway.Objects(v)
 }
 
 // deploy is a task that applies a component.

@@ -1,0 +1,97 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// named is how many objects an error names of those that are left.
+const named = 10
+
+// cleanShoot deletes in the shoot what has made something in the infrastructure, and waits until it is gone: Services with load balancers
+// and volumes. Webhooks of users go first, as their pods may not run any more.
+func (h *hosted) cleanShoot(ctx context.Context) error {
+	shoot, err := h.connect(ctx)
+	if err != nil {
+		return err
+	}
+	for what, list := range map[string]client.ObjectList{
+		"ValidatingWebhookConfiguration": &admissionregistrationv1.ValidatingWebhookConfigurationList{},
+		"MutatingWebhookConfiguration":   &admissionregistrationv1.MutatingWebhookConfigurationList{},
+	} {
+		if err := deleteUsers(ctx, shoot, what, list, nil); err != nil {
+			return err
+		}
+	}
+	return flow.Parallel(ctx,
+		func(ctx context.Context) error {
+			return clean(ctx, shoot, "Service", &corev1.ServiceList{}, func(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeLoadBalancer })
+		},
+		func(ctx context.Context) error {
+			return clean[*corev1.PersistentVolumeClaim](ctx, shoot, "PersistentVolumeClaim", &corev1.PersistentVolumeClaimList{}, nil)
+		},
+		func(ctx context.Context) error {
+			return clean[*corev1.PersistentVolume](ctx, shoot, "PersistentVolume", &corev1.PersistentVolumeList{}, nil)
+		},
+	)
+}
+
+// clean deletes the objects of a kind that users have made and waits until they are gone. The error names those that are left.
+func clean[T client.Object](ctx context.Context, shoot client.WithWatch, what string, list client.ObjectList, only func(T) bool) error {
+	counts := func(object client.Object) bool {
+		typed, ok := object.(T)
+		return ok && (only == nil || only(typed))
+	}
+	if err := deleteUsers(ctx, shoot, what, list, counts); err != nil {
+		return err
+	}
+	return kube.Await(ctx, shoot, list, func(objects []T) error {
+		var left []string
+		for _, object := range objects {
+			if usersOwn(object) && counts(object) {
+				left = append(left, client.ObjectKeyFromObject(object).String())
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		return errorcode.With(fmt.Errorf("%d of kind %s are still there in the shoot: %s", len(left), what, strings.Join(left[:min(len(left), named)], ", ")),
+			corev1beta1.ErrorCleanupClusterResources)
+	}, nil)
+}
+
+// deleteUsers deletes the objects of a kind that users have made.
+func deleteUsers(ctx context.Context, shoot client.Client, what string, list client.ObjectList, counts func(client.Object) bool) error {
+	if err := shoot.List(ctx, list); err != nil {
+		return fmt.Errorf("list %s in the shoot: %w", what, err)
+	}
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		object := item.(client.Object) //nolint:forcetypeassert // lists have nothing else
+		if !usersOwn(object) || counts != nil && !counts(object) || object.GetDeletionTimestamp() != nil {
+			return nil
+		}
+		return client.IgnoreNotFound(shoot.Delete(ctx, object))
+	})
+	if err != nil {
+		return fmt.Errorf("delete %s in the shoot: %w", what, err)
+	}
+	return nil
+}
+
+// usersOwn is whether an object is not one of ours.
+func usersOwn(object client.Object) bool {
+	return object.GetLabels()[constants.ShootNoCleanup] != "true"
+}

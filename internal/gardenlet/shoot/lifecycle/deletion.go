@@ -1,0 +1,223 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// deletionFlow composes what takes a control plane away, with everything that it has made elsewhere.
+func (r *reconciler) deletionFlow(w *world) (*flow.Flow, error) {
+	h := &hosted{reconciler: r, world: w}
+	var tasks []flow.Task
+	if w.hasNamespace {
+		if !w.workerless() {
+			// Machines, disks and load balancers are made by what runs in the control plane, so it has to work until they are gone.
+			tasks = slices.Concat(tasks, h.awake(), h.emptyShoot())
+		}
+		tasks = slices.Concat(tasks, h.undoExtensions(ids(tasks)))
+		tasks = append(tasks,
+			lasting(podsTimeout, task("managed-resources", "Waiting until nothing is applied to the shoot any more", h.dropManagedResources, ids(tasks)...)),
+			lasting(podsTimeout, task("etcd", "Waiting until etcd is gone", h.dropEtcds, "managed-resources")),
+		)
+	}
+	tasks = append(tasks, h.undoNames(ids(tasks))...)
+	tasks = append(tasks, task("backup-entry", "Letting go of backups", func(ctx context.Context) error { return h.dropBackup(ctx, h.world) }, ids(tasks)...))
+	if w.hasNamespace {
+		tasks = append(tasks, lasting(extensionTimeout, task("namespace", "Waiting until the namespace is gone", h.dropNamespace, ids(tasks)...)))
+	}
+	tasks = append(tasks,
+		task("cluster", "Telling extensions that the cluster is gone", h.dropCluster, ids(tasks)...),
+		task("unpublish", "Removing credentials from the garden", func(ctx context.Context) error { return h.unpublishAll(ctx, h.shoot) }, ids(tasks)...),
+	)
+	return compose("Shoot deletion", tasks)
+}
+
+// awake are the tasks after which the API server of a shoot that is deleted works.
+func (h *hosted) awake() []flow.Task {
+	return slices.Concat(h.foundation(), h.storage(), h.apiServer(), h.controllers(), h.content())
+}
+
+// emptyShoot removes what users have made, as far as something outside of the cluster depends on it.
+func (h *hosted) emptyShoot() []flow.Task {
+	return []flow.Task{
+		lasting(extensionTimeout, task("clean-shoot", "Waiting until volumes and load balancers of the cluster are gone", h.cleanShoot,
+			"kube-apiserver-ready", "kube-controller-manager")),
+	}
+}
+
+// undoExtensions deletes the resources of extensions, each after those that need it.
+func (h *hosted) undoExtensions(after []string) []flow.Task {
+	var tasks []flow.Task
+	extensions := make([]string, 0, len(h.extensions))
+	for _, e := range h.extensions {
+		id := "extension-" + e.typ
+		tasks = append(tasks, lasting(e.timeout(), task(id, "Waiting until extension "+e.typ+" is gone", func(ctx context.Context) error {
+			return undo(ctx, h, &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: e.typ}})
+		}, after...)))
+		extensions = append(extensions, id)
+	}
+	if h.workerless() {
+		return tasks
+	}
+	worker := &extensionsv1alpha1.Worker{ObjectMeta: h.infrastructureObject().ObjectMeta}
+	return append(tasks,
+		lasting(extensionTimeout, task("worker", "Waiting until the nodes are gone", func(ctx context.Context) error { return undo(ctx, h, worker) }, after...)),
+		lasting(extensionTimeout, task("operating-system-configs", "Waiting until the configurations of nodes are gone", h.dropSystemConfigs, "worker")),
+		lasting(extensionTimeout, task("network", "Waiting until the network is gone", func(ctx context.Context) error {
+			return undo(ctx, h, h.networkObject())
+		}, "worker")),
+		lasting(extensionTimeout, task("control-plane", "Waiting until the control plane of the infrastructure is gone", func(ctx context.Context) error {
+			return undo(ctx, h, h.controlPlaneObject())
+		}, "worker")),
+		lasting(extensionTimeout, task("infrastructure", "Waiting until the infrastructure is gone", func(ctx context.Context) error {
+			return undo(ctx, h, h.infrastructureObject())
+		}, append(extensions, "control-plane", "network")...)),
+	)
+}
+
+// undo deletes a resource of an extension, and waits until it is gone.
+func undo[T extensionsv1alpha1.Object](ctx context.Context, h *hosted, obj T) error {
+	if err := extensionobject.Delete(ctx, h.orders(true), obj); err != nil {
+		return err
+	}
+	return extensionobject.AwaitGone(ctx, h.orders(true), obj)
+}
+
+func (h *hosted) dropSystemConfigs(ctx context.Context) error {
+	list := &extensionsv1alpha1.OperatingSystemConfigList{}
+	if err := h.SeedClient.List(ctx, list, client.InNamespace(h.namespace)); err != nil {
+		return fmt.Errorf("list OperatingSystemConfigs: %w", err)
+	}
+	drop := make([]func(context.Context) error, 0, len(list.Items))
+	for i := range list.Items {
+		drop = append(drop, func(ctx context.Context) error { return undo(ctx, h, &list.Items[i]) })
+	}
+	return flow.Parallel(ctx, drop...)
+}
+
+// undoNames deletes the records, after which nobody finds the API server any more.
+func (h *hosted) undoNames(after []string) []flow.Task {
+	tasks := make([]flow.Task, 0, 2)
+	for _, name := range []string{extensionsv1alpha1.DNSRecordExternalName, extensionsv1alpha1.DNSRecordInternalName} {
+		tasks = append(tasks, lasting(extensionTimeout, task("dnsrecord-"+name, "Waiting until the "+name+" domain is gone", func(ctx context.Context) error {
+			return undo(ctx, h, h.dnsRecord(name))
+		}, after...)))
+	}
+	return tasks
+}
+
+// dropManagedResources lets go of what was applied to the shoot. It goes with the shoot, so nothing has to be deleted in there.
+func (h *hosted) dropManagedResources(ctx context.Context) error {
+	list := &resourcesv1alpha1.ManagedResourceList{}
+	if err := h.SeedClient.List(ctx, list, client.InNamespace(h.namespace)); err != nil {
+		return fmt.Errorf("list ManagedResources: %w", err)
+	}
+	for i := range list.Items {
+		mr := &list.Items[i]
+		// Those for the seed delete what they have there; for the shoot there is nobody left to do so, or soon will not be.
+		if mr.Spec.Class == nil || *mr.Spec.Class == "" {
+			if err := kube.PatchMetadata(ctx, h.SeedClient, mr, func(o *metav1.PartialObjectMetadata) {
+				o.Finalizers = slices.DeleteFunc(o.Finalizers, func(f string) bool { return strings.HasPrefix(f, resourcesv1alpha1.FinalizerName) })
+			}); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
+		if err := h.SeedClient.Delete(ctx, mr); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete ManagedResource %q: %w", mr.Name, err)
+		}
+	}
+	return nil
+}
+
+// dropEtcds has etcd-druid remove the clusters, and waits until they are gone: their volumes must not outlive them.
+func (h *hosted) dropEtcds(ctx context.Context) error {
+	list := &druidv1alpha1.EtcdList{}
+	if err := h.SeedClient.List(ctx, list, client.InNamespace(h.namespace)); err != nil {
+		return fmt.Errorf("list Etcds: %w", err)
+	}
+	for i := range list.Items {
+		etcd := &list.Items[i]
+		if err := kube.PatchMetadata(ctx, h.SeedClient, etcd, func(o *metav1.PartialObjectMetadata) {
+			metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.ConfirmationDeletion, "true")
+		}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err := h.SeedClient.Delete(ctx, etcd); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete Etcd %q: %w", etcd.Name, err)
+		}
+	}
+	if err := kube.Await(ctx, h.SeedClient, &druidv1alpha1.EtcdList{}, func(left []*druidv1alpha1.Etcd) error {
+		if len(left) > 0 {
+			return fmt.Errorf("Etcd %q is still there", left[0].Name)
+		}
+		return nil
+	}, nil, client.InNamespace(h.namespace)); err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(h.SeedClient.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(h.namespace)))
+}
+
+// dropNamespace deletes the namespace and waits until it is gone. The error says what the namespace controller waits for.
+func (h *hosted) dropNamespace(ctx context.Context) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}
+	err := h.SeedClient.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil && namespace.DeletionTimestamp == nil {
+		err = kube.PatchMetadata(ctx, h.SeedClient, namespace, func(o *metav1.PartialObjectMetadata) {
+			metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.ConfirmationDeletion, "true")
+		})
+		if err == nil {
+			err = h.SeedClient.Delete(ctx, namespace)
+		}
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Namespace %q: %w", h.namespace, err)
+	}
+	return kube.Await(ctx, h.SeedClient, &corev1.NamespaceList{}, func(left []*corev1.Namespace) error {
+		if len(left) == 0 {
+			return nil
+		}
+		var reasons []string
+		for _, condition := range left[0].Status.Conditions {
+			if condition.Status == corev1.ConditionTrue {
+				reasons = append(reasons, condition.Message)
+			}
+		}
+		return fmt.Errorf("Namespace %q is still there: %s", h.namespace, strings.Join(reasons, "; "))
+	}, nil, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", h.namespace)})
+}
+
+func (h *hosted) dropCluster(ctx context.Context) error {
+	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}
+	err := h.SeedClient.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)
+	if err == nil {
+		err = kube.PatchMetadata(ctx, h.SeedClient, cluster, func(o *metav1.PartialObjectMetadata) {
+			metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.ConfirmationDeletion, "true")
+		})
+	}
+	if err == nil {
+		err = h.SeedClient.Delete(ctx, cluster)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Cluster %q: %w", h.namespace, err)
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+package tunnel
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/yamux"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// handshakeTimeout is the end of what comes before streams.
+	handshakeTimeout = 10 * time.Second
+	// requestTimeout is how long a new stream may take to say what it is for.
+	requestTimeout = 10 * time.Second
+	// echoInterval and echoTimeout decide how soon a dead connection is noticed: after their sum at the latest.
+	echoInterval, echoTimeout = 3 * time.Second, 6 * time.Second
+	// writeTimeout ends a connection that takes no bytes.
+	writeTimeout = 15 * time.Second
+	// streamWindow is how much of a stream may be on its way. It limits the memory that a slow reader takes, and the throughput of a
+	// stream over long distances: 20 MB/s at a round trip of 50 ms.
+	streamWindow = 1 << 20
+)
+
+// errNobody says that no other side is connected.
+var errNobody = errors.New("nobody is connected to the tunnel")
+
+// peer is the other side of a connection.
+type peer struct {
+	session *yamux.Session
+	id      string
+	// healthy tells whether bytes came back lately, drained whether it wants no more streams.
+	healthy, drained atomic.Bool
+}
+
+// sayHello exchanges the first messages over a connection.
+func sayHello(conn net.Conn, mine hello) (hello, error) {
+	mine.Version = protocolVersion
+	theirs := hello{}
+	if err := conn.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+		return theirs, err
+	}
+	if err := writeMessage(conn, mine); err != nil {
+		return theirs, fmt.Errorf("send hello: %w", err)
+	}
+	if err := readMessage(conn, &theirs); err != nil {
+		return theirs, err
+	}
+	if theirs.Version != protocolVersion || theirs.ID == "" {
+		return theirs, fmt.Errorf("the other side speaks version %d of the protocol, not %d", theirs.Version, protocolVersion)
+	}
+	return theirs, conn.SetDeadline(time.Time{})
+}
+
+// newPeer starts streams over a connection. The side that has dialed is the client.
+func newPeer(conn net.Conn, id string, client bool) (*peer, error) {
+	config := yamux.DefaultConfig()
+	config.EnableKeepAlive = false // see watch
+	config.ConnectionWriteTimeout = writeTimeout
+	config.MaxStreamWindowSize = streamWindow
+	config.LogOutput = io.Discard // what matters is in the errors that it returns
+	start := yamux.Server
+	if client {
+		start = yamux.Client
+	}
+	session, err := start(conn, config)
+	if err != nil {
+		return nil, err
+	}
+	return &peer{session: session, id: id}, nil
+}
+
+// open opens a stream for a request.
+func (p *peer) open(req request) (*yamux.Stream, error) {
+	stream, err := p.session.OpenStream()
+	if err != nil {
+		return nil, fmt.Errorf("open stream: %w", err)
+	}
+	if err := writeMessage(stream, req); err != nil {
+		_ = stream.Close()
+		return nil, fmt.Errorf("send request: %w", err)
+	}
+	return stream, nil
+}
+
+// connect opens a stream, and returns when the other side has a connection to what was asked for.
+func (p *peer) connect(ctx context.Context, req request) (*yamux.Stream, error) {
+	stream, err := p.open(req)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = stream.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	var answer reply
+	if err := readMessage(stream, &answer); err != nil {
+		_ = stream.Close()
+		return nil, errors.Join(err, context.Cause(ctx))
+	}
+	if err := answer.err(); err != nil {
+		_ = stream.Close()
+		return nil, err
+	}
+	return stream, nil
+}
+
+// echo sends bytes through a stream of its own, and returns when they are back.
+func (p *peer) echo() error {
+	stream, err := p.open(request{Type: requestEcho})
+	if err != nil {
+		return err
+	}
+	defer stream.Close() //nolint:errcheck // it has served its purpose
+	if err := stream.SetDeadline(time.Now().Add(echoTimeout)); err != nil {
+		return err
+	}
+	sent, got := make([]byte, 16), make([]byte, 16)
+	_, _ = rand.Read(sent) // never fails
+	if _, err := stream.Write(sent); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(stream, got); err != nil {
+		return err
+	}
+	if !bytes.Equal(sent, got) {
+		return errors.New("other bytes came back than were sent")
+	}
+	return nil
+}
+
+// serve handles the streams of the other side until the connection or the context ends. In the meantime it sees that bytes get
+// through. changed is called when the peer gets healthy, and when it is drained.
+func (p *peer) serve(ctx context.Context, clk clock.WithTicker, changed func(), observe func(time.Duration), handle func(context.Context, *yamux.Stream, request)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = p.session.Close() })
+	defer stop()
+	go p.watch(ctx, clk, changed, observe)
+	for {
+		stream, err := p.session.AcceptStreamWithContext(ctx)
+		if err != nil {
+			_ = p.session.Close()
+			return
+		}
+		go func() {
+			defer stream.Close() //nolint:errcheck // what was to be sent has been
+			var req request
+			if err := stream.SetReadDeadline(time.Now().Add(requestTimeout)); err != nil {
+				return
+			}
+			if err := readMessage(stream, &req); err != nil {
+				return
+			}
+			if err := stream.SetReadDeadline(time.Time{}); err != nil {
+				return
+			}
+			switch req.Type {
+			case requestEcho:
+				_ = stream.SetDeadline(time.Now().Add(echoTimeout))
+				_, _ = io.CopyN(stream, stream, 16)
+			case requestDrain:
+				p.drained.Store(true)
+				changed()
+			case requestDial, requestAPIServer:
+				handle(ctx, stream, req)
+			}
+		}()
+	}
+}
+
+// watch closes the connection when bytes do not come back.
+func (p *peer) watch(ctx context.Context, clk clock.WithTicker, changed func(), observe func(time.Duration)) {
+	ticker := clk.NewTicker(echoInterval)
+	defer ticker.Stop()
+	for {
+		began := clk.Now()
+		if err := p.echo(); err != nil {
+			p.healthy.Store(false)
+			_ = p.session.Close()
+			return
+		}
+		observe(clk.Since(began))
+		if !p.healthy.Swap(true) {
+			changed()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+	}
+}
+
+// drain tells the other side to open no more streams.
+func (p *peer) drain() {
+	if stream, err := p.open(request{Type: requestDrain}); err == nil {
+		_ = stream.Close()
+	}
+}
+
+// peers are the connections that streams can be opened over.
+type peers struct {
+	mu      sync.Mutex
+	all     []*peer
+	changed chan struct{}
+}
+
+func newPeers() *peers { return &peers{changed: make(chan struct{})} }
+
+// notify wakes up those who wait for a change.
+func (s *peers) notify() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wake()
+}
+
+func (s *peers) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *peers) add(p *peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, p)
+	s.wake()
+}
+
+func (s *peers) remove(p *peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(other *peer) bool { return other == p })
+	s.wake()
+}
+
+// list returns the peers, and a channel that is closed when something changes.
+func (s *peers) list() ([]*peer, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all), s.changed
+}
+
+// usable returns the peers that take streams, those with the fewest first, and a channel that is closed when something changes.
+func (s *peers) usable() ([]*peer, <-chan struct{}) {
+	all, changed := s.list()
+	all = slices.DeleteFunc(all, func(p *peer) bool { return !p.healthy.Load() || p.drained.Load() || p.session.IsClosed() })
+	slices.SortStableFunc(all, func(a, b *peer) int { return cmp.Compare(a.session.NumStreams(), b.session.NumStreams()) })
+	return all, changed
+}
+
+// connect opens a stream over the best connection. It waits for one until the context ends.
+func (s *peers) connect(ctx context.Context, req request) (*yamux.Stream, error) {
+	for {
+		usable, changed := s.usable()
+		for _, p := range usable {
+			stream, err := p.connect(ctx, req)
+			if err == nil || errors.Is(err, errForbidden) || errors.Is(err, errUnreachable) || ctx.Err() != nil {
+				return stream, err
+			}
+			// The connection broke; the next one may do.
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, errNobody
+		}
+	}
+}
+
+// closeWriter is a connection whose one direction can be ended.
+type closeWriter interface{ CloseWrite() error }
+
+// buffers are for pipe.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+
+// pipe carries bytes in both directions until both have ended, or one has failed, and closes both sides. It returns how many bytes
+// went from a to b and back.
+func pipe(a, b io.ReadWriteCloser) (int64, int64) {
+	var there int64
+	var wg sync.WaitGroup
+	wg.Go(func() { there = carry(b, a) })
+	back := carry(a, b)
+	wg.Wait()
+	_ = a.Close()
+	_ = b.Close()
+	return there, back
+}
+
+// carry copies until the end, and passes that on. After a failure both sides are closed.
+func carry(to, from io.ReadWriteCloser) int64 {
+	buffer := buffers.Get().(*[]byte) //nolint:forcetypeassert // the pool has nothing else
+	defer buffers.Put(buffer)
+	// Without the methods that would get a buffer of their own.
+	n, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, *buffer)
+	switch half := to.(type) {
+	case closeWriter:
+		err = errors.Join(err, half.CloseWrite())
+	case *yamux.Stream:
+		err = errors.Join(err, half.Close()) // its Close ends one direction only
+	}
+	if err != nil {
+		_ = to.Close()
+		_ = from.Close()
+		if stream, ok := from.(*yamux.Stream); ok {
+			_ = stream.SetDeadline(time.Unix(1, 0)) // nobody reads any more
+		}
+	}
+	return n
+}
+
+// commonName is who a connection's certificate was made for.
+func commonName(conn *tls.Conn) string {
+	if certificates := conn.ConnectionState().PeerCertificates; len(certificates) > 0 {
+		return certificates[0].Subject.CommonName
+	}
+	return ""
+}
