@@ -84,7 +84,7 @@ func (p *Process) Objects() ([]client.Object, error) {
 		Container: corev1.Container{
 			Image: p.Image, Command: []string{p.Command}, Args: args(p.Flags),
 			Ports:         []corev1.ContainerPort{{Name: "metrics", ContainerPort: p.Port, Protocol: corev1.ProtocolTCP}},
-			LivenessProbe: live, Resources: resources, VolumeMounts: append(slices.Clone(p.mounts), shootaccess.Mount()),
+			LivenessProbe: live, StartupProbe: workload.Eager(live), Resources: resources, VolumeMounts: append(slices.Clone(p.mounts), shootaccess.Mount()),
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		},
 		Volumes: append(slices.Clone(p.volumes), shootaccess.Volume(p.GenericKubeconfig, p.Name)),

@@ -278,7 +278,8 @@ func (r *renderer) args() []string {
 }
 
 func (r *renderer) deployment() (*appsv1.Deployment, error) {
-	live := workload.HTTPProbe("/livez", int(Port), corev1.URISchemeHTTPS)
+	// Without etcd it serves nobody, but it recovers by itself when etcd is back: a restart would only take longer.
+	live := workload.HTTPProbe("/livez?exclude=etcd", int(Port), corev1.URISchemeHTTPS)
 	live.FailureThreshold, live.TimeoutSeconds = 3, 15
 	ready := workload.HTTPProbe("/readyz", int(Port), corev1.URISchemeHTTPS)
 	ready.FailureThreshold, ready.TimeoutSeconds = 3, 15
