@@ -20,6 +20,7 @@ import (
 	"gardener.cloud/gardener/internal/gateway"
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/internal/scheduler"
+	"gardener.cloud/gardener/internal/tunnel"
 )
 
 // commands are the components by name.
@@ -32,6 +33,10 @@ var commands = map[string]func() *cobra.Command{
 	etcddruid.Name:         etcddruid.Component().Command,
 	resourcemanager.Name:   resourcemanager.Component().Command,
 	scheduler.Name:         scheduler.Component().Command,
+
+	tunnel.ServerName:         tunnel.NewServerCommand,
+	tunnel.AgentName:          tunnel.NewAgentCommand,
+	tunnel.APIServerProxyName: tunnel.NewAPIServerProxyCommand,
 }
 
 func main() {
