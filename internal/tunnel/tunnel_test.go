@@ -207,7 +207,7 @@ func serve(t testing.TB, handle func(*net.TCPConn)) string {
 				return
 			}
 			go func() {
-				defer conn.Close() //nolint:errcheck // the other side has what it gets
+				defer conn.Close()          //nolint:errcheck // the other side has what it gets
 				handle(conn.(*net.TCPConn)) //nolint:forcetypeassert // it is TCP
 			}()
 		}

@@ -79,7 +79,9 @@ func Tunnel(clientSecret, caSecret string) *kubeapiserver.Tunnel {
 
 // Objects renders the server, and the way to it through the gateway.
 func Objects(v Values) ([]client.Object, error) {
-	probe := func(path string) *corev1.Probe { return workload.HTTPProbe(path, int(HealthPort), corev1.URISchemeHTTP) }
+	probe := func(path string) *corev1.Probe {
+		return workload.HTTPProbe(path, int(HealthPort), corev1.URISchemeHTTP)
+	}
 	labels := map[string]string{constants.App: Name, constants.GardenRole: constants.GardenRoleControlPlane}
 	w := workload.Workload{
 		Name: Name, Namespace: v.Namespace, Labels: map[string]string{constants.App: Name}, Replicas: v.Replicas,
