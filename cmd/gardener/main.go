@@ -21,6 +21,7 @@ import (
 	"gardener.cloud/gardener/internal/provider/local"
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/internal/scheduler"
+	"gardener.cloud/gardener/internal/tunnel"
 )
 
 // commands are the components by name.
@@ -34,6 +35,10 @@ var commands = map[string]func() *cobra.Command{
 	local.Name:             local.Component().Command,
 	resourcemanager.Name:   resourcemanager.Component().Command,
 	scheduler.Name:         scheduler.Component().Command,
+
+	tunnel.ServerName:         tunnel.NewServerCommand,
+	tunnel.AgentName:          tunnel.NewAgentCommand,
+	tunnel.APIServerProxyName: tunnel.NewAPIServerProxyCommand,
 }
 
 func main() {

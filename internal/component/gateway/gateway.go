@@ -159,6 +159,7 @@ func permissions(w workload.Workload) []client.Object {
 		workload.Rule(gatewayv1.GroupName, "gatewayclasses gateways tlsroutes", "get list watch"),
 		workload.Rule(gatewayv1.GroupName, "gatewayclasses/status gateways/status tlsroutes/status", "patch"),
 		workload.Rule("", "namespaces services", "get list watch"),
+		workload.Rule("discovery.k8s.io", "endpointslices", "get list watch"),
 	), role, binding)
 }
 
