@@ -58,7 +58,9 @@ func NewCommand() *cobra.Command {
 }
 
 // newDriver returns the driver that the flags ask for.
-func newDriver(p *process.Process, _ *Options) driver.Driver { return local.New(p.GetClient(), p.GetCache()) }
+func newDriver(p *process.Process, _ *Options) driver.Driver {
+	return local.New(p.GetClient(), p.GetCache())
+}
 
 // component describes the process. A test has another driver.
 func component(newDriver func(*process.Process, *Options) driver.Driver) process.Component[Options] {

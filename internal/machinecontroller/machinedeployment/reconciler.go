@@ -217,7 +217,9 @@ func (r *Reconciler) act(ctx context.Context, in *input) error {
 }
 
 // scaleInPlace keeps the number of machines right while the template waits for somebody who updates machines in place.
-func (r *Reconciler) scaleInPlace(ctx context.Context, in *input) error { return r.scalePaused(ctx, in) }
+func (r *Reconciler) scaleInPlace(ctx context.Context, in *input) error {
+	return r.scalePaused(ctx, in)
+}
 
 // scalePaused gives the newest set the machines that are wanted, whatever its template.
 func (r *Reconciler) scalePaused(ctx context.Context, in *input) error {
