@@ -582,6 +582,7 @@ func testBudget(t *testing.T, s *scenario) {
 	if err := s.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
+	// Nobody has looked at the budget yet: the first pass has to end nevertheless.
 	if err := s.Delete(t.Context(), deployment); err != nil {
 		t.Fatal(err)
 	}

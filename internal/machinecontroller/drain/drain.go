@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -139,8 +140,14 @@ func (d *Drainer) cordon(ctx context.Context, name string) error {
 	return nil
 }
 
+// evictWithin is how long an eviction may take. The client waits and tries again by itself when the server asks for it, which it does
+// for a budget that is new; the next pass does that too, and other pods need not wait.
+const evictWithin = 5 * time.Second
+
 // evict asks for the end of a pod, and returns why it was refused.
 func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, evictWithin)
+	defer cancel()
 	err := d.Client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
@@ -150,6 +157,8 @@ func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (string, error) {
 		return "", nil
 	case apierrors.IsTooManyRequests(err):
 		return "its disruption budget allows no disruption now", nil
+	case ctx.Err() != nil:
+		return "no answer yet", nil
 	case apierrors.IsInternalError(err):
 		// The answer for a pod with several budgets, which can never be evicted.
 		return err.Error(), nil
