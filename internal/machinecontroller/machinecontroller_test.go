@@ -193,7 +193,7 @@ func (s *scenario) start(t *testing.T, change func(*Options)) (stop func()) {
 		defer listener.Close()
 	}
 	o := NewOptions()
-	o.ControlKubeconfig, o.Namespace, o.LeaderElect, o.BindAddress = s.kubeconfig, s.namespace, false, "127.0.0.1"
+	o.ControlKubeconfig, o.Namespace, o.LeaderElect, o.BindAddress = s.kubeconfig, s.namespace, true, "127.0.0.1"
 	o.Port, o.HealthPort, o.ConcurrentSyncs = ports[0], ports[1], 5
 	if change != nil {
 		change(o)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
 
 	"gardener.cloud/gardener/internal/process"
@@ -144,7 +145,9 @@ func (o *Options) settings() process.Settings {
 		Debugging: &componentbaseconfigv1alpha1.DebuggingConfiguration{EnableProfiling: &o.Profiling},
 	}
 	if o.LeaderElect {
-		election := &componentbaseconfigv1alpha1.LeaderElectionConfiguration{ResourceNamespace: o.Namespace, ResourceName: Name}
+		election := &componentbaseconfigv1alpha1.LeaderElectionConfiguration{
+			ResourceLock: resourcelock.LeasesResourceLock, ResourceNamespace: o.Namespace, ResourceName: Name,
+		}
 		componentbaseconfigv1alpha1.RecommendedDefaultLeaderElectionConfiguration(election)
 		s.LeaderElection = election
 	}
