@@ -40,6 +40,8 @@ const (
 	bootstrapLife = time.Hour
 	// domainSecret has the credentials for the zones that the landscape's resolver serves. It needs none.
 	domainSecret = "dns-local"
+	// backupSecret has the credentials for the buckets of the landscape. They need none.
+	backupSecret = "backup-local"
 )
 
 // bringUpSeed makes the runtime cluster a seed, by deploying a gardenlet that has nothing but a bootstrap token.
@@ -120,7 +122,7 @@ func localProvider(cluster Cluster, image string, images map[string]string) ([]c
 			DeploymentRefs: []corev1beta1.DeploymentRef{{Name: charts.ProviderLocal}},
 		}},
 	}
-	for _, kind := range []string{"ControlPlane", "DNSRecord", "Infrastructure"} {
+	for _, kind := range []string{"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord", "Infrastructure"} {
 		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: providerType})
 	}
 	return []client.Object{
@@ -130,6 +132,7 @@ func localProvider(cluster Cluster, image string, images map[string]string) ([]c
 		},
 		registration,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: domainSecret}, Type: corev1.SecretTypeOpaque},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: backupSecret}, Type: corev1.SecretTypeOpaque},
 	}, nil
 }
 
@@ -145,6 +148,9 @@ func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 				Provider: &corev1beta1.SeedDNSProvider{Type: providerType, CredentialsRef: &credentials},
 				Internal: &corev1beta1.SeedDNSProviderConfig{Type: providerType, Domain: "internal." + domain, CredentialsRef: credentials},
 			},
+			Backup: &corev1beta1.Backup{Provider: providerType, Region: new("local"), CredentialsRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "Secret", Namespace: constants.GardenNamespace, Name: backupSecret,
+			}},
 			Ingress: &corev1beta1.Ingress{Domain: "ingress." + seedName + ".seed." + domain, Controller: corev1beta1.IngressController{Kind: "nginx"}},
 			Networks: corev1beta1.SeedNetworks{
 				Nodes: new(u.network().Subnet().String()), Pods: cluster.pods().String(), Services: cluster.services().String(),

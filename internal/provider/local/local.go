@@ -45,7 +45,7 @@ func Component() process.Component[providerlocalconfigv1alpha1.ProviderLocalConf
 		Kinds: []process.AddToScheme{extensionsv1alpha1.AddToScheme},
 		Options: func(_ *providerlocalconfigv1alpha1.ProviderLocalConfiguration, o *manager.Options) {
 			// Secrets are read one at a time, and only by name.
-			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}
+			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}}}
 		},
 		Wire: Wire,
 	}
@@ -67,6 +67,8 @@ func Wire(ctx context.Context, p *process.Process, c *providerlocalconfigv1alpha
 		add(p, &dnsRecords{zones: zones}),
 		add(p, &infrastructures{}),
 		add(p, &controlPlanes{}),
+		add(p, &backupBuckets{p.GetClient(), c.Backup.Directory, c.Backup.HostPath}),
+		add(p, &backupEntries{p.GetClient(), c.Backup.Directory}),
 	)
 }
 
