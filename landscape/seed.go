@@ -61,6 +61,10 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 		if err != nil {
 			return err
 		}
+		// It may just have been replaced by a newer one.
+		if err := awaitGardenAPI(ctx, c, detail); err != nil {
+			return err
+		}
 		if err := kube.Apply(ctx, c, fieldOwner, provider...); err != nil {
 			return err
 		}
