@@ -373,33 +373,48 @@ func awaitOK(ctx context.Context, config *rest.Config, path string) error {
 	return nil
 }
 
+// Program returns the path of a program that the distribution has built of a product. Without it the test is skipped.
+func Program(t testing.TB, product, name string) string {
+	t.Helper()
+	path, err := program(product, name)
+	switch {
+	case err != nil && os.Getenv("CI") == "":
+		t.Skipf("%v: %v", ErrNotBuilt, err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	return path
+}
+
 // binaries returns the paths of etcd and kube-apiserver.
 func binaries() (etcd, kubeAPIServer string, err error) {
+	etcd, etcdErr := program("etcd", "etcd")
+	kubeAPIServer, kubeErr := program("kubernetes", "kube-apiserver")
+	if err := errors.Join(etcdErr, kubeErr); err != nil {
+		return "", "", fmt.Errorf("%w: %w", ErrNotBuilt, err)
+	}
+	return etcd, kubeAPIServer, nil
+}
+
+// program returns the path of a program.
+func program(product, name string) (string, error) {
 	root, err := distribution.FindRoot(".")
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	cache, err := distribution.DefaultCache()
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	d, err := distribution.Open(root, cache)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
-	find := func(product, name string) string {
-		artifact, findErr := d.Artifact(product)
-		if findErr != nil {
-			err = errors.Join(err, findErr)
-			return ""
-		}
-		return filepath.Join(artifact.Dir, "bin", name)
-	}
-	etcd, kubeAPIServer = find("etcd", "etcd"), find("kubernetes", "kube-apiserver")
+	artifact, err := d.Artifact(product)
 	if err != nil {
-		err = fmt.Errorf("%w: %w", ErrNotBuilt, err)
+		return "", err
 	}
-	return etcd, kubeAPIServer, err
+	return filepath.Join(artifact.Dir, "bin", name), nil
 }
 
 // freePorts returns ports of the loopback interface that nobody listens on.

@@ -1,0 +1,159 @@
+package kubeapiserver
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/test/golden"
+)
+
+// workerless is the smallest cluster.
+func workerless() Values {
+	return Values{
+		Namespace: "shoot--a--b", Image: "registry.example/kube-apiserver:v1.36.3", Version: "1.36.3", Replicas: 1, Workerless: true,
+		ServiceNetworks: []string{"100.64.0.0/13"}, ExternalHostname: "api.b.a.internal.example", Issuer: "https://api.b.a.internal.example",
+		Secrets: Secrets{
+			ClientCA: "ca-client-bundle-1", EtcdCA: "ca-etcd-bundle-1", FrontProxyCA: "ca-front-proxy-bundle-1", Server: "kube-apiserver-1",
+			EtcdClient: "etcd-client-1", Aggregator: "kube-aggregator-1", ServiceAccountKey: "service-account-key-1",
+			ServiceAccountKeys: "service-account-key-bundle-1",
+		},
+		Encryption: Encryption{
+			Keys:      []EncryptionKey{{Provider: corev1beta1.EncryptionProviderTypeAESCBC, Name: "key1", Secret: []byte("01234567890123456789012345678901")}},
+			Resources: []string{"secrets"},
+		},
+	}
+}
+
+// full has everything that a Shoot can say.
+func full() Values {
+	v := workerless()
+	v.Workerless, v.Replicas, v.Spread = false, 3, []string{corev1.LabelHostname, corev1.LabelTopologyZone}
+	v.Autoscaling = &Autoscaling{MinReplicas: 3, MaxReplicas: 6}
+	v.AdvertiseAddress = "240.0.0.1"
+	v.AcceptedIssuers, v.JWKSURI = []string{"https://former.example"}, "https://keys.example/jwks"
+	v.Secrets.KubeletCA, v.Secrets.KubeletClient = "ca-kubelet-bundle-1", "kube-apiserver-kubelet-1"
+	v.Tunnel = &Tunnel{
+		URL: "https://vpn-seed-server:9443", ClientSecret: "kube-apiserver-http-proxy-1", CASecret: "ca-vpn-bundle-1",
+		PodLabels: map[string]string{"networking.resources.gardener.cloud/to-vpn-seed-server-tcp-9443": "allowed"},
+	}
+	v.NodeAgents = &NodeAgents{Kubeconfig: []byte(kubeconfig)}
+	v.Encryption.Keys = append(v.Encryption.Keys,
+		EncryptionKey{Provider: corev1beta1.EncryptionProviderTypeSecretbox, Name: "key0", Secret: []byte("12345678901234567890123456789012")})
+	v.Encryption.Resources = []string{"configmaps", "secrets"}
+	v.Encryption.FormerResources = []string{"roles.rbac.authorization.k8s.io"}
+	v.Config = &corev1beta1.KubeAPIServerConfig{
+		KubernetesConfig: corev1beta1.KubernetesConfig{FeatureGates: map[string]bool{"WatchList": true, "APIResponseCompression": true}},
+		AdmissionPlugins: []corev1beta1.AdmissionPlugin{
+			{Name: "PodNodeSelector", Config: &runtime.RawExtension{Raw: []byte(`{"podNodeSelectorPluginConfig":{"clusterDefaultNodeSelector":"a=b"}}`)}},
+			{Name: "AlwaysPullImages"},
+			{Name: "RuntimeClass", Disabled: ptr.To(true)},
+			{Name: "ValidatingAdmissionWebhook", KubeconfigSecretName: ptr.To("webhooks")},
+		},
+		APIAudiences:  []string{"theirs"},
+		AuditConfig:   &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "policy"}}},
+		RuntimeConfig: map[string]bool{"internal.apiserver.k8s.io/v1alpha1": true},
+		ServiceAccountConfig: &corev1beta1.ServiceAccountConfig{
+			Issuer: ptr.To("https://issuer.example"), AcceptedIssuers: []string{"https://older.example"},
+			ExtendTokenExpiration: ptr.To(false), MaxTokenExpiration: &metav1.Duration{Duration: 30 * 24 * time.Hour},
+		},
+		WatchCacheSizes: &corev1beta1.WatchCacheSizes{Resources: []corev1beta1.ResourceWatchCacheSize{
+			{Resource: "secrets", CacheSize: 100}, {APIGroup: ptr.To("apps"), Resource: "deployments", CacheSize: 0},
+		}},
+		Requests:                            &corev1beta1.APIServerRequests{MaxNonMutatingInflight: ptr.To[int32](800), MaxMutatingInflight: ptr.To[int32](300)},
+		EventTTL:                            &metav1.Duration{Duration: 2 * time.Hour},
+		Logging:                             &corev1beta1.APIServerLogging{Verbosity: ptr.To[int32](3), HTTPAccessVerbosity: ptr.To[int32](4)},
+		DefaultNotReadyTolerationSeconds:    ptr.To[int64](60),
+		DefaultUnreachableTolerationSeconds: ptr.To[int64](120),
+		StructuredAuthentication:            &corev1beta1.StructuredAuthentication{ConfigMapName: "authentication"},
+		StructuredAuthorization:             &corev1beta1.StructuredAuthorization{ConfigMapName: "authorization"},
+		Autoscaling:                         &corev1beta1.ControlPlaneAutoscaling{MinAllowed: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}},
+		TLSMinVersion:                       ptr.To("VersionTLS13"),
+	}
+	v.Files = Files{
+		AuditPolicy: "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n",
+		Authentication: `apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+anonymous:
+  enabled: true
+  conditions:
+  - path: /livez
+  - path: /version
+jwt:
+- issuer: {url: "https://issuer.invalid", audiences: [cluster]}
+  claimMappings: {username: {claim: sub, prefix: "x:"}}
+`,
+		Authorization: `apiVersion: apiserver.config.k8s.io/v1
+kind: AuthorizationConfiguration
+authorizers:
+- type: Webhook
+  name: theirs
+  webhook:
+    timeout: 3s
+    authorizedTTL: 30s
+    unauthorizedTTL: 30s
+    subjectAccessReviewVersion: v1
+    matchConditionSubjectAccessReviewVersion: v1
+    failurePolicy: NoOpinion
+    matchConditions:
+    - expression: request.user == 'somebody'
+`,
+		AuthorizationKubeconfigs: map[string][]byte{"theirs": []byte(kubeconfig)},
+		AdmissionKubeconfigs:     map[string][]byte{"ValidatingAdmissionWebhook": []byte(kubeconfig)},
+	}
+	return v
+}
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{name: a, cluster: {server: "https://webhook.invalid"}}]
+users: [{name: a, user: {}}]
+contexts: [{name: a, context: {cluster: a, user: a}}]
+current-context: a
+`
+
+func TestObjects(t *testing.T) {
+	for name, v := range map[string]Values{"workerless": workerless(), "full": full()} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := Objects(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Objects(t, name+".yaml", objects)
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Values)
+		want   string
+	}{
+		"version":                    {func(v *Values) { v.Version = "new" }, "version"},
+		"old version":                {func(v *Values) { v.Version = "1.31.9" }, "1.32"},
+		"authentication of no kind":  {func(v *Values) { v.Files.Authentication = "{}" }, "AuthenticationConfiguration"},
+		"authentication is no YAML":  {func(v *Values) { v.Files.Authentication = "secret: [" }, "structured authentication: is no YAML"},
+		"authorizer without access":  {func(v *Values) { v.Files.AuthorizationKubeconfigs = nil }, `no kubeconfig for "theirs"`},
+		"authorizer is no webhook":   {func(v *Values) { v.Files.Authorization = "kind: AuthorizationConfiguration\nauthorizers: [{type: RBAC}]" }, "authorizers[0]"},
+		"kubeconfig for nobody":      {func(v *Values) { v.Files.AdmissionKubeconfigs = map[string][]byte{"AlwaysPullImages": nil} }, "AlwaysPullImages"},
+		"unknown encryption":         {func(v *Values) { v.Encryption.Keys[0].Provider = "rot13" }, "rot13"},
+		"tunnel that is no HTTPS":    {func(v *Values) { v.Tunnel.URL = "vpn-seed-server" }, "tunnel"},
+		"admission config no object": {func(v *Values) { v.Config.AdmissionPlugins[0].Config.Raw = []byte("[]") }, "PodNodeSelector"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := full()
+			tc.change(&v)
+			_, err := Objects(v)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+		})
+	}
+}
