@@ -26,6 +26,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/kube"
@@ -172,7 +173,8 @@ func (l *Landscape) Client(cluster string) (client.WithWatch, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), gardencorev1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme),
+		corev1beta1.AddToScheme(scheme), gardencorev1.AddToScheme(scheme), authenticationv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
