@@ -178,7 +178,7 @@ func TestDecide(t *testing.T) {
 			listener: func(l *gatewayv1.Listener) { l.TLS.Mode = nil }, routes: []gatewayv1.TLSRoute{route("a", 0, "x.example")},
 			parents: map[string]string{"a": "!NoMatchingParent ResolvedRefs"}, accepted: "UnsupportedValue",
 		},
-		"a listener for HTTP": {listener: func(l *gatewayv1.Listener) { l.Protocol = gatewayv1.HTTPProtocolType }, accepted: "UnsupportedProtocol"},
+		"a listener for HTTP":         {listener: func(l *gatewayv1.Listener) { l.Protocol = gatewayv1.HTTPProtocolType }, accepted: "UnsupportedProtocol"},
 		"a port that nobody leads to": {listener: func(l *gatewayv1.Listener) { l.Port = 8443 }, accepted: "PortUnavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -251,6 +251,6 @@ func freePort(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() //nolint:errcheck // it was only asked for its port
+	defer listener.Close()                     //nolint:errcheck // it was only asked for its port
 	return listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is TCP
 }
