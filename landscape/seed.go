@@ -15,14 +15,18 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/charts"
 	"gardener.cloud/gardener/internal/component/gardenlet"
 	"gardener.cloud/gardener/internal/kube"
@@ -57,15 +61,11 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 		if err != nil {
 			return err
 		}
-		provider, err := localProvider(cluster, image, images)
+		provider, err := u.localProvider(cluster, image, images)
 		if err != nil {
 			return err
 		}
-		// It may just have been replaced by a newer one.
-		if err := awaitGardenAPI(ctx, c, detail); err != nil {
-			return err
-		}
-		if err := kube.Apply(ctx, c, fieldOwner, provider...); err != nil {
+		if err := applyToGarden(ctx, c, provider...); err != nil {
 			return err
 		}
 		bootstrap, err := u.bootstrapKubeconfig(ctx, c, cluster)
@@ -106,16 +106,27 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 	})
 }
 
+// applyToGarden applies objects to a garden whose API server may be about to make way for a newer one, so that some requests fail.
+func applyToGarden(ctx context.Context, c client.Client, objects ...client.Object) error {
+	replaced := func(err error) bool {
+		var discovery *apiutil.ErrResourceDiscoveryFailed
+		return errors.As(err, &discovery) || apierrors.IsServiceUnavailable(err)
+	}
+	patience := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 1.2, Jitter: 0.1, Steps: 20}
+	return retry.OnError(patience, replaced, func() error { return kube.Apply(ctx, c, fieldOwner, objects...) })
+}
+
 // localProvider registers provider-local, with its chart, and the credentials for its zones.
-func localProvider(cluster Cluster, image string, images map[string]string) ([]client.Object, error) {
+func (u *upRun) localProvider(cluster Cluster, image string, images map[string]string) ([]client.Object, error) {
 	chart, err := charts.Archive(charts.ProviderLocal)
 	if err != nil {
 		return nil, err
 	}
 	values, err := json.Marshal(map[string]any{
-		"image":  image,
-		"dns":    map[string]any{"clusterIP": cluster.localDNS().String(), "zones": []string{addon.LocalZone}},
-		"images": map[string]any{"flannel": images["flannel"]},
+		"image":    image,
+		"dns":      map[string]any{"clusterIP": cluster.localDNS().String(), "zones": []string{addon.LocalZone}},
+		"machines": map[string]any{"registries": u.machineRegistries()},
+		"images":   map[string]any{"flannel": images["flannel"]},
 	})
 	if err != nil {
 		return nil, err
@@ -126,9 +137,12 @@ func localProvider(cluster Cluster, image string, images map[string]string) ([]c
 			DeploymentRefs: []corev1beta1.DeploymentRef{{Name: charts.ProviderLocal}},
 		}},
 	}
-	for _, kind := range []string{"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord", "Infrastructure"} {
+	for _, kind := range []string{
+		"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord", "Infrastructure", "OperatingSystemConfig", "Worker",
+	} {
 		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: providerType})
 	}
+	registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: "Network", Type: "flannel"})
 	return []client.Object{
 		&gardencorev1.ControllerDeployment{
 			ObjectMeta: metav1.ObjectMeta{Name: charts.ProviderLocal},
@@ -138,6 +152,17 @@ func localProvider(cluster Cluster, image string, images map[string]string) ([]c
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: domainSecret}, Type: corev1.SecretTypeOpaque},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: backupSecret}, Type: corev1.SecretTypeOpaque},
 	}, nil
+}
+
+// machineRegistries tell the machines of shoots where images are, as the landscape's own machines know it.
+func (u *upRun) machineRegistries() []localv1alpha1.MachineRegistry {
+	var registries []localv1alpha1.MachineRegistry
+	for _, mirror := range u.mirrors() {
+		registries = append(registries, localv1alpha1.MachineRegistry{
+			Host: mirror.Host, Server: mirror.Server, Mirrors: []string{fmt.Sprintf("http://%s/v2/%s", u.registryAddress(), mirror.Host)},
+		})
+	}
+	return registries
 }
 
 // seed describes a cluster of the landscape as a seed.

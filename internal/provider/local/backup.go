@@ -32,6 +32,8 @@ type backupBuckets struct {
 	client client.Client
 	// directory is where this process sees the buckets, hostPath where they are on the node.
 	directory, hostPath string
+	// namespace is where the Secrets are that tell.
+	namespace string
 }
 
 // Reconcile makes a directory, and a Secret that tells where it is.
@@ -75,7 +77,7 @@ func (a *backupBuckets) Delete(ctx context.Context, bucket *extensionsv1alpha1.B
 
 func (a *backupBuckets) secret(bucket *extensionsv1alpha1.BackupBucket) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: constants.SecretPrefixGeneratedBackupBucket + bucket.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: constants.SecretPrefixGeneratedBackupBucket + bucket.Name},
 		Type:       corev1.SecretTypeOpaque,
 	}
 }

@@ -37,7 +37,7 @@ func TestBackups(t *testing.T) {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry"}, Data: map[string][]byte{"hostPath": []byte("/node")}},
 	).Build()
-	buckets, entries := &backupBuckets{c, directory, "/node"}, &backupEntries{c, directory}
+	buckets, entries := &backupBuckets{c, directory, "/node", "extension"}, &backupEntries{c, directory}
 	bucket := &extensionsv1alpha1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 	entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--crazy--00000000-0000-0000-0000-000000000001"}}
 	entry.Spec.BucketName, entry.Spec.SecretRef = "b", corev1.SecretReference{Namespace: "garden", Name: "entry"}
@@ -51,10 +51,10 @@ func TestBackups(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(&corev1.SecretReference{Namespace: "garden", Name: "generated-bucket-b"}, bucket.Status.GeneratedSecretRef); diff != "" {
+	if diff := cmp.Diff(&corev1.SecretReference{Namespace: "extension", Name: "generated-bucket-b"}, bucket.Status.GeneratedSecretRef); diff != "" {
 		t.Errorf("generated Secret (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"hostPath": "/node"}, data(t, c, "garden", "generated-bucket-b")); diff != "" {
+	if diff := cmp.Diff(map[string]string{"hostPath": "/node"}, data(t, c, "extension", "generated-bucket-b")); diff != "" {
 		t.Errorf("generated Secret (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{"hostPath": "/node", "bucketName": "b"}, data(t, c, "shoot--dev--crazy", "etcd-backup")); diff != "" {
@@ -80,7 +80,7 @@ func TestBackups(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left, err := os.ReadDir(directory); err != nil || len(left) > 0 || data(t, c, "garden", "generated-bucket-b") != nil {
+	if left, err := os.ReadDir(directory); err != nil || len(left) > 0 || data(t, c, "extension", "generated-bucket-b") != nil {
 		t.Errorf("left are %v, %v", left, err)
 	}
 }

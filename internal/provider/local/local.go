@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -72,10 +73,11 @@ func Wire(ctx context.Context, p *process.Process, c *providerlocalconfigv1alpha
 		add(p, &dnsRecords{zones: zones}),
 		add(p, &infrastructures{}),
 		add(p, &controlPlanes{}),
-		add(p, &backupBuckets{p.GetClient(), c.Backup.Directory, c.Backup.HostPath}),
+		add(p, &backupBuckets{p.GetClient(), c.Backup.Directory, c.Backup.HostPath, c.Namespace}),
 		add(p, &backupEntries{p.GetClient(), c.Backup.Directory}),
 		addNetworks(p, c.Images.Flannel),
 		add(p, &operatingSystemConfigs{p.GetClient()}),
+		addWorkers(p, c),
 	)
 }
 
@@ -91,6 +93,15 @@ func addNetworks(p *process.Process, image string) error {
 	o.Watch = func(b *builder.Builder, toObjects handler.MapFunc) {
 		b.Watches(kube.Metadata(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource")), handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(gone(networkResource)))
 	}
+	return extension.Add(p, o)
+}
+
+// addWorkers adds the controller of workers, which hears of machines, too.
+func addWorkers(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	o := options(extension.Actuator[*extensionsv1alpha1.Worker](&workers{
+		client: p.GetClient(), reader: p.GetAPIReader(), clock: clock.RealClock{}, image: c.Images.Gardener, registries: c.Machines.Registries,
+	}))
+	o.Watch = watchMachines
 	return extension.Add(p, o)
 }
 
