@@ -15,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -28,6 +29,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/charts"
+	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/component/gardenlet"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape/addon"
@@ -46,6 +48,8 @@ const (
 	domainSecret = "dns-local"
 	// backupSecret has the credentials for the buckets of the landscape. They need none.
 	backupSecret = "backup-local"
+	// defaultDomainSecret has the domain of shoots that do not have one of their own.
+	defaultDomainSecret = "default-domain-local"
 )
 
 // bringUpSeed makes the runtime cluster a seed, by deploying a gardenlet that has nothing but a bootstrap token.
@@ -65,7 +69,11 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 		if err != nil {
 			return err
 		}
-		if err := applyToGarden(ctx, c, provider...); err != nil {
+		samples, err := u.samples()
+		if err != nil {
+			return err
+		}
+		if err := applyToGarden(ctx, c, append(provider, samples...)...); err != nil {
 			return err
 		}
 		bootstrap, err := u.bootstrapKubeconfig(ctx, c, cluster)
@@ -151,8 +159,67 @@ func (u *upRun) localProvider(cluster Cluster, image string, images map[string]s
 		registration,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: domainSecret}, Type: corev1.SecretTypeOpaque},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: backupSecret}, Type: corev1.SecretTypeOpaque},
+		// Shoots that do not say what they are called have a name in this domain.
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: constants.GardenNamespace, Name: defaultDomainSecret, Labels: map[string]string{constants.GardenRole: constants.GardenRoleDefaultDomain},
+				Annotations: map[string]string{constants.DNSProvider: providerType, constants.DNSDomain: "external." + u.domain()},
+			},
+			Type: corev1.SecretTypeOpaque,
+		},
 	}, nil
 }
+
+// samples are what Shoots of the landscape refer to: a project, a cloud profile with the machine image of this distribution, and
+// credentials.
+func (u *upRun) samples() ([]client.Object, error) {
+	objects, err := example.Objects(example.Project, example.CloudProfile, example.Credentials)
+	if err != nil {
+		return nil, err
+	}
+	image, err := u.artifacts.image("machine")
+	if err != nil {
+		return nil, err
+	}
+	var all []client.Object
+	for _, object := range objects {
+		if object.GetKind() == "CloudProfile" {
+			profile := &corev1beta1.CloudProfile{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, profile); err != nil {
+				return nil, err
+			}
+			raw, err := json.Marshal(cloudProfileConfig(profile, image.Reference))
+			if err != nil {
+				return nil, err
+			}
+			profile.Spec.ProviderConfig = &runtime.RawExtension{Raw: raw}
+			all = append(all, profile)
+			continue
+		}
+		all = append(all, object)
+	}
+	return all, nil
+}
+
+// cloudProfileConfig says that all machine images of a profile are one image.
+func cloudProfileConfig(profile *corev1beta1.CloudProfile, image string) *localv1alpha1.CloudProfileConfig {
+	config := &localv1alpha1.CloudProfileConfig{
+		TypeMeta: metav1.TypeMeta{APIVersion: localv1alpha1.SchemeGroupVersion.String(), Kind: "CloudProfileConfig"},
+	}
+	for _, machineImage := range profile.Spec.MachineImages {
+		entry := localv1alpha1.MachineImages{Name: machineImage.Name}
+		for _, version := range machineImage.Versions {
+			entry.Versions = append(entry.Versions, localv1alpha1.MachineImageVersion{
+				Version: version.Version, Image: image, CapabilityFlavors: []localv1alpha1.MachineImageFlavor{},
+			})
+		}
+		config.MachineImages = append(config.MachineImages, entry)
+	}
+	return config
+}
+
+// domain is what the names of the landscape's clusters end in.
+func (u *upRun) domain() string { return u.Name + "." + addon.LocalZone }
 
 // machineRegistries tell the machines of shoots where images are, as the landscape's own machines know it.
 func (u *upRun) machineRegistries() []localv1alpha1.MachineRegistry {
@@ -168,7 +235,7 @@ func (u *upRun) machineRegistries() []localv1alpha1.MachineRegistry {
 // seed describes a cluster of the landscape as a seed.
 func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 	credentials := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: constants.GardenNamespace, Name: domainSecret}
-	domain := u.Name + "." + addon.LocalZone
+	domain := u.domain()
 	return corev1beta1.SeedTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: seedName},
 		Spec: corev1beta1.SeedSpec{

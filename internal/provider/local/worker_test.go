@@ -254,7 +254,9 @@ func TestWorkerRefuses(t *testing.T) {
 		"no image":           {func(p *extensionsv1alpha1.WorkerPool) { p.MachineImage = nil }, "spec.pools[0].machineImage"},
 		"an unknown image":   {func(p *extensionsv1alpha1.WorkerPool) { p.MachineImage.Version = "3.0.0" }, "spec.pools[0].machineImage"},
 		"an unknown type":    {func(p *extensionsv1alpha1.WorkerPool) { p.MachineType = "large" }, "spec.pools[0].machineType"},
-		"a configuration":    {func(p *extensionsv1alpha1.WorkerPool) { p.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"a":1}`)} }, "spec.providerConfig"},
+		"a configuration": {func(p *extensionsv1alpha1.WorkerPool) {
+			p.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"a":1}`)}
+		}, "spec.providerConfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			worker := newWorker()
