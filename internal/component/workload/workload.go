@@ -198,6 +198,11 @@ func ConfigMapVolume(name, configMap string) corev1.Volume {
 	}}}
 }
 
+// FieldEnv is an environment variable with a field of the pod, such as metadata.name.
+func FieldEnv(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+}
+
 // Merge returns the entries of all maps; later ones win.
 func Merge(maps ...map[string]string) map[string]string {
 	out := map[string]string{}
