@@ -15,6 +15,8 @@ import (
 const (
 	// NodeAgentConfigFile is the configuration file of the node agent on a machine.
 	NodeAgentConfigFile = nodeagentconfigv1alpha1.BaseDir + "/config.yaml"
+	// InstalledImageFile names the image that the init script took the node agent from.
+	InstalledImageFile = nodeagentconfigv1alpha1.BaseDir + "/installed-image"
 	// NodeAgentPathInImage is where the binary is in the image with all our processes. Under another name it is another process.
 	NodeAgentPathInImage = "/usr/local/bin/gardener"
 )
@@ -87,7 +89,7 @@ func InitScript(image string) string {
 	var out bytes.Buffer
 	err := initTemplate.Execute(&out, map[string]string{
 		"Image": image, "PathInImage": NodeAgentPathInImage, "Binary": nodeagentconfigv1alpha1.PathBinary,
-		"TempDir": nodeagentconfigv1alpha1.TempDir, "Config": NodeAgentConfigFile,
+		"TempDir": nodeagentconfigv1alpha1.TempDir, "Config": NodeAgentConfigFile, "InstalledImage": InstalledImageFile,
 	})
 	if err != nil {
 		panic(err) // the template and its values are constants
