@@ -17,6 +17,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager"
 	"gardener.cloud/gardener/internal/etcddruid"
 	"gardener.cloud/gardener/internal/gardenlet"
+	"gardener.cloud/gardener/internal/nodeagent"
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/internal/scheduler"
 )
@@ -28,6 +29,7 @@ var commands = map[string]func() *cobra.Command{
 	controllermanager.Name: controllermanager.Component().Command,
 	gardenlet.Name:         gardenlet.Component().Command,
 	etcddruid.Name:         etcddruid.Component().Command,
+	nodeagent.Name:         nodeagent.NewCommand,
 	resourcemanager.Name:   resourcemanager.Component().Command,
 	scheduler.Name:         scheduler.Component().Command,
 }

@@ -37,7 +37,9 @@ const (
 
 // Reconciler renews the Lease.
 type Reconciler struct {
-	// Client reads the Node from a cache, and the Lease from the API server.
+	// Nodes reads the Node from a cache.
+	Nodes client.Reader
+	// Client reads and writes the Lease at the API server.
 	Client client.Client
 	// Clock tells the time.
 	Clock clock.PassiveClock
@@ -63,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	node := &corev1.Node{}
-	if err := r.Client.Get(ctx, request.NamespacedName, node); err != nil {
+	if err := r.Nodes.Get(ctx, request.NamespacedName, node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if err := r.renew(ctx, node); err != nil {
