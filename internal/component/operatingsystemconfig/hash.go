@@ -9,6 +9,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
@@ -48,7 +49,7 @@ func PoolHash(
 	if !inPlace(worker) {
 		add("kubernetes", kubernetes.Major(), kubernetes.Minor())
 		if image := worker.Machine.Image; image != nil {
-			add("image", image.Name, deref(image.Version))
+			add("image", image.Name, ptr.Deref(image.Version, ""))
 		}
 		add("authorities", unix(rotation.CertificateAuthorities))
 		add("serviceAccountKey", unix(rotation.ServiceAccountKey))
@@ -56,20 +57,18 @@ func PoolHash(
 	if version >= HashVersion2 {
 		add("type", worker.Machine.Type)
 		if v := worker.Volume; v != nil {
-			add("volume", deref(v.Name), deref(v.Type), v.VolumeSize, deref(v.Encrypted))
+			add("volume", ptr.Deref(v.Name, ""), ptr.Deref(v.Type, ""), v.VolumeSize, ptr.Deref(v.Encrypted, false))
 		}
 		for _, v := range worker.DataVolumes {
-			add("dataVolume", v.Name, deref(v.Type), v.VolumeSize, deref(v.Encrypted))
+			add("dataVolume", v.Name, ptr.Deref(v.Type, ""), v.VolumeSize, ptr.Deref(v.Encrypted, false))
 		}
-		add("kubeletDataVolume", deref(worker.KubeletDataVolumeName))
-		if kubelet := KubeletConfig(worker, shoot); kubelet != nil && !inPlace(worker) {
-			add("cpuManagerPolicy", deref(kubelet.CPUManagerPolicy))
-			if r := kubelet.KubeReserved; r != nil {
-				add("kubeReserved", reserved(r))
-			}
-			if e := kubelet.EvictionHard; e != nil {
-				add("evictionHard", eviction(e, nil))
-			}
+		add("kubeletDataVolume", ptr.Deref(worker.KubeletDataVolumeName, ""))
+		if !inPlace(worker) {
+			// With the defaults filled in: to write down what is the case anyway replaces no machines.
+			kubelet := ptr.Deref(KubeletConfig(worker, shoot), corev1beta1.KubeletConfig{})
+			add("cpuManagerPolicy", ptr.Deref(kubelet.CPUManagerPolicy, defaultCPUManagerPolicy))
+			add("kubeReserved", reserved(kubelet.KubeReserved))
+			add("evictionHard", eviction(kubelet.EvictionHard, defaultEvictionHard))
 		}
 	}
 	sum := sha256.Sum256([]byte(strings.Join(data, "")))

@@ -75,7 +75,7 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 
 		FeatureGates:                     maps.Clone(c.FeatureGates),
 		CPUCFSQuota:                      ptr.To(ptr.Deref(c.CPUCFSQuota, true)),
-		CPUManagerPolicy:                 ptr.Deref(c.CPUManagerPolicy, kubeletconfigv1beta1.NoneTopologyManagerPolicy),
+		CPUManagerPolicy:                 ptr.Deref(c.CPUManagerPolicy, defaultCPUManagerPolicy),
 		MaxPods:                          ptr.Deref(c.MaxPods, 110),
 		PodPidsLimit:                     c.PodPidsLimit,
 		FailSwapOn:                       ptr.To(ptr.Deref(c.FailSwapOn, true)),
@@ -94,8 +94,8 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 		ProtectKernelDefaults:            ptr.Deref(c.ProtectKernelDefaults, true),
 		StreamingConnectionIdleTimeout:   ptr.Deref(c.StreamingConnectionIdleTimeout, duration(5*time.Minute)),
 		SingleProcessOOMKill:             c.SingleProcessOOMKill,
-		EvictionHard:                     eviction(c.EvictionHard, map[string]string{memory: "100Mi", imageFS: "5%", imageInodes: "5%", nodeFS: "5%", nodeInodes: "5%"}),
-		EvictionSoft:                     eviction(c.EvictionSoft, map[string]string{memory: "200Mi", imageFS: "10%", imageInodes: "10%", nodeFS: "10%", nodeInodes: "10%"}),
+		EvictionHard:                     eviction(c.EvictionHard, defaultEvictionHard),
+		EvictionSoft:                     eviction(c.EvictionSoft, defaultEvictionSoft),
 		EvictionSoftGracePeriod:          gracePeriods(c.EvictionSoftGracePeriod),
 		EvictionMinimumReclaim:           reclaim(c.EvictionMinimumReclaim),
 		EvictionMaxPodGracePeriod:        ptr.Deref(c.EvictionMaxPodGracePeriod, 90),
@@ -127,6 +127,7 @@ func toYAML(object any) ([]byte, error) {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, err
 	}
+	delete(fields, "logging") // nothing is set there, but it is full of zeros
 	prune(fields)
 	return yaml.Marshal(fields)
 }
@@ -152,6 +153,14 @@ const (
 	imageInodes = "imagefs.inodesFree"
 	nodeFS      = "nodefs.available"
 	nodeInodes  = "nodefs.inodesFree"
+)
+
+// What is used for settings that are not made.
+const defaultCPUManagerPolicy = "none"
+
+var (
+	defaultEvictionHard = map[string]string{memory: "100Mi", imageFS: "5%", imageInodes: "5%", nodeFS: "5%", nodeInodes: "5%"}
+	defaultEvictionSoft = map[string]string{memory: "200Mi", imageFS: "10%", imageInodes: "10%", nodeFS: "10%", nodeInodes: "10%"}
 )
 
 func eviction(e *corev1beta1.KubeletConfigEviction, defaults map[string]string) map[string]string {
