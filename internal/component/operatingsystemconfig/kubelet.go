@@ -243,6 +243,7 @@ func kubeletUnit(pool *Pool, version string) extensionsv1alpha1.Unit {
 Description=kubelet
 After=containerd.service
 Wants=containerd.service
+StartLimitIntervalSec=0
 
 [Service]
 ExecStart=%[1]s/kubelet --config=%[2]s --bootstrap-kubeconfig=%[3]s --kubeconfig=%[4]s --node-labels=%[5]s --v=2

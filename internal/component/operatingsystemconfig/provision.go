@@ -68,13 +68,13 @@ Description=Install the gardener-node-agent
 Wants=network-online.target containerd.service
 After=network-online.target containerd.service
 ConditionPathExists=!` + nodeagentconfigv1alpha1.KubeconfigFilePath + `
+StartLimitIntervalSec=0
 
 [Service]
 Type=oneshot
 RemainAfterExit=yes
 Restart=on-failure
 RestartSec=2
-StartLimitIntervalSec=0
 ExecStart=` + nodeagentconfigv1alpha1.PathInitScript + `
 
 [Install]
@@ -103,6 +103,7 @@ func NodeAgentUnit() string {
 Description=gardener-node-agent
 After=network-online.target
 Wants=network-online.target
+StartLimitIntervalSec=0
 
 [Service]
 ExecStart=` + nodeagentconfigv1alpha1.PathBinary + ` --config=` + NodeAgentConfigFile + `

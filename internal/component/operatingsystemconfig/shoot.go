@@ -121,6 +121,7 @@ func Access(v AccessValues) []client.Object {
 	return append(objects,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentRole}, Rules: []rbacv1.PolicyRule{
 			rule("", "nodes", nil, "get", "list", "watch", "patch", "update"),
+			rule("", "nodes/status", nil, "patch"),
 			rule("", "events", nil, "create", "patch"),
 			rule("events.k8s.io", "events", nil, "create", "patch"),
 			rule("certificates.k8s.io", "certificatesigningrequests", nil, "get", "create"),

@@ -48,7 +48,7 @@ const (
 )
 
 // lookAgain is how often to ask for the certificate: more and more seldom. Node agents may get a request, but not watch it.
-var lookAgain = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 1000, Cap: 10 * time.Second}
+var lookAgain = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.2, Jitter: 0.2, Steps: 1000, Cap: 5 * time.Second}
 
 // Values are what access is gotten with.
 type Values struct {
