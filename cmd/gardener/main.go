@@ -20,6 +20,7 @@ import (
 	"gardener.cloud/gardener/internal/gateway"
 	"gardener.cloud/gardener/internal/machinecontroller"
 	"gardener.cloud/gardener/internal/provider/local"
+	"gardener.cloud/gardener/internal/nodeagent"
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/internal/scheduler"
 	"gardener.cloud/gardener/internal/tunnel"
@@ -35,6 +36,7 @@ var commands = map[string]func() *cobra.Command{
 	etcddruid.Name:         etcddruid.Component().Command,
 	local.Name:             local.Component().Command,
 	machinecontroller.Name: machinecontroller.NewCommand,
+	nodeagent.Name:         nodeagent.NewCommand,
 	resourcemanager.Name:   resourcemanager.Component().Command,
 	scheduler.Name:         scheduler.Component().Command,
 
