@@ -1,0 +1,65 @@
+// Package controlplanenamespace makes the namespace of a control plane in a seed, with what extensions and webhooks know it by.
+package controlplanenamespace
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+)
+
+// Values are what the namespace depends on.
+type Values struct {
+	// Name is the technical ID of the shoot.
+	Name string
+	// Project is the name of the project of the shoot.
+	Project string
+	// Shoot and Seed are the objects in the garden.
+	Shoot *corev1beta1.Shoot
+	Seed  *corev1beta1.Seed
+	// Extensions are the types of the extensions that the shoot has.
+	Extensions []string
+	// Zones are where the pods of the control plane are. Once chosen, they stay.
+	Zones []string
+}
+
+// Object renders the namespace.
+func Object(v Values) client.Object {
+	labels := map[string]string{
+		constants.GardenRole:                             constants.GardenRoleShoot,
+		constants.SeedProvider:                           v.Seed.Spec.Provider.Type,
+		constants.ShootProvider:                          v.Shoot.Spec.Provider.Type,
+		constants.ProjectName:                            v.Project,
+		constants.ShootUID:                               string(v.Shoot.UID),
+		resourcesv1alpha1.HighAvailabilityConfigConsider: "true",
+	}
+	if networking := v.Shoot.Spec.Networking; networking != nil && networking.Type != nil {
+		labels[constants.NetworkingProvider] = *networking.Type
+	}
+	if backup := v.Seed.Spec.Backup; backup != nil {
+		labels[constants.BackupProvider] = backup.Provider
+	}
+	for _, extension := range v.Extensions {
+		labels[constants.ExtensionPrefix+extension] = "true"
+	}
+	annotations := map[string]string{
+		constants.ShootUIDAnnotation:                  string(v.Shoot.UID),
+		resourcesv1alpha1.HighAvailabilityConfigZones: strings.Join(v.Zones, ","),
+		// It is there even if nothing is to be outlived, as then one replica is enough.
+		resourcesv1alpha1.HighAvailabilityConfigFailureToleranceType: string(FailureTolerance(v.Shoot)),
+	}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v.Name, Labels: labels, Annotations: annotations}}
+}
+
+// FailureTolerance is what the control plane of a shoot outlives: nothing, a node or a zone.
+func FailureTolerance(shoot *corev1beta1.Shoot) corev1beta1.FailureToleranceType {
+	if c := shoot.Spec.ControlPlane; c != nil && c.HighAvailability != nil {
+		return c.HighAvailability.FailureTolerance.Type
+	}
+	return ""
+}

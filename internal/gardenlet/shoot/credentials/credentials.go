@@ -1,0 +1,317 @@
+// Package credentials makes all credentials of a control plane, in one place, and hands out their names.
+//
+// It writes Secrets in the namespace of the control plane, through a manager of the package secrets. Rotation follows the phases in the
+// status of the Shoot: while one is prepared, old and new are trusted; when it is completed, only the new.
+package credentials
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/pkg/secrets"
+)
+
+// Names of credentials besides those that are constants of the API.
+const (
+	KubeAPIServer           = "kube-apiserver"
+	KubeAPIServerKubelet    = "kube-apiserver-kubelet"
+	KubeAggregator          = "kube-aggregator"
+	HTTPProxyClient         = "kube-apiserver-http-proxy"
+	EtcdServer              = "etcd-server"
+	EtcdPeerServer          = "etcd-peer-server"
+	EtcdClient              = "etcd-client"
+	KubeControllerManager   = "kube-controller-manager-server"
+	KubeScheduler           = "kube-scheduler-server"
+	ResourceManager         = "gardener-resource-manager-server"
+	VPNSeedServer           = "vpn-seed-server"
+	VPNShootClient          = "vpn-shoot-client"
+	identity                = "gardenlet"
+	authorityLife           = 10 * 365 * 24 * time.Hour
+	tokenFile               = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token" //nolint:gosec // a path
+)
+
+// Values say for which control plane credentials are.
+type Values struct {
+	// Client reaches the seed. Its reads must be fresh.
+	Client client.Client
+	// Namespace is that of the control plane.
+	Namespace string
+	// Status is that of the Shoot, which knows the phases of rotations.
+	Status *corev1beta1.ShootCredentials
+	// HostNames and Addresses are those by which clients reach the kube-apiserver, besides its Service.
+	HostNames []string
+	Addresses []net.IP
+	// TunnelHostName is the name by which the agents in the shoot reach the tunnel server.
+	TunnelHostName string
+	// Workers is whether the shoot has nodes.
+	Workers bool
+	// SSHKey is whether people may log in to nodes.
+	SSHKey bool
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Set is the credentials of a control plane.
+type Set struct {
+	manager *secrets.Manager
+	values  Values
+}
+
+// Open returns a set without credentials.
+func Open(ctx context.Context, v Values) (*Set, error) {
+	manager, err := secrets.New(ctx, secrets.Values{
+		Client: v.Client, Namespace: v.Namespace, Identity: identity, Rotations: rotations(v.Status), Clock: v.Clock,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Set{manager: manager, values: v}, nil
+}
+
+// rotations are when the owner of the shoot ordered which rotation.
+func rotations(status *corev1beta1.ShootCredentials) map[string]time.Time {
+	times := map[string]time.Time{}
+	if status == nil || status.Rotation == nil {
+		return times
+	}
+	if ca := status.Rotation.CertificateAuthorities; ca != nil && ca.LastInitiationTime != nil {
+		for _, name := range authorities {
+			times[name] = ca.LastInitiationTime.Time
+		}
+	}
+	if key := status.Rotation.ServiceAccountKey; key != nil && key.LastInitiationTime != nil {
+		times[constants.SecretNameServiceAccountKey] = key.LastInitiationTime.Time
+	}
+	if key := status.Rotation.ETCDEncryptionKey; key != nil && key.LastInitiationTime != nil {
+		times[constants.SecretNameETCDEncryptionKey] = key.LastInitiationTime.Time
+	}
+	if key := status.Rotation.SSHKeypair; key != nil && key.LastInitiationTime != nil {
+		times[constants.SecretNameSSHKeyPair] = key.LastInitiationTime.Time
+	}
+	return times
+}
+
+var authorities = []string{
+	constants.SecretNameCACluster, constants.SecretNameCAClient, constants.SecretNameCAETCD, constants.SecretNameCAETCDPeer,
+	constants.SecretNameCAFrontProxy, constants.SecretNameCAKubelet, constants.SecretNameCAMetricsServer, constants.SecretNameCAVPN,
+}
+
+// commonNames of authorities are what they are known by in certificates.
+var commonNames = map[string]string{
+	constants.SecretNameCACluster: "kubernetes", constants.SecretNameCAClient: "kubernetes-client", constants.SecretNameCAETCD: "etcd",
+	constants.SecretNameCAETCDPeer: "etcd-peer", constants.SecretNameCAFrontProxy: "front-proxy", constants.SecretNameCAKubelet: "kubelet",
+	constants.SecretNameCAMetricsServer: "metrics-server", constants.SecretNameCAVPN: "vpn",
+}
+
+// needsWorkers are the authorities that a shoot without nodes does not have.
+var needsWorkers = map[string]bool{
+	constants.SecretNameCAKubelet: true, constants.SecretNameCAMetricsServer: true, constants.SecretNameCAVPN: true,
+}
+
+// keep says what becomes of what a rotation replaces.
+func keep(phase corev1beta1.CredentialsRotationPhase) secrets.Option {
+	switch phase {
+	case corev1beta1.RotationPreparing, corev1beta1.RotationPreparingWithoutWorkersRollout, corev1beta1.RotationWaitingForWorkersRollout,
+		corev1beta1.RotationPrepared:
+		return secrets.KeepOld()
+	case corev1beta1.RotationCompleting, corev1beta1.RotationCompleted:
+	}
+	return secrets.IgnoreOldSecrets()
+}
+
+// Etcd makes what etcd needs. It comes first, as etcd takes longest to start.
+func (s *Set) Etcd(ctx context.Context) error {
+	for _, name := range []string{constants.SecretNameCAETCD, constants.SecretNameCAETCDPeer} {
+		if err := s.authority(ctx, name); err != nil {
+			return err
+		}
+	}
+	names := etcdNames(s.values.Namespace)
+	return s.certificates(ctx,
+		certificate{EtcdServer, constants.SecretNameCAETCD, "etcd-server", secrets.ServerClientCert, nil, names, nil},
+		certificate{EtcdPeerServer, constants.SecretNameCAETCDPeer, "etcd-server", secrets.ServerClientCert, nil, names, nil},
+		certificate{EtcdClient, constants.SecretNameCAETCD, "etcd-client", secrets.ClientCert, nil, nil, nil},
+	)
+}
+
+// etcdNames are the names by which members of both clusters reach each other, and clients them.
+func etcdNames(namespace string) []string {
+	names := []string{"localhost"}
+	for _, role := range []string{"main", "events"} {
+		for _, service := range []string{"etcd-" + role + "-local", "etcd-" + role + "-client", "*.etcd-" + role + "-peer", "etcd-" + role + "-peer"} {
+			names = append(names, serviceNames(service, namespace)...)
+		}
+	}
+	return names
+}
+
+func serviceNames(service, namespace string) []string {
+	return []string{service, service + "." + namespace, service + "." + namespace + ".svc", service + "." + namespace + ".svc.cluster.local"}
+}
+
+// Rest makes everything else, after Etcd.
+func (s *Set) Rest(ctx context.Context) error {
+	for _, name := range authorities {
+		if needsWorkers[name] && !s.values.Workers {
+			continue
+		}
+		if err := s.authority(ctx, name); err != nil {
+			return err
+		}
+	}
+	localhost := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	apiServer := append(serviceNames(KubeAPIServer, s.values.Namespace), append(serviceNames("kubernetes", "default"), "localhost")...)
+	cluster := constants.SecretNameCACluster
+	wanted := []certificate{
+		{
+			KubeAPIServer, cluster, "kube-apiserver", secrets.ServerCert, nil, append(apiServer, s.values.HostNames...),
+			append(localhost, s.values.Addresses...),
+		},
+		{KubeAggregator, constants.SecretNameCAFrontProxy, "system:kube-aggregator", secrets.ClientCert, nil, nil, nil},
+		{
+			KubeControllerManager, cluster, "kube-controller-manager", secrets.ServerCert, nil,
+			serviceNames("kube-controller-manager", s.values.Namespace), nil,
+		},
+		{
+			ResourceManager, cluster, "gardener-resource-manager", secrets.ServerCert, nil,
+			serviceNames("gardener-resource-manager", s.values.Namespace), nil,
+		},
+	}
+	if s.values.Workers {
+		wanted = append(wanted,
+			certificate{KubeAPIServerKubelet, constants.SecretNameCAKubelet, "system:kube-apiserver:kubelet", secrets.ClientCert, nil, nil, nil},
+			certificate{KubeScheduler, cluster, "kube-scheduler", secrets.ServerCert, nil, serviceNames("kube-scheduler", s.values.Namespace), nil},
+			certificate{HTTPProxyClient, constants.SecretNameCAVPN, "kube-apiserver-http-proxy", secrets.ClientCert, nil, nil, nil},
+			certificate{
+				VPNSeedServer, constants.SecretNameCAVPN, "vpn-seed-server", secrets.ServerCert, nil,
+				append(serviceNames("vpn-seed-server", s.values.Namespace), s.values.TunnelHostName), localhost,
+			},
+			certificate{VPNShootClient, constants.SecretNameCAVPN, "vpn-shoot-client", secrets.ClientCert, nil, nil, nil},
+		)
+	}
+	if err := s.certificates(ctx, wanted...); err != nil {
+		return err
+	}
+	return s.keys(ctx)
+}
+
+func (s *Set) keys(ctx context.Context) error {
+	rotation := &corev1beta1.ShootCredentialsRotation{}
+	if s.values.Status != nil && s.values.Status.Rotation != nil {
+		rotation = s.values.Status.Rotation
+	}
+	accountPhase, encryptionPhase := corev1beta1.CredentialsRotationPhase(""), corev1beta1.CredentialsRotationPhase("")
+	if rotation.ServiceAccountKey != nil {
+		accountPhase = rotation.ServiceAccountKey.Phase
+	}
+	if rotation.ETCDEncryptionKey != nil {
+		encryptionPhase = rotation.ETCDEncryptionKey.Phase
+	}
+	// KeepOld is what makes a bundle; that there is nothing old in it is up to the phase.
+	_, accounts := s.manager.Generate(ctx, &secrets.PrivateKey{Name: constants.SecretNameServiceAccountKey},
+		secrets.Persist(), secrets.KeepOld(), keep(accountPhase))
+	_, encryption := s.manager.Generate(ctx, &secrets.EncryptionKey{Name: constants.SecretNameETCDEncryptionKey},
+		secrets.Persist(), keep(encryptionPhase))
+	_, kubeconfig := s.manager.Generate(ctx, &secrets.Kubeconfig{
+		Name: constants.SecretNameGenericTokenKubeconfig, ContextName: s.values.Namespace, Server: "https://" + KubeAPIServer,
+		CA: s.Bundle(constants.SecretNameCACluster), TokenFile: tokenFile,
+	})
+	errs := []error{accounts, encryption, kubeconfig}
+	if s.values.SSHKey {
+		// The old one stays: machines learn of the new one only when they are told.
+		_, err := s.manager.Generate(ctx, &secrets.SSHKeyPair{Name: constants.SecretNameSSHKeyPair, RSABits: 4096}, secrets.Persist(), secrets.KeepOld())
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Set) authority(ctx context.Context, name string) error {
+	phase := corev1beta1.CredentialsRotationPhase("")
+	if status := s.values.Status; status != nil && status.Rotation != nil && status.Rotation.CertificateAuthorities != nil {
+		phase = status.Rotation.CertificateAuthorities.Phase
+	}
+	_, err := s.manager.Generate(ctx, &secrets.CertificateAuthority{Name: name, CommonName: commonNames[name], Validity: authorityLife},
+		secrets.Persist(), keep(phase))
+	return err
+}
+
+type certificate struct {
+	name, authority, commonName string
+	usage                       secrets.Usage
+	organization                []string
+	hosts                       []string
+	addresses                   []net.IP
+}
+
+func (s *Set) certificates(ctx context.Context, wanted ...certificate) error {
+	for _, c := range wanted {
+		if _, err := s.manager.Generate(ctx, &secrets.Certificate{
+			Name: c.name, CommonName: c.commonName, Organization: c.organization, DNSNames: c.hosts, IPAddresses: c.addresses, Usage: c.usage,
+		}, secrets.SignedBy(c.authority)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Kubeconfig makes an access with a client certificate for a while, for what has no token yet.
+func (s *Set) Kubeconfig(ctx context.Context, name, user string, groups []string, server string, validity time.Duration) (*corev1.Secret, error) {
+	return s.manager.Generate(ctx, &secrets.Kubeconfig{
+		Name: name, ContextName: s.values.Namespace, Server: server, CA: s.Bundle(constants.SecretNameCACluster),
+		Certificate: &secrets.Certificate{CommonName: user, Organization: groups, Usage: secrets.ClientCert, Validity: validity},
+	}, secrets.SignedByClass(constants.SecretNameCAClient, secrets.Current))
+}
+
+// Name returns the name of the Secret with a credential that was made.
+func (s *Set) Name(name string) string { return s.object(name, secrets.Current) }
+
+// BundleName returns the name of the Secret with what is to be trusted of an authority or a key.
+func (s *Set) BundleName(name string) string { return s.object(name, secrets.Bundle) }
+
+func (s *Set) object(name string, class secrets.Class) string {
+	secret, ok := s.manager.Get(name, class)
+	if !ok {
+		return ""
+	}
+	return secret.Name
+}
+
+// Current returns the newest Secret with a credential, and Old the one that it replaces, or nil.
+func (s *Set) Current(name string) *corev1.Secret { return s.secret(name, secrets.Current) }
+
+// Old returns the Secret that the current one replaces while both are in use, or nil.
+func (s *Set) Old(name string) *corev1.Secret { return s.secret(name, secrets.Old) }
+
+func (s *Set) secret(name string, class secrets.Class) *corev1.Secret {
+	secret, ok := s.manager.Get(name, class)
+	if !ok {
+		return nil
+	}
+	return secret
+}
+
+// Bundle returns the certificates of an authority to be trusted, as PEM.
+func (s *Set) Bundle(authority string) []byte {
+	secret, ok := s.manager.Get(authority, secrets.Bundle)
+	if !ok {
+		return nil
+	}
+	return secret.Data[secrets.DataKeyCertificateBundle]
+}
+
+// Cleanup deletes what is no longer asked for.
+func (s *Set) Cleanup(ctx context.Context) error {
+	if err := s.manager.Cleanup(ctx); err != nil {
+		return fmt.Errorf("clean up credentials: %w", err)
+	}
+	return nil
+}

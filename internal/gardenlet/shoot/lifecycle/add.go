@@ -1,0 +1,115 @@
+// Package lifecycle makes control planes for the Shoots of a seed, keeps them as their owners want them, and takes them away.
+//
+// In the garden it reads Shoots of the seed and what they refer to; it writes their status except for conditions, their finalizer, and
+// what others need of a control plane: an InternalSecret with the authority of its clients, a ConfigMap and a Secret with the authority
+// of its servers, the key for its nodes, the BackupEntry. In the seed it writes the namespace of the control plane with everything in it,
+// and the Cluster resource. Source: concepts.txt, gardenlet, Shoot Controller, "Main" Reconciler.
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+const (
+	name = "shoot"
+	// passTimeout is the end of one pass: the end of its flow, and some time to report it.
+	passTimeout = flowTimeout + time.Minute
+	// Failed passes are repeated after firstRetry, then after twice that, and so on up to lastRetry: what is broken in an infrastructure
+	// is so for minutes.
+	firstRetry, lastRetry = 2 * time.Second, 2 * time.Minute
+)
+
+// Values are what the controller works with.
+type Values struct {
+	// SeedName is the name of the seed.
+	SeedName string
+	// Garden is where the Shoots are.
+	Garden cluster.Cluster
+	// SeedClient reaches the seed. It has no cache: what a flow reads is what it wrote.
+	SeedClient client.WithWatch
+	// Connect returns a client for the API server of a shoot.
+	Connect func(config *rest.Config) (client.WithWatch, error)
+	// Gardener is the running gardenlet.
+	Gardener corev1beta1.Gardener
+	// Images are those of the components, and GardenerVersion is the tag of our own.
+	Images          imagevector.Vector
+	GardenerVersion string
+	// Config says when shoots are reconciled.
+	Config gardenletconfigv1alpha1.ShootControllerConfiguration
+	// Metrics and FlowMetrics may be nil.
+	Metrics     *Metrics
+	FlowMetrics *flow.Metrics
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Add adds the controller to a manager, whose cluster is the seed.
+func Add(mgr manager.Manager, v Values) error {
+	garden := v.Garden.GetCache()
+	r := &reconciler{Values: v, gardenClient: v.Garden.GetClient(), live: v.Garden.GetAPIReader(), recorder: v.Garden.GetEventRecorder(name)}
+	return builder.ControllerManagedBy(mgr).Named(name).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: *v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}).
+		WatchesRawSource(source.Kind(garden, &corev1beta1.Shoot{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Shoot]{}, changed())).
+		// A seed that becomes ready has shoots waiting for it.
+		WatchesRawSource(source.Kind(garden, &corev1beta1.Seed{},
+			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ *corev1beta1.Seed) []reconcile.Request {
+				return r.waiting(ctx)
+			}), predicate.TypedFuncs[*corev1beta1.Seed]{
+				CreateFunc: func(event.TypedCreateEvent[*corev1beta1.Seed]) bool { return false }, // the Shoots come by themselves
+				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Seed]) bool {
+					return seedUnready(e.ObjectOld, v.Gardener.Version) != "" && seedUnready(e.ObjectNew, v.Gardener.Version) == ""
+				},
+				DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Seed]) bool { return false },
+			})).
+		Complete(r)
+}
+
+// changed leaves out changes of the status, which are our own, and of annotations that do not count as a new generation.
+func changed() predicate.TypedFuncs[*corev1beta1.Shoot] {
+	return predicate.TypedFuncs[*corev1beta1.Shoot]{
+		UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Shoot]) bool {
+			return e.ObjectNew.Generation != e.ObjectOld.Generation || relevant(e.ObjectNew) != relevant(e.ObjectOld) ||
+				e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
+		},
+		DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Shoot]) bool { return false },
+	}
+}
+
+// waiting are the shoots with work to do.
+func (r *reconciler) waiting(ctx context.Context) []reconcile.Request {
+	shoots := &corev1beta1.ShootList{}
+	if err := r.gardenClient.List(ctx, shoots); err != nil {
+		return nil // they look again by themselves
+	}
+	var requests []reconcile.Request
+	for i := range shoots.Items {
+		shoot := &shoots.Items[i]
+		if last := shoot.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded || shoot.Status.ObservedGeneration != shoot.Generation {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,72 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/controlplanenamespace"
+)
+
+const zonesAnnotation = resourcesv1alpha1.HighAvailabilityConfigZones
+
+// genericKubeconfigAnnotation names, on the Cluster resource, the Secret with the kubeconfig that components share. Extensions look for it.
+const genericKubeconfigAnnotation = "generic-token-kubeconfig.secret.gardener.cloud/name"
+
+// syncCluster writes the Cluster resource, from which extensions know the shoot.
+func (r *reconciler) syncCluster(ctx context.Context, w *world, shoot *corev1beta1.Shoot) error {
+	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+	profile, err := raw(w.cloudProfile, "CloudProfile")
+	if err != nil {
+		return err
+	}
+	seed, err := raw(w.seed, "Seed")
+	if err != nil {
+		return err
+	}
+	wanted, err := raw(shoot, "Shoot")
+	if err != nil {
+		return err
+	}
+	_, err = controllerutil.CreateOrPatch(ctx, r.SeedClient, cluster, func() error {
+		cluster.Spec = extensionsv1alpha1.ClusterSpec{CloudProfile: *profile, Seed: seed, Shoot: *wanted}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("write Cluster %q: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+// raw writes an object as others read it: with its kind, and without what only the API server needs.
+func raw(obj runtime.Object, kind string) (*runtime.RawExtension, error) {
+	obj = obj.DeepCopyObject()
+	obj.GetObjectKind().SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind(kind))
+	if m, ok := obj.(metav1.Object); ok {
+		m.SetManagedFields(nil)
+	}
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", kind, err)
+	}
+	return &runtime.RawExtension{Raw: data}, nil
+}
+
+func tolerance(shoot *corev1beta1.Shoot) corev1beta1.FailureToleranceType {
+	return controlplanenamespace.FailureTolerance(shoot)
+}
+
+func hash(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text)) // never fails
+	return h.Sum64()
+}

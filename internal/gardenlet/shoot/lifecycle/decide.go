@@ -1,0 +1,227 @@
+package lifecycle
+
+import (
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// action is what one pass does.
+type action string
+
+const (
+	// rest does nothing until the time has come, or something changes.
+	rest action = "rest"
+	// tell only writes the Cluster resource, so that extensions hear that the shoot is left alone.
+	tell action = "tell"
+	// reconcile runs the flow that makes the control plane be as it is wanted.
+	reconcileShoot action = "reconcile"
+	// remove runs the flow that takes it away.
+	remove action = "remove"
+	// release takes off the finalizer: nothing was ever made for the shoot.
+	release action = "release"
+)
+
+// seedPatience is when to look again at a shoot whose seed is not ready. A change of the Seed is heard of at once.
+const seedPatience = time.Minute
+
+// facts are what a decision is made from.
+type facts struct {
+	shoot    *corev1beta1.Shoot
+	seed     *corev1beta1.Seed
+	seedName string
+	// version is that of the running gardenlet.
+	version string
+	config  gardenletconfigv1alpha1.ShootControllerConfiguration
+	now     time.Time
+}
+
+// verdict is what is to be done.
+type verdict struct {
+	action    action
+	operation corev1beta1.LastOperationType
+	// after is when to look again if nothing happens. Zero means never.
+	after time.Duration
+	// reason says why, for the log.
+	reason string
+}
+
+// decide applies the rules of when a shoot is reconciled. Source: concepts.txt, gardenlet, Shoot Controller, "Main" Reconciler.
+func decide(f facts) verdict {
+	shoot := f.shoot
+	if name := shoot.Spec.SeedName; name == nil || *name != f.seedName {
+		return verdict{action: rest, reason: "it is for another seed"}
+	}
+	if status := shoot.Status.SeedName; status != nil && *status != f.seedName {
+		return verdict{action: rest, reason: "its control plane is on another seed"}
+	}
+	deleting := shoot.DeletionTimestamp != nil
+	if deleting && !hasFinalizer(shoot) {
+		return verdict{action: rest, reason: "nothing is left to delete"}
+	}
+	if deleting && shoot.Status.UID == "" {
+		return verdict{action: release, operation: corev1beta1.LastOperationTypeDelete, reason: "nothing was made for it"}
+	}
+	if ignored(f) {
+		return verdict{action: tell, reason: "it is to be ignored"}
+	}
+	last, current := shoot.Status.LastOperation, shoot.Generation == shoot.Status.ObservedGeneration
+	if last != nil && last.State == corev1beta1.LastOperationStateFailed && current && shoot.Status.Gardener.Version == f.version {
+		return verdict{action: tell, reason: "its last operation failed for good"}
+	}
+	if why := seedUnready(f.seed, f.version); why != "" {
+		return verdict{action: rest, after: seedPatience, reason: why}
+	}
+	if deleting {
+		return verdict{action: remove, operation: corev1beta1.LastOperationTypeDelete, reason: "it is deleted"}
+	}
+	operation := nextOperation(last)
+	switch {
+	case last == nil:
+		return verdict{action: reconcileShoot, operation: operation, reason: "it is new"}
+	case last.State != corev1beta1.LastOperationStateSucceeded:
+		return verdict{action: reconcileShoot, operation: operation, reason: "its last operation is not done"}
+	case !current:
+		return verdict{action: reconcileShoot, operation: operation, reason: "it has changed"}
+	}
+	if wait := nextRegular(f).Sub(f.now); wait > 0 {
+		return verdict{action: rest, after: wait, reason: "nothing has changed"}
+	}
+	return verdict{action: reconcileShoot, operation: operation, reason: "it is time to look at it"}
+}
+
+func hasFinalizer(shoot *corev1beta1.Shoot) bool {
+	for _, finalizer := range shoot.Finalizers {
+		if finalizer == constants.FinalizerGardenerName {
+			return true
+		}
+	}
+	return false
+}
+
+// nextOperation says what the next operation is: that which is not done, or else a look at what is there.
+func nextOperation(last *corev1beta1.LastOperation) corev1beta1.LastOperationType {
+	switch {
+	case last == nil:
+		return corev1beta1.LastOperationTypeCreate
+	case last.State != corev1beta1.LastOperationStateSucceeded &&
+		(last.Type == corev1beta1.LastOperationTypeCreate || last.Type == corev1beta1.LastOperationTypeRestore):
+		return last.Type
+	}
+	return corev1beta1.LastOperationTypeReconcile
+}
+
+// mayOverwrite is whether the owner of a shoot has a say in how often it is looked at.
+func mayOverwrite(f facts) bool {
+	return f.shoot.Namespace == constants.GardenNamespace || f.config.RespectSyncPeriodOverwrite != nil && *f.config.RespectSyncPeriodOverwrite
+}
+
+func ignored(f facts) bool {
+	value, _ := strconv.ParseBool(f.shoot.Annotations[constants.ShootIgnore]) //nolint:errcheck // what is no answer is a no
+	stopped := false
+	if f.seed != nil {
+		stopped, _ = strconv.ParseBool(f.seed.Annotations[constants.EmergencyStopShootReconciliations]) //nolint:errcheck // as above
+	}
+	return value && mayOverwrite(f) || stopped
+}
+
+// seedUnready says why a seed cannot take changes now, or nothing. Its components have to be those of this gardenlet.
+func seedUnready(seed *corev1beta1.Seed, version string) string {
+	switch {
+	case seed == nil:
+		return "its seed is not there"
+	case seed.Status.Gardener == nil || seed.Status.Gardener.Version != version:
+		return "its seed was not reconciled by this version of the gardenlet yet"
+	case seed.Status.ObservedGeneration < seed.Generation:
+		return "its seed has changed and was not reconciled yet"
+	}
+	if ready := kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady); ready != nil && ready.Status == corev1beta1.ConditionFalse {
+		return "its seed is not ready: " + ready.Message
+	}
+	return ""
+}
+
+// nextRegular is when a shoot that is as it is wanted is looked at again.
+func nextRegular(f facts) time.Time {
+	last := f.shoot.Status.LastOperation.LastUpdateTime.Time
+	if confined(f) {
+		return inWindow(f.shoot, last, f.now)
+	}
+	period := f.config.SyncPeriod.Duration
+	if mayOverwrite(f) {
+		if own, err := time.ParseDuration(f.shoot.Annotations[constants.ShootSyncPeriod]); err == nil {
+			period = max(period, own)
+		}
+	}
+	// Up to a tenth earlier or later, so that shoots that were made together drift apart.
+	return last.Add(period*9/10 + share(f.shoot, period/5, last))
+}
+
+// confined is whether a shoot is looked at in its maintenance time window only.
+func confined(f facts) bool {
+	if f.config.ReconcileInMaintenanceOnly != nil && *f.config.ReconcileInMaintenanceOnly {
+		return true
+	}
+	m := f.shoot.Spec.Maintenance
+	return m != nil && m.ConfineSpecUpdateRollout != nil && *m.ConfineSpecUpdateRollout
+}
+
+// inWindow is the next time in the maintenance time window of a shoot, at a place of its own. A shoot is looked at once per window.
+func inWindow(shoot *corev1beta1.Shoot, last, now time.Time) time.Time {
+	begin, length, ok := window(shoot, now)
+	if !ok {
+		return last.Add(24 * time.Hour)
+	}
+	if !last.Before(begin) { // done in this one, or after it
+		begin = begin.Add(24 * time.Hour)
+	}
+	at := begin.Add(share(shoot, length*9/10, begin))
+	if end := begin.Add(length); at.Before(now) && !now.Before(end) {
+		at = at.Add(24 * time.Hour)
+	}
+	return at
+}
+
+// window is the maintenance time window that lasts, or the last one that began.
+func window(shoot *corev1beta1.Shoot, now time.Time) (begin time.Time, length time.Duration, ok bool) {
+	if shoot.Spec.Maintenance == nil || shoot.Spec.Maintenance.TimeWindow == nil {
+		return begin, 0, false
+	}
+	from, errFrom := time.Parse(windowFormat, shoot.Spec.Maintenance.TimeWindow.Begin)
+	to, errTo := time.Parse(windowFormat, shoot.Spec.Maintenance.TimeWindow.End)
+	if errFrom != nil || errTo != nil {
+		return begin, 0, false
+	}
+	from, to = from.UTC(), to.UTC()
+	clock := func(t time.Time) time.Duration {
+		return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
+	}
+	if length = clock(to) - clock(from); length <= 0 {
+		length += 24 * time.Hour // it ends on the next day
+	}
+	begin = now.UTC().Truncate(24 * time.Hour).Add(clock(from))
+	if begin.After(now) {
+		begin = begin.Add(-24 * time.Hour)
+	}
+	return begin, length, true
+}
+
+// windowFormat is how the API writes the time of a day.
+const windowFormat = "150405-0700"
+
+// share is a part of a duration that is another for every shoot and every time, and the same at every look.
+func share(shoot *corev1beta1.Shoot, of time.Duration, at time.Time) time.Duration {
+	if of <= 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(string(shoot.UID) + metav1.NewTime(at).UTC().Format(time.RFC3339)))
+	return time.Duration(h.Sum64() % uint64(of)) //nolint:gosec // less than a duration
+}

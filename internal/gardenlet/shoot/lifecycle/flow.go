@@ -1,0 +1,155 @@
+package lifecycle
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/component/controlplanenamespace"
+	"gardener.cloud/gardener/internal/gardenlet/shoot/credentials"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+const (
+	// quick is the end of a task that only writes some objects.
+	quick = 2 * time.Minute
+	// podsTimeout is the end of a wait for pods. An image that is pulled for the first time takes a minute.
+	podsTimeout = 5 * time.Minute
+	// extensionTimeout is the end of a wait for an extension. Infrastructures take minutes.
+	extensionTimeout = 10 * time.Minute
+)
+
+// again is how a task is tried again within a run: a webhook or a leader may be away for a moment.
+var again = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Steps: 5, Jitter: 0.1}
+
+// hosted is one run of a flow. What its tasks learn, they leave here for those that come after them.
+type hosted struct {
+	*reconciler
+	*world
+
+	set *credentials.Set
+	// asleep is whether nothing of the control plane runs: the shoot is hibernated, and was so before.
+	asleep bool
+
+	mu           sync.Mutex
+	shootClient  client.WithWatch
+	infraStatus  *corev1beta1.NamedResourceReference
+	shootAddress string
+}
+
+// reconcileFlow composes what makes a control plane, or makes it be as it should.
+func (r *reconciler) reconcileFlow(w *world) (*flow.Flow, error) {
+	h := &hosted{reconciler: r, world: w, asleep: w.hibernated() && w.shoot.Status.Hibernated}
+	tasks := slices.Concat(h.foundation(), h.names(), h.storage(), h.apiServer())
+	if !h.asleep {
+		tasks = slices.Concat(tasks, h.controllers(), h.content())
+	}
+	if !w.workerless() {
+		tasks = slices.Concat(tasks, h.infrastructure())
+	}
+	tasks = slices.Concat(tasks, h.extensionTasks())
+	if w.hibernated() && !h.asleep {
+		tasks = slices.Concat(tasks, h.sleep(tasks))
+	}
+	tasks = append(tasks, task("cleanup-credentials", "Deleting credentials that are no longer used", h.tidy, ids(tasks)...))
+	return compose("Shoot reconciliation", tasks)
+}
+
+func compose(name string, tasks []flow.Task) (*flow.Flow, error) {
+	for i := range tasks {
+		if tasks[i].Timeout == 0 {
+			tasks[i].Timeout = quick
+		}
+		if tasks[i].Retry.Steps == 0 {
+			tasks[i].Retry = again
+		}
+	}
+	return flow.New(name, tasks...)
+}
+
+func task(id, title string, run func(context.Context) error, after ...string) flow.Task {
+	return flow.Task{ID: id, Title: title, Run: run, After: after}
+}
+
+// lasting is a task that waits for others, and is not begun again before its end: the wait says what is missing.
+func lasting(timeout time.Duration, t flow.Task) flow.Task {
+	t.Timeout, t.Retry = timeout, wait.Backoff{Steps: 1}
+	return t
+}
+
+func ids(tasks []flow.Task) []string {
+	list := make([]string, 0, len(tasks))
+	for _, t := range tasks {
+		list = append(list, t.ID)
+	}
+	return list
+}
+
+// foundation is what everything else stands on.
+func (h *hosted) foundation() []flow.Task {
+	tasks := []flow.Task{
+		task("namespace", "Creating the namespace of the control plane", h.createNamespace),
+		task("cluster", "Telling extensions about the cluster", func(ctx context.Context) error { return h.syncCluster(ctx, h.world, h.shoot) }),
+		task("credentials-etcd", "Making credentials for etcd", h.makeEtcdCredentials, "namespace"),
+		task("credentials", "Making credentials", h.makeCredentials, "credentials-etcd"),
+		task("publish-credentials", "Publishing the authorities in the garden", func(ctx context.Context) error {
+			return h.publish(ctx, h.world, h.set)
+		}, "credentials"),
+		task("announce-kubeconfig", "Telling extensions about the kubeconfig", h.announceKubeconfig, "credentials", "cluster"),
+	}
+	if h.provider != nil {
+		tasks = append(tasks, task("cloudprovider", "Copying credentials for the infrastructure", h.copyProviderCredentials, "namespace"))
+	}
+	return tasks
+}
+
+func (h *hosted) createNamespace(ctx context.Context) error {
+	types := make([]string, 0, len(h.extensions))
+	for _, e := range h.extensions {
+		types = append(types, e.typ)
+	}
+	return h.apply(ctx, controlplanenamespace.Object(controlplanenamespace.Values{
+		Name: h.namespace, Project: h.project, Shoot: h.shoot, Seed: h.seed, Extensions: types, Zones: h.zones,
+	}))
+}
+
+func (h *hosted) makeEtcdCredentials(ctx context.Context) (err error) {
+	if h.set, err = credentials.Open(ctx, h.credentialValues()); err != nil {
+		return err
+	}
+	return h.set.Etcd(ctx)
+}
+
+func (h *hosted) makeCredentials(ctx context.Context) error { return h.set.Rest(ctx) }
+
+func (h *hosted) credentialValues() credentials.Values {
+	v := credentials.Values{
+		Client: h.SeedClient, Namespace: h.namespace, Status: h.shoot.Status.Credentials, Workers: !h.workerless(), SSHKey: sshAccess(h.shoot),
+		HostNames: h.hosts(), TunnelHostName: h.tunnelHost(), Clock: h.Clock,
+	}
+	if address, err := serviceAddress(h.shoot); err == nil && address != nil {
+		v.Addresses = append(v.Addresses, address)
+	}
+	return v
+}
+
+func (h *hosted) tidy(ctx context.Context) error { return h.set.Cleanup(ctx) }
+
+func (h *hosted) apply(ctx context.Context, objects ...client.Object) error {
+	return kube.Apply(ctx, h.SeedClient, owner, objects...)
+}
+
+// copyProviderCredentials copies what extensions reach the infrastructure with.
+func (h *hosted) copyProviderCredentials(ctx context.Context) error {
+	secret := &corev1.Secret{Type: corev1.SecretTypeOpaque, Data: h.provider.Data}
+	secret.Namespace, secret.Name = h.namespace, cloudProvider
+	secret.Labels = map[string]string{purposeLabel: cloudProvider}
+	return h.apply(ctx, secret)
+}

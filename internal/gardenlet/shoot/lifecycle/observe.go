@@ -1,0 +1,380 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/pkg/errorcode"
+)
+
+// world is what is known of a shoot before its flow begins. Flows are composed from it, and it does not change while they run.
+type world struct {
+	shoot        *corev1beta1.Shoot
+	seed         *corev1beta1.Seed
+	cloudProfile *corev1beta1.CloudProfile
+	project      string
+	// namespace is the technical ID.
+	namespace string
+	// identity is that of the cluster, unique in all landscapes.
+	identity string
+	// internal and external are the domains of the shoot. They are nil if it has none.
+	internal, external *domain
+	// provider are the credentials for the infrastructure. They are nil without workers.
+	provider *corev1.Secret
+	// extensions are what spec.extensions asks for, and what every shoot gets.
+	extensions []extensionOrder
+	// issuer is the URL of a service account issuer that Gardener serves, if it does.
+	issuer string
+	// zones are where the control plane is.
+	zones []string
+	// hasNamespace is whether there is something in the seed yet.
+	hasNamespace bool
+}
+
+// domain is one under which a shoot is reached.
+type domain struct {
+	// name is the domain, such as "crazy-botany.dev.internal.example.com".
+	name string
+	// provider is the type of the DNSRecord. The shoot's owner takes care of an unmanaged one.
+	provider string
+	zone     *string
+	// credentials are what the provider needs.
+	credentials map[string][]byte
+}
+
+// host is a name in the domain.
+func (d *domain) host(prefix string) string { return prefix + "." + d.name }
+
+// extensionOrder is an Extension that a shoot has.
+type extensionOrder struct {
+	typ              string
+	config           *runtime.RawExtension
+	reconcile, remove corev1beta1.ControllerResourceLifecycleStrategy
+	resource         corev1beta1.ControllerResource
+}
+
+func (w *world) workerless() bool { return len(w.shoot.Spec.Provider.Workers) == 0 }
+
+func (w *world) hibernated() bool {
+	h := w.shoot.Spec.Hibernation
+	return h != nil && h.Enabled != nil && *h.Enabled
+}
+
+// errWaiting is for what somebody else has to do first.
+var errWaiting = errors.New("not there yet")
+
+// observe reads what is known of a shoot.
+func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (*world, error) {
+	w := &world{shoot: shoot, seed: seed}
+	var err error
+	if w.project, err = r.project(ctx, shoot); err != nil {
+		return nil, err
+	}
+	if w.namespace = shoot.Status.TechnicalID; w.namespace == "" {
+		w.namespace = technicalID(w.project, shoot.Name)
+	}
+	existing := &corev1.Namespace{}
+	if err := r.SeedClient.Get(ctx, client.ObjectKey{Name: w.namespace}, existing); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read Namespace %q: %w", w.namespace, err)
+	}
+	w.hasNamespace = existing.UID != ""
+	if owner := existing.Annotations[constants.ShootUIDAnnotation]; w.hasNamespace && owner != "" && owner != string(shoot.UID) {
+		return nil, fmt.Errorf("Namespace %q in the seed belongs to another shoot with UID %s", w.namespace, owner) //nolint:staticcheck // kinds are proper names
+	}
+	w.zones = chosenZones(existing, shoot, seed)
+	if w.cloudProfile, err = r.cloudProfile(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {
+		return nil, err
+	}
+	garden := ""
+	if own, err := clusterIdentity(ctx, r.live); err != nil {
+		return nil, err
+	} else if garden = own; garden == "" {
+		garden = "unidentified"
+	}
+	if w.identity = deref(shoot.Status.ClusterIdentity); w.identity == "" {
+		w.identity = w.namespace + "-" + string(shoot.UID) + "-" + garden
+	}
+	if w.internal, w.external, err = r.domains(ctx, w); err != nil {
+		return nil, err
+	}
+	if w.provider, err = r.providerCredentials(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {
+		return nil, err
+	}
+	w.extensions, err = r.extensionOrders(ctx, shoot)
+	return w, err
+}
+
+// technicalID is how a shoot is called in its seed.
+func technicalID(project, shoot string) string {
+	return constants.TechnicalIDPrefix + "-" + project + "--" + shoot
+}
+
+// project finds whose namespace a shoot is in.
+func (r *reconciler) project(ctx context.Context, shoot *corev1beta1.Shoot) (string, error) {
+	projects := &corev1beta1.ProjectList{}
+	if err := r.live.List(ctx, projects, client.MatchingFields{"spec.namespace": shoot.Namespace}); err != nil {
+		return "", fmt.Errorf("find project of namespace %q: %w", shoot.Namespace, err)
+	}
+	if len(projects.Items) == 0 {
+		return "", fmt.Errorf("namespace %q belongs to no project", shoot.Namespace)
+	}
+	return projects.Items[0].Name, nil
+}
+
+// chosenZones are the zones of a control plane. A choice once made stays; more are added if it is to outlive a zone.
+func chosenZones(namespace *corev1.Namespace, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) []string {
+	var zones []string
+	for zone := range strings.SplitSeq(namespace.Annotations[zonesAnnotation], ",") {
+		if zone != "" {
+			zones = append(zones, zone)
+		}
+	}
+	want := 1
+	if tolerance(shoot) == corev1beta1.FailureToleranceTypeZone {
+		want = 3
+	}
+	all := slices.Clone(seed.Spec.Provider.Zones)
+	if len(all) > 0 { // shoots begin at different ones
+		start := int(hash(string(shoot.UID)) % uint64(len(all))) //nolint:gosec // less than the number of zones
+		all = slices.Concat(all[start:], all[:start])
+	}
+	for _, zone := range all {
+		if len(zones) < want && !slices.Contains(zones, zone) {
+			zones = append(zones, zone)
+		}
+	}
+	return zones
+}
+
+// cloudProfile reads the profile of a shoot. One of a project stands there like one of the landscape.
+func (r *reconciler) cloudProfile(ctx context.Context, shoot *corev1beta1.Shoot) (*corev1beta1.CloudProfile, error) {
+	ref := shoot.Spec.CloudProfile
+	if ref == nil && shoot.Spec.CloudProfileName != nil {
+		ref = &corev1beta1.CloudProfileReference{Kind: constants.CloudProfileReferenceKindCloudProfile, Name: *shoot.Spec.CloudProfileName}
+	}
+	if ref == nil {
+		return nil, errors.New("spec.cloudProfile: not set")
+	}
+	profile := &corev1beta1.CloudProfile{}
+	if ref.Kind != constants.CloudProfileReferenceKindNamespacedCloudProfile {
+		if err := r.gardenClient.Get(ctx, client.ObjectKey{Name: ref.Name}, profile); err != nil {
+			return nil, fmt.Errorf("read CloudProfile %q: %w", ref.Name, err)
+		}
+		return profile, nil
+	}
+	own := &corev1beta1.NamespacedCloudProfile{}
+	if err := r.gardenClient.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: ref.Name}, own); err != nil {
+		return nil, fmt.Errorf("read NamespacedCloudProfile %q: %w", ref.Name, err)
+	}
+	profile.ObjectMeta, profile.Spec = *own.ObjectMeta.DeepCopy(), *own.Status.CloudProfileSpec.DeepCopy()
+	return profile, nil
+}
+
+// domains finds out under which names a shoot is reached, and who serves them.
+func (r *reconciler) domains(ctx context.Context, w *world) (internal, external *domain, err error) {
+	if dns := w.seed.Spec.DNS.Internal; dns != nil {
+		credentials, err := r.secretData(ctx, &dns.CredentialsRef)
+		if err != nil {
+			return nil, nil, fmt.Errorf("internal domain: %w", err)
+		}
+		internal = &domain{name: w.shoot.Name + "." + w.project + "." + dns.Domain, provider: dns.Type, zone: dns.Zone, credentials: credentials}
+	}
+	dns := w.shoot.Spec.DNS
+	if dns == nil || dns.Domain == nil {
+		return internal, nil, nil
+	}
+	external = &domain{name: *dns.Domain, provider: constants.DNSProviderUnmanaged}
+	for _, provider := range dns.Providers {
+		if provider.Primary == nil || !*provider.Primary {
+			continue
+		}
+		external.provider = deref(provider.Type)
+		name := deref(provider.SecretName)
+		if provider.CredentialsRef != nil {
+			name = provider.CredentialsRef.Name
+		}
+		if name == "" || external.provider == constants.DNSProviderUnmanaged {
+			break
+		}
+		external.credentials, err = r.secretData(ctx, &corev1.ObjectReference{Kind: "Secret", Namespace: w.shoot.Namespace, Name: name})
+		if err != nil {
+			return nil, nil, fmt.Errorf("domain %q: %w", external.name, err)
+		}
+		return internal, external, nil
+	}
+	if external.provider != constants.DNSProviderUnmanaged {
+		return internal, external, r.defaultDomain(ctx, w, external)
+	}
+	if len(dns.Providers) == 0 {
+		return internal, external, r.defaultDomain(ctx, w, external)
+	}
+	return internal, external, nil
+}
+
+// defaultDomain finds the credentials for a domain that the landscape offers. One that nobody offers is the owner's.
+func (r *reconciler) defaultDomain(ctx context.Context, w *world, d *domain) error {
+	for _, offer := range w.seed.Spec.DNS.Defaults {
+		if !strings.HasSuffix(d.name, "."+offer.Domain) {
+			continue
+		}
+		credentials, err := r.secretData(ctx, &offer.CredentialsRef)
+		if err != nil {
+			return fmt.Errorf("domain %q: %w", d.name, err)
+		}
+		d.provider, d.zone, d.credentials = offer.Type, offer.Zone, credentials
+		return nil
+	}
+	offers := &corev1.SecretList{}
+	// The controller manager copies them to where the gardenlet may read them.
+	if err := r.live.List(ctx, offers, client.InNamespace(constants.SeedNamespaceNamePrefix+w.seed.Name),
+		client.MatchingLabels{constants.GardenRole: constants.GardenRoleDefaultDomain}); err != nil {
+		return fmt.Errorf("list default domains: %w", err)
+	}
+	for _, offer := range offers.Items {
+		if base := offer.Annotations[constants.DNSDomain]; base == "" || !strings.HasSuffix(d.name, "."+base) {
+			continue
+		}
+		d.provider, d.credentials = offer.Annotations[constants.DNSProvider], offer.Data
+		if zone := offer.Annotations[constants.DNSZone]; zone != "" {
+			d.zone = &zone
+		}
+	}
+	return nil
+}
+
+// secretData reads a Secret of the garden.
+func (r *reconciler) secretData(ctx context.Context, ref *corev1.ObjectReference) (map[string][]byte, error) {
+	if ref.Kind != "Secret" {
+		return nil, errorcode.With(fmt.Errorf("credentials of kind %s are not supported", ref.Kind), corev1beta1.ErrorConfigurationProblem)
+	}
+	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+	if err := r.live.Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("read Secret %q: %w", key, err)
+	}
+	return secret.Data, nil
+}
+
+// providerCredentials reads what the infrastructure is reached with. A shoot without workers has none.
+func (r *reconciler) providerCredentials(ctx context.Context, shoot *corev1beta1.Shoot) (*corev1.Secret, error) {
+	ref := &corev1.ObjectReference{}
+	switch {
+	case shoot.Spec.CredentialsBindingName != nil:
+		binding := &securityv1alpha1.CredentialsBinding{}
+		if err := r.live.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.CredentialsBindingName}, binding); err != nil {
+			return nil, fmt.Errorf("read CredentialsBinding %q: %w", *shoot.Spec.CredentialsBindingName, err)
+		}
+		ref = &binding.CredentialsRef
+	case shoot.Spec.SecretBindingName != nil:
+		binding := &corev1beta1.SecretBinding{}
+		if err := r.live.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.SecretBindingName}, binding); err != nil {
+			return nil, fmt.Errorf("read SecretBinding %q: %w", *shoot.Spec.SecretBindingName, err)
+		}
+		ref.Kind, ref.Namespace, ref.Name = "Secret", cmp.Or(binding.SecretRef.Namespace, shoot.Namespace), binding.SecretRef.Name
+	default:
+		return nil, nil //nolint:nilnil // some infrastructures need none
+	}
+	secret := &corev1.Secret{}
+	if ref.Kind != "Secret" {
+		return nil, errorcode.With(fmt.Errorf("credentials of kind %s are not supported", ref.Kind), corev1beta1.ErrorConfigurationProblem)
+	}
+	if err := r.live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			err = errorcode.With(err, corev1beta1.ErrorInfraUnauthenticated)
+		}
+		return nil, fmt.Errorf("read credentials for the infrastructure in Secret %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	return secret, nil
+}
+
+// extensionOrders are the Extensions of a shoot: those that it asks for, and those that are on by default and not declined.
+func (r *reconciler) extensionOrders(ctx context.Context, shoot *corev1beta1.Shoot) ([]extensionOrder, error) {
+	registrations := &corev1beta1.ControllerRegistrationList{}
+	if err := r.gardenClient.List(ctx, registrations); err != nil {
+		return nil, fmt.Errorf("list ControllerRegistrations: %w", err)
+	}
+	return extensionsOf(shoot, registrations.Items), nil
+}
+
+func extensionsOf(shoot *corev1beta1.Shoot, registrations []corev1beta1.ControllerRegistration) []extensionOrder {
+	wanted := map[string]extensionOrder{}
+	for _, registration := range registrations {
+		for _, resource := range registration.Spec.Resources {
+			if resource.Kind != "Extension" || resource.Primary != nil && !*resource.Primary {
+				continue
+			}
+			asked := slices.IndexFunc(shoot.Spec.Extensions, func(e corev1beta1.Extension) bool { return e.Type == resource.Type })
+			order := extensionOrder{
+				typ: resource.Type, resource: resource,
+				reconcile: corev1beta1.AfterKubeAPIServer, remove: corev1beta1.BeforeKubeAPIServer,
+			}
+			if lifecycle := resource.Lifecycle; lifecycle != nil {
+				order.reconcile, order.remove = cmp.Or(deref(lifecycle.Reconcile), order.reconcile), cmp.Or(deref(lifecycle.Delete), order.remove)
+			}
+			if asked >= 0 {
+				e := shoot.Spec.Extensions[asked]
+				if e.Disabled != nil && *e.Disabled {
+					continue
+				}
+				order.config = e.ProviderConfig
+			} else if !slices.Contains(resource.AutoEnable, corev1beta1.ClusterTypeShoot) {
+				continue
+			}
+			if len(shoot.Spec.Provider.Workers) == 0 && (resource.WorkerlessSupported == nil || !*resource.WorkerlessSupported) {
+				continue
+			}
+			wanted[resource.Type] = order
+		}
+	}
+	orders := make([]extensionOrder, 0, len(wanted))
+	for _, order := range wanted {
+		orders = append(orders, order)
+	}
+	slices.SortFunc(orders, func(a, b extensionOrder) int { return strings.Compare(a.typ, b.typ) })
+	return orders
+}
+
+// serviceAddress is that of the Service "kubernetes" in a shoot: the first of its range.
+func serviceAddress(shoot *corev1beta1.Shoot) (net.IP, error) {
+	if shoot.Spec.Networking == nil || shoot.Spec.Networking.Services == nil {
+		return nil, nil
+	}
+	ip, _, err := net.ParseCIDR(*shoot.Spec.Networking.Services)
+	if err != nil {
+		return nil, fmt.Errorf("spec.networking.services: %w", err)
+	}
+	if four := ip.To4(); four != nil {
+		ip = four
+	}
+	ip[len(ip)-1]++
+	return ip, nil
+}
+
+// clusterIdentity reads the identity of a cluster. It is empty if there is none.
+func clusterIdentity(ctx context.Context, c client.Reader) (string, error) {
+	configMap := &corev1.ConfigMap{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: constants.ClusterIdentity}, configMap)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read ConfigMap %q: %w", constants.ClusterIdentity, err)
+	}
+	return configMap.Data[constants.ClusterIdentity], nil
+}
+
+func deref[T any](p *T) (value T) {
+	if p != nil {
+		value = *p
+	}
+	return value
+}

@@ -1,0 +1,181 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+const (
+	// flowTimeout is the end of one run of a flow. The next one goes on where it was. Machines take some minutes to come and go.
+	flowTimeout = 30 * time.Minute
+	// owner is the field manager.
+	owner = "gardenlet"
+)
+
+type reconciler struct {
+	Values
+	gardenClient client.Client
+	// live reads what is not worth a cache.
+	live     client.Reader
+	recorder events.EventRecorder
+}
+
+// relevant are the annotations that decide what happens to a shoot, besides its generation.
+func relevant(shoot *corev1beta1.Shoot) [3]string {
+	a := shoot.Annotations
+	return [3]string{a[constants.ShootIgnore], a[constants.ShootSyncPeriod], a[constants.ConfirmationForceDeletion]}
+}
+
+// Reconcile makes a control plane be as its Shoot wants it.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	shoot, seed := &corev1beta1.Shoot{}, &corev1beta1.Seed{}
+	if err := r.gardenClient.Get(ctx, req.NamespacedName, shoot); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := r.gardenClient.Get(ctx, client.ObjectKey{Name: r.SeedName}, seed); err != nil {
+		return reconcile.Result{}, fmt.Errorf("read Seed %q: %w", r.SeedName, err)
+	}
+	v := decide(facts{shoot: shoot, seed: seed, seedName: r.SeedName, version: r.Gardener.Version, config: r.Config, now: r.Clock.Now()})
+	logf.FromContext(ctx).V(1).Info("Decided what to do", "action", v.action, "reason", v.reason, "lookAgainIn", v.after)
+	switch v.action {
+	case rest:
+		return reconcile.Result{RequeueAfter: v.after}, nil
+	case release:
+		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, shoot, constants.FinalizerGardenerName))
+	case tell:
+		return kube.Result(r.tell(ctx, shoot, seed))
+	case reconcileShoot, remove:
+	}
+	if v.action == reconcileShoot {
+		if err := kube.AddFinalizer(ctx, r.gardenClient, shoot, constants.FinalizerGardenerName); err != nil {
+			return kube.Result(err)
+		}
+	}
+	return r.operate(ctx, shoot, seed, v)
+}
+
+// tell writes the Cluster resource of a shoot that is left alone, if it has one.
+func (r *reconciler) tell(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) error {
+	if shoot.Status.TechnicalID == "" {
+		return nil
+	}
+	w, err := r.observe(ctx, shoot, seed)
+	if err != nil || !w.hasNamespace || w.cloudProfile == nil {
+		return err
+	}
+	return r.syncCluster(ctx, w, shoot)
+}
+
+// operate runs the flow of an operation.
+func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, v verdict) (reconcile.Result, error) {
+	status := &reporter{
+		client: r.gardenClient, recorder: r.recorder, clock: r.Clock, shoot: shoot, operation: v.operation, generation: shoot.Generation,
+		retry: r.Config.RetryDuration.Duration,
+	}
+	w, err := r.observe(ctx, shoot, seed)
+	if err != nil {
+		return r.failed(ctx, status, err)
+	}
+	if err := status.begun(ctx, w, r.SeedName, r.Gardener); err != nil {
+		return kube.Result(err)
+	}
+	if v.action == reconcileShoot {
+		if err := r.takeOperations(ctx, status.shoot); err != nil {
+			return kube.Result(err)
+		}
+	}
+	w.shoot = status.shoot.DeepCopy() // with what the status says now
+	compose := r.reconcileFlow
+	if v.action == remove {
+		compose = r.deletionFlow
+	}
+	f, err := compose(w)
+	if err != nil {
+		return r.failed(ctx, status, err)
+	}
+	logf.FromContext(ctx).Info("Beginning operation", "operation", v.operation, "reason", v.reason)
+	if err := r.run(ctx, status, f, w); err != nil {
+		return r.failed(ctx, status, err)
+	}
+	if v.action == remove {
+		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, status.shoot, constants.FinalizerGardenerName))
+	}
+	if err := status.succeeded(ctx, w); err != nil {
+		return kube.Result(err)
+	}
+	// Extensions look at the last operation, too.
+	if err := r.syncCluster(ctx, w, status.shoot); err != nil {
+		return reconcile.Result{}, err
+	}
+	if rotating(status.shoot) { // the end of one step is the beginning of the next
+		return reconcile.Result{RequeueAfter: firstRetry}, nil
+	}
+	return reconcile.Result{RequeueAfter: nextRegular(facts{shoot: status.shoot, config: r.Config, now: r.Clock.Now()}).Sub(r.Clock.Now())}, nil
+}
+
+// rotating is whether a rotation goes on by itself.
+func rotating(shoot *corev1beta1.Shoot) bool {
+	c := shoot.Status.Credentials
+	return c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil && c.Rotation.ETCDEncryptionKey.Phase == corev1beta1.RotationCompleting
+}
+
+// failed reports an error, and says when to try again.
+func (r *reconciler) failed(ctx context.Context, status *reporter, err error) (reconcile.Result, error) {
+	if kube.Routine(err) {
+		return kube.Result(err)
+	}
+	final, reported := status.failed(ctx, err)
+	err = errors.Join(err, reported)
+	if final {
+		return reconcile.Result{}, reconcile.TerminalError(err)
+	}
+	return reconcile.Result{}, err
+}
+
+// takeOperations takes the annotation off whose operations are in the status now.
+func (r *reconciler) takeOperations(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	if shoot.Annotations[constants.GardenerOperation] == "" {
+		return nil
+	}
+	left := order(shoot.DeepCopy(), metav1.NewTime(r.Clock.Now()))
+	return kube.PatchMetadata(ctx, r.gardenClient, shoot, func(o *metav1.PartialObjectMetadata) {
+		if left == "" {
+			delete(o.Annotations, constants.GardenerOperation)
+		} else {
+			o.Annotations[constants.GardenerOperation] = left
+		}
+	})
+}
+
+// run runs a flow and reports its progress.
+func (r *reconciler) run(ctx context.Context, status *reporter, f *flow.Flow, w *world) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, flowTimeout, fmt.Errorf("not done within %s", flowTimeout))
+	defer cancel()
+	begin := r.Clock.Now()
+	offer, stop := flow.Latest(func(p flow.Progress) { status.progress(ctx, p) })
+	result, err := f.Run(ctx, flow.Options{Progress: offer, Metrics: r.FlowMetrics, Clock: r.Clock})
+	stop()
+	r.Metrics.observe(status.operation, w, r.Clock.Since(begin), err)
+	log := logf.FromContext(ctx)
+	timings := slices.Clone(result.Timings)
+	slices.SortStableFunc(timings, func(a, b flow.Timing) int { return a.End.Compare(b.End) })
+	for _, t := range timings {
+		log.V(1).Info("Ran task", "task", t.ID, "begin", t.Start.Sub(begin).Round(time.Millisecond).String(), "took", t.Duration().Round(time.Millisecond).String(), "after", t.After)
+	}
+	log.Info("Ended flow", "flow", f.Name(), "took", r.Clock.Since(begin).Round(time.Millisecond).String(), "succeeded", err == nil)
+	return err
+}
