@@ -45,7 +45,6 @@ const (
 	lockVolume     = "xtables-lock"
 	priority       = "system-node-critical"
 	nodeNameEnv    = "NODE_NAME"
-	anyIPv4        = "0.0.0.0"
 	containerLabel = "name"
 )
 
@@ -185,15 +184,15 @@ func (v Values) config() (*corev1.ConfigMap, error) {
 	if mode == "" {
 		mode = corev1beta1.ProxyModeIPTables
 	}
-	all := anyIPv4
+	all := netip.IPv4Unspecified()
 	pods := make([]string, 0, len(v.PodNetworks))
 	for i, prefix := range v.PodNetworks {
 		pods = append(pods, prefix.String())
 		if i == 0 && prefix.Addr().Is6() {
-			all = "::"
+			all = netip.IPv6Unspecified()
 		}
 	}
-	listen := func(port uint16) string { return netip.AddrPortFrom(netip.MustParseAddr(all), port).String() }
+	listen := func(port uint16) string { return netip.AddrPortFrom(all, port).String() }
 	config := map[string]any{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
 		"clientConnection":   map[string]any{"kubeconfig": configDir + "/" + keyKubeconfig},

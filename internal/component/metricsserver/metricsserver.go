@@ -104,7 +104,7 @@ func Objects(v Values) ([]client.Object, error) {
 func (v Values) workload(server, kubelets string) workload.Workload {
 	ready := workload.HTTPProbe("/readyz", int(port), corev1.URISchemeHTTPS)
 	return workload.Workload{
-		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{"k8s-app": Name}, Replicas: 1, PriorityClass: priority,
+		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{"k8s-app": Name}, Replicas: 2, PriorityClass: priority,
 		PodLabels: systemcomponent.PodLabels(
 			constants.NetworkPolicyToDNS, constants.NetworkPolicyShootToAPIServer, constants.NetworkPolicyShootToKubelet, constants.NetworkPolicyShootFromSeed,
 		),
@@ -116,7 +116,8 @@ func (v Values) workload(server, kubelets string) workload.Workload {
 				"--kubelet-certificate-authority=" + kubeletDir + "/" + keyKubeletCA,
 				// Kubelets' certificates are valid for addresses too, and addresses need no resolver.
 				"--kubelet-preferred-address-types=InternalIP,ExternalIP,InternalDNS,ExternalDNS,Hostname",
-				"--metric-resolution=15s", "--profiling=false",
+				// A node is known after two rounds. They are shorter than by default, as nothing scales before.
+				"--metric-resolution=10s", "--kubelet-request-timeout=8s", "--profiling=false",
 			},
 			Ports:          []corev1.ContainerPort{{Name: "https", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
 			Resources:      workload.Requests("20m", "64Mi"),
