@@ -127,7 +127,8 @@ func Objects(v Values) ([]client.Object, error) {
 	}
 	return append(objects, config, custom(), v.service(w.Labels), deployment, autoscaler(deployment.Labels),
 		&policyv1.PodDisruptionBudget{ObjectMeta: meta(Name, w.Labels), Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
+			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
 		}},
 	), nil
 }

@@ -150,7 +150,9 @@ func (p Pool) daemonSet(config string) client.Object {
 			Env: []corev1.EnvVar{{Name: nodeNameEnv, ValueFrom: &corev1.EnvVarSource{
 				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "spec.nodeName"},
 			}}},
-			Ports:         []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort, HostPort: metricsPort, Protocol: corev1.ProtocolTCP}},
+			Ports: []corev1.ContainerPort{
+				{Name: "metrics", ContainerPort: metricsPort, HostPort: metricsPort, Protocol: corev1.ProtocolTCP},
+			},
 			Resources:     workload.Requests("20m", "64Mi"),
 			StartupProbe:  workload.Eager(probe),
 			LivenessProbe: probe, ReadinessProbe: probe.DeepCopy(),
