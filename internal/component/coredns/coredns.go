@@ -13,7 +13,6 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -34,11 +33,11 @@ const (
 	ManagedResourceName = "shoot-core-coredns"
 	// Name is that of the Deployment.
 	Name = "coredns"
-	// Port is where the pods answer, over UDP and TCP. The Service has 53.
-	Port int32 = 8053
-	// LabelKey and LabelValue select the pods, also in network policies that others write.
-	LabelKey, LabelValue = "k8s-app", "kube-dns"
+	// port is where the pods answer, over UDP and TCP. The Service has 53.
+	port int32 = 8053
 
+	// labelKey and labelValue select the pods, also in network policies: who may ask them is said there.
+	labelKey, labelValue = "k8s-app", "kube-dns"
 	// serviceName and customName are what users and other software know.
 	serviceName = "kube-dns"
 	customName  = "coredns-custom"
@@ -128,24 +127,24 @@ func Objects(v Values) ([]client.Object, error) {
 	}
 	return append(objects, config, custom(), v.service(w.Labels), deployment, autoscaler(deployment.Labels),
 		&policyv1.PodDisruptionBudget{ObjectMeta: meta(Name, w.Labels), Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
+			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
 		}},
-		networkPolicy(),
 	), nil
 }
 
 func (v Values) workload(config string) workload.Workload {
 	ready := workload.HTTPProbe("/ready", readyPort, corev1.URISchemeHTTP)
 	return workload.Workload{
-		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{LabelKey: LabelValue}, Replicas: minReplicas,
-		PodLabels:     systemcomponent.PodLabels(constants.NetworkPolicyShootFromSeed),
+		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{labelKey: labelValue}, Replicas: minReplicas,
+		PodLabels:     systemcomponent.PodLabels(constants.NetworkPolicyShootToAPIServer, constants.NetworkPolicyShootFromSeed),
 		PriorityClass: priority,
 		Container: corev1.Container{
 			Image: v.Image,
 			Args:  []string{"-conf", configDir + "/Corefile"},
 			Ports: []corev1.ContainerPort{
-				{Name: "dns", ContainerPort: Port, Protocol: corev1.ProtocolUDP},
-				{Name: "dns-tcp", ContainerPort: Port, Protocol: corev1.ProtocolTCP},
+				{Name: "dns", ContainerPort: port, Protocol: corev1.ProtocolUDP},
+				{Name: "dns-tcp", ContainerPort: port, Protocol: corev1.ProtocolTCP},
 				{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
 			},
 			Resources:      workload.Requests("50m", "32Mi"),
@@ -168,8 +167,8 @@ func (v Values) service(selector map[string]string) *corev1.Service {
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, Selector: selector, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicySingleStack),
 			Ports: []corev1.ServicePort{
-				{Name: "dns", Port: 53, TargetPort: intstr.FromInt32(Port), Protocol: corev1.ProtocolUDP},
-				{Name: "dns-tcp", Port: 53, TargetPort: intstr.FromInt32(Port), Protocol: corev1.ProtocolTCP},
+				{Name: "dns", Port: 53, TargetPort: intstr.FromInt32(port), Protocol: corev1.ProtocolUDP},
+				{Name: "dns-tcp", Port: 53, TargetPort: intstr.FromInt32(port), Protocol: corev1.ProtocolTCP},
 				{Name: "metrics", Port: metricsPort, TargetPort: intstr.FromInt32(metricsPort), Protocol: corev1.ProtocolTCP},
 			},
 		},
@@ -211,29 +210,6 @@ func autoscaler(labels map[string]string) *autoscalingv2.HorizontalPodAutoscaler
 			}},
 		},
 	}
-}
-
-// networkPolicy lets everybody ask, and the pods reach the API server and the resolvers that nodes have.
-func networkPolicy() *networkingv1.NetworkPolicy {
-	port := func(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort {
-		return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: ptr.To(intstr.FromInt32(number))}
-	}
-	policy := &networkingv1.NetworkPolicy{
-		ObjectMeta: meta("gardener.cloud--allow-dns", nil),
-		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{LabelKey: LabelValue}},
-			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-			Ingress: []networkingv1.NetworkPolicyIngressRule{{
-				// From anywhere: pods in the network of their node are no pods to a policy.
-				Ports: []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, Port), port(corev1.ProtocolUDP, Port)},
-			}},
-			Egress: []networkingv1.NetworkPolicyEgressRule{{Ports: []networkingv1.NetworkPolicyPort{
-				port(corev1.ProtocolTCP, 443), port(corev1.ProtocolTCP, 53), port(corev1.ProtocolUDP, 53),
-			}}},
-		},
-	}
-	policy.Annotations = map[string]string{constants.GardenerDescription: "Lets everybody ask the DNS server, and the DNS server ask the API server and other DNS servers."}
-	return policy
 }
 
 func meta(name string, labels map[string]string) metav1.ObjectMeta {

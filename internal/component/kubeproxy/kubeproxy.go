@@ -45,7 +45,6 @@ const (
 	lockVolume     = "xtables-lock"
 	priority       = "system-node-critical"
 	nodeNameEnv    = "NODE_NAME"
-	anyIPv4        = "0.0.0.0"
 	containerLabel = "name"
 )
 
@@ -151,7 +150,9 @@ func (p Pool) daemonSet(config string) client.Object {
 			Env: []corev1.EnvVar{{Name: nodeNameEnv, ValueFrom: &corev1.EnvVarSource{
 				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "spec.nodeName"},
 			}}},
-			Ports:         []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort, HostPort: metricsPort, Protocol: corev1.ProtocolTCP}},
+			Ports: []corev1.ContainerPort{
+				{Name: "metrics", ContainerPort: metricsPort, HostPort: metricsPort, Protocol: corev1.ProtocolTCP},
+			},
 			Resources:     workload.Requests("20m", "64Mi"),
 			StartupProbe:  workload.Eager(probe),
 			LivenessProbe: probe, ReadinessProbe: probe.DeepCopy(),
@@ -185,15 +186,15 @@ func (v Values) config() (*corev1.ConfigMap, error) {
 	if mode == "" {
 		mode = corev1beta1.ProxyModeIPTables
 	}
-	all := anyIPv4
+	all := netip.IPv4Unspecified()
 	pods := make([]string, 0, len(v.PodNetworks))
 	for i, prefix := range v.PodNetworks {
 		pods = append(pods, prefix.String())
 		if i == 0 && prefix.Addr().Is6() {
-			all = "::"
+			all = netip.IPv6Unspecified()
 		}
 	}
-	listen := func(port uint16) string { return netip.AddrPortFrom(netip.MustParseAddr(all), port).String() }
+	listen := func(port uint16) string { return netip.AddrPortFrom(all, port).String() }
 	config := map[string]any{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
 		"clientConnection":   map[string]any{"kubeconfig": configDir + "/" + keyKubeconfig},

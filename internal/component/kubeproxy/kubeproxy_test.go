@@ -64,8 +64,10 @@ func TestFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := Values{Mode: corev1beta1.ProxyModeIPVS, Pools: []Pool{
-			{Name: "a", Version: "1.35.4", Image: "kube-proxy:v1.35.4"}, {Name: "b", Version: "1.35.4", Image: "kube-proxy:v1.35.4"},
-			{Name: "b", Version: "1.36.3", Image: "kube-proxy:v1.36.3"}, {Name: "gone", Version: "1.36.1", Image: "kube-proxy:v1.36.1"},
+			{Name: "a", Version: "1.35.4", Image: "kube-proxy:v1.35.4"},
+			{Name: "b", Version: "1.35.4", Image: "kube-proxy:v1.35.4"},
+			{Name: "b", Version: "1.36.3", Image: "kube-proxy:v1.36.3"},
+			{Name: "gone", Version: "1.36.1", Image: "kube-proxy:v1.36.1"},
 		}}
 		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 			t.Errorf("For() (-want +got):\n%s", diff)

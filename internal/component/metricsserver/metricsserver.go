@@ -61,7 +61,9 @@ func ServerNames() []string {
 
 // Objects renders metrics-server.
 func Objects(v Values) ([]client.Object, error) {
-	server := immutable.Secret(metav1.NamespaceSystem, Name, map[string][]byte{corev1.TLSCertKey: v.Certificate, corev1.TLSPrivateKeyKey: v.Key})
+	server := immutable.Secret(metav1.NamespaceSystem, Name, map[string][]byte{
+		corev1.TLSCertKey: v.Certificate, corev1.TLSPrivateKeyKey: v.Key,
+	})
 	server.Type = corev1.SecretTypeTLS
 	server.Labels = workload.Merge(systemcomponent.Labels(), server.Labels)
 	kubelets := immutable.ConfigMap(metav1.NamespaceSystem, Name+"-"+kubeletVolume, map[string]string{keyKubeletCA: string(v.KubeletCABundle)})
@@ -79,7 +81,7 @@ func Objects(v Values) ([]client.Object, error) {
 	service := w.Service("https", servicePort)
 	service.Spec.Ports[0].TargetPort = intstr.FromInt32(port)
 	objects := append([]client.Object{w.ServiceAccount(), server, kubelets}, w.ClusterRole(roleName,
-		workload.Rule("", "nodes/metrics", "get"), workload.Rule("", "pods nodes namespaces configmaps", "get list watch"),
+		workload.Rule("", "nodes/metrics", "get"), workload.Rule("", "pods nodes", "get list watch"),
 	)...)
 	return append(objects,
 		w.RoleBinding(metav1.NamespaceSystem, roleName+":auth-reader", "extension-apiserver-authentication-reader"),
@@ -88,7 +90,8 @@ func Objects(v Values) ([]client.Object, error) {
 		&policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: Name, Labels: deployment.Labels},
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
+				UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
 			},
 		},
 		&apiregistrationv1.APIService{
@@ -104,9 +107,10 @@ func Objects(v Values) ([]client.Object, error) {
 func (v Values) workload(server, kubelets string) workload.Workload {
 	ready := workload.HTTPProbe("/readyz", int(port), corev1.URISchemeHTTPS)
 	return workload.Workload{
-		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{"k8s-app": Name}, Replicas: 1, PriorityClass: priority,
+		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{"k8s-app": Name}, Replicas: 2, PriorityClass: priority,
 		PodLabels: systemcomponent.PodLabels(
-			constants.NetworkPolicyToDNS, constants.NetworkPolicyShootToAPIServer, constants.NetworkPolicyShootToKubelet, constants.NetworkPolicyShootFromSeed,
+			constants.NetworkPolicyToDNS, constants.NetworkPolicyShootToAPIServer,
+			constants.NetworkPolicyShootToKubelet, constants.NetworkPolicyShootFromSeed,
 		),
 		Container: corev1.Container{
 			Image: v.Image,
@@ -116,7 +120,8 @@ func (v Values) workload(server, kubelets string) workload.Workload {
 				"--kubelet-certificate-authority=" + kubeletDir + "/" + keyKubeletCA,
 				// Kubelets' certificates are valid for addresses too, and addresses need no resolver.
 				"--kubelet-preferred-address-types=InternalIP,ExternalIP,InternalDNS,ExternalDNS,Hostname",
-				"--metric-resolution=15s", "--profiling=false",
+				// A node is known after two rounds. They are shorter than by default, as nothing scales before.
+				"--metric-resolution=10s", "--kubelet-request-timeout=8s", "--profiling=false",
 			},
 			Ports:          []corev1.ContainerPort{{Name: "https", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
 			Resources:      workload.Requests("20m", "64Mi"),
@@ -134,7 +139,9 @@ func (v Values) workload(server, kubelets string) workload.Workload {
 func metricsReader(labels map[string]string) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "system:aggregated-metrics-reader", Labels: workload.Merge(systemcomponent.Labels(), labels, map[string]string{
-			"rbac.authorization.k8s.io/aggregate-to-admin": "true", "rbac.authorization.k8s.io/aggregate-to-edit": "true", "rbac.authorization.k8s.io/aggregate-to-view": "true",
+			"rbac.authorization.k8s.io/aggregate-to-admin": "true",
+			"rbac.authorization.k8s.io/aggregate-to-edit":  "true",
+			"rbac.authorization.k8s.io/aggregate-to-view":  "true",
 		})},
 		Rules: []rbacv1.PolicyRule{workload.Rule("metrics.k8s.io", "pods nodes", "get list watch")},
 	}

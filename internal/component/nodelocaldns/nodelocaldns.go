@@ -130,9 +130,11 @@ func (v Values) workload(config string) workload.Workload {
 		PodLabels:     workload.Merge(systemcomponent.PodLabels(), map[string]string{constants.NodeCriticalComponent: "true"}),
 		PriorityClass: priority, HostNetwork: true,
 		Container: corev1.Container{
-			Image:         v.Image,
-			Args:          []string{"-conf", configDir + "/Corefile"},
-			Ports:         []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort, HostPort: metricsPort, Protocol: corev1.ProtocolTCP}},
+			Image: v.Image,
+			Args:  []string{"-conf", configDir + "/Corefile"},
+			Ports: []corev1.ContainerPort{
+				{Name: "metrics", ContainerPort: metricsPort, HostPort: metricsPort, Protocol: corev1.ProtocolTCP},
+			},
 			Resources:     workload.Requests("25m", "32Mi"),
 			StartupProbe:  workload.Eager(probe),
 			LivenessProbe: probe, ReadinessProbe: probe.DeepCopy(),
