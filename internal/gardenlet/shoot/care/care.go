@@ -74,7 +74,9 @@ func Add(mgr manager.Manager, v Values) error {
 		// The end of an operation changes what is to be expected. Conditions are our own.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.Shoot{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Shoot]{},
 			predicate.TypedFuncs[*corev1beta1.Shoot]{
-				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Shoot]) bool { return state(e.ObjectOld) != state(e.ObjectNew) },
+				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Shoot]) bool {
+					return state(e.ObjectOld) != state(e.ObjectNew)
+				},
 				DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Shoot]) bool { return false },
 			})).
 		// What a control plane is made of. That it is well, or not, is in the status of these.
