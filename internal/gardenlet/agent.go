@@ -33,6 +33,7 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
 	"gardener.cloud/gardener/internal/gardenlet/seed/registration"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
+	shootcare "gardener.cloud/gardener/internal/gardenlet/shoot/care"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	"gardener.cloud/gardener/internal/networkpolicy/general"
 	"gardener.cloud/gardener/internal/process"
@@ -161,6 +162,10 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 		lifecycle.Add(a.Manager, lifecycle.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenClient: gardenClient, SeedClient: a.seedClient, Connect: a.connectShoot,
 			Gardener: a.gardener, Images: a.vector, Config: *c.Shoot, Metrics: a.shoots, FlowMetrics: a.flows, Clock: a.clock,
+		}),
+		shootcare.Add(a.Manager, shootcare.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedReader: a.seedClient, Connect: shootcare.Connector(a.GetScheme(), Name),
+			Config: *c.ShootCare, Clock: a.clock,
 		}),
 		seedcare.Add(a.Manager, seedcare.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, Deployments: system.Deployments(), Config: *c.SeedCare, Clock: a.clock,

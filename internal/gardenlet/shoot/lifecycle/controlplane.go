@@ -151,10 +151,12 @@ func etcdHealthy(e *druidv1alpha1.Etcd) error {
 
 // apiServer are the tasks for the kube-apiserver. Its pods are created together with those of etcd: they wait for it by themselves.
 func (h *hosted) apiServer() []flow.Task {
+	deploy := task("kube-apiserver", "Deploying the API server", func(ctx context.Context) error {
+		return h.deployAPIServer(ctx, h.replicas(h.pods()))
+	}, "credentials")
+	deploy.AfterIfPresent = h.beforeAPIServer()
 	return []flow.Task{
-		task("kube-apiserver", "Deploying the API server", func(ctx context.Context) error {
-			return h.deployAPIServer(ctx, h.replicas(h.pods()))
-		}, append(h.beforeAPIServer(), "credentials")...),
+		deploy,
 		lasting(podsTimeout, task("kube-apiserver-ready", "Waiting for the API server", func(ctx context.Context) error {
 			if h.asleep {
 				return nil
