@@ -36,7 +36,7 @@ const (
 var oldest = version.MustParseGeneric("1.32")
 
 // shutdownDelay is how long it goes on serving after it was told to stop, until nobody sends requests any more.
-const shutdownDelay = "15s"
+const shutdownDelay = "10s"
 
 // renderer collects what the pods have.
 type renderer struct {
@@ -157,7 +157,6 @@ func (r *renderer) storage() {
 
 func (r *renderer) credentials() {
 	r.set("client-ca-file", r.bundle("ca-client", r.Secrets.ClientCA))
-	r.set("enable-bootstrap-token-auth", "true")
 	r.set("requestheader-client-ca-file", r.bundle("ca-front-proxy", r.Secrets.FrontProxyCA))
 	r.set("requestheader-allowed-names", AggregatorUserName)
 	r.set("requestheader-username-headers", "X-Remote-User")
@@ -172,6 +171,7 @@ func (r *renderer) credentials() {
 		r.set("kubelet-client-certificate", cert)
 		r.set("kubelet-client-key", key)
 		r.set("kubelet-preferred-address-types", "InternalIP,Hostname,ExternalIP")
+		r.set("enable-bootstrap-token-auth", "true") // nodes join with them
 	}
 	r.set("service-account-signing-key-file", r.secret("service-account-key", r.Secrets.ServiceAccountKey)+secrets.DataKeyRSAPrivateKey)
 	r.set("service-account-key-file", r.secret("service-account-keys", r.Secrets.ServiceAccountKeys)+secrets.DataKeyPrivateKeyBundle)
