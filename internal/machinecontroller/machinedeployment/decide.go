@@ -374,11 +374,17 @@ func progress(in input, after *machinev1alpha1.MachineDeploymentStatus, moved bo
 	}); at >= 0 && !moved {
 		since = before.Conditions[at].LastUpdateTime.Time
 	}
+	const late = "ProgressDeadlineExceeded"
+	if !moved && slices.ContainsFunc(before.Conditions, func(c machinev1alpha1.MachineDeploymentCondition) bool {
+		return c.Type == machinev1alpha1.MachineDeploymentProgressing && c.Reason == late
+	}) {
+		return machinev1alpha1.ConditionFalse, late, message, 0
+	}
 	deadline := time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second
 	if left := since.Add(deadline).Sub(now); left > 0 {
 		return machinev1alpha1.ConditionTrue, "MachineSetUpdated", message, left
 	}
-	return machinev1alpha1.ConditionFalse, "ProgressDeadlineExceeded", message, 0
+	return machinev1alpha1.ConditionFalse, late, message, 0
 }
 
 // setCondition writes a condition. Its update time changes with it, and when something moved.
