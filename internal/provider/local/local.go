@@ -20,7 +20,6 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/configfile"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/provider/local/dnsserver"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
@@ -90,9 +89,7 @@ func add[T extensionsv1alpha1.Object](p *process.Process, actuator extension.Act
 func addNetworks(p *process.Process, image string) error {
 	o := options(extension.Actuator[*extensionsv1alpha1.Network](&networks{p.GetClient(), image}))
 	o.Types = []string{networkType}
-	o.Watch = func(b *builder.Builder, toObjects handler.MapFunc) {
-		b.Watches(kube.Metadata(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource")), handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(gone(networkResource)))
-	}
+	o.Watch = func(b *builder.Builder, toObjects handler.MapFunc) { watchManaged(b, toObjects, networkResource) }
 	return extension.Add(p, o)
 }
 

@@ -7,8 +7,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
@@ -20,13 +22,14 @@ import (
 // goneAfter is when to look again whether a ManagedResource is gone, should nobody tell.
 const goneAfter = 30 * time.Second
 
-// gone lets the event pass that a ManagedResource of a name is gone.
-func gone(name string) predicate.Predicate {
-	return predicate.Funcs{
+// watchManaged brings an object back when a ManagedResource is gone.
+func watchManaged(b *builder.Builder, toObjects handler.MapFunc, name string) {
+	resource := kube.Metadata(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))
+	b.Watches(resource, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(event.UpdateEvent) bool { return false },
 		DeleteFunc: func(e event.DeleteEvent) bool { return e.Object.GetName() == name },
-	}
+	}))
 }
 
 // applyManaged orders objects in the shoot of a control plane namespace.

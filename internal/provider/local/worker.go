@@ -59,6 +59,7 @@ func watchMachines(b *builder.Builder, toObjects handler.MapFunc) {
 	b.Watches(&machinev1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 	}))
+	watchManaged(b, toObjects, machinecontrollermanager.ManagedResourceName)
 }
 
 // Reconcile orders the machines, and waits until all of them are as ordered.
