@@ -157,45 +157,63 @@ func byObject(node, secret string) map[client.Object]cache.ByObject {
 }
 
 func wire(_ context.Context, p *process.Process, c *Config, restart func()) error {
-	clk, units := clock.RealClock{}, &systemd.Conn{}
 	name, err := hostname()
 	if err != nil {
 		return err
 	}
-	// Leases and tokens are read from the API server: a cache would need a watch for each.
-	direct, err := client.New(p.GetConfig(), client.Options{Scheme: p.GetScheme(), HTTPClient: p.GetHTTPClient()})
-	if err != nil {
-		return err
-	}
-	cached, recorder := p.GetClient(), p.GetEventRecorder(Name)
-	kubelet := kubelet{root: root, server: c.APIServer}
-	osc := c.Controllers.OperatingSystemConfig
+	m := machine{root: root, systemd: &systemd.Conn{}, hostname: name, checks: []*health.Check{
+		health.Containerd(componentosc.ContainerdSocket),
+		health.Kubelet(fmt.Sprintf("http://127.0.0.1:%d/healthz", componentosc.KubeletHealthPort)),
+	}}
+	clk := clock.RealClock{}
 	return errors.Join(
-		(&operatingsystemconfig.Reconciler{
-			Client: cached, Recorder: recorder, Clock: clk, Root: root, Systemd: units, Hostname: name,
-			SecretName: osc.SecretName, KubernetesVersion: osc.KubernetesVersion, SyncPeriod: osc.SyncPeriod.Duration,
-			PrepareKubelet: kubelet.prepare, TidyKubelet: kubelet.tidy, Extract: imagefile.Extract, Probe: probe,
-		}).Add(p),
-		(&lease.Reconciler{Nodes: cached, Client: direct, Clock: clk}).Add(p),
-		(&node.Reconciler{Client: cached, Recorder: recorder, Systemd: units}).Add(p),
-		(&token.Reconciler{
-			Reader: direct, Root: root, Configs: c.Controllers.Token.SyncConfigs, SyncPeriod: c.Controllers.Token.SyncPeriod.Duration,
-		}).Add(p),
-		(&health.Reconciler{Client: cached, Recorder: recorder, Clock: clk, Systemd: units, Checks: []*health.Check{
-			health.Containerd(componentosc.ContainerdSocket),
-			health.Kubelet(fmt.Sprintf("http://127.0.0.1:%d/healthz", componentosc.KubeletHealthPort)),
-		}}).Add(p),
-		(&unitcheck.Reconciler{
-			Client: cached, Clock: clk, Root: root, Systemd: units,
-			SyncPeriod: c.Controllers.SystemdUnitCheck.SyncPeriod.Duration, StuckThreshold: c.Controllers.SystemdUnitCheck.StuckThreshold.Duration,
-		}).Add(p),
-		(&secretname.Reconciler{
-			Client: cached, Root: root, ConfigFile: componentosc.NodeAgentConfigFile, SecretName: osc.SecretName, Restart: restart,
-		}).Add(p),
+		m.addControllers(p, clk, c, restart),
 		p.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			return access.Keep(logr.NewContext(ctx, p.GetLogger().WithName("certificate")), accessValues(c, name), restart)
 		})),
-		p.Add(manager.RunnableFunc(func(ctx context.Context) error { return checkHostname(ctx, clk, name, hostname, restart) })),
+		p.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			return checkHostname(logr.NewContext(ctx, p.GetLogger().WithName("hostname-check")), clk, name, hostname, restart)
+		})),
+	)
+}
+
+// machine is what the agent looks after.
+type machine struct {
+	root     rootfs.Dir
+	systemd  operatingsystemconfig.Systemd
+	hostname string
+	checks   []*health.Check
+}
+
+// addControllers adds the controllers that are about objects of the shoot.
+func (m machine) addControllers(mgr manager.Manager, clk clock.Clock, c *Config, restart func()) error {
+	// Leases and tokens are read from the API server: a cache would need a watch for each.
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return err
+	}
+	cached, recorder := mgr.GetClient(), mgr.GetEventRecorder(Name)
+	kubelet := kubelet{root: m.root, server: c.APIServer}
+	osc := c.Controllers.OperatingSystemConfig
+	return errors.Join(
+		(&operatingsystemconfig.Reconciler{
+			Client: cached, Recorder: recorder, Clock: clk, Root: m.root, Systemd: m.systemd, Hostname: m.hostname,
+			SecretName: osc.SecretName, KubernetesVersion: osc.KubernetesVersion, SyncPeriod: osc.SyncPeriod.Duration,
+			PrepareKubelet: kubelet.prepare, TidyKubelet: kubelet.tidy, Extract: imagefile.Extract, Probe: probe,
+		}).Add(mgr),
+		(&lease.Reconciler{Nodes: cached, Client: direct, Clock: clk}).Add(mgr),
+		(&node.Reconciler{Client: cached, Recorder: recorder, Systemd: m.systemd}).Add(mgr),
+		(&token.Reconciler{
+			Reader: direct, Root: m.root, Configs: c.Controllers.Token.SyncConfigs, SyncPeriod: c.Controllers.Token.SyncPeriod.Duration,
+		}).Add(mgr),
+		(&health.Reconciler{Client: cached, Recorder: recorder, Clock: clk, Systemd: m.systemd, Checks: m.checks}).Add(mgr),
+		(&unitcheck.Reconciler{
+			Client: cached, Clock: clk, Root: m.root, Systemd: m.systemd,
+			SyncPeriod: c.Controllers.SystemdUnitCheck.SyncPeriod.Duration, StuckThreshold: c.Controllers.SystemdUnitCheck.StuckThreshold.Duration,
+		}).Add(mgr),
+		(&secretname.Reconciler{
+			Client: cached, Root: m.root, ConfigFile: componentosc.NodeAgentConfigFile, SecretName: osc.SecretName, Restart: restart,
+		}).Add(mgr),
 	)
 }
 

@@ -76,7 +76,8 @@ type Pool struct {
 	Worker corev1beta1.Worker
 	// Hash is what PoolHash returned when the pool's machines were wanted, see there.
 	Hash string
-	// KubeletImage is an image with /usr/local/bin/kubelet and /usr/local/bin/kubectl in the version of the pool.
+	// KubeletImage is an image with /usr/local/bin/kubelet and /usr/local/bin/kubectl in the version of the pool: "hyperkube" in the
+	// image vector, with that as target version.
 	KubeletImage string
 	// Labels are those of the pool's nodes. The kubelet sets those of them that it may set itself.
 	Labels map[string]string

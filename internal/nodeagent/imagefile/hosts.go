@@ -142,17 +142,18 @@ func (h host) source(root rootfs.Dir, image name.Reference) (*source, error) {
 	if path != "" {
 		repository = path + "/" + repository
 	}
-	separator := ":"
-	if _, digest := image.(name.Digest); digest {
-		separator = "@"
-	}
 	var options []name.Option
 	if parsed.Scheme == "http" {
 		options = append(options, name.Insecure)
 	}
-	reference, err := name.ParseReference(parsed.Host+"/"+repository+separator+image.Identifier(), options...)
+	// Not by parsing a whole reference, which takes a host without a dot for the beginning of a repository.
+	registry, err := name.NewRegistry(parsed.Host, options...)
 	if err != nil {
 		return nil, fmt.Errorf("registry host %q: %w", h.url, err)
+	}
+	var reference name.Reference = registry.Repo(repository).Tag(image.Identifier())
+	if _, ok := image.(name.Digest); ok {
+		reference = registry.Repo(repository).Digest(image.Identifier())
 	}
 	config, err := h.tls(root)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 const (
 	unitDir = "/etc/systemd/system"
-	// markerDir and extension say what is a file and what a drop-in of a unit.
+	// dropInSuffix ends the directory with the drop-ins of a unit.
 	dropInSuffix = ".d"
 )
 
@@ -118,7 +118,7 @@ func differs(before *extensionsv1alpha1.Unit, now extensionsv1alpha1.Unit) bool 
 	return before == nil || !reflect.DeepEqual(before.Enable, now.Enable) || !reflect.DeepEqual(before.Command, now.Command)
 }
 
-// wait is how long to wait before a configuration is applied: not at all for a machine's first one, and otherwise what the Node says,
+// waitFor is how long to wait before a configuration is applied: not at all for a machine's first one, and otherwise what the Node says,
 // counted from when it was first seen. An annotation that makes no sense means no wait.
 func waitFor(first bool, annotation string, seen, now time.Time) time.Duration {
 	delay, err := time.ParseDuration(annotation)
