@@ -219,6 +219,10 @@ func (h *hosted) dropNamespace(ctx context.Context) error {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Namespace %q: %w", h.namespace, err)
 	}
+	// Nobody is served any more, so nothing has to end with grace; and in a namespace that ends, no pod comes back.
+	if err := h.SeedClient.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(h.namespace), client.GracePeriodSeconds(1)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete pods: %w", err)
+	}
 	return kube.Await(ctx, h.SeedClient, &corev1.NamespaceList{}, func(left []*corev1.Namespace) error {
 		if len(left) == 0 {
 			return nil
