@@ -19,6 +19,7 @@ require (
 	github.com/google/go-containerregistry v0.20.7
 	github.com/google/nftables v0.3.0
 	github.com/klauspost/compress v1.19.2
+	github.com/miekg/dns v1.1.68
 	github.com/opencontainers/runtime-spec v1.3.0
 	github.com/prometheus/client_golang v1.23.2
 	github.com/robfig/cron/v3 v3.0.1
@@ -207,6 +208,7 @@ require (
 	golang.org/x/sync v0.19.0 // indirect
 	golang.org/x/text v0.33.0 // indirect
 	golang.org/x/time v0.14.0 // indirect
+	golang.org/x/tools v0.41.0 // indirect
 	golang.org/x/xerrors v0.0.0-20240903120638-7835f813f4da // indirect
 	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 	google.golang.org/api v0.256.0 // indirect
@@ -231,3 +233,6 @@ exclude (
 	github.com/mailru/easyjson v0.9.1
 	github.com/spf13/pflag v1.0.10
 )
+
+// Only generators of miekg/dns use it. This version, which golang.org/x/mod asks for, would raise golang.org/x/net and others.
+exclude golang.org/x/tools v0.48.0

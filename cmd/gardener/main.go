@@ -18,6 +18,7 @@ import (
 	"gardener.cloud/gardener/internal/etcddruid"
 	"gardener.cloud/gardener/internal/gardenlet"
 	"gardener.cloud/gardener/internal/gateway"
+	"gardener.cloud/gardener/internal/provider/local"
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/internal/scheduler"
 )
@@ -30,6 +31,7 @@ var commands = map[string]func() *cobra.Command{
 	gardenlet.Name:         gardenlet.Component().Command,
 	gateway.Name:           gateway.NewCommand,
 	etcddruid.Name:         etcddruid.Component().Command,
+	local.Name:             local.Component().Command,
 	resourcemanager.Name:   resourcemanager.Component().Command,
 	scheduler.Name:         scheduler.Component().Command,
 }

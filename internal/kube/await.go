@@ -16,6 +16,21 @@ import (
 // change; with each failed check, report hears the reason, if report is not nil. When ctx is done first, the error is the
 // last reason. The list says the kind, and the options limit what is watched.
 func Await[T client.Object](ctx context.Context, c client.WithWatch, list client.ObjectList, check func([]T) error, report func(error), options ...client.ListOption) error {
+	kind := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(client.Object) //nolint:forcetypeassert // T is a pointer to a kind
+	return AwaitKind(ctx, c, kind, list, func(objects []client.Object) error {
+		typed := make([]T, 0, len(objects))
+		for _, object := range objects {
+			typed = append(typed, object.(T)) //nolint:forcetypeassert // the informer holds nothing else
+		}
+		return check(typed)
+	}, report, options...)
+}
+
+// AwaitKind is Await for a kind that only the run can tell; the object says which.
+func AwaitKind(
+	ctx context.Context, c client.WithWatch, kind client.Object, list client.ObjectList, check func([]client.Object) error, report func(error),
+	options ...client.ListOption,
+) error {
 	changed := make(chan struct{}, 1)
 	notify := func() {
 		select {
@@ -34,7 +49,7 @@ func Await[T client.Object](ctx context.Context, c client.WithWatch, list client
 	}
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: listWatch,
-		ObjectType:    reflect.New(reflect.TypeFor[T]().Elem()).Interface().(client.Object), //nolint:forcetypeassert // T is a pointer to a kind
+		ObjectType:    kind,
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(any) { notify() },
 			UpdateFunc: func(any, any) { notify() },
@@ -50,9 +65,9 @@ func Await[T client.Object](ctx context.Context, c client.WithWatch, list client
 		return fmt.Errorf("list %T: %w", list, context.Cause(ctx))
 	}
 	for {
-		objects := make([]T, 0)
+		objects := make([]client.Object, 0)
 		for _, object := range store.List() {
-			objects = append(objects, object.(T)) //nolint:forcetypeassert // the informer holds nothing else
+			objects = append(objects, object.(client.Object)) //nolint:forcetypeassert // the informer holds nothing else
 		}
 		reason := check(objects)
 		if reason == nil {

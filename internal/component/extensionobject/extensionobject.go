@@ -64,12 +64,12 @@ func Order[T extensionsv1alpha1.Object](ctx context.Context, v Values, obj T, mu
 }
 
 // Await waits until an extension is done with a resource, and reads it. The error names what is missing, with the codes of the extension.
-func Await[T extensionsv1alpha1.Object](ctx context.Context, v Values, obj T) error {
+func Await(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	impatient := impatience{limit: patience, cancel: cancel}
 	defer impatient.stop()
-	found, err := await(ctx, v.Client, obj, func(current T, there bool) error {
+	found, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object, there bool) error {
 		if !there {
 			return fmt.Errorf("%s is not there", describe(v.Client, obj)) // somebody deleted it, and the next run orders it again
 		}
@@ -108,12 +108,12 @@ func Delete(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error 
 }
 
 // AwaitGone waits until a resource is gone. The error names what its extension said last, with its codes.
-func AwaitGone[T extensionsv1alpha1.Object](ctx context.Context, v Values, obj T) error {
+func AwaitGone(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	impatient := impatience{limit: patience, cancel: cancel}
 	defer impatient.stop()
-	_, err := await(ctx, v.Client, obj, func(current T, there bool) error {
+	_, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object, there bool) error {
 		if !there {
 			return nil
 		}
@@ -128,18 +128,21 @@ func AwaitGone[T extensionsv1alpha1.Object](ctx context.Context, v Values, obj T
 }
 
 // await watches one resource.
-func await[T extensionsv1alpha1.Object](ctx context.Context, c client.WithWatch, obj T, check func(current T, there bool) error) (found T, err error) {
+func await(
+	ctx context.Context, c client.WithWatch, obj extensionsv1alpha1.Object, check func(current extensionsv1alpha1.Object, there bool) error,
+) (found extensionsv1alpha1.Object, err error) {
 	list, err := listFor(c, obj)
 	if err != nil {
-		return found, err
+		return nil, err
 	}
-	return found, kube.Await(ctx, c, list, func(objects []T) error {
+	err = kube.AwaitKind(ctx, c, obj, list, func(objects []client.Object) error {
 		if len(objects) == 0 {
-			return check(found, false)
+			return check(nil, false)
 		}
-		found = objects[0]
+		found = objects[0].(extensionsv1alpha1.Object) //nolint:forcetypeassert // the kind that is watched
 		return check(found, true)
 	}, nil, client.InNamespace(obj.GetNamespace()), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", obj.GetName())})
+	return found, err
 }
 
 // listFor returns an empty list of the kind of an object.

@@ -62,6 +62,17 @@ func ServerNames(namespace string) []string {
 	return []string{Name, Name + "." + namespace, Name + "." + namespace + ".svc", Name + "." + namespace + ".svc.cluster.local"}
 }
 
+// SeedNamespaces select the namespaces of a seed that have components of ours, control planes or extensions.
+func SeedNamespaces() []metav1.LabelSelector {
+	selectors := []metav1.LabelSelector{{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}}}
+	for _, role := range []string{
+		constants.GardenRoleIstioSystem, constants.GardenRoleIstioIngress, constants.GardenRoleShoot, constants.GardenRoleExtension,
+	} {
+		selectors = append(selectors, metav1.LabelSelector{MatchLabels: map[string]string{constants.GardenRole: role}})
+	}
+	return selectors
+}
+
 // ForSeed returns the configuration of the resource manager of a seed, which is source and target in one.
 func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c := resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}
@@ -70,13 +81,7 @@ func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c.Controllers.GarbageCollector.Enabled = true
 	// Policies isolate the pods they select, so Services of others, such as that of the cluster's DNS, are left alone.
 	c.Controllers.NetworkPolicy.Enabled = true
-	c.Controllers.NetworkPolicy.NamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}}}
-	for _, role := range []string{
-		constants.GardenRoleIstioSystem, constants.GardenRoleIstioIngress, constants.GardenRoleShoot, constants.GardenRoleExtension,
-	} {
-		c.Controllers.NetworkPolicy.NamespaceSelectors = append(c.Controllers.NetworkPolicy.NamespaceSelectors,
-			metav1.LabelSelector{MatchLabels: map[string]string{constants.GardenRole: role}})
-	}
+	c.Controllers.NetworkPolicy.NamespaceSelectors = SeedNamespaces()
 	c.Webhooks.HighAvailabilityConfig.Enabled = true
 	c.Webhooks.ProjectedTokenMount.Enabled = true
 	c.Webhooks.PodTopologySpreadConstraints.Enabled = true

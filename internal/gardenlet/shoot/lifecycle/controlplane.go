@@ -149,10 +149,12 @@ func etcdHealthy(e *druidv1alpha1.Etcd) error {
 
 // apiServer are the tasks for the kube-apiserver. Its pods are created together with those of etcd: they wait for it by themselves.
 func (h *hosted) apiServer() []flow.Task {
+	deploy := task("kube-apiserver", "Deploying the API server", func(ctx context.Context) error {
+		return h.deployAPIServer(ctx, h.replicas(h.pods()))
+	}, "credentials")
+	deploy.AfterIfPresent = h.beforeAPIServer()
 	return []flow.Task{
-		task("kube-apiserver", "Deploying the API server", func(ctx context.Context) error {
-			return h.deployAPIServer(ctx, h.replicas(h.pods()))
-		}, append(h.beforeAPIServer(), "credentials")...),
+		deploy,
 		lasting(podsTimeout, task("kube-apiserver-ready", "Waiting for the API server", func(ctx context.Context) error {
 			if h.asleep {
 				return nil
@@ -257,9 +259,6 @@ func awaitOne[T client.Object](ctx context.Context, c client.WithWatch, namespac
 		return check(objects[0])
 	}, nil, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", name)})
 }
-
-// binPackingScheduler is the name of the scheduler that fills nodes up.
-const binPackingScheduler = "bin-packing-scheduler"
 
 // controllers are the tasks for what works with the API server. Their pods start when there are tokens for them: before, they would only
 // be tried again and again, later and later.
@@ -401,7 +400,7 @@ func (h *hosted) resourceManagerValues(replicas int32) (resourcemanager.Values, 
 		options.APIServerHost = hosts[0]
 	}
 	if kubescheduler.BinPacking(h.shoot.Spec.Kubernetes.KubeScheduler) {
-		options.SchedulerName = binPackingScheduler
+		options.SchedulerName = kubescheduler.BinPackingSchedulerName
 	}
 	if system := h.shoot.Spec.Kubernetes.KubeAPIServer; system != nil {
 		options.DefaultNotReadyTolerationSeconds, options.DefaultUnreachableTolerationSeconds = system.DefaultNotReadyTolerationSeconds, system.DefaultUnreachableTolerationSeconds

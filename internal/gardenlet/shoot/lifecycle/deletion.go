@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -30,20 +32,24 @@ func (r *reconciler) deletionFlow(w *world) (*flow.Flow, error) {
 			// Machines, disks and load balancers are made by what runs in the control plane, so it has to work until they are gone.
 			tasks = slices.Concat(tasks, h.awake(), h.emptyShoot())
 		}
-		tasks = slices.Concat(tasks, h.undoExtensions(ids(tasks)))
+		tasks = slices.Concat(tasks, h.undoExtensions(last(tasks)))
 		tasks = append(tasks,
-			lasting(podsTimeout, task("managed-resources", "Waiting until nothing is applied to the shoot any more", h.dropManagedResources, ids(tasks)...)),
-			lasting(podsTimeout, task("etcd", "Waiting until etcd is gone", h.dropEtcds, "managed-resources")),
+			lasting(podsTimeout, task("managed-resources-gone", "Waiting until nothing is applied to the shoot any more", h.dropManagedResources, last(tasks)...)),
+			task("kube-apiserver-gone", "Stopping the control plane", h.dropDeployments, "managed-resources-gone"),
+			lasting(podsTimeout, task("etcd-gone", "Waiting until etcd is gone", h.dropEtcds, "kube-apiserver-gone")),
 		)
+		tasks = slices.Concat(tasks, h.dropExtensions(corev1beta1.AfterKubeAPIServer, "kube-apiserver-gone"))
 	}
-	tasks = append(tasks, h.undoNames(ids(tasks))...)
-	tasks = append(tasks, task("backup-entry", "Letting go of backups", func(ctx context.Context) error { return h.dropBackup(ctx, h.world) }, ids(tasks)...))
+	tasks = append(tasks, h.undoNames(last(tasks))...)
+	tasks = append(tasks, task("backup-entry-gone", "Letting go of backups", func(ctx context.Context) error {
+		return h.dropBackup(ctx, h.world)
+	}, last(tasks)...))
 	if w.hasNamespace {
-		tasks = append(tasks, lasting(extensionTimeout, task("namespace", "Waiting until the namespace is gone", h.dropNamespace, ids(tasks)...)))
+		tasks = append(tasks, lasting(extensionTimeout, task("namespace-gone", "Waiting until the namespace is gone", h.dropNamespace, last(tasks)...)))
 	}
 	tasks = append(tasks,
-		task("cluster", "Telling extensions that the cluster is gone", h.dropCluster, ids(tasks)...),
-		task("unpublish", "Removing credentials from the garden", func(ctx context.Context) error { return h.unpublishAll(ctx, h.shoot) }, ids(tasks)...),
+		task("cluster-gone", "Telling extensions that the cluster is gone", h.dropCluster, last(tasks)...),
+		task("unpublish", "Removing credentials from the garden", func(ctx context.Context) error { return h.unpublishAll(ctx, h.shoot) }, last(tasks)...),
 	)
 	return compose("Shoot deletion", tasks)
 }
@@ -61,38 +67,41 @@ func (h *hosted) emptyShoot() []flow.Task {
 	}
 }
 
+// dropExtensions deletes the Extensions that are registered to go at a point of the deletion.
+func (h *hosted) dropExtensions(at corev1beta1.ControllerResourceLifecycleStrategy, after ...string) []flow.Task {
+	var tasks []flow.Task
+	for _, e := range h.extensions {
+		if e.remove == at {
+			tasks = append(tasks, lasting(e.timeout(), task("extension-"+e.typ+"-gone", "Waiting until extension "+e.typ+" is gone", func(ctx context.Context) error {
+				return undo(ctx, h, &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: e.typ}})
+			}, after...)))
+		}
+	}
+	return tasks
+}
+
 // undoExtensions deletes the resources of extensions, each after those that need it.
 func (h *hosted) undoExtensions(after []string) []flow.Task {
-	var tasks []flow.Task
-	extensions := make([]string, 0, len(h.extensions))
-	for _, e := range h.extensions {
-		id := "extension-" + e.typ
-		tasks = append(tasks, lasting(e.timeout(), task(id, "Waiting until extension "+e.typ+" is gone", func(ctx context.Context) error {
-			return undo(ctx, h, &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: e.typ}})
-		}, after...)))
-		extensions = append(extensions, id)
-	}
+	tasks := h.dropExtensions(corev1beta1.BeforeKubeAPIServer, after...)
 	if h.workerless() {
-		return tasks
+		return append(tasks, h.dropExtensions(corev1beta1.AfterWorker, after...)...)
+	}
+	gone := func(id, title string, obj extensionsv1alpha1.Object, after ...string) flow.Task {
+		return lasting(extensionTimeout, task(id, title, func(ctx context.Context) error { return undo(ctx, h, obj) }, after...))
 	}
 	worker := &extensionsv1alpha1.Worker{ObjectMeta: h.infrastructureObject().ObjectMeta}
-	return append(tasks,
-		lasting(extensionTimeout, task("worker", "Waiting until the nodes are gone", func(ctx context.Context) error { return undo(ctx, h, worker) }, after...)),
-		lasting(extensionTimeout, task("operating-system-configs", "Waiting until the configurations of nodes are gone", h.dropSystemConfigs, "worker")),
-		lasting(extensionTimeout, task("network", "Waiting until the network is gone", func(ctx context.Context) error {
-			return undo(ctx, h, h.networkObject())
-		}, "worker")),
-		lasting(extensionTimeout, task("control-plane", "Waiting until the control plane of the infrastructure is gone", func(ctx context.Context) error {
-			return undo(ctx, h, h.controlPlaneObject())
-		}, "worker")),
-		lasting(extensionTimeout, task("infrastructure", "Waiting until the infrastructure is gone", func(ctx context.Context) error {
-			return undo(ctx, h, h.infrastructureObject())
-		}, append(extensions, "control-plane", "network")...)),
+	tasks = append(tasks, gone("worker-gone", "Waiting until the nodes are gone", worker, after...))
+	tasks = append(tasks, h.dropExtensions(corev1beta1.AfterWorker, "worker-gone")...)
+	tasks = append(tasks,
+		lasting(extensionTimeout, task("operating-system-configs-gone", "Waiting until the configurations of nodes are gone", h.dropSystemConfigs, "worker-gone")),
+		gone("network-gone", "Waiting until the network is gone", h.networkObject(), "worker-gone"),
+		gone("control-plane-gone", "Waiting until the control plane of the infrastructure is gone", h.controlPlaneObject(), "worker-gone"),
 	)
+	return append(tasks, gone("infrastructure-gone", "Waiting until the infrastructure is gone", h.infrastructureObject(), last(tasks)...))
 }
 
 // undo deletes a resource of an extension, and waits until it is gone.
-func undo[T extensionsv1alpha1.Object](ctx context.Context, h *hosted, obj T) error {
+func undo(ctx context.Context, h *hosted, obj extensionsv1alpha1.Object) error {
 	if err := extensionobject.Delete(ctx, h.orders(true), obj); err != nil {
 		return err
 	}
@@ -115,7 +124,7 @@ func (h *hosted) dropSystemConfigs(ctx context.Context) error {
 func (h *hosted) undoNames(after []string) []flow.Task {
 	tasks := make([]flow.Task, 0, 2)
 	for _, name := range []string{extensionsv1alpha1.DNSRecordExternalName, extensionsv1alpha1.DNSRecordInternalName} {
-		tasks = append(tasks, lasting(extensionTimeout, task("dnsrecord-"+name, "Waiting until the "+name+" domain is gone", func(ctx context.Context) error {
+		tasks = append(tasks, lasting(extensionTimeout, task("dnsrecord-"+name+"-gone", "Waiting until the "+name+" domain is gone", func(ctx context.Context) error {
 			return undo(ctx, h, h.dnsRecord(name))
 		}, after...)))
 	}
@@ -130,17 +139,36 @@ func (h *hosted) dropManagedResources(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		mr := &list.Items[i]
-		// Those for the seed delete what they have there; for the shoot there is nobody left to do so, or soon will not be.
-		if mr.Spec.Class == nil || *mr.Spec.Class == "" {
-			if err := kube.PatchMetadata(ctx, h.SeedClient, mr, func(o *metav1.PartialObjectMetadata) {
-				o.Finalizers = slices.DeleteFunc(o.Finalizers, func(f string) bool { return strings.HasPrefix(f, resourcesv1alpha1.FinalizerName) })
-			}); client.IgnoreNotFound(err) != nil {
-				return err
-			}
-		}
 		if err := h.SeedClient.Delete(ctx, mr); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete ManagedResource %q: %w", mr.Name, err)
 		}
+		if deref(mr.Spec.Class) != "" {
+			continue // what they have in the seed has to go
+		}
+		// Only now: on what is deleted already, the resource manager cannot put its finalizer back.
+		if err := h.SeedClient.Get(ctx, client.ObjectKeyFromObject(mr), mr); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("read ManagedResource %q: %w", mr.Name, err)
+		}
+		if err := kube.PatchMetadata(ctx, h.SeedClient, mr, func(o *metav1.PartialObjectMetadata) {
+			o.Finalizers = slices.DeleteFunc(o.Finalizers, func(f string) bool { return strings.HasPrefix(f, resourcesv1alpha1.FinalizerName) })
+		}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return kube.Await(ctx, h.SeedClient, &resourcesv1alpha1.ManagedResourceList{}, func(left []*resourcesv1alpha1.ManagedResource) error {
+		if len(left) > 0 {
+			return fmt.Errorf("ManagedResource %q is still there", left[0].Name)
+		}
+		return nil
+	}, nil, client.InNamespace(h.namespace))
+}
+
+// dropDeployments stops what runs, so that nobody misses etcd.
+func (h *hosted) dropDeployments(ctx context.Context) error {
+	if err := h.SeedClient.DeleteAllOf(ctx, &appsv1.Deployment{}, client.InNamespace(h.namespace)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Deployments: %w", err)
 	}
 	return nil
 }

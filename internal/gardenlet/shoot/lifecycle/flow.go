@@ -57,7 +57,7 @@ func (r *reconciler) reconcileFlow(w *world) (*flow.Flow, error) {
 	if w.hibernated() && !h.asleep {
 		tasks = slices.Concat(tasks, h.sleep(tasks))
 	}
-	tasks = append(tasks, task("cleanup-credentials", "Deleting credentials that are no longer used", h.tidy, ids(tasks)...))
+	tasks = append(tasks, task("cleanup-credentials", "Deleting credentials that are no longer used", h.tidy, last(tasks)...))
 	return compose("Shoot reconciliation", tasks)
 }
 
@@ -83,10 +83,19 @@ func lasting(timeout time.Duration, t flow.Task) flow.Task {
 	return t
 }
 
-func ids(tasks []flow.Task) []string {
-	list := make([]string, 0, len(tasks))
+// last are the tasks that no other one comes after: who comes after them comes after all.
+func last(tasks []flow.Task) []string {
+	followed := map[string]bool{}
 	for _, t := range tasks {
-		list = append(list, t.ID)
+		for _, id := range slices.Concat(t.After, t.AfterIfPresent) {
+			followed[id] = true
+		}
+	}
+	var list []string
+	for _, t := range tasks {
+		if !followed[t.ID] {
+			list = append(list, t.ID)
+		}
 	}
 	return list
 }

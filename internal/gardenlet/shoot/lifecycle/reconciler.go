@@ -111,11 +111,11 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	if err := r.run(ctx, status, f, w); err != nil {
 		return r.failed(ctx, status, err)
 	}
-	if v.action == remove {
-		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, status.shoot, constants.FinalizerGardenerName))
-	}
 	if err := status.succeeded(ctx, w); err != nil {
 		return kube.Result(err)
+	}
+	if v.action == remove { // only now: the API wants to be told that nothing is left
+		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, status.shoot, constants.FinalizerGardenerName))
 	}
 	// Extensions look at the last operation, too.
 	if err := r.syncCluster(ctx, w, status.shoot); err != nil {

@@ -15,10 +15,10 @@ func (h *hosted) sleep(before []flow.Task) []flow.Task {
 				return err
 			}
 			return h.deployScheduler(ctx, 0)
-		}, ids(before)...),
+		}, last(before)...),
 		task("stop-resource-manager", "Stopping the resource manager", func(ctx context.Context) error {
 			return h.deployResourceManager(ctx, 0)
-		}, ids(before)...),
+		}, last(before)...),
 		task("stop-kube-apiserver", "Stopping the API server", func(ctx context.Context) error {
 			return h.deployAPIServer(ctx, 0)
 		}, "stop-controllers", "stop-resource-manager"),

@@ -148,14 +148,21 @@ func keepTimes(before, after []corev1beta1.LastError) {
 
 // succeeded reports the end of a run.
 func (s *reporter) succeeded(ctx context.Context, w *world) error {
+	description, reason, action := "Shoot cluster has been successfully reconciled.", constants.EventReconciled, constants.EventActionReconcile
+	if s.operation == corev1beta1.LastOperationTypeDelete {
+		description, reason, action = "Shoot cluster has been successfully deleted.", constants.EventDeleted, constants.EventActionDelete
+	}
 	err := s.patch(ctx, func(shoot *corev1beta1.Shoot) {
 		status := &shoot.Status
-		status.LastErrors, status.RetryCycleStartTime, status.Hibernated = nil, nil, w.hibernated()
-		finish(shoot, metav1.NewTime(s.clock.Now()))
-		s.set(status, corev1beta1.LastOperationStateSucceeded, 100, "Shoot cluster has been successfully reconciled.")
+		status.LastErrors, status.RetryCycleStartTime = nil, nil
+		if s.operation != corev1beta1.LastOperationTypeDelete {
+			status.Hibernated = w.hibernated()
+			finish(shoot, metav1.NewTime(s.clock.Now()))
+		}
+		s.set(status, corev1beta1.LastOperationStateSucceeded, 100, description)
 	})
 	if err == nil {
-		s.event(corev1.EventTypeNormal, constants.EventReconciled, constants.EventActionReconcile, "%s of the cluster is done.", title(s.operation))
+		s.event(corev1.EventTypeNormal, reason, action, "%s of the cluster is done.", title(s.operation))
 	}
 	return err
 }

@@ -1,0 +1,270 @@
+// Package care says how healthy the control planes of a seed are.
+//
+// It reads Shoots in the garden; in the seed, what belongs to their control planes; and it asks the API servers of the shoots. It writes
+// the conditions and constraints in the status of Shoots, and deletes pods of control planes that are stuck. Source: concepts.txt,
+// gardenlet, Shoot Controller, "Care" Reconciler.
+package care
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+const (
+	name = "shoot-care"
+	// passTimeout is the end of one look. All it waits for is an answer of an API server.
+	passTimeout = time.Minute
+	// probeTimeout is for how long an API server may take to say how it is.
+	probeTimeout = 15 * time.Second
+)
+
+// Values are what the controller works with.
+type Values struct {
+	// SeedName is the name of the seed.
+	SeedName string
+	// Garden is where the Shoots are.
+	Garden cluster.Cluster
+	// SeedReader reads Secrets of the seed, which are in no cache.
+	SeedReader client.Reader
+	// Connect returns an access to the shoot of a kubeconfig.
+	Connect func(kubeconfig []byte) (Access, error)
+	// Config has periods and thresholds, complete.
+	Config gardenletconfigv1alpha1.ShootCareControllerConfiguration
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Access reaches the API server of a shoot.
+type Access interface {
+	client.Reader
+	// Healthz returns what is wrong with the API server, or nil.
+	Healthz(ctx context.Context) error
+}
+
+// Add adds the controller to a manager, whose cluster is the seed.
+func Add(mgr manager.Manager, v Values) error {
+	r := &reconciler{Values: v, gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient()}
+	return builder.ControllerManagedBy(mgr).Named(name).
+		WithOptions(controller.Options{MaxConcurrentReconciles: *v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
+		// The end of an operation changes what is to be expected. Conditions are our own.
+		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.Shoot{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Shoot]{},
+			predicate.TypedFuncs[*corev1beta1.Shoot]{
+				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Shoot]) bool {
+					return state(e.ObjectOld) != state(e.ObjectNew)
+				},
+				DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Shoot]) bool { return false },
+			})).
+		// What a control plane is made of. That it is well, or not, is in the status of these.
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.shootOf), builder.WithPredicates(healthChanged())).
+		Watches(&druidv1alpha1.Etcd{}, handler.EnqueueRequestsFromMapFunc(r.shootOf), builder.WithPredicates(healthChanged())).
+		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(r.shootOf)).
+		Complete(r)
+}
+
+// state is how the last operation on a shoot ended, or that it goes on.
+func state(shoot *corev1beta1.Shoot) corev1beta1.LastOperationState {
+	if last := shoot.Status.LastOperation; last != nil {
+		return last.State
+	}
+	return ""
+}
+
+// healthChanged leaves out changes that make nothing better or worse.
+func healthChanged() predicate.Funcs {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return fmt.Sprint(healthOf(e.ObjectOld)) != fmt.Sprint(healthOf(e.ObjectNew))
+	}}
+}
+
+// healthOf returns why a part of a control plane is not healthy, or nil if it is.
+func healthOf(object client.Object) error {
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		return kube.DeploymentHealthy(o)
+	case *druidv1alpha1.Etcd:
+		if o.Status.Ready == nil || !*o.Status.Ready {
+			return fmt.Errorf("Etcd %q: %d of %d members are ready", o.Name, o.Status.ReadyReplicas, o.Spec.Replicas) //nolint:staticcheck // kinds are proper names
+		}
+	}
+	return nil
+}
+
+type reconciler struct {
+	Values
+	gardenClient, seedClient client.Client
+}
+
+// shootOf finds the Shoot whose control plane an object belongs to.
+func (r *reconciler) shootOf(ctx context.Context, object client.Object) []reconcile.Request {
+	shoots := &corev1beta1.ShootList{}
+	if err := r.gardenClient.List(ctx, shoots, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the next look sees it
+	}
+	index := slices.IndexFunc(shoots.Items, func(s corev1beta1.Shoot) bool { return s.Status.TechnicalID == object.GetNamespace() })
+	if index < 0 {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(&shoots.Items[index])}}
+}
+
+// Reconcile looks at one control plane.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := r.gardenClient.Get(ctx, req.NamespacedName, shoot); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if shoot.Status.TechnicalID == "" || shoot.Status.SeedName == nil || *shoot.Status.SeedName != r.SeedName {
+		return reconcile.Result{}, nil // nothing is here
+	}
+	seen, err := r.look(ctx, shoot)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	err = errors.Join(r.report(ctx, shoot, seen), r.collect(ctx, shoot.Status.TechnicalID))
+	if err != nil {
+		return kube.Result(err)
+	}
+	return reconcile.Result{RequeueAfter: r.Config.SyncPeriod.Duration}, nil
+}
+
+// report writes what differs. A shoot that is being deleted loses its parts one by one, which nobody needs to hear.
+func (r *reconciler) report(ctx context.Context, shoot *corev1beta1.Shoot, seen *observation) error {
+	if shoot.DeletionTimestamp != nil && state(shoot) == corev1beta1.LastOperationStateProcessing {
+		return nil
+	}
+	now, after := r.Clock.Now(), shoot.DeepCopy()
+	for _, want := range judge(shoot, seen) {
+		want = tolerate(kube.Condition(shoot.Status.Conditions, want.Type), want, r.threshold(want.Type), now)
+		after.Status.Conditions, _ = kube.SetCondition(after.Status.Conditions, want, now)
+	}
+	if len(shoot.Spec.Provider.Workers) == 0 { // what cannot be there is not spoken of
+		after.Status.Conditions = slices.DeleteFunc(after.Status.Conditions, func(c corev1beta1.Condition) bool { return c.Type == corev1beta1.ShootEveryNodeReady })
+	}
+	for _, want := range constraints(shoot, seen, now) {
+		after.Status.Constraints, _ = kube.SetCondition(after.Status.Constraints, want, now)
+	}
+	if apiequality.Semantic.DeepEqual(shoot.Status, after.Status) {
+		return nil
+	}
+	if err := r.gardenClient.Status().Patch(ctx, after, client.StrategicMergeFrom(shoot)); err != nil {
+		return fmt.Errorf("patch status: %w", err)
+	}
+	return nil
+}
+
+func (r *reconciler) threshold(typ corev1beta1.ConditionType) time.Duration {
+	for _, t := range r.Config.ConditionThresholds {
+		if t.Type == string(typ) {
+			return t.Duration.Duration
+		}
+	}
+	return 0
+}
+
+// collect deletes pods that are in the way: they ended because a node had no room for them, or do not end.
+func (r *reconciler) collect(ctx context.Context, namespace string) error {
+	pods := &corev1.PodList{}
+	if err := r.seedClient.List(ctx, pods, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	var errs []error
+	for i := range pods.Items {
+		if stale(&pods.Items[i], r.Clock.Now()) {
+			errs = append(errs, client.IgnoreNotFound(r.seedClient.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(0))))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// look reads the state of a control plane.
+func (r *reconciler) look(ctx context.Context, shoot *corev1beta1.Shoot) (*observation, error) {
+	namespace := client.InNamespace(shoot.Status.TechnicalID)
+	deployments, etcds, resources, statefulSets := &appsv1.DeploymentList{}, &druidv1alpha1.EtcdList{}, &resourcesv1alpha1.ManagedResourceList{}, &appsv1.StatefulSetList{}
+	for _, list := range []client.ObjectList{deployments, etcds, resources, statefulSets} {
+		if err := r.seedClient.List(ctx, list, namespace); err != nil {
+			return nil, fmt.Errorf("list %T: %w", list, err)
+		}
+	}
+	seen := &observation{deployments: deployments.Items, etcds: etcds.Items, resources: resources.Items, statefulSets: statefulSets.Items}
+	secrets := &corev1.SecretList{}
+	if err := r.SeedReader.List(ctx, secrets, namespace, client.MatchingLabels{"manager-identity": "gardenlet"}); err != nil {
+		return nil, fmt.Errorf("list credentials: %w", err)
+	}
+	seen.credentials = secrets.Items
+	if !hibernated(shoot) {
+		r.ask(ctx, seen, len(shoot.Spec.Provider.Workers) > 0)
+	}
+	return seen, r.extensions(ctx, shoot, seen)
+}
+
+// ask asks the API server.
+func (r *reconciler) ask(ctx context.Context, seen *observation, nodes bool) {
+	var kubeconfig []byte
+	newest := ""
+	for _, secret := range seen.credentials {
+		if at := secret.Labels["issued-at-time"]; secret.Labels["name"] == accessSecret && at >= newest {
+			newest, kubeconfig = at, secret.Data["kubeconfig"]
+		}
+	}
+	if kubeconfig == nil {
+		seen.unavailable = errors.New("there is no access to the API server yet")
+		return
+	}
+	access, err := r.Connect(kubeconfig)
+	if err != nil {
+		seen.unavailable = errors.New("the access to the API server is not usable")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	begin := r.Clock.Now()
+	seen.unavailable = access.Healthz(ctx)
+	seen.responseTime = r.Clock.Since(begin)
+	if seen.unavailable == nil && nodes {
+		list := &corev1.NodeList{}
+		seen.nodesUnknown = access.List(ctx, list)
+		seen.nodes = list.Items
+	}
+}
+
+// accessSecret is the name under which the lifecycle controller keeps the access of the gardenlet.
+const accessSecret = "gardenlet-access"
+
+// extensions reads what extensions say about the health of a shoot.
+func (r *reconciler) extensions(ctx context.Context, shoot *corev1beta1.Shoot, seen *observation) error {
+	for _, list := range []client.ObjectList{
+		&extensionsv1alpha1.ControlPlaneList{}, &extensionsv1alpha1.ExtensionList{}, &extensionsv1alpha1.InfrastructureList{},
+		&extensionsv1alpha1.NetworkList{}, &extensionsv1alpha1.WorkerList{},
+	} {
+		if err := r.seedClient.List(ctx, list, client.InNamespace(shoot.Status.TechnicalID)); err != nil {
+			return fmt.Errorf("list %T: %w", list, err)
+		}
+		seen.addExtensions(list)
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+)
+
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// settled are the facts of a shoot that was reconciled ten minutes ago.
+func settled() facts {
+	shoot := &corev1beta1.Shoot{}
+	shoot.Name, shoot.Namespace, shoot.UID, shoot.Generation = "crazy-botany", "garden-dev", "1", 3
+	shoot.Finalizers = []string{constants.FinalizerGardenerName}
+	shoot.Annotations = map[string]string{}
+	shoot.Spec.SeedName = new("here")
+	shoot.Status = corev1beta1.ShootStatus{
+		UID: "1", SeedName: new("here"), ObservedGeneration: 3, Gardener: corev1beta1.Gardener{Version: "v1"},
+		LastOperation: &corev1beta1.LastOperation{
+			Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded, Progress: 100,
+			LastUpdateTime: metav1.NewTime(noon.Add(-10 * time.Minute)),
+		},
+	}
+	seed := &corev1beta1.Seed{}
+	seed.Status.Gardener = &corev1beta1.Gardener{Version: "v1"}
+	return facts{
+		shoot: shoot, seed: seed, seedName: "here", version: "v1", now: noon,
+		config: gardenletconfigv1alpha1.ShootControllerConfiguration{SyncPeriod: &metav1.Duration{Duration: time.Hour}},
+	}
+}
+
+func TestDecide(t *testing.T) {
+	const (
+		create, reconcile, remove_ = corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationTypeDelete
+	)
+	failed := func(f *facts) {
+		f.shoot.Status.LastOperation.State = corev1beta1.LastOperationStateFailed
+	}
+	deleted := func(f *facts) { f.shoot.DeletionTimestamp = new(metav1.NewTime(noon)) }
+	for name, tc := range map[string]struct {
+		change    func(*facts)
+		want      action
+		operation corev1beta1.LastOperationType
+	}{
+		"as it should be":   {change: func(*facts) {}, want: idle},
+		"of another seed":   {change: func(f *facts) { f.shoot.Spec.SeedName = new("there") }, want: idle},
+		"not scheduled":     {change: func(f *facts) { f.shoot.Spec.SeedName = nil }, want: idle},
+		"still elsewhere":   {change: func(f *facts) { f.shoot.Status.SeedName = new("there") }, want: idle},
+		"new":               {change: func(f *facts) { f.shoot.Status = corev1beta1.ShootStatus{} }, want: reconcileShoot, operation: create},
+		"changed":           {change: func(f *facts) { f.shoot.Generation++ }, want: reconcileShoot, operation: reconcile},
+		"in error":          {change: func(f *facts) { f.shoot.Status.LastOperation.State = corev1beta1.LastOperationStateError }, want: reconcileShoot, operation: reconcile},
+		"interrupted":       {change: func(f *facts) { f.shoot.Status.LastOperation.State = corev1beta1.LastOperationStateProcessing }, want: reconcileShoot, operation: reconcile},
+		"failed":            {change: failed, want: tell},
+		"failed, retried":   {change: func(f *facts) { failed(f); f.shoot.Generation++ }, want: reconcileShoot, operation: reconcile},
+		"failed, new agent": {change: func(f *facts) { failed(f); f.version = "v2"; f.seed.Status.Gardener.Version = "v2" }, want: reconcileShoot, operation: reconcile},
+		"creation in error": {change: func(f *facts) {
+			f.shoot.Status.LastOperation.Type, f.shoot.Status.LastOperation.State = create, corev1beta1.LastOperationStateError
+		}, want: reconcileShoot, operation: create},
+		"due": {change: func(f *facts) { f.now = noon.Add(2 * time.Hour) }, want: reconcileShoot, operation: reconcile},
+		"ignored, not allowed": {change: func(f *facts) {
+			f.shoot.Generation++
+			f.shoot.Annotations[constants.ShootIgnore] = "true"
+		}, want: reconcileShoot, operation: reconcile},
+		"ignored, allowed": {change: func(f *facts) {
+			f.shoot.Generation++
+			f.shoot.Annotations[constants.ShootIgnore] = "true"
+			f.config.RespectSyncPeriodOverwrite = new(true)
+		}, want: tell},
+		"ignored, in the garden": {change: func(f *facts) {
+			f.shoot.Generation++
+			f.shoot.Namespace, f.shoot.Annotations[constants.ShootIgnore] = constants.GardenNamespace, "true"
+		}, want: tell},
+		"everything is stopped": {change: func(f *facts) {
+			f.shoot.Generation++
+			f.seed.Annotations = map[string]string{constants.EmergencyStopShootReconciliations: "true"}
+		}, want: tell},
+		"seed of another version": {change: func(f *facts) { f.shoot.Generation++; f.seed.Status.Gardener.Version = "v0" }, want: idle},
+		"seed has changed":        {change: func(f *facts) { f.shoot.Generation++; f.seed.Generation++ }, want: idle},
+		"deleted":                 {change: deleted, want: remove, operation: remove_},
+		"deleted, failed":         {change: func(f *facts) { deleted(f); failed(f) }, want: tell},
+		"deleted, never begun":    {change: func(f *facts) { deleted(f); f.shoot.Status = corev1beta1.ShootStatus{} }, want: release, operation: remove_},
+		"deleted, let go":         {change: func(f *facts) { deleted(f); f.shoot.Finalizers = nil }, want: idle},
+		"longer period, not allowed": {change: func(f *facts) {
+			f.now, f.shoot.Annotations[constants.ShootSyncPeriod] = noon.Add(2*time.Hour), "24h"
+		}, want: reconcileShoot, operation: reconcile},
+		"longer period": {change: func(f *facts) {
+			f.now, f.shoot.Annotations[constants.ShootSyncPeriod], f.config.RespectSyncPeriodOverwrite = noon.Add(2*time.Hour), "24h", new(true)
+		}, want: idle},
+		"shorter period": {change: func(f *facts) {
+			f.shoot.Annotations[constants.ShootSyncPeriod], f.config.RespectSyncPeriodOverwrite = "1m", new(true)
+		}, want: idle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := settled()
+			tc.change(&f)
+			got := decide(f)
+			if got.action != tc.want || got.operation != tc.operation {
+				t.Errorf("decide() is %q %q (%s), want %q %q", got.action, got.operation, got.reason, tc.want, tc.operation)
+			}
+		})
+	}
+}
+
+func TestMaintenanceWindow(t *testing.T) {
+	at := func(hour, minute int) time.Time { return time.Date(2026, 3, 4, hour, minute, 0, 0, time.UTC) }
+	for name, tc := range map[string]struct {
+		begin, end string
+		last, now  time.Time
+		// from and to bound when the shoot is looked at.
+		from, to time.Time
+	}{
+		"before it":           {begin: "140000+0000", end: "150000+0000", last: at(0, 0), now: at(12, 0), from: at(14, 0).AddDate(0, 0, 0), to: at(15, 0)},
+		"done today":          {begin: "100000+0000", end: "110000+0000", last: at(10, 30), now: at(12, 0), from: at(10, 0).AddDate(0, 0, 1), to: at(11, 0).AddDate(0, 0, 1)},
+		"over midnight":       {begin: "230000+0000", end: "010000+0000", last: at(0, 10), now: at(0, 20), from: at(23, 0), to: at(23, 0).Add(2 * time.Hour)},
+		"other time zone":     {begin: "160000+0200", end: "170000+0200", last: at(0, 0), now: at(12, 0), from: at(14, 0), to: at(15, 0)},
+		"missed, is at once":  {begin: "113000+0000", end: "123000+0000", last: at(0, 0), now: at(12, 29), from: at(11, 30), to: at(12, 30)},
+		"missed, is tomorrow": {begin: "100000+0000", end: "110000+0000", last: at(0, 0), now: at(12, 0), from: at(10, 0).AddDate(0, 0, 1), to: at(11, 0).AddDate(0, 0, 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := settled()
+			f.config.ReconcileInMaintenanceOnly = new(true)
+			f.now, f.shoot.Status.LastOperation.LastUpdateTime = tc.now, metav1.NewTime(tc.last)
+			f.shoot.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: tc.begin, End: tc.end}}
+			if got := nextRegular(f); got.Before(tc.from) || !got.Before(tc.to) {
+				t.Errorf("it is at %s, want between %s and %s", got, tc.from, tc.to)
+			}
+		})
+	}
+}
+
+func TestRotation(t *testing.T) {
+	now, later := metav1.NewTime(noon), metav1.NewTime(noon.Add(time.Hour))
+	shoot := &corev1beta1.Shoot{}
+	step := func(operation string, at metav1.Time, want corev1beta1.CARotation) {
+		t.Helper()
+		shoot.Annotations = map[string]string{constants.GardenerOperation: operation}
+		if left := order(shoot, at); left != "" {
+			t.Errorf("%q is left", left)
+		}
+		if diff := cmp.Diff(&want, shoot.Status.Credentials.Rotation.CertificateAuthorities); diff != "" {
+			t.Errorf("after %q (-want +got):\n%s", operation, diff)
+		}
+	}
+	step("rotate-ca-start", now, corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing, LastInitiationTime: &now})
+	step("rotate-ca-start", later, corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing, LastInitiationTime: &now})
+	step("rotate-ca-complete", later, corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing, LastInitiationTime: &now})
+	finish(shoot, later)
+	step("rotate-ca-complete", later, corev1beta1.CARotation{
+		Phase: corev1beta1.RotationCompleting, LastInitiationTime: &now, LastInitiationFinishedTime: &later, LastCompletionTriggeredTime: &later,
+	})
+	finish(shoot, later)
+	if got := shoot.Status.Credentials.Rotation.CertificateAuthorities; got.Phase != corev1beta1.RotationCompleted || !got.LastCompletionTime.Equal(&later) {
+		t.Errorf("it ends as %+v", got)
+	}
+}
+
+func TestRotationWithoutRollout(t *testing.T) {
+	now := metav1.NewTime(noon)
+	shoot := &corev1beta1.Shoot{}
+	shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}, {Name: "b"}}
+	shoot.Annotations = map[string]string{constants.GardenerOperation: "rotate-ca-start-without-workers-rollout;maintain"}
+	if left := order(shoot, now); left != "maintain" {
+		t.Errorf("%q is left", left)
+	}
+	finish(shoot, now)
+	ca := func() *corev1beta1.CARotation { return shoot.Status.Credentials.Rotation.CertificateAuthorities }
+	if ca().Phase != corev1beta1.RotationWaitingForWorkersRollout || len(ca().PendingWorkersRollouts) != 2 {
+		t.Errorf("rotation is %+v", ca())
+	}
+	for _, pools := range []string{"a", "*"} {
+		shoot.Annotations[constants.GardenerOperation] = "rotate-rollout-workers=" + pools
+		order(shoot, now)
+		finish(shoot, now)
+	}
+	if ca().Phase != corev1beta1.RotationPrepared {
+		t.Errorf("rotation is %+v", ca())
+	}
+}
+
+func TestNothingToRotate(t *testing.T) {
+	shoot := &corev1beta1.Shoot{}
+	if order(shoot, metav1.Now()); shoot.Status.Credentials != nil {
+		t.Errorf("credentials are %+v", shoot.Status.Credentials)
+	}
+}
