@@ -154,9 +154,10 @@ func (v Values) forNodes(flags map[string]string) {
 	flags["attach-detach-reconcile-sync-period"] = "1m0s"
 	flags["horizontal-pod-autoscaler-sync-period"] = "30s"
 	flags["node-monitor-grace-period"] = "40s"
-	for _, what := range []string{"deployment", "replicaset", "statefulset", "endpoint", "service-endpoint", "gc"} {
-		flags["concurrent-"+what+"-syncs"] = map[bool]string{true: "30", false: "15"}[what == "gc"]
+	for _, what := range []string{"deployment", "replicaset", "statefulset", "endpoint", "service-endpoint"} {
+		flags["concurrent-"+what+"-syncs"] = "15"
 	}
+	flags["concurrent-gc-syncs"] = "30"
 	c := v.Config
 	if c == nil {
 		return
