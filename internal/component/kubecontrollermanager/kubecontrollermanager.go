@@ -85,7 +85,8 @@ func Objects(v Values) ([]client.Object, error) {
 	dir := func(name, secret string) string { return p.Secret(name, secret) }
 	server := dir("server", v.Secrets.Server)
 	flags := map[string]string{
-		"kubeconfig": shootaccess.PathKubeconfig, "authentication-kubeconfig": shootaccess.PathKubeconfig, "authorization-kubeconfig": shootaccess.PathKubeconfig,
+		"kubeconfig":                shootaccess.PathKubeconfig,
+		"authentication-kubeconfig": shootaccess.PathKubeconfig, "authorization-kubeconfig": shootaccess.PathKubeconfig,
 		"tls-cert-file": server + secrets.DataKeyCertificate, "tls-private-key-file": server + secrets.DataKeyPrivateKey,
 		"secure-port": strconv.Itoa(int(Port)), "profiling": "false", "v": "2",
 		"leader-elect": "true", "cluster-name": v.ClusterName, "use-service-account-credentials": "true",
