@@ -137,5 +137,6 @@ func Switches(gates map[string]bool) string {
 
 // ServerNames are the names that the certificate of a server in a namespace has to be valid for.
 func ServerNames(service, namespace string) []string {
-	return []string{service, service + "." + namespace, service + "." + namespace + ".svc", service + "." + namespace + ".svc." + constants.DefaultDomain}
+	in := service + "." + namespace
+	return []string{service, in, in + ".svc", in + ".svc." + constants.DefaultDomain}
 }

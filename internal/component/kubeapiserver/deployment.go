@@ -3,7 +3,6 @@ package kubeapiserver
 import (
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -345,9 +345,9 @@ func (r *renderer) podLabels() map[string]string {
 }
 
 func autoscaler(v Values) client.Object {
-	utilization := func(name corev1.ResourceName, average string) autoscalingv2.MetricSpec {
+	average := func(name corev1.ResourceName, value string) autoscalingv2.MetricSpec {
 		return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-			Name: name, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: quantity(average)},
+			Name: name, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: ptr.To(resource.MustParse(value))},
 		}}
 	}
 	return &autoscalingv2.HorizontalPodAutoscaler{
@@ -355,7 +355,7 @@ func autoscaler(v Values) client.Object {
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Name: Name},
 			MinReplicas:    &v.Autoscaling.MinReplicas, MaxReplicas: v.Autoscaling.MaxReplicas,
-			Metrics: []autoscalingv2.MetricSpec{utilization(corev1.ResourceCPU, "6"), utilization(corev1.ResourceMemory, "24G")},
+			Metrics: []autoscalingv2.MetricSpec{average(corev1.ResourceCPU, "6"), average(corev1.ResourceMemory, "24G")},
 			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{
 				ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: ptr.To[int32](60)},
 				// Caches of a new pod are filled from etcd: do not come and go.
@@ -363,13 +363,4 @@ func autoscaler(v Values) client.Object {
 			},
 		},
 	}
-}
-
-// host is the host of a URL, which may be an error in Values.
-func host(raw string) (string, error) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("%q is no https URL of a host", raw)
-	}
-	return u.Host, nil
 }

@@ -6,7 +6,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
+	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
+	validation "gardener.cloud/gardener/internal/validation/config"
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -31,6 +34,17 @@ func TestShoot(t *testing.T) {
 			}
 			golden.Objects(t, "shoot-"+name+".yaml", objects)
 			golden.Objects(t, "shoot-"+name+"-target.yaml", TargetObjects(v))
+			for _, object := range objects {
+				if configMap, ok := object.(*corev1.ConfigMap); ok {
+					config := &resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}
+					if err := yaml.UnmarshalStrict([]byte(configMap.Data["config.yaml"]), config); err != nil {
+						t.Fatal(err)
+					}
+					if err := validation.ValidateResourceManager(config).ToAggregate(); err != nil {
+						t.Errorf("it would refuse its configuration: %v", err)
+					}
+				}
+			}
 		})
 	}
 }

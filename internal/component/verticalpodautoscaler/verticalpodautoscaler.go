@@ -235,7 +235,9 @@ func (v Values) roles() []client.Object {
 		// What has replicas and is none of these.
 		workload.Rule("druid.gardener.cloud", "etcds etcds/scale", read),
 	}
-	events := []rbacv1.PolicyRule{workload.Rule("", "events", "create get list patch update watch"), workload.Rule("events.k8s.io", "events", "create patch update")}
+	events := []rbacv1.PolicyRule{
+		workload.Rule("", "events", "create get list patch update watch"), workload.Rule("events.k8s.io", "events", "create patch update"),
+	}
 	rules := map[string][]rbacv1.PolicyRule{
 		Recommender: append([]rbacv1.PolicyRule{
 			vpas, pods, workload.Rule("metrics.k8s.io", "pods", "get list"), workload.Rule("", "namespaces", read),

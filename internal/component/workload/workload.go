@@ -234,9 +234,8 @@ func FromPods(alias string, ports ...int32) map[string]string {
 	for _, port := range ports {
 		list = append(list, fmt.Sprintf(`{"protocol":"TCP","port":%d}`, port))
 	}
-	return map[string]string{
-		resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationPrefix + alias + resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationSuffix: "[" + strings.Join(list, ",") + "]",
-	}
+	key := resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationPrefix + alias + resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationSuffix
+	return map[string]string{key: "[" + strings.Join(list, ",") + "]"}
 }
 
 // PolicyTo is the label of pods that talk to whoever lists ports for an alias, as FromPods does.

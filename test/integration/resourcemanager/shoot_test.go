@@ -1,4 +1,4 @@
-// Package resourcemanager tests gardener-resource-manager as it is deployed for a shoot: with two clusters, and no more rights than it gets.
+// Package resourcemanager tests gardener-resource-manager as it is deployed for a shoot: with two clusters, and only the rights it gets.
 package resourcemanager
 
 import (
@@ -47,8 +47,9 @@ func TestShoot(t *testing.T) {
 	e := env.Start(t)
 	seed, shoot := connect(t, e.Config), connect(t, e.AddCluster(t))
 	values := component.Values{
-		Namespace: namespace, Image: "registry.example/gardener", Replicas: 1, Config: component.ForShoot(component.ShootOptions{Namespace: namespace, Workerless: true, ClusterIdentity: "seed"}),
-		Shoot: &component.Shoot{GenericKubeconfig: "generic"},
+		Namespace: namespace, Image: "registry.example/gardener", Replicas: 1,
+		Config: component.ForShoot(component.ShootOptions{Namespace: namespace, Workerless: true, ClusterIdentity: "seed"}),
+		Shoot:  &component.Shoot{GenericKubeconfig: "generic"},
 	}
 	prepareSeed(t, seed)
 	config := deploy(t, seed, values)
