@@ -407,6 +407,31 @@ func TestAgentConnectsToAllServers(t *testing.T) {
 	ask(t, second.mustConnect(echo), "hello")
 }
 
+func TestServerDrains(t *testing.T) {
+	a := newAuthority(t)
+	first, second := startAt(t, a, "127.0.0.1:0", nil), startAt(t, a, "127.0.0.1:0", func(v *ServerValues) { v.ID = "server-1" })
+	var mu sync.Mutex
+	to := first.tunnel
+	balancer := serve(t, func(conn *net.TCPConn) {
+		mu.Lock()
+		address := to
+		mu.Unlock()
+		if backend, err := net.Dial("tcp", address); err == nil {
+			pipe(conn, backend.(*net.TCPConn)) //nolint:forcetypeassert // it is TCP
+		}
+	})
+	first.agent("agent-0", balancer)
+	echo := echoServer(t)
+	old := first.mustConnect(echo)
+	mu.Lock()
+	to = second.tunnel
+	mu.Unlock()
+	first.server.Drain(done())
+	awaitPeers(t, second.server.agents, 1, 5*time.Second)
+	ask(t, old, "still here")
+	ask(t, second.mustConnect(echo), "hello")
+}
+
 func TestAPIServerProxy(t *testing.T) {
 	api := echoServer(t)
 	w := start(t, func(v *ServerValues) { v.APIServer = api })
