@@ -60,7 +60,7 @@ func (a *authority) issue(t testing.TB, commonName string) tls.Certificate {
 	t.Helper()
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: commonName}, NotAfter: time.Now().Add(time.Hour), DNSNames: []string{host},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: commonName}, NotAfter: time.Now().Add(time.Hour), DNSNames: []string{host}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.cert, key.Public(), a.key)
 	if err != nil {

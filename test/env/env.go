@@ -79,8 +79,9 @@ type Env struct {
 }
 
 type options struct {
-	binary string
-	flags  []string
+	binary        string
+	flags         []string
+	kubeAPIServer []string
 }
 
 // Option changes how a garden is started.
@@ -91,6 +92,11 @@ func Binary(path string) Option { return func(o *options) { o.binary = path } }
 
 // Flags adds flags to those of gardener-apiserver.
 func Flags(flags ...string) Option { return func(o *options) { o.flags = append(o.flags, flags...) } }
+
+// KubeAPIServerFlags adds flags to those of the kube-apiserver.
+func KubeAPIServerFlags(flags ...string) Option {
+	return func(o *options) { o.kubeAPIServer = append(o.kubeAPIServer, flags...) }
+}
 
 // Lenient turns off the admission plugins of the garden, except for the one that gives projects an owner: what objects refer to need
 // not exist, and deletions need no confirmation. It is for tests of controllers.
@@ -208,18 +214,18 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	); err != nil {
 		return err
 	}
-	if err := e.exec(running, logs, KubeAPIServer, kubeAPIServer,
-		"--etcd-servers="+etcdURL, "--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(ports[2]),
-		"--tls-cert-file="+certs.path("server.crt"), "--tls-private-key-file="+certs.path("server.key"), "--client-ca-file="+certs.path("ca.crt"),
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+certs.path("server.key"),
-		"--service-account-signing-key-file="+certs.path("server.key"), "--service-cluster-ip-range=10.0.0.0/24",
-		"--authorization-mode=RBAC", "--requestheader-client-ca-file="+certs.path("ca.crt"), "--requestheader-allowed-names="+proxyName,
+	if err := e.exec(running, logs, KubeAPIServer, kubeAPIServer, append([]string{
+		"--etcd-servers=" + etcdURL, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(ports[2]),
+		"--tls-cert-file=" + certs.path("server.crt"), "--tls-private-key-file=" + certs.path("server.key"), "--client-ca-file=" + certs.path("ca.crt"),
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + certs.path("server.key"),
+		"--service-account-signing-key-file=" + certs.path("server.key"), "--service-cluster-ip-range=10.0.0.0/24",
+		"--authorization-mode=RBAC", "--requestheader-client-ca-file=" + certs.path("ca.crt"), "--requestheader-allowed-names=" + proxyName,
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file="+certs.path("proxy.crt"), "--proxy-client-key-file="+certs.path("proxy.key"),
+		"--proxy-client-cert-file=" + certs.path("proxy.crt"), "--proxy-client-key-file=" + certs.path("proxy.key"),
 		// No controller makes the account that pods need; an address of this machine would be a poor endpoint.
 		"--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none",
-	); err != nil {
+	}, e.options.kubeAPIServer...)...); err != nil {
 		return err
 	}
 	e.Config = &rest.Config{
