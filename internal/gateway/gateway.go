@@ -78,7 +78,7 @@ func NewCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.gateway, "gateway", "", "namespace and name of the Gateway to serve")
-	flags.StringVar(&o.service, "service", "", "name of the Service in front of HAProxy, in the namespace of the Gateway; by default that of the Gateway")
+	flags.StringVar(&o.service, "service", "", "name of the Service in front of HAProxy, beside the Gateway; by default that of the Gateway")
 	flags.StringVar(&o.directory, "directory", "/run/gateway", "directory with HAProxy's socket and maps")
 	flags.StringVar(&o.logLevel, "log-level", "info", "info, debug or error")
 	flags.IntVar(&o.healthPort, "health-port", 8081, "port of /healthz and /readyz")
@@ -197,7 +197,8 @@ func serviceChanged() predicate.Predicate {
 // servingChanged leaves out changes of endpoints that are not about whether there is a ready one.
 func servingChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*discoveryv1.EndpointSlice), e.ObjectNew.(*discoveryv1.EndpointSlice) //nolint:forcetypeassert // only those are watched
+		before, _ := e.ObjectOld.(*discoveryv1.EndpointSlice)
+		after, _ := e.ObjectNew.(*discoveryv1.EndpointSlice)
 		return serves(before) != serves(after) || before.Labels[discoveryv1.LabelServiceName] != after.Labels[discoveryv1.LabelServiceName]
 	}}
 }

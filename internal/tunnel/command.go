@@ -183,7 +183,7 @@ type client struct {
 
 func (c *client) add(flags *pflag.FlagSet) {
 	flags.StringVar(&c.server, "server", "", "address of the tunnel's server, usually of a gateway, with a port")
-	flags.StringVar(&c.serverName, "server-name", "", "name that the server is asked for by, and has in its certificate; by default the host of the address")
+	flags.StringVar(&c.serverName, "server-name", "", "name that the server is asked for by, and has in its certificate; by default the host")
 }
 
 // links returns the values for connections.

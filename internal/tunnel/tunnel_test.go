@@ -60,7 +60,7 @@ func (a *authority) issue(t testing.TB, commonName string) tls.Certificate {
 	t.Helper()
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: commonName}, NotAfter: time.Now().Add(time.Hour), DNSNames: []string{host},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: commonName}, NotAfter: time.Now().Add(time.Hour), DNSNames: []string{host}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.cert, key.Public(), a.key)
 	if err != nil {
@@ -404,6 +404,31 @@ func TestAgentConnectsToAllServers(t *testing.T) {
 	awaitPeers(t, second.server.agents, 1, 5*time.Second)
 	echo := echoServer(t)
 	ask(t, first.mustConnect(echo), "hello")
+	ask(t, second.mustConnect(echo), "hello")
+}
+
+func TestServerDrains(t *testing.T) {
+	a := newAuthority(t)
+	first, second := startAt(t, a, "127.0.0.1:0", nil), startAt(t, a, "127.0.0.1:0", func(v *ServerValues) { v.ID = "server-1" })
+	var mu sync.Mutex
+	to := first.tunnel
+	balancer := serve(t, func(conn *net.TCPConn) {
+		mu.Lock()
+		address := to
+		mu.Unlock()
+		if backend, err := net.Dial("tcp", address); err == nil {
+			pipe(conn, backend.(*net.TCPConn)) //nolint:forcetypeassert // it is TCP
+		}
+	})
+	first.agent("agent-0", balancer)
+	echo := echoServer(t)
+	old := first.mustConnect(echo)
+	mu.Lock()
+	to = second.tunnel
+	mu.Unlock()
+	first.server.Drain(done())
+	awaitPeers(t, second.server.agents, 1, 5*time.Second)
+	ask(t, old, "still here")
 	ask(t, second.mustConnect(echo), "hello")
 }
 

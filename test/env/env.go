@@ -79,8 +79,9 @@ type Env struct {
 }
 
 type options struct {
-	binary string
-	flags  []string
+	binary        string
+	flags         []string
+	kubeAPIServer []string
 }
 
 // Option changes how a garden is started.
@@ -91,6 +92,11 @@ func Binary(path string) Option { return func(o *options) { o.binary = path } }
 
 // Flags adds flags to those of gardener-apiserver.
 func Flags(flags ...string) Option { return func(o *options) { o.flags = append(o.flags, flags...) } }
+
+// KubeAPIServerFlags adds flags to those of the kube-apiserver.
+func KubeAPIServerFlags(flags ...string) Option {
+	return func(o *options) { o.kubeAPIServer = append(o.kubeAPIServer, flags...) }
+}
 
 // Lenient turns off the admission plugins of the garden, except for the one that gives projects an owner: what objects refer to need
 // not exist, and deletions need no confirmation. It is for tests of controllers.
@@ -208,7 +214,7 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	); err != nil {
 		return err
 	}
-	if err := e.exec(running, logs, KubeAPIServer, kubeAPIServer, e.kubeAPIServerFlags(ports[2])...); err != nil {
+	if err := e.exec(running, logs, KubeAPIServer, kubeAPIServer, append(e.kubeAPIServerFlags(ports[2]), e.options.kubeAPIServer...)...); err != nil {
 		return err
 	}
 	e.Config = e.adminConfig(ports[2])

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -135,13 +136,13 @@ func Objects(v Values) ([]client.Object, error) {
 	objects := []client.Object{
 		service(w, labels), deployment,
 		&policyv1.PodDisruptionBudget{
-			ObjectMeta: deployment.ObjectMeta,
+			ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: Name, Labels: labels},
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
+				UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
 			},
 		},
 	}
-	objects[2].SetAnnotations(nil)
 	return append(objects, exposure.Objects(exposure.Values{
 		Namespace: v.Namespace, Hosts: []string{v.Host}, Service: Name, Port: TunnelPort, Gateway: v.Gateway,
 	})...), nil
@@ -158,8 +159,9 @@ func service(w workload.Workload, labels map[string]string) *corev1.Service {
 	for i := range service.Spec.Ports {
 		service.Spec.Ports[i].TargetPort = intstr.FromInt32(service.Spec.Ports[i].Port)
 	}
+	gateways := `[{"matchLabels":{"` + constants.GardenRole + `":"` + constants.GardenRoleIstioIngress + `"}}]`
 	service.Annotations = workload.Merge(workload.Scraped(HealthPort), map[string]string{
-		resourcesv1alpha1.NetworkingNamespaceSelectors:             `[{"matchLabels":{"` + constants.GardenRole + `":"` + constants.GardenRoleIstioIngress + `"}}]`,
+		resourcesv1alpha1.NetworkingNamespaceSelectors:             gateways,
 		resourcesv1alpha1.NetworkingPodLabelSelectorNamespaceAlias: "all-shoots",
 	})
 	return service

@@ -61,7 +61,8 @@ func Objects(v Values) ([]client.Object, error) {
 		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{constants.App: Name}, PodLabels: labels, Replicas: v.Replicas,
 		PriorityClass: "system-cluster-critical",
 		Container: corev1.Container{
-			Image: v.Image, Args: args, ReadinessProbe: probe("/readyz"), StartupProbe: workload.Eager(probe("/healthz")), LivenessProbe: probe("/healthz"),
+			Image: v.Image, Args: args,
+			ReadinessProbe: probe("/readyz"), StartupProbe: workload.Eager(probe("/healthz")), LivenessProbe: probe("/healthz"),
 			Ports:        []corev1.ContainerPort{{Name: metricsName, ContainerPort: healthPort, Protocol: corev1.ProtocolTCP}},
 			Resources:    workload.Requests("10m", "30Mi"),
 			VolumeMounts: []corev1.VolumeMount{{Name: "tunnel", MountPath: secretDir, ReadOnly: true}},
@@ -102,7 +103,8 @@ func Objects(v Values) ([]client.Object, error) {
 		objects = append(objects, &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: Name, Labels: labels},
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
+				UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
 			},
 		})
 	}
