@@ -17,18 +17,21 @@ import (
 	"github.com/go-logr/logr/testr"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 	"gardener.cloud/gardener/internal/process"
@@ -167,6 +170,7 @@ func TestMachineControllerManager(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &scenario{site: site, infrastructure: &infrastructure{machines: map[string]driver.Request{}}, namespace: "shoot-" + name}
 			s.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
+			s.allow(t)
 			for _, class := range []string{"old", "new"} {
 				s.create(t, &corev1.Secret{
 					ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: class}, Data: map[string][]byte{"userData": []byte("#!/bin/sh\njoin <<MACHINE_NAME>> <<BOOTSTRAP_TOKEN>>\n")},
@@ -178,6 +182,40 @@ func TestMachineControllerManager(t *testing.T) {
 			test(t, s)
 		})
 	}
+}
+
+// allow grants the process what its component grants it, in the seed and in the shoot. What is the shoot's is granted once.
+func (s *scenario) allow(t *testing.T) {
+	t.Helper()
+	objects, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{Namespace: s.namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range append(objects, machinecontrollermanager.TargetObjects()...) {
+		switch object.(type) {
+		case *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
+			if err := s.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// kubeconfigAs returns a kubeconfig of a service account.
+func (c *site) kubeconfigAs(t *testing.T, namespace string) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(c.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range config.AuthInfos {
+		user.Impersonate = "system:serviceaccount:" + namespace + ":" + machinecontrollermanager.Name
+	}
+	file := filepath.Join(t.TempDir(), namespace)
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // start runs the process until the returned function is called.
@@ -193,7 +231,8 @@ func (s *scenario) start(t *testing.T, change func(*Options)) (stop func()) {
 		defer listener.Close()
 	}
 	o := NewOptions()
-	o.ControlKubeconfig, o.Namespace, o.LeaderElect, o.BindAddress = s.kubeconfig, s.namespace, true, "127.0.0.1"
+	o.ControlKubeconfig, o.TargetKubeconfig = s.kubeconfigAs(t, s.namespace), s.kubeconfigAs(t, metav1.NamespaceSystem)
+	o.Namespace, o.BindAddress = s.namespace, "127.0.0.1"
 	o.Port, o.HealthPort, o.ConcurrentSyncs = ports[0], ports[1], 5
 	if change != nil {
 		change(o)
