@@ -45,8 +45,8 @@ type infrastructure struct {
 	most     int                       // machines at a time
 	// joins is called for a new machine, to make its Node. Nil means that machines do not join.
 	joins func(name string)
-	// afterCreation may spoil what a creation returns.
-	afterCreation func(context.Context) error
+	// afterCreation and afterDeletion may spoil what a creation or a deletion returns.
+	afterCreation, afterDeletion func(context.Context) error
 }
 
 func id(name string) string { return "fake:///" + name }
@@ -90,10 +90,14 @@ func (i *infrastructure) InitializeMachine(context.Context, driver.Request) (dri
 	return driver.Status{}, driver.Errorf(driver.Unimplemented, "nothing to initialize")
 }
 
-func (i *infrastructure) DeleteMachine(_ context.Context, request driver.Request) error {
+func (i *infrastructure) DeleteMachine(ctx context.Context, request driver.Request) error {
 	i.mu.Lock()
-	defer i.mu.Unlock()
 	delete(i.machines, id(request.Machine.Name))
+	after := i.afterDeletion
+	i.mu.Unlock()
+	if after != nil {
+		return after(ctx)
+	}
 	return nil
 }
 
@@ -655,31 +659,54 @@ func testBudget(t *testing.T, s *scenario) {
 	}
 }
 
-// testRestart kills the process when a machine is made, but nobody has noted it yet.
+// testRestart kills the process when a machine is made, but nobody has noted it yet, and when one is deleted.
 func testRestart(t *testing.T, s *scenario) {
-	made := make(chan struct{})
-	s.afterCreation = func(ctx context.Context) error {
-		close(made)
-		<-ctx.Done()
-		return ctx.Err()
+	// dying does not come back before the process is told to stop.
+	dying := func() (reached chan struct{}, hook func(context.Context) error) {
+		reached = make(chan struct{})
+		var once sync.Once
+		return reached, func(ctx context.Context) error {
+			once.Do(func() { close(reached) })
+			<-ctx.Done()
+			return ctx.Err()
+		}
 	}
+	after := func(stop func(), reached chan struct{}) {
+		t.Helper()
+		select {
+		case <-reached:
+		case <-time.After(time.Minute):
+			t.Fatal("the infrastructure was not asked")
+		}
+		stop()
+	}
+	var made, deleted chan struct{}
+	made, s.afterCreation = dying()
 	stop := s.start(t, nil)
-	s.deploy(t, 1)
-	select {
-	case <-made:
-	case <-time.After(time.Minute):
-		t.Fatal("no machine was made")
-	}
-	stop()
+	deployment := s.deploy(t, 1)
+	after(stop, made)
 	s.afterCreation = nil
 	name := s.names()[0]
 	s.join(t)(name)
-	s.start(t, nil)
+	deleted, s.afterDeletion = dying()
+	stop = s.start(t, nil)
 	if machine := s.running(t, 1)[0]; machine.Name != name || machine.Spec.ProviderID != id(name) {
 		t.Errorf("machine is %s, %s", machine.Name, machine.Spec.ProviderID)
 	}
 	if s.most != 1 {
 		t.Errorf("%d machines were made", s.most)
+	}
+
+	if err := s.Delete(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	after(stop, deleted)
+	s.afterDeletion = nil
+	s.start(t, nil)
+	s.gone(t)
+	node := &corev1.Node{}
+	if err := s.Get(t.Context(), client.ObjectKey{Name: name}, node); !apierrors.IsNotFound(err) {
+		t.Errorf("Node: %v", err)
 	}
 }
 
