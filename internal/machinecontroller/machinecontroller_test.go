@@ -169,7 +169,7 @@ func TestMachineControllerManager(t *testing.T) {
 	})
 	for name, test := range map[string]func(*testing.T, *scenario){
 		"life": testLife, "unhealthy": testUnhealthy, "rolling": testRolling, "priority": testPriority, "budget": testBudget,
-		"restart": testRestart, "failure": testFailure,
+		"restart": testRestart, "failure": testFailure, "in-place": testInPlace, "orphans": testOrphans,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scenario{site: site, infrastructure: &infrastructure{machines: map[string]driver.Request{}}, namespace: "shoot-" + name}
@@ -232,7 +232,7 @@ func (s *scenario) start(t *testing.T, change func(*Options)) (stop func()) {
 			t.Fatal(err)
 		}
 		ports[i] = listener.Addr().(*net.TCPAddr).Port
-		defer listener.Close()
+		defer listener.Close() //nolint:errcheck // kept open until both are found, so that they differ
 	}
 	o := NewOptions()
 	o.ControlKubeconfig, o.TargetKubeconfig = s.kubeconfigAs(t, s.namespace), s.kubeconfigAs(t, metav1.NamespaceSystem)
@@ -767,5 +767,71 @@ func testFailure(t *testing.T, s *scenario) {
 			return fmt.Errorf("machine %s is left", machine.Name)
 		}
 		return allRunning(found, 1)
+	})
+}
+
+// testInPlace has a deployment whose machines must not be replaced.
+func testInPlace(t *testing.T, s *scenario) {
+	s.joins = s.join(t)
+	s.start(t, nil)
+	deployment := s.deploy(t, 1)
+	before := s.running(t, 1)[0]
+	s.edit(t, deployment, func(d *machinev1alpha1.MachineDeployment) {
+		d.Spec.Strategy = machinev1alpha1.MachineDeploymentStrategy{Type: machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType}
+		d.Spec.Template.Spec.Class.Name = "new"
+		d.Spec.Replicas = 2
+	})
+	await(t, s.site, &machinev1alpha1.MachineDeploymentList{}, func(found []*machinev1alpha1.MachineDeployment) error {
+		for _, condition := range found[0].Status.Conditions {
+			if condition.Reason == "InPlaceUpdateNotSupported" {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions are %+v", found[0].Status.Conditions)
+	}, client.InNamespace(s.namespace))
+	for _, machine := range s.running(t, 2) {
+		if machine.Spec.Class.Name != "old" {
+			t.Errorf("machine %s has class %s", machine.Name, machine.Spec.Class.Name)
+		}
+	}
+	if _, err := s.GetMachineStatus(t.Context(), driver.Request{Machine: before}); err != nil {
+		t.Errorf("the machine is gone: %v", err)
+	}
+}
+
+// testOrphans has a machine whose Machine was deleted by force, and a Machine that has lost its set.
+func testOrphans(t *testing.T, s *scenario) {
+	s.joins = s.join(t)
+	deleted := make(chan struct{}, 10)
+	s.afterDeletion = func(context.Context) error {
+		deleted <- struct{}{}
+		return nil
+	}
+	s.infrastructure.machines[id("orphan")] = driver.Request{Machine: &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "orphan"}}}
+	s.start(t, nil)
+	select {
+	case <-deleted:
+	case <-time.After(time.Minute):
+		t.Fatalf("the infrastructure still has %v", s.names())
+	}
+	if left := s.names(); len(left) > 0 {
+		t.Errorf("the infrastructure still has %v", left)
+	}
+
+	s.deploy(t, 1)
+	machine := s.running(t, 1)[0]
+	before := machine.DeepCopy()
+	machine.OwnerReferences = nil
+	if err := s.Patch(t.Context(), machine, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	s.machines(t, func(found []*machinev1alpha1.Machine) error {
+		if err := allRunning(found, 1); err != nil {
+			return err
+		}
+		if found[0].UID != before.UID || metav1.GetControllerOf(found[0]) == nil {
+			return fmt.Errorf("machine %s has owners %v", found[0].Name, found[0].OwnerReferences)
+		}
+		return nil
 	})
 }
