@@ -17,18 +17,21 @@ import (
 	"github.com/go-logr/logr/testr"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 	"gardener.cloud/gardener/internal/process"
@@ -42,8 +45,8 @@ type infrastructure struct {
 	most     int                       // machines at a time
 	// joins is called for a new machine, to make its Node. Nil means that machines do not join.
 	joins func(name string)
-	// afterCreation may spoil what a creation returns.
-	afterCreation func(context.Context) error
+	// afterCreation and afterDeletion may spoil what a creation or a deletion returns.
+	afterCreation, afterDeletion func(context.Context) error
 }
 
 func id(name string) string { return "fake:///" + name }
@@ -87,10 +90,14 @@ func (i *infrastructure) InitializeMachine(context.Context, driver.Request) (dri
 	return driver.Status{}, driver.Errorf(driver.Unimplemented, "nothing to initialize")
 }
 
-func (i *infrastructure) DeleteMachine(_ context.Context, request driver.Request) error {
+func (i *infrastructure) DeleteMachine(ctx context.Context, request driver.Request) error {
 	i.mu.Lock()
-	defer i.mu.Unlock()
 	delete(i.machines, id(request.Machine.Name))
+	after := i.afterDeletion
+	i.mu.Unlock()
+	if after != nil {
+		return after(ctx)
+	}
 	return nil
 }
 
@@ -162,11 +169,12 @@ func TestMachineControllerManager(t *testing.T) {
 	})
 	for name, test := range map[string]func(*testing.T, *scenario){
 		"life": testLife, "unhealthy": testUnhealthy, "rolling": testRolling, "priority": testPriority, "budget": testBudget,
-		"restart": testRestart, "failure": testFailure,
+		"restart": testRestart, "failure": testFailure, "in-place": testInPlace, "orphans": testOrphans,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scenario{site: site, infrastructure: &infrastructure{machines: map[string]driver.Request{}}, namespace: "shoot-" + name}
 			s.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
+			s.allow(t)
 			for _, class := range []string{"old", "new"} {
 				s.create(t, &corev1.Secret{
 					ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: class}, Data: map[string][]byte{"userData": []byte("#!/bin/sh\njoin <<MACHINE_NAME>> <<BOOTSTRAP_TOKEN>>\n")},
@@ -180,6 +188,40 @@ func TestMachineControllerManager(t *testing.T) {
 	}
 }
 
+// allow grants the process what its component grants it, in the seed and in the shoot. What is the shoot's is granted once.
+func (s *scenario) allow(t *testing.T) {
+	t.Helper()
+	objects, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{Namespace: s.namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range append(objects, machinecontrollermanager.TargetObjects()...) {
+		switch object.(type) {
+		case *rbacv1.Role, *rbacv1.RoleBinding, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
+			if err := s.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// kubeconfigAs returns a kubeconfig of a service account.
+func (c *site) kubeconfigAs(t *testing.T, namespace string) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(c.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range config.AuthInfos {
+		user.Impersonate = "system:serviceaccount:" + namespace + ":" + machinecontrollermanager.Name
+	}
+	file := filepath.Join(t.TempDir(), namespace)
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // start runs the process until the returned function is called.
 func (s *scenario) start(t *testing.T, change func(*Options)) (stop func()) {
 	t.Helper()
@@ -190,10 +232,11 @@ func (s *scenario) start(t *testing.T, change func(*Options)) (stop func()) {
 			t.Fatal(err)
 		}
 		ports[i] = listener.Addr().(*net.TCPAddr).Port
-		defer listener.Close()
+		defer listener.Close() //nolint:errcheck // kept open until both are found, so that they differ
 	}
 	o := NewOptions()
-	o.ControlKubeconfig, o.Namespace, o.LeaderElect, o.BindAddress = s.kubeconfig, s.namespace, true, "127.0.0.1"
+	o.ControlKubeconfig, o.TargetKubeconfig = s.kubeconfigAs(t, s.namespace), s.kubeconfigAs(t, metav1.NamespaceSystem)
+	o.Namespace, o.BindAddress = s.namespace, "127.0.0.1"
 	o.Port, o.HealthPort, o.ConcurrentSyncs = ports[0], ports[1], 5
 	if change != nil {
 		change(o)
@@ -616,31 +659,54 @@ func testBudget(t *testing.T, s *scenario) {
 	}
 }
 
-// testRestart kills the process when a machine is made, but nobody has noted it yet.
+// testRestart kills the process when a machine is made, but nobody has noted it yet, and when one is deleted.
 func testRestart(t *testing.T, s *scenario) {
-	made := make(chan struct{})
-	s.afterCreation = func(ctx context.Context) error {
-		close(made)
-		<-ctx.Done()
-		return ctx.Err()
+	// dying does not come back before the process is told to stop.
+	dying := func() (reached chan struct{}, hook func(context.Context) error) {
+		reached = make(chan struct{})
+		var once sync.Once
+		return reached, func(ctx context.Context) error {
+			once.Do(func() { close(reached) })
+			<-ctx.Done()
+			return ctx.Err()
+		}
 	}
+	after := func(stop func(), reached chan struct{}) {
+		t.Helper()
+		select {
+		case <-reached:
+		case <-time.After(time.Minute):
+			t.Fatal("the infrastructure was not asked")
+		}
+		stop()
+	}
+	var made, deleted chan struct{}
+	made, s.afterCreation = dying()
 	stop := s.start(t, nil)
-	s.deploy(t, 1)
-	select {
-	case <-made:
-	case <-time.After(time.Minute):
-		t.Fatal("no machine was made")
-	}
-	stop()
+	deployment := s.deploy(t, 1)
+	after(stop, made)
 	s.afterCreation = nil
 	name := s.names()[0]
 	s.join(t)(name)
-	s.start(t, nil)
+	deleted, s.afterDeletion = dying()
+	stop = s.start(t, nil)
 	if machine := s.running(t, 1)[0]; machine.Name != name || machine.Spec.ProviderID != id(name) {
 		t.Errorf("machine is %s, %s", machine.Name, machine.Spec.ProviderID)
 	}
 	if s.most != 1 {
 		t.Errorf("%d machines were made", s.most)
+	}
+
+	if err := s.Delete(t.Context(), deployment); err != nil {
+		t.Fatal(err)
+	}
+	after(stop, deleted)
+	s.afterDeletion = nil
+	s.start(t, nil)
+	s.gone(t)
+	node := &corev1.Node{}
+	if err := s.Get(t.Context(), client.ObjectKey{Name: name}, node); !apierrors.IsNotFound(err) {
+		t.Errorf("Node: %v", err)
 	}
 }
 
@@ -701,5 +767,71 @@ func testFailure(t *testing.T, s *scenario) {
 			return fmt.Errorf("machine %s is left", machine.Name)
 		}
 		return allRunning(found, 1)
+	})
+}
+
+// testInPlace has a deployment whose machines must not be replaced.
+func testInPlace(t *testing.T, s *scenario) {
+	s.joins = s.join(t)
+	s.start(t, nil)
+	deployment := s.deploy(t, 1)
+	before := s.running(t, 1)[0]
+	s.edit(t, deployment, func(d *machinev1alpha1.MachineDeployment) {
+		d.Spec.Strategy = machinev1alpha1.MachineDeploymentStrategy{Type: machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType}
+		d.Spec.Template.Spec.Class.Name = "new"
+		d.Spec.Replicas = 2
+	})
+	await(t, s.site, &machinev1alpha1.MachineDeploymentList{}, func(found []*machinev1alpha1.MachineDeployment) error {
+		for _, condition := range found[0].Status.Conditions {
+			if condition.Reason == "InPlaceUpdateNotSupported" {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions are %+v", found[0].Status.Conditions)
+	}, client.InNamespace(s.namespace))
+	for _, machine := range s.running(t, 2) {
+		if machine.Spec.Class.Name != "old" {
+			t.Errorf("machine %s has class %s", machine.Name, machine.Spec.Class.Name)
+		}
+	}
+	if _, err := s.GetMachineStatus(t.Context(), driver.Request{Machine: before}); err != nil {
+		t.Errorf("the machine is gone: %v", err)
+	}
+}
+
+// testOrphans has a machine whose Machine was deleted by force, and a Machine that has lost its set.
+func testOrphans(t *testing.T, s *scenario) {
+	s.joins = s.join(t)
+	deleted := make(chan struct{}, 10)
+	s.afterDeletion = func(context.Context) error {
+		deleted <- struct{}{}
+		return nil
+	}
+	s.infrastructure.machines[id("orphan")] = driver.Request{Machine: &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "orphan"}}}
+	s.start(t, nil)
+	select {
+	case <-deleted:
+	case <-time.After(time.Minute):
+		t.Fatalf("the infrastructure still has %v", s.names())
+	}
+	if left := s.names(); len(left) > 0 {
+		t.Errorf("the infrastructure still has %v", left)
+	}
+
+	s.deploy(t, 1)
+	machine := s.running(t, 1)[0]
+	before := machine.DeepCopy()
+	machine.OwnerReferences = nil
+	if err := s.Patch(t.Context(), machine, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	s.machines(t, func(found []*machinev1alpha1.Machine) error {
+		if err := allRunning(found, 1); err != nil {
+			return err
+		}
+		if found[0].UID != before.UID || metav1.GetControllerOf(found[0]) == nil {
+			return fmt.Errorf("machine %s has owners %v", found[0].Name, found[0].OwnerReferences)
+		}
+		return nil
 	})
 }

@@ -59,7 +59,7 @@ func (t *Tokens) Ensure(ctx context.Context, machine *machinev1alpha1.Machine, n
 	switch {
 	case apierrors.IsNotFound(err):
 		content := make([]byte, 8)
-		rand.Read(content) //nolint:errcheck // it never fails
+		rand.Read(content)
 		secret = &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key(id).Namespace, Name: key(id).Name},
 			Type:       corev1.SecretTypeBootstrapToken,

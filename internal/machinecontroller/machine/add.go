@@ -68,6 +68,10 @@ func Add(mgr manager.Manager, target cluster.Cluster, o Options) error {
 		For(&machinev1alpha1.Machine{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(),
 		))).
+		// A class that was mended makes the machines that could not be made before.
+		Watches(&machinev1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, class client.Object) []reconcile.Request {
+			return unmadeOf(ctx, mgr.GetClient(), class)
+		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind(target.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency, ReconciliationTimeout: passTimeout})
 	if notifier, ok := o.Driver.(driver.Notifier); ok {
@@ -81,6 +85,21 @@ func deletionStarted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil
 	}}
+}
+
+// unmadeOf leads from a class to its machines that the infrastructure has not made yet.
+func unmadeOf(ctx context.Context, c client.Reader, class client.Object) []reconcile.Request {
+	machines := &machinev1alpha1.MachineList{}
+	if err := c.List(ctx, machines, client.InNamespace(class.GetNamespace())); err != nil {
+		return nil // a cache that has not started; every machine is looked at when it has
+	}
+	var requests []reconcile.Request
+	for i := range machines.Items {
+		if machine := &machines.Items[i]; machine.Spec.Class.Name == class.GetName() && machine.Spec.ProviderID == "" {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(machine)})
+		}
+	}
+	return requests
 }
 
 // machinesOf leads from a Node to its machine, or to those that have not joined yet, any of which it may be.

@@ -111,6 +111,8 @@ type observation struct {
 	// nodeName is the name of its Node, node the Node, if there is one.
 	nodeName string
 	node     *corev1.Node
+	// addresses are what the infrastructure says.
+	addresses []corev1.NodeAddress
 	// lost is why the infrastructure has no such machine any more. It is only asked for unhealthy ones.
 	lost string
 	// mayFail says that few enough other machines are being replaced.
@@ -130,6 +132,8 @@ type verdict struct {
 	recheck time.Duration
 	// joined says that the machine has become a Node just now.
 	joined bool
+	// addresses are what the infrastructure says, for as long as there is no Node.
+	addresses []corev1.NodeAddress
 }
 
 // undecided is when a machine is looked at again whose replacement has to wait for others.

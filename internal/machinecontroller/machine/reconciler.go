@@ -184,6 +184,7 @@ func (r *Reconciler) judge(ctx context.Context, o observation, asked bool) (reco
 			return reconcile.Result{}, err
 		}
 	}
+	v.addresses = o.addresses
 	return reconcile.Result{RequeueAfter: v.recheck}, r.report(ctx, machine, v, o.node)
 }
 
@@ -237,6 +238,7 @@ func (r *Reconciler) askDriver(ctx context.Context, o *observation) error {
 		if o.nodeName == "" {
 			o.nodeName = status.NodeName
 		}
+		o.addresses = status.Addresses
 	case driver.NotFound:
 		o.lost = err.Error()
 	default:

@@ -36,6 +36,9 @@ func (r *Reconciler) report(ctx context.Context, machine *machinev1alpha1.Machin
 			status.LastOperation = next
 		}
 	}
+	if node == nil && len(v.addresses) > 0 {
+		status.Addresses = v.addresses
+	}
 	if node != nil {
 		if !sameConditions(status.Conditions, node.Status.Conditions) {
 			status.Conditions = node.Status.Conditions

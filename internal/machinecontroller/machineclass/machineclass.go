@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	for _, machine := range machines.Items {
 		used[machine.Spec.Class.Name] = true
 	}
-	if used[class.Name] {
+	if used[class.Name] && class.DeletionTimestamp == nil { // after that, no finalizer can be added any more
 		if err := kube.AddFinalizer(ctx, r.client, class, machinev1alpha1.MCMFinalizerName); err != nil {
 			return kube.Result(err)
 		}
@@ -96,7 +96,7 @@ func (r *Reconciler) keep(ctx context.Context, secret *metav1.PartialObjectMetad
 		return kube.RemoveFinalizer(ctx, r.client, secret, machinev1alpha1.MCMFinalizerName)
 	}
 	if secret.DeletionTimestamp != nil {
-		return nil // no finalizer can be added any more
+		return nil // as with the class
 	}
 	return kube.AddFinalizer(ctx, r.client, secret, machinev1alpha1.MCMFinalizerName)
 }

@@ -357,10 +357,12 @@ func progress(in input, after *machinev1alpha1.MachineDeploymentStatus, moved bo
 	d := in.deployment
 	before := d.Status
 	switch {
-	case in.current == nil:
-		return machinev1alpha1.ConditionFalse, "InPlaceUpdateNotSupported", inPlaceUnsupported, 0
 	case d.Spec.Paused:
 		return machinev1alpha1.ConditionUnknown, "MachineDeploymentPaused", "The deployment is paused.", 0
+	case in.current == nil && d.Spec.Strategy.Type == machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
+		return machinev1alpha1.ConditionFalse, "InPlaceUpdateNotSupported", inPlaceUnsupported, 0
+	case in.current == nil:
+		return machinev1alpha1.ConditionFalse, "MachineSetCreateError", "There is no machine set for the current template.", 0
 	case after.UpdatedReplicas == d.Spec.Replicas && after.Replicas == d.Spec.Replicas && after.AvailableReplicas == d.Spec.Replicas && in.oldMachines == 0:
 		return machinev1alpha1.ConditionTrue, "NewMachineSetAvailable", fmt.Sprintf("All machines are those of MachineSet %s.", in.current.Name), 0
 	}

@@ -57,8 +57,11 @@ func (r *Reconciler) reconcile(ctx context.Context, d *machinev1alpha1.MachineDe
 		return 0, r.delete(ctx, d, sets)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
-	if err != nil || selector.Empty() || !selector.Matches(labels.Set(d.Spec.Template.ObjectMeta.Labels)) {
-		return 0, reconcile.TerminalError(fmt.Errorf("MachineDeployment %s: spec.selector does not match the labels of spec.template (%w)", d.Name, cmpErr(err)))
+	if err != nil {
+		return 0, reconcile.TerminalError(fmt.Errorf("spec.selector of MachineDeployment %s: %w", d.Name, err))
+	}
+	if selector.Empty() || !selector.Matches(labels.Set(d.Spec.Template.ObjectMeta.Labels)) {
+		return 0, reconcile.TerminalError(fmt.Errorf("MachineDeployment %s: spec.selector does not match the labels of spec.template", d.Name))
 	}
 	in := input{deployment: d}
 	if in.surge, in.unavailable, err = bounds(d); err != nil {
@@ -83,14 +86,6 @@ func (r *Reconciler) reconcile(ctx context.Context, d *machinev1alpha1.MachineDe
 	failure = errors.Join(failure, r.markNodes(ctx, in, machines.Items))
 	recheck, err := r.report(ctx, in, failure)
 	return recheck, errors.Join(failure, err)
-}
-
-// cmpErr is an error that says something.
-func cmpErr(err error) error {
-	if err == nil {
-		return errors.New("they have to have what it asks for")
-	}
-	return err
 }
 
 // setsOf reads the sets of a deployment.
@@ -186,10 +181,9 @@ func (r *Reconciler) rollBack(ctx context.Context, d *machinev1alpha1.MachineDep
 func (r *Reconciler) act(ctx context.Context, in *input) error {
 	d := in.deployment
 	if in.current == nil {
-		if d.Spec.Strategy.Type == machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType && len(in.old) > 0 {
-			return r.scaleInPlace(ctx, in)
-		}
-		if d.Spec.Paused && len(in.old) > 0 {
+		// With updates in place, the new template waits for somebody who brings it to the machines.
+		inPlace := d.Spec.Strategy.Type == machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType
+		if (inPlace || d.Spec.Paused) && len(in.old) > 0 {
 			return r.scalePaused(ctx, in)
 		}
 		if err := r.create(ctx, in); err != nil {
@@ -214,11 +208,6 @@ func (r *Reconciler) act(ctx context.Context, in *input) error {
 		}
 	}
 	return nil
-}
-
-// scaleInPlace keeps the number of machines right while the template waits for somebody who updates machines in place.
-func (r *Reconciler) scaleInPlace(ctx context.Context, in *input) error {
-	return r.scalePaused(ctx, in)
 }
 
 // scalePaused gives the newest set the machines that are wanted, whatever its template.

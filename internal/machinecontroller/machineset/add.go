@@ -1,6 +1,6 @@
 // Package machineset keeps the number of machines that MachineSets ask for. Failed machines are deleted, and replaced by new ones.
 //
-// It reads MachineDeployments, and reads and writes MachineSets and Machines, all in the control cluster. Decisions are made about what
+// It reads and writes MachineSets and Machines, both in the control cluster. Decisions are made about what
 // the API server says, not the cache: a machine too many costs money, and one too few work.
 package machineset
 
@@ -8,6 +8,8 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,9 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 )
