@@ -41,9 +41,9 @@ func WorkerPoolHash(pool *extensionsv1alpha1.WorkerPool, cluster *Cluster, addit
 
 // Share returns how much of a number a zone gets, if zones are to have as even a share as possible.
 func Share(total int32, zone, zones int) int32 {
-	count := int32(zones) //nolint:gosec // a handful
+	count := int32(zones)
 	share := total / count
-	if int32(zone) < total%count { //nolint:gosec // a handful
+	if int32(zone) < total%count {
 		share++
 	}
 	return share

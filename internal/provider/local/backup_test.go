@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -90,7 +89,7 @@ func TestBackupsStayInside(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "../x", "a/b", "/etc"} {
 		entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--a--b--uid"}}
 		entry.Spec.BucketName = name
-		if err := entries.Delete(context.Background(), entry, nil); err == nil {
+		if err := entries.Delete(t.Context(), entry, nil); err == nil {
 			t.Errorf("bucket %q is taken", name)
 		}
 	}

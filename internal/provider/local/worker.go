@@ -78,7 +78,7 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 		}
 		content, ok := secret.Data[ref.Key]
 		if !ok {
-			return nil, fmt.Errorf("Secret %q has no key %q", ref.Name, ref.Key)
+			return nil, fmt.Errorf("there is no key %q in Secret %q", ref.Key, ref.Name)
 		}
 		return content, nil
 	})
