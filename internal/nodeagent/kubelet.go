@@ -30,11 +30,7 @@ func (k kubelet) prepare() error {
 	if err != nil {
 		return err
 	}
-	authorities, err := k.root.Read(k.server.CAFile)
-	if err != nil {
-		return err
-	}
-	kubeconfig, err := access.KubeletBootstrapKubeconfig(k.server.Server, authorities, string(bytes.TrimSpace(token)))
+	kubeconfig, err := access.KubeletBootstrapKubeconfig(k.server.Server, k.server.CAFile, string(bytes.TrimSpace(token)))
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -259,6 +260,7 @@ WantedBy=multi-user.target
 			KubeletBootstrapKubeconfig, KubeletKubeconfig, strings.Join(pairs, ","))),
 		FilePaths: []string{
 			extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig, KubeletCAFile, extensionsv1alpha1.OperatingSystemConfigFilePathBinaries + "/kubelet",
+			nodeagentconfigv1alpha1.ClusterCAFilePath, // the kubelet's kubeconfig refers to it
 		},
 	}
 }

@@ -83,8 +83,6 @@ type Pool struct {
 	Labels map[string]string
 	// Registries are how containerd reaches registries.
 	Registries []extensionsv1alpha1.RegistryConfig
-	// Rotation overrides that of Values, for pools whose machines are not replaced by a rotation yet.
-	Rotation *Rotation
 	// KubeletDataVolumeSize is the size in bytes of the data volume that Worker.KubeletDataVolumeName names.
 	KubeletDataVolumeSize *int64
 }

@@ -247,11 +247,12 @@ func (v Values) kubeconfig(user string, certificate, key []byte) ([]byte, error)
 	})
 }
 
-// KubeletBootstrapKubeconfig renders the kubeconfig that a kubelet asks for its first certificate with.
-func KubeletBootstrapKubeconfig(server string, authorities []byte, token string) ([]byte, error) {
+// KubeletBootstrapKubeconfig renders the kubeconfig that a kubelet asks for its first certificate with. The kubeconfig that it writes then
+// refers to the same file with the authorities of the API server, which may change.
+func KubeletBootstrapKubeconfig(server, caFile, token string) ([]byte, error) {
 	const name = "kubelet-bootstrap"
 	return clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: server, CertificateAuthorityData: authorities}},
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: server, CertificateAuthority: caFile}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: token}},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
 		CurrentContext: name,
