@@ -97,6 +97,18 @@ test-compat: tools ## Compare what is served, and the CustomResourceDefinitions,
 bench-api: tools build ## Measure the garden API: rates, CPU time and memory (BENCHFLAGS="-o json -profiles DIR").
 	@bin/distribution build kubernetes etcd
 	@go run ./test/bench/api $(BENCHFLAGS)
+.PHONY: bench-shoot
+bench-shoot: tools ## Measure how long shoots take on the landscape NAME, and what they take (BENCHFLAGS="-at-once 10 -rounds 1").
+	@go run ./test/bench/shoot -landscape $(NAME) $(BENCHFLAGS)
+
+.PHONY: chaos
+chaos: tools ## Kill processes of the landscape NAME while shoots come, change and go (CHAOSFLAGS="-duration 5m").
+	@go run ./test/chaos shoots -landscape $(NAME) $(CHAOSFLAGS)
+
+.PHONY: chaos-up
+chaos-up: tools distribution ## Kill processes of the seed while a landscape comes up, 20 times (CHAOSFLAGS="-rounds 3").
+	@go run ./test/chaos up $(CHAOSFLAGS)
+
 .PHONY: bench-garden
 bench-garden: tools ## Measure the gardener-controller-manager with many projects and shoots (BENCHFLAGS="-o json -scenario projects").
 	@bin/distribution build kubernetes etcd

@@ -26,3 +26,9 @@ for package in "${packages[@]}"; do
   mv "$out/$package".*.yaml "$target/"
 done
 [[ -z $(ls -A "$out") ]] || { echo "manifests of an unknown group: $(ls "$out")" >&2; exit 1; }
+
+# The Gateway API's own, as its module has them.
+target=internal/component/crds/gateway
+mkdir -p "$target"
+rm -f "$target"/*.yaml
+go run ./hack/gatewaycrds "$target"

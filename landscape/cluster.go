@@ -26,6 +26,8 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape/addon"
@@ -49,6 +51,14 @@ func (c Cluster) services() netip.Prefix { return clusterNetwork(2 + 2*c.Number)
 func (c Cluster) dns() netip.Addr {
 	addr := c.services().Addr().As4()
 	addr[3] = 10
+	return netip.AddrFrom4(addr)
+}
+
+// localDNS is the address of the service that answers for the names of shoots and seeds, in the part of the service network that is not
+// given to other services without being asked for.
+func (c Cluster) localDNS() netip.Addr {
+	addr := c.services().Addr().As4()
+	addr[3] = 53
 	return netip.AddrFrom4(addr)
 }
 
@@ -163,7 +173,8 @@ func (l *Landscape) Client(cluster string) (client.WithWatch, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme), corev1beta1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme),
+		corev1beta1.AddToScheme(scheme), gardencorev1.AddToScheme(scheme), authenticationv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
@@ -209,9 +220,11 @@ func (l *Landscape) installAddons(ctx context.Context, cluster Cluster, images m
 	if err != nil {
 		return err
 	}
-	objects, err := addon.Objects(addon.Values{
-		Images: images, Pods: cluster.pods(), DNS: cluster.dns(), Pool: l.network().Pool(cluster.Number),
-	})
+	values := addon.Values{Images: images, Pods: cluster.pods(), DNS: cluster.dns(), Pool: l.network().Pool(cluster.Number)}
+	if cluster.Name == RuntimeCluster {
+		values.LocalDNS = cluster.localDNS()
+	}
+	objects, err := addon.Objects(values)
 	if err != nil {
 		return err
 	}

@@ -147,6 +147,9 @@ func TestClusterNetworks(t *testing.T) {
 			}
 			seen[network] = number
 		}
+		if !c.services().Contains(c.localDNS()) || c.localDNS() == c.dns() {
+			t.Errorf("address %s for the names of clusters is not in %s or not its own", c.localDNS(), c.services())
+		}
 		if !c.services().Contains(c.dns()) {
 			t.Errorf("DNS address %s is not in %s", c.dns(), c.services())
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -18,10 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/charts"
 	"gardener.cloud/gardener/internal/component/gardenlet"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/landscape/addon"
 )
 
 const (
@@ -46,7 +51,15 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 		if err != nil {
 			return err
 		}
-		if err := kube.Apply(ctx, c, fieldOwner, localProvider()...); err != nil {
+		images, err := u.artifacts.addonImages(u.images)
+		if err != nil {
+			return err
+		}
+		provider, err := localProvider(cluster, image, images)
+		if err != nil {
+			return err
+		}
+		if err := kube.Apply(ctx, c, fieldOwner, provider...); err != nil {
 			return err
 		}
 		bootstrap, err := u.bootstrapKubeconfig(ctx, c, cluster)
@@ -87,22 +100,43 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 	})
 }
 
-// localProvider registers the types of what runs on this computer, and the credentials for its zones.
-func localProvider() []client.Object {
-	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "provider-local"}}
-	for _, kind := range []string{"ControlPlane", "DNSRecord"} {
+// localProvider registers provider-local, with its chart, and the credentials for its zones.
+func localProvider(cluster Cluster, image string, images map[string]string) ([]client.Object, error) {
+	chart, err := charts.Archive(charts.ProviderLocal)
+	if err != nil {
+		return nil, err
+	}
+	values, err := json.Marshal(map[string]any{
+		"image":  image,
+		"dns":    map[string]any{"clusterIP": cluster.localDNS().String(), "zones": []string{addon.LocalZone}},
+		"images": map[string]any{"flannel": images["flannel"]},
+	})
+	if err != nil {
+		return nil, err
+	}
+	registration := &corev1beta1.ControllerRegistration{
+		ObjectMeta: metav1.ObjectMeta{Name: charts.ProviderLocal},
+		Spec: corev1beta1.ControllerRegistrationSpec{Deployment: &corev1beta1.ControllerRegistrationDeployment{
+			DeploymentRefs: []corev1beta1.DeploymentRef{{Name: charts.ProviderLocal}},
+		}},
+	}
+	for _, kind := range []string{"ControlPlane", "DNSRecord", "Infrastructure"} {
 		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: providerType})
 	}
 	return []client.Object{
+		&gardencorev1.ControllerDeployment{
+			ObjectMeta: metav1.ObjectMeta{Name: charts.ProviderLocal},
+			Helm:       &gardencorev1.HelmControllerDeployment{RawChart: chart, Values: &apiextensionsv1.JSON{Raw: values}},
+		},
 		registration,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: domainSecret}, Type: corev1.SecretTypeOpaque},
-	}
+	}, nil
 }
 
 // seed describes a cluster of the landscape as a seed.
 func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 	credentials := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: constants.GardenNamespace, Name: domainSecret}
-	domain := u.Name + ".local.gardener.cloud"
+	domain := u.Name + "." + addon.LocalZone
 	return corev1beta1.SeedTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: seedName},
 		Spec: corev1beta1.SeedSpec{

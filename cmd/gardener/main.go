@@ -17,7 +17,9 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager"
 	"gardener.cloud/gardener/internal/etcddruid"
 	"gardener.cloud/gardener/internal/gardenlet"
+	"gardener.cloud/gardener/internal/gateway"
 	"gardener.cloud/gardener/internal/nodeagent"
+	"gardener.cloud/gardener/internal/provider/local"
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/internal/scheduler"
 )
@@ -28,8 +30,10 @@ var commands = map[string]func() *cobra.Command{
 	backuprestore.Name:     backuprestore.NewCommand,
 	controllermanager.Name: controllermanager.Component().Command,
 	gardenlet.Name:         gardenlet.Component().Command,
+	gateway.Name:           gateway.NewCommand,
 	etcddruid.Name:         etcddruid.Component().Command,
 	nodeagent.Name:         nodeagent.NewCommand,
+	local.Name:             local.Component().Command,
 	resourcemanager.Name:   resourcemanager.Component().Command,
 	scheduler.Name:         scheduler.Component().Command,
 }

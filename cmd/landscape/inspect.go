@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"gardener.cloud/gardener/landscape"
@@ -106,12 +109,25 @@ func mebibytes(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(byte
 
 func (c *cli) kubeconfigCommand() *cobra.Command {
 	var content bool
+	show := func(file, missing string) error {
+		if !content {
+			_, err := fmt.Fprintln(c.out, file)
+			return err
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("%s (%w)", missing, err)
+		}
+		_, err = c.out.Write(data)
+		return err
+	}
 	cmd := &cobra.Command{
 		Use:   "kubeconfig [CLUSTER]",
 		Short: "Print where a cluster's kubeconfig is",
 		Long: `Examples:
   export KUBECONFIG=$(landscape kubeconfig)
-  landscape kubeconfig seed2 --content > seed2.yaml`,
+  landscape kubeconfig seed2 --content > seed2.yaml
+  kubectl --kubeconfig $(landscape kubeconfig shoot garden-local/local) get nodes`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			l, err := c.open()
@@ -125,19 +141,48 @@ func (c *cli) kubeconfigCommand() *cobra.Command {
 			if _, err := l.Cluster(name); err != nil {
 				return err
 			}
+			missing := fmt.Sprintf("cluster %q has no kubeconfig yet; finish it with: landscape up --cluster %s", name, name)
 			file := l.KubeconfigFile(name)
-			data, err := os.ReadFile(file)
-			if err != nil {
-				return fmt.Errorf("cluster %q has no kubeconfig yet; finish it with: landscape up --cluster %s (%w)", name, name, err)
+			if _, err := os.Stat(file); err != nil {
+				return fmt.Errorf("%s (%w)", missing, err)
 			}
-			if content {
-				_, err = c.out.Write(data)
-			} else {
-				_, err = fmt.Fprintln(c.out, file)
-			}
-			return err
+			return show(file, missing)
 		},
 	}
-	cmd.Flags().BoolVar(&content, "content", false, "print the kubeconfig itself")
+	cmd.PersistentFlags().BoolVar(&content, "content", false, "print the kubeconfig itself")
+	cmd.AddCommand(c.shootKubeconfigCommand(show))
+	return cmd
+}
+
+func (c *cli) shootKubeconfigCommand(show func(file, missing string) error) *cobra.Command {
+	access := landscape.Access{}
+	cmd := &cobra.Command{
+		Use:   "shoot NAMESPACE/NAME",
+		Short: "Order a kubeconfig for a shoot that works on this computer, and print where it is",
+		Long: `Examples:
+  kubectl --kubeconfig $(landscape kubeconfig shoot garden-local/local) get nodes
+  landscape kubeconfig shoot garden-local/local --viewer --expiration 30m --content
+
+The names of shoots are known within the landscape only. This kubeconfig has the address of the gateway instead, so it needs no DNS.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := c.open()
+			if err != nil {
+				return err
+			}
+			namespace, name, ok := strings.Cut(args[0], "/")
+			if !ok || namespace == "" || name == "" {
+				return fmt.Errorf("%q is no shoot; name it as NAMESPACE/NAME", args[0])
+			}
+			access.Shoot = client.ObjectKey{Namespace: namespace, Name: name}
+			file, err := l.ShootKubeconfig(cmd.Context(), access)
+			if err != nil {
+				return err
+			}
+			return show(file, "the kubeconfig is gone")
+		},
+	}
+	cmd.Flags().BoolVar(&access.Viewer, "viewer", false, "for reading only, and without Secrets")
+	cmd.Flags().DurationVar(&access.Expiration, "expiration", 8*time.Hour, "how long it is good for; the garden may allow less")
 	return cmd
 }

@@ -21,7 +21,9 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/gardenlet/backupbucket"
+	"gardener.cloud/gardener/internal/gardenlet/backupentry"
 	installationcare "gardener.cloud/gardener/internal/gardenlet/controllerinstallation/care"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/required"
@@ -30,6 +32,7 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
 	"gardener.cloud/gardener/internal/gardenlet/seed/registration"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
+	"gardener.cloud/gardener/internal/networkpolicy/general"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/tokenrequestor"
 	"gardener.cloud/gardener/pkg/flow"
@@ -119,6 +122,13 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 		backupbucket.Add(a.Manager, backupbucket.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, ConcurrentSyncs: *c.BackupBucket.ConcurrentSyncs, Clock: a.clock,
 		}),
+		backupentry.Add(a.Manager, backupentry.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, Config: *c.BackupEntry, Clock: a.clock,
+		}),
+		general.Add(a.Manager, general.Values{
+			NamespaceSelectors: append(resourcemanager.SeedNamespaces(), c.NetworkPolicy.AdditionalNamespaceSelectors...),
+			Networks:           a.networks(garden.GetClient()), Concurrency: *c.NetworkPolicy.ConcurrentSyncs, FieldOwner: Name,
+		}),
 		lease.Add(a.Manager, lease.Values{
 			Garden: garden, SeedREST: a.seedDiscovery.RESTClient(), Health: a.health, Clock: a.clock,
 			Period: time.Duration(*c.Seed.LeaseResyncSeconds) * time.Second,
@@ -130,7 +140,7 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 			SyncPeriod: c.Seed.SyncPeriod.Duration, Metrics: a.flows, Clock: a.clock,
 		}),
 		seedcare.Add(a.Manager, seedcare.Values{
-			SeedName: a.config.SeedConfig.Name, Garden: garden, Config: *c.SeedCare, Clock: a.clock,
+			SeedName: a.config.SeedConfig.Name, Garden: garden, Deployments: system.Deployments(), Config: *c.SeedCare, Clock: a.clock,
 		}),
 		installation.Add(a.Manager, installation.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenConfig: access.Config, SeedVersion: a.seedDiscovery,
@@ -149,4 +159,19 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 			Garden: garden, ConcurrentSyncs: *c.ControllerInstallationRequired.ConcurrentSyncs, Clock: a.clock,
 		}),
 	)
+}
+
+// networks returns how to find out the networks of the seed.
+func (a *agent) networks(gardenClient client.Client) func(context.Context) (general.Networks, error) {
+	return func(ctx context.Context) (general.Networks, error) {
+		seed := &corev1beta1.Seed{}
+		if err := gardenClient.Get(ctx, client.ObjectKey{Name: a.config.SeedConfig.Name}, seed); err != nil {
+			return general.Networks{}, fmt.Errorf("read networks of the seed: %w", err)
+		}
+		networks := general.Networks{Own: []string{seed.Spec.Networks.Pods, seed.Spec.Networks.Services}, Blocked: seed.Spec.Networks.BlockCIDRs}
+		if nodes := seed.Spec.Networks.Nodes; nodes != nil {
+			networks.Own = append(networks.Own, *nodes)
+		}
+		return networks, nil
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
@@ -53,7 +54,7 @@ func Component() process.Component[Config] {
 	}
 	seed := []process.AddToScheme{
 		apiextensionsv1.AddToScheme, resourcesv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, druidv1alpha1.AddToScheme,
-		machinev1alpha1.AddToScheme,
+		machinev1alpha1.AddToScheme, gatewayv1.Install,
 	}
 	return process.Component[Config]{
 		Name:   Name,
@@ -144,5 +145,9 @@ func findImages() (system.Images, error) {
 	if err != nil {
 		return system.Images{}, err
 	}
-	return system.Images{Gardener: gardener.WithDefaultTag(process.Version()).String(), Etcd: etcd.String()}, nil
+	haproxy, err := vector.Find("haproxy", imagevector.Query{})
+	if err != nil {
+		return system.Images{}, err
+	}
+	return system.Images{Gardener: gardener.WithDefaultTag(process.Version()).String(), Etcd: etcd.String(), HAProxy: haproxy.String()}, nil
 }

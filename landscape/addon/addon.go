@@ -21,6 +21,8 @@ type Values struct {
 	Pods netip.Prefix
 	// DNS is the address of the cluster's DNS service, within the service network.
 	DNS netip.Addr
+	// LocalDNS is the address of the service that answers for the names of the landscape's clusters. The zero value if there is none.
+	LocalDNS netip.Addr
 	// Pool are the addresses for Services of type LoadBalancer.
 	Pool netip.Prefix
 }

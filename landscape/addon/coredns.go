@@ -1,6 +1,8 @@
 package addon
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -30,6 +32,18 @@ const corefile = `.:8053 {
 }
 `
 
+// LocalZone is the domain of all names that provider-local answers for.
+const LocalZone = "local.gardener.cloud"
+
+// localZone has the names of clusters looked up where they are kept. Nothing is remembered, so that a new name can be used at once.
+const localZone = LocalZone + `:8053 {
+    errors
+    forward . %s {
+        max_concurrent 1000
+    }
+}
+`
+
 // coreDNS answers for the cluster's Services, and asks the node's resolver for everything else.
 func coreDNS(v Values) ([]client.Object, error) {
 	image, err := v.image("coredns")
@@ -37,7 +51,11 @@ func coreDNS(v Values) ([]client.Object, error) {
 		return nil, err
 	}
 	const name, namespace = "coredns", "kube-system"
-	config := &corev1.ConfigMap{ObjectMeta: meta(namespace, name), Data: map[string]string{"Corefile": corefile}}
+	content := corefile
+	if v.LocalDNS.IsValid() {
+		content += fmt.Sprintf(localZone, v.LocalDNS)
+	}
+	config := &corev1.ConfigMap{ObjectMeta: meta(namespace, name), Data: map[string]string{"Corefile": content}}
 	// The name and the k8s-app label are what other software knows the cluster's DNS by.
 	service := &corev1.Service{ObjectMeta: meta(namespace, "kube-dns"), Spec: corev1.ServiceSpec{
 		ClusterIP: v.DNS.String(),

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -92,46 +93,55 @@ func testGarden(t *testing.T, l *landscape) {
 	})
 }
 
+// testManagedResource has 200 objects kept as they are ordered, and changes one of them.
 func testManagedResource(t *testing.T, l *landscape) {
-	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ordered"}}
-	as := func(want map[string]string) func([]*corev1.ConfigMap) error {
-		return func(found []*corev1.ConfigMap) error {
-			if len(found) != 1 && want != nil || len(found) == 1 && !maps.Equal(found[0].Data, want) {
-				return fmt.Errorf("found %+v, want data %v", found, want)
-			}
-			return nil
-		}
+	const count = 200
+	label := map[string]string{"e2e": "ordered"}
+	var yaml strings.Builder
+	for i := range count {
+		fmt.Fprintf(&yaml, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: ordered-%d, namespace: default, labels: {e2e: ordered}}\ndata: {a: b}\n", i)
 	}
-	named := client.MatchingFields{"metadata.name": configMap.Name}
 	manifests := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "manifests"},
-		StringData: map[string]string{"objects.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ordered, namespace: default}\ndata: {a: b}\n"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "manifests"}, StringData: map[string]string{"objects.yaml": yaml.String()},
 	}
 	managed := &resourcesv1alpha1.ManagedResource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "e2e"},
 		Spec:       resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To("seed"), SecretRefs: []corev1.LocalObjectReference{{Name: manifests.Name}}},
 	}
+	asOrdered := func(want int) func([]*corev1.ConfigMap) error {
+		return func(found []*corev1.ConfigMap) error {
+			if len(found) != want {
+				return fmt.Errorf("there are %d objects, want %d", len(found), want)
+			}
+			for _, object := range found {
+				if !maps.Equal(object.Data, map[string]string{"a": "b"}) {
+					return fmt.Errorf("%s has %v", object.Name, object.Data)
+				}
+			}
+			return nil
+		}
+	}
+	start := time.Now()
 	for _, object := range []client.Object{manifests, managed} {
 		if err := l.client.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
 	}
-	await(t, l, &corev1.ConfigMapList{}, as(map[string]string{"a": "b"}), named)
-	start := time.Now()
-	if err := l.client.Patch(t.Context(), configMap, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"x","c":"d"}}`))); err != nil {
+	await(t, l, &corev1.ConfigMapList{}, asOrdered(count), client.MatchingLabels(label))
+	t.Logf("%d objects applied after %s", count, time.Since(start).Round(time.Millisecond))
+	start = time.Now()
+	changed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ordered-7"}}
+	if err := l.client.Patch(t.Context(), changed, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"x","c":"d"}}`))); err != nil {
 		t.Fatal(err)
 	}
-	await(t, l, &corev1.ConfigMapList{}, as(map[string]string{"a": "b"}), named)
+	await(t, l, &corev1.ConfigMapList{}, asOrdered(count), client.MatchingLabels(label))
 	t.Logf("healed after %s", time.Since(start).Round(time.Millisecond))
+	start = time.Now()
 	if err := l.client.Delete(t.Context(), managed); err != nil {
 		t.Fatal(err)
 	}
-	await(t, l, &corev1.ConfigMapList{}, func(found []*corev1.ConfigMap) error {
-		if len(found) > 0 {
-			return fmt.Errorf("the object is still there")
-		}
-		return nil
-	}, named)
+	await(t, l, &corev1.ConfigMapList{}, asOrdered(0), client.MatchingLabels(label))
+	t.Logf("deleted after %s", time.Since(start).Round(time.Millisecond))
 }
 
 func testEtcd(t *testing.T, l *landscape) {
@@ -150,6 +160,13 @@ func testEtcd(t *testing.T, l *landscape) {
 		return nil
 	})
 	t.Logf("ready after %s", time.Since(start).Round(time.Millisecond))
+	if err := l.client.Delete(t.Context(), etcd); !apierrors.IsForbidden(err) {
+		t.Fatalf("deletion without confirmation: %v", err)
+	}
+	if err := l.client.Patch(t.Context(), etcd, client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`))); err != nil {
+		t.Fatal(err)
+	}
 	if err := l.client.Delete(t.Context(), etcd); err != nil {
 		t.Fatal(err)
 	}

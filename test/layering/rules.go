@@ -6,7 +6,7 @@
 //	internal/<process>, landscape     one process never imports another
 //	internal/component, validation, kube, ...
 //	pkg
-//	imagevector
+//	imagevector, charts
 //	api                               imports no other room
 //
 // The rooms hack and test look at everything and are looked at by nobody.
@@ -64,8 +64,8 @@ func roomOf(pkg string) (room, error) {
 	switch parts[0] {
 	case "api":
 		return room{"api", api}, nil
-	case "imagevector":
-		return room{"imagevector", images}, nil
+	case "imagevector", "charts":
+		return room{parts[0], images}, nil
 	case "pkg":
 		return room{"pkg", library}, nil
 	case "landscape":

@@ -1,4 +1,5 @@
-// Package crds holds the CustomResourceDefinitions of our own API groups, generated from the Go types in api/.
+// Package crds holds the CustomResourceDefinitions of our own API groups, generated from the Go types in api/,
+// and those of the Gateway API, as its authors publish them.
 package crds
 
 import (
@@ -10,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed autoscaling/*.yaml dashboard/*.yaml druid/*.yaml extensions/*.yaml machine/*.yaml operator/*.yaml resources/*.yaml
+//go:embed autoscaling/*.yaml dashboard/*.yaml druid/*.yaml extensions/*.yaml gateway/*.yaml machine/*.yaml operator/*.yaml resources/*.yaml
 var manifests embed.FS
 
 // Autoscaling returns the definitions of autoscaling.gardener.cloud. Clusters need them where the pvc-autoscaler runs.
@@ -24,6 +25,9 @@ func Druid() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read(
 
 // Extensions returns the definitions of extensions.gardener.cloud. Seeds and the runtime cluster need them.
 func Extensions() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("extensions") }
+
+// Gateway returns the definitions of gateway.networking.k8s.io that the gateway of a seed needs.
+func Gateway() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("gateway") }
 
 // Machine returns the definitions of machine.sapcloud.io. Clusters need them where machine-controller-managers run.
 func Machine() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("machine") }

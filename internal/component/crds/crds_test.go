@@ -22,6 +22,7 @@ func TestDefinitionsAreValid(t *testing.T) {
 		"dashboard.gardener.cloud":   Dashboard,
 		"druid.gardener.cloud":       Druid,
 		"extensions.gardener.cloud":  Extensions,
+		"gateway.networking.k8s.io":  Gateway,
 		"machine.sapcloud.io":        Machine,
 		"operator.gardener.cloud":    Operator,
 		"resources.gardener.cloud":   Resources,

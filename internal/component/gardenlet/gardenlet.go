@@ -74,6 +74,12 @@ func Objects(v Values) ([]client.Object, error) {
 		Ready:     workload.HTTPProbe("/readyz", gardenletconfigv1alpha1.DefaultHealthProbesPort, corev1.URISchemeHTTP),
 		Live:      workload.HTTPProbe("/healthz", gardenletconfigv1alpha1.DefaultHealthProbesPort, corev1.URISchemeHTTP),
 		Resources: workload.Requests("50m", "100Mi"),
+		// The garden may be anywhere; control planes and the seed are here.
+		PodLabels: map[string]string{
+			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
+			constants.NetworkPolicyToPublicNetworks: constants.NetworkPolicyAllowed, constants.NetworkPolicyToPrivateNetworks: constants.NetworkPolicyAllowed,
+			toControlPlanes: constants.NetworkPolicyAllowed,
+		},
 	}
 	var overwrite client.Object
 	if v.ImageVectorOverwrite != "" {
@@ -105,6 +111,9 @@ func Objects(v Values) ([]client.Object, error) {
 	}
 	return objects, nil
 }
+
+// toControlPlanes lets pods reach the API servers of shoots.
+const toControlPlanes = "networking.resources.gardener.cloud/to-all-shoots-kube-apiserver-tcp-443"
 
 // rules are what a gardenlet may do in its seed. It installs components with roles of their own and extensions, of which it cannot know
 // what they need, so it may grant what it does not have itself.

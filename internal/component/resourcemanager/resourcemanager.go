@@ -4,6 +4,7 @@ package resourcemanager
 import (
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/references"
 )
 
 // Name is that of the Deployment, of the Service and of the webhook configurations.
@@ -36,7 +38,7 @@ const (
 	seedScrapeTargets = "all-seed-scrape-targets"
 )
 
-// Values are what the resource manager of a seed is deployed with.
+// Values are what a resource manager is deployed with.
 type Values struct {
 	// Namespace is where it runs.
 	Namespace string
@@ -49,13 +51,26 @@ type Values struct {
 	ServerSecret string
 	// CABundle is what the API server trusts the webhook server by, as PEM. While an authority is rotated, it has the old and the new.
 	CABundle []byte
-	// Config is its configuration. Ports and the directory of the certificate are set here. ForSeed returns one.
+	// Config is its configuration. Ports and the directory of the certificate are set here. ForSeed and ForShoot return one.
 	Config resourcemanagerconfigv1alpha1.ResourceManagerConfiguration
+	// Shoot says that it works on the cluster of a shoot. Nil means that it is the one of a seed.
+	Shoot *Shoot
 }
 
 // ServerNames are the names that the certificate of the webhook server has to be valid for.
 func ServerNames(namespace string) []string {
 	return []string{Name, Name + "." + namespace, Name + "." + namespace + ".svc", Name + "." + namespace + ".svc.cluster.local"}
+}
+
+// SeedNamespaces select the namespaces of a seed that have components of ours, control planes or extensions.
+func SeedNamespaces() []metav1.LabelSelector {
+	selectors := []metav1.LabelSelector{{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}}}
+	for _, role := range []string{
+		constants.GardenRoleIstioSystem, constants.GardenRoleIstioIngress, constants.GardenRoleShoot, constants.GardenRoleExtension,
+	} {
+		selectors = append(selectors, metav1.LabelSelector{MatchLabels: map[string]string{constants.GardenRole: role}})
+	}
+	return selectors
 }
 
 // ForSeed returns the configuration of the resource manager of a seed, which is source and target in one.
@@ -66,13 +81,7 @@ func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c.Controllers.GarbageCollector.Enabled = true
 	// Policies isolate the pods they select, so Services of others, such as that of the cluster's DNS, are left alone.
 	c.Controllers.NetworkPolicy.Enabled = true
-	c.Controllers.NetworkPolicy.NamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}}}
-	for _, role := range []string{
-		constants.GardenRoleIstioSystem, constants.GardenRoleIstioIngress, constants.GardenRoleShoot, constants.GardenRoleExtension,
-	} {
-		c.Controllers.NetworkPolicy.NamespaceSelectors = append(c.Controllers.NetworkPolicy.NamespaceSelectors,
-			metav1.LabelSelector{MatchLabels: map[string]string{constants.GardenRole: role}})
-	}
+	c.Controllers.NetworkPolicy.NamespaceSelectors = SeedNamespaces()
 	c.Webhooks.HighAvailabilityConfig.Enabled = true
 	c.Webhooks.ProjectedTokenMount.Enabled = true
 	c.Webhooks.PodTopologySpreadConstraints.Enabled = true
@@ -113,26 +122,49 @@ func Objects(v Values) ([]client.Object, error) {
 			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
 		},
 	}
+	if v.Shoot != nil {
+		v.forShoot(&process)
+	}
 	objects, err := process.Objects()
 	if err != nil {
 		return nil, err
 	}
 	w := process.Workload()
+	objects = append(objects, v.service(w))
+	if v.Shoot != nil {
+		for _, object := range objects {
+			if deployment, ok := object.(*appsv1.Deployment); ok {
+				if err := references.Inject(deployment, nil); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return append(objects, v.sourceObjects(w)...), nil
+	}
+	// Whoever applies anything must be allowed everything.
+	objects = append(objects, w.ClusterRole(Name, everything()...)...)
+	return append(objects, Webhooks(config, Scope{Namespace: v.Namespace, CABundle: v.CABundle})...), nil
+}
+
+func everything() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+	}
+}
+
+func (v Values) service(w workload.Workload) client.Object {
 	service := w.Service("server", servicePort)
 	service.Spec.Ports = append(service.Spec.Ports, w.Service("metrics", metricsPort).Spec.Ports...)
 	// Numbers, as the labels of those who talk to it name them.
 	service.Spec.Ports[0].TargetPort, service.Spec.Ports[1].TargetPort = intstr.FromInt32(serverPort), intstr.FromInt32(metricsPort)
-	service.Annotations = map[string]string{
+	if v.Shoot != nil {
+		service.Annotations = workload.Scraped(metricsPort)
+		return service
+	}
+	service.Annotations = workload.Merge(workload.FromPods(seedScrapeTargets, metricsPort), map[string]string{
 		// The API server is no pod.
 		resourcesv1alpha1.NetworkingFromWorldToPorts: fmt.Sprintf(`[{"protocol":"TCP","port":%d}]`, serverPort),
-		resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationPrefix + seedScrapeTargets +
-			resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationSuffix: fmt.Sprintf(`[{"protocol":"TCP","port":%d}]`, metricsPort),
-	}
-	objects = append(objects, service)
-	// Whoever applies anything must be allowed everything.
-	objects = append(objects, w.ClusterRole(Name,
-		rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-		rbacv1.PolicyRule{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
-	)...)
-	return append(objects, Webhooks(config, Scope{Namespace: v.Namespace, CABundle: v.CABundle})...), nil
+	})
+	return service
 }

@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"fmt"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
 // Workload is a set of equal pods with one container.
@@ -205,3 +208,31 @@ func Merge(maps ...map[string]string) map[string]string {
 	}
 	return out
 }
+
+// PolicyLabel is the label of pods that talk to a port of the pods behind a Service in their namespace. Its value is
+// constants.NetworkPolicyAllowed.
+func PolicyLabel(service string, port int32) string {
+	return fmt.Sprintf("%s%s-tcp-%d", resourcesv1alpha1.NetworkPolicyToPrefix, service, port)
+}
+
+// scrapeTargets is in the label of pods that read metrics of a control plane.
+const scrapeTargets = "all-scrape-targets"
+
+// Scraped are annotations of a Service in a control plane's namespace: whoever reads metrics there may reach these ports of its pods.
+func Scraped(ports ...int32) map[string]string {
+	return FromPods(scrapeTargets, ports...)
+}
+
+// FromPods are annotations of a Service: pods that say that they talk to an alias may reach these ports of its pods.
+func FromPods(alias string, ports ...int32) map[string]string {
+	var list []string
+	for _, port := range ports {
+		list = append(list, fmt.Sprintf(`{"protocol":"TCP","port":%d}`, port))
+	}
+	return map[string]string{
+		resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationPrefix + alias + resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationSuffix: "[" + strings.Join(list, ",") + "]",
+	}
+}
+
+// PolicyTo is the label of pods that talk to whoever lists ports for an alias, as FromPods does.
+func PolicyTo(alias string) string { return resourcesv1alpha1.NetworkPolicyToPrefix + alias }

@@ -52,7 +52,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		verdict = extension.Verdict{Error: &corev1beta1.LastError{Description: err.Error()}, Message: err.Error()}
 	}
 	if err == nil || !kube.Routine(err) {
-		r.judge(&bucket.Status, operation, verdict)
+		extension.Record(&bucket.Status.LastOperation, &bucket.Status.LastError, operation, verdict,
+			"The bucket is as it was ordered.", metav1.NewTime(r.Clock.Now()))
 		err = errors.Join(err, r.report(ctx, before, bucket))
 	}
 	if errors.Is(err, errUnsupported) {
@@ -214,32 +215,6 @@ func (r *reconciler) release(ctx context.Context, bucket *corev1beta1.BackupBuck
 		}
 	}
 	return kube.RemoveFinalizer(ctx, r.gardenClient, credentials, constants.FinalizerGardener)
-}
-
-// judge puts a verdict into a status.
-func (r *reconciler) judge(status *corev1beta1.BackupBucketStatus, operation corev1beta1.LastOperationType, verdict extension.Verdict) {
-	now := metav1.NewTime(r.Clock.Now())
-	last := corev1beta1.LastOperation{
-		Type: operation, State: corev1beta1.LastOperationStateProcessing, Progress: min(verdict.Progress, 99), Description: verdict.Message,
-	}
-	switch {
-	case verdict.Error != nil:
-		last.State = corev1beta1.LastOperationStateError
-	case verdict.Ready:
-		last.State, last.Progress, last.Description = corev1beta1.LastOperationStateSucceeded, 100, "The bucket is as it was ordered."
-	}
-	if before := status.LastOperation; before != nil {
-		last.LastUpdateTime = before.LastUpdateTime
-	}
-	if status.LastOperation == nil || *status.LastOperation != last {
-		last.LastUpdateTime = now
-		status.LastOperation = &last
-	}
-	if verdict.Error == nil {
-		status.LastError = nil
-	} else if status.LastError == nil || status.LastError.Description != verdict.Error.Description {
-		status.LastError = &corev1beta1.LastError{Description: verdict.Error.Description, Codes: verdict.Error.Codes, LastUpdateTime: &now}
-	}
 }
 
 // report sends what the status differs in.

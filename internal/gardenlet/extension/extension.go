@@ -1,7 +1,9 @@
-// Package extension judges what an extension made of its resource.
+// Package extension judges what an extension made of its resource, and says so in the status of what ordered it.
 package extension
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -35,4 +37,33 @@ func Judge(obj extensionsv1alpha1.Object) Verdict {
 		return Verdict{Ready: true, Progress: 100, Message: last.Description}
 	}
 	return Verdict{Progress: last.Progress, Message: last.Description}
+}
+
+// Record puts a verdict into the status of what ordered the resource. Done is what to say when it is ready. What did not change keeps its
+// time.
+func Record(last **corev1beta1.LastOperation, lastError **corev1beta1.LastError, operation corev1beta1.LastOperationType, verdict Verdict,
+	done string, now metav1.Time,
+) {
+	want := corev1beta1.LastOperation{
+		Type: operation, State: corev1beta1.LastOperationStateProcessing, Progress: min(verdict.Progress, 99), Description: verdict.Message,
+	}
+	switch {
+	case verdict.Error != nil:
+		want.State = corev1beta1.LastOperationStateError
+	case verdict.Ready:
+		want.State, want.Progress, want.Description = corev1beta1.LastOperationStateSucceeded, 100, done
+	}
+	if *last != nil {
+		want.LastUpdateTime = (*last).LastUpdateTime
+	}
+	if *last == nil || **last != want {
+		want.LastUpdateTime = now
+		*last = &want
+	}
+	switch {
+	case verdict.Error == nil:
+		*lastError = nil
+	case *lastError == nil || (*lastError).Description != verdict.Error.Description:
+		*lastError = &corev1beta1.LastError{Description: verdict.Error.Description, Codes: verdict.Error.Codes, LastUpdateTime: &now}
+	}
 }

@@ -17,6 +17,7 @@ import (
 	controllermanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/controllermanager/v1alpha1"
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	operatorconfigv1alpha1 "gardener.cloud/gardener/api/config/operator/v1alpha1"
+	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
 	schedulerconfigv1alpha1 "gardener.cloud/gardener/api/config/scheduler/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -106,6 +107,14 @@ func TestScheduler(t *testing.T) {
 	if errs := config.ValidateScheduler(off); len(errs) > 0 {
 		t.Errorf("without leader election nothing of it matters: %v", errs.ToAggregate())
 	}
+}
+
+func TestProviderLocal(t *testing.T) {
+	c := &providerlocalconfigv1alpha1.ProviderLocalConfiguration{Namespace: "extension-provider-local", DNS: providerlocalconfigv1alpha1.DNSConfiguration{Zones: []string{"local.example."}}}
+	check(t, c, providerlocalconfigv1alpha1.SetDefaults, config.ValidateProviderLocal, func(c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) {
+		c.Namespace, c.DNS.Port, c.DNS.Zones, c.Backup.Directory, c.Backup.HostPath = "", 70000, []string{"*.example"}, "backups", ""
+		c.Server.Metrics.Port = -1
+	}, "server.metrics.port", "namespace", "dns.port", "dns.zones[0]", "backup.directory", "backup.hostPath")
 }
 
 func TestNodeAgent(t *testing.T) {

@@ -21,7 +21,7 @@ func (g *garden) testBackupBucket(t *testing.T) {
 	}
 	registration := &corev1beta1.ControllerRegistration{
 		ObjectMeta: metav1.ObjectMeta{Name: "backup"},
-		Spec:       corev1beta1.ControllerRegistrationSpec{Resources: []corev1beta1.ControllerResource{{Kind: "BackupBucket", Type: "local"}}},
+		Spec:       corev1beta1.ControllerRegistrationSpec{Resources: []corev1beta1.ControllerResource{{Kind: "BackupBucket", Type: "local"}, {Kind: "BackupEntry", Type: "local"}}},
 	}
 	bucket := &corev1beta1.BackupBucket{
 		ObjectMeta: metav1.ObjectMeta{Name: "bucket"},
@@ -81,6 +81,8 @@ func (g *garden) testBackupBucket(t *testing.T) {
 	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(credentials), credentials); err != nil || len(credentials.Finalizers) == 0 {
 		t.Errorf("credentials have no finalizer (%v)", err)
 	}
+
+	g.testBackupEntry(t, bucket.Name)
 
 	// It goes when the extension lets it.
 	bucket.Annotations = map[string]string{"confirmation.gardener.cloud/deletion": "true"}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -62,6 +63,7 @@ leaderElection: {leaderElect: false}
 logFormat: text
 controllers:
   seed: {leaseResyncSeconds: 1}
+  backupEntry: {deletionGracePeriodHours: 1, deletionGracePeriodShootPurposes: [production]}
 resources:
   capacity: {shoots: 10}
   reserved: {shoots: 2}
@@ -71,7 +73,7 @@ seedConfig:
     labels: {purpose: test}
   spec:
     provider: {type: local, region: local, zones: [a]}
-    networks: {pods: 10.1.0.0/16, services: 10.2.0.0/16, nodes: 172.18.0.0/16}
+    networks: {pods: 10.1.0.0/16, services: 10.2.0.0/16, nodes: 172.18.0.0/16, blockCIDRs: [169.254.169.254/32]}
     ingress: {domain: ingress.local.example.com, controller: {kind: nginx}}
     dns:
       provider: {type: local, credentialsRef: {apiVersion: v1, kind: Secret, namespace: garden, name: dns}}
@@ -96,6 +98,7 @@ func TestGardenlet(t *testing.T) {
 	logf.SetLogger(logr.Discard()) // gardenlets have their own
 	g := &garden{Env: e, c: c}
 	g.prepare(t)
+	g.playNodes(t)
 	t.Run("without any access", g.testNoAccess)
 	t.Run("denied", g.testDenied)
 	g.sign(t)
@@ -135,6 +138,42 @@ func (g *garden) prepare(t *testing.T) {
 			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
 		}
 	}
+}
+
+// playNodes says of all Deployments that their pods run, and lets nobody wait for the webhooks that none of these pods answers.
+func (g *garden) playNodes(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		_ = kube.Await(ctx, g.c, &appsv1.DeploymentList{}, func(found []*appsv1.Deployment) error {
+			for _, deployment := range found {
+				if kube.RolledOut(deployment) == nil && kube.Healthy(deployment) == nil {
+					continue
+				}
+				deployment, n := deployment.DeepCopy(), *deployment.Spec.Replicas
+				deployment.Status = appsv1.DeploymentStatus{
+					ObservedGeneration: deployment.Generation, Replicas: n, UpdatedReplicas: n, AvailableReplicas: n, ReadyReplicas: n,
+				}
+				for _, condition := range []appsv1.DeploymentConditionType{appsv1.DeploymentAvailable, appsv1.DeploymentProgressing} {
+					deployment.Status.Conditions = append(deployment.Status.Conditions,
+						appsv1.DeploymentCondition{Type: condition, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"})
+				}
+				_ = g.c.Status().Update(ctx, deployment) // it is seen again after a conflict
+			}
+			return errors.New("wait for more")
+		}, nil)
+	})
+	running.Go(func() {
+		_ = kube.Await(ctx, g.c, &admissionregistrationv1.ValidatingWebhookConfigurationList{},
+			func(found []*admissionregistrationv1.ValidatingWebhookConfiguration) error {
+				for _, webhooks := range found {
+					_ = g.c.Delete(ctx, webhooks)
+				}
+				return errors.New("wait for more")
+			}, nil)
+	})
+	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
 // bootstrap puts a kubeconfig for the first request into its Secret.
@@ -293,6 +332,7 @@ func (g *garden) testBootstrap(t *testing.T) {
 	g.checkSeed(t)
 	t.Run("installation of an extension", g.testInstallation)
 	t.Run("bucket for backups", g.testBackupBucket)
+	t.Run("network policies", g.testNetworkPolicies)
 	err := g.c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "gardenlet-kubeconfig-bootstrap"}, &corev1.Secret{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("bootstrap Secret: %v", err)

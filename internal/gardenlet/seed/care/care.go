@@ -1,6 +1,6 @@
 // Package care says whether the components that Gardener runs in a seed are healthy.
 //
-// It reads ManagedResources in the seed, and writes the condition SeedSystemComponentsHealthy of the Seed. Source: concepts.txt,
+// It reads ManagedResources in the seed, and the Deployments of the few components that cannot be one, and writes the condition SeedSystemComponentsHealthy of the Seed. Source: concepts.txt,
 // gardenlet, Seed Controller, "Care" reconciler.
 package care
 
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -40,6 +42,8 @@ type Values struct {
 	SeedName string
 	// Garden is where the Seed is.
 	Garden cluster.Cluster
+	// Deployments are those in the namespace garden that must be healthy.
+	Deployments []string
 	// Config has the periods, complete.
 	Config gardenletconfigv1alpha1.SeedCareControllerConfiguration
 	// Clock tells the time.
@@ -63,9 +67,12 @@ func Add(mgr manager.Manager, v Values) error {
 			predicate.TypedFuncs[*corev1beta1.Seed]{UpdateFunc: func(event.TypedUpdateEvent[*corev1beta1.Seed]) bool { return false }})).
 		// What else changes of them, such as a message, is in their conditions too.
 		Watches(&resourcesv1alpha1.ManagedResource{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(counts))).
+		Watches(&appsv1.Deployment{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
+			return obj.GetNamespace() == constants.GardenNamespace && slices.Contains(v.Deployments, obj.GetName())
+		}))).
 		Complete(&reconciler{
 			gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient(), clock: v.Clock,
-			period: v.Config.SyncPeriod.Duration, threshold: threshold,
+			deployments: v.Deployments, period: v.Config.SyncPeriod.Duration, threshold: threshold,
 		})
 }
 
@@ -78,6 +85,7 @@ func counts(obj client.Object) bool {
 type reconciler struct {
 	gardenClient, seedClient client.Client
 	clock                    clock.PassiveClock
+	deployments              []string
 	period, threshold        time.Duration
 }
 
@@ -86,6 +94,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	seed := &corev1beta1.Seed{}
 	if err := r.gardenClient.Get(ctx, req.NamespacedName, seed); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	problems, err := r.unhealthy(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
 	var components []resourcesv1alpha1.ManagedResource
 	for _, namespace := range namespaces {
@@ -96,7 +108,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		components = append(components, list.Items...)
 	}
 	now := r.clock.Now()
-	want := decide(kube.Condition(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy), components, now, r.threshold)
+	want := decide(kube.Condition(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy), components, problems, now, r.threshold)
 	conditions, changed := kube.SetCondition(seed.Status.Conditions, want, now)
 	if changed {
 		after := seed.DeepCopy()
@@ -108,13 +120,29 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: r.period}, nil
 }
 
-// decide returns the condition for the components of a seed. What was healthy may be unhealthy for a while before it is called so.
-func decide(before *corev1beta1.Condition, components []resourcesv1alpha1.ManagedResource, now time.Time, threshold time.Duration) corev1beta1.Condition {
+// unhealthy says what is wrong with the Deployments.
+func (r *reconciler) unhealthy(ctx context.Context) (problems []string, err error) {
+	for _, name := range r.deployments {
+		deployment, key := &appsv1.Deployment{}, client.ObjectKey{Namespace: constants.GardenNamespace, Name: name}
+		if err := r.seedClient.Get(ctx, key, deployment); apierrors.IsNotFound(err) {
+			problems = append(problems, fmt.Sprintf("Deployment %s is not there", key))
+		} else if err != nil {
+			return nil, fmt.Errorf("read Deployment %q: %w", key, err)
+		} else if err := kube.Healthy(deployment); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	return problems, nil
+}
+
+// decide returns the condition for the components of a seed, of which problems are known besides. What was healthy may be unhealthy for a while before it is called so.
+func decide(
+	before *corev1beta1.Condition, components []resourcesv1alpha1.ManagedResource, problems []string, now time.Time, threshold time.Duration,
+) corev1beta1.Condition {
 	condition := corev1beta1.Condition{
 		Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue,
 		Reason: "SystemComponentsRunning", Message: "All system components are healthy.",
 	}
-	var problems []string
 	for i := range components {
 		mr := &components[i]
 		if !counts(mr) {

@@ -34,25 +34,29 @@ func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before     *corev1beta1.Condition
 		components []resourcesv1alpha1.ManagedResource
+		problems   []string
 		threshold  time.Duration
 		status     corev1beta1.ConditionStatus
 		message    string
 	}{
 		"nothing there":                 {status: "True", message: "All system components are healthy."},
 		"all well, others do not count": {components: []resourcesv1alpha1.ManagedResource{good, elsewhere, foreign}, status: "True", message: "All system components are healthy."},
-		"one sick":                      {components: []resourcesv1alpha1.ManagedResource{good, sick}, status: "False", message: sickMessage},
-		"sick at first":                 {components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "False", message: sickMessage},
-		"sick, but well before":         {before: was("True", time.Hour), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "Progressing", message: sickMessage},
-		"sick for less than allowed":    {before: was("Progressing", time.Minute), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "Progressing", message: sickMessage},
-		"sick for more than allowed":    {before: was("Progressing", time.Minute+1), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "False", message: sickMessage},
-		"sick all the time":             {before: was("False", time.Second), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "False", message: sickMessage},
+		"a Deployment sick": {
+			components: []resourcesv1alpha1.ManagedResource{sick}, problems: []string{"A"}, status: "False", message: "A; " + sickMessage,
+		},
+		"one sick":                   {components: []resourcesv1alpha1.ManagedResource{good, sick}, status: "False", message: sickMessage},
+		"sick at first":              {components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "False", message: sickMessage},
+		"sick, but well before":      {before: was("True", time.Hour), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "Progressing", message: sickMessage},
+		"sick for less than allowed": {before: was("Progressing", time.Minute), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "Progressing", message: sickMessage},
+		"sick for more than allowed": {before: was("Progressing", time.Minute+1), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "False", message: sickMessage},
+		"sick all the time":          {before: was("False", time.Second), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "False", message: sickMessage},
 		"not rolled out": {
 			components: []resourcesv1alpha1.ManagedResource{component("new", "True", "True", "True")}, status: "False",
 			message: "ManagedResource garden/new: ResourcesProgressing is True: p",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := decide(tc.before, tc.components, now, tc.threshold)
+			got := decide(tc.before, tc.components, tc.problems, now, tc.threshold)
 			if diff := cmp.Diff([]string{string(tc.status), tc.message}, []string{string(got.Status), got.Message}); diff != "" {
 				t.Errorf("decide() (-want +got):\n%s", diff)
 			}

@@ -65,6 +65,8 @@ type Images struct {
 	Gardener string
 	// Etcd is the image of etcd.
 	Etcd string
+	// HAProxy is the image of what passes connections through to control planes.
+	HAProxy string
 }
 
 // Add adds the controller to a manager.

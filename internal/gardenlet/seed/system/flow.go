@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +21,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/crds"
 	"gardener.cloud/gardener/internal/component/etcddruid"
+	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/component/priorityclass"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/kube"
@@ -31,6 +34,8 @@ const (
 	identityOrigin = "origin"
 	// authorityLife is how long the authority of the seed is good for; it replaces itself in time.
 	authorityLife = 10 * 365 * 24 * time.Hour
+	// serverLife is how long certificates of servers in the seed are good for; they are replaced in time.
+	serverLife = 90 * 24 * time.Hour
 	// taskTimeout is the end of one task. An API server that gets a dozen kinds at once takes some seconds.
 	taskTimeout = 2 * time.Minute
 )
@@ -40,6 +45,7 @@ var again = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 4, Jitter: 0.1
 
 // newFlow returns what makes a cluster a seed.
 func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
+	own := &credentials{}
 	tasks := []flow.Task{
 		{ID: "namespace", Title: "Creating namespace garden", Run: func(ctx context.Context) error {
 			return r.apply(ctx, namespace())
@@ -48,18 +54,55 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
 		r.definitions("crds-resources", "Creating kinds of the resource manager", crds.Resources),
 		r.definitions("crds-druid", "Creating kinds of etcd-druid", crds.Druid),
 		r.definitions("crds-machine", "Creating kinds of machines", crds.Machine),
+		r.definitions("crds-gateway", "Creating kinds of the Gateway API", crds.Gateway),
 		{ID: "priority-classes", Title: "Creating priority classes", Run: func(ctx context.Context) error {
 			return r.apply(ctx, priorityclass.Seed()...)
 		}},
 		{
-			ID: "resource-manager", Title: "Deploying gardener-resource-manager", After: []string{"namespace", "crds-resources", "priority-classes"},
-			Run: r.deploy(seed, r.resourceManagerObjects),
+			ID: "resource-manager", Title: "Deploying gardener-resource-manager",
+			After: []string{"authorities", "crds-resources", "priority-classes"},
+			Run: func(ctx context.Context) error {
+				_, objects, err := r.resourceManagerObjects(replicas(seed), own)
+				if err != nil {
+					return err
+				}
+				return r.apply(ctx, objects...)
+			},
+		},
+		{
+			ID: "resource-manager-ready", Title: "Waiting until gardener-resource-manager is ready", After: []string{"resource-manager"},
+			Run: func(ctx context.Context) error { return r.awaitDeployment(ctx, resourcemanager.Name) },
+		},
+		{
+			// While nobody answers webhooks, nothing that they are asked about can be created.
+			ID: "resource-manager-webhooks", Title: "Registering the webhooks of gardener-resource-manager",
+			After: []string{"resource-manager-ready"}, AfterIfPresent: []string{"etcd-druid", "gateway"},
+			Run: func(ctx context.Context) error {
+				webhooks, _, err := r.resourceManagerObjects(replicas(seed), own)
+				if err != nil {
+					return err
+				}
+				return r.apply(ctx, webhooks...)
+			},
 		},
 		{
 			ID: "etcd-druid", Title: "Deploying etcd-druid", After: []string{"namespace", "crds-druid", "priority-classes"},
 			Run: r.deploy(seed, r.etcdDruidObjects),
 		},
-		{ID: "authorities", Title: "Creating authorities of the seed", After: []string{"namespace"}, Run: r.authorities},
+		{ID: "etcd-druid-ready", Title: "Waiting until etcd-druid is ready", After: []string{"etcd-druid"}, Run: func(ctx context.Context) error {
+			return r.awaitDeployment(ctx, etcddruid.Name)
+		}},
+		{ID: "authorities", Title: "Creating authorities of the seed", After: []string{"namespace"}, Run: func(ctx context.Context) error {
+			return r.authorities(ctx, own)
+		}},
+		{
+			ID: "forget-credentials", Title: "Deleting credentials that nothing uses any more",
+			After: []string{"resource-manager-ready", "resource-manager-webhooks"},
+			Run:   func(ctx context.Context) error { return own.manager.Cleanup(ctx) },
+		},
+		{ID: "gateway", Title: "Deploying the gateway", After: []string{"crds-gateway", "priority-classes"}, Run: func(ctx context.Context) error {
+			return r.apply(ctx, r.gatewayObjects(seed, replicas(seed))...)
+		}},
 		{ID: "cluster-identity", Title: "Identifying the seed", Run: func(ctx context.Context) error { return r.identify(ctx, seed) }},
 	}
 	if seed.Spec.Backup != nil {
@@ -80,7 +123,13 @@ func (r *reconciler) newDeletion(seed *corev1beta1.Seed) (*flow.Flow, error) {
 			return r.destroy(ctx, r.etcdDruidObjects)
 		}},
 		{ID: "resource-manager", Title: "Deleting gardener-resource-manager", After: []string{"backup-bucket"}, Run: func(ctx context.Context) error {
-			return r.destroy(ctx, r.resourceManagerObjects)
+			return r.destroy(ctx, func(replicas int32) ([]client.Object, error) {
+				webhooks, objects, err := r.resourceManagerObjects(replicas, &credentials{server: "any"})
+				return append(objects, webhooks...), err
+			})
+		}},
+		{ID: "gateway", Title: "Deleting the gateway", After: []string{"backup-bucket"}, Run: func(ctx context.Context) error {
+			return r.destroy(ctx, func(replicas int32) ([]client.Object, error) { return r.gatewayObjects(seed, replicas), nil })
 		}},
 		{ID: "cluster-identity", Title: "Forgetting the identity of the seed", After: []string{"backup-bucket"}, Run: r.forget},
 	})
@@ -123,6 +172,9 @@ func DeployKinds(ctx context.Context, seedClient client.WithWatch) error {
 	return crds.Deploy(ctx, seedClient, owner, slices.Concat(extensions, resources)...)
 }
 
+// Deployments are the components in the namespace garden that no ManagedResource holds: these engines hold all others.
+func Deployments() []string { return []string{resourcemanager.Name, etcddruid.Name} }
+
 func namespace() client.Object {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: constants.GardenNamespace, Labels: map[string]string{constants.GardenRole: constants.GardenRoleGarden},
@@ -137,10 +189,39 @@ func replicas(seed *corev1beta1.Seed) int32 {
 	return 1
 }
 
-func (r *reconciler) resourceManagerObjects(replicas int32) ([]client.Object, error) {
-	return resourcemanager.Objects(resourcemanager.Values{
+// credentials are what one run of the flow has made for the tasks after it.
+type credentials struct {
+	manager *secrets.Manager
+	// server is the name of the Secret for the webhooks of the resource manager, and ca what signed it, as PEM.
+	server string
+	ca     []byte
+}
+
+// resourceManagerObjects renders the resource manager, with its webhooks apart.
+func (r *reconciler) resourceManagerObjects(replicas int32, own *credentials) (webhooks, others []client.Object, err error) {
+	all, err := resourcemanager.Objects(resourcemanager.Values{
 		Namespace: constants.GardenNamespace, Image: r.Images.Gardener, Replicas: replicas, Config: resourcemanager.ForSeed(),
+		ServerSecret: own.server, CABundle: own.ca,
 	})
+	for _, object := range all {
+		switch object.(type) {
+		case *admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration:
+			webhooks = append(webhooks, object)
+		default:
+			others = append(others, object)
+		}
+	}
+	return webhooks, others, err
+}
+
+// awaitDeployment waits until a component runs as it was last deployed.
+func (r *reconciler) awaitDeployment(ctx context.Context, name string) error {
+	return kube.Await(ctx, r.SeedClient, &appsv1.DeploymentList{}, func(found []*appsv1.Deployment) error {
+		if len(found) == 0 {
+			return fmt.Errorf("Deployment %s/%s is not there", constants.GardenNamespace, name) //nolint:staticcheck // kinds are proper names
+		}
+		return errors.Join(kube.RolledOut(found[0]), kube.Healthy(found[0]))
+	}, nil, client.InNamespace(constants.GardenNamespace), client.MatchingFields{"metadata.name": name})
 }
 
 func (r *reconciler) etcdDruidObjects(replicas int32) ([]client.Object, error) {
@@ -151,6 +232,18 @@ func (r *reconciler) etcdDruidObjects(replicas int32) ([]client.Object, error) {
 		config.Controllers.Etcd.ConcurrentSyncs = int(*c.ETCDController.Workers)
 	}
 	return etcddruid.Objects(etcddruid.Values{Namespace: constants.GardenNamespace, Image: r.Images.Gardener, Replicas: replicas, Config: config})
+}
+
+// gatewayObjects are the way into the control planes, with the settings of the Seed for load balancers.
+func (r *reconciler) gatewayObjects(seed *corev1beta1.Seed, replicas int32) []client.Object {
+	v := gateway.Values{ControllerImage: r.Images.Gardener, ProxyImage: r.Images.HAProxy, Replicas: replicas}
+	if s := seed.Spec.Settings; s != nil && s.LoadBalancerServices != nil {
+		v.ServiceAnnotations = s.LoadBalancerServices.Annotations
+		if policy := s.LoadBalancerServices.ExternalTrafficPolicy; policy != nil {
+			v.ExternalTrafficPolicy = *policy
+		}
+	}
+	return gateway.Objects(v)
 }
 
 // deploy is a task that applies a component.
@@ -179,16 +272,31 @@ func (r *reconciler) destroy(ctx context.Context, objects func(int32) ([]client.
 	return errors.Join(errs...)
 }
 
-// authorities makes the authority that signs for servers in the seed.
-func (r *reconciler) authorities(ctx context.Context) error {
+// authorities makes the authority that signs for servers in the seed, and what the servers of this flow need.
+func (r *reconciler) authorities(ctx context.Context, own *credentials) error {
 	manager, err := secrets.New(ctx, secrets.Values{Client: r.SeedClient, Namespace: constants.GardenNamespace, Identity: owner})
 	if err != nil {
 		return err
 	}
-	_, err = manager.Generate(ctx, &secrets.CertificateAuthority{
+	if _, err := manager.Generate(ctx, &secrets.CertificateAuthority{
 		Name: constants.SecretNameCASeed, CommonName: "kubernetes", Validity: authorityLife,
-	}, secrets.RenewAuthority(), secrets.KeepOld())
-	return err
+	}, secrets.RenewAuthority(), secrets.KeepOld()); err != nil {
+		return err
+	}
+	bundle, ok := manager.Get(constants.SecretNameCASeed, secrets.Bundle)
+	if !ok {
+		return fmt.Errorf("authority %q has no bundle", constants.SecretNameCASeed)
+	}
+	server, err := manager.Generate(ctx, &secrets.Certificate{
+		Name: resourcemanager.Name + "-server", CommonName: resourcemanager.Name,
+		DNSNames: resourcemanager.ServerNames(constants.GardenNamespace), Usage: secrets.ServerCert, WithoutCA: true,
+		Validity: serverLife,
+	}, secrets.SignedBy(constants.SecretNameCASeed))
+	if err != nil {
+		return err
+	}
+	own.manager, own.server, own.ca = manager, server.Name, bundle.Data[secrets.DataKeyCertificateBundle]
+	return nil
 }
 
 // identify writes the identity of the seed, unless it has one.

@@ -1,0 +1,27 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"gardener.cloud/gardener/api/config/internal/defaulting"
+)
+
+func addDefaultingFuncs(scheme *runtime.Scheme) error {
+	scheme.AddTypeDefaultingFunc(&ProviderLocalConfiguration{}, func(obj any) {
+		SetDefaults(obj.(*ProviderLocalConfiguration))
+	})
+	return nil
+}
+
+// SetDefaults sets what the configuration leaves open.
+func SetDefaults(config *ProviderLocalConfiguration) {
+	defaulting.ClientConnection(defaulting.Section(&config.ClientConnection), 100, 130)
+	defaulting.LeaderElection(defaulting.Section(&config.LeaderElection), config.Namespace, DefaultLockObjectName)
+	defaulting.Zero(&config.LogLevel, defaulting.LogLevel)
+	defaulting.Zero(&config.LogFormat, defaulting.LogFormat)
+	defaulting.Zero(&defaulting.Section(&config.Server.HealthProbes).Port, 8081)
+	defaulting.Zero(&defaulting.Section(&config.Server.Metrics).Port, 8080)
+	defaulting.Zero(&config.DNS.Port, 8053)
+	defaulting.Zero(&config.Backup.Directory, "/backups")
+	defaulting.Zero(&config.Backup.HostPath, DefaultHostPath)
+}

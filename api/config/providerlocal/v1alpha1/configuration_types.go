@@ -1,0 +1,115 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ProviderLocalConfiguration configures provider-local.
+type ProviderLocalConfiguration struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// ClientConnection says how the seed cluster is reached. qps defaults to 100, burst to 130.
+	// +optional
+	ClientConnection *componentbaseconfigv1alpha1.ClientConnectionConfiguration `json:"clientConnection,omitempty"`
+
+	// LeaderElection configures how replicas find out which of them acts.
+	// +optional
+	LeaderElection *componentbaseconfigv1alpha1.LeaderElectionConfiguration `json:"leaderElection,omitempty"`
+
+	// LogLevel is info, debug or error. Defaults to info.
+	// +optional
+	LogLevel string `json:"logLevel,omitempty"`
+
+	// LogFormat is json or text. Defaults to json.
+	// +optional
+	LogFormat string `json:"logFormat,omitempty"`
+
+	// Server says where the process listens.
+	// +optional
+	Server ServerConfiguration `json:"server"`
+
+	// Debugging switches profiling on.
+	// +optional
+	Debugging *componentbaseconfigv1alpha1.DebuggingConfiguration `json:"debugging,omitempty"`
+
+	// Namespace is where the process runs. Its heartbeat is there, and the Secrets that it generates. Required.
+	Namespace string `json:"namespace"`
+
+	// DNS configures the server that answers for the DNSRecords.
+	DNS DNSConfiguration `json:"dns"`
+
+	// Backup says where buckets are.
+	// +optional
+	Backup BackupConfiguration `json:"backup"`
+
+	// Images are the references of images that are deployed into control plane namespaces.
+	// +optional
+	Images ImagesConfiguration `json:"images"`
+}
+
+// ServerConfiguration says where the process listens.
+type ServerConfiguration struct {
+	// HealthProbes is the HTTP server for health probes. The port defaults to 8081.
+	// +optional
+	HealthProbes *Server `json:"healthProbes,omitempty"`
+
+	// Metrics is the HTTP server for metrics. The port defaults to 8080.
+	// +optional
+	Metrics *Server `json:"metrics,omitempty"`
+}
+
+// Server says where an HTTP server listens.
+type Server struct {
+	// BindAddress is the IP address to listen at. Empty means all of them.
+	BindAddress string `json:"bindAddress"`
+
+	// Port is the port to listen at.
+	Port int `json:"port"`
+}
+
+// DNSConfiguration configures the server that answers for the DNSRecords.
+type DNSConfiguration struct {
+	// BindAddress is the IP address to listen at, for UDP and TCP. Empty means all of them.
+	// +optional
+	BindAddress string `json:"bindAddress,omitempty"`
+
+	// Port is the port to listen at. Defaults to 8053.
+	// +optional
+	Port int `json:"port,omitempty"`
+
+	// Zones are the domains that the server answers for, such as local.gardener.cloud. The names of DNSRecords have to be in one of
+	// them. At least one.
+	Zones []string `json:"zones"`
+}
+
+// BackupConfiguration says where buckets are. Each is a directory on the node.
+type BackupConfiguration struct {
+	// Directory is where the process sees them. Defaults to /backups.
+	// +optional
+	Directory string `json:"directory,omitempty"`
+
+	// HostPath is where they are on the node. Defaults to /etc/gardener/local-backupbuckets.
+	// +optional
+	HostPath string `json:"hostPath,omitempty"`
+}
+
+// ImagesConfiguration are references of images.
+type ImagesConfiguration struct {
+	// Gardener is the image with all our processes, the machine-controller-manager among them.
+	// +optional
+	Gardener string `json:"gardener,omitempty"`
+
+	// Flannel is the image of flannel, with the CNI plugin and the program that installs it.
+	// +optional
+	Flannel string `json:"flannel,omitempty"`
+}
+
+const (
+	// DefaultLockObjectName is the name of the Lease for the leader election, which is in the namespace of the process.
+	DefaultLockObjectName = "provider-local-leader-election"
+	// DefaultHostPath is where buckets are on the node.
+	DefaultHostPath = "/etc/gardener/local-backupbuckets"
+)

@@ -1,0 +1,141 @@
+// Package controlplane renders what components of a hosted control plane have in common that talk to the API server of the shoot: a
+// token of their own, one Deployment whose pods elect a leader, and metrics over TLS.
+package controlplane
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/component/shootaccess"
+	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/references"
+)
+
+// secretsDir is where Secrets are mounted.
+const secretsDir = "/srv/kubernetes/"
+
+// Process is one of those components.
+type Process struct {
+	// Name is that of its objects, and of its account in the shoot.
+	Name, Namespace string
+	// Labels select the pods.
+	Labels map[string]string
+	// Image and Command are what runs. Flags are its flags.
+	Image, Command string
+	Flags          map[string]string
+	// Replicas is how many pods there are, and Spread what they must not share if they need not.
+	Replicas int32
+	Spread   []string
+	// PriorityClass is that of the pods.
+	PriorityClass string
+	// Port is where it serves metrics and its health.
+	Port int32
+	// GenericKubeconfig is the Secret with the kubeconfig that all components share.
+	GenericKubeconfig string
+	// CPU and Memory are what it needs at least, unless MinAllowed says more.
+	CPU, Memory string
+	MinAllowed  corev1.ResourceList
+	// PodLabels are on the pods besides, for network policies.
+	PodLabels map[string]string
+
+	volumes []corev1.Volume
+	mounts  []corev1.VolumeMount
+}
+
+// Secret mounts a Secret and returns the directory it is in.
+func (p *Process) Secret(name, secret string) string {
+	return p.mount(workload.SecretVolume(name, secret))
+}
+
+// ConfigMap mounts a ConfigMap and returns the directory it is in.
+func (p *Process) ConfigMap(name, configMap string) string {
+	return p.mount(workload.ConfigMapVolume(name, configMap))
+}
+
+func (p *Process) mount(volume corev1.Volume) string {
+	p.volumes = append(p.volumes, volume)
+	p.mounts = append(p.mounts, corev1.VolumeMount{Name: volume.Name, MountPath: secretsDir + volume.Name, ReadOnly: true})
+	return secretsDir + volume.Name + "/"
+}
+
+// Objects renders the order for the token, the Service, the Deployment and a PodDisruptionBudget.
+func (p *Process) Objects() ([]client.Object, error) {
+	live := workload.HTTPProbe("/healthz", int(p.Port), corev1.URISchemeHTTPS)
+	live.TimeoutSeconds = 15
+	resources := workload.Requests(p.CPU, p.Memory)
+	maps.Copy(resources.Requests, p.MinAllowed)
+	labels := workload.Merge(p.Labels, map[string]string{constants.GardenRole: constants.GardenRoleControlPlane})
+	w := workload.Workload{
+		Name: p.Name, Namespace: p.Namespace, Labels: p.Labels, Replicas: p.Replicas, PriorityClass: p.PriorityClass,
+		PodLabels: workload.Merge(labels, map[string]string{
+			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, kubeapiserver.PolicyLabel(): constants.NetworkPolicyAllowed,
+		}, p.PodLabels),
+		Container: corev1.Container{
+			Image: p.Image, Command: []string{p.Command}, Args: args(p.Flags),
+			Ports:         []corev1.ContainerPort{{Name: "metrics", ContainerPort: p.Port, Protocol: corev1.ProtocolTCP}},
+			LivenessProbe: live, Resources: resources, VolumeMounts: append(slices.Clone(p.mounts), shootaccess.Mount()),
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		},
+		Volumes: append(slices.Clone(p.volumes), shootaccess.Volume(p.GenericKubeconfig, p.Name)),
+	}
+	deployment := w.Deployment()
+	deployment.Labels = labels
+	pod := &deployment.Spec.Template.Spec
+	pod.ServiceAccountName = "" // it needs nothing of the seed
+	pod.AutomountServiceAccountToken = ptr.To(false)
+	pod.EnableServiceLinks = ptr.To(false)
+	for _, key := range p.Spread {
+		pod.TopologySpreadConstraints = append(pod.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector.DeepCopy(),
+		})
+	}
+	if err := references.Inject(deployment, nil); err != nil {
+		return nil, err
+	}
+	service := w.Service("metrics", p.Port)
+	service.Labels = labels
+	service.Spec.Ports[0].TargetPort = intstr.FromInt32(p.Port) // a number, as the labels of those who talk to it name it
+	service.Annotations = workload.Scraped(p.Port)
+	return []client.Object{
+		shootaccess.Secret(p.Namespace, p.Name), service, deployment,
+		&policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: labels},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+			},
+		},
+	}, nil
+}
+
+func args(flags map[string]string) []string {
+	var out []string
+	for _, flag := range slices.Sorted(maps.Keys(flags)) {
+		out = append(out, "--"+flag+"="+flags[flag])
+	}
+	return out
+}
+
+// Switches writes feature gates as a flag takes them, in order.
+func Switches(gates map[string]bool) string {
+	var list []string
+	for _, gate := range slices.Sorted(maps.Keys(gates)) {
+		list = append(list, gate+"="+strconv.FormatBool(gates[gate]))
+	}
+	return strings.Join(list, ",")
+}
+
+// ServerNames are the names that the certificate of a server in a namespace has to be valid for.
+func ServerNames(service, namespace string) []string {
+	return []string{service, service + "." + namespace, service + "." + namespace + ".svc", service + "." + namespace + ".svc." + constants.DefaultDomain}
+}

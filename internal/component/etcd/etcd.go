@@ -1,0 +1,245 @@
+// Package etcd orders the etcd clusters of a control plane from etcd-druid: one for events, and one for everything else, which is
+// backed up.
+package etcd
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/secrets"
+)
+
+// Role is what an etcd cluster is for.
+type Role string
+
+const (
+	// Main has everything but events.
+	Main Role = "main"
+	// Events has the events.
+	Events Role = "events"
+)
+
+const (
+	// PortClient is where clients connect.
+	PortClient int32 = 2379
+	portPeer   int32 = 2380
+	// portBackup is that of etcd-backup-restore, and portMetrics where etcd says how it is, without TLS.
+	portBackup, portMetrics int32 = 8080, 9095
+)
+
+const (
+	// labelRole and the application select the pods of one role.
+	labelRole, application = "role", "etcd-statefulset"
+
+	defaultStorage = "10Gi"
+)
+
+// Values are what an etcd cluster is ordered with.
+type Values struct {
+	// Namespace is where it runs.
+	Namespace string
+	// Role is what it is for.
+	Role Role
+	// Replicas is how many members there are: 1, 3, or 0 while the cluster is hibernated.
+	Replicas int32
+	// Spread says what members may not share: corev1.LabelHostname, and corev1.LabelTopologyZone too if it has to outlive a zone.
+	Spread []string
+	// StorageClass and StorageCapacity are those of the volumes, as the seed sets them. Empty means the defaults.
+	StorageClass, StorageCapacity string
+	// Secrets are what it proves itself by.
+	Secrets Secrets
+	// MinAllowed is what etcd gets at least, as the Shoot says. It may be nil.
+	MinAllowed corev1.ResourceList
+	// DefragmentationSchedule is when the database is defragmented, in the maintenance time window. Empty means never.
+	DefragmentationSchedule string
+	// Backup is where backups go. Only for the role Main; nil means that there are none.
+	Backup *Backup
+}
+
+// Secrets are names of Secrets in the namespace.
+type Secrets struct {
+	// CA has the authority for clients and servers, and PeerCA that for members, in the key bundle.crt.
+	CA, PeerCA string
+	// Server, Client and PeerServer have tls.crt and tls.key. The first is valid for ServerNames, the last for PeerNames.
+	Server, Client, PeerServer string
+}
+
+// Backup says where backups go, and when.
+type Backup struct {
+	// Provider is the kind of object store, as the BackupEntry's type says.
+	Provider string
+	// Container is the bucket, Prefix the path in it: the technical ID and the UID of the shoot, with two dashes between them.
+	Container, Prefix string
+	// SecretName is the Secret with the credentials in the namespace.
+	SecretName string
+	// FullSnapshotSchedule is when full snapshots are made, as a cron expression.
+	FullSnapshotSchedule string
+	// DeltaSnapshotRetentionPeriod is how long delta snapshots are kept. It may be nil.
+	DeltaSnapshotRetentionPeriod *metav1.Duration
+}
+
+// Name returns the name of the Etcd of a role.
+func Name(role Role) string { return "etcd-" + string(role) }
+
+// ServiceName returns the name of the Service that clients use.
+func ServiceName(role Role) string { return Name(role) + "-client" }
+
+// URL returns the URL that clients in the same namespace use.
+func URL(role Role) string { return fmt.Sprintf("https://%s:%d", ServiceName(role), PortClient) }
+
+// ServerNames are the names that the certificate of the servers has to be valid for. One certificate is for both roles.
+func ServerNames(namespace string) []string {
+	names := []string{"localhost"}
+	for _, role := range []Role{Main, Events} {
+		for _, service := range []string{ServiceName(role), Name(role) + "-local"} {
+			names = append(names, domains(service, namespace)...)
+		}
+		names = append(names, members(role, namespace)...)
+	}
+	return names
+}
+
+// PeerNames are the names that the certificate for members has to be valid for.
+func PeerNames(namespace string) []string {
+	names := []string{"localhost"}
+	for _, role := range []Role{Main, Events} {
+		names = append(names, members(role, namespace)...)
+	}
+	return names
+}
+
+// members covers all members of a role: each has a name below that of the Service.
+func members(role Role, namespace string) []string {
+	peer := Name(role) + "-peer"
+	names := domains(peer, namespace)
+	for _, domain := range domains(peer, namespace) {
+		names = append(names, "*."+domain)
+	}
+	return names
+}
+
+func domains(service, namespace string) []string {
+	return []string{service, service + "." + namespace, service + "." + namespace + ".svc", service + "." + namespace + ".svc.cluster.local"}
+}
+
+// PolicyLabel is on pods that talk to the etcd of a role.
+func PolicyLabel(role Role) string { return workload.PolicyLabel(ServiceName(role), PortClient) }
+
+// Objects renders the order.
+func Objects(v Values) []client.Object {
+	return []client.Object{v.etcd()}
+}
+
+func (v Values) etcd() *druidv1alpha1.Etcd {
+	name, main := Name(v.Role), v.Role == Main
+	labels := map[string]string{constants.GardenRole: constants.GardenRoleControlPlane, constants.App: application, labelRole: string(v.Role)}
+	reference := func(name string) corev1.SecretReference {
+		return corev1.SecretReference{Namespace: v.Namespace, Name: name}
+	}
+	authority := func(name string) druidv1alpha1.SecretReference {
+		return druidv1alpha1.SecretReference{SecretReference: reference(name), DataKey: ptr.To(secrets.DataKeyCertificateBundle)}
+	}
+	tls := &druidv1alpha1.TLSConfig{
+		TLSCASecretRef: authority(v.Secrets.CA), ServerTLSSecretRef: reference(v.Secrets.Server), ClientTLSSecretRef: ptr.To(reference(v.Secrets.Client)),
+	}
+	storage := v.StorageCapacity
+	if storage == "" {
+		storage = defaultStorage
+	}
+	etcd := &druidv1alpha1.Etcd{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: v.Namespace, Name: name, Labels: labels,
+			Annotations: map[string]string{
+				// A pod that is not ready serves nobody, so nothing is lost when it has to go.
+				druidv1alpha1.AllowUnhealthyPodEviction: "",
+			},
+		},
+		Spec: druidv1alpha1.EtcdSpec{
+			Replicas: v.Replicas, PriorityClassName: ptr.To(constants.PriorityClassNameShootControlPlane500),
+			Labels: workload.Merge(labels, v.policies()), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Etcd: druidv1alpha1.EtcdConfig{
+				ClientPort: ptr.To(PortClient), ServerPort: ptr.To(portPeer), WrapperPort: ptr.To(portMetrics),
+				Metrics: ptr.To(druidv1alpha1.MetricsBasic), Quota: ptr.To(resource.MustParse("8Gi")),
+				ClientURLTLS: tls.DeepCopy(),
+				PeerURLTLS: &druidv1alpha1.PeerTLSConfig{TLSConfig: druidv1alpha1.TLSConfig{
+					TLSCASecretRef: authority(v.Secrets.PeerCA), ServerTLSSecretRef: reference(v.Secrets.PeerServer),
+				}},
+				Resources: ptr.To(v.resources("20m", "60Mi", v.MinAllowed)),
+				ClientService: &druidv1alpha1.ClientService{
+					Labels:      labels,
+					Annotations: workload.Scraped(PortClient, portBackup, portMetrics),
+				},
+			},
+			Backup: druidv1alpha1.BackupSpec{
+				Port: ptr.To(portBackup), TLS: tls, Resources: ptr.To(v.resources("5m", "30Mi", nil)),
+			},
+			SharedConfig:    &druidv1alpha1.SharedConfig{AutoCompactionMode: ptr.To(druidv1alpha1.CompactionModePeriodic), AutoCompactionRetention: ptr.To("30m")},
+			StorageCapacity: ptr.To(resource.MustParse(storage)),
+			// The name tells what the volume is for where one only sees volumes.
+			VolumeClaimTemplate: &name,
+		},
+	}
+	if v.StorageClass != "" {
+		etcd.Spec.StorageClass = &v.StorageClass
+	}
+	if v.DefragmentationSchedule != "" {
+		etcd.Spec.Etcd.DefragmentationSchedule = &v.DefragmentationSchedule
+	}
+	if main && v.Backup != nil {
+		v.backup(&etcd.Spec.Backup)
+	}
+	if v.Replicas > 1 {
+		etcd.Spec.SchedulingConstraints = &druidv1alpha1.SchedulingConstraints{}
+		for _, key := range v.Spread {
+			etcd.Spec.SchedulingConstraints.TopologySpreadConstraints = append(etcd.Spec.SchedulingConstraints.TopologySpreadConstraints,
+				corev1.TopologySpreadConstraint{
+					MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+				})
+		}
+	}
+	return etcd
+}
+
+// policies are labels for what the pods talk to: names, the seed's API server for Leases, object stores, and each other.
+func (v Values) policies() map[string]string {
+	labels := map[string]string{
+		constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
+		constants.NetworkPolicyToPublicNetworks: constants.NetworkPolicyAllowed, constants.NetworkPolicyToPrivateNetworks: constants.NetworkPolicyAllowed,
+	}
+	for _, port := range []int32{PortClient, portPeer, portBackup} {
+		labels[workload.PolicyLabel(ServiceName(v.Role), port)] = constants.NetworkPolicyAllowed
+	}
+	labels[workload.PolicyLabel(Name(v.Role)+"-peer", portPeer)] = constants.NetworkPolicyAllowed
+	return labels
+}
+
+// resources requests little, as most clusters are small: where there are vertical pod autoscalers, they ask for more.
+func (v Values) resources(cpu, memory string, atLeast corev1.ResourceList) corev1.ResourceRequirements {
+	requests := workload.Requests(cpu, memory)
+	for name, quantity := range atLeast {
+		requests.Requests[name] = quantity
+	}
+	return requests
+}
+
+func (v Values) backup(spec *druidv1alpha1.BackupSpec) {
+	spec.Store = &druidv1alpha1.StoreSpec{
+		Provider: ptr.To(druidv1alpha1.StorageProvider(v.Backup.Provider)), Container: &v.Backup.Container, Prefix: v.Backup.Prefix + "/" + Name(v.Role),
+		SecretRef: &corev1.SecretReference{Namespace: v.Namespace, Name: v.Backup.SecretName},
+	}
+	spec.FullSnapshotSchedule = &v.Backup.FullSnapshotSchedule
+	spec.DeltaSnapshotPeriod, spec.DeltaSnapshotMemoryLimit = &metav1.Duration{Duration: 5 * time.Minute}, ptr.To(resource.MustParse("100Mi"))
+	spec.DeltaSnapshotRetentionPeriod = v.Backup.DeltaSnapshotRetentionPeriod
+	spec.GarbageCollectionPolicy, spec.GarbageCollectionPeriod = ptr.To(druidv1alpha1.GarbageCollectionPolicyExponential), &metav1.Duration{Duration: 12 * time.Hour}
+	spec.Compression = &druidv1alpha1.CompressionSpec{Enabled: ptr.To(true), Policy: ptr.To(druidv1alpha1.GzipCompression)}
+	spec.LeaderElection = &druidv1alpha1.LeaderElectionSpec{ReelectionPeriod: &metav1.Duration{Duration: 5 * time.Second}, EtcdConnectionTimeout: &metav1.Duration{Duration: 5 * time.Second}}
+}

@@ -1,0 +1,59 @@
+package gateway
+
+import "fmt"
+
+// Configuration returns the configuration of HAProxy for a directory that it shares with its controller. It does not depend on
+// routes, which are in maps that change at run time, so nothing is ever reloaded.
+//
+// A connection is looked at until the server name is there, which may take several packets, and refused without one. Connections may
+// be silent for long, as watches and tunnels are; that the other side is gone is noticed by keepalive of TCP.
+func Configuration(dir string, port, health int) string {
+	return fmt.Sprintf(`global
+  log stdout format raw local0 warning
+  stats socket %[1]s/haproxy.sock mode 660 level admin
+  stats timeout 1d
+  fd-hard-limit 100000
+  nbthread 2
+  hard-stop-after %[4]ds
+
+defaults
+  log global
+  timeout connect 5s
+  timeout client 1m
+  timeout server 1m
+  timeout tunnel 1d
+  timeout client-fin 30s
+  timeout server-fin 30s
+
+frontend tls
+  mode tcp
+  bind :::%[2]d v4v6
+  option clitcpka
+  clitcpka-idle 30s
+  clitcpka-intvl 10s
+  clitcpka-cnt 3
+  tcp-request inspect-delay 10s
+  tcp-request content reject unless { req.ssl_sni -m found }
+  tcp-request content set-var(txn.to) req.ssl_sni,lower,map_str(%[1]s/exact.map)
+  tcp-request content set-var(txn.to) req.ssl_sni,lower,map_end(%[1]s/suffix.map) unless { var(txn.to) -m found }
+  tcp-request content reject unless { var(txn.to) -m sub / }
+  tcp-request content set-dst var(txn.to),field(1,/)
+  tcp-request content set-dst-port var(txn.to),field(2,/)
+  default_backend services
+
+backend services
+  mode tcp
+  option srvtcpka
+  srvtcpka-idle 30s
+  srvtcpka-intvl 10s
+  srvtcpka-cnt 3
+  server service 0.0.0.0:0
+
+frontend health
+  mode http
+  bind :::%[3]d v4v6
+  http-request return status 200 content-type text/plain string ok if { path /healthz }
+  http-request use-service prometheus-exporter if { path /metrics }
+  http-request return status 404
+`, dir, port, health, drainSeconds)
+}

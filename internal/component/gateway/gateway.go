@@ -1,0 +1,194 @@
+// Package gateway deploys the way into the control planes of a seed: HAProxy, which passes TLS connections through by the server name
+// that they ask for, and beside it the controller that tells it where to. One address serves all shoots.
+package gateway
+
+import (
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/gardenerprocess"
+	"gardener.cloud/gardener/internal/component/workload"
+)
+
+const (
+	// Namespace is where the gateway of a seed is.
+	Namespace = "gateway"
+	// Name is that of the Gateway, its Service and its Deployment.
+	Name = "gateway"
+	// ClassName is the GatewayClass that HAProxy serves.
+	ClassName = "gardener"
+	// Listener is the name of the listener that TLSRoutes refer to.
+	Listener = "tls"
+
+	process        = "gardener-gateway-controller"
+	controllerName = "gardener.cloud/gateway-controller"
+
+	port        = 443
+	proxyPort   = 8443
+	proxyHealth = 8405
+	healthPort  = 8081
+	metricsPort = 8080
+
+	configDir = "/etc/gateway"
+	sharedDir = "/run/gateway"
+	// drainSeconds is how long connections may live on when a pod is to go. It comes in two parts: until nobody sends new ones, and until
+	// the old ones are cut off.
+	unpublishSeconds, drainSeconds = 2, 30
+)
+
+// Values are what the gateway is deployed with.
+type Values struct {
+	// ControllerImage is the image with all our processes, ProxyImage that of HAProxy.
+	ControllerImage, ProxyImage string
+	// Replicas is how many pods there are. Connections are spread over all of them.
+	Replicas int32
+	// ServiceAnnotations are on the Service, for the load balancers of the infrastructure.
+	ServiceAnnotations map[string]string
+	// ExternalTrafficPolicy is that of the Service. Empty leaves it to the default.
+	ExternalTrafficPolicy corev1.ServiceExternalTrafficPolicy
+}
+
+// Objects renders the gateway. The kinds of the Gateway API have to be there before.
+func Objects(v Values) []client.Object {
+	config := Configuration(sharedDir, proxyPort, proxyHealth)
+	w := workload.Workload{
+		Name: Name, Namespace: Namespace, Labels: map[string]string{"app": Name}, Replicas: v.Replicas,
+		PriorityClass: constants.PriorityClassNameSeedSystemCritical,
+		PodLabels: map[string]string{
+			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
+			// Where routes lead to.
+			"networking.resources.gardener.cloud/to-all-shoots-kube-apiserver-tcp-443":   constants.NetworkPolicyAllowed,
+			"networking.resources.gardener.cloud/to-all-shoots-vpn-seed-server-tcp-8132": constants.NetworkPolicyAllowed,
+		},
+		PodAnnotations: map[string]string{"checksum/configuration": gardenerprocess.Checksum(config)},
+		Container: corev1.Container{
+			Image: v.ControllerImage,
+			Args: []string{
+				process, "--gateway=" + Namespace + "/" + Name, "--directory=" + sharedDir,
+				"--health-port=" + strconv.Itoa(healthPort), "--metrics-port=" + strconv.Itoa(metricsPort),
+			},
+			Ports:          []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP}},
+			ReadinessProbe: workload.HTTPProbe("/readyz", healthPort, corev1.URISchemeHTTP),
+			StartupProbe:   workload.Eager(workload.HTTPProbe("/readyz", healthPort, corev1.URISchemeHTTP)),
+			LivenessProbe:  workload.HTTPProbe("/healthz", healthPort, corev1.URISchemeHTTP),
+			Resources:      workload.Requests("10m", "40Mi"),
+			VolumeMounts:   []corev1.VolumeMount{{Name: "shared", MountPath: sharedDir}},
+		},
+		Volumes: []corev1.Volume{
+			{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			workload.ConfigMapVolume("configuration", Name),
+		},
+	}
+	deployment := w.Deployment()
+	pod := &deployment.Spec.Template.Spec
+	pod.Containers[0].Name = "controller"
+	pod.Containers = append(pod.Containers, proxy(v.ProxyImage))
+	pod.TerminationGracePeriodSeconds = ptr.To[int64](unpublishSeconds + drainSeconds + 5)
+	pod.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector,
+	}}
+	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
+		Type:          appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))},
+	}
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace, Labels: map[string]string{constants.GardenRole: constants.GardenRoleIstioIngress}}},
+		w.ServiceAccount(),
+		&corev1.ConfigMap{ObjectMeta: deployment.ObjectMeta, Data: map[string]string{"haproxy.cfg": config}},
+	}
+	objects = append(objects, permissions(w)...)
+	objects = append(objects, deployment, service(w, v))
+	if v.Replicas > 1 {
+		objects = append(objects, &policyv1.PodDisruptionBudget{
+			ObjectMeta: deployment.ObjectMeta,
+			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector},
+		})
+	}
+	return append(objects, gateway(w)...)
+}
+
+// proxy is the container of HAProxy.
+func proxy(image string) corev1.Container {
+	context := workload.Unprivileged()
+	return corev1.Container{
+		Name: "haproxy", Image: image,
+		// The maps are files that have to be there. After a restart of this container, they have the routes of before.
+		Command: []string{"/bin/sh", "-c", fmt.Sprintf(
+			": >>%[1]s/exact.map && : >>%[1]s/suffix.map && exec haproxy -W -db -f %[2]s/haproxy.cfg", sharedDir, configDir)},
+		Ports: []corev1.ContainerPort{
+			{Name: "tls", ContainerPort: proxyPort, Protocol: corev1.ProtocolTCP},
+			{Name: "proxy-metrics", ContainerPort: proxyHealth, Protocol: corev1.ProtocolTCP},
+		},
+		ReadinessProbe: workload.HTTPProbe("/healthz", proxyHealth, corev1.URISchemeHTTP),
+		LivenessProbe:  workload.HTTPProbe("/healthz", proxyHealth, corev1.URISchemeHTTP),
+		StartupProbe:   workload.Eager(workload.HTTPProbe("/healthz", proxyHealth, corev1.URISchemeHTTP)),
+		// USR1 stops listening and lets connections be.
+		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
+			"/bin/sh", "-c", fmt.Sprintf("sleep %d; kill -USR1 1; sleep %d", unpublishSeconds, drainSeconds),
+		}}}},
+		Resources:       workload.Requests("20m", "60Mi"),
+		SecurityContext: context,
+		VolumeMounts:    []corev1.VolumeMount{{Name: "shared", MountPath: sharedDir}, {Name: "configuration", MountPath: configDir, ReadOnly: true}},
+	}
+}
+
+// permissions let the controller read what it needs, and write status.
+func permissions(w workload.Workload) []client.Object {
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: w.Labels},
+		Rules: []rbacv1.PolicyRule{
+			workload.Rule("coordination.k8s.io", "leases", "create get update"),
+			workload.Rule("", "events", "create patch"),
+			workload.Rule("events.k8s.io", "events", "create patch"),
+		},
+	}
+	binding := w.RoleBinding(Namespace, Name, Name)
+	return append(w.ClusterRole("gardener.cloud:system:gateway",
+		workload.Rule(gatewayv1.GroupName, "gatewayclasses gateways tlsroutes", "get list watch"),
+		workload.Rule(gatewayv1.GroupName, "gatewayclasses/status gateways/status tlsroutes/status", "patch"),
+		workload.Rule("", "namespaces services", "get list watch"),
+	), role, binding)
+}
+
+func service(w workload.Workload, v Values) *corev1.Service {
+	service := w.Service("tls", port)
+	service.Annotations = workload.Merge(v.ServiceAnnotations, map[string]string{
+		resourcesv1alpha1.NetworkingFromWorldToPorts: fmt.Sprintf(`[{"protocol":"TCP","port":%d}]`, proxyPort),
+		resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationPrefix + "all-seed-scrape-targets" +
+			resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationSuffix: fmt.Sprintf(`[{"protocol":"TCP","port":%d},{"protocol":"TCP","port":%d}]`, metricsPort, proxyHealth),
+	})
+	service.Spec.Type = corev1.ServiceTypeLoadBalancer
+	service.Spec.Ports[0].TargetPort = intstr.FromInt32(proxyPort)
+	service.Spec.ExternalTrafficPolicy = v.ExternalTrafficPolicy
+	return service
+}
+
+// gateway are the class and the Gateway, which takes routes of all namespaces.
+func gateway(w workload.Workload) []client.Object {
+	return []client.Object{
+		&gatewayv1.GatewayClass{
+			ObjectMeta: metav1.ObjectMeta{Name: ClassName, Labels: w.Labels},
+			Spec:       gatewayv1.GatewayClassSpec{ControllerName: controllerName, Description: ptr.To("HAProxy that passes TLS through")},
+		},
+		&gatewayv1.Gateway{
+			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: w.Labels},
+			Spec: gatewayv1.GatewaySpec{GatewayClassName: ClassName, Listeners: []gatewayv1.Listener{{
+				Name: Listener, Port: port, Protocol: gatewayv1.TLSProtocolType,
+				TLS:           &gatewayv1.ListenerTLSConfig{Mode: ptr.To(gatewayv1.TLSModePassthrough)},
+				AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: ptr.To(gatewayv1.NamespacesFromAll)}},
+			}}},
+		},
+	}
+}

@@ -1,0 +1,357 @@
+package kubeapiserver
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/version"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	apiserverv1beta1 "k8s.io/apiserver/pkg/apis/apiserver/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/component/immutable"
+	"gardener.cloud/gardener/internal/component/workload"
+)
+
+const (
+	configKey = "config.yaml"
+
+	kindAdmission      = "AdmissionConfiguration"
+	kindAuthentication = "AuthenticationConfiguration"
+	kindAuthorization  = "AuthorizationConfiguration"
+)
+
+// authenticationGA is the first version in which the authentication configuration has its final version.
+var authenticationGA = version.MustParseGeneric("1.34")
+
+// healthPaths may be asked for without credentials: by the kubelet, and by whoever wants to know whether there is an API server.
+var healthPaths = []string{"/livez", "/readyz", "/healthz"}
+
+func quantity(value string) *resource.Quantity { q := resource.MustParse(value); return &q }
+
+// configMap adds a ConfigMap with configuration, mounts it, and returns the directory it is in.
+func (r *renderer) configMap(name string, data map[string]string) string {
+	object := immutable.ConfigMap(r.Namespace, Name+"-"+name, data)
+	r.objects = append(r.objects, object)
+	return r.mountConfig(name, workload.ConfigMapVolume(name, object.Name))
+}
+
+// secretConfig does so with a Secret.
+func (r *renderer) secretConfig(name string, data map[string][]byte) string {
+	object := immutable.Secret(r.Namespace, Name+"-"+name, data)
+	r.objects = append(r.objects, object)
+	return r.mountConfig(name, workload.SecretVolume(name, object.Name))
+}
+
+func (r *renderer) mountConfig(name string, volume corev1.Volume) string {
+	r.volumes = append(r.volumes, volume)
+	r.mounts = append(r.mounts, corev1.VolumeMount{Name: name, MountPath: dirConfig + name, ReadOnly: true})
+	return dirConfig + name + "/"
+}
+
+// audit logs what a policy says. Without one nothing is logged, but the file is there for extensions that send the log elsewhere.
+func (r *renderer) audit() error {
+	policy := r.Files.AuditPolicy
+	if policy == "" {
+		policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: None\n"
+	} else {
+		r.set("audit-log-path", dirAuditLog+"/audit.log")
+		r.set("audit-log-maxsize", "100")
+		r.set("audit-log-maxbackup", "5")
+		r.volumes = append(r.volumes, corev1.Volume{Name: "audit-log", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		r.mounts = append(r.mounts, corev1.VolumeMount{Name: "audit-log", MountPath: dirAuditLog})
+	}
+	r.set("audit-policy-file", r.configMap("audit-policy", map[string]string{"audit-policy.yaml": policy})+"audit-policy.yaml")
+	return nil
+}
+
+// authentication lets nobody in without credentials, but for questions about the health, unless the Shoot says so.
+func (r *renderer) authentication() error {
+	config := map[string]any{}
+	if text := r.Files.Authentication; text != "" {
+		if err := decode(text, kindAuthentication, &config); err != nil {
+			return fmt.Errorf("structured authentication: %w", err)
+		}
+	} else {
+		apiVersion := apiserverv1.SchemeGroupVersion
+		if r.version.LessThan(authenticationGA) {
+			apiVersion = apiserverv1beta1.ConfigSchemeGroupVersion
+		}
+		config["apiVersion"], config["kind"] = apiVersion.String(), kindAuthentication
+	}
+	everybody := r.config.EnableAnonymousAuthentication //nolint:staticcheck // in use up to Kubernetes 1.34
+	anonymous, _ := config["anonymous"].(map[string]any)
+	switch enabled, _ := anonymous["enabled"].(bool); {
+	case anonymous == nil && everybody != nil && *everybody:
+		config["anonymous"] = map[string]any{"enabled": true}
+	case !enabled:
+		config["anonymous"] = map[string]any{"enabled": true, "conditions": withHealth(nil)}
+	default:
+		if conditions, ok := anonymous["conditions"].([]any); ok && len(conditions) > 0 {
+			anonymous["conditions"] = withHealth(conditions)
+		}
+	}
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		return err
+	}
+	r.set("authentication-config", r.configMap("authentication-config", map[string]string{configKey: string(text)})+configKey)
+	return nil
+}
+
+// withHealth adds the paths that are always open to conditions of anonymous requests.
+func withHealth(conditions []any) []any {
+	for _, path := range healthPaths {
+		if !slices.ContainsFunc(conditions, func(c any) bool { have, _ := c.(map[string]any); return have["path"] == path }) {
+			conditions = append(conditions, map[string]any{"path": path})
+		}
+	}
+	return conditions
+}
+
+// authorization asks for the rules of nodes, then those of the cluster, then webhooks.
+func (r *renderer) authorization() error {
+	config := map[string]any{"apiVersion": apiserverv1.SchemeGroupVersion.String(), "kind": kindAuthorization}
+	authorizers := []any{}
+	if !r.Workerless {
+		authorizers = append(authorizers, map[string]any{"type": "Node", "name": "node"})
+	}
+	authorizers = append(authorizers, map[string]any{"type": "RBAC", "name": "rbac"})
+	kubeconfigs := map[string][]byte{}
+	if r.NodeAgents != nil {
+		const name = "node-agent-authorizer"
+		kubeconfigs[name] = r.NodeAgents.Kubeconfig
+		authorizers = append(authorizers, nodeAgentAuthorizer(name))
+	}
+	if text := r.Files.Authorization; text != "" {
+		theirs := map[string]any{}
+		if err := decode(text, kindAuthorization, &theirs); err != nil {
+			return fmt.Errorf("structured authorization: %w", err)
+		}
+		list, _ := theirs["authorizers"].([]any)
+		for i, item := range list {
+			authorizer, _ := item.(map[string]any)
+			name, _ := authorizer["name"].(string)
+			webhook, _ := authorizer["webhook"].(map[string]any)
+			if webhook == nil || authorizer["type"] != "Webhook" {
+				return fmt.Errorf("structured authorization: authorizers[%d]: must be a webhook", i)
+			}
+			kubeconfig, ok := r.Files.AuthorizationKubeconfigs[name]
+			if !ok {
+				return fmt.Errorf("structured authorization: authorizers[%d]: there is no kubeconfig for %q", i, name)
+			}
+			kubeconfigs[name] = kubeconfig
+			authorizers = append(authorizers, authorizer)
+		}
+		config["apiVersion"] = theirs["apiVersion"]
+	}
+	if len(kubeconfigs) > 0 {
+		data := map[string][]byte{}
+		for name, kubeconfig := range kubeconfigs {
+			data[name+"-kubeconfig.yaml"] = kubeconfig
+		}
+		dir := r.secretConfig("authorization-kubeconfigs", data)
+		for _, item := range authorizers {
+			authorizer := item.(map[string]any)
+			if webhook, ok := authorizer["webhook"].(map[string]any); ok {
+				webhook["connectionInfo"] = map[string]any{
+					"type": "KubeConfigFile", "kubeConfigFile": dir + authorizer["name"].(string) + "-kubeconfig.yaml",
+				}
+			}
+		}
+	}
+	config["authorizers"] = authorizers
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		return err
+	}
+	r.set("authorization-config", r.configMap("authorization-config", map[string]string{configKey: string(text)})+configKey)
+	return nil
+}
+
+// nodeAgentAuthorizer asks the resource manager about requests of node agents, and nobody else's.
+func nodeAgentAuthorizer(name string) map[string]any {
+	return map[string]any{"type": "Webhook", "name": name, "webhook": map[string]any{
+		// The answers change with Machines, and there are few questions.
+		"authorizedTTL": "0s", "unauthorizedTTL": "0s", "timeout": "10s", "failurePolicy": "Deny",
+		"subjectAccessReviewVersion": "v1", "matchConditionSubjectAccessReviewVersion": "v1",
+		"matchConditions": []any{map[string]any{"expression": "'gardener.cloud:node-agents' in request.groups"}},
+	}}
+}
+
+// admission turns plugins on and off, and hands on their configuration.
+func (r *renderer) admission() error {
+	enabled, disabled := map[string]bool{}, map[string]bool{}
+	if !r.Workerless {
+		enabled["NodeRestriction"] = true
+	}
+	config := apiserverv1.AdmissionConfiguration{}
+	config.APIVersion, config.Kind = apiserverv1.SchemeGroupVersion.String(), kindAdmission
+	kubeconfigs := map[string][]byte{}
+	for _, plugin := range r.config.AdmissionPlugins {
+		if plugin.Disabled != nil && *plugin.Disabled {
+			delete(enabled, plugin.Name)
+			disabled[plugin.Name] = true
+			continue
+		}
+		enabled[plugin.Name] = true
+		kubeconfig, ok := r.Files.AdmissionKubeconfigs[plugin.Name]
+		if ok {
+			kubeconfigs[plugin.Name+"-kubeconfig.yaml"] = kubeconfig
+		}
+		raw, err := pluginConfig(plugin, ok)
+		if err != nil {
+			return err
+		}
+		if raw != nil {
+			config.Plugins = append(config.Plugins, apiserverv1.AdmissionPluginConfiguration{Name: plugin.Name, Configuration: &runtime.Unknown{Raw: raw}})
+		}
+	}
+	if len(kubeconfigs) > 0 {
+		r.secretConfig("admission-kubeconfigs", kubeconfigs)
+	}
+	if len(enabled) > 0 {
+		r.set("enable-admission-plugins", strings.Join(slices.Sorted(maps.Keys(enabled)), ","))
+	}
+	if len(disabled) > 0 {
+		r.set("disable-admission-plugins", strings.Join(slices.Sorted(maps.Keys(disabled)), ","))
+	}
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		return err
+	}
+	r.set("admission-control-config-file", r.configMap("admission-config", map[string]string{configKey: string(text)})+configKey)
+	return nil
+}
+
+// pluginConfig returns the configuration of a plugin, with the path of its kubeconfig where the plugin looks for it.
+func pluginConfig(plugin corev1beta1.AdmissionPlugin, kubeconfig bool) ([]byte, error) {
+	var config map[string]any
+	if plugin.Config != nil && len(plugin.Config.Raw) > 0 {
+		if err := yaml.Unmarshal(plugin.Config.Raw, &config); err != nil {
+			return nil, fmt.Errorf("configuration of admission plugin %s is no object", plugin.Name)
+		}
+	}
+	if kubeconfig {
+		path := dirConfig + "admission-kubeconfigs/" + plugin.Name + "-kubeconfig.yaml"
+		switch plugin.Name {
+		case "ImagePolicyWebhook":
+			policy, _ := config["imagePolicy"].(map[string]any)
+			if policy == nil {
+				policy = map[string]any{}
+			}
+			policy["kubeConfigFile"] = path
+			config = with(config, "imagePolicy", policy)
+		case "ValidatingAdmissionWebhook", "MutatingAdmissionWebhook":
+			if config == nil {
+				config = map[string]any{"apiVersion": apiserverv1.SchemeGroupVersion.String(), "kind": "WebhookAdmissionConfiguration"}
+			}
+			config = with(config, "kubeConfigFile", path)
+		default:
+			return nil, fmt.Errorf("admission plugin %s takes no kubeconfig", plugin.Name)
+		}
+	}
+	if config == nil {
+		return nil, nil
+	}
+	return json.Marshal(config)
+}
+
+func with(config map[string]any, key string, value any) map[string]any {
+	if config == nil {
+		config = map[string]any{}
+	}
+	config[key] = value
+	return config
+}
+
+// encryption encrypts resources at rest.
+func (r *renderer) encryption() error {
+	if len(r.Encryption.Keys) == 0 {
+		return nil
+	}
+	providers := make([]apiserverv1.ProviderConfiguration, 0, len(r.Encryption.Keys)+1)
+	for _, key := range r.Encryption.Keys {
+		keys := []apiserverv1.Key{{Name: key.Name, Secret: base64.StdEncoding.EncodeToString(key.Secret)}}
+		switch key.Provider {
+		case corev1beta1.EncryptionProviderTypeAESCBC, "":
+			providers = append(providers, apiserverv1.ProviderConfiguration{AESCBC: &apiserverv1.AESConfiguration{Keys: keys}})
+		case corev1beta1.EncryptionProviderTypeAESGCM:
+			providers = append(providers, apiserverv1.ProviderConfiguration{AESGCM: &apiserverv1.AESConfiguration{Keys: keys}})
+		case corev1beta1.EncryptionProviderTypeSecretbox:
+			providers = append(providers, apiserverv1.ProviderConfiguration{Secretbox: &apiserverv1.SecretboxConfiguration{Keys: keys}})
+		default:
+			return fmt.Errorf("encryption provider %q is not known", key.Provider)
+		}
+	}
+	// What was written before, or shall not be encrypted any more, is plain text.
+	plain := apiserverv1.ProviderConfiguration{Identity: &apiserverv1.IdentityConfiguration{}}
+	config := apiserverv1.EncryptionConfiguration{}
+	config.APIVersion, config.Kind = apiserverv1.SchemeGroupVersion.String(), "EncryptionConfiguration"
+	if len(r.Encryption.Resources) > 0 {
+		config.Resources = append(config.Resources, apiserverv1.ResourceConfiguration{
+			Resources: r.Encryption.Resources, Providers: append(slices.Clone(providers), plain),
+		})
+	}
+	if len(r.Encryption.FormerResources) > 0 {
+		config.Resources = append(config.Resources, apiserverv1.ResourceConfiguration{
+			Resources: r.Encryption.FormerResources, Providers: append([]apiserverv1.ProviderConfiguration{plain}, providers...),
+		})
+	}
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		return err
+	}
+	r.set("encryption-provider-config", r.secretConfig("etcd-encryption-configuration", map[string][]byte{configKey: text})+configKey)
+	return nil
+}
+
+// egress sends what is for the networks of the shoot through the tunnel. All else goes its usual way.
+func (r *renderer) egress() error {
+	if r.Tunnel == nil {
+		return nil
+	}
+	if _, err := host(r.Tunnel.URL); err != nil {
+		return fmt.Errorf("tunnel: %w", err)
+	}
+	ca := r.bundle("ca-tunnel", r.Tunnel.CASecret)
+	cert, key := r.certificate("tunnel-client", r.Tunnel.ClientSecret)
+	config := apiserverv1beta1.EgressSelectorConfiguration{
+		EgressSelections: []apiserverv1beta1.EgressSelection{
+			{Name: "cluster", Connection: apiserverv1beta1.Connection{
+				ProxyProtocol: apiserverv1beta1.ProtocolHTTPConnect,
+				Transport: &apiserverv1beta1.Transport{TCP: &apiserverv1beta1.TCPTransport{
+					URL: r.Tunnel.URL, TLSConfig: &apiserverv1beta1.TLSConfig{CABundle: ca, ClientCert: cert, ClientKey: key},
+				}},
+			}},
+			{Name: "controlplane", Connection: apiserverv1beta1.Connection{ProxyProtocol: apiserverv1beta1.ProtocolDirect}},
+			{Name: "etcd", Connection: apiserverv1beta1.Connection{ProxyProtocol: apiserverv1beta1.ProtocolDirect}},
+		},
+	}
+	config.APIVersion, config.Kind = apiserverv1beta1.SchemeGroupVersion.String(), "EgressSelectorConfiguration"
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		return err
+	}
+	r.set("egress-selector-config-file", r.configMap("egress-selection-config", map[string]string{configKey: string(text)})+configKey)
+	return nil
+}
+
+// decode reads a configuration of which we only need to know what it is. Errors do not quote it.
+func decode(text, kind string, into *map[string]any) error {
+	if err := yaml.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("is no YAML object")
+	}
+	if (*into)["kind"] != kind {
+		return fmt.Errorf("must be of kind %s", kind)
+	}
+	return nil
+}

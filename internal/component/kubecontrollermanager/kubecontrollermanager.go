@@ -1,0 +1,191 @@
+// Package kubecontrollermanager deploys the kube-controller-manager of a hosted control plane.
+package kubecontrollermanager
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/controlplane"
+	"gardener.cloud/gardener/internal/component/shootaccess"
+	"gardener.cloud/gardener/pkg/secrets"
+)
+
+const (
+	// Name is that of the Deployment, of the Service and of the account in the shoot.
+	Name = "kube-controller-manager"
+	// Port is where it serves metrics and its health.
+	Port int32 = 10257
+)
+
+// Values are what a kube-controller-manager is deployed with.
+type Values struct {
+	// Namespace is where it runs.
+	Namespace string
+	// Image is that of the kube-controller-manager in the version of the cluster.
+	Image string
+	// Replicas is how many pods there are. One of them leads. It is 0 while the cluster is hibernated.
+	Replicas int32
+	// Spread says what pods must not share if they need not: corev1.LabelHostname, corev1.LabelTopologyZone.
+	Spread []string
+	// Workerless says that the cluster has no nodes. There are fewer controllers then.
+	Workerless bool
+	// Config is spec.kubernetes.kubeControllerManager of the Shoot. Nil means the defaults.
+	Config *corev1beta1.KubeControllerManagerConfig
+
+	// ClusterName is the technical ID of the shoot.
+	ClusterName string
+	// PodNetworks and ServiceNetworks are the ranges of the cluster, one per IP family. A workerless cluster has no pods.
+	PodNetworks, ServiceNetworks []string
+	// SigningDuration is how long certificates for nodes are good for. Zero means 30 days.
+	SigningDuration time.Duration
+
+	// Secrets are what it works with.
+	Secrets Secrets
+	// MinAllowed is what it gets at least. It may be nil.
+	MinAllowed corev1.ResourceList
+}
+
+// Secrets are names of Secrets in the namespace.
+type Secrets struct {
+	// GenericKubeconfig has the kubeconfig that all components share.
+	GenericKubeconfig string
+	// Server has tls.crt and tls.key, valid for ServerNames.
+	Server string
+	// CA has the authorities of the cluster in bundle.crt, which pods trust.
+	CA string
+	// ClientCA has the authority that signs for clients, and KubeletCA the one that signs for kubelets, in ca.crt and ca.key. A workerless
+	// cluster needs no KubeletCA.
+	ClientCA, KubeletCA string
+	// ServiceAccountKey has the key that signs tokens, in id_rsa.
+	ServiceAccountKey string
+}
+
+// ServerNames are the names that its certificate has to be valid for.
+func ServerNames(namespace string) []string { return controlplane.ServerNames(Name, namespace) }
+
+// Labels select the pods.
+func Labels() map[string]string {
+	return map[string]string{constants.App: "kubernetes", constants.Role: "controller-manager"}
+}
+
+// Objects renders the kube-controller-manager and the order for its token.
+func Objects(v Values) ([]client.Object, error) {
+	p := controlplane.Process{
+		Name: Name, Namespace: v.Namespace, Labels: Labels(), Image: v.Image, Command: "/usr/local/bin/" + Name, Replicas: v.Replicas,
+		Spread: v.Spread, PriorityClass: constants.PriorityClassNameShootControlPlane300, Port: Port,
+		GenericKubeconfig: v.Secrets.GenericKubeconfig, CPU: "10m", Memory: "50Mi", MinAllowed: v.MinAllowed,
+	}
+	dir := func(name, secret string) string { return p.Secret(name, secret) }
+	server := dir("server", v.Secrets.Server)
+	flags := map[string]string{
+		"kubeconfig": shootaccess.PathKubeconfig, "authentication-kubeconfig": shootaccess.PathKubeconfig, "authorization-kubeconfig": shootaccess.PathKubeconfig,
+		"tls-cert-file": server + secrets.DataKeyCertificate, "tls-private-key-file": server + secrets.DataKeyPrivateKey,
+		"secure-port": strconv.Itoa(int(Port)), "profiling": "false", "v": "2",
+		"leader-elect": "true", "cluster-name": v.ClusterName, "use-service-account-credentials": "true",
+		"root-ca-file":                     dir("ca", v.Secrets.CA) + secrets.DataKeyCertificateBundle,
+		"service-account-private-key-file": dir("service-account-key", v.Secrets.ServiceAccountKey) + secrets.DataKeyRSAPrivateKey,
+		"controllers":                      strings.Join(controllers(v.Workerless), ","),
+		// What is created at once shall be there at once.
+		"concurrent-resource-quota-syncs": "15", "concurrent-namespace-syncs": "50", "concurrent-serviceaccount-token-syncs": "15",
+	}
+	v.sign(flags, dir)
+	if !v.Workerless {
+		v.forNodes(flags)
+	}
+	if v.Config != nil && len(v.Config.FeatureGates) > 0 {
+		flags["feature-gates"] = controlplane.Switches(v.Config.FeatureGates)
+	}
+	p.Flags = flags
+	return p.Objects()
+}
+
+// controllers are those that run. Star stands for all that are on by default.
+func controllers(workerless bool) []string {
+	out := []string{"*"}
+	// Nobody else cleans up after bootstrap tokens.
+	out = append(out, "bootstrapsigner", "tokencleaner")
+	if workerless {
+		for _, name := range []string{
+			"node-lifecycle-controller", "node-ipam-controller", "cloud-node-lifecycle-controller", "node-route-controller", "service-lb-controller",
+			"persistentvolume-binder-controller", "persistentvolume-attach-detach-controller", "persistentvolume-expander-controller",
+			"persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller", "ephemeral-volume-controller",
+			"deployment-controller", "replicaset-controller", "replicationcontroller-controller", "statefulset-controller", "daemonset-controller",
+			"job-controller", "cronjob-controller", "ttl-after-finished-controller", "horizontal-pod-autoscaler-controller", "disruption-controller",
+			"pod-garbage-collector-controller", "ttl-controller", "taint-eviction-controller", "endpoints-controller", "endpointslice-controller",
+			"endpointslice-mirroring-controller",
+		} {
+			out = append(out, "-"+name)
+		}
+	}
+	return out
+}
+
+// sign makes it sign certificates for clients and kubelets.
+func (v Values) sign(flags map[string]string, dir func(string, string) string) {
+	duration := v.SigningDuration
+	if duration == 0 {
+		duration = 30 * 24 * time.Hour
+	}
+	flags["cluster-signing-duration"] = duration.String()
+	signer := func(flag, directory string) {
+		flags["cluster-signing-"+flag+"-cert-file"] = directory + secrets.DataKeyCertificateCA
+		flags["cluster-signing-"+flag+"-key-file"] = directory + secrets.DataKeyPrivateKeyCA
+	}
+	clients := dir("ca-client", v.Secrets.ClientCA)
+	signer("kube-apiserver-client", clients)
+	if v.Workerless {
+		return
+	}
+	signer("kubelet-client", clients)
+	signer("kubelet-serving", dir("ca-kubelet", v.Secrets.KubeletCA))
+}
+
+func (v Values) forNodes(flags map[string]string) {
+	flags["allocate-node-cidrs"] = "true"
+	flags["cluster-cidr"] = strings.Join(v.PodNetworks, ",")
+	flags["service-cluster-ip-range"] = strings.Join(v.ServiceNetworks, ",")
+	flags["attach-detach-reconcile-sync-period"] = "1m0s"
+	flags["horizontal-pod-autoscaler-sync-period"] = "30s"
+	flags["node-monitor-grace-period"] = "40s"
+	for _, what := range []string{"deployment", "replicaset", "statefulset", "endpoint", "service-endpoint", "gc"} {
+		flags["concurrent-"+what+"-syncs"] = map[bool]string{true: "30", false: "15"}[what == "gc"]
+	}
+	c := v.Config
+	if c == nil {
+		return
+	}
+	if len(v.PodNetworks) > 1 {
+		flags["node-cidr-mask-size-ipv4"] = "24"
+		flags["node-cidr-mask-size-ipv6"] = "64"
+		if size := c.NodeCIDRMaskSize; size != nil {
+			flags["node-cidr-mask-size-ipv4"] = strconv.Itoa(int(*size))
+		}
+		if size := c.NodeCIDRMaskSizeIPv6; size != nil {
+			flags["node-cidr-mask-size-ipv6"] = strconv.Itoa(int(*size))
+		}
+	} else if size := c.NodeCIDRMaskSize; size != nil {
+		flags["node-cidr-mask-size"] = strconv.Itoa(int(*size))
+	}
+	duration := func(flag string, d *metav1.Duration) {
+		if d != nil {
+			flags[flag] = d.Duration.String()
+		}
+	}
+	duration("node-monitor-grace-period", c.NodeMonitorGracePeriod)
+	if hpa := c.HorizontalPodAutoscaler; hpa != nil {
+		duration("horizontal-pod-autoscaler-cpu-initialization-period", hpa.CPUInitializationPeriod)
+		duration("horizontal-pod-autoscaler-downscale-stabilization", hpa.DownscaleStabilization)
+		duration("horizontal-pod-autoscaler-initial-readiness-delay", hpa.InitialReadinessDelay)
+		duration("horizontal-pod-autoscaler-sync-period", hpa.SyncPeriod)
+		if hpa.Tolerance != nil {
+			flags["horizontal-pod-autoscaler-tolerance"] = strconv.FormatFloat(*hpa.Tolerance, 'g', -1, 64)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package resourcemanager
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/gardenerprocess"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/component/shootaccess"
+	"gardener.cloud/gardener/internal/component/workload"
+)
+
+// targetRole is the ClusterRole that a resource manager has in a shoot.
+const targetRole = "gardener.cloud:target:resource-manager"
+
+// Shoot says that the resource manager runs in the seed and works on the cluster of a shoot.
+type Shoot struct {
+	// GenericKubeconfig is the Secret with the kubeconfig that all components of the control plane share. The token is its own.
+	GenericKubeconfig string
+	// BootstrapKubeconfig is a Secret with a kubeconfig that it uses instead, until there is a token. Empty means that there is one.
+	BootstrapKubeconfig string
+}
+
+// ShootOptions are what the configuration of a shoot's resource manager depends on.
+type ShootOptions struct {
+	// Namespace is the namespace of the control plane.
+	Namespace string
+	// ClusterIdentity is that of the seed, which is written to the objects in the shoot. It may be empty.
+	ClusterIdentity string
+	// Workerless says that the cluster has no nodes: there is nothing to do for nodes and pods then.
+	Workerless bool
+	// APIServerHost is what pods of system components are told that the API server's host is. Empty means that they are told nothing.
+	APIServerHost string
+	// SchedulerName is what pods are scheduled by, if it is not the default scheduler.
+	SchedulerName string
+	// DefaultNotReadyTolerationSeconds and DefaultUnreachableTolerationSeconds are those of system components. They may be nil.
+	DefaultNotReadyTolerationSeconds, DefaultUnreachableTolerationSeconds *int64
+	// SystemComponentsTolerations are on pods of system components besides what the nodes for them need.
+	SystemComponentsTolerations []corev1.Toleration
+	// NodeAgentDelay is within which time nodes apply a new configuration. Nil means the default.
+	NodeAgentDelay *metav1.Duration
+}
+
+// ForShoot returns the configuration of the resource manager of a shoot, whose source is the namespace of the control plane and whose
+// target is the shoot.
+func ForShoot(o ShootOptions) resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
+	c := resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}
+	c.LeaderElection.LeaderElect = ptr.To(true)
+	c.LeaderElection.ResourceNamespace = o.Namespace
+	c.SourceClientConnection.Namespaces = []string{o.Namespace}
+	c.TargetClientConnection = &resourcemanagerconfigv1alpha1.ClientConnection{}
+	c.TargetClientConnection.Kubeconfig = shootaccess.PathKubeconfig
+	c.Controllers.ClusterID = &o.ClusterIdentity
+	c.Controllers.GarbageCollector.Enabled = true
+	c.Controllers.TokenRequestor.Enabled = true
+	if o.Workerless {
+		return c
+	}
+	c.Controllers.CSRApprover.Enabled, c.Controllers.CSRApprover.MachineNamespace = true, &o.Namespace
+	c.Controllers.NodeCriticalComponents.Enabled = true
+	c.Controllers.NodeAgentReconciliationDelay.Enabled = true
+	c.Controllers.NodeAgentReconciliationDelay.MaxDelay = o.NodeAgentDelay
+	c.Webhooks.HighAvailabilityConfig.Enabled = true
+	c.Webhooks.HighAvailabilityConfig.DefaultNotReadyTolerationSeconds = o.DefaultNotReadyTolerationSeconds
+	c.Webhooks.HighAvailabilityConfig.DefaultUnreachableTolerationSeconds = o.DefaultUnreachableTolerationSeconds
+	c.Webhooks.KubernetesServiceHost.Enabled, c.Webhooks.KubernetesServiceHost.Host = o.APIServerHost != "", o.APIServerHost
+	c.Webhooks.PodSchedulerName.Enabled = o.SchedulerName != ""
+	if o.SchedulerName != "" {
+		c.Webhooks.PodSchedulerName.SchedulerName = &o.SchedulerName
+	}
+	c.Webhooks.PodTopologySpreadConstraints.Enabled = true
+	c.Webhooks.ProjectedTokenMount.Enabled = true
+	c.Webhooks.SeccompProfile.Enabled = true
+	c.Webhooks.NodeAgentAuthorizer.Enabled, c.Webhooks.NodeAgentAuthorizer.MachineNamespace = true, &o.Namespace
+	c.Webhooks.SystemComponentsConfig.Enabled = true
+	c.Webhooks.SystemComponentsConfig.NodeSelector = map[string]string{constants.WorkerPoolSystemComponents: "true"}
+	c.Webhooks.SystemComponentsConfig.PodNodeSelector = map[string]string{constants.WorkerPoolSystemComponents: "true"}
+	c.Webhooks.SystemComponentsConfig.PodTolerations = append([]corev1.Toleration{
+		{Key: "CriticalAddonsOnly", Operator: corev1.TolerationOpExists},
+	}, o.SystemComponentsTolerations...)
+	return c
+}
+
+// URL is where the API server of a shoot reaches its resource manager: it runs in the same namespace, so nothing is in between.
+func URL(namespace string) string { return "https://" + Name + "." + namespace }
+
+// TargetObjects renders what the resource manager of a shoot needs in the shoot: its permissions, and the webhooks that are called there.
+// They travel in a ManagedResource, which it applies by its bootstrap kubeconfig first.
+func TargetObjects(v Values) []client.Object {
+	objects := []client.Object{
+		// Whoever applies anything must be allowed everything.
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: targetRole}, Rules: everything()},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: targetRole},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: Name}},
+		},
+	}
+	if v.ServerSecret == "" {
+		return objects
+	}
+	return append(objects, Webhooks(&v.Config, Scope{URL: URL(v.Namespace), Shoot: true, CABundle: v.CABundle})...)
+}
+
+// forShoot changes the process of a seed to one that works on a shoot.
+func (v Values) forShoot(process *gardenerprocess.Values) {
+	process.PriorityClass = constants.PriorityClassNameShootControlPlane400
+	process.Resources = workload.Requests("5m", "40Mi")
+	process.PodLabels[constants.GardenRole] = constants.GardenRoleControlPlane
+	process.PodLabels[kubeapiserver.PolicyLabel()] = constants.NetworkPolicyAllowed
+	volume := shootaccess.Volume(v.Shoot.GenericKubeconfig, Name)
+	if v.Shoot.BootstrapKubeconfig != "" {
+		volume = shootaccess.BootstrapVolume(v.Shoot.BootstrapKubeconfig)
+	}
+	process.Files = append(process.Files, gardenerprocess.File{Volume: volume, Path: shootaccess.MountPath})
+}
+
+// sourceObjects renders what it may do in the namespace of the control plane, and the order for its token.
+func (v Values) sourceObjects(w workload.Workload) []client.Object {
+	const (
+		read  = "get list watch"
+		write = "create delete get list patch update watch"
+	)
+	return []client.Object{
+		shootaccess.Secret(v.Namespace, Name),
+		&rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: Name, Labels: w.Labels},
+			Rules: []rbacv1.PolicyRule{
+				workload.Rule("resources.gardener.cloud", "managedresources managedresources/status managedresources/finalizers", "patch update "+read),
+				workload.Rule("", "secrets configmaps", write),
+				workload.Rule("", "events", "create patch update"),
+				workload.Rule("events.k8s.io", "events", "create patch update"),
+				workload.Rule("coordination.k8s.io", "leases", write),
+				workload.Rule("machine.sapcloud.io", "machines", read),
+			},
+		},
+		w.RoleBinding(v.Namespace, Name, Name),
+	}
+}

@@ -1,0 +1,289 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"gardener.cloud/gardener/internal/gateway/haproxy"
+)
+
+const (
+	// reasonHostnameConflict says that older routes have all host names of a route.
+	reasonHostnameConflict = "HostnameConflict"
+	// tlsRoute is the one kind of routes that is served.
+	tlsRoute gatewayv1.Kind = "TLSRoute"
+)
+
+// facts are what the routes of one gateway depend on.
+type facts struct {
+	gateway *gatewayv1.Gateway
+	routes  []gatewayv1.TLSRoute
+	// front is the Service in front of the HAProxies. It may be nil.
+	front *corev1.Service
+	// services are those that routes lead to, by name.
+	services map[types.NamespacedName]*corev1.Service
+	// namespaces are the labels of namespaces by name.
+	namespaces map[string]labels.Set
+}
+
+// verdict is what follows from them.
+type verdict struct {
+	table     haproxy.Table
+	listeners []listenerVerdict
+	parents   map[types.NamespacedName][]parentVerdict
+}
+
+// listenerVerdict says how it is with a listener.
+type listenerVerdict struct {
+	name     gatewayv1.SectionName
+	accepted outcome
+	refs     outcome
+	attached int32
+}
+
+// parentVerdict says how it is with one reference of a route to the gateway.
+type parentVerdict struct {
+	ref      gatewayv1.ParentReference
+	accepted outcome
+	refs     outcome
+	// partial says which host names belong to older routes. Empty if none does.
+	partial string
+}
+
+// outcome is a condition in the making.
+type outcome struct {
+	ok              bool
+	reason, message string
+}
+
+func good[R ~string](reason R) outcome { return outcome{ok: true, reason: string(reason)} }
+
+func bad[R ~string](reason R, format string, args ...any) outcome {
+	return outcome{reason: string(reason), message: fmt.Sprintf(format, args...)}
+}
+
+// decide says where connections go and what is told about the gateway and its routes. Of two routes with the same host name, the older
+// has it.
+func decide(f facts) verdict {
+	v := verdict{
+		table:   haproxy.NewTable(),
+		parents: map[types.NamespacedName][]parentVerdict{},
+	}
+	for i := range f.gateway.Spec.Listeners {
+		v.listeners = append(v.listeners, decideListener(&f.gateway.Spec.Listeners[i], f.front))
+	}
+	routes := slices.Clone(f.routes)
+	slices.SortFunc(routes, func(a, b gatewayv1.TLSRoute) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	owners := map[string]types.NamespacedName{}
+	for i := range routes {
+		route := &routes[i]
+		key := types.NamespacedName{Namespace: route.Namespace, Name: route.Name}
+		to, refs, unsupported := backend(route, f.services)
+		attachedTo := map[gatewayv1.SectionName]bool{}
+		for _, ref := range route.Spec.ParentRefs {
+			if !refersTo(ref, route.Namespace, f.gateway) {
+				continue
+			}
+			parent := parentVerdict{ref: ref, refs: refs}
+			var hosts []string
+			hosts, parent.accepted = attach(f, route, ref, v.listeners, attachedTo)
+			if parent.accepted.ok && unsupported != "" {
+				hosts, parent.accepted = nil, bad(gatewayv1.RouteReasonUnsupportedValue, "%s", unsupported)
+			}
+			var lost []string
+			for _, host := range hosts {
+				if owner, taken := owners[host]; taken && owner != key {
+					lost = append(lost, fmt.Sprintf("%s belongs to %s", host, owner))
+					continue
+				}
+				owners[host] = key
+				v.table.Add(host, to)
+			}
+			switch {
+			case len(lost) > 0 && len(lost) == len(hosts):
+				parent.accepted = bad(reasonHostnameConflict, "%s", strings.Join(lost, ", "))
+			case len(lost) > 0:
+				parent.partial = strings.Join(lost, ", ")
+			}
+			v.parents[key] = append(v.parents[key], parent)
+		}
+		if accepted := slices.ContainsFunc(v.parents[key], func(p parentVerdict) bool { return p.accepted.ok }); accepted {
+			for i := range v.listeners {
+				if attachedTo[v.listeners[i].name] {
+					v.listeners[i].attached++
+				}
+			}
+		}
+	}
+	return v
+}
+
+// decideListener says whether a listener can be served: TLS that is passed through, on a port of the Service.
+func decideListener(l *gatewayv1.Listener, front *corev1.Service) listenerVerdict {
+	v := listenerVerdict{name: l.Name, accepted: good(gatewayv1.ListenerReasonAccepted), refs: good(gatewayv1.ListenerReasonResolvedRefs)}
+	switch {
+	case l.Protocol != gatewayv1.TLSProtocolType:
+		v.accepted = bad(gatewayv1.ListenerReasonUnsupportedProtocol, "protocol %s is not served, only TLS", l.Protocol)
+	case l.TLS == nil || ptr.Deref(l.TLS.Mode, gatewayv1.TLSModeTerminate) != gatewayv1.TLSModePassthrough:
+		v.accepted = bad(gatewayv1.ListenerReasonUnsupportedValue, "TLS is only passed through, not terminated")
+	case front != nil && !slices.ContainsFunc(front.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == l.Port }):
+		v.accepted = bad(gatewayv1.ListenerReasonPortUnavailable, "Service %s/%s has no port %d", front.Namespace, front.Name, l.Port)
+	}
+	if l.AllowedRoutes != nil {
+		for _, kind := range l.AllowedRoutes.Kinds {
+			if !isTLSRoute(kind) {
+				v.refs = bad(gatewayv1.ListenerReasonInvalidRouteKinds, "routes of kind %s are not served, only TLSRoutes", kind.Kind)
+			}
+		}
+	}
+	return v
+}
+
+func isTLSRoute(kind gatewayv1.RouteGroupKind) bool {
+	return kind.Kind == tlsRoute && ptr.Deref(kind.Group, gatewayv1.GroupName) == gatewayv1.GroupName
+}
+
+// refersTo tells whether a reference in a namespace means the gateway.
+func refersTo(ref gatewayv1.ParentReference, namespace string, gateway *gatewayv1.Gateway) bool {
+	return ptr.Deref(ref.Group, gatewayv1.GroupName) == gatewayv1.GroupName && ptr.Deref(ref.Kind, "Gateway") == "Gateway" &&
+		string(ref.Name) == gateway.Name && string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(namespace))) == gateway.Namespace
+}
+
+// attach returns the host names that a route has through one of its references, and notes the listeners that take it.
+func attach(
+	f facts, route *gatewayv1.TLSRoute, ref gatewayv1.ParentReference, verdicts []listenerVerdict, attachedTo map[gatewayv1.SectionName]bool,
+) ([]string, outcome) {
+	why := bad(gatewayv1.RouteReasonNoMatchingParent, "the Gateway has no such listener")
+	hosts := map[string]bool{}
+	for i := range f.gateway.Spec.Listeners {
+		l := &f.gateway.Spec.Listeners[i]
+		if ref.SectionName != nil && *ref.SectionName != l.Name || ref.Port != nil && *ref.Port != l.Port || !verdicts[i].accepted.ok {
+			continue
+		}
+		if !allows(l, route, f) {
+			if why.reason == string(gatewayv1.RouteReasonNoMatchingParent) {
+				why = bad(gatewayv1.RouteReasonNotAllowedByListeners, "no listener takes TLSRoutes of namespace %s", route.Namespace)
+			}
+			continue
+		}
+		common := intersection(l.Hostname, route.Spec.Hostnames)
+		if len(common) == 0 {
+			why = bad(gatewayv1.RouteReasonNoMatchingListenerHostname, "no host name is one of a listener")
+			continue
+		}
+		attachedTo[l.Name] = true
+		for _, host := range common {
+			hosts[host] = true
+		}
+	}
+	if len(hosts) == 0 {
+		return nil, why
+	}
+	return slices.Sorted(maps.Keys(hosts)), good(gatewayv1.RouteReasonAccepted)
+}
+
+// allows tells whether a listener takes routes of the namespace of this one.
+func allows(l *gatewayv1.Listener, route *gatewayv1.TLSRoute, f facts) bool {
+	from, selector := gatewayv1.NamespacesFromSame, (*metav1.LabelSelector)(nil)
+	if allowed := l.AllowedRoutes; allowed != nil {
+		if len(allowed.Kinds) > 0 && !slices.ContainsFunc(allowed.Kinds, isTLSRoute) {
+			return false
+		}
+		if n := allowed.Namespaces; n != nil {
+			from, selector = ptr.Deref(n.From, from), n.Selector
+		}
+	}
+	switch from {
+	case gatewayv1.NamespacesFromAll:
+		return true
+	case gatewayv1.NamespacesFromSame:
+		return route.Namespace == f.gateway.Namespace
+	case gatewayv1.NamespacesFromSelector:
+		parsed, err := metav1.LabelSelectorAsSelector(selector)
+		return err == nil && parsed.Matches(f.namespaces[route.Namespace])
+	case gatewayv1.NamespacesFromNone:
+	}
+	return false
+}
+
+// intersection returns the host names of a route, in lower case, that a listener serves. Where one of the two is a wildcard, it is the
+// narrower one. What is no host name is left out.
+func intersection(listener *gatewayv1.Hostname, route []gatewayv1.Hostname) []string {
+	var common []string
+	limit := strings.ToLower(string(ptr.Deref(listener, "")))
+	for _, hostname := range route {
+		host := strings.ToLower(string(hostname))
+		if len(validation.IsDNS1123Subdomain(strings.TrimPrefix(host, "*."))) > 0 {
+			continue
+		}
+		switch {
+		case limit == "" || limit == host || covers(limit, host):
+			common = append(common, host)
+		case covers(host, limit):
+			common = append(common, limit)
+		}
+	}
+	return common
+}
+
+// covers tells whether a wildcard includes a host name or another wildcard.
+func covers(wildcard, host string) bool {
+	suffix, ok := strings.CutPrefix(wildcard, "*")
+	return ok && strings.HasSuffix(host, suffix) && host != suffix
+}
+
+// backend returns where a route leads. The address is zero if it leads nowhere, and the outcome says why. What this gateway cannot
+// do is returned as a sentence.
+func backend(route *gatewayv1.TLSRoute, services map[types.NamespacedName]*corev1.Service) (netip.AddrPort, outcome, string) {
+	var refs []gatewayv1.BackendRef
+	for _, rule := range route.Spec.Rules {
+		for _, ref := range rule.BackendRefs {
+			if ptr.Deref(ref.Weight, 1) > 0 {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	resolved := good(gatewayv1.RouteReasonResolvedRefs)
+	switch {
+	case len(refs) > 1:
+		return netip.AddrPort{}, resolved, "a route leads to one Service only"
+	case len(refs) == 0:
+		return netip.AddrPort{}, resolved, ""
+	}
+	ref := refs[0]
+	key := types.NamespacedName{Namespace: string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(route.Namespace))), Name: string(ref.Name)}
+	if ptr.Deref(ref.Group, "") != "" || ptr.Deref(ref.Kind, "Service") != "Service" {
+		return netip.AddrPort{}, bad(gatewayv1.RouteReasonInvalidKind, "%s is no Service", key), ""
+	}
+	if key.Namespace != route.Namespace {
+		return netip.AddrPort{}, bad(gatewayv1.RouteReasonRefNotPermitted, "Service %s is in another namespace", key), ""
+	}
+	service := services[key]
+	if service == nil {
+		return netip.AddrPort{}, bad(gatewayv1.RouteReasonBackendNotFound, "there is no Service %s", key), ""
+	}
+	addr, err := netip.ParseAddr(service.Spec.ClusterIP)
+	if err != nil {
+		return netip.AddrPort{}, bad(gatewayv1.RouteReasonBackendNotFound, "Service %s has no cluster IP", key), ""
+	}
+	if ref.Port == nil || !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool {
+		return p.Port == *ref.Port && p.Protocol == corev1.ProtocolTCP
+	}) {
+		return netip.AddrPort{}, bad(gatewayv1.RouteReasonBackendNotFound, "Service %s has no TCP port %d", key, ptr.Deref(ref.Port, 0)), ""
+	}
+	return netip.AddrPortFrom(addr, uint16(*ref.Port)), resolved, "" //nolint:gosec // a port of a Service is one
+}

@@ -1,0 +1,298 @@
+package gateway
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// route is a TLSRoute in namespace shoot, to port 443 of Service api there.
+func route(name string, age time.Duration, hosts ...gatewayv1.Hostname) gatewayv1.TLSRoute {
+	return gatewayv1.TLSRoute{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0).Add(-age))},
+		Spec: gatewayv1.TLSRouteSpec{
+			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{
+				Namespace: ptr.To[gatewayv1.Namespace]("gateway"), Name: "gateway",
+			}}},
+			Hostnames: hosts,
+			Rules:     []gatewayv1.TLSRouteRule{{BackendRefs: []gatewayv1.BackendRef{backendRef("api", 443)}}},
+		},
+	}
+}
+
+func backendRef(service gatewayv1.ObjectName, port int32) gatewayv1.BackendRef {
+	return gatewayv1.BackendRef{BackendObjectReference: gatewayv1.BackendObjectReference{Name: service, Port: &port}}
+}
+
+func changed(r gatewayv1.TLSRoute, change func(*gatewayv1.TLSRoute)) gatewayv1.TLSRoute {
+	change(&r)
+	return r
+}
+
+func listener() gatewayv1.Listener {
+	return gatewayv1.Listener{
+		Name: "tls", Port: 443, Protocol: gatewayv1.TLSProtocolType,
+		TLS:           &gatewayv1.ListenerTLSConfig{Mode: ptr.To(gatewayv1.TLSModePassthrough)},
+		AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: ptr.To(gatewayv1.NamespacesFromAll)}},
+	}
+}
+
+func service(namespace, name, ip string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Port: 443, Protocol: corev1.ProtocolTCP}}},
+	}
+}
+
+func TestDecide(t *testing.T) {
+	const api = "10.0.0.1:443"
+	allowed := func(from gatewayv1.FromNamespaces, selector *metav1.LabelSelector) func(*gatewayv1.Listener) {
+		return func(l *gatewayv1.Listener) {
+			l.AllowedRoutes.Namespaces = &gatewayv1.RouteNamespaces{From: &from, Selector: selector}
+		}
+	}
+	role := func(value string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"role": value}}
+	}
+	for name, tc := range map[string]struct {
+		listener func(*gatewayv1.Listener)
+		routes   []gatewayv1.TLSRoute
+		// want has addresses by host name; parents the reasons by route; attached how many routes the listener has.
+		want     map[string]string
+		parents  map[string]string
+		attached int32
+		accepted string
+	}{
+		"names and wildcards, in lower case": {
+			routes: []gatewayv1.TLSRoute{route("a", 0, "API.a.example", "*.b.example")},
+			want:   map[string]string{"api.a.example": api, "*.b.example": api}, parents: map[string]string{"a": "Accepted ResolvedRefs"}, attached: 1,
+		},
+		"the older of two has the name": {
+			routes:   []gatewayv1.TLSRoute{route("a", 0, "x.example"), route("b", time.Hour, "x.example")},
+			want:     map[string]string{"x.example": api},
+			parents:  map[string]string{"a": "!HostnameConflict ResolvedRefs", "b": "Accepted ResolvedRefs"},
+			attached: 1,
+		},
+		"a route keeps the names that nobody else has": {
+			routes:  []gatewayv1.TLSRoute{route("a", 0, "x.example", "y.example"), route("b", time.Hour, "x.example")},
+			want:    map[string]string{"x.example": api, "y.example": api},
+			parents: map[string]string{"a": "Accepted ResolvedRefs (x.example belongs to shoot/b)", "b": "Accepted ResolvedRefs"}, attached: 2,
+		},
+		"two references of one route do not compete": {
+			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
+				second := r.Spec.ParentRefs[0]
+				second.SectionName = ptr.To[gatewayv1.SectionName]("tls")
+				r.Spec.ParentRefs = append(r.Spec.ParentRefs, second)
+			})},
+			want: map[string]string{"x.example": api}, parents: map[string]string{"a": "Accepted ResolvedRefs, Accepted ResolvedRefs"}, attached: 1,
+		},
+		"another gateway's route": {
+			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) { r.Spec.ParentRefs[0].Name = "other" })},
+		},
+		"no such listener": {
+			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
+				r.Spec.ParentRefs[0].SectionName = ptr.To[gatewayv1.SectionName]("other")
+			})},
+			parents: map[string]string{"a": "!NoMatchingParent ResolvedRefs"},
+		},
+		"only of its own namespace": {
+			listener: allowed(gatewayv1.NamespacesFromSame, nil), routes: []gatewayv1.TLSRoute{route("a", 0, "x.example")},
+			parents: map[string]string{"a": "!NotAllowedByListeners ResolvedRefs"},
+		},
+		"of selected namespaces": {
+			listener: allowed(gatewayv1.NamespacesFromSelector, role("shoot")), routes: []gatewayv1.TLSRoute{route("a", 0, "x.example")},
+			want: map[string]string{"x.example": api}, parents: map[string]string{"a": "Accepted ResolvedRefs"}, attached: 1,
+		},
+		"of other selected namespaces": {
+			listener: allowed(gatewayv1.NamespacesFromSelector, role("garden")), routes: []gatewayv1.TLSRoute{route("a", 0, "x.example")},
+			parents: map[string]string{"a": "!NotAllowedByListeners ResolvedRefs"},
+		},
+		"a listener for a domain takes what is in it": {
+			listener: func(l *gatewayv1.Listener) { l.Hostname = ptr.To[gatewayv1.Hostname]("*.example") },
+			routes:   []gatewayv1.TLSRoute{route("a", 0, "x.example", "x.other", "example"), route("b", 0, "y.other")},
+			want:     map[string]string{"x.example": api},
+			parents:  map[string]string{"a": "Accepted ResolvedRefs", "b": "!NoMatchingListenerHostname ResolvedRefs"}, attached: 1,
+		},
+		"a wildcard of a route is narrowed by the listener": {
+			listener: func(l *gatewayv1.Listener) { l.Hostname = ptr.To[gatewayv1.Hostname]("a.b.example") },
+			routes:   []gatewayv1.TLSRoute{route("a", 0, "*.example")},
+			want:     map[string]string{"a.b.example": api}, parents: map[string]string{"a": "Accepted ResolvedRefs"}, attached: 1,
+		},
+		"what is no host name": {
+			routes: []gatewayv1.TLSRoute{route("a", 0, "x.example 1/2\n", "*")}, parents: map[string]string{"a": "!NoMatchingListenerHostname ResolvedRefs"},
+		},
+		"a name that leads nowhere is taken all the same": {
+			routes: []gatewayv1.TLSRoute{changed(route("a", time.Hour, "x.example"), func(r *gatewayv1.TLSRoute) {
+				r.Spec.Rules[0].BackendRefs = []gatewayv1.BackendRef{backendRef("missing", 443)}
+			}), route("b", 0, "x.example")},
+			want:    map[string]string{"x.example": "-"},
+			parents: map[string]string{"a": "Accepted !BackendNotFound", "b": "!HostnameConflict ResolvedRefs"}, attached: 1,
+		},
+		"a Service in another namespace": {
+			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
+				r.Spec.Rules[0].BackendRefs[0].Namespace = ptr.To[gatewayv1.Namespace]("garden")
+			})},
+			want: map[string]string{"x.example": "-"}, parents: map[string]string{"a": "Accepted !RefNotPermitted"}, attached: 1,
+		},
+		"no Service": {
+			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
+				r.Spec.Rules[0].BackendRefs[0].Kind = ptr.To[gatewayv1.Kind]("Pod")
+			})},
+			want: map[string]string{"x.example": "-"}, parents: map[string]string{"a": "Accepted !InvalidKind"}, attached: 1,
+		},
+		"a port that the Service does not have, and a Service without an address": {
+			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
+				r.Spec.Rules[0].BackendRefs = []gatewayv1.BackendRef{backendRef("api", 8443)}
+			}), changed(route("b", 0, "y.example"), func(r *gatewayv1.TLSRoute) {
+				r.Spec.Rules[0].BackendRefs = []gatewayv1.BackendRef{backendRef("headless", 443)}
+			})},
+			want:    map[string]string{"x.example": "-", "y.example": "-"},
+			parents: map[string]string{"a": "Accepted !BackendNotFound", "b": "Accepted !BackendNotFound"}, attached: 2,
+		},
+		"one of two backends has no weight": {
+			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
+				idle := backendRef("missing", 443)
+				idle.Weight = ptr.To[int32](0)
+				r.Spec.Rules[0].BackendRefs = append([]gatewayv1.BackendRef{idle}, r.Spec.Rules[0].BackendRefs...)
+			})},
+			want: map[string]string{"x.example": api}, parents: map[string]string{"a": "Accepted ResolvedRefs"}, attached: 1,
+		},
+		"several backends": {
+			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
+				r.Spec.Rules[0].BackendRefs = append(r.Spec.Rules[0].BackendRefs, backendRef("other", 443))
+			})},
+			parents: map[string]string{"a": "!UnsupportedValue ResolvedRefs"},
+		},
+		"a listener that terminates": {
+			listener: func(l *gatewayv1.Listener) { l.TLS.Mode = nil }, routes: []gatewayv1.TLSRoute{route("a", 0, "x.example")},
+			parents: map[string]string{"a": "!NoMatchingParent ResolvedRefs"}, accepted: "UnsupportedValue",
+		},
+		"a listener for HTTP": {listener: func(l *gatewayv1.Listener) { l.Protocol = gatewayv1.HTTPProtocolType }, accepted: "UnsupportedProtocol"},
+		"a port that nobody leads to": {listener: func(l *gatewayv1.Listener) { l.Port = 8443 }, accepted: "PortUnavailable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts{
+				gateway: &gatewayv1.Gateway{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "gateway", Name: "gateway"},
+					Spec:       gatewayv1.GatewaySpec{Listeners: []gatewayv1.Listener{listener()}},
+				},
+				routes: tc.routes, front: service("gateway", "gateway", "10.0.0.9"),
+				services: map[types.NamespacedName]*corev1.Service{
+					{Namespace: "shoot", Name: "api"}:      service("shoot", "api", "10.0.0.1"),
+					{Namespace: "shoot", Name: "headless"}: service("shoot", "headless", "None"),
+					{Namespace: "garden", Name: "api"}:     service("garden", "api", "10.0.0.2"),
+				},
+				namespaces: map[string]labels.Set{"shoot": {"role": "shoot"}},
+			}
+			if tc.listener != nil {
+				tc.listener(&f.gateway.Spec.Listeners[0])
+			}
+			v := decide(f)
+			got, want := map[string]string{}, map[string]string{}
+			for host, to := range v.table.Exact {
+				got[host] = to.String()
+			}
+			for suffix, to := range v.table.Suffix {
+				got["*"+suffix] = to.String()
+			}
+			for host, to := range tc.want {
+				want[host] = strings.ReplaceAll(to, "-", "invalid AddrPort")
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("table (-want +got):\n%s", diff)
+			}
+			parents := map[string]string{}
+			for route, verdicts := range v.parents {
+				var told []string
+				for _, p := range verdicts {
+					text := brief(p.accepted) + " " + brief(p.refs)
+					if p.partial != "" {
+						text += " (" + p.partial + ")"
+					}
+					told = append(told, text)
+				}
+				parents[route.Name] = strings.Join(told, ", ")
+			}
+			if diff := cmp.Diff(tc.parents, parents); diff != "" && len(tc.parents)+len(parents) > 0 {
+				t.Errorf("parents (-want +got):\n%s", diff)
+			}
+			if got := v.listeners[0]; got.attached != tc.attached || got.accepted.ok != (tc.accepted == "") || !got.accepted.ok && got.accepted.reason != tc.accepted {
+				t.Errorf("listener is %+v", got)
+			}
+		})
+	}
+}
+
+func brief(o outcome) string {
+	if o.ok {
+		return o.reason
+	}
+	return "!" + o.reason
+}
+
+func TestStatus(t *testing.T) {
+	f := facts{
+		gateway: &gatewayv1.Gateway{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "gateway", Name: "gateway", Generation: 2},
+			Spec:       gatewayv1.GatewaySpec{Listeners: []gatewayv1.Listener{listener()}},
+		},
+		front: service("gateway", "gateway", "10.0.0.9"),
+	}
+	conditions := func() map[string]string {
+		told := map[string]string{}
+		for _, c := range f.gateway.Status.Conditions {
+			told[c.Type] = fmt.Sprintf("%s %s", c.Status, c.Reason)
+		}
+		return told
+	}
+	f.gateway.Status = gatewayStatus(f, decide(f))
+	if diff := cmp.Diff(map[string]string{"Accepted": "True Accepted", "Programmed": "False AddressNotAssigned"}, conditions()); diff != "" {
+		t.Errorf("without an address (-want +got):\n%s", diff)
+	}
+	f.front.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "172.30.0.128"}, {Hostname: "lb.example"}}
+	f.gateway.Status = gatewayStatus(f, decide(f))
+	if diff := cmp.Diff(map[string]string{"Accepted": "True Accepted", "Programmed": "True Programmed"}, conditions()); diff != "" {
+		t.Errorf("with an address (-want +got):\n%s", diff)
+	}
+	if got := f.gateway.Status.Addresses; len(got) != 2 || got[0].Value != "172.30.0.128" || *got[1].Type != gatewayv1.HostnameAddressType {
+		t.Errorf("addresses are %+v", got)
+	}
+	if again := gatewayStatus(f, decide(f)); !cmp.Equal(again, f.gateway.Status) {
+		t.Errorf("a second pass changes something:\n%s", cmp.Diff(f.gateway.Status, again))
+	}
+
+	// What others say about a route stays; what was said about a reference that is gone does not.
+	r := route("a", 0, "x.example")
+	r.Status.Parents = []gatewayv1.RouteParentStatus{
+		{ControllerName: "example.com/other", ParentRef: r.Spec.ParentRefs[0]},
+		{ControllerName: ControllerName, ParentRef: gatewayv1.ParentReference{
+			Namespace: ptr.To[gatewayv1.Namespace]("gateway"), Name: "gateway", SectionName: ptr.To[gatewayv1.SectionName]("old"),
+		}},
+	}
+	f.routes = []gatewayv1.TLSRoute{r}
+	v := decide(f)
+	key := types.NamespacedName{Namespace: "shoot", Name: "a"}
+	status := routeStatus(f, &r, v.parents[key])
+	controllers := map[string]bool{}
+	for _, p := range status.Parents {
+		controllers[string(p.ControllerName)+" "+string(ptr.Deref(p.ParentRef.SectionName, ""))] = true
+	}
+	if got := slices.Sorted(maps.Keys(controllers)); !slices.Equal(got, []string{"example.com/other ", string(ControllerName) + " "}) {
+		t.Errorf("parents are %q", got)
+	}
+	r.Status = status
+	if again := routeStatus(f, &r, v.parents[key]); !cmp.Equal(again, status) {
+		t.Errorf("a second pass changes something:\n%s", cmp.Diff(status, again))
+	}
+}

@@ -1,0 +1,192 @@
+// Package gateway serves a Gateway of gateway.networking.k8s.io with HAProxy: TLS connections are passed through to Services by the
+// server name that they ask for.
+//
+// One controller runs beside each HAProxy and changes its maps at run time. It reads Gateways, TLSRoutes, Services and namespaces, and
+// one of all replicas writes the status of the Gateway, of its class and of the routes. A route leads to the cluster IP of a Service, so
+// that it is there before the pods are. Source: design of the networks, "Into the control plane".
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"gardener.cloud/gardener/internal/gateway/haproxy"
+	"gardener.cloud/gardener/internal/process"
+)
+
+const (
+	// Name is the name of the command.
+	Name = "gardener-gateway-controller"
+	// ControllerName is what a GatewayClass names whose Gateways are served by this controller.
+	ControllerName gatewayv1.GatewayController = "gardener.cloud/gateway-controller"
+)
+
+// options are the flags.
+type options struct {
+	gateway     string
+	service     string
+	directory   string
+	logLevel    string
+	healthPort  int
+	metricsPort int
+	kubeconfig  string
+	elect       bool
+}
+
+// NewCommand returns the command that runs the controller until its context ends. It has flags instead of a configuration file, as it
+// has nothing to configure but where things are.
+func NewCommand() *cobra.Command {
+	o := options{}
+	cmd := &cobra.Command{
+		Use:           Name,
+		Short:         "Lead TLS connections to Services, with the HAProxy beside it",
+		Example:       "  " + Name + " --gateway=gateway/gateway --directory=/run/gateway",
+		Version:       process.Version(),
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := run(cmd.Context(), &o, cmd)
+			if err != nil {
+				fmt.Fprintln(cmd.ErrOrStderr(), "error:", err)
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.gateway, "gateway", "", "namespace and name of the Gateway to serve")
+	flags.StringVar(&o.service, "service", "", "name of the Service in front of HAProxy, in the namespace of the Gateway; by default that of the Gateway")
+	flags.StringVar(&o.directory, "directory", "/run/gateway", "directory with HAProxy's socket and maps")
+	flags.StringVar(&o.logLevel, "log-level", "info", "info, debug or error")
+	flags.IntVar(&o.healthPort, "health-port", 8081, "port of /healthz and /readyz")
+	flags.IntVar(&o.metricsPort, "metrics-port", 8080, "port of /metrics")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig; by default the cluster of the pod")
+	flags.BoolVar(&o.elect, "leader-elect", true, "let one of several replicas write status")
+	return cmd
+}
+
+func run(ctx context.Context, o *options, cmd *cobra.Command) error {
+	if namespace, name, _ := strings.Cut(o.gateway, "/"); namespace == "" || name == "" {
+		return errors.New("no Gateway is given; name it with --gateway=NAMESPACE/NAME")
+	}
+	log := process.NewLogger(cmd.ErrOrStderr(), o.logLevel, "json")
+	crlog.SetLogger(log)
+	klog.SetLogger(log)
+	return component().Run(ctx, o, log)
+}
+
+// component describes the process.
+func component() process.Component[options] {
+	return process.Component[options]{
+		Name: Name,
+		Settings: func(o *options) process.Settings {
+			s := process.Settings{
+				Client:   componentbaseconfigv1alpha1.ClientConnectionConfiguration{Kubeconfig: o.kubeconfig, QPS: 100, Burst: 130},
+				LogLevel: o.logLevel, LogFormat: "json",
+				Health: &process.Server{Port: o.healthPort}, Metrics: &process.Server{Port: o.metricsPort},
+			}
+			if o.elect {
+				election := &componentbaseconfigv1alpha1.LeaderElectionConfiguration{}
+				componentbaseconfigv1alpha1.RecommendedDefaultLeaderElectionConfiguration(election)
+				namespace, name, _ := strings.Cut(o.gateway, "/")
+				election.ResourceLock, election.ResourceNamespace, election.ResourceName = "leases", namespace, Name+"-"+name
+				s.LeaderElection = election
+			}
+			return s
+		},
+		Kinds: []process.AddToScheme{gatewayv1.Install},
+		Wire: func(_ context.Context, p *process.Process, o *options) error {
+			namespace, name, _ := strings.Cut(o.gateway, "/")
+			service := o.service
+			if service == "" {
+				service = name
+			}
+			programmer := haproxy.NewProgrammer(o.directory, clock.RealClock{})
+			return errors.Join(
+				p.Add(programmer),
+				p.AddReadyzCheck("haproxy", func(*http.Request) error { return programmer.Synced() }),
+				Add(p.Manager, p.Metrics, programmer, types.NamespacedName{Namespace: namespace, Name: name},
+					types.NamespacedName{Namespace: namespace, Name: service}),
+			)
+		},
+	}
+}
+
+// metrics are what the controller counts.
+type metrics struct {
+	hosts prometheus.Gauge
+}
+
+func newMetrics(registry prometheus.Registerer, programmer *haproxy.Programmer) (*metrics, error) {
+	m := &metrics{hosts: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "gateway_controller_hosts", Help: "Number of host names and wildcards that lead somewhere.",
+	})}
+	return m, errors.Join(registry.Register(m.hosts), registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "gateway_controller_synced", Help: "1 if HAProxy has the routes of the cluster, else 0.",
+	}, func() float64 {
+		if programmer.Synced() == nil {
+			return 1
+		}
+		return 0
+	})))
+}
+
+// Add adds the controllers of a Gateway to a manager. The Service is the one in front of all HAProxies of the Gateway.
+func Add(mgr manager.Manager, registry prometheus.Registerer, programmer *haproxy.Programmer, gateway, front types.NamespacedName) error {
+	m, err := newMetrics(registry, programmer)
+	if err != nil {
+		return err
+	}
+	o := observer{client: mgr.GetClient(), gateway: gateway, front: front}
+	return errors.Join(
+		add(mgr, "routes", gateway, controller.Options{NeedLeaderElection: new(false), Reconciler: &router{observer: o, programmer: programmer, metrics: m}}),
+		add(mgr, "status", gateway, controller.Options{Reconciler: &reporter{o}}),
+	)
+}
+
+// add adds one of the controllers. Whatever changes, there is one thing to look at, which is the whole: routes compete for host names.
+func add(mgr manager.Manager, name string, gateway types.NamespacedName, o controller.Options) error {
+	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: gateway}}
+	})
+	// What is in the status is written by the controller itself, except for Services.
+	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	return builder.ControllerManagedBy(mgr).Named(name).WithOptions(o).
+		Watches(&gatewayv1.Gateway{}, all, spec).
+		Watches(&gatewayv1.GatewayClass{}, all, spec).
+		Watches(&gatewayv1.TLSRoute{}, all, spec).
+		Watches(&corev1.Service{}, all, builder.WithPredicates(serviceChanged())).
+		// A listener may select namespaces by their labels.
+		Watches(&corev1.Namespace{}, all, builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Complete(o.Reconciler)
+}
+
+// serviceChanged leaves out what does not matter to where a Service is reached.
+func serviceChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*corev1.Service), e.ObjectNew.(*corev1.Service) //nolint:forcetypeassert // only Services are watched
+		return !apiequality.Semantic.DeepEqual(before.Spec, after.Spec) || !apiequality.Semantic.DeepEqual(before.Status, after.Status)
+	}}
+}

@@ -1,0 +1,256 @@
+package haproxy_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	component "gardener.cloud/gardener/internal/component/gateway"
+	"gardener.cloud/gardener/internal/gateway/haproxy"
+)
+
+// TestRealHAProxy uses HAProxy where it is installed. The landscape's tests use that of the distribution.
+func TestRealHAProxy(t *testing.T) {
+	binary, err := exec.LookPath("haproxy")
+	if err != nil {
+		t.Skip("there is no haproxy")
+	}
+	dir := t.TempDir()
+	proxy := freePort(t)
+	config := filepath.Join(dir, "haproxy.cfg")
+	if err := os.WriteFile(config, []byte(component.Configuration(dir, proxy, freePort(t))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first, second := echo(t, "first"), echo(t, "second")
+	programmer := haproxy.NewProgrammer(dir, clock.RealClock{})
+	table := haproxy.NewTable()
+	table.Add("api.example.com", first)
+	for i := range 2000 {
+		table.Add(fmt.Sprintf("api.shoot-%d.project.internal.landscape.example.org", i), first)
+	}
+	if err := programmer.Set(table); err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = programmer.Start(running) }()
+	t.Cleanup(func() { stop(); <-ended })
+	process := start(t, binary, config)
+	await(t, programmer)
+	address := fmt.Sprintf("127.0.0.1:%d", proxy)
+
+	old := dial(t, address, "API.example.com")
+	old.expect("first")
+	refused(t, address, "other.example.com")
+	refused(t, address, "")
+
+	// Other routes for new connections; the old one lives on.
+	table = haproxy.NewTable()
+	table.Add("*.example.com", first)
+	table.Add("*.deep.example.com", second)
+	table.Add("api.example.com", second)
+	table.Add("closed.deep.example.com", netip.AddrPort{})
+	if err := programmer.Set(table); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"api.example.com": "second", "x.example.com": "first", "x.y.deep.example.com": "second"} {
+		eventually(t, address, name, want)
+	}
+	refused(t, address, "closed.deep.example.com")
+	refused(t, address, "api.shoot-7.project.internal.landscape.example.org")
+	old.expect("first")
+
+	// A ClientHello in many pieces.
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	(&client{t, tls.Client(dribble{conn}, insecure("api.example.com"))}).expect("second")
+
+	// HAProxy restarts, while routes change.
+	stopProcess(t, process)
+	table = haproxy.NewTable()
+	table.Add("later.example.com", first)
+	if err := programmer.Set(table); err != nil {
+		t.Fatal(err)
+	}
+	start(t, binary, config)
+	eventually(t, address, "later.example.com", "first")
+	await(t, programmer)
+}
+
+// dribble writes a few bytes at a time.
+type dribble struct{ net.Conn }
+
+func (d dribble) Write(p []byte) (int, error) {
+	for i := range p {
+		if _, err := d.Conn.Write(p[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(p), nil
+}
+
+func start(t *testing.T, binary, config string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary, "-db", "-f", config) //nolint:gosec // it is the test's own
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopProcess(t, cmd) })
+	return cmd
+}
+
+func stopProcess(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if cmd.ProcessState == nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+}
+
+func await(t *testing.T, p *haproxy.Programmer) {
+	t.Helper()
+	patiently(t, p.Synced)
+}
+
+// patiently tries until something succeeds.
+func patiently(t *testing.T, try func() error) {
+	t.Helper()
+	end := time.After(20 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-end:
+			t.Fatal(err)
+		case <-tick.C:
+		}
+	}
+}
+
+type client struct {
+	t    *testing.T
+	conn *tls.Conn
+}
+
+func dial(t *testing.T, address, name string) *client {
+	t.Helper()
+	conn, err := tls.Dial("tcp", address, insecure(name))
+	if err != nil {
+		t.Fatalf("connect to %s: %v", name, err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return &client{t, conn}
+}
+
+// expect sends a line, and expects one that tells who answered.
+func (c *client) expect(want string) {
+	c.t.Helper()
+	got, err := ask(c.conn)
+	if err != nil || got != want {
+		c.t.Fatalf("got an answer of %q, want %q: %v", got, want, err)
+	}
+}
+
+func ask(conn *tls.Conn) (string, error) {
+	if _, err := io.WriteString(conn, "hello\n"); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	return line[:len(line)-1], nil
+}
+
+func eventually(t *testing.T, address, name, want string) {
+	t.Helper()
+	patiently(t, func() error {
+		conn, err := tls.Dial("tcp", address, insecure(name))
+		if err != nil {
+			return fmt.Errorf("connect to %s: %w", name, err)
+		}
+		defer conn.Close() //nolint:errcheck // it is only asked
+		if got, err := ask(conn); err != nil || got != want {
+			return fmt.Errorf("%s: got an answer of %q, want %q: %w", name, got, want, err)
+		}
+		return nil
+	})
+}
+
+func refused(t *testing.T, address, name string) {
+	t.Helper()
+	conn, err := tls.Dial("tcp", address, insecure(name))
+	if err == nil {
+		_ = conn.Close()
+		t.Errorf("%q was let in", name)
+	}
+}
+
+func insecure(name string) *tls.Config {
+	return &tls.Config{ServerName: name, InsecureSkipVerify: true} //nolint:gosec // the test is about where a connection goes
+}
+
+// echo is a TLS server that answers each line with its name.
+func echo(t *testing.T, name string) netip.AddrPort {
+	t.Helper()
+	server := httptest.NewUnstartedServer(nil)
+	server.StartTLS()
+	certificate := server.TLS.Certificates[0]
+	server.Close()
+	if _, err := x509.ParseCertificate(certificate.Certificate[0]); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			} else if err != nil {
+				continue
+			}
+			go func() {
+				defer conn.Close() //nolint:errcheck // the client has what it asked for
+				for lines := bufio.NewScanner(conn); lines.Scan(); {
+					_, _ = fmt.Fprintln(conn, name)
+				}
+			}()
+		}
+	}()
+	return netip.MustParseAddrPort(listener.Addr().String())
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // it was only asked for its port
+	return listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is TCP
+}

@@ -1,0 +1,78 @@
+// Package haproxy tells a running HAProxy where TLS connections go, without reloading it.
+//
+// HAProxy looks a server name up in two maps, which are files at its start and are changed through its socket afterwards: first in the
+// one for exact names, then in the one for suffixes, where the first match counts. A value is an address and a port with a slash in
+// between. Each change replaces a map in one step, so that no connection sees half of it.
+package haproxy
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// File names in the directory that HAProxy shares with its controller.
+const (
+	// SocketFile is the socket for commands.
+	SocketFile = "haproxy.sock"
+	// ExactFile is the map with names.
+	ExactFile = "exact.map"
+	// SuffixFile is the map with suffixes.
+	SuffixFile = "suffix.map"
+)
+
+// Nowhere is the value of a name whose connections are refused, though a shorter suffix might know them.
+const Nowhere = "-"
+
+// Table says where connections go by the server name they ask for.
+type Table struct {
+	// Exact has addresses by name, in lower case. The zero address refuses connections.
+	Exact map[string]netip.AddrPort
+	// Suffix has addresses by what follows the star of a wildcard, such as ".example.com".
+	Suffix map[string]netip.AddrPort
+}
+
+// NewTable returns a table that leads nowhere.
+func NewTable() Table {
+	return Table{Exact: map[string]netip.AddrPort{}, Suffix: map[string]netip.AddrPort{}}
+}
+
+// Add adds a host name in lower case, which may be a wildcard such as "*.example.com".
+func (t Table) Add(host string, to netip.AddrPort) {
+	if suffix, ok := strings.CutPrefix(host, "*"); ok {
+		t.Suffix[suffix] = to
+		return
+	}
+	t.Exact[host] = to
+}
+
+// entry is a line of a map.
+type entry struct{ key, value string }
+
+// exact returns the lines of the map with names, sorted.
+func (t Table) exact() []entry { return entries(t.Exact, strings.Compare) }
+
+// suffix returns the lines of the map with suffixes: the longest first, as the first match counts.
+func (t Table) suffix() []entry {
+	return entries(t.Suffix, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
+}
+
+func entries(m map[string]netip.AddrPort, order func(a, b string) int) []entry {
+	out := make([]entry, 0, len(m))
+	for _, key := range slices.SortedFunc(maps.Keys(m), order) {
+		value := Nowhere
+		if to := m[key]; to.IsValid() {
+			value = to.Addr().String() + "/" + strconv.Itoa(int(to.Port()))
+		}
+		out = append(out, entry{key, value})
+	}
+	return out
+}
+
+// Equal tells whether both tables lead to the same places.
+func (t Table) Equal(other Table) bool {
+	return maps.Equal(t.Exact, other.Exact) && maps.Equal(t.Suffix, other.Suffix)
+}

@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"gardener.cloud/gardener/internal/gateway/haproxy"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// observer reads what a gateway depends on.
+type observer struct {
+	client client.Client
+	// gateway and front are the Gateway and the Service in front of it.
+	gateway, front types.NamespacedName
+}
+
+// observe returns the facts and the class of the gateway, or nil if the gateway is not there or not ours.
+func (o *observer) observe(ctx context.Context) (*facts, *gatewayv1.GatewayClass, error) {
+	f := &facts{gateway: &gatewayv1.Gateway{}, services: map[types.NamespacedName]*corev1.Service{}, namespaces: map[string]labels.Set{}}
+	if err := o.client.Get(ctx, o.gateway, f.gateway); err != nil {
+		return nil, nil, client.IgnoreNotFound(err)
+	}
+	class := &gatewayv1.GatewayClass{}
+	if err := o.client.Get(ctx, client.ObjectKey{Name: string(f.gateway.Spec.GatewayClassName)}, class); err != nil {
+		return nil, nil, client.IgnoreNotFound(err)
+	}
+	if class.Spec.ControllerName != ControllerName {
+		return nil, nil, nil
+	}
+	routes, services, namespaces := &gatewayv1.TLSRouteList{}, &corev1.ServiceList{}, &corev1.NamespaceList{}
+	for _, list := range []client.ObjectList{routes, services, namespaces} {
+		if err := o.client.List(ctx, list); err != nil {
+			return nil, nil, fmt.Errorf("list %T: %w", list, err)
+		}
+	}
+	f.routes = routes.Items
+	for i := range services.Items {
+		f.services[client.ObjectKeyFromObject(&services.Items[i])] = &services.Items[i]
+	}
+	for i := range namespaces.Items {
+		f.namespaces[namespaces.Items[i].Name] = namespaces.Items[i].Labels
+	}
+	f.front = f.services[o.front]
+	return f, class, nil
+}
+
+// router tells HAProxy where connections go. Every replica has one.
+type router struct {
+	observer
+	programmer *haproxy.Programmer
+	metrics    *metrics
+	last       haproxy.Table
+}
+
+// Reconcile makes HAProxy's maps those of the routes.
+func (r *router) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	f, _, err := r.observe(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	table := haproxy.NewTable()
+	if f != nil {
+		table = decide(*f).table
+	}
+	if !table.Equal(r.last) {
+		logf.FromContext(ctx).Info("Changing routes", "hosts", len(table.Exact), "wildcards", len(table.Suffix))
+	}
+	if err := r.programmer.Set(table); err != nil {
+		return reconcile.Result{}, err
+	}
+	r.last = table
+	r.metrics.hosts.Set(float64(len(table.Exact) + len(table.Suffix)))
+	return reconcile.Result{}, nil
+}
+
+// reporter tells in the status of the gateway and of its routes how it is with them. One replica does.
+type reporter struct{ observer }
+
+// Reconcile writes what differs.
+func (r *reporter) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	f, class, err := r.observe(ctx)
+	if err != nil || f == nil {
+		return reconcile.Result{}, err
+	}
+	v := decide(*f)
+	errs := []error{
+		patchStatus(ctx, r.client, class, func(c *gatewayv1.GatewayClass) { c.Status = classStatus(class) }),
+		patchStatus(ctx, r.client, f.gateway, func(g *gatewayv1.Gateway) { g.Status = gatewayStatus(*f, v) }),
+	}
+	for i := range f.routes {
+		route := &f.routes[i]
+		err := patchStatus(ctx, r.client, route, func(changed *gatewayv1.TLSRoute) {
+			changed.Status = routeStatus(*f, route, v.parents[client.ObjectKeyFromObject(route)])
+		})
+		if !apierrors.IsNotFound(err) { // it went meanwhile
+			errs = append(errs, err)
+		}
+	}
+	return kube.Result(errors.Join(errs...))
+}

@@ -1,0 +1,135 @@
+package general
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+)
+
+// Networks are address ranges, as CIDRs.
+type Networks struct {
+	// Own are those of the cluster: its nodes, pods and Services. Pods reach what is in there by other policies.
+	Own []string
+	// Blocked are those that no pod may reach without a label for it, such as the metadata service of an infrastructure.
+	Blocked []string
+}
+
+// dnsPorts are where DNS servers listen: those of the cluster's, and those that its pods are reached at.
+var dnsPorts = []int32{53, 8053}
+
+var (
+	everywhere = []string{"0.0.0.0/0", "::/0"}
+	// private are the ranges of RFC 1918, RFC 6598 and RFC 4193.
+	private = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"}
+	// nodeLocalDNS is where the cache for DNS on each node listens, if there is one.
+	nodeLocalDNS = []string{"169.254.20.10/32", "fd30:1319:f1e:230b::1/128"}
+)
+
+// policies are those of every namespace: nothing is allowed, but what pods have labels for. The endpoints are those of the API server of
+// the cluster.
+func policies(networks Networks, endpoints []endpoint) []*networkingv1.NetworkPolicy {
+	blocked := labelled("allow-to-blocked-cidrs", constants.NetworkPolicyToBlockedCIDRs)
+	for _, cidr := range networks.Blocked {
+		blocked.Spec.Egress = append(blocked.Spec.Egress, to(cidr))
+	}
+	publicNetworks := labelled("allow-to-public-networks", constants.NetworkPolicyToPublicNetworks)
+	for _, cidr := range everywhere {
+		publicNetworks.Spec.Egress = append(publicNetworks.Spec.Egress, to(cidr, slices.Concat(private, networks.Own, networks.Blocked)...))
+	}
+	privateNetworks := labelled("allow-to-private-networks", constants.NetworkPolicyToPrivateNetworks)
+	for _, cidr := range private {
+		privateNetworks.Spec.Egress = append(privateNetworks.Spec.Egress, to(cidr, slices.Concat(networks.Own, networks.Blocked)...))
+	}
+	apiServer := labelled("allow-to-runtime-apiserver", constants.NetworkPolicyToRuntimeAPIServer)
+	for _, e := range endpoints {
+		rule := to(e.cidr)
+		rule.Ports = []networkingv1.NetworkPolicyPort{port(corev1.ProtocolTCP, e.port)}
+		apiServer.Spec.Egress = append(apiServer.Spec.Egress, rule)
+	}
+	all := []*networkingv1.NetworkPolicy{denyAll(), dns(), apiServer, publicNetworks, privateNetworks, blocked}
+	return slices.DeleteFunc(all, func(p *networkingv1.NetworkPolicy) bool {
+		// A policy for pods that may reach nothing more is none.
+		return p.Name != denyAllName && len(p.Spec.Egress) == 0
+	})
+}
+
+const denyAllName = "deny-all"
+
+func denyAll() *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: denyAllName, Annotations: map[string]string{
+			constants.GardenerDescription: "Disables all ingress and egress traffic of the pods in this namespace.",
+		}},
+		Spec: networkingv1.NetworkPolicySpec{
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+		},
+	}
+}
+
+// labelled is a policy for the pods with a label, without any rule yet.
+func labelled(name, label string) *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+			constants.GardenerDescription: fmt.Sprintf("Allows egress traffic of the pods labelled %s=%s.", label, constants.NetworkPolicyAllowed),
+		}},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{label: constants.NetworkPolicyAllowed}},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
+		},
+	}
+}
+
+func dns() *networkingv1.NetworkPolicy {
+	policy := labelled("allow-to-dns", constants.NetworkPolicyToDNS)
+	var ports []networkingv1.NetworkPolicyPort
+	for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {
+		for _, number := range dnsPorts {
+			ports = append(ports, port(protocol, number))
+		}
+	}
+	servers := networkingv1.NetworkPolicyPeer{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: metav1.NamespaceSystem}},
+		PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "k8s-app", Operator: metav1.LabelSelectorOpIn, Values: []string{"kube-dns", "node-local-dns"}},
+		}},
+	}
+	rule := networkingv1.NetworkPolicyEgressRule{Ports: ports, To: []networkingv1.NetworkPolicyPeer{servers}}
+	for _, cidr := range nodeLocalDNS {
+		rule.To = append(rule.To, to(cidr).To...)
+	}
+	policy.Spec.Egress = []networkingv1.NetworkPolicyEgressRule{rule}
+	return policy
+}
+
+func port(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort {
+	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: ptr.To(intstr.FromInt32(number))}
+}
+
+// to allows traffic to a range, except those of the ranges that lie within it.
+func to(cidr string, except ...string) networkingv1.NetworkPolicyEgressRule {
+	block := &networkingv1.IPBlock{CIDR: cidr}
+	for _, other := range except {
+		if within(other, cidr) && !slices.Contains(block.Except, other) {
+			block.Except = append(block.Except, other)
+		}
+	}
+	return networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{{IPBlock: block}}}
+}
+
+// within tells whether a range is a part of another one, which the API demands of exceptions.
+func within(inner, outer string) bool {
+	in, err := netip.ParsePrefix(inner)
+	if err != nil {
+		return false
+	}
+	out, err := netip.ParsePrefix(outer)
+	return err == nil && in.Bits() > out.Bits() && out.Contains(in.Addr())
+}

@@ -1,0 +1,57 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/extension"
+)
+
+// infrastructures says that the infrastructure of a shoot is there: its machines are pods in the seed, whose network they use.
+type infrastructures struct{}
+
+// Reconcile has nothing to make.
+func (infrastructures) Reconcile(_ context.Context, infrastructure *extensionsv1alpha1.Infrastructure, _ *extension.Cluster) error {
+	return noConfig(infrastructure.Spec.ProviderConfig)
+}
+
+// Delete has nothing to remove.
+func (infrastructures) Delete(context.Context, *extensionsv1alpha1.Infrastructure, *extension.Cluster) error {
+	return nil
+}
+
+// controlPlanes says that a control plane needs nothing more: there are no load balancers or volumes that a program of its own would
+// have to make.
+type controlPlanes struct{}
+
+// Reconcile has nothing to make.
+func (controlPlanes) Reconcile(_ context.Context, controlPlane *extensionsv1alpha1.ControlPlane, _ *extension.Cluster) error {
+	return noConfig(controlPlane.Spec.ProviderConfig)
+}
+
+// Delete has nothing to remove.
+func (controlPlanes) Delete(context.Context, *extensionsv1alpha1.ControlPlane, *extension.Cluster) error {
+	return nil
+}
+
+// noConfig refuses a configuration: there is no kind of it, so it was meant for another provider. An object that says nothing is fine.
+func noConfig(config *runtime.RawExtension) error {
+	if config == nil || len(config.Raw) == 0 {
+		return nil
+	}
+	var content map[string]any
+	if err := json.Unmarshal(config.Raw, &content); err != nil || len(content) > 0 {
+		var kind metav1.TypeMeta
+		_ = json.Unmarshal(config.Raw, &kind) // it may have none
+		err := field.Invalid(field.NewPath("spec", "providerConfig"), kind.Kind, "the provider local has no configuration for this")
+		return errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
+	}
+	return nil
+}

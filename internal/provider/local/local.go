@@ -1,0 +1,85 @@
+// Package local is provider-local, the extension for clusters whose machines, names and buckets are on this computer. It fulfils the
+// resources of extensions.gardener.cloud with the type local, and networks with the type flannel.
+package local
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/configfile"
+	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/internal/provider/local/dnsserver"
+	configvalidation "gardener.cloud/gardener/internal/validation/config"
+	"gardener.cloud/gardener/pkg/extension"
+)
+
+const (
+	// Name is the name of the command and of the extension.
+	Name = "provider-local"
+	// Type is the type that it is responsible for.
+	Type = "local"
+)
+
+// Component describes provider-local.
+func Component() process.Component[providerlocalconfigv1alpha1.ProviderLocalConfiguration] {
+	return process.Component[providerlocalconfigv1alpha1.ProviderLocalConfiguration]{
+		Name:  Name,
+		Short: "Fulfil extension resources with what is on this computer",
+		Config: configfile.Kind[providerlocalconfigv1alpha1.ProviderLocalConfiguration]{
+			AddToScheme: providerlocalconfigv1alpha1.AddToScheme, Validate: configvalidation.ValidateProviderLocal,
+		},
+		Settings: func(c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) process.Settings {
+			return process.Settings{
+				Client: *c.ClientConnection, LeaderElection: c.LeaderElection, LogLevel: c.LogLevel, LogFormat: c.LogFormat,
+				Health: (*process.Server)(c.Server.HealthProbes), Metrics: (*process.Server)(c.Server.Metrics), Debugging: c.Debugging,
+			}
+		},
+		Kinds: []process.AddToScheme{extensionsv1alpha1.AddToScheme},
+		Options: func(_ *providerlocalconfigv1alpha1.ProviderLocalConfiguration, o *manager.Options) {
+			// Secrets are read one at a time, and only by name.
+			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}
+		},
+		Wire: Wire,
+	}
+}
+
+// Wire adds the controllers and the DNS server to a process.
+func Wire(ctx context.Context, p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	zones := dnsserver.New(c.DNS.Zones)
+	if err := feed(ctx, p.GetCache(), zones); err != nil {
+		return err
+	}
+	server, err := dnsserver.Listen(ctx, net.JoinHostPort(c.DNS.BindAddress, strconv.Itoa(c.DNS.Port)), zones)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		p.Add(server),
+		extension.AddHeartbeat(p, Name, c.Namespace),
+		add(p, &dnsRecords{zones: zones}),
+		add(p, &infrastructures{}),
+		add(p, &controlPlanes{}),
+	)
+}
+
+// add adds the controller of a kind whose objects may serve a shoot or a seed.
+func add[T extensionsv1alpha1.Object](p *process.Process, actuator extension.Actuator[T]) error {
+	return extension.Add(p, options(actuator))
+}
+
+func options[T extensionsv1alpha1.Object](actuator extension.Actuator[T]) extension.Options[T] {
+	return extension.Options[T]{
+		Name: Name, Types: []string{Type}, Actuator: actuator,
+		Classes: []extensionsv1alpha1.ExtensionClass{
+			extensionsv1alpha1.ExtensionClassShoot, extensionsv1alpha1.ExtensionClassSeed, extensionsv1alpha1.ExtensionClassGarden,
+		},
+	}
+}

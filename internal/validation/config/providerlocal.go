@@ -1,0 +1,49 @@
+package config
+
+import (
+	"path"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
+)
+
+// ValidateProviderLocal checks the configuration of provider-local.
+func ValidateProviderLocal(config *providerlocalconfigv1alpha1.ProviderLocalConfiguration) field.ErrorList {
+	var errs field.ErrorList
+	if config.ClientConnection != nil {
+		errs = append(errs, client(config.ClientConnection, field.NewPath("clientConnection"))...)
+	}
+	errs = append(errs, leaderElection(config.LeaderElection)...)
+	errs = append(errs, logging(config.LogLevel, config.LogFormat)...)
+	server := field.NewPath("server")
+	if s := config.Server.HealthProbes; s != nil {
+		errs = append(errs, port(s.Port, server.Child("healthProbes"))...)
+	}
+	if s := config.Server.Metrics; s != nil {
+		errs = append(errs, port(s.Port, server.Child("metrics"))...)
+	}
+	errs = append(errs, required(config.Namespace, field.NewPath("namespace"))...)
+	dns := field.NewPath("dns")
+	errs = append(errs, port(config.DNS.Port, dns)...)
+	if len(config.DNS.Zones) == 0 {
+		errs = append(errs, field.Required(dns.Child("zones"), "at least one domain"))
+	}
+	for i, zone := range config.DNS.Zones {
+		for _, reason := range validation.IsDNS1123Subdomain(strings.TrimSuffix(zone, ".")) {
+			errs = append(errs, field.Invalid(dns.Child("zones").Index(i), zone, reason))
+		}
+	}
+	backup := field.NewPath("backup")
+	errs = append(errs, absolute(config.Backup.Directory, backup.Child("directory"))...)
+	return append(errs, absolute(config.Backup.HostPath, backup.Child("hostPath"))...)
+}
+
+func absolute(value string, fieldPath *field.Path) field.ErrorList {
+	if path.IsAbs(value) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(fieldPath, value, "must be an absolute path")}
+}

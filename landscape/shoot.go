@@ -1,0 +1,120 @@
+package landscape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+)
+
+// gatewayService is the load balancer in front of all control planes of the seed.
+var gatewayService = client.ObjectKey{Namespace: "gateway", Name: "gateway"}
+
+// Access says how somebody wants to reach a shoot.
+type Access struct {
+	// Shoot is which one, by namespace and name.
+	Shoot client.ObjectKey
+	// Viewer asks for reading only.
+	Viewer bool
+	// Expiration is how long the credentials are good for; the garden may allow less.
+	Expiration time.Duration
+}
+
+// ShootKubeconfig orders credentials for a shoot from the garden, and returns the file with a kubeconfig that works on this computer: the
+// names of shoots are known in clusters of the landscape only, so it has the address of the gateway.
+func (l *Landscape) ShootKubeconfig(ctx context.Context, access Access) (string, error) {
+	c, err := l.Client(RuntimeCluster)
+	if err != nil {
+		return "", err
+	}
+	raw, err := order(ctx, c, access)
+	if err != nil {
+		return "", err
+	}
+	config, err := clientcmd.Load(raw)
+	if err != nil {
+		return "", fmt.Errorf("read the kubeconfig from the garden: %w", err)
+	}
+	gateway := &corev1.Service{}
+	if err := c.Get(ctx, gatewayService, gateway); err != nil {
+		return "", fmt.Errorf("find the gateway of the seed: %w", err)
+	}
+	if len(gateway.Status.LoadBalancer.Ingress) == 0 {
+		return "", errors.New("the gateway of the seed has no address yet")
+	}
+	for _, cluster := range config.Clusters {
+		if err := byAddress(cluster, gateway.Status.LoadBalancer.Ingress[0].IP); err != nil {
+			return "", err
+		}
+	}
+	raw, err = clientcmd.Write(*config)
+	if err != nil {
+		return "", err
+	}
+	kind := "admin"
+	if access.Viewer {
+		kind = "viewer"
+	}
+	file := filepath.Join(filepath.Dir(l.KubeconfigFile(RuntimeCluster)), "shoots", access.Shoot.Namespace, access.Shoot.Name+"-"+kind+".yaml")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return "", err
+	}
+	return file, os.WriteFile(file, raw, 0o600)
+}
+
+// order asks the garden for credentials.
+func order(ctx context.Context, c client.Client, access Access) ([]byte, error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := c.Get(ctx, access.Shoot, shoot); apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("shoot %q not found; list them with: kubectl get shoots -A", access.Shoot)
+	} else if err != nil {
+		return nil, fmt.Errorf("read shoot %q: %w", access.Shoot, err)
+	}
+	seconds := int64(access.Expiration.Seconds())
+	if access.Viewer {
+		request := &authenticationv1alpha1.ViewerKubeconfigRequest{}
+		request.Spec.ExpirationSeconds = &seconds
+		err := c.SubResource("viewerkubeconfig").Create(ctx, shoot, request)
+		return request.Status.Kubeconfig, wrapOrder(err, access)
+	}
+	request := &authenticationv1alpha1.AdminKubeconfigRequest{}
+	request.Spec.ExpirationSeconds = &seconds
+	err := c.SubResource("adminkubeconfig").Create(ctx, shoot, request)
+	return request.Status.Kubeconfig, wrapOrder(err, access)
+}
+
+func wrapOrder(err error, access Access) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("order a kubeconfig for shoot %q: %w", access.Shoot, err)
+}
+
+// byAddress makes a kubeconfig reach a server at an address, whoever it calls itself.
+func byAddress(cluster *clientcmdapi.Cluster, address string) error {
+	server, err := url.Parse(cluster.Server)
+	if err != nil {
+		return fmt.Errorf("address of the API server: %w", err)
+	}
+	cluster.TLSServerName = server.Hostname()
+	port := server.Port()
+	if port == "" {
+		port = "443"
+	}
+	server.Host = net.JoinHostPort(address, port)
+	cluster.Server = server.String()
+	return nil
+}

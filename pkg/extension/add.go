@@ -1,0 +1,174 @@
+package extension
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+)
+
+const (
+	// defaultConcurrency is how many objects of a kind are worked on at once.
+	defaultConcurrency = 5
+	// defaultTimeout is the end of a pass. Infrastructures are slow, and what takes longer can wait between passes.
+	defaultTimeout = 10 * time.Minute
+)
+
+// Options say what an extension does for a kind.
+type Options[T extensionsv1alpha1.Object] struct {
+	// Name is that of the extension, such as provider-local. It is in events, and in the finalizer of the kind Extension.
+	Name string
+	// Types are the types that the extension is responsible for. At least one.
+	Types []string
+	// Classes are the classes that it is responsible for. Empty means shoot.
+	Classes []extensionsv1alpha1.ExtensionClass
+	// Actuator does the work.
+	Actuator Actuator[T]
+	// ByGeneration makes the extension act on each change of the spec. Otherwise it acts when the annotation
+	// gardener.cloud/operation says so, which gardenlet sets when all of a shoot is to be reconciled.
+	ByGeneration bool
+	// Concurrency is how many objects are worked on at once. Zero means 5.
+	Concurrency int
+	// Timeout is the end of a pass. Zero means ten minutes.
+	Timeout time.Duration
+	// Clock tells the time. Nil means the real one.
+	Clock clock.PassiveClock
+	// Watch adds what else brings an object back, such as the objects that an actuator waits for. It may be nil.
+	Watch func(*builder.Builder)
+}
+
+// Add adds the controller of a kind to a manager, whose cluster is the seed.
+func Add[T extensionsv1alpha1.Object](mgr manager.Manager, options Options[T]) error {
+	if options.Name == "" || len(options.Types) == 0 || options.Actuator == nil {
+		return errors.New("an extension needs a name, a type and an actuator")
+	}
+	r := &reconciler[T]{Options: options, client: mgr.GetClient(), recorder: mgr.GetEventRecorder(options.Name)}
+	gvk, err := apiutil.GVKForObject(newObject[T](), mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	r.kind, r.finalizer = gvk.Kind, finalizer(gvk.Kind, options.Name)
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	if r.Timeout == 0 {
+		r.Timeout = defaultTimeout
+	}
+	if len(r.Classes) == 0 {
+		r.Classes = []extensionsv1alpha1.ExtensionClass{extensionsv1alpha1.ExtensionClassShoot}
+	}
+	concurrency := options.Concurrency
+	if concurrency == 0 {
+		concurrency = defaultConcurrency
+	}
+	b := builder.ControllerManagedBy(mgr).Named(strings.ToLower(gvk.Kind)+"-"+strings.Join(options.Types, "-")).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
+		For(newObject[T](), builder.WithPredicates(predicate.NewPredicateFuncs(r.responsible), orders())).
+		// A shoot that is left alone no longer has orders that were not carried out.
+		Watches(&extensionsv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.objectsOf(mgr.GetScheme(), gvk.GroupVersion().WithKind(gvk.Kind+"List"))),
+			builder.WithPredicates(awakened()))
+	if options.Watch != nil {
+		options.Watch(b)
+	}
+	return b.Complete(r)
+}
+
+// newObject returns an empty object of a kind.
+func newObject[T extensionsv1alpha1.Object]() T {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:forcetypeassert // T is a pointer to a kind
+}
+
+// finalizer returns the finalizer of a kind. Several extensions may be responsible for Extensions, so theirs has a name.
+func finalizer(kind, extension string) string {
+	switch kind {
+	case extensionsv1alpha1.ExtensionResource:
+		return extensionsv1alpha1.FinalizerPrefix + extension
+	case extensionsv1alpha1.OperatingSystemConfigResource:
+		return extensionsv1alpha1.OperatingSystemConfigFinalizer
+	}
+	return extensionsv1alpha1.FinalizerPrefix + strings.ToLower(kind)
+}
+
+// responsible tells whether an object has a type and a class that the extension is responsible for.
+func (r *reconciler[T]) responsible(obj client.Object) bool {
+	o, ok := obj.(T)
+	return ok && slices.Contains(r.Types, o.GetExtensionSpec().GetExtensionType()) &&
+		slices.Contains(r.Classes, o.GetExtensionSpec().GetExtensionClass())
+}
+
+// orders lets only those changes pass that may ask for something. Everything else, such as our own reports, would only repeat what has
+// failed without the pause that comes after an error.
+func orders() predicate.Predicate {
+	return predicate.Funcs{
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+				e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil ||
+				after[constants.GardenerOperation] != "" && (before[constants.GardenerOperation] != after[constants.GardenerOperation] ||
+					before[constants.GardenerTimestamp] != after[constants.GardenerTimestamp])
+		},
+	}
+}
+
+// awakened lets Clusters pass whose shoot was left alone, and is not any more.
+func awakened() predicate.Predicate {
+	resting := func(obj client.Object) bool {
+		object, ok := obj.(*extensionsv1alpha1.Cluster)
+		if !ok {
+			return false
+		}
+		cluster, err := decodeCluster(object)
+		return err == nil && cluster.Resting() != ""
+	}
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && resting(e.ObjectOld) && !resting(e.ObjectNew)
+		},
+	}
+}
+
+// objectsOf returns the objects in the namespace of a Cluster.
+func (r *reconciler[T]) objectsOf(scheme *runtime.Scheme, list schema.GroupVersionKind) handler.MapFunc {
+	return func(ctx context.Context, cluster client.Object) []reconcile.Request {
+		objects, err := scheme.New(list)
+		if err == nil {
+			err = r.client.List(ctx, objects.(client.ObjectList), client.InNamespace(cluster.GetName())) //nolint:forcetypeassert // lists of kinds are such
+		}
+		var requests []reconcile.Request
+		if err == nil {
+			err = meta.EachListItem(objects, func(item runtime.Object) error {
+				if obj, ok := item.(client.Object); ok && r.responsible(obj) && obj.GetNamespace() == cluster.GetName() {
+					requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			logf.FromContext(ctx).Error(err, "Listing the objects of a shoot", "kind", r.kind, "cluster", cluster.GetName())
+		}
+		return requests
+	}
+}

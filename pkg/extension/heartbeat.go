@@ -1,0 +1,79 @@
+package extension
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// HeartbeatLease is the Lease by which gardenlet sees that an extension works. It is in the extension's namespace.
+const HeartbeatLease = "gardener-extension-heartbeat"
+
+// heartbeatInterval is how often the Lease is renewed, and how long it holds.
+const heartbeatInterval = 30 * time.Second
+
+// Heartbeat renews the Lease of an extension while it leads.
+type Heartbeat struct {
+	// Name is that of the extension.
+	Name string
+	// Namespace is where it runs.
+	Namespace string
+	// Client writes the Lease, and Reader reads it. The cache need not hold Leases.
+	Client client.Client
+	Reader client.Reader
+	// Clock tells the time.
+	Clock clock.WithTicker
+}
+
+// AddHeartbeat adds the heartbeat to a manager, whose cluster is the seed.
+func AddHeartbeat(mgr manager.Manager, name, namespace string) error {
+	return mgr.Add(&Heartbeat{Name: name, Namespace: namespace, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: clock.RealClock{}})
+}
+
+// Start renews the Lease until the context ends.
+func (h *Heartbeat) Start(ctx context.Context) error {
+	ticker := h.Clock.NewTicker(heartbeatInterval)
+	defer ticker.Stop()
+	for {
+		if err := h.renew(ctx); err != nil && ctx.Err() == nil {
+			logf.FromContext(ctx).Error(err, "Renewing the heartbeat")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}
+
+func (h *Heartbeat) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatInterval/2)
+	defer cancel()
+	lease := &coordinationv1.Lease{}
+	err := h.Reader.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: HeartbeatLease}, lease)
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return fmt.Errorf("read Lease %q: %w", HeartbeatLease, err)
+	}
+	before := lease.DeepCopy()
+	seconds, now := int32(heartbeatInterval.Seconds()), metav1.NewMicroTime(h.Clock.Now())
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &h.Name, &seconds, &now
+	if missing {
+		lease.Namespace, lease.Name = h.Namespace, HeartbeatLease
+		err = h.Client.Create(ctx, lease)
+	} else {
+		err = h.Client.Patch(ctx, lease, client.MergeFrom(before))
+	}
+	if err != nil {
+		return fmt.Errorf("renew Lease %q: %w", HeartbeatLease, err)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+// Command chaos kills processes of a local landscape at random moments while it is used, and checks afterwards that everything is as it was
+// ordered and nothing is left over.
+//
+//	go run ./test/chaos up -rounds 20          # while a landscape comes up
+//	go run ./test/chaos shoots -duration 20m   # while shoots are created, changed and deleted on a landscape that runs
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	scenarios := map[string]func(context.Context, *flag.FlagSet, []string) error{"up": runUp, "shoots": runShoots}
+	if len(args) == 0 || scenarios[args[0]] == nil {
+		return fmt.Errorf("name a scenario: %s", strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return scenarios[args[0]](ctx, flag.NewFlagSet(args[0], flag.ExitOnError), args[1:])
+}
+
+// newRandom returns a source that a failed round can be repeated with.
+func newRandom(seed uint64) *rand.Rand {
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano()) //nolint:gosec // the clock is after 1970
+	}
+	fmt.Fprintf(os.Stderr, "random seed %d\n", seed)
+	return rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // nobody has to be unable to guess it
+}
+
+func printKills(kills map[string]int) {
+	var total int
+	for _, program := range slices.Sorted(maps.Keys(kills)) {
+		fmt.Printf("%-32s %d\n", program, kills[program])
+		total += kills[program]
+	}
+	fmt.Printf("%-32s %d\n", "kills", total)
+}

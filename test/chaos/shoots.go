@@ -1,0 +1,272 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/landscape"
+)
+
+// settle is how long a shoot may take to become as it was ordered when nothing is killed any more.
+const settle = 10 * time.Minute
+
+// everything that may be killed. The garden's own etcd and API server are those of the runtime cluster, static pods of its machine.
+const everything = "kube-apiserver,etcd,etcd-backup-restore,kube-controller-manager,kube-scheduler,gardener-apiserver,gardener-controller-manager," +
+	"gardener-scheduler,gardenlet,gardener-resource-manager,etcd-druid,provider-local,machine-controller-manager,vpn-seed-server,vpn-shoot," +
+	"gardener-node-agent,haproxy,containerd,kubelet"
+
+type users struct {
+	garden   client.WithWatch
+	manifest string
+	random   *rand.Rand
+	mutex    sync.Mutex // of the random numbers
+
+	orders, changes, deletions int
+}
+
+// runShoots lets some users create, change and delete shoots while everything is killed, and looks at what is left in the end.
+func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
+	name := flags.String("landscape", "local", "name of the landscape, which must be up")
+	duration := flags.Duration("duration", 20*time.Minute, "how long processes are killed")
+	count := flags.Int("users", 3, "how many shoots there are at the same time")
+	manifest := flags.String("f", "example/shoot-workerless.yaml", "the shoot that they order, with other names")
+	programs := flags.String("programs", everything, "what is killed")
+	seed := flags.Uint64("seed", 0, "of the random numbers, to repeat a run")
+	longest := flags.Duration("longest", 10*time.Second, "the longest time between two kills")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	log.SetLogger(logr.Discard())
+	l, err := landscape.Open(".landscape", *name)
+	if err != nil {
+		return err
+	}
+	c, err := l.Client(landscape.RuntimeCluster)
+	if err != nil {
+		return err
+	}
+	random := newRandom(*seed)
+	u := &users{garden: c, manifest: *manifest, random: random}
+	k := &killer{landscape: *name, programs: strings.Split(*programs, ","), random: rand.New(random), shortest: time.Second, longest: *longest} //nolint:gosec // as above
+	using, stop := context.WithTimeout(ctx, *duration)
+	defer stop()
+	var running sync.WaitGroup
+	running.Go(func() { k.run(using) })
+	last := make([]*corev1beta1.Shoot, *count)
+	for i := range last {
+		running.Go(func() { last[i] = u.use(using, fmt.Sprintf("chaos%d", i)) })
+	}
+	running.Wait()
+	fmt.Fprintln(os.Stderr, "Nothing is killed any more; waiting until everything is as it was ordered")
+	printKills(k.kills)
+	fmt.Printf("%-32s %d\n%-32s %d\n%-32s %d\n", "shoots ordered", u.orders, "shoots changed", u.changes, "shoots deleted", u.deletions)
+	return u.settle(ctx, last)
+}
+
+// use creates, changes and deletes one shoot after another until the context ends. It returns the last one, if it was not deleted.
+func (u *users) use(ctx context.Context, name string) *corev1beta1.Shoot {
+	for ctx.Err() == nil {
+		shoot, err := u.shoot(name)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			return nil
+		}
+		if err := u.persist(ctx, func() error { return client.IgnoreAlreadyExists(u.garden.Create(ctx, shoot)) }); err != nil {
+			return shoot
+		}
+		u.count(&u.orders)
+		u.wait(ctx)
+		for range u.upTo(3) {
+			if err := u.persist(ctx, func() error { return u.change(ctx, shoot) }); err != nil {
+				return shoot
+			}
+			u.count(&u.changes)
+			u.wait(ctx)
+		}
+		if ctx.Err() != nil {
+			return shoot
+		}
+		if err := u.persist(ctx, func() error { return u.remove(ctx, shoot) }); err != nil {
+			return shoot
+		}
+		u.count(&u.deletions)
+		if u.await(ctx, shoot, gone) != nil {
+			return nil // it goes when nothing is killed any more
+		}
+	}
+	return nil
+}
+
+func (u *users) shoot(name string) (*corev1beta1.Shoot, error) {
+	data, err := os.ReadFile(u.manifest)
+	if err != nil {
+		return nil, err
+	}
+	shoot := &corev1beta1.Shoot{}
+	if err := yaml.UnmarshalStrict(data, shoot); err != nil {
+		return nil, fmt.Errorf("read %s: %w", u.manifest, err)
+	}
+	shoot.Name = name
+	return shoot, nil
+}
+
+// change asks for something that the API server has to be told.
+func (u *users) change(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		current := &corev1beta1.Shoot{}
+		if err := u.garden.Get(ctx, client.ObjectKeyFromObject(shoot), current); err != nil {
+			return err
+		}
+		ensured := current.Spec.Kubernetes.KubeAPIServer
+		if ensured == nil {
+			ensured = &corev1beta1.KubeAPIServerConfig{}
+		}
+		if ensured.Requests == nil {
+			ensured.Requests = &corev1beta1.APIServerRequests{}
+		}
+		inflight := int32(100 + u.upTo(300)) //nolint:gosec // small
+		ensured.Requests.MaxNonMutatingInflight = &inflight
+		current.Spec.Kubernetes.KubeAPIServer = ensured
+		return u.garden.Update(ctx, current)
+	})
+}
+
+func (u *users) remove(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, constants.ConfirmationDeletion)
+	if err := u.garden.Patch(ctx, shoot, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return client.IgnoreNotFound(u.garden.Delete(ctx, shoot))
+}
+
+// persist does something again until it works: the garden's API server is killed, too.
+func (u *users) persist(ctx context.Context, do func() error) error {
+	const pause = 500 * time.Millisecond
+	for {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(pause):
+		}
+	}
+}
+
+// wait lets some time pass, as much as a creation takes at most.
+func (u *users) wait(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Duration(u.upTo(40)) * time.Second):
+	}
+}
+
+func (u *users) upTo(n int) int {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	return u.random.IntN(n) + 1
+}
+
+func (u *users) count(counter *int) {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	*counter++
+}
+
+// settle waits until the shoots that are left are healthy, deletes them, and looks for what was left behind.
+func (u *users) settle(ctx context.Context, last []*corev1beta1.Shoot) error {
+	last = slices.DeleteFunc(last, func(s *corev1beta1.Shoot) bool { return s == nil })
+	var stuck []error
+	for _, shoot := range last {
+		if err := u.await(ctx, shoot, healthyOrGone); err != nil {
+			stuck = append(stuck, fmt.Errorf("shoot %q: %w", shoot.Name, err))
+		}
+	}
+	for _, shoot := range last {
+		stuck = append(stuck, u.remove(ctx, shoot))
+	}
+	all := &corev1beta1.ShootList{}
+	if err := u.garden.List(ctx, all); err != nil {
+		return err
+	}
+	for i := range all.Items {
+		if shoot := &all.Items[i]; strings.HasPrefix(shoot.Name, "chaos") {
+			stuck = append(stuck, u.await(ctx, shoot, gone))
+		}
+	}
+	leaks := u.leaks(ctx)
+	fmt.Printf("%-32s %d\n%-32s %d\n", "stuck", len(slices.DeleteFunc(stuck, func(err error) bool { return err == nil })), "left over", len(leaks))
+	return errors.Join(append(stuck, leaks...)...)
+}
+
+// leaks are the namespaces of shoots that are gone.
+func (u *users) leaks(ctx context.Context) []error {
+	ctx, cancel := context.WithTimeout(ctx, settle)
+	defer cancel()
+	err := kube.Await(ctx, u.garden, &corev1.NamespaceList{}, func(namespaces []*corev1.Namespace) error {
+		var left []string
+		for _, namespace := range namespaces {
+			if strings.HasPrefix(namespace.Name, "shoot--") && strings.Contains(namespace.Name, "--chaos") {
+				left = append(left, namespace.Name)
+			}
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("namespaces are left: %v", left)
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		return []error{err}
+	}
+	return nil
+}
+
+func (u *users) await(ctx context.Context, shoot *corev1beta1.Shoot, check func([]*corev1beta1.Shoot) error) error {
+	ctx, cancel := context.WithTimeout(ctx, settle)
+	defer cancel()
+	return kube.Await(ctx, u.garden, &corev1beta1.ShootList{}, check, nil,
+		client.InNamespace(shoot.Namespace), client.MatchingFields{"metadata.name": shoot.Name})
+}
+
+func gone(found []*corev1beta1.Shoot) error {
+	if len(found) > 0 {
+		return fmt.Errorf("it is still there: %+v", found[0].Status.LastOperation)
+	}
+	return nil
+}
+
+func healthyOrGone(found []*corev1beta1.Shoot) error {
+	if len(found) == 0 || found[0].DeletionTimestamp != nil {
+		return nil
+	}
+	shoot := found[0]
+	if last := shoot.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded || shoot.Status.ObservedGeneration != shoot.Generation {
+		return fmt.Errorf("its last operation is %+v", last)
+	}
+	for _, condition := range shoot.Status.Conditions {
+		if condition.Status != corev1beta1.ConditionTrue {
+			return fmt.Errorf("%s is %s: %s", condition.Type, condition.Status, condition.Message)
+		}
+	}
+	return nil
+}
