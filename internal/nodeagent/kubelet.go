@@ -25,7 +25,8 @@ func (k kubelet) prepare() error {
 	}
 	token, err := k.root.Read(nodeagentconfigv1alpha1.BootstrapTokenFilePath)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the kubelet has no certificate, and there is no token in %s to ask for one with", nodeagentconfigv1alpha1.BootstrapTokenFilePath)
+		return fmt.Errorf("the kubelet has no certificate, and there is no token in %s to ask for one with",
+			nodeagentconfigv1alpha1.BootstrapTokenFilePath)
 	}
 	if err != nil {
 		return err
@@ -43,5 +44,6 @@ func (k kubelet) tidy() error {
 	if !k.root.Exists(operatingsystemconfig.KubeletKubeconfig) {
 		return nil
 	}
-	return errors.Join(k.root.Remove(operatingsystemconfig.KubeletBootstrapKubeconfig), k.root.Remove(nodeagentconfigv1alpha1.BootstrapTokenFilePath))
+	return errors.Join(k.root.Remove(operatingsystemconfig.KubeletBootstrapKubeconfig),
+		k.root.Remove(nodeagentconfigv1alpha1.BootstrapTokenFilePath))
 }

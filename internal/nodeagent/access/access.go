@@ -85,7 +85,8 @@ func Ensure(ctx context.Context, v Values) error {
 		}
 		log.Info("Asking for a first certificate", "tokenFile", path)
 		return v.obtain(ctx, &rest.Config{
-			Host: v.APIServer.Server, BearerToken: string(bytes.TrimSpace(token)), TLSClientConfig: rest.TLSClientConfig{CAFile: v.Root.Path(v.APIServer.CAFile)},
+			Host: v.APIServer.Server, BearerToken: string(bytes.TrimSpace(token)),
+			TLSClientConfig: rest.TLSClientConfig{CAFile: v.Root.Path(v.APIServer.CAFile)},
 		})
 	}
 	return fmt.Errorf("there is neither a valid certificate in %s nor a token in %s to ask for one with",
@@ -99,7 +100,7 @@ func Keep(ctx context.Context, v Values, renewed func()) error {
 	if err != nil {
 		return err
 	}
-	due := renewalTime(certificate, mathrand.Float64()) //nolint:gosec // spreads load, hides nothing
+	due := renewalTime(certificate, mathrand.Float64()) // spreads load, hides nothing
 	log.V(1).Info("Certificate is to be renewed", "at", due)
 	for {
 		timer := v.Clock.NewTimer(due.Sub(v.Clock.Now()))

@@ -92,11 +92,6 @@ func (c *Conn) Restart(ctx context.Context, unit string) error {
 	return c.job(ctx, unit, true, (*dbus.Conn).RestartUnitContext)
 }
 
-// Start starts a unit that does not run. It returns when that is done. A masked unit gives ErrMasked.
-func (c *Conn) Start(ctx context.Context, unit string) error {
-	return c.job(ctx, unit, true, (*dbus.Conn).StartUnitContext)
-}
-
 // Stop stops a unit. It returns when that is done. A unit that does not exist does not run.
 func (c *Conn) Stop(ctx context.Context, unit string) error {
 	if state, err := c.State(ctx, unit); err != nil || state.Load == "not-found" && state.Active == "inactive" {
@@ -111,7 +106,8 @@ func (c *Conn) RestartWithoutWaiting(ctx context.Context, unit string) error {
 }
 
 func (c *Conn) job(
-	ctx context.Context, unit string, wait bool, start func(*dbus.Conn, context.Context, string, string, chan<- string) (int, error),
+	ctx context.Context, unit string, wait bool,
+	start func(*dbus.Conn, context.Context, string, string, chan<- string) (int, error),
 ) error {
 	state, err := c.State(ctx, unit)
 	if err != nil {
@@ -160,7 +156,7 @@ func (c *Conn) State(ctx context.Context, unit string) (State, error) {
 	text := func(name string) string { value, _ := properties[name].(string); return value }
 	state := State{Load: text("LoadState"), Active: text("ActiveState"), Sub: text("SubState")}
 	if at, ok := properties["StateChangeTimestamp"].(uint64); ok && at > 0 {
-		state.Since = time.UnixMicro(int64(at)) //nolint:gosec // systemd's clock does not overflow
+		state.Since = time.UnixMicro(int64(at))
 	}
 	return state, nil
 }
