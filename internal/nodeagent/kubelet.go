@@ -25,16 +25,13 @@ func (k kubelet) prepare() error {
 	}
 	token, err := k.root.Read(nodeagentconfigv1alpha1.BootstrapTokenFilePath)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the kubelet has no certificate, and there is no token in %s to ask for one with", nodeagentconfigv1alpha1.BootstrapTokenFilePath)
+		return fmt.Errorf("the kubelet has no certificate, and there is no token in %s to ask for one with",
+			nodeagentconfigv1alpha1.BootstrapTokenFilePath)
 	}
 	if err != nil {
 		return err
 	}
-	authorities, err := k.root.Read(k.server.CAFile)
-	if err != nil {
-		return err
-	}
-	kubeconfig, err := access.KubeletBootstrapKubeconfig(k.server.Server, authorities, string(bytes.TrimSpace(token)))
+	kubeconfig, err := access.KubeletBootstrapKubeconfig(k.server.Server, k.server.CAFile, string(bytes.TrimSpace(token)))
 	if err != nil {
 		return err
 	}
@@ -47,5 +44,6 @@ func (k kubelet) tidy() error {
 	if !k.root.Exists(operatingsystemconfig.KubeletKubeconfig) {
 		return nil
 	}
-	return errors.Join(k.root.Remove(operatingsystemconfig.KubeletBootstrapKubeconfig), k.root.Remove(nodeagentconfigv1alpha1.BootstrapTokenFilePath))
+	return errors.Join(k.root.Remove(operatingsystemconfig.KubeletBootstrapKubeconfig),
+		k.root.Remove(nodeagentconfigv1alpha1.BootstrapTokenFilePath))
 }

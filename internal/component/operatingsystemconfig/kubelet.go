@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -167,7 +168,8 @@ func eviction(e *corev1beta1.KubeletConfigEviction, defaults map[string]string) 
 	if e == nil {
 		return defaults
 	}
-	return signals(func(s string) string { return s }, defaults, e.MemoryAvailable, e.ImageFSAvailable, e.ImageFSInodesFree, e.NodeFSAvailable, e.NodeFSInodesFree)
+	return signals(func(s string) string { return s }, defaults,
+		e.MemoryAvailable, e.ImageFSAvailable, e.ImageFSInodesFree, e.NodeFSAvailable, e.NodeFSInodesFree)
 }
 
 func gracePeriods(e *corev1beta1.KubeletConfigEvictionSoftGracePeriod) map[string]string {
@@ -210,7 +212,9 @@ func reserved(r *corev1beta1.KubeletConfigReserved) map[string]string {
 	if r == nil {
 		return result
 	}
-	for name, quantity := range map[string]*resource.Quantity{"cpu": r.CPU, "memory": r.Memory, "ephemeral-storage": r.EphemeralStorage, "pid": r.PID} {
+	for name, quantity := range map[string]*resource.Quantity{
+		"cpu": r.CPU, "memory": r.Memory, "ephemeral-storage": r.EphemeralStorage, "pid": r.PID,
+	} {
 		if quantity != nil {
 			result[name] = quantity.String()
 		}
@@ -238,7 +242,8 @@ func kubeletUnit(pool *Pool, version string) extensionsv1alpha1.Unit {
 		}
 	}
 	return extensionsv1alpha1.Unit{
-		Name: extensionsv1alpha1.OperatingSystemConfigUnitNameKubeletService, Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
+		Name:    extensionsv1alpha1.OperatingSystemConfigUnitNameKubeletService,
+		Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
 		Content: ptr.To(fmt.Sprintf(`[Unit]
 Description=kubelet
 After=containerd.service
@@ -258,7 +263,9 @@ WantedBy=multi-user.target
 `, extensionsv1alpha1.OperatingSystemConfigFilePathBinaries, extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig,
 			KubeletBootstrapKubeconfig, KubeletKubeconfig, strings.Join(pairs, ","))),
 		FilePaths: []string{
-			extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig, KubeletCAFile, extensionsv1alpha1.OperatingSystemConfigFilePathBinaries + "/kubelet",
+			extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig, KubeletCAFile,
+			extensionsv1alpha1.OperatingSystemConfigFilePathBinaries + "/kubelet",
+			nodeagentconfigv1alpha1.ClusterCAFilePath, // the kubelet's kubeconfig refers to it
 		},
 	}
 }

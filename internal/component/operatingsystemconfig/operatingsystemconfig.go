@@ -76,15 +76,12 @@ type Pool struct {
 	Worker corev1beta1.Worker
 	// Hash is what PoolHash returned when the pool's machines were wanted, see there.
 	Hash string
-	// KubeletImage is an image with /usr/local/bin/kubelet and /usr/local/bin/kubectl in the version of the pool: "hyperkube" in the
-	// image vector, with that as target version.
+	// KubeletImage is an image with /usr/local/bin/kubelet and /usr/local/bin/kubectl in the version of the pool.
 	KubeletImage string
 	// Labels are those of the pool's nodes. The kubelet sets those of them that it may set itself.
 	Labels map[string]string
 	// Registries are how containerd reaches registries.
 	Registries []extensionsv1alpha1.RegistryConfig
-	// Rotation overrides that of Values, for pools whose machines are not replaced by a rotation yet.
-	Rotation *Rotation
 	// KubeletDataVolumeSize is the size in bytes of the data volume that Worker.KubeletDataVolumeName names.
 	KubeletDataVolumeSize *int64
 }
@@ -154,7 +151,8 @@ func osc(v *Values, pool *Pool, purpose extensionsv1alpha1.OperatingSystemConfig
 	image := pool.Worker.Machine.Image
 	return &extensionsv1alpha1.OperatingSystemConfig{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: v.Namespace, Name: Name(pool.Worker.Name, pool.Hash, purpose), Labels: map[string]string{constants.WorkerPool: pool.Worker.Name},
+			Namespace: v.Namespace, Name: Name(pool.Worker.Name, pool.Hash, purpose),
+			Labels: map[string]string{constants.WorkerPool: pool.Worker.Name},
 		},
 		Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
 			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: image.Name, ProviderConfig: image.ProviderConfig}, Purpose: purpose,

@@ -60,7 +60,8 @@ func provisioning(v *Values, agent []extensionsv1alpha1.File) ([]extensionsv1alp
 	for _, file := range []*extensionsv1alpha1.File{&token, &machine} {
 		file.Content.TransmitUnencoded = ptr.To(true) // so that the placeholder is still to be seen in the user data
 	}
-	files := append([]extensionsv1alpha1.File{inline(nodeagentconfigv1alpha1.PathInitScript, 0o755, InitScript(v.NodeAgentImage)), token, machine}, agent...)
+	script := inline(nodeagentconfigv1alpha1.PathInitScript, 0o755, InitScript(v.NodeAgentImage))
+	files := append([]extensionsv1alpha1.File{script, token, machine}, agent...)
 	return []extensionsv1alpha1.Unit{{
 		Name: nodeagentconfigv1alpha1.InitUnitName, Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
 		Content: ptr.To(`[Unit]
@@ -121,7 +122,8 @@ WantedBy=multi-user.target
 
 func inline(path string, mode uint32, content string) extensionsv1alpha1.File {
 	return extensionsv1alpha1.File{
-		Path: path, Permissions: ptr.To(mode), Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: content}},
+		Path: path, Permissions: ptr.To(mode),
+		Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: content}},
 	}
 }
 

@@ -78,13 +78,20 @@ func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]exte
 	}
 	const bin = extensionsv1alpha1.OperatingSystemConfigFilePathBinaries
 	units := []extensionsv1alpha1.Unit{
-		{Name: extensionsv1alpha1.OperatingSystemConfigUnitNameContainerDService, Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true)},
+		{
+			Name:    extensionsv1alpha1.OperatingSystemConfigUnitNameContainerDService,
+			Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
+		},
 		kubeletUnit(pool, KubernetesVersion(&pool.Worker, v.KubernetesVersion)),
 		{
-			Name: nodeagentconfigv1alpha1.UnitName, Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true), Content: ptr.To(NodeAgentUnit()),
+			Name: nodeagentconfigv1alpha1.UnitName, Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
+			Content:   ptr.To(NodeAgentUnit()),
 			FilePaths: []string{nodeagentconfigv1alpha1.PathBinary, NodeAgentConfigFile, nodeagentconfigv1alpha1.ClusterCAFilePath},
 		},
-		{Name: "systemd-sysctl.service", Command: ptr.To(extensionsv1alpha1.CommandRestart), FilePaths: []string{extensionsv1alpha1.OperatingSystemConfigFilePathKernelSettings}},
+		{
+			Name: "systemd-sysctl.service", Command: ptr.To(extensionsv1alpha1.CommandRestart),
+			FilePaths: []string{extensionsv1alpha1.OperatingSystemConfigFilePathKernelSettings},
+		},
 		{Name: "systemd-journald.service", Command: ptr.To(extensionsv1alpha1.CommandRestart), FilePaths: []string{journaldFile}},
 	}
 	files := slices.Concat(agent, []extensionsv1alpha1.File{
@@ -100,7 +107,8 @@ func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]exte
 	units, files = append(units, sshUnits), append(files, sshFiles...)
 	if bundle := pool.Worker.CABundle; bundle != nil && *bundle != "" {
 		files = append(files, inline(authoritiesFile, 0o644, *bundle), inline(authoritiesScript, 0o755, updateAuthorities))
-		units = append(units, oneshot("gardener-authorities.service", "Trust the certificate authorities of the worker pool", authoritiesScript, authoritiesFile))
+		units = append(units, oneshot("gardener-authorities.service", "Trust the certificate authorities of the worker pool",
+			authoritiesScript, authoritiesFile))
 	}
 	return units, files, nil
 }

@@ -34,10 +34,13 @@ func NodeAgentSecret(
 	pool, hash string, osc *extensionsv1alpha1.OperatingSystemConfig, secretData func(name, key string) ([]byte, error),
 ) (*corev1.Secret, error) {
 	packed := &extensionsv1alpha1.OperatingSystemConfig{
-		TypeMeta: metav1.TypeMeta{APIVersion: extensionsv1alpha1.SchemeGroupVersion.String(), Kind: extensionsv1alpha1.OperatingSystemConfigResource},
-		Spec:     *osc.Spec.DeepCopy(),
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: extensionsv1alpha1.SchemeGroupVersion.String(), Kind: extensionsv1alpha1.OperatingSystemConfigResource,
+		},
+		Spec: *osc.Spec.DeepCopy(),
 		Status: extensionsv1alpha1.OperatingSystemConfigStatus{
-			ExtensionUnits: osc.Status.ExtensionUnits, ExtensionFiles: slices.Clone(osc.Status.ExtensionFiles), InPlaceUpdates: osc.Status.InPlaceUpdates,
+			ExtensionUnits: osc.Status.ExtensionUnits, ExtensionFiles: slices.Clone(osc.Status.ExtensionFiles),
+			InPlaceUpdates: osc.Status.InPlaceUpdates,
 		},
 	}
 	for _, files := range [][]extensionsv1alpha1.File{packed.Spec.Files, packed.Status.ExtensionFiles} {

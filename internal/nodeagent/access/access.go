@@ -85,7 +85,8 @@ func Ensure(ctx context.Context, v Values) error {
 		}
 		log.Info("Asking for a first certificate", "tokenFile", path)
 		return v.obtain(ctx, &rest.Config{
-			Host: v.APIServer.Server, BearerToken: string(bytes.TrimSpace(token)), TLSClientConfig: rest.TLSClientConfig{CAFile: v.Root.Path(v.APIServer.CAFile)},
+			Host: v.APIServer.Server, BearerToken: string(bytes.TrimSpace(token)),
+			TLSClientConfig: rest.TLSClientConfig{CAFile: v.Root.Path(v.APIServer.CAFile)},
 		})
 	}
 	return fmt.Errorf("there is neither a valid certificate in %s nor a token in %s to ask for one with",
@@ -99,7 +100,7 @@ func Keep(ctx context.Context, v Values, renewed func()) error {
 	if err != nil {
 		return err
 	}
-	due := renewalTime(certificate, mathrand.Float64()) //nolint:gosec // spreads load, hides nothing
+	due := renewalTime(certificate, mathrand.Float64()) // spreads load, hides nothing
 	log.V(1).Info("Certificate is to be renewed", "at", due)
 	for {
 		timer := v.Clock.NewTimer(due.Sub(v.Clock.Now()))
@@ -247,11 +248,12 @@ func (v Values) kubeconfig(user string, certificate, key []byte) ([]byte, error)
 	})
 }
 
-// KubeletBootstrapKubeconfig renders the kubeconfig that a kubelet asks for its first certificate with.
-func KubeletBootstrapKubeconfig(server string, authorities []byte, token string) ([]byte, error) {
+// KubeletBootstrapKubeconfig renders the kubeconfig that a kubelet asks for its first certificate with. The kubeconfig that it writes then
+// refers to the same file with the authorities of the API server, which may change.
+func KubeletBootstrapKubeconfig(server, caFile, token string) ([]byte, error) {
 	const name = "kubelet-bootstrap"
 	return clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: server, CertificateAuthorityData: authorities}},
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: server, CertificateAuthority: caFile}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: token}},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
 		CurrentContext: name,

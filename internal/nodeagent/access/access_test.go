@@ -65,12 +65,16 @@ func TestEnsureWithoutAnything(t *testing.T) {
 }
 
 func TestKubeletBootstrapKubeconfig(t *testing.T) {
-	data, err := KubeletBootstrapKubeconfig("https://api.example.com", []byte("CA"), "abcdef.0123456789abcdef")
+	root := rootfs.Dir(t.TempDir())
+	if err := root.Write("/ca.crt", []byte("CA"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	data, err := KubeletBootstrapKubeconfig("https://api.example.com", root.Path("/ca.crt"), "abcdef.0123456789abcdef")
 	if err != nil {
 		t.Fatal(err)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(data)
-	if err != nil || config.Host != "https://api.example.com" || config.BearerToken != "abcdef.0123456789abcdef" || string(config.CAData) != "CA" {
+	if err != nil || config.Host != "https://api.example.com" || config.BearerToken != "abcdef.0123456789abcdef" || config.CAFile != root.Path("/ca.crt") {
 		t.Errorf("kubeconfig is %s (%v)", data, err)
 	}
 }

@@ -87,7 +87,8 @@ func useDisk(ctx context.Context, root rootfs.Dir, size int64) error {
 	log := logr.FromContextOrDiscard(ctx)
 	if format {
 		log.Info("Formatting disk", "disk", chosen.Path)
-		if out, err := exec.CommandContext(ctx, "mkfs.ext4", "-L", diskLabel, "-O", "quota", "-E", "quotatype=prjquota", chosen.Path).CombinedOutput(); err != nil { //nolint:gosec // the path is lsblk's
+		mkfs := exec.CommandContext(ctx, "mkfs.ext4", "-L", diskLabel, "-O", "quota", "-E", "quotatype=prjquota", chosen.Path)
+		if out, err := mkfs.CombinedOutput(); err != nil {
 			return fmt.Errorf("format %s: %w: %s", chosen.Path, err, out)
 		}
 	}
@@ -102,7 +103,7 @@ func useDisk(ctx context.Context, root rootfs.Dir, size int64) error {
 		return err
 	}
 	for _, args := range [][]string{{"daemon-reload"}, {"enable", "--now", unit}} {
-		if out, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput(); err != nil { //nolint:gosec // constants
+		if out, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("mount %s: %w: %s", chosen.Path, err, out)
 		}
 	}

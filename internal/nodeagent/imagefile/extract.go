@@ -91,8 +91,7 @@ func extractLayer(root rootfs.Dir, layer v1.Layer, wanted map[string][]File) (li
 	if err != nil {
 		return false, err
 	}
-	defer content.Close() //nolint:errcheck // it was only read
-	// What has been seen before a link to it was: the link needs another reading.
+	defer content.Close()
 	for archive := tar.NewReader(content); len(wanted) > 0; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -160,7 +159,7 @@ func copyFile(root rootfs.Dir, from string, to File) error {
 	if err != nil {
 		return err
 	}
-	defer source.Close() //nolint:errcheck // it was only read
+	defer source.Close()
 	return root.WriteFrom(to.Path, source, to.Mode)
 }
 

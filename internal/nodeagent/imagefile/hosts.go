@@ -163,7 +163,7 @@ func (h host) source(root rootfs.Dir, image name.Reference) (*source, error) {
 }
 
 func (h host) tls(root rootfs.Dir) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: h.SkipVerify} //nolint:gosec // the machine's configuration says so
+	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: h.SkipVerify} // as the machine's configuration says
 	var files []string
 	switch ca := h.CA.(type) {
 	case string:
@@ -194,7 +194,7 @@ func (h host) tls(root rootfs.Dir) (*tls.Config, error) {
 }
 
 func transport(config *tls.Config) http.RoundTripper {
-	t := remote.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	t := remote.DefaultTransport.(*http.Transport).Clone() // it is one
 	t.ResponseHeaderTimeout = headersWithin
 	t.DisableKeepAlives = true // these are rare, and connections cost memory
 	if config != nil {

@@ -74,8 +74,10 @@ func TestExtract(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = Extract(t.Context(), root, "example.com/tools:v1", []File{
-		{InImage: "/usr/bin/a", Path: "/opt/bin/a", Mode: 0o755}, {InImage: "/usr/bin/b", Path: "/opt/bin/b", Mode: 0o755},
-		{InImage: "/usr/bin/c", Path: "/opt/c", Mode: 0o600}, {InImage: "/usr/bin/a", Path: "/opt/bin/private", Mode: 0o700},
+		{InImage: "/usr/bin/a", Path: "/opt/bin/a", Mode: 0o755},
+		{InImage: "/usr/bin/b", Path: "/opt/bin/b", Mode: 0o755},
+		{InImage: "/usr/bin/c", Path: "/opt/c", Mode: 0o600},
+		{InImage: "/usr/bin/a", Path: "/opt/bin/private", Mode: 0o700},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 // Package node restarts the systemd units that somebody named in an annotation of the Node.
 //
-// It reads the Node of the agent, restarts units, and takes the annotation off. Source: concepts.txt, Gardener Node Agent, "Node Controller".
+// It reads the Node of the agent, restarts units, and takes the annotation off. Source: concepts.txt, Gardener Node Agent,
+// "Node Controller".
 package node
 
 import (
@@ -75,7 +76,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		logf.FromContext(ctx).Info("Restarting unit", "unit", unit)
 		if err := r.Systemd.Restart(ctx, unit); err != nil {
 			errs = append(errs, fmt.Errorf("restart unit %s: %w", unit, err))
-			r.Recorder.Eventf(node, nil, corev1.EventTypeWarning, "SystemdServiceRestartFailed", "Restart", "Unit %s could not be restarted: %v", unit, err)
+			r.Recorder.Eventf(node, nil, corev1.EventTypeWarning, "SystemdServiceRestartFailed", "Restart",
+				"Unit %s could not be restarted: %v", unit, err)
 			continue
 		}
 		r.Recorder.Eventf(node, nil, corev1.EventTypeNormal, "SystemdServiceRestarted", "Restart", "Unit %s has been restarted", unit)

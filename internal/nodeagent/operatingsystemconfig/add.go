@@ -52,7 +52,9 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 	return c.Watch(source.Kind[client.Object](mgr.GetCache(), &corev1.Node{}, enqueue, predicate.Funcs{
 		// A new Node wants its annotations. After that, they matter if somebody else changed them.
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			for _, key := range []string{nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig, constants.NodeAgentReconciliationDelay} {
+			for _, key := range []string{
+				nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig, constants.NodeAgentReconciliationDelay,
+			} {
 				if e.ObjectOld.GetAnnotations()[key] != e.ObjectNew.GetAnnotations()[key] {
 					return true
 				}

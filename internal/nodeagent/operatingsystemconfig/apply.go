@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/utils/ptr"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -25,6 +26,8 @@ import (
 const (
 	// pendingFile names the units that are still to be restarted, if the agent ends between writing their files and restarting them.
 	pendingFile = nodeagentconfigv1alpha1.BaseDir + "/pending-units.json"
+	// tryingFile has the configuration that is being applied. If that fails and another one comes, what it left is removed.
+	tryingFile = nodeagentconfigv1alpha1.BaseDir + "/trying-osc.yaml"
 	// imageTimeout is how long an image may take to come.
 	imageTimeout = 10 * time.Minute
 )
@@ -40,13 +43,16 @@ type applied struct {
 // pass is one application of a configuration to the machine.
 type pass struct {
 	*Reconciler
-	osc, before *extensionsv1alpha1.OperatingSystemConfig // before is nil on a new machine
+	osc    *extensionsv1alpha1.OperatingSystemConfig
+	before *extensionsv1alpha1.OperatingSystemConfig // nil on a new machine
+	tried  *extensionsv1alpha1.OperatingSystemConfig // what a pass before this one did not finish, or nil
 
-	units, unitsBefore []extensionsv1alpha1.Unit
-	files, filesBefore []extensionsv1alpha1.File
-	restart            map[string]bool // units that are to be restarted
-	reload             bool            // unit files changed
-	unready            []string
+	units, unitsBefore, unitsTried []extensionsv1alpha1.Unit
+	files, filesBefore, filesTried []extensionsv1alpha1.File
+
+	restart map[string]bool // units that are to be restarted
+	reload  bool            // unit files changed
+	unready []string
 }
 
 // apply makes the machine what the configuration says. It starts from what the machine is, so that a pass that failed half way is simply
@@ -59,10 +65,17 @@ func (r *Reconciler) apply(ctx context.Context, osc, before *extensionsv1alpha1.
 	if before != nil {
 		p.unitsBefore, p.filesBefore = merge(before, r.Hostname)
 	}
-	if err := p.readPending(); err != nil {
+	if err := errors.Join(p.readTried(), p.readPending()); err != nil {
 		return applied{}, err
 	}
-	err := errors.Join(p.configureContainerd(ctx), p.writeFiles(ctx), p.writeUnits(ctx))
+	same, err := r.Root.Same(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath, raw, 0o600)
+	if err == nil && !same {
+		_, err = r.Root.Update(tryingFile, raw, 0o600)
+	}
+	if err != nil {
+		return applied{}, err
+	}
+	err = errors.Join(p.configureContainerd(ctx), p.writeFiles(ctx), p.writeUnits(ctx))
 	if err == nil {
 		err = p.removeObsolete(ctx)
 	}
@@ -82,7 +95,21 @@ func (r *Reconciler) apply(ctx context.Context, osc, before *extensionsv1alpha1.
 	if _, err := r.Root.Update(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath, raw, 0o600); err != nil {
 		return applied{}, err
 	}
-	return applied{self: self, unready: p.unready}, r.Root.Remove(pendingFile)
+	return applied{self: self, unready: p.unready}, errors.Join(r.Root.Remove(pendingFile), r.Root.Remove(tryingFile))
+}
+
+// readTried finds out what a pass before this one did not finish.
+func (p *pass) readTried() error {
+	data, err := p.Root.Read(tryingFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	p.tried = &extensionsv1alpha1.OperatingSystemConfig{}
+	if err == nil {
+		err = yaml.Unmarshal(data, p.tried)
+	}
+	p.unitsTried, p.filesTried = merge(p.tried, p.Hostname)
+	return err
 }
 
 func (p *pass) readPending() error {
@@ -249,8 +276,11 @@ func (p *pass) writeUnits(ctx context.Context) error {
 				return err
 			}
 		}
-		if before != nil {
-			for _, gone := range obsolete(unitFiles(*before), unitFiles(unit)) {
+		for _, was := range []*extensionsv1alpha1.Unit{before, find(p.unitsTried, unit.Name)} {
+			if was == nil {
+				continue
+			}
+			for _, gone := range obsolete(unitFiles(*was), unitFiles(unit)) {
 				logf.FromContext(ctx).Info("Removing part of a unit", "path", gone)
 				p.reload = true
 				if err := errors.Join(p.mark(unit.Name), p.Root.Remove(gone), p.Root.RemoveEmptyDir(unitDir+"/"+unit.Name+dropInSuffix)); err != nil {
@@ -271,16 +301,17 @@ func (p *pass) writeUnits(ctx context.Context) error {
 // removeObsolete stops units and removes files that were applied before and are wanted no more.
 func (p *pass) removeObsolete(ctx context.Context) error {
 	log := logf.FromContext(ctx)
-	for _, unit := range p.unitsBefore {
+	for _, unit := range slices.Concat(p.unitsBefore, p.unitsTried) {
 		if find(p.units, unit.Name) != nil {
 			continue
 		}
 		parts := unitFiles(unit)
 		if unit.Content != nil {
 			log.Info("Removing unit", "unit", unit.Name)
-			if err := ignoreMasked(errors.Join(p.Systemd.Stop(ctx, unit.Name), p.Systemd.Disable(ctx, unit.Name))); err != nil {
+			if err := errors.Join(ignoreMasked(p.Systemd.Stop(ctx, unit.Name)), p.Systemd.Disable(ctx, unit.Name)); err != nil {
 				return fmt.Errorf("remove unit %s: %w", unit.Name, err)
 			}
+			delete(p.restart, unit.Name)
 		} else if len(parts) > 0 {
 			// The operating system's own unit goes on without what was added to it.
 			if err := p.mark(unit.Name); err != nil {
@@ -297,13 +328,13 @@ func (p *pass) removeObsolete(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, gone := range obsolete(p.filesBefore, p.files) {
+	for _, gone := range obsolete(slices.Concat(p.filesBefore, p.filesTried), p.files) {
 		log.Info("Removing file", "path", gone)
 		if err := errors.Join(p.mark(p.usersOf(gone)...), p.Root.Remove(gone)); err != nil {
 			return err
 		}
 	}
-	for _, gone := range obsolete(registryFiles(p.before), registryFiles(p.osc)) {
+	for _, gone := range obsolete(slices.Concat(registryFiles(p.before), registryFiles(p.tried)), registryFiles(p.osc)) {
 		log.Info("Removing file", "path", gone)
 		if err := errors.Join(p.Root.Remove(gone), p.Root.RemoveEmptyDir(path.Dir(gone))); err != nil {
 			return err

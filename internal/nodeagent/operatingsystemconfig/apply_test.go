@@ -277,6 +277,27 @@ func TestUnitThatDidNotStartIsRestartedByTheNextPass(t *testing.T) {
 	}
 }
 
+func TestConfigurationThatFailedLeavesNothingBehind(t *testing.T) {
+	m, broken := newMachine(t), errors.New("broken")
+	m.mustApply(example())
+	files := m.files()
+	m.systemd.Set("new.service", func(u *fake.Unit) { u.Fails = broken })
+	failing := example()
+	failing.Spec.Files = append(failing.Spec.Files, inline("/etc/new", "new"))
+	failing.Spec.Units = append(failing.Spec.Units, unit{Name: "new.service", Content: ptr.To("new"), FilePaths: []string{"/etc/new"}})
+	failing.Spec.Units[0].DropIns = append(failing.Spec.Units[0].DropIns, extensionsv1alpha1.DropIn{Name: "20.conf"})
+	if _, err := m.apply(failing); !errors.Is(err, broken) {
+		t.Fatalf("error is %v", err)
+	}
+	m.mustApply(example())
+	if diff := cmp.Diff(files, m.files()); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if u := m.systemd.Unit("new.service"); u.Running || u.Enabled {
+		t.Errorf("unit is %+v", u)
+	}
+}
+
 func TestMaskedUnitIsLeftAlone(t *testing.T) {
 	m := newMachine(t)
 	m.systemd.Set("system.service", func(u *fake.Unit) { u.Masked = true })

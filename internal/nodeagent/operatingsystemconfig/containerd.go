@@ -63,7 +63,8 @@ func configureContainerd(base []byte, c *extensionsv1alpha1.ContainerdConfig, sy
 	config["version"] = int64(3)
 	imports, _ := config["imports"].([]any)
 	if !slices.Contains(imports, any(containerdDropIns)) {
-		config["imports"] = append(imports, containerdDropIns)
+		imports = append(imports, containerdDropIns)
+		config["imports"] = imports
 	}
 	plugins := section(config, "plugins")
 	section(plugins, pluginImages, "registry")["config_path"] = imagefile.CertsDir
@@ -118,7 +119,7 @@ func changePlugin(plugins map[string]any, change extensionsv1alpha1.PluginConfig
 			return fmt.Errorf("values: %w", err)
 		}
 	}
-	maps.Copy(section(plugins, change.Path...), fromJSON(values).(map[string]any)) //nolint:forcetypeassert // a map stays one
+	maps.Copy(section(plugins, change.Path...), fromJSON(values).(map[string]any)) // a map stays one
 	return nil
 }
 
@@ -129,7 +130,7 @@ func fromJSON(value any) any {
 		if i, err := v.Int64(); err == nil {
 			return i
 		}
-		f, _ := v.Float64() //nolint:errcheck // the decoder let it pass
+		f, _ := v.Float64() // the decoder let it pass
 		return f
 	case map[string]any:
 		for key := range v {
@@ -175,7 +176,7 @@ func quote(s string) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(s) //nolint:errcheck // strings can be encoded, and buffers written
+	_ = encoder.Encode(s) // strings can be encoded, and buffers written
 	return strings.TrimSpace(out.String())
 }
 

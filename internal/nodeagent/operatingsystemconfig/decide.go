@@ -82,7 +82,8 @@ func mode(file extensionsv1alpha1.File) fs.FileMode {
 // unitFiles are the files that make up a unit.
 func unitFiles(unit extensionsv1alpha1.Unit) []extensionsv1alpha1.File {
 	plain := func(path, data string) extensionsv1alpha1.File {
-		return extensionsv1alpha1.File{Path: path, Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: data}}}
+		inline := &extensionsv1alpha1.FileContentInline{Data: data}
+		return extensionsv1alpha1.File{Path: path, Content: extensionsv1alpha1.FileContent{Inline: inline}}
 	}
 	var files []extensionsv1alpha1.File
 	if unit.Content != nil {

@@ -34,7 +34,8 @@ func TestMerge(t *testing.T) {
 	units, files := merge(osc, "me")
 	if diff := cmp.Diff([]unit{
 		{Name: "a.service", Content: ptr.To("a"), Enable: ptr.To(false), FilePaths: []string{"/a", "/x"}, DropIns: []extensionsv1alpha1.DropIn{{Name: "1.conf", Content: "one"}, {Name: "2.conf", Content: "2"}}},
-		{Name: "b.service"}, {Name: "c.service"},
+		{Name: "b.service"},
+		{Name: "c.service"},
 	}, units); diff != "" {
 		t.Errorf("units (-want +got):\n%s", diff)
 	}

@@ -175,7 +175,7 @@ func (r *Reconciler) lastApplied() (*extensionsv1alpha1.OperatingSystemConfig, s
 func decode(secret *corev1.Secret) (*extensionsv1alpha1.OperatingSystemConfig, string, error) {
 	data := secret.Data[nodeagentconfigv1alpha1.DataKeyOperatingSystemConfig]
 	if len(data) == 0 {
-		return nil, "", fmt.Errorf("Secret %q has no key %s", secret.Name, nodeagentconfigv1alpha1.DataKeyOperatingSystemConfig) //nolint:staticcheck // kinds are proper names
+		return nil, "", fmt.Errorf("key %s of Secret %q is missing", nodeagentconfigv1alpha1.DataKeyOperatingSystemConfig, secret.Name)
 	}
 	osc := &extensionsv1alpha1.OperatingSystemConfig{}
 	if err := yaml.Unmarshal(data, osc); err != nil {

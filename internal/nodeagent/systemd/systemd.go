@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
+	godbus "github.com/godbus/dbus/v5"
 )
 
 // jobTimeout is how long a unit may take to start or stop. systemd gives up after 90 s by default.
@@ -72,13 +73,17 @@ func (c *Conn) Enable(ctx context.Context, unit string) error {
 	return err
 }
 
-// Disable makes a unit not start at boot.
+// Disable makes a unit not start at boot. One that does not exist does not.
 func (c *Conn) Disable(ctx context.Context, unit string) error {
 	conn, err := c.get(ctx)
 	if err != nil {
 		return err
 	}
 	_, err = conn.DisableUnitFilesContext(ctx, []string{unit}, false)
+	var answer godbus.Error
+	if errors.As(err, &answer) && (answer.Name == "org.freedesktop.systemd1.NoSuchUnit" || answer.Name == "org.freedesktop.DBus.Error.FileNotFound") {
+		return nil
+	}
 	return err
 }
 
@@ -87,13 +92,11 @@ func (c *Conn) Restart(ctx context.Context, unit string) error {
 	return c.job(ctx, unit, true, (*dbus.Conn).RestartUnitContext)
 }
 
-// Start starts a unit that does not run. It returns when that is done. A masked unit gives ErrMasked.
-func (c *Conn) Start(ctx context.Context, unit string) error {
-	return c.job(ctx, unit, true, (*dbus.Conn).StartUnitContext)
-}
-
-// Stop stops a unit. It returns when that is done.
+// Stop stops a unit. It returns when that is done. A unit that does not exist does not run.
 func (c *Conn) Stop(ctx context.Context, unit string) error {
+	if state, err := c.State(ctx, unit); err != nil || state.Load == "not-found" && state.Active == "inactive" {
+		return err
+	}
 	return c.job(ctx, unit, true, (*dbus.Conn).StopUnitContext)
 }
 
@@ -103,7 +106,8 @@ func (c *Conn) RestartWithoutWaiting(ctx context.Context, unit string) error {
 }
 
 func (c *Conn) job(
-	ctx context.Context, unit string, wait bool, start func(*dbus.Conn, context.Context, string, string, chan<- string) (int, error),
+	ctx context.Context, unit string, wait bool,
+	start func(*dbus.Conn, context.Context, string, string, chan<- string) (int, error),
 ) error {
 	state, err := c.State(ctx, unit)
 	if err != nil {
@@ -152,7 +156,7 @@ func (c *Conn) State(ctx context.Context, unit string) (State, error) {
 	text := func(name string) string { value, _ := properties[name].(string); return value }
 	state := State{Load: text("LoadState"), Active: text("ActiveState"), Sub: text("SubState")}
 	if at, ok := properties["StateChangeTimestamp"].(uint64); ok && at > 0 {
-		state.Since = time.UnixMicro(int64(at)) //nolint:gosec // systemd's clock does not overflow
+		state.Since = time.UnixMicro(int64(at))
 	}
 	return state, nil
 }

@@ -56,7 +56,9 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 	}
 	start := make(chan event.GenericEvent, len(r.Configs))
 	for _, config := range r.Configs {
-		start <- event.GenericEvent{Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: config.SecretName}}}
+		start <- event.GenericEvent{Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceSystem, Name: config.SecretName,
+		}}}
 	}
 	return c.Watch(source.Channel(start, &handler.EnqueueRequestForObject{}))
 }

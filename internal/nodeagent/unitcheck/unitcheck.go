@@ -6,9 +6,7 @@ package unitcheck
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -64,8 +62,11 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 		return err
 	}
 	return c.Watch(source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{},
-		predicate.TypedFuncs[*corev1.Node]{ // by the clock, once there is a Node
-			UpdateFunc: func(event.TypedUpdateEvent[*corev1.Node]) bool { return false },
+		predicate.TypedFuncs[*corev1.Node]{ // by the clock, once there is a Node, and when another configuration was applied
+			UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
+				const key = nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig
+				return e.ObjectOld.Annotations[key] != e.ObjectNew.Annotations[key]
+			},
 			DeleteFunc: func(event.TypedDeleteEvent[*corev1.Node]) bool { return false },
 		}))
 }
@@ -77,6 +78,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	node := &corev1.Node{}
 	if err := r.Client.Get(ctx, request.NamespacedName, node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.Root.Exists(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath) {
+		return reconcile.Result{}, nil // nobody knows yet
 	}
 	problems, err := r.problems(ctx)
 	if err != nil {
@@ -125,9 +129,6 @@ func condition(problems []string) corev1.NodeCondition {
 // problems says what is wrong with units, in the order of their names.
 func (r *Reconciler) problems(ctx context.Context) ([]string, error) {
 	data, err := r.Root.Read(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	osc := &extensionsv1alpha1.OperatingSystemConfig{}
 	if err == nil {
 		err = yaml.Unmarshal(data, osc)

@@ -171,7 +171,7 @@ func (h *hosted) systemConfigValues() (operatingsystemconfig.Values, []pool, err
 		if err != nil {
 			return v, nil, fmt.Errorf("worker pool %q: %w", worker.Name, err)
 		}
-		kubelet, err := h.Images.Find("kubelet", imagevector.Query{TargetVersion: operatingsystemconfig.KubernetesVersion(&worker, spec.Kubernetes.Version)})
+		kubelet, err := h.Images.Find("hyperkube", imagevector.Query{TargetVersion: operatingsystemconfig.KubernetesVersion(&worker, spec.Kubernetes.Version)})
 		if err != nil {
 			return v, nil, err
 		}

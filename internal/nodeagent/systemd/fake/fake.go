@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"gardener.cloud/gardener/internal/nodeagent/systemd"
 )
@@ -25,7 +24,6 @@ type Systemd struct {
 	mutex   sync.Mutex
 	units   map[string]*Unit
 	reloads int
-	now     time.Time
 }
 
 func (s *Systemd) change(name string, change func(*Unit) error) error {
@@ -107,14 +105,6 @@ func (s *Systemd) RestartWithoutWaiting(ctx context.Context, name string) error 
 	return s.Restart(ctx, name)
 }
 
-// Start starts a unit that does not run.
-func (s *Systemd) Start(ctx context.Context, name string) error {
-	if s.Unit(name).Running {
-		return nil
-	}
-	return s.Restart(ctx, name)
-}
-
 // Stop stops a unit.
 func (s *Systemd) Stop(_ context.Context, name string) error {
 	return s.change(name, func(u *Unit) error { u.Running = false; return nil })
@@ -123,7 +113,7 @@ func (s *Systemd) Stop(_ context.Context, name string) error {
 // State tells whether a unit runs.
 func (s *Systemd) State(_ context.Context, name string) (systemd.State, error) {
 	unit := s.Unit(name)
-	state := systemd.State{Load: "loaded", Active: "inactive", Sub: "dead", Since: s.now}
+	state := systemd.State{Load: "loaded", Active: "inactive", Sub: "dead"}
 	switch {
 	case unit.Masked:
 		state.Load = "masked"
