@@ -43,7 +43,7 @@ type listing struct {
 
 func (c *cli) getCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "get", Short: "List shoots, projects and seeds", Args: cobra.NoArgs,
+		Use: "get", Short: "List shoots, projects and seeds", Args: cobra.ArbitraryArgs, RunE: chooseSubcommand,
 		Long: c.examples(`get shoots
   PROGRAM get shoots -A -o wide
   PROGRAM get shoot my-cluster -o yaml
