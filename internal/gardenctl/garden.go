@@ -83,6 +83,15 @@ func (c *cli) open(name string) (*garden, error) {
 	if g.kubeconfig == "" {
 		g.kubeconfig = clientcmd.RecommendedHomeFile
 	}
+	// It is handed on, to where another directory may be the current one.
+	var err error
+	files := filepath.SplitList(g.kubeconfig)
+	for i := range files {
+		if files[i], err = filepath.Abs(files[i]); err != nil {
+			return nil, err
+		}
+	}
+	g.kubeconfig = strings.Join(files, string(filepath.ListSeparator))
 	loaded, err := loadKubeconfig(g.kubeconfig, g.context)
 	if err != nil {
 		return nil, fmt.Errorf("%w; say --kubeconfig FILE, or: %s config add garden NAME FILE", err, c.program())

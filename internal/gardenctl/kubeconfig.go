@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -169,13 +168,7 @@ func (c *cli) renewThroughUs(config *clientcmdapi.Config, p *place, a access, un
 		args = append(args, "--viewer")
 	}
 	// Whoever runs it may have another target and another $KUBECONFIG by then.
-	files := filepath.SplitList(p.kubeconfig)
-	for i := range files {
-		if files[i], err = filepath.Abs(files[i]); err != nil {
-			return err
-		}
-	}
-	args = append(args, "--kubeconfig="+strings.Join(files, string(filepath.ListSeparator)), "--context="+p.context)
+	args = append(args, "--kubeconfig="+p.kubeconfig, "--context="+p.context)
 	plugin := &clientcmdapi.ExecConfig{
 		APIVersion: clientauthenticationv1.SchemeGroupVersion.String(), Command: c.Executable, Args: args,
 		InteractiveMode: clientcmdapi.NeverExecInteractiveMode,

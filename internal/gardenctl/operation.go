@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -163,7 +164,10 @@ func (c *cli) remove(ctx context.Context, args []string, yes bool) (*place, *cor
 		return nil, nil, err
 	}
 	// What was asked about is what goes, not a new shoot of the same name.
-	if err := p.client.Delete(ctx, shoot, client.Preconditions{UID: &shoot.UID}); err != nil {
+	switch err := p.client.Delete(ctx, shoot, client.Preconditions{UID: &shoot.UID}); {
+	case apierrors.IsForbidden(err): // it may be that a second person has to delete it, and the error says so
+		return nil, nil, fmt.Errorf("shoot %q: its deletion is confirmed, but not done: %w", p.name, err)
+	case err != nil:
 		return nil, nil, c.explainShoot(err, p)
 	}
 	_, err = fmt.Fprintf(c.Out, "shoot %s: deletion asked for\n", p.name)
