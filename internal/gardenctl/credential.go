@@ -91,7 +91,8 @@ func credentialOf(config *clientcmdapi.Config, until time.Time) (*clientauthenti
 
 // cacheFile is where a credential is kept. It differs for all that the garden looks at when it makes one.
 func (c *cli) cacheFile(p *place, a access) string {
-	return filepath.Join(c.CacheDir, "credentials", fingerprint(p.config.Host, p.kubeconfig, p.context, p.namespace, p.name, a.role(), a.expiration.String())+".json")
+	name := fingerprint(p.config.Host, p.kubeconfig, p.context, p.namespace, p.name, a.role(), a.expiration.String())
+	return filepath.Join(c.CacheDir, "credentials", name+".json")
 }
 
 // fingerprint is a name for a file about some strings.

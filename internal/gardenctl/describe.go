@@ -44,7 +44,8 @@ func (c *cli) describe(ctx context.Context, args []string) error {
 		d.project = projectOf(shoot)
 	}
 	events := &corev1.EventList{}
-	err = p.client.List(ctx, events, client.InNamespace(p.namespace), client.MatchingFields{"involvedObject.kind": "Shoot", "involvedObject.name": p.name})
+	about := client.MatchingFields{"involvedObject.kind": "Shoot", "involvedObject.name": p.name}
+	err = p.client.List(ctx, events, client.InNamespace(p.namespace), about)
 	if err != nil { // the rest is worth reading all the same
 		fmt.Fprintln(c.ErrOut, "warning: no events: "+oneLine(err))
 	}

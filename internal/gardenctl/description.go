@@ -71,7 +71,8 @@ func (d *description) head(out *bytes.Buffer) {
 	add("Status", status)
 	add("Next", state.next)
 	if last := s.Status.LastOperation; last != nil {
-		add("Last operation", fmt.Sprintf("%s %s, %d%%, %s ago: %s", last.Type, last.State, last.Progress, d.age(last.LastUpdateTime), line(last.Description)))
+		add("Last operation", fmt.Sprintf("%s %s, %d%%, %s ago: %s",
+			last.Type, last.State, last.Progress, d.age(last.LastUpdateTime), line(last.Description)))
 	}
 	if since := s.Status.RetryCycleStartTime; since != nil && state.mood != fine {
 		add("Tried since", d.age(*since)+" ago")
@@ -178,12 +179,14 @@ func (d *description) workers(out *bytes.Buffer) {
 			version = *worker.Kubernetes.Version
 		}
 		rows = append(rows, []string{
-			worker.Name, worker.Machine.Type, fmt.Sprint(worker.Minimum), fmt.Sprint(worker.Maximum), text(strings.Join(worker.Zones, ",")), image, version,
+			worker.Name, worker.Machine.Type, fmt.Sprint(worker.Minimum), fmt.Sprint(worker.Maximum),
+			text(strings.Join(worker.Zones, ",")), image, version,
 		})
 	}
 	table(out, "  ", rows)
 	if pending := d.shoot.Status.InPlaceUpdates; pending != nil && pending.PendingWorkerUpdates != nil {
-		if pools := slices.Concat(pending.PendingWorkerUpdates.AutoInPlaceUpdate, pending.PendingWorkerUpdates.ManualInPlaceUpdate); len(pools) > 0 {
+		pools := slices.Concat(pending.PendingWorkerUpdates.AutoInPlaceUpdate, pending.PendingWorkerUpdates.ManualInPlaceUpdate)
+		if len(pools) > 0 {
 			fmt.Fprintf(out, "  Waiting for an in-place update: %s\n", strings.Join(pools, ", "))
 		}
 	}
@@ -242,7 +245,9 @@ func (d *description) credentials(out *bytes.Buffer) {
 	}
 	fmt.Fprintln(out, "\nCredentials:")
 	rows := [][]string{{"NAME", "AGE", "ROTATION"}}
-	add := func(name string, phase corev1beta1.CredentialsRotationPhase, started, completed *metav1.Time, pending []corev1beta1.PendingWorkersRollout) {
+	add := func(
+		name string, phase corev1beta1.CredentialsRotationPhase, started, completed *metav1.Time, pending []corev1beta1.PendingWorkersRollout,
+	) {
 		born := d.shoot.CreationTimestamp
 		if completed != nil {
 			born = *completed
@@ -271,13 +276,8 @@ func (d *description) credentials(out *bytes.Buffer) {
 		}
 		rows = append(rows, []string{name, d.age(born), state})
 	}
-	ca, key, encryption, ssh, observability := &corev1beta1.CARotation{}, &corev1beta1.ServiceAccountKeyRotation{}, &corev1beta1.ETCDEncryptionKeyRotation{},
-		&corev1beta1.ShootSSHKeypairRotation{}, &corev1beta1.ObservabilityRotation{}
-	or(&ca, rotation.CertificateAuthorities)
-	or(&key, rotation.ServiceAccountKey)
-	or(&encryption, rotation.ETCDEncryptionKey)
-	or(&ssh, rotation.SSHKeypair)
-	or(&observability, rotation.Observability)
+	ca, key, encryption := or(rotation.CertificateAuthorities), or(rotation.ServiceAccountKey), or(rotation.ETCDEncryptionKey)
+	ssh, observability := or(rotation.SSHKeypair), or(rotation.Observability)
 	add("certificate authorities", ca.Phase, ca.LastInitiationTime, ca.LastCompletionTime, ca.PendingWorkersRollouts)
 	add("service account key", key.Phase, key.LastInitiationTime, key.LastCompletionTime, key.PendingWorkersRollouts)
 	add("etcd encryption key", encryption.Phase, encryption.LastInitiationTime, encryption.LastCompletionTime, nil)
@@ -288,11 +288,12 @@ func (d *description) credentials(out *bytes.Buffer) {
 	table(out, "  ", rows)
 }
 
-// or replaces a default by what is set.
-func or[T any](value **T, set *T) {
-	if set != nil {
-		*value = set
+// or returns what a pointer points to, or nothing.
+func or[T any](p *T) (t T) {
+	if p != nil {
+		t = *p
 	}
+	return t
 }
 
 func (d *description) maintenance(out *bytes.Buffer) {
@@ -304,16 +305,15 @@ func (d *description) maintenance(out *bytes.Buffer) {
 	var rows [][]string
 	if window := maintenance.TimeWindow; window != nil {
 		begin, end, err := nextWindow(*window, d.now)
-		switch {
-		case err != nil:
-			rows = append(rows, []string{"Window:", err.Error()})
-		case begin.After(d.now):
-			rows = append(rows, []string{"Window:", fmt.Sprintf("%s to %s", begin.Format("15:04"), end.Format("15:04 -0700"))},
-				[]string{"Next:", fmt.Sprintf("in %s, %s", duration.HumanDuration(begin.Sub(d.now)), begin.Format("2006-01-02 15:04 -0700"))})
-		default:
-			rows = append(rows, []string{"Window:", fmt.Sprintf("%s to %s", begin.Format("15:04"), end.Format("15:04 -0700"))},
-				[]string{"Next:", "now, for another " + duration.HumanDuration(end.Sub(d.now))})
+		times := fmt.Sprintf("%s to %s", begin.Format("15:04"), end.Format("15:04 -0700"))
+		next := "now, for another " + duration.HumanDuration(end.Sub(d.now))
+		if begin.After(d.now) {
+			next = fmt.Sprintf("in %s, %s", duration.HumanDuration(begin.Sub(d.now)), begin.Format("2006-01-02 15:04 -0700"))
 		}
+		if err != nil { // the API refuses these
+			times, next = err.Error(), none
+		}
+		rows = append(rows, []string{"Window:", times}, []string{"Next:", next})
 	}
 	if update := maintenance.AutoUpdate; update != nil {
 		var updates []string
@@ -375,7 +375,8 @@ func (d *description) hibernation(out *bytes.Buffer) {
 			if next.sleep {
 				what = "sleeps"
 			}
-			rows = append(rows, []string{"Next:", fmt.Sprintf("%s in %s, %s", what, duration.HumanDuration(next.at.Sub(d.now)), next.at.Format("2006-01-02 15:04 -0700"))})
+			in, at := duration.HumanDuration(next.at.Sub(d.now)), next.at.Format("2006-01-02 15:04 -0700")
+			rows = append(rows, []string{"Next:", fmt.Sprintf("%s in %s, %s", what, in, at)})
 		}
 	}
 	table(out, "  ", rows)

@@ -149,12 +149,10 @@ func gardenScheme() *runtime.Scheme {
 // gardenMapper knows the few resources that are asked for, so that no request is needed to learn about them.
 func gardenMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion, corev1beta1.SchemeGroupVersion})
-	for kind, scope := range map[string]meta.RESTScope{"Shoot": meta.RESTScopeNamespace, "Project": meta.RESTScopeRoot, "Seed": meta.RESTScopeRoot} {
-		mapper.Add(corev1beta1.SchemeGroupVersion.WithKind(kind), scope)
-	}
-	for kind, scope := range map[string]meta.RESTScope{"Event": meta.RESTScopeNamespace, "Pod": meta.RESTScopeNamespace, "Namespace": meta.RESTScopeRoot} {
-		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), scope)
-	}
+	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Shoot"), meta.RESTScopeNamespace)
+	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Project"), meta.RESTScopeRoot)
+	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Seed"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
 	return mapper
 }
 
@@ -219,7 +217,8 @@ func (c *cli) read(ctx context.Context, p *place) (*corev1beta1.Shoot, error) {
 }
 
 func (c *cli) explainShoot(err error, p *place) error {
-	return c.explain(err, p.garden, fmt.Sprintf("shoot %q in namespace %q", p.name, p.namespace), fmt.Sprintf("%s get shoots -n %s", c.program(), p.namespace))
+	what := fmt.Sprintf("shoot %q in namespace %q", p.name, p.namespace)
+	return c.explain(err, p.garden, what, fmt.Sprintf("%s get shoots -n %s", c.program(), p.namespace))
 }
 
 // explain makes an error of the API one that says what to do next.

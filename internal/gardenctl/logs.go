@@ -209,7 +209,7 @@ func (c *cli) printLogs(ctx context.Context, client corev1client.PodInterface, p
 		if err != nil {
 			return fmt.Errorf("pod %q: %w", pod.Name, err)
 		}
-		defer stream.Close() //nolint:errcheck // it was read
+		defer stream.Close()
 		prefix := ""
 		if len(pods) > 1 {
 			prefix = "[" + pod.Name + "/" + options.Container + "] "
