@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -36,28 +37,40 @@ type garden struct {
 
 // connect returns the garden, and the target with what flags say.
 func (c *cli) connect() (*garden, Target, error) {
+	if c.flags.kubeconfig != "" && c.flags.garden != "" {
+		return nil, Target{}, errors.New("--kubeconfig and --garden exclude each other")
+	}
 	target, err := c.savedTarget()
 	if err != nil {
 		return nil, Target{}, err
 	}
-	if c.flags.kubeconfig != "" && c.flags.garden != "" {
-		return nil, Target{}, errors.New("--kubeconfig and --garden exclude each other")
+	name := target.Garden
+	if c.flags.kubeconfig != "" || c.flags.garden != "" {
+		name = c.flags.garden
+	}
+	g, err := c.open(name)
+	if err != nil {
+		return nil, Target{}, err
+	}
+	here := Target{Garden: name}
+	if name == "" {
+		here.Server = g.config.Host
 	}
 	// What was targeted in one garden means nothing in another.
-	switch {
-	case c.flags.kubeconfig != "" && target.Garden != "":
-		target = Target{}
-	case c.flags.garden != "" && target.Garden != c.flags.garden:
-		target = Target{Garden: c.flags.garden}
+	if target.Garden != here.Garden || target.Server != here.Server {
+		if target.Server != "" && name == "" && c.flags.kubeconfig == "" {
+			fmt.Fprintf(c.ErrOut, "warning: the target is left out, as it is in the garden at %s, and the current kubeconfig leads to %s\n", target.Server, here.Server)
+		}
+		target = here
 	}
 	if c.flags.namespace != "" || c.flags.project != "" {
-		target = Target{Garden: target.Garden, Project: c.flags.project, Namespace: c.flags.namespace}
+		target = here
+		target.Project, target.Namespace = c.flags.project, c.flags.namespace
 	}
 	if c.flags.shoot != "" {
 		target.Shoot = c.flags.shoot
 	}
-	g, err := c.open(target.Garden)
-	return g, target, err
+	return g, target, nil
 }
 
 // open reads the kubeconfig of a garden, and makes a client of it. It sends nothing yet.
@@ -85,7 +98,7 @@ func (c *cli) open(name string) (*garden, error) {
 	}
 	// It is handed on, to where another directory may be the current one.
 	var err error
-	files := filepath.SplitList(g.kubeconfig)
+	files := slices.DeleteFunc(filepath.SplitList(g.kubeconfig), func(file string) bool { return file == "" })
 	for i := range files {
 		if files[i], err = filepath.Abs(files[i]); err != nil {
 			return nil, err
@@ -115,8 +128,7 @@ func loadKubeconfig(files, context string) (*kubeconfig, error) {
 	}
 	raw, err := rules.Load()
 	if err != nil {
-		var path *os.PathError
-		if errors.As(err, &path) {
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("no kubeconfig in %s", files)
 		}
 		return nil, fmt.Errorf("read kubeconfig %s: %w", files, err)
@@ -227,6 +239,8 @@ func (c *cli) explain(err error, g *garden, what, list string) error {
 	switch {
 	case err == nil:
 		return nil
+	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse): // not even the kind is known
+		return fmt.Errorf("the cluster at %s is no garden; kubeconfig %s may be that of a shoot: say the garden's with --kubeconfig or --garden", g.config.Host, g.kubeconfig)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%s not found; list what there is with: %s", what, list)
 	case apierrors.IsForbidden(err):

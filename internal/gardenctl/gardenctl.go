@@ -64,7 +64,7 @@ func Run(ctx context.Context, options Options, args []string) int {
 }
 
 // oneLine is an error as one line.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+func oneLine(err error) string { return line(err.Error()) }
 
 // cli is what all subcommands share.
 type cli struct {

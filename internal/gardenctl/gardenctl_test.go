@@ -3,6 +3,8 @@ package gardenctl
 import (
 	"bytes"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -192,6 +194,32 @@ func TestOffline(t *testing.T) {
 	t.Run("the garden does not answer", func(t *testing.T) {
 		fails(t, "no answer from the garden at https://127.0.0.1:1", options, "get", "shoots")
 		fails(t, "check kubeconfig "+usable, options, "describe", "shoot", "a")
+	})
+	t.Run("the kubeconfig of another cluster", func(t *testing.T) {
+		server := httptest.NewServer(http.NotFoundHandler())
+		defer server.Close()
+		content, err := os.ReadFile(usable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := write("other", strings.ReplaceAll(string(content), "https://127.0.0.1:1", server.URL))
+		for _, args := range [][]string{{"get", "shoots"}, {"describe", "shoot", "a"}, {"wait", "shoot", "a"}} {
+			fails(t, "is no garden; kubeconfig "+other+" may be that of a shoot", options, append(args, "--kubeconfig", other)...)
+		}
+		moved := options
+		moved.Session = "moved"
+		if err := os.MkdirAll(filepath.Join(options.ConfigDir, "sessions"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		target := write("config/sessions/moved.yaml", "server: https://127.0.0.1:1\nnamespace: garden-a\nshoot: a\n")
+		fails(t, "no answer from the garden", moved, "describe", "shoot")
+		moved.Kubeconfig = other
+		if code, _, errOut := run(moved, "delete", "shoot", "--yes"); code != 1 || !strings.Contains(errOut, "no shoot is given or targeted") || !strings.Contains(errOut, "warning: the target is left out") {
+			t.Errorf("with the target of another garden: exit code %d\n%s", code, errOut)
+		}
+		if err := os.Remove(target); err != nil {
+			t.Fatal(err)
+		}
 	})
 	t.Run("no kubeconfig", func(t *testing.T) {
 		fails(t, "gardenctl config add garden NAME FILE", options, "get", "shoots", "--kubeconfig", filepath.Join(dir, "missing"))

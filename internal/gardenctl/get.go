@@ -3,6 +3,7 @@ package gardenctl
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -66,7 +67,7 @@ With a targeted seed, "get shoots" lists the shoots on it, of all projects.`,
 		get.Flags().StringVarP(&l.output, "output", "o", "", "wide, yaml, json or name (default: a table)")
 		get.Flags().StringVarP(&l.labels, "selector", "l", "", "labels that objects must have, as key=value,...")
 		if r.namespaced {
-			get.Flags().BoolVarP(&l.everywhere, "all-projects", "A", false, "of all projects")
+			get.Flags().BoolVarP(&l.everywhere, "all-namespaces", "A", false, "of all projects")
 		}
 		cmd.AddCommand(get)
 	}
@@ -84,7 +85,7 @@ func (c *cli) get(ctx context.Context, l listing, args []string) error {
 	if len(args) > 0 {
 		l.name = args[0]
 		if l.labels != "" || l.everywhere {
-			return fmt.Errorf("a name excludes --selector and --all-projects")
+			return errors.New("a name excludes --selector and --all-namespaces")
 		}
 	}
 	if l.namespaced {
@@ -106,7 +107,7 @@ func (c *cli) get(ctx context.Context, l listing, args []string) error {
 		if l.namespace != "" {
 			what += fmt.Sprintf(" in namespace %q", l.namespace)
 		}
-		return c.explain(err, g, what, strings.TrimSpace(c.program()+" get "+l.plural))
+		return c.explain(err, g, what, c.program()+" get "+l.plural)
 	}
 	if l.output == "" || l.output == "wide" {
 		table := &metav1.Table{}
@@ -156,7 +157,11 @@ func (l listing) ask(ctx context.Context, config *rest.Config) ([]byte, error) {
 	if l.output == "" || l.output == "wide" {
 		accept = asTable
 	}
-	return request.SetHeader("Accept", accept).Do(ctx).Raw()
+	result := request.SetHeader("Accept", accept).Do(ctx)
+	if err := result.Error(); err != nil { // unlike that of Raw, it is what the server says
+		return nil, err
+	}
+	return result.Raw()
 }
 
 // decode returns one object, or those of a list. Each of them says its kind.
@@ -245,7 +250,7 @@ func printTable(out io.Writer, table *metav1.Table, wide, namespaces bool) error
 			if cell == nil {
 				text = "<none>"
 			}
-			cells = append(cells, strings.Join(strings.Fields(text), " "))
+			cells = append(cells, line(text))
 		}
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}

@@ -42,6 +42,8 @@ type SeedConfig struct {
 type Target struct {
 	// Garden is a garden of the configuration. Empty for that of the current kubeconfig.
 	Garden string `json:"garden,omitempty"`
+	// Server is where the garden of the current kubeconfig was found.
+	Server string `json:"server,omitempty"`
 	// Project is the project, and Namespace is its namespace.
 	Project   string `json:"project,omitempty"`
 	Namespace string `json:"namespace,omitempty"`

@@ -71,7 +71,7 @@ A garden keeps no project, and a project no shoot, when it is targeted. A seed i
 func (c *cli) showTarget(target Target) error {
 	garden := target.Garden
 	if garden == "" {
-		garden = "(of the current kubeconfig)"
+		garden = strings.TrimSpace(target.Server + " (of the current kubeconfig)")
 	}
 	w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "Garden:\t%s\n", garden)
@@ -110,7 +110,7 @@ func (c *cli) aimProject(ctx context.Context, name string) (Target, error) {
 		return Target{}, err
 	}
 	namespace, err := c.projectNamespace(ctx, g, name)
-	return Target{Garden: target.Garden, Project: name, Namespace: namespace}, err
+	return Target{Garden: target.Garden, Server: target.Server, Project: name, Namespace: namespace}, err
 }
 
 func (c *cli) aimSeed(ctx context.Context, name string) (Target, error) {
@@ -119,7 +119,7 @@ func (c *cli) aimSeed(ctx context.Context, name string) (Target, error) {
 		return Target{}, err
 	}
 	err = g.client.Get(ctx, client.ObjectKey{Name: name}, &corev1beta1.Seed{})
-	return Target{Garden: target.Garden, Seed: name}, c.explain(err, g, fmt.Sprintf("seed %q", name), c.program()+" get seeds")
+	return Target{Garden: target.Garden, Server: target.Server, Seed: name}, c.explain(err, g, fmt.Sprintf("seed %q", name), c.program()+" get seeds")
 }
 
 func (c *cli) aimShoot(ctx context.Context, name string) (Target, error) {
@@ -133,7 +133,8 @@ func (c *cli) aimShoot(ctx context.Context, name string) (Target, error) {
 	}
 	p := &place{garden: g, namespace: namespace, name: name}
 	_, err = c.read(ctx, p)
-	return Target{Garden: target.Garden, Project: target.Project, Namespace: namespace, Shoot: name}, err
+	target.Namespace, target.Shoot, target.Seed = namespace, name, ""
+	return target, err
 }
 
 func (c *cli) configCommand() *cobra.Command {

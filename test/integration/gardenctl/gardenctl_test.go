@@ -260,7 +260,7 @@ func testTarget(t *testing.T, u *user) {
 	u.must(t, "target", "project", "dev")
 	u.fails(t, `shoot "third" in namespace "garden-dev" not found; list what there is with: gardenctl get shoots -n garden-dev`, "target", "shoot", "third")
 	u.must(t, "target", "shoot", "first")
-	want := "Garden:     (of the current kubeconfig)\nProject:    dev\nNamespace:  garden-dev\nShoot:      first\n"
+	want := "Garden:     " + u.Config.Host + " (of the current kubeconfig)\nProject:    dev\nNamespace:  garden-dev\nShoot:      first\n"
 	if diff := cmp.Diff(want, u.must(t, "target")); diff != "" {
 		t.Errorf("target (-want +got):\n%s", diff)
 	}
