@@ -28,6 +28,8 @@ const (
 	pendingFile = nodeagentconfigv1alpha1.BaseDir + "/pending-units.json"
 	// tryingFile has the configuration that is being applied. If that fails and another one comes, what it left is removed.
 	tryingFile = nodeagentconfigv1alpha1.BaseDir + "/trying-osc.yaml"
+	// imageFilesFile tells which files came from which images.
+	imageFilesFile = nodeagentconfigv1alpha1.BaseDir + "/image-files.json"
 	// imageTimeout is how long an image may take to come.
 	imageTimeout = 10 * time.Minute
 )
@@ -124,6 +126,7 @@ func (p *pass) readPending() error {
 	for _, name := range names {
 		p.restart[name] = true
 	}
+	p.reload = true // the pass before may not have come so far
 	return err
 }
 
@@ -201,10 +204,14 @@ func (p *pass) configureContainerd(ctx context.Context) error {
 // writeFiles writes the files that are not as they should be. Of those in images, that is told by what was applied before.
 func (p *pass) writeFiles(ctx context.Context) error {
 	images := map[string][]imagefile.File{}
+	origins, err := p.readOrigins()
+	if err != nil {
+		return err
+	}
 	var errs []error
 	for _, file := range p.files {
 		if ref := file.Content.ImageRef; ref != nil {
-			if !p.hasImageFile(file) {
+			if origins[file.Path] != origin(ref.Image, ref.FilePathInImage, mode(file)) || !p.Root.Exists(file.Path) {
 				images[ref.Image] = append(images[ref.Image], imagefile.File{InImage: ref.FilePathInImage, Path: file.Path, Mode: mode(file)})
 			}
 			continue
@@ -225,24 +232,49 @@ func (p *pass) writeFiles(ctx context.Context) error {
 		if err := p.mark(users...); err != nil {
 			return err
 		}
-		errs = append(errs, func() error {
-			ctx, cancel := context.WithTimeout(ctx, imageTimeout)
-			defer cancel()
-			return p.Extract(ctx, p.Root, image, images[image])
-		}())
+		errs = append(errs, p.extract(ctx, image, images[image], origins))
 	}
 	return errors.Join(errs...)
 }
 
-// hasImageFile tells whether a file came from this image. That of the agent itself came before anything was applied.
-func (p *pass) hasImageFile(file extensionsv1alpha1.File) bool {
-	if p.before == nil && file.Path == nodeagentconfigv1alpha1.PathBinary {
-		image, err := p.Root.Read(operatingsystemconfig.InstalledImageFile)
-		return err == nil && strings.TrimSpace(string(image)) == file.Content.ImageRef.Image && p.Root.Exists(file.Path)
+// extract writes files of an image, and remembers where they came from.
+func (p *pass) extract(ctx context.Context, image string, files []imagefile.File, origins map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, imageTimeout)
+	defer cancel()
+	if err := p.Extract(ctx, p.Root, image, files); err != nil {
+		return err
 	}
-	at := slices.IndexFunc(p.filesBefore, func(f extensionsv1alpha1.File) bool { return f.Path == file.Path })
-	return at >= 0 && p.filesBefore[at].Content.ImageRef != nil && *p.filesBefore[at].Content.ImageRef == *file.Content.ImageRef &&
-		mode(p.filesBefore[at]) == mode(file) && p.Root.Exists(file.Path)
+	for _, file := range files {
+		origins[file.Path] = origin(image, file.InImage, file.Mode)
+	}
+	data, err := json.Marshal(origins)
+	if err != nil {
+		return err
+	}
+	return p.Root.Write(imageFilesFile, data, 0o600)
+}
+
+// origin says where a file came from.
+func origin(image, path string, mode fs.FileMode) string {
+	return fmt.Sprintf("%s %s %s", image, path, mode.Perm())
+}
+
+// readOrigins returns which files came from where, by their paths. That of the agent itself came with the machine.
+func (p *pass) readOrigins() (map[string]string, error) {
+	origins := map[string]string{}
+	data, err := p.Root.Read(imageFilesFile)
+	if err == nil {
+		return origins, json.Unmarshal(data, &origins)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	image, err := p.Root.Read(operatingsystemconfig.InstalledImageFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return origins, nil
+	}
+	origins[nodeagentconfigv1alpha1.PathBinary] = origin(strings.TrimSpace(string(image)), operatingsystemconfig.NodeAgentPathInImage, 0o755)
+	return origins, err
 }
 
 // write writes a file that is not as it should be, and remembers the units that are to be restarted for it.
@@ -288,8 +320,12 @@ func (p *pass) writeUnits(ctx context.Context) error {
 				}
 			}
 		}
-		// This process runs from its unit, so there is no need to start it.
-		if differs(before, unit) && unit.Name != nodeagentconfigv1alpha1.UnitName {
+		// What was tried last has been done, or is remembered. This process runs from its unit, so there is no need to start it.
+		last := before
+		if tried := find(p.unitsTried, unit.Name); tried != nil {
+			last = tried
+		}
+		if differs(last, unit) && unit.Name != nodeagentconfigv1alpha1.UnitName {
 			if err := p.mark(unit.Name); err != nil {
 				return err
 			}

@@ -277,6 +277,22 @@ func TestUnitThatDidNotStartIsRestartedByTheNextPass(t *testing.T) {
 	}
 }
 
+func TestUnitThatKeepsFailingLeavesOthersAlone(t *testing.T) {
+	m, broken := newMachine(t), errors.New("broken")
+	m.systemd.Set("system.service", func(u *fake.Unit) { u.Fails = broken })
+	for range 3 {
+		if _, err := m.apply(example()); !errors.Is(err, broken) {
+			t.Fatalf("error is %v", err)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"app.service": 1}, m.systemd.Starts()); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"app:1"}, m.images); diff != "" {
+		t.Errorf("images (-want +got):\n%s", diff)
+	}
+}
+
 func TestConfigurationThatFailedLeavesNothingBehind(t *testing.T) {
 	m, broken := newMachine(t), errors.New("broken")
 	m.mustApply(example())
@@ -312,7 +328,9 @@ func TestAgentIsNotFetchedAgainOnANewMachine(t *testing.T) {
 	m.write(nodeagentconfigv1alpha1.PathBinary, "agent")
 	m.write("/var/lib/gardener-node-agent/installed-image", "gardener:1\n")
 	osc := example()
-	osc.Spec.Files = append(osc.Spec.Files, inImage(nodeagentconfigv1alpha1.PathBinary, "gardener:1"))
+	agent := inImage(nodeagentconfigv1alpha1.PathBinary, "gardener:1")
+	agent.Permissions, agent.Content.ImageRef.FilePathInImage = ptr.To[uint32](0o755), "/usr/local/bin/gardener"
+	osc.Spec.Files = append(osc.Spec.Files, agent)
 	m.mustApply(osc)
 	if diff := cmp.Diff([]string{"app:1"}, m.images); diff != "" {
 		t.Errorf("images (-want +got):\n%s", diff)
