@@ -38,13 +38,13 @@ import (
 // storage are the tasks for what keeps the state of the cluster.
 func (h *hosted) storage() []flow.Task {
 	main := task("etcd-main", "Ordering the main etcd", func(ctx context.Context) error {
-		return h.apply(ctx, etcd.Objects(h.etcdValues(etcd.Main, h.replicas(h.members())))...)
+		return h.orderEtcd(ctx, etcd.Main, h.replicas(h.members()))
 	}, "credentials-etcd")
 	main.AfterIfPresent = []string{"backup-entry"}
 	tasks := []flow.Task{
 		main,
 		task("etcd-events", "Ordering the etcd for events", func(ctx context.Context) error {
-			return h.apply(ctx, etcd.Objects(h.etcdValues(etcd.Events, h.replicas(h.members())))...)
+			return h.orderEtcd(ctx, etcd.Events, h.replicas(h.members()))
 		}, "credentials-etcd"),
 		lasting(podsTimeout, task("etcd-main-ready", "Waiting for the main etcd", h.etcdReady(etcd.Main), "etcd-main")),
 		lasting(podsTimeout, task("etcd-events-ready", "Waiting for the etcd for events", h.etcdReady(etcd.Events), "etcd-events")),
@@ -55,6 +55,23 @@ func (h *hosted) storage() []flow.Task {
 		}, "cluster")))
 	}
 	return tasks
+}
+
+// orderEtcd writes what an etcd cluster is to be like. Of one that is there already, etcd-druid has to be told to act on what has changed.
+func (h *hosted) orderEtcd(ctx context.Context, role etcd.Role, replicas int32) error {
+	if err := h.apply(ctx, etcd.Objects(h.etcdValues(role, replicas))...); err != nil {
+		return err
+	}
+	current := &druidv1alpha1.Etcd{}
+	if err := h.SeedClient.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: etcd.Name(role)}, current); err != nil {
+		return fmt.Errorf("read Etcd %q: %w", etcd.Name(role), err)
+	}
+	if observed := current.Status.ObservedGeneration; observed != nil && *observed == current.Generation {
+		return nil
+	}
+	return kube.PatchMetadata(ctx, h.SeedClient, current, func(o *metav1.PartialObjectMetadata) {
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
+	})
 }
 
 // members is how many members an etcd cluster has.

@@ -134,6 +134,9 @@ func fulfil(list client.ObjectList) {
 
 // TestInterruption stops the flow after each task, begins again from the start, and expects that the end is the same every time.
 func TestInterruption(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes some seconds, as the fake of an API server is slow to apply")
+	}
 	logf.SetLogger(logr.Discard())
 	w := example()
 	w.shoot.Spec.Provider.Workers, w.extensions, w.seed.Spec.Backup = nil, nil, nil
@@ -225,4 +228,3 @@ func namesIn(t *testing.T, list client.ObjectList) []string {
 	}
 	return slices.Sorted(maps.Keys(names))
 }
-
