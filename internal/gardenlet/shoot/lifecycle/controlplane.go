@@ -170,6 +170,10 @@ func (h *hosted) apiServer() []flow.Task {
 		return h.deployAPIServer(ctx, h.replicas(h.pods()))
 	}, "credentials")
 	deploy.AfterIfPresent = h.beforeAPIServer()
+	if replacesAuthorities(h.shoot) {
+		// An etcd that does not know the new authority yet refuses an API server that comes with its certificate.
+		deploy.After = append(deploy.After, "etcd-main-ready", "etcd-events-ready")
+	}
 	return []flow.Task{
 		deploy,
 		lasting(podsTimeout, task("kube-apiserver-ready", "Waiting for the API server", func(ctx context.Context) error {
@@ -179,6 +183,20 @@ func (h *hosted) apiServer() []flow.Task {
 			return h.deploymentReady(ctx, kubeapiserver.Name)
 		}, "kube-apiserver")),
 	}
+}
+
+// replacesAuthorities is whether this run changes whom etcd and its clients trust.
+func replacesAuthorities(shoot *corev1beta1.Shoot) bool {
+	c := shoot.Status.Credentials
+	if c == nil || c.Rotation == nil || c.Rotation.CertificateAuthorities == nil {
+		return false
+	}
+	switch c.Rotation.CertificateAuthorities.Phase {
+	case corev1beta1.RotationPreparing, corev1beta1.RotationPreparingWithoutWorkersRollout, corev1beta1.RotationCompleting:
+		return true
+	case corev1beta1.RotationWaitingForWorkersRollout, corev1beta1.RotationPrepared, corev1beta1.RotationCompleted:
+	}
+	return false
 }
 
 func (h *hosted) deployAPIServer(ctx context.Context, replicas int32) error {
