@@ -40,13 +40,13 @@ import (
 // storage are the tasks for what keeps the state of the cluster.
 func (h *hosted) storage() []flow.Task {
 	main := task("etcd-main", "Ordering the main etcd", func(ctx context.Context) error {
-		return h.apply(ctx, etcd.Objects(h.etcdValues(etcd.Main, h.replicas(h.members())))...)
+		return h.orderEtcd(ctx, etcd.Main, h.replicas(h.members()))
 	}, "credentials-etcd")
 	main.AfterIfPresent = []string{"backup-entry"}
 	tasks := []flow.Task{
 		main,
 		task("etcd-events", "Ordering the etcd for events", func(ctx context.Context) error {
-			return h.apply(ctx, etcd.Objects(h.etcdValues(etcd.Events, h.replicas(h.members())))...)
+			return h.orderEtcd(ctx, etcd.Events, h.replicas(h.members()))
 		}, "credentials-etcd"),
 		lasting(podsTimeout, task("etcd-main-ready", "Waiting for the main etcd", h.etcdReady(etcd.Main), "etcd-main")),
 		lasting(podsTimeout, task("etcd-events-ready", "Waiting for the etcd for events", h.etcdReady(etcd.Events), "etcd-events")),
@@ -57,6 +57,23 @@ func (h *hosted) storage() []flow.Task {
 		}, "cluster")))
 	}
 	return tasks
+}
+
+// orderEtcd writes what an etcd cluster is to be like. Of one that is there already, etcd-druid has to be told to act on what has changed.
+func (h *hosted) orderEtcd(ctx context.Context, role etcd.Role, replicas int32) error {
+	if err := h.apply(ctx, etcd.Objects(h.etcdValues(role, replicas))...); err != nil {
+		return err
+	}
+	current := &druidv1alpha1.Etcd{}
+	if err := h.SeedClient.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: etcd.Name(role)}, current); err != nil {
+		return fmt.Errorf("read Etcd %q: %w", etcd.Name(role), err)
+	}
+	if observed := current.Status.ObservedGeneration; observed != nil && *observed == current.Generation {
+		return nil
+	}
+	return kube.PatchMetadata(ctx, h.SeedClient, current, func(o *metav1.PartialObjectMetadata) {
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
+	})
 }
 
 // members is how many members an etcd cluster has.
@@ -155,6 +172,10 @@ func (h *hosted) apiServer() []flow.Task {
 		return h.deployAPIServer(ctx, h.replicas(h.pods()))
 	}, "credentials")
 	deploy.AfterIfPresent = h.beforeAPIServer()
+	if replacesAuthorities(h.shoot) {
+		// An etcd that does not know the new authority yet refuses an API server that comes with its certificate.
+		deploy.After = append(deploy.After, "etcd-main-ready", "etcd-events-ready")
+	}
 	return []flow.Task{
 		deploy,
 		lasting(podsTimeout, task("kube-apiserver-ready", "Waiting for the API server", func(ctx context.Context) error {
@@ -164,6 +185,20 @@ func (h *hosted) apiServer() []flow.Task {
 			return h.deploymentReady(ctx, kubeapiserver.Name)
 		}, "kube-apiserver")),
 	}
+}
+
+// replacesAuthorities is whether this run changes whom etcd and its clients trust.
+func replacesAuthorities(shoot *corev1beta1.Shoot) bool {
+	c := shoot.Status.Credentials
+	if c == nil || c.Rotation == nil || c.Rotation.CertificateAuthorities == nil {
+		return false
+	}
+	switch c.Rotation.CertificateAuthorities.Phase {
+	case corev1beta1.RotationPreparing, corev1beta1.RotationPreparingWithoutWorkersRollout, corev1beta1.RotationCompleting:
+		return true
+	case corev1beta1.RotationWaitingForWorkersRollout, corev1beta1.RotationPrepared, corev1beta1.RotationCompleted:
+	}
+	return false
 }
 
 func (h *hosted) deployAPIServer(ctx context.Context, replicas int32) error {

@@ -49,7 +49,7 @@ func (r *reconciler) reconcileFlow(w *world) (*flow.Flow, error) {
 	h := &hosted{reconciler: r, world: w, asleep: w.hibernated() && w.shoot.Status.Hibernated}
 	tasks := slices.Concat(h.foundation(), h.names(), h.storage(), h.apiServer())
 	if !h.asleep {
-		tasks = slices.Concat(tasks, h.controllers(), h.content())
+		tasks = slices.Concat(tasks, h.controllers(), h.content(), h.reencryption())
 	}
 	if !w.workerless() {
 		tasks = slices.Concat(tasks, h.infrastructure())

@@ -29,6 +29,12 @@ func TestFlows(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"hosted":     func(*world) {},
 		"workerless": func(w *world) { w.shoot.Spec.Provider.Workers, w.extensions = nil, nil },
+		"rotating": func(w *world) {
+			w.shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				CertificateAuthorities: &corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing},
+				ETCDEncryptionKey:      &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationPreparing},
+			}}
+		},
 		"sleeping": func(w *world) {
 			w.shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
 		},

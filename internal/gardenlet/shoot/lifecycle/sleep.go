@@ -24,7 +24,7 @@ func (h *hosted) sleep(before []flow.Task) []flow.Task {
 		}, "stop-controllers", "stop-resource-manager"),
 		task("stop-etcd", "Stopping etcd", func(ctx context.Context) error {
 			for _, role := range []etcd.Role{etcd.Main, etcd.Events} {
-				if err := h.apply(ctx, etcd.Objects(h.etcdValues(role, 0))...); err != nil {
+				if err := h.orderEtcd(ctx, role, 0); err != nil {
 					return err
 				}
 			}

@@ -1,0 +1,230 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// stage is a garden, a seed and a shoot without any controllers: what others do with the objects of a flow is done at once.
+type stage struct {
+	garden, seed, shoot client.WithWatch
+	*reconciler
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, corev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
+		druidv1alpha1.AddToScheme, gatewayv1.Install,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	images, err := imagevector.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{garden: newCluster(scheme), seed: newCluster(scheme), shoot: newCluster(scheme)}
+	ready := &gatewayv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "gateway", Name: "gateway"},
+		Status:     gatewayv1.GatewayStatus{Addresses: []gatewayv1.GatewayStatusAddress{{Value: "10.0.0.1"}}},
+	}
+	if err := s.seed.Create(t.Context(), ready); err != nil {
+		t.Fatal(err)
+	}
+	s.reconciler = &reconciler{
+		Values: Values{
+			SeedName: "here", GardenClient: s.garden, SeedClient: s.seed, Images: images, Gardener: corev1beta1.Gardener{Version: "v1"},
+			Connect: func(*rest.Config) (client.WithWatch, error) { return s.shoot, nil }, Clock: clock.RealClock{},
+			Config: gardenletconfigv1alpha1.ShootControllerConfiguration{DNSEntryTTLSeconds: new(int64(120))},
+		},
+		gardenClient: s.garden, live: s.garden,
+	}
+	return s
+}
+
+// newCluster is a cluster in which everything that is ordered is there at once.
+func newCluster(scheme *runtime.Scheme) client.WithWatch {
+	byName := func(object client.Object) []string { return []string{object.GetName()} }
+	builder := fake.NewClientBuilder().WithScheme(scheme)
+	for _, kind := range []client.Object{
+		&gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &extensionsv1alpha1.DNSRecord{}, &resourcesv1alpha1.ManagedResource{},
+	} {
+		builder = builder.WithIndex(kind, "metadata.name", byName)
+	}
+	return builder.WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := c.List(ctx, list, opts...); err != nil {
+				return err
+			}
+			fulfil(list)
+			return nil
+		},
+		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+			options := (&client.ListOptions{}).ApplyOptions(opts)
+			if raw := options.Raw; raw != nil && raw.SendInitialEvents != nil { // lists are what this cluster can do
+				return nil, apierrors.NewInvalid(schema.GroupKind{}, "sendInitialEvents", nil)
+			}
+			return c.Watch(ctx, list, opts...)
+		},
+	}).Build()
+}
+
+// fulfil makes what is read be as those who work on it would have left it.
+func fulfil(list client.ObjectList) {
+	switch l := list.(type) {
+	case *appsv1.DeploymentList:
+		for i := range l.Items {
+			d := &l.Items[i]
+			d.Status = appsv1.DeploymentStatus{
+				ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas, AvailableReplicas: *d.Spec.Replicas,
+			}
+		}
+	case *druidv1alpha1.EtcdList:
+		for i := range l.Items {
+			l.Items[i].Status = druidv1alpha1.EtcdStatus{ObservedGeneration: &l.Items[i].Generation, Ready: new(true)}
+		}
+	case *extensionsv1alpha1.DNSRecordList:
+		for i := range l.Items {
+			r := &l.Items[i]
+			delete(r.Annotations, "gardener.cloud/operation")
+			r.Status.ObservedGeneration = r.Generation
+			r.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+		}
+	case *resourcesv1alpha1.ManagedResourceList:
+		for i := range l.Items {
+			mr := &l.Items[i]
+			mr.Status.ObservedGeneration = mr.Generation
+			mr.Status.Conditions = []corev1beta1.Condition{{Type: resourcesv1alpha1.ResourcesApplied, Status: corev1beta1.ConditionTrue}}
+		}
+	}
+}
+
+// TestInterruption stops the flow after each task, begins again from the start, and expects that the end is the same every time.
+func TestInterruption(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes some seconds, as the fake of an API server is slow to apply")
+	}
+	logf.SetLogger(logr.Discard())
+	w := example()
+	w.shoot.Spec.Provider.Workers, w.extensions, w.seed.Spec.Backup = nil, nil, nil
+	w.shoot.Spec.Kubernetes.Version = "1.36.3"
+	w.cloudProfile, w.seed.Name, w.identity = &corev1beta1.CloudProfile{}, "here", "id"
+	w.shoot.Status.Networking = &corev1beta1.NetworkingStatus{Services: []string{"10.4.0.0/16"}}
+
+	s := newStage(t)
+	total := s.run(t, w, -1)
+	want := s.objects(t)
+	for after := range total {
+		t.Run(fmt.Sprintf("after %d tasks", after), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.run(t, w, after)
+			s.run(t, w, -1)
+			if diff := cmp.Diff(want, s.objects(t)); diff != "" {
+				t.Errorf("what there is in the end (-uninterrupted +interrupted):\n%s", diff)
+			}
+		})
+	}
+}
+
+// run runs the flow and stops it when a number of tasks are done; a negative number does not stop it. It returns how many there are.
+func (s *stage) run(t *testing.T, w *world, after int) (total int) {
+	t.Helper()
+	f, err := s.reconcileFlow(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = f.Run(ctx, flow.Options{Progress: func(p flow.Progress) {
+		if total = p.Total; p.Done == after {
+			cancel()
+		}
+	}})
+	if err != nil && after < 0 {
+		t.Fatal(err)
+	}
+	return total
+}
+
+// objects are what there is, by cluster, kind and name. Names of credentials end in what they depend on, which differs each time.
+func (s *stage) objects(t *testing.T) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	for name, c := range map[string]client.WithWatch{"garden": s.garden, "seed": s.seed, "shoot": s.shoot} {
+		for gvk := range c.Scheme().AllKnownTypes() {
+			if !strings.HasSuffix(gvk.Kind, "List") || gvk.Version == "__internal" || gvk.Group == "" && gvk.Kind == "APIGroupList" {
+				continue
+			}
+			object, err := c.Scheme().New(gvk)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, ok := object.(client.ObjectList)
+			if !ok || c.List(t.Context(), list) != nil {
+				continue
+			}
+			for _, item := range namesIn(t, list) {
+				count[name+" "+gvk.GroupKind().String()+" "+item]++
+			}
+		}
+	}
+	if len(count) == 0 {
+		t.Fatal("nothing was made")
+	}
+	return count
+}
+
+func namesIn(t *testing.T, list client.ObjectList) []string {
+	t.Helper()
+	names := map[string]bool{}
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, _ := raw["items"].([]any)
+	for _, item := range items {
+		metadata := item.(map[string]any)["metadata"].(map[string]any) //nolint:forcetypeassert // objects have metadata
+		name := fmt.Sprint(metadata["name"])
+		if labels, ok := metadata["labels"].(map[string]any); ok && labels["name"] != nil && labels["managed-by"] == "secrets-manager" {
+			name = fmt.Sprint(labels["name"])
+		} else if i := strings.LastIndex(name, "-"); i > 0 && len(name)-i == 9 {
+			name = name[:i]
+		}
+		names[name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
