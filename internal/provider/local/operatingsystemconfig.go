@@ -36,12 +36,17 @@ const (
 // all that the operating system would have to bring.
 type operatingSystemConfigs struct{ client client.Client }
 
-// Reconcile renders the user data, if it is for new machines.
+// Reconcile renders the user data, if it is for new machines. For others it says what differs on a disk that all machines share.
 func (a *operatingSystemConfigs) Reconcile(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig, _ *extension.Cluster) error {
 	if err := noConfig(osc.Spec.ProviderConfig); err != nil {
 		return err
 	}
 	if osc.Spec.Purpose != extensionsv1alpha1.OperatingSystemConfigPurposeProvision {
+		files, err := kubeletOnSharedDisk(osc.Spec.Files)
+		if err != nil {
+			return errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
+		}
+		osc.Status.ExtensionFiles = files
 		return nil
 	}
 	contents, err := a.contents(ctx, osc)
