@@ -107,6 +107,11 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 			}
 		}
 	}
+	if hibernated(cluster) {
+		if err := a.abandon(ctx, worker.Namespace); err != nil {
+			return err
+		}
+	}
 	if err := judge(all, existing); err != nil {
 		return err
 	}
@@ -125,6 +130,9 @@ func (a *workers) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker,
 		if err := a.deployManager(ctx, worker.Namespace, cluster, existing); err != nil {
 			return err
 		}
+	}
+	if err := a.abandon(ctx, worker.Namespace); err != nil {
+		return err
 	}
 	for name, deployment := range existing {
 		if deployment.DeletionTimestamp != nil {
@@ -151,10 +159,16 @@ func (a *workers) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker,
 	return a.removeManager(ctx, worker.Namespace)
 }
 
-// ForceDelete deletes all machines without waiting for what runs on them.
+// ForceDelete is the same as Delete, which does not wait for anything that runs on machines anyway.
 func (a *workers) ForceDelete(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) error {
+	return a.Delete(ctx, worker, cluster)
+}
+
+// abandon has machines go without regard to what runs on them: when all of them go, there is nowhere that their pods could move to, and
+// disruption budgets would keep the last ones for hours.
+func (a *workers) abandon(ctx context.Context, namespace string) error {
 	left := &machinev1alpha1.MachineList{}
-	if err := a.reader.List(ctx, left, client.InNamespace(worker.Namespace)); err != nil {
+	if err := a.reader.List(ctx, left, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("list Machines: %w", err)
 	}
 	for i := range left.Items {
@@ -164,7 +178,7 @@ func (a *workers) ForceDelete(ctx context.Context, worker *extensionsv1alpha1.Wo
 			return err
 		}
 	}
-	return a.Delete(ctx, worker, cluster)
+	return nil
 }
 
 // Migrate is refused: machines are pods in the namespace of the control plane, and would end with it.
