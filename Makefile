@@ -44,7 +44,7 @@ build: ## Build all commands into bin/.
 
 .PHONY: tools
 tools: ## Build the command line tools, and the binary with all server components, into bin/.
-	@$(BUILD) ./cmd/distribution ./cmd/landscape ./cmd/gardener
+	@$(BUILD) ./cmd/distribution ./cmd/landscape ./cmd/gardener ./cmd/gardenctl
 
 bin/landscape:
 	@$(MAKE) --no-print-directory tools

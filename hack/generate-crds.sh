@@ -27,8 +27,5 @@ for package in "${packages[@]}"; do
 done
 [[ -z $(ls -A "$out") ]] || { echo "manifests of an unknown group: $(ls "$out")" >&2; exit 1; }
 
-# The Gateway API's own, as its module has them.
-target=internal/component/crds/gateway
-mkdir -p "$target"
-rm -f "$target"/*.yaml
-go run ./hack/gatewaycrds "$target"
+# Those of others, as their modules have them.
+go run ./hack/foreigncrds internal/component/crds

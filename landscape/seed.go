@@ -15,15 +15,21 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	"gardener.cloud/gardener/charts"
+	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/component/gardenlet"
 	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/kube"
@@ -41,6 +47,10 @@ const (
 	bootstrapLife = time.Hour
 	// domainSecret has the credentials for the zones that the landscape's resolver serves. It needs none.
 	domainSecret = "dns-local"
+	// backupSecret has the credentials for the buckets of the landscape. They need none.
+	backupSecret = "backup-local"
+	// defaultDomainSecret has the domain of shoots that do not have one of their own.
+	defaultDomainSecret = "default-domain-local"
 )
 
 // bringUpSeed makes the runtime cluster a seed, by deploying a gardenlet that has nothing but a bootstrap token.
@@ -56,11 +66,15 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 		if err != nil {
 			return err
 		}
-		provider, err := localProvider(cluster, image, images)
+		provider, err := u.localProvider(cluster, image, images)
 		if err != nil {
 			return err
 		}
-		if err := kube.Apply(ctx, c, fieldOwner, provider...); err != nil {
+		samples, err := u.samples()
+		if err != nil {
+			return err
+		}
+		if err := applyToGarden(ctx, c, append(provider, samples...)...); err != nil {
 			return err
 		}
 		bootstrap, err := u.bootstrapKubeconfig(ctx, c, cluster)
@@ -104,16 +118,27 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 	})
 }
 
+// applyToGarden applies objects to a garden whose API server may be about to make way for a newer one, so that some requests fail.
+func applyToGarden(ctx context.Context, c client.Client, objects ...client.Object) error {
+	replaced := func(err error) bool {
+		var discovery *apiutil.ErrResourceDiscoveryFailed
+		return errors.As(err, &discovery) || apierrors.IsServiceUnavailable(err)
+	}
+	patience := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 1.2, Jitter: 0.1, Steps: 20}
+	return retry.OnError(patience, replaced, func() error { return kube.Apply(ctx, c, fieldOwner, objects...) })
+}
+
 // localProvider registers provider-local, with its chart, and the credentials for its zones.
-func localProvider(cluster Cluster, image string, images map[string]string) ([]client.Object, error) {
+func (u *upRun) localProvider(cluster Cluster, image string, images map[string]string) ([]client.Object, error) {
 	chart, err := charts.Archive(charts.ProviderLocal)
 	if err != nil {
 		return nil, err
 	}
 	values, err := json.Marshal(map[string]any{
-		"image":  image,
-		"dns":    map[string]any{"clusterIP": cluster.localDNS().String(), "zones": []string{addon.LocalZone}},
-		"images": map[string]any{"flannel": images["flannel"]},
+		"image":    image,
+		"dns":      map[string]any{"clusterIP": cluster.localDNS().String(), "zones": []string{addon.LocalZone}},
+		"machines": map[string]any{"registries": u.machineRegistries()},
+		"images":   map[string]any{"flannel": images["flannel"]},
 	})
 	if err != nil {
 		return nil, err
@@ -124,9 +149,12 @@ func localProvider(cluster Cluster, image string, images map[string]string) ([]c
 			DeploymentRefs: []corev1beta1.DeploymentRef{{Name: charts.ProviderLocal}},
 		}},
 	}
-	for _, kind := range []string{"ControlPlane", "DNSRecord", "Infrastructure"} {
+	for _, kind := range []string{
+		"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord", "Infrastructure", "OperatingSystemConfig", "Worker",
+	} {
 		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: providerType})
 	}
+	registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: "Network", Type: "flannel"})
 	return []client.Object{
 		&gardencorev1.ControllerDeployment{
 			ObjectMeta: metav1.ObjectMeta{Name: charts.ProviderLocal},
@@ -134,13 +162,84 @@ func localProvider(cluster Cluster, image string, images map[string]string) ([]c
 		},
 		registration,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: domainSecret}, Type: corev1.SecretTypeOpaque},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: backupSecret}, Type: corev1.SecretTypeOpaque},
+		// Shoots that do not say what they are called have a name in this domain.
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: constants.GardenNamespace, Name: defaultDomainSecret, Labels: map[string]string{constants.GardenRole: constants.GardenRoleDefaultDomain},
+				Annotations: map[string]string{constants.DNSProvider: providerType, constants.DNSDomain: "external." + u.domain()},
+			},
+			Type: corev1.SecretTypeOpaque,
+		},
 	}, nil
+}
+
+// samples are what Shoots of the landscape refer to: a project, a cloud profile with the machine image of this distribution, and
+// credentials.
+func (u *upRun) samples() ([]client.Object, error) {
+	objects, err := example.Objects(example.Project, example.CloudProfile, example.Credentials)
+	if err != nil {
+		return nil, err
+	}
+	image, err := u.artifacts.image("machine")
+	if err != nil {
+		return nil, err
+	}
+	var all []client.Object
+	for _, object := range objects {
+		if object.GetKind() == "CloudProfile" {
+			profile := &corev1beta1.CloudProfile{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, profile); err != nil {
+				return nil, err
+			}
+			raw, err := json.Marshal(cloudProfileConfig(profile, image.Reference))
+			if err != nil {
+				return nil, err
+			}
+			profile.Spec.ProviderConfig = &runtime.RawExtension{Raw: raw}
+			all = append(all, profile)
+			continue
+		}
+		all = append(all, object)
+	}
+	return all, nil
+}
+
+// cloudProfileConfig says that all machine images of a profile are one image.
+func cloudProfileConfig(profile *corev1beta1.CloudProfile, image string) *localv1alpha1.CloudProfileConfig {
+	config := &localv1alpha1.CloudProfileConfig{
+		TypeMeta: metav1.TypeMeta{APIVersion: localv1alpha1.SchemeGroupVersion.String(), Kind: "CloudProfileConfig"},
+	}
+	for _, machineImage := range profile.Spec.MachineImages {
+		entry := localv1alpha1.MachineImages{Name: machineImage.Name}
+		for _, version := range machineImage.Versions {
+			entry.Versions = append(entry.Versions, localv1alpha1.MachineImageVersion{
+				Version: version.Version, Image: image, CapabilityFlavors: []localv1alpha1.MachineImageFlavor{},
+			})
+		}
+		config.MachineImages = append(config.MachineImages, entry)
+	}
+	return config
+}
+
+// domain is what the names of the landscape's clusters end in.
+func (u *upRun) domain() string { return u.Name + "." + addon.LocalZone }
+
+// machineRegistries tell the machines of shoots where images are, as the landscape's own machines know it.
+func (u *upRun) machineRegistries() []localv1alpha1.MachineRegistry {
+	var registries []localv1alpha1.MachineRegistry
+	for _, mirror := range u.mirrors() {
+		registries = append(registries, localv1alpha1.MachineRegistry{
+			Host: mirror.Host, Server: mirror.Server, Mirrors: []string{fmt.Sprintf("http://%s/v2/%s", u.registryAddress(), mirror.Host)},
+		})
+	}
+	return registries
 }
 
 // seed describes a cluster of the landscape as a seed.
 func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 	credentials := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: constants.GardenNamespace, Name: domainSecret}
-	domain := u.Name + "." + addon.LocalZone
+	domain := u.domain()
 	return corev1beta1.SeedTemplate{
 		ObjectMeta: metav1.ObjectMeta{Name: seedName},
 		Spec: corev1beta1.SeedSpec{
@@ -149,6 +248,9 @@ func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 				Provider: &corev1beta1.SeedDNSProvider{Type: providerType, CredentialsRef: &credentials},
 				Internal: &corev1beta1.SeedDNSProviderConfig{Type: providerType, Domain: "internal." + domain, CredentialsRef: credentials},
 			},
+			Backup: &corev1beta1.Backup{Provider: providerType, Region: new("local"), CredentialsRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "Secret", Namespace: constants.GardenNamespace, Name: backupSecret,
+			}},
 			Ingress: &corev1beta1.Ingress{Domain: "ingress." + seedName + ".seed." + domain, Controller: corev1beta1.IngressController{Kind: "nginx"}},
 			Networks: corev1beta1.SeedNetworks{
 				Nodes: new(u.network().Subnet().String()), Pods: cluster.pods().String(), Services: cluster.services().String(),

@@ -18,9 +18,12 @@ import (
 	"gardener.cloud/gardener/internal/etcddruid"
 	"gardener.cloud/gardener/internal/gardenlet"
 	"gardener.cloud/gardener/internal/gateway"
+	"gardener.cloud/gardener/internal/machinecontroller"
+	"gardener.cloud/gardener/internal/nodeagent"
 	"gardener.cloud/gardener/internal/provider/local"
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/internal/scheduler"
+	"gardener.cloud/gardener/internal/tunnel"
 )
 
 // commands are the components by name.
@@ -32,8 +35,14 @@ var commands = map[string]func() *cobra.Command{
 	gateway.Name:           gateway.NewCommand,
 	etcddruid.Name:         etcddruid.Component().Command,
 	local.Name:             local.Component().Command,
+	machinecontroller.Name: machinecontroller.NewCommand,
+	nodeagent.Name:         nodeagent.NewCommand,
 	resourcemanager.Name:   resourcemanager.Component().Command,
 	scheduler.Name:         scheduler.Component().Command,
+
+	tunnel.ServerName:         tunnel.NewServerCommand,
+	tunnel.AgentName:          tunnel.NewAgentCommand,
+	tunnel.APIServerProxyName: tunnel.NewAPIServerProxyCommand,
 }
 
 func main() {

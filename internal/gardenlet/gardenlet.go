@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -55,7 +56,7 @@ func Component() process.Component[Config] {
 	}
 	seed := []process.AddToScheme{
 		apiextensionsv1.AddToScheme, resourcesv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, druidv1alpha1.AddToScheme,
-		machinev1alpha1.AddToScheme, gatewayv1.Install,
+		machinev1alpha1.AddToScheme, gatewayv1.Install, apiregistrationv1.AddToScheme,
 	}
 	return process.Component[Config]{
 		Name:   Name,

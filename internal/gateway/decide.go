@@ -34,6 +34,8 @@ type facts struct {
 	front *corev1.Service
 	// services are those that routes lead to, by name.
 	services map[types.NamespacedName]*corev1.Service
+	// serving are the Services that have a ready endpoint.
+	serving map[types.NamespacedName]bool
 	// namespaces are the labels of namespaces by name.
 	namespaces map[string]labels.Set
 }
@@ -92,7 +94,7 @@ func decide(f facts) verdict {
 	for i := range routes {
 		route := &routes[i]
 		key := types.NamespacedName{Namespace: route.Namespace, Name: route.Name}
-		to, refs, unsupported := backend(route, f.services)
+		to, refs, unsupported := backend(route, f)
 		attachedTo := map[gatewayv1.SectionName]bool{}
 		for _, ref := range route.Spec.ParentRefs {
 			if !refersTo(ref, route.Namespace, f.gateway) {
@@ -248,7 +250,11 @@ func covers(wildcard, host string) bool {
 
 // backend returns where a route leads. The address is zero if it leads nowhere, and the outcome says why. What this gateway cannot
 // do is returned as a sentence.
-func backend(route *gatewayv1.TLSRoute, services map[types.NamespacedName]*corev1.Service) (netip.AddrPort, outcome, string) {
+//
+// A Service without ready endpoints is as good as none: connections are refused at once, where HAProxy would try for seconds. That costs
+// more than it seems. The ICMP message by which kube-proxy refuses stays in the queue of the socket, and HAProxy does not sleep while it
+// is there.
+func backend(route *gatewayv1.TLSRoute, f facts) (netip.AddrPort, outcome, string) {
 	var refs []gatewayv1.BackendRef
 	for _, rule := range route.Spec.Rules {
 		for _, ref := range rule.BackendRefs {
@@ -272,7 +278,7 @@ func backend(route *gatewayv1.TLSRoute, services map[types.NamespacedName]*corev
 	if key.Namespace != route.Namespace {
 		return netip.AddrPort{}, bad(gatewayv1.RouteReasonRefNotPermitted, "Service %s is in another namespace", key), ""
 	}
-	service := services[key]
+	service := f.services[key]
 	if service == nil {
 		return netip.AddrPort{}, bad(gatewayv1.RouteReasonBackendNotFound, "there is no Service %s", key), ""
 	}
@@ -284,6 +290,9 @@ func backend(route *gatewayv1.TLSRoute, services map[types.NamespacedName]*corev
 		return p.Port == *ref.Port && p.Protocol == corev1.ProtocolTCP
 	}) {
 		return netip.AddrPort{}, bad(gatewayv1.RouteReasonBackendNotFound, "Service %s has no TCP port %d", key, ptr.Deref(ref.Port, 0)), ""
+	}
+	if !f.serving[key] {
+		return netip.AddrPort{}, resolved, ""
 	}
 	return netip.AddrPortFrom(addr, uint16(*ref.Port)), resolved, "" //nolint:gosec // a port of a Service is one
 }

@@ -160,6 +160,12 @@ func TestDecide(t *testing.T) {
 			want:    map[string]string{"x.example": "-", "y.example": "-"},
 			parents: map[string]string{"a": "Accepted !BackendNotFound", "b": "Accepted !BackendNotFound"}, attached: 2,
 		},
+		"a Service without endpoints": {
+			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
+				r.Spec.Rules[0].BackendRefs = []gatewayv1.BackendRef{backendRef("asleep", 443)}
+			})},
+			want: map[string]string{"x.example": "-"}, parents: map[string]string{"a": "Accepted ResolvedRefs"}, attached: 1,
+		},
 		"one of two backends has no weight": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
 				idle := backendRef("missing", 443)
@@ -190,9 +196,11 @@ func TestDecide(t *testing.T) {
 				routes: tc.routes, front: service("gateway", "gateway", "10.0.0.9"),
 				services: map[types.NamespacedName]*corev1.Service{
 					{Namespace: "shoot", Name: "api"}:      service("shoot", "api", "10.0.0.1"),
+					{Namespace: "shoot", Name: "asleep"}:   service("shoot", "asleep", "10.0.0.3"),
 					{Namespace: "shoot", Name: "headless"}: service("shoot", "headless", "None"),
 					{Namespace: "garden", Name: "api"}:     service("garden", "api", "10.0.0.2"),
 				},
+				serving:    map[types.NamespacedName]bool{{Namespace: "shoot", Name: "api"}: true, {Namespace: "garden", Name: "api"}: true},
 				namespaces: map[string]labels.Set{"shoot": {"role": "shoot"}},
 			}
 			if tc.listener != nil {

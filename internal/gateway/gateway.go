@@ -1,9 +1,9 @@
 // Package gateway serves a Gateway of gateway.networking.k8s.io with HAProxy: TLS connections are passed through to Services by the
 // server name that they ask for.
 //
-// One controller runs beside each HAProxy and changes its maps at run time. It reads Gateways, TLSRoutes, Services and namespaces, and
-// one of all replicas writes the status of the Gateway, of its class and of the routes. A route leads to the cluster IP of a Service, so
-// that it is there before the pods are. Source: design of the networks, "Into the control plane".
+// One controller runs beside each HAProxy and changes its maps at run time. It reads Gateways, TLSRoutes, Services, their endpoints and
+// namespaces, and one of all replicas writes the status of the Gateway, of its class and of the routes. A route leads to the cluster IP
+// of a Service, and may be there before the pods are. Source: design of the networks, "Into the control plane".
 package gateway
 
 import (
@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
@@ -77,7 +78,7 @@ func NewCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.gateway, "gateway", "", "namespace and name of the Gateway to serve")
-	flags.StringVar(&o.service, "service", "", "name of the Service in front of HAProxy, in the namespace of the Gateway; by default that of the Gateway")
+	flags.StringVar(&o.service, "service", "", "name of the Service in front of HAProxy, beside the Gateway; by default that of the Gateway")
 	flags.StringVar(&o.directory, "directory", "/run/gateway", "directory with HAProxy's socket and maps")
 	flags.StringVar(&o.logLevel, "log-level", "info", "info, debug or error")
 	flags.IntVar(&o.healthPort, "health-port", 8081, "port of /healthz and /readyz")
@@ -179,6 +180,7 @@ func add(mgr manager.Manager, name string, gateway types.NamespacedName, o contr
 		Watches(&gatewayv1.GatewayClass{}, all, spec).
 		Watches(&gatewayv1.TLSRoute{}, all, spec).
 		Watches(&corev1.Service{}, all, builder.WithPredicates(serviceChanged())).
+		Watches(&discoveryv1.EndpointSlice{}, all, builder.WithPredicates(servingChanged())).
 		// A listener may select namespaces by their labels.
 		Watches(&corev1.Namespace{}, all, builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Complete(r)
@@ -189,5 +191,14 @@ func serviceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.Service), e.ObjectNew.(*corev1.Service) //nolint:forcetypeassert // only Services are watched
 		return !apiequality.Semantic.DeepEqual(before.Spec, after.Spec) || !apiequality.Semantic.DeepEqual(before.Status, after.Status)
+	}}
+}
+
+// servingChanged leaves out changes of endpoints that are not about whether there is a ready one.
+func servingChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, _ := e.ObjectOld.(*discoveryv1.EndpointSlice)
+		after, _ := e.ObjectNew.(*discoveryv1.EndpointSlice)
+		return serves(before) != serves(after) || before.Labels[discoveryv1.LabelServiceName] != after.Labels[discoveryv1.LabelServiceName]
 	}}
 }

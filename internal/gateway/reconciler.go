@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,7 +28,10 @@ type observer struct {
 
 // observe returns the facts and the class of the gateway, or nil if the gateway is not there or not ours.
 func (o *observer) observe(ctx context.Context) (*facts, *gatewayv1.GatewayClass, error) {
-	f := &facts{gateway: &gatewayv1.Gateway{}, services: map[types.NamespacedName]*corev1.Service{}, namespaces: map[string]labels.Set{}}
+	f := &facts{
+		gateway: &gatewayv1.Gateway{}, services: map[types.NamespacedName]*corev1.Service{},
+		serving: map[types.NamespacedName]bool{}, namespaces: map[string]labels.Set{},
+	}
 	if err := o.client.Get(ctx, o.gateway, f.gateway); err != nil {
 		return nil, nil, client.IgnoreNotFound(err)
 	}
@@ -39,7 +43,8 @@ func (o *observer) observe(ctx context.Context) (*facts, *gatewayv1.GatewayClass
 		return nil, nil, nil
 	}
 	routes, services, namespaces := &gatewayv1.TLSRouteList{}, &corev1.ServiceList{}, &corev1.NamespaceList{}
-	for _, list := range []client.ObjectList{routes, services, namespaces} {
+	slices := &discoveryv1.EndpointSliceList{}
+	for _, list := range []client.ObjectList{routes, services, slices, namespaces} {
 		if err := o.client.List(ctx, list); err != nil {
 			return nil, nil, fmt.Errorf("list %T: %w", list, err)
 		}
@@ -48,11 +53,26 @@ func (o *observer) observe(ctx context.Context) (*facts, *gatewayv1.GatewayClass
 	for i := range services.Items {
 		f.services[client.ObjectKeyFromObject(&services.Items[i])] = &services.Items[i]
 	}
+	for i := range slices.Items {
+		if slice := &slices.Items[i]; serves(slice) {
+			f.serving[types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}] = true
+		}
+	}
 	for i := range namespaces.Items {
 		f.namespaces[namespaces.Items[i].Name] = namespaces.Items[i].Labels
 	}
 	f.front = f.services[o.front]
 	return f, class, nil
+}
+
+// serves tells whether an endpoint in a slice is ready.
+func serves(slice *discoveryv1.EndpointSlice) bool {
+	for i := range slice.Endpoints {
+		if ready := slice.Endpoints[i].Conditions.Ready; ready == nil || *ready {
+			return true
+		}
+	}
+	return false
 }
 
 // router tells HAProxy where connections go. Every replica has one.

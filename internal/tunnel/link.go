@@ -46,7 +46,7 @@ type Links struct {
 	servers *peers
 	// handle serves streams that servers open. Nil refuses them.
 	handle  func(context.Context, *yamux.Stream, request)
-	streams sync.WaitGroup
+	streams busy
 }
 
 // NewLinks returns connections that are made by Run.
@@ -143,8 +143,8 @@ func (l *Links) link(ctx context.Context, running *sync.WaitGroup) (int, bool, e
 				_ = writeMessage(stream, reply{Code: replyForbidden, Message: "nothing can be asked of a " + string(l.Role)})
 				return
 			}
-			l.streams.Add(1)
-			defer l.streams.Done()
+			l.streams.begin()
+			defer l.streams.end()
 			l.handle(ctx, stream, req)
 		})
 		l.servers.remove(p)
@@ -168,7 +168,7 @@ func (l *Links) Drain(ctx context.Context) {
 	for _, p := range all {
 		p.drain()
 	}
-	await(ctx, &l.streams)
+	l.streams.wait(ctx)
 }
 
 // Forward accepts connections and carries each to the kube-apiserver, until the listener is closed.
@@ -180,7 +180,11 @@ func (l *Links) Forward(ctx context.Context, listener net.Listener) error {
 		} else if err != nil {
 			return fmt.Errorf("accept connection: %w", err)
 		}
-		l.streams.Go(func() { l.forward(ctx, conn) })
+		l.streams.begin()
+		go func() {
+			defer l.streams.end()
+			l.forward(ctx, conn)
+		}()
 	}
 }
 

@@ -31,6 +31,8 @@ const (
 	// streamWindow is how much of a stream may be on its way. It limits the memory that a slow reader takes, and the throughput of a
 	// stream over long distances: 20 MB/s at a round trip of 50 ms.
 	streamWindow = 1 << 20
+	// halfClosed is how long a stream may go on in one direction when the other has ended. It frees what a broken connection leaves.
+	halfClosed = time.Minute
 )
 
 // errNobody says that no other side is connected.
@@ -69,6 +71,7 @@ func newPeer(conn net.Conn, id string, client bool) (*peer, error) {
 	config.EnableKeepAlive = false // see watch
 	config.ConnectionWriteTimeout = writeTimeout
 	config.MaxStreamWindowSize = streamWindow
+	config.StreamCloseTimeout = halfClosed
 	config.LogOutput = io.Discard // what matters is in the errors that it returns
 	start := yamux.Server
 	if client {

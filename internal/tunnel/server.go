@@ -59,7 +59,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	draining bool
-	streams  sync.WaitGroup
+	streams  busy
 }
 
 // NewServer returns a server.
@@ -107,8 +107,8 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	}
 	p.serve(ctx, s.Clock, set.notify, s.Metrics.echo(role), func(ctx context.Context, stream *yamux.Stream, req request) {
 		if role == RoleAPIServerProxy && req.Type == requestAPIServer {
-			s.streams.Add(1)
-			defer s.streams.Done()
+			s.streams.begin()
+			defer s.streams.end()
 			serveDial(ctx, stream, req.Type, s.Metrics, func(ctx context.Context) (net.Conn, error) {
 				return (&net.Dialer{}).DialContext(ctx, "tcp", s.APIServer)
 			})
@@ -179,8 +179,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the target is no address with a port", http.StatusBadRequest)
 		return
 	}
-	s.streams.Add(1)
-	defer s.streams.Done()
+	s.streams.begin()
+	defer s.streams.end()
 	began := s.Clock.Now()
 	ctx, cancel := context.WithTimeoutCause(r.Context(), connectTimeout, errors.New("nobody answered in time"))
 	stream, err := s.connect(ctx, r.Host)
@@ -264,15 +264,45 @@ func (s *Server) Drain(ctx context.Context) {
 			p.drain()
 		}
 	}
-	await(ctx, &s.streams)
+	s.streams.wait(ctx)
 }
 
-// await waits for a group, but not longer than the context.
-func await(ctx context.Context, group *sync.WaitGroup) {
-	done := make(chan struct{})
-	go func() { group.Wait(); close(done) }()
+// busy counts what is under way. Unlike a sync.WaitGroup, it may begin something while others wait for the end.
+type busy struct {
+	mu   sync.Mutex
+	n    int
+	idle chan struct{} // is closed when nothing is left, if somebody waits for that
+}
+
+func (b *busy) begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.n++
+}
+
+func (b *busy) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.n--; b.n == 0 && b.idle != nil {
+		close(b.idle)
+		b.idle = nil
+	}
+}
+
+// wait returns when nothing is under way, or when the context is done.
+func (b *busy) wait(ctx context.Context) {
+	b.mu.Lock()
+	if b.n == 0 {
+		b.mu.Unlock()
+		return
+	}
+	if b.idle == nil {
+		b.idle = make(chan struct{})
+	}
+	idle := b.idle
+	b.mu.Unlock()
 	select {
-	case <-done:
+	case <-idle:
 	case <-ctx.Done():
 	}
 }

@@ -35,7 +35,7 @@ func Products() []string {
 // Objects returns all objects of all addons, in the order in which they are best applied.
 func Objects(v Values) ([]client.Object, error) {
 	var all []client.Object
-	for _, addon := range []func(Values) ([]client.Object, error){flannel, coreDNS, localStorage, localLoadBalancer, metricsServer} {
+	for _, addon := range []func(Values) ([]client.Object, error){podNetwork, coreDNS, localStorage, localLoadBalancer, metricsServer} {
 		objects, err := addon(v)
 		if err != nil {
 			return nil, err

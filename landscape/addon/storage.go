@@ -37,7 +37,7 @@ func localStorage(v Values) ([]client.Object, error) {
 		Container: corev1.Container{
 			Image: image,
 			Args:  []string{"--directory=" + storageDir, "--name=" + provisioner},
-			Env:   []corev1.EnvVar{fieldEnv("NODE_NAME", "spec.nodeName")},
+			Env:   []corev1.EnvVar{workload.FieldEnv("NODE_NAME", "spec.nodeName")},
 			// It makes directories for others, and deletes what others, root included, wrote into them.
 			SecurityContext: &corev1.SecurityContext{
 				RunAsUser: ptr.To[int64](0), ReadOnlyRootFilesystem: ptr.To(true), AllowPrivilegeEscalation: ptr.To(false),

@@ -53,8 +53,9 @@ type Options[T extensionsv1alpha1.Object] struct {
 	Timeout time.Duration
 	// Clock tells the time. Nil means the real one.
 	Clock clock.PassiveClock
-	// Watch adds what else brings an object back, such as the objects that an actuator waits for. It may be nil.
-	Watch func(*builder.Builder)
+	// Watch adds what else brings an object back, such as the objects that an actuator waits for. The function that it gets finds those
+	// objects of the extension that are in the namespace of any other object. It may be nil.
+	Watch func(*builder.Builder, handler.MapFunc)
 }
 
 // Add adds the controller of a kind to a manager, whose cluster is the seed.
@@ -81,14 +82,14 @@ func Add[T extensionsv1alpha1.Object](mgr manager.Manager, options Options[T]) e
 	if concurrency == 0 {
 		concurrency = defaultConcurrency
 	}
+	toObjects := r.inNamespace(mgr.GetScheme(), gvk.GroupVersion().WithKind(gvk.Kind+"List"))
 	b := builder.ControllerManagedBy(mgr).Named(strings.ToLower(gvk.Kind)+"-"+strings.Join(options.Types, "-")).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
 		For(newObject[T](), builder.WithPredicates(predicate.NewPredicateFuncs(r.responsible), orders())).
 		// A shoot that is left alone no longer has orders that were not carried out.
-		Watches(&extensionsv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.objectsOf(mgr.GetScheme(), gvk.GroupVersion().WithKind(gvk.Kind+"List"))),
-			builder.WithPredicates(awakened()))
+		Watches(&extensionsv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(awakened()))
 	if options.Watch != nil {
-		options.Watch(b)
+		options.Watch(b, toObjects)
 	}
 	return b.Complete(r)
 }
@@ -150,24 +151,28 @@ func awakened() predicate.Predicate {
 	}
 }
 
-// objectsOf returns the objects in the namespace of a Cluster.
-func (r *reconciler[T]) objectsOf(scheme *runtime.Scheme, list schema.GroupVersionKind) handler.MapFunc {
-	return func(ctx context.Context, cluster client.Object) []reconcile.Request {
+// inNamespace returns the objects in the namespace of another object, or in the one that a Cluster is named after.
+func (r *reconciler[T]) inNamespace(scheme *runtime.Scheme, list schema.GroupVersionKind) handler.MapFunc {
+	return func(ctx context.Context, other client.Object) []reconcile.Request {
+		namespace := other.GetNamespace()
+		if namespace == "" {
+			namespace = other.GetName()
+		}
 		objects, err := scheme.New(list)
 		if err == nil {
-			err = r.client.List(ctx, objects.(client.ObjectList), client.InNamespace(cluster.GetName())) //nolint:forcetypeassert // lists of kinds are such
+			err = r.client.List(ctx, objects.(client.ObjectList), client.InNamespace(namespace)) //nolint:forcetypeassert // lists of kinds are such
 		}
 		var requests []reconcile.Request
 		if err == nil {
 			err = meta.EachListItem(objects, func(item runtime.Object) error {
-				if obj, ok := item.(client.Object); ok && r.responsible(obj) && obj.GetNamespace() == cluster.GetName() {
+				if obj, ok := item.(client.Object); ok && r.responsible(obj) && obj.GetNamespace() == namespace {
 					requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
 				}
 				return nil
 			})
 		}
 		if err != nil {
-			logf.FromContext(ctx).Error(err, "Listing the objects of a shoot", "kind", r.kind, "cluster", cluster.GetName())
+			logf.FromContext(ctx).Error(err, "Listing the objects of a namespace", "kind", r.kind, "namespace", namespace)
 		}
 		return requests
 	}

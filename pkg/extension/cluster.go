@@ -19,6 +19,8 @@ import (
 type Cluster struct {
 	// Name is that of the Cluster and of the control plane namespace.
 	Name string
+	// Annotations are those of the Cluster. One of them names the Secret with the kubeconfig that components of the control plane use.
+	Annotations map[string]string
 	// CloudProfile is the profile of the shoot.
 	CloudProfile *corev1beta1.CloudProfile
 	// Seed is where the control plane is. Nil if there is no seed.
@@ -39,7 +41,7 @@ func ReadCluster(ctx context.Context, reader client.Reader, name string) (*Clust
 }
 
 func decodeCluster(object *extensionsv1alpha1.Cluster) (*Cluster, error) {
-	cluster := &Cluster{Name: object.Name}
+	cluster := &Cluster{Name: object.Name, Annotations: object.Annotations}
 	for _, part := range []struct {
 		name   string
 		raw    *runtime.RawExtension

@@ -31,10 +31,12 @@ func testGarden(t *testing.T, l *landscape) {
 			t.Fatal(err)
 		}
 		await(t, l, &corev1beta1.ProjectList{}, func(projects []*corev1beta1.Project) error {
-			if len(projects) != 1 || projects[0].Status.Phase != corev1beta1.ProjectReady {
-				return fmt.Errorf("project is not ready: %+v", projects)
+			for _, p := range projects {
+				if p.Name == project.Name && p.Status.Phase == corev1beta1.ProjectReady {
+					return nil
+				}
 			}
-			return nil
+			return fmt.Errorf("project is not ready: %+v", projects)
 		}, client.InNamespace(""))
 		namespace := &corev1.Namespace{}
 		if err := l.client.Get(t.Context(), client.ObjectKey{Name: "garden-dev"}, namespace); err != nil || namespace.Labels["project.gardener.cloud/name"] != "dev" {
@@ -55,7 +57,7 @@ func testGarden(t *testing.T, l *landscape) {
 	t.Run("a seed keeps objects as they were ordered", func(t *testing.T) { testManagedResource(t, l) })
 	t.Run("a seed runs etcd", func(t *testing.T) { testEtcd(t, l) })
 	t.Run("an order is completed, and placed on the seed", func(t *testing.T) {
-		profile := &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}, Spec: corev1beta1.CloudProfileSpec{
+		profile := &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "versions"}, Spec: corev1beta1.CloudProfileSpec{
 			Type: "local", Regions: []corev1beta1.Region{{Name: "local"}},
 			Kubernetes:   corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.1"}, {Version: "1.36.3"}}},
 			MachineTypes: []corev1beta1.MachineType{{Name: "local", CPU: resource.MustParse("1"), GPU: resource.MustParse("0"), Memory: resource.MustParse("1Gi")}},
@@ -64,7 +66,7 @@ func testGarden(t *testing.T, l *landscape) {
 			}}}},
 		}}
 		shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "first"}, Spec: corev1beta1.ShootSpec{
-			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}, Region: "local",
+			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "versions"}, Region: "local",
 			Provider: corev1beta1.Provider{Type: "local"}, Kubernetes: corev1beta1.Kubernetes{Version: "1.36"},
 		}}
 		for _, object := range []client.Object{profile, shoot} {

@@ -40,6 +40,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
@@ -78,6 +79,7 @@ func TestLandscape(t *testing.T) {
 	t.Run("images push", func(t *testing.T) { l.run(t, "images", "push", serverImage, serverTar(t)) })
 
 	t.Run("garden", func(t *testing.T) { testGarden(t, l) })
+	t.Run("gateway", func(t *testing.T) { testGateway(t, l) })
 	app := l.deploy(t, "app", func(d *appsv1.Deployment) {})
 	t.Run("a load balancer address is answered by a pod", func(t *testing.T) {
 		if got := app.get(t, "/hostname"); !strings.HasPrefix(got, "app-") {
@@ -251,7 +253,7 @@ func (l *landscape) connect(t *testing.T) {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), gatewayv1.Install(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	if l.client, err = client.NewWithWatch(l.config, client.Options{Scheme: scheme}); err != nil {

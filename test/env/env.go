@@ -79,8 +79,9 @@ type Env struct {
 }
 
 type options struct {
-	binary string
-	flags  []string
+	binary        string
+	flags         []string
+	kubeAPIServer []string
 }
 
 // Option changes how a garden is started.
@@ -91,6 +92,11 @@ func Binary(path string) Option { return func(o *options) { o.binary = path } }
 
 // Flags adds flags to those of gardener-apiserver.
 func Flags(flags ...string) Option { return func(o *options) { o.flags = append(o.flags, flags...) } }
+
+// KubeAPIServerFlags adds flags to those of the kube-apiserver.
+func KubeAPIServerFlags(flags ...string) Option {
+	return func(o *options) { o.kubeAPIServer = append(o.kubeAPIServer, flags...) }
+}
 
 // Lenient turns off the admission plugins of the garden, except for the one that gives projects an owner: what objects refer to need
 // not exist, and deletions need no confirmation. It is for tests of controllers.
@@ -208,24 +214,10 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	); err != nil {
 		return err
 	}
-	if err := e.exec(running, logs, KubeAPIServer, kubeAPIServer,
-		"--etcd-servers="+etcdURL, "--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(ports[2]),
-		"--tls-cert-file="+certs.path("server.crt"), "--tls-private-key-file="+certs.path("server.key"), "--client-ca-file="+certs.path("ca.crt"),
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+certs.path("server.key"),
-		"--service-account-signing-key-file="+certs.path("server.key"), "--service-cluster-ip-range=10.0.0.0/24",
-		"--authorization-mode=RBAC", "--requestheader-client-ca-file="+certs.path("ca.crt"), "--requestheader-allowed-names="+proxyName,
-		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
-		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file="+certs.path("proxy.crt"), "--proxy-client-key-file="+certs.path("proxy.key"),
-		// No controller makes the account that pods need; an address of this machine would be a poor endpoint.
-		"--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none",
-	); err != nil {
+	if err := e.exec(running, logs, KubeAPIServer, kubeAPIServer, append(e.kubeAPIServerFlags(ports[2]), e.options.kubeAPIServer...)...); err != nil {
 		return err
 	}
-	e.Config = &rest.Config{
-		Host: "https://" + address(2), QPS: -1,
-		TLSClientConfig: rest.TLSClientConfig{CAData: certs.ca, CertData: certs.adminCert, KeyData: certs.adminKey},
-	}
+	e.Config = e.adminConfig(ports[2])
 	kubeconfig := filepath.Join(e.dir, "kubeconfig")
 	if err := e.WriteKubeconfig(kubeconfig); err != nil {
 		return err
@@ -259,6 +251,54 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 		return fmt.Errorf("gardener-apiserver: %w", err)
 	}
 	return e.register(ctx, certs.ca, int32(ports[3]))
+}
+
+// AddCluster starts another kube-apiserver, with a store of its own, for tests of what works on two clusters. It stops with the garden.
+func (e *Env) AddCluster(t testing.TB) *rest.Config {
+	t.Helper()
+	_, kubeAPIServer, err := binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := append(e.kubeAPIServerFlags(ports[0]), "--etcd-prefix=/cluster-"+strconv.Itoa(ports[0]))
+	if err := e.exec(context.WithoutCancel(t.Context()), io.Discard, KubeAPIServer+"-"+strconv.Itoa(ports[0]), kubeAPIServer, flags...); err != nil {
+		t.Fatal(err)
+	}
+	config := e.adminConfig(ports[0])
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	if err := awaitOK(ctx, config, "/readyz"); err != nil {
+		t.Fatalf("kube-apiserver: %v", err)
+	}
+	return config
+}
+
+// adminConfig is how an administrator reaches a kube-apiserver.
+func (e *Env) adminConfig(port int) *rest.Config {
+	return &rest.Config{
+		Host: "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: e.certs.ca, CertData: e.certs.adminCert, KeyData: e.certs.adminKey},
+	}
+}
+
+func (e *Env) kubeAPIServerFlags(port int) []string {
+	certs := e.certs
+	return []string{
+		"--etcd-servers=" + e.EtcdURL, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
+		"--tls-cert-file=" + certs.path("server.crt"), "--tls-private-key-file=" + certs.path("server.key"), "--client-ca-file=" + certs.path("ca.crt"),
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + certs.path("server.key"),
+		"--service-account-signing-key-file=" + certs.path("server.key"), "--service-cluster-ip-range=10.0.0.0/24",
+		"--authorization-mode=RBAC", "--requestheader-client-ca-file=" + certs.path("ca.crt"), "--requestheader-allowed-names=" + proxyName,
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + certs.path("proxy.crt"), "--proxy-client-key-file=" + certs.path("proxy.key"),
+		// No controller makes the account that pods need; an address of this machine would be a poor endpoint.
+		"--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none",
+	}
 }
 
 // register makes the kube-apiserver hand on requests for our groups.

@@ -6,7 +6,7 @@
 //	internal/<process>, landscape     one process never imports another
 //	internal/component, validation, kube, ...
 //	pkg
-//	imagevector, charts
+//	imagevector, charts, example
 //	api                               imports no other room
 //
 // The rooms hack and test look at everything and are looked at by nobody.
@@ -64,7 +64,7 @@ func roomOf(pkg string) (room, error) {
 	switch parts[0] {
 	case "api":
 		return room{"api", api}, nil
-	case "imagevector", "charts":
+	case "imagevector", "charts", "example":
 		return room{parts[0], images}, nil
 	case "pkg":
 		return room{"pkg", library}, nil

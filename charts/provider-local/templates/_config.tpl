@@ -12,6 +12,8 @@ dns:
 backup:
   directory: /backups
   hostPath: {{ .Values.backup.hostPath }}
+machines:
+  registries: {{ toJson .Values.machines.registries }}
 images:
   gardener: {{ .Values.image }}
   flannel: {{ toJson .Values.images.flannel }}

@@ -84,7 +84,7 @@ func (p *Process) Objects() ([]client.Object, error) {
 		Container: corev1.Container{
 			Image: p.Image, Command: []string{p.Command}, Args: args(p.Flags),
 			Ports:         []corev1.ContainerPort{{Name: "metrics", ContainerPort: p.Port, Protocol: corev1.ProtocolTCP}},
-			LivenessProbe: live, Resources: resources, VolumeMounts: append(slices.Clone(p.mounts), shootaccess.Mount()),
+			LivenessProbe: live, StartupProbe: workload.Eager(live), Resources: resources, VolumeMounts: append(slices.Clone(p.mounts), shootaccess.Mount()),
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		},
 		Volumes: append(slices.Clone(p.volumes), shootaccess.Volume(p.GenericKubeconfig, p.Name)),
@@ -137,5 +137,6 @@ func Switches(gates map[string]bool) string {
 
 // ServerNames are the names that the certificate of a server in a namespace has to be valid for.
 func ServerNames(service, namespace string) []string {
-	return []string{service, service + "." + namespace, service + "." + namespace + ".svc", service + "." + namespace + ".svc." + constants.DefaultDomain}
+	in := service + "." + namespace
+	return []string{service, in, in + ".svc", in + ".svc." + constants.DefaultDomain}
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed autoscaling/*.yaml dashboard/*.yaml druid/*.yaml extensions/*.yaml gateway/*.yaml machine/*.yaml operator/*.yaml resources/*.yaml
+//go:embed autoscaling/*.yaml dashboard/*.yaml druid/*.yaml extensions/*.yaml gateway/*.yaml machine/*.yaml operator/*.yaml resources/*.yaml verticalpodautoscaler/*.yaml
 var manifests embed.FS
 
 // Autoscaling returns the definitions of autoscaling.gardener.cloud. Clusters need them where the pvc-autoscaler runs.
@@ -37,6 +37,11 @@ func Operator() ([]*apiextensionsv1.CustomResourceDefinition, error) { return re
 
 // Resources returns the definitions of resources.gardener.cloud. Clusters need them where gardener-resource-managers run.
 func Resources() ([]*apiextensionsv1.CustomResourceDefinition, error) { return read("resources") }
+
+// VerticalPodAutoscaler returns the definitions of autoscaling.k8s.io that a vertical pod autoscaler needs.
+func VerticalPodAutoscaler() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return read("verticalpodautoscaler")
+}
 
 // read decodes the manifests in a directory, sorted by name. Callers own the result: it is decoded anew each time.
 func read(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {

@@ -23,6 +23,7 @@ func TestDefinitionsAreValid(t *testing.T) {
 		"druid.gardener.cloud":       Druid,
 		"extensions.gardener.cloud":  Extensions,
 		"gateway.networking.k8s.io":  Gateway,
+		"autoscaling.k8s.io":         VerticalPodAutoscaler,
 		"machine.sapcloud.io":        Machine,
 		"operator.gardener.cloud":    Operator,
 		"resources.gardener.cloud":   Resources,

@@ -128,7 +128,8 @@ func members(role Role, namespace string) []string {
 }
 
 func domains(service, namespace string) []string {
-	return []string{service, service + "." + namespace, service + "." + namespace + ".svc", service + "." + namespace + ".svc.cluster.local"}
+	in := service + "." + namespace
+	return []string{service, in, in + ".svc", in + ".svc." + constants.DefaultDomain}
 }
 
 // PolicyLabel is on pods that talk to the etcd of a role.
@@ -141,7 +142,9 @@ func Objects(v Values) []client.Object {
 
 func (v Values) etcd() *druidv1alpha1.Etcd {
 	name, main := Name(v.Role), v.Role == Main
-	labels := map[string]string{constants.GardenRole: constants.GardenRoleControlPlane, constants.App: application, labelRole: string(v.Role)}
+	labels := map[string]string{
+		constants.GardenRole: constants.GardenRoleControlPlane, constants.App: application, labelRole: string(v.Role),
+	}
 	reference := func(name string) corev1.SecretReference {
 		return corev1.SecretReference{Namespace: v.Namespace, Name: name}
 	}
@@ -149,7 +152,8 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 		return druidv1alpha1.SecretReference{SecretReference: reference(name), DataKey: ptr.To(secrets.DataKeyCertificateBundle)}
 	}
 	tls := &druidv1alpha1.TLSConfig{
-		TLSCASecretRef: authority(v.Secrets.CA), ServerTLSSecretRef: reference(v.Secrets.Server), ClientTLSSecretRef: ptr.To(reference(v.Secrets.Client)),
+		TLSCASecretRef: authority(v.Secrets.CA), ServerTLSSecretRef: reference(v.Secrets.Server),
+		ClientTLSSecretRef: ptr.To(reference(v.Secrets.Client)),
 	}
 	storage := v.StorageCapacity
 	if storage == "" {
@@ -182,7 +186,9 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 			Backup: druidv1alpha1.BackupSpec{
 				Port: ptr.To(portBackup), TLS: tls, Resources: ptr.To(v.resources("5m", "30Mi", nil)),
 			},
-			SharedConfig:    &druidv1alpha1.SharedConfig{AutoCompactionMode: ptr.To(druidv1alpha1.CompactionModePeriodic), AutoCompactionRetention: ptr.To("30m")},
+			SharedConfig: &druidv1alpha1.SharedConfig{
+				AutoCompactionMode: ptr.To(druidv1alpha1.CompactionModePeriodic), AutoCompactionRetention: ptr.To("30m"),
+			},
 			StorageCapacity: ptr.To(resource.MustParse(storage)),
 			// The name tells what the volume is for where one only sees volumes.
 			VolumeClaimTemplate: &name,
@@ -233,13 +239,17 @@ func (v Values) resources(cpu, memory string, atLeast corev1.ResourceList) corev
 
 func (v Values) backup(spec *druidv1alpha1.BackupSpec) {
 	spec.Store = &druidv1alpha1.StoreSpec{
-		Provider: ptr.To(druidv1alpha1.StorageProvider(v.Backup.Provider)), Container: &v.Backup.Container, Prefix: v.Backup.Prefix + "/" + Name(v.Role),
+		Provider: ptr.To(druidv1alpha1.StorageProvider(v.Backup.Provider)), Container: &v.Backup.Container,
+		Prefix:    v.Backup.Prefix + "/" + Name(v.Role),
 		SecretRef: &corev1.SecretReference{Namespace: v.Namespace, Name: v.Backup.SecretName},
 	}
 	spec.FullSnapshotSchedule = &v.Backup.FullSnapshotSchedule
-	spec.DeltaSnapshotPeriod, spec.DeltaSnapshotMemoryLimit = &metav1.Duration{Duration: 5 * time.Minute}, ptr.To(resource.MustParse("100Mi"))
+	spec.DeltaSnapshotPeriod = &metav1.Duration{Duration: 5 * time.Minute}
+	spec.DeltaSnapshotMemoryLimit = ptr.To(resource.MustParse("100Mi"))
 	spec.DeltaSnapshotRetentionPeriod = v.Backup.DeltaSnapshotRetentionPeriod
-	spec.GarbageCollectionPolicy, spec.GarbageCollectionPeriod = ptr.To(druidv1alpha1.GarbageCollectionPolicyExponential), &metav1.Duration{Duration: 12 * time.Hour}
+	spec.GarbageCollectionPolicy = ptr.To(druidv1alpha1.GarbageCollectionPolicyExponential)
+	spec.GarbageCollectionPeriod = &metav1.Duration{Duration: 12 * time.Hour}
 	spec.Compression = &druidv1alpha1.CompressionSpec{Enabled: ptr.To(true), Policy: ptr.To(druidv1alpha1.GzipCompression)}
-	spec.LeaderElection = &druidv1alpha1.LeaderElectionSpec{ReelectionPeriod: &metav1.Duration{Duration: 5 * time.Second}, EtcdConnectionTimeout: &metav1.Duration{Duration: 5 * time.Second}}
+	moment := metav1.Duration{Duration: 5 * time.Second}
+	spec.LeaderElection = &druidv1alpha1.LeaderElectionSpec{ReelectionPeriod: &moment, EtcdConnectionTimeout: &moment}
 }

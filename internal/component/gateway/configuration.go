@@ -7,6 +7,10 @@ import "fmt"
 //
 // A connection is looked at until the server name is there, which may take several packets, and refused without one. Connections may
 // be silent for long, as watches and tunnels are; that the other side is gone is noticed by keepalive of TCP.
+//
+// An attempt to connect ends before the kernel sends its first packet again, after a second, and is made anew with another socket. When
+// the first packet of a socket is refused by ICMP, as kube-proxy does without endpoints, and the second is not, HAProxy 2.6 would have a
+// connection that works, but for which it never sleeps.
 func Configuration(dir string, port, health int) string {
 	return fmt.Sprintf(`global
   log stdout format raw local0 warning
@@ -18,7 +22,8 @@ func Configuration(dir string, port, health int) string {
 
 defaults
   log global
-  timeout connect 5s
+  timeout connect 900ms
+  retries 5
   timeout client 1m
   timeout server 1m
   timeout tunnel 1d

@@ -104,7 +104,9 @@ func Objects(v Values) []client.Object {
 		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))},
 	}
 	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace, Labels: map[string]string{constants.GardenRole: constants.GardenRoleIstioIngress}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: Namespace, Labels: map[string]string{constants.GardenRole: constants.GardenRoleIstioIngress},
+		}},
 		w.ServiceAccount(),
 		&corev1.ConfigMap{ObjectMeta: deployment.ObjectMeta, Data: map[string]string{"haproxy.cfg": config}},
 	}
@@ -140,7 +142,9 @@ func proxy(image string) corev1.Container {
 		}}}},
 		Resources:       workload.Requests("20m", "60Mi"),
 		SecurityContext: context,
-		VolumeMounts:    []corev1.VolumeMount{{Name: "shared", MountPath: sharedDir}, {Name: "configuration", MountPath: configDir, ReadOnly: true}},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "shared", MountPath: sharedDir}, {Name: "configuration", MountPath: configDir, ReadOnly: true},
+		},
 	}
 }
 
@@ -159,16 +163,14 @@ func permissions(w workload.Workload) []client.Object {
 		workload.Rule(gatewayv1.GroupName, "gatewayclasses gateways tlsroutes", "get list watch"),
 		workload.Rule(gatewayv1.GroupName, "gatewayclasses/status gateways/status tlsroutes/status", "patch"),
 		workload.Rule("", "namespaces services", "get list watch"),
+		workload.Rule("discovery.k8s.io", "endpointslices", "get list watch"),
 	), role, binding)
 }
 
 func service(w workload.Workload, v Values) *corev1.Service {
 	service := w.Service("tls", port)
-	service.Annotations = workload.Merge(v.ServiceAnnotations, map[string]string{
-		resourcesv1alpha1.NetworkingFromWorldToPorts: fmt.Sprintf(`[{"protocol":"TCP","port":%d}]`, proxyPort),
-		resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationPrefix + "all-seed-scrape-targets" +
-			resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationSuffix: fmt.Sprintf(`[{"protocol":"TCP","port":%d},{"protocol":"TCP","port":%d}]`, metricsPort, proxyHealth),
-	})
+	service.Annotations = workload.Merge(v.ServiceAnnotations, workload.FromPods("all-seed-scrape-targets", metricsPort, proxyHealth),
+		map[string]string{resourcesv1alpha1.NetworkingFromWorldToPorts: fmt.Sprintf(`[{"protocol":"TCP","port":%d}]`, proxyPort)})
 	service.Spec.Type = corev1.ServiceTypeLoadBalancer
 	service.Spec.Ports[0].TargetPort = intstr.FromInt32(proxyPort)
 	service.Spec.ExternalTrafficPolicy = v.ExternalTrafficPolicy

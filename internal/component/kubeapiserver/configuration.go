@@ -3,13 +3,14 @@ package kubeapiserver
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/version"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
@@ -34,8 +35,6 @@ var authenticationGA = version.MustParseGeneric("1.34")
 
 // healthPaths may be asked for without credentials: by the kubelet, and by whoever wants to know whether there is an API server.
 var healthPaths = []string{"/livez", "/readyz", "/healthz"}
-
-func quantity(value string) *resource.Quantity { q := resource.MustParse(value); return &q }
 
 // configMap adds a ConfigMap with configuration, mounts it, and returns the directory it is in.
 func (r *renderer) configMap(name string, data map[string]string) string {
@@ -319,8 +318,8 @@ func (r *renderer) egress() error {
 	if r.Tunnel == nil {
 		return nil
 	}
-	if _, err := host(r.Tunnel.URL); err != nil {
-		return fmt.Errorf("tunnel: %w", err)
+	if proxy, err := url.Parse(r.Tunnel.URL); err != nil || proxy.Scheme != "https" || proxy.Host == "" {
+		return fmt.Errorf("tunnel: %q is no https URL of a host", r.Tunnel.URL)
 	}
 	ca := r.bundle("ca-tunnel", r.Tunnel.CASecret)
 	cert, key := r.certificate("tunnel-client", r.Tunnel.ClientSecret)
@@ -348,7 +347,7 @@ func (r *renderer) egress() error {
 // decode reads a configuration of which we only need to know what it is. Errors do not quote it.
 func decode(text, kind string, into *map[string]any) error {
 	if err := yaml.Unmarshal([]byte(text), into); err != nil {
-		return fmt.Errorf("is no YAML object")
+		return errors.New("is no YAML object")
 	}
 	if (*into)["kind"] != kind {
 		return fmt.Errorf("must be of kind %s", kind)

@@ -3,7 +3,6 @@ package kubeapiserver
 import (
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -36,7 +36,7 @@ const (
 var oldest = version.MustParseGeneric("1.32")
 
 // shutdownDelay is how long it goes on serving after it was told to stop, until nobody sends requests any more.
-const shutdownDelay = "15s"
+const shutdownDelay = "10s"
 
 // renderer collects what the pods have.
 type renderer struct {
@@ -157,7 +157,6 @@ func (r *renderer) storage() {
 
 func (r *renderer) credentials() {
 	r.set("client-ca-file", r.bundle("ca-client", r.Secrets.ClientCA))
-	r.set("enable-bootstrap-token-auth", "true")
 	r.set("requestheader-client-ca-file", r.bundle("ca-front-proxy", r.Secrets.FrontProxyCA))
 	r.set("requestheader-allowed-names", AggregatorUserName)
 	r.set("requestheader-username-headers", "X-Remote-User")
@@ -172,6 +171,7 @@ func (r *renderer) credentials() {
 		r.set("kubelet-client-certificate", cert)
 		r.set("kubelet-client-key", key)
 		r.set("kubelet-preferred-address-types", "InternalIP,Hostname,ExternalIP")
+		r.set("enable-bootstrap-token-auth", "true") // nodes join with them
 	}
 	r.set("service-account-signing-key-file", r.secret("service-account-key", r.Secrets.ServiceAccountKey)+secrets.DataKeyRSAPrivateKey)
 	r.set("service-account-key-file", r.secret("service-account-keys", r.Secrets.ServiceAccountKeys)+secrets.DataKeyPrivateKeyBundle)
@@ -278,7 +278,8 @@ func (r *renderer) args() []string {
 }
 
 func (r *renderer) deployment() (*appsv1.Deployment, error) {
-	live := workload.HTTPProbe("/livez", int(Port), corev1.URISchemeHTTPS)
+	// Without etcd it serves nobody, but it recovers by itself when etcd is back: a restart would only take longer.
+	live := workload.HTTPProbe("/livez?exclude=etcd", int(Port), corev1.URISchemeHTTPS)
 	live.FailureThreshold, live.TimeoutSeconds = 3, 15
 	ready := workload.HTTPProbe("/readyz", int(Port), corev1.URISchemeHTTPS)
 	ready.FailureThreshold, ready.TimeoutSeconds = 3, 15
@@ -344,9 +345,9 @@ func (r *renderer) podLabels() map[string]string {
 }
 
 func autoscaler(v Values) client.Object {
-	utilization := func(name corev1.ResourceName, average string) autoscalingv2.MetricSpec {
+	average := func(name corev1.ResourceName, value string) autoscalingv2.MetricSpec {
 		return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-			Name: name, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: quantity(average)},
+			Name: name, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: ptr.To(resource.MustParse(value))},
 		}}
 	}
 	return &autoscalingv2.HorizontalPodAutoscaler{
@@ -354,7 +355,7 @@ func autoscaler(v Values) client.Object {
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Name: Name},
 			MinReplicas:    &v.Autoscaling.MinReplicas, MaxReplicas: v.Autoscaling.MaxReplicas,
-			Metrics: []autoscalingv2.MetricSpec{utilization(corev1.ResourceCPU, "6"), utilization(corev1.ResourceMemory, "24G")},
+			Metrics: []autoscalingv2.MetricSpec{average(corev1.ResourceCPU, "6"), average(corev1.ResourceMemory, "24G")},
 			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{
 				ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: ptr.To[int32](60)},
 				// Caches of a new pod are filled from etcd: do not come and go.
@@ -362,13 +363,4 @@ func autoscaler(v Values) client.Object {
 			},
 		},
 	}
-}
-
-// host is the host of a URL, which may be an error in Values.
-func host(raw string) (string, error) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("%q is no https URL of a host", raw)
-	}
-	return u.Host, nil
 }

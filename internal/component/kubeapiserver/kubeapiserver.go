@@ -141,7 +141,7 @@ type Tunnel struct {
 
 // NodeAgents says who authorizes requests of gardener-node-agents.
 type NodeAgents struct {
-	// Kubeconfig is the kubeconfig for the webhook in the resource manager.
+	// Kubeconfig is the kubeconfig for the webhook in the resource manager, which resourcemanager.AuthorizerKubeconfig returns.
 	Kubeconfig []byte
 }
 

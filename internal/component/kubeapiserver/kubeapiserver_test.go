@@ -136,12 +136,14 @@ func TestRefused(t *testing.T) {
 		change func(*Values)
 		want   string
 	}{
-		"version":                    {func(v *Values) { v.Version = "new" }, "version"},
-		"old version":                {func(v *Values) { v.Version = "1.31.9" }, "1.32"},
-		"authentication of no kind":  {func(v *Values) { v.Files.Authentication = "{}" }, "AuthenticationConfiguration"},
-		"authentication is no YAML":  {func(v *Values) { v.Files.Authentication = "secret: [" }, "structured authentication: is no YAML"},
-		"authorizer without access":  {func(v *Values) { v.Files.AuthorizationKubeconfigs = nil }, `no kubeconfig for "theirs"`},
-		"authorizer is no webhook":   {func(v *Values) { v.Files.Authorization = "kind: AuthorizationConfiguration\nauthorizers: [{type: RBAC}]" }, "authorizers[0]"},
+		"version":                   {func(v *Values) { v.Version = "new" }, "version"},
+		"old version":               {func(v *Values) { v.Version = "1.31.9" }, "1.32"},
+		"authentication of no kind": {func(v *Values) { v.Files.Authentication = "{}" }, "AuthenticationConfiguration"},
+		"authentication is no YAML": {func(v *Values) { v.Files.Authentication = "secret: [" }, "structured authentication: is no YAML"},
+		"authorizer without access": {func(v *Values) { v.Files.AuthorizationKubeconfigs = nil }, `no kubeconfig for "theirs"`},
+		"authorizer is no webhook": {func(v *Values) {
+			v.Files.Authorization = "kind: AuthorizationConfiguration\nauthorizers: [{type: RBAC}]"
+		}, "authorizers[0]"},
 		"kubeconfig for nobody":      {func(v *Values) { v.Files.AdmissionKubeconfigs = map[string][]byte{"AlwaysPullImages": nil} }, "AlwaysPullImages"},
 		"unknown encryption":         {func(v *Values) { v.Encryption.Keys[0].Provider = "rot13" }, "rot13"},
 		"tunnel that is no HTTPS":    {func(v *Values) { v.Tunnel.URL = "vpn-seed-server" }, "tunnel"},

@@ -36,7 +36,7 @@ func TestRunning(t *testing.T) {
 		values Values
 		want   map[string]int
 	}{
-		"workerless": {workerless(), map[string]int{"/readyz": 200, "/livez": 200, "/version": 401, "/api": 401, "/metrics": 401}},
+		"workerless": {workerless(), map[string]int{"/readyz": 200, "/livez?exclude=etcd": 200, "/version": 401, "/api": 401, "/metrics": 401}},
 		// The Shoot's own configuration lets everybody ask for the version.
 		"full": {full(), map[string]int{"/readyz": 200, "/livez": 200, "/version": 200, "/api": 401}},
 	} {

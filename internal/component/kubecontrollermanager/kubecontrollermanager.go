@@ -85,7 +85,8 @@ func Objects(v Values) ([]client.Object, error) {
 	dir := func(name, secret string) string { return p.Secret(name, secret) }
 	server := dir("server", v.Secrets.Server)
 	flags := map[string]string{
-		"kubeconfig": shootaccess.PathKubeconfig, "authentication-kubeconfig": shootaccess.PathKubeconfig, "authorization-kubeconfig": shootaccess.PathKubeconfig,
+		"kubeconfig":                shootaccess.PathKubeconfig,
+		"authentication-kubeconfig": shootaccess.PathKubeconfig, "authorization-kubeconfig": shootaccess.PathKubeconfig,
 		"tls-cert-file": server + secrets.DataKeyCertificate, "tls-private-key-file": server + secrets.DataKeyPrivateKey,
 		"secure-port": strconv.Itoa(int(Port)), "profiling": "false", "v": "2",
 		"leader-elect": "true", "cluster-name": v.ClusterName, "use-service-account-credentials": "true",
@@ -154,9 +155,10 @@ func (v Values) forNodes(flags map[string]string) {
 	flags["attach-detach-reconcile-sync-period"] = "1m0s"
 	flags["horizontal-pod-autoscaler-sync-period"] = "30s"
 	flags["node-monitor-grace-period"] = "40s"
-	for _, what := range []string{"deployment", "replicaset", "statefulset", "endpoint", "service-endpoint", "gc"} {
-		flags["concurrent-"+what+"-syncs"] = map[bool]string{true: "30", false: "15"}[what == "gc"]
+	for _, what := range []string{"deployment", "replicaset", "statefulset", "endpoint", "service-endpoint"} {
+		flags["concurrent-"+what+"-syncs"] = "15"
 	}
+	flags["concurrent-gc-syncs"] = "30"
 	c := v.Config
 	if c == nil {
 		return

@@ -4,6 +4,7 @@ package managedresource
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -14,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/yaml"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/immutable"
@@ -61,7 +61,7 @@ func Objects(scheme *runtime.Scheme, v Values, objects ...client.Object) ([]clie
 	return []client.Object{secret, mr}, nil
 }
 
-// pack writes objects as compressed YAML.
+// pack writes objects, compressed. They are JSON, which is YAML too: the order of keys in YAML is a guess where there are numbers in them.
 func pack(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
 	type manifest struct{ key, text string }
 	manifests := make([]manifest, 0, len(objects))
@@ -79,7 +79,7 @@ func pack(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
 		// These are the server's to say.
 		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 		unstructured.RemoveNestedField(u.Object, "status")
-		text, err := yaml.Marshal(u.Object)
+		text, err := json.Marshal(u.Object)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func pack(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
 	out := &bytes.Buffer{}
 	w := brotli.NewWriterLevel(out, brotli.DefaultCompression)
 	for _, m := range manifests {
-		if _, err := fmt.Fprintf(w, "---\n%s", m.text); err != nil {
+		if _, err := fmt.Fprintf(w, "---\n%s\n", m.text); err != nil {
 			return nil, err
 		}
 	}

@@ -4,11 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/shootaccess"
@@ -89,14 +92,27 @@ func ForShoot(o ShootOptions) resourcemanagerconfigv1alpha1.ResourceManagerConfi
 // URL is where the API server of a shoot reaches its resource manager: it runs in the same namespace, so nothing is in between.
 func URL(namespace string) string { return "https://" + Name + "." + namespace }
 
+// AuthorizerKubeconfig is a kubeconfig by which the API server of a shoot asks the resource manager what node agents may do. It has no
+// credentials: the webhook tells nothing that is not known to who asks.
+func AuthorizerKubeconfig(namespace string, caBundle []byte) ([]byte, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters[Name] = &clientcmdapi.Cluster{Server: URL(namespace) + PathNodeAgentAuthorizer, CertificateAuthorityData: caBundle}
+	config.AuthInfos[Name] = &clientcmdapi.AuthInfo{}
+	config.Contexts[Name] = &clientcmdapi.Context{Cluster: Name, AuthInfo: Name}
+	config.CurrentContext = Name
+	return clientcmd.Write(*config)
+}
+
 // TargetObjects renders what the resource manager of a shoot needs in the shoot: its permissions, and the webhooks that are called there.
 // They travel in a ManagedResource, which it applies by its bootstrap kubeconfig first.
 func TargetObjects(v Values) []client.Object {
+	// When the ManagedResource goes, who deletes its objects must be allowed to until the end.
+	meta := metav1.ObjectMeta{Name: targetRole, Annotations: map[string]string{resourcesv1alpha1.KeepObject: "true"}}
 	objects := []client.Object{
 		// Whoever applies anything must be allowed everything.
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: targetRole}, Rules: everything()},
+		&rbacv1.ClusterRole{ObjectMeta: *meta.DeepCopy(), Rules: everything()},
 		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: targetRole},
+			ObjectMeta: meta,
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: Name}},
 		},

@@ -24,6 +24,9 @@ func policies() []client.Object {
 	dnsPods := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: keyApp, Operator: metav1.LabelSelectorOpIn, Values: []string{"kube-dns", "node-local-dns"},
 	}}}
+	tunnelPods := metav1.LabelSelector{MatchLabels: map[string]string{
+		constants.App: "vpn-shoot", constants.GardenRole: constants.GardenRoleSystemComponent,
+	}}
 	everywhere := func(cidr ...string) []networkingv1.NetworkPolicyPeer {
 		var peers []networkingv1.NetworkPolicyPeer
 		for _, c := range cidr {
@@ -38,9 +41,7 @@ func policies() []client.Object {
 			[]networkingv1.NetworkPolicyIngressRule{{Ports: dnsPorts}},
 			[]networkingv1.NetworkPolicyEgressRule{{Ports: []networkingv1.NetworkPolicyPort{port(udp, dnsPort), port(tcp, dnsPort)}}}),
 		policy("from-seed", "Allows what comes through the tunnel from the control plane.", allowed(constants.NetworkPolicyShootFromSeed),
-			[]networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
-				constants.App: "vpn-shoot", constants.GardenRole: constants.GardenRoleSystemComponent,
-			}}}}}}, nil),
+			[]networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &tunnelPods}}}}, nil),
 		policy("to-dns", "Allows to ask for names.", allowed(constants.NetworkPolicyToDNS), nil, []networkingv1.NetworkPolicyEgressRule{
 			{
 				To:    []networkingv1.NetworkPolicyPeer{{PodSelector: dnsPods.DeepCopy()}},

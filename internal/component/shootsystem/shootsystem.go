@@ -193,7 +193,9 @@ func (v Values) readable() []rbacv1.PolicyRule {
 			continue // discovery gives none of these
 		}
 		for _, resource := range list.APIResources {
-			if slices.ContainsFunc(resource.Verbs, func(verb string) bool { return slices.Contains(readVerbs, verb) }) {
+			// To get a connection into a pod or a node is more than to read, though the verb is the same.
+			connects := strings.Contains(resource.Name, "/") && slices.Contains(resource.Verbs, "create")
+			if !connects && slices.ContainsFunc(resource.Verbs, func(verb string) bool { return slices.Contains(readVerbs, verb) }) {
 				add(gv.Group, resource.Name)
 			}
 		}

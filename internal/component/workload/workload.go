@@ -198,6 +198,11 @@ func ConfigMapVolume(name, configMap string) corev1.Volume {
 	}}}
 }
 
+// FieldEnv is an environment variable with a field of the pod, such as metadata.name.
+func FieldEnv(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+}
+
 // Merge returns the entries of all maps; later ones win.
 func Merge(maps ...map[string]string) map[string]string {
 	out := map[string]string{}
@@ -229,9 +234,8 @@ func FromPods(alias string, ports ...int32) map[string]string {
 	for _, port := range ports {
 		list = append(list, fmt.Sprintf(`{"protocol":"TCP","port":%d}`, port))
 	}
-	return map[string]string{
-		resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationPrefix + alias + resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationSuffix: "[" + strings.Join(list, ",") + "]",
-	}
+	key := resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationPrefix + alias + resourcesv1alpha1.NetworkPolicyFromPolicyAnnotationSuffix
+	return map[string]string{key: "[" + strings.Join(list, ",") + "]"}
 }
 
 // PolicyTo is the label of pods that talk to whoever lists ports for an alias, as FromPods does.

@@ -105,7 +105,7 @@ func (d dribble) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func start(t *testing.T, binary, config string) *exec.Cmd {
+func start(t testing.TB, binary, config string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, "-db", "-f", config) //nolint:gosec // it is the test's own
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
@@ -116,7 +116,7 @@ func start(t *testing.T, binary, config string) *exec.Cmd {
 	return cmd
 }
 
-func stopProcess(t *testing.T, cmd *exec.Cmd) {
+func stopProcess(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
 	if cmd.ProcessState == nil {
 		_ = cmd.Process.Kill()
@@ -130,7 +130,7 @@ func await(t *testing.T, p *haproxy.Programmer) {
 }
 
 // patiently tries until something succeeds.
-func patiently(t *testing.T, try func() error) {
+func patiently(t testing.TB, try func() error) {
 	t.Helper()
 	end := time.After(20 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -149,11 +149,11 @@ func patiently(t *testing.T, try func() error) {
 }
 
 type client struct {
-	t    *testing.T
+	t    testing.TB
 	conn *tls.Conn
 }
 
-func dial(t *testing.T, address, name string) *client {
+func dial(t testing.TB, address, name string) *client {
 	t.Helper()
 	conn, err := tls.Dial("tcp", address, insecure(name))
 	if err != nil {
@@ -183,7 +183,7 @@ func ask(conn *tls.Conn) (string, error) {
 	return line[:len(line)-1], nil
 }
 
-func eventually(t *testing.T, address, name, want string) {
+func eventually(t testing.TB, address, name, want string) {
 	t.Helper()
 	patiently(t, func() error {
 		conn, err := tls.Dial("tcp", address, insecure(name))
@@ -212,7 +212,7 @@ func insecure(name string) *tls.Config {
 }
 
 // echo is a TLS server that answers each line with its name.
-func echo(t *testing.T, name string) netip.AddrPort {
+func echo(t testing.TB, name string) netip.AddrPort {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
 	server.StartTLS()
@@ -245,7 +245,7 @@ func echo(t *testing.T, name string) netip.AddrPort {
 	return netip.MustParseAddrPort(listener.Addr().String())
 }
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -253,4 +253,44 @@ func freePort(t *testing.T) int {
 	}
 	defer listener.Close()                     //nolint:errcheck // it was only asked for its port
 	return listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is TCP
+}
+
+// BenchmarkRoundTrip sends a line, and waits for the answer, without and with HAProxy in between.
+func BenchmarkRoundTrip(b *testing.B) { benchmark(b, false) }
+
+// BenchmarkConnect makes TLS connections as well.
+func BenchmarkConnect(b *testing.B) { benchmark(b, true) }
+
+func benchmark(b *testing.B, anew bool) {
+	b.Helper()
+	binary, err := exec.LookPath("haproxy")
+	if err != nil {
+		b.Skip("there is no haproxy")
+	}
+	dir, port := b.TempDir(), freePort(b)
+	config := filepath.Join(dir, "haproxy.cfg")
+	if err := os.WriteFile(config, []byte(component.Configuration(dir, port, freePort(b))), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	server := echo(b, "server")
+	table := haproxy.NewTable()
+	table.Add("api.example.com", server)
+	if err := haproxy.NewProgrammer(dir, clock.RealClock{}).Set(table); err != nil {
+		b.Fatal(err)
+	}
+	start(b, binary, config)
+	through := fmt.Sprintf("127.0.0.1:%d", port)
+	eventually(b, through, "api.example.com", "server")
+	for name, address := range map[string]string{"direct": server.String(), "haproxy": through} {
+		b.Run(name, func(b *testing.B) {
+			conn := dial(b, address, "api.example.com")
+			for b.Loop() {
+				if anew {
+					_ = conn.conn.Close()
+					conn = dial(b, address, "api.example.com")
+				}
+				conn.expect("server")
+			}
+		})
+	}
 }

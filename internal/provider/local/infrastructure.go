@@ -17,9 +17,15 @@ import (
 // infrastructures says that the infrastructure of a shoot is there: its machines are pods in the seed, whose network they use.
 type infrastructures struct{}
 
-// Reconcile has nothing to make.
-func (infrastructures) Reconcile(_ context.Context, infrastructure *extensionsv1alpha1.Infrastructure, _ *extension.Cluster) error {
-	return noConfig(infrastructure.Spec.ProviderConfig)
+// Reconcile has nothing to make. It says where nodes have their addresses, which is not for the shoot to choose.
+func (infrastructures) Reconcile(_ context.Context, infrastructure *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster) error {
+	if err := noConfig(infrastructure.Spec.ProviderConfig); err != nil {
+		return err
+	}
+	if cluster != nil && cluster.Seed != nil && cluster.Seed.Spec.Networks.Pods != "" {
+		infrastructure.Status.Networking = &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: []string{cluster.Seed.Spec.Networks.Pods}}
+	}
+	return nil
 }
 
 // Delete has nothing to remove.

@@ -9,11 +9,16 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/configfile"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/provider/local/dnsserver"
@@ -42,10 +47,10 @@ func Component() process.Component[providerlocalconfigv1alpha1.ProviderLocalConf
 				Health: (*process.Server)(c.Server.HealthProbes), Metrics: (*process.Server)(c.Server.Metrics), Debugging: c.Debugging,
 			}
 		},
-		Kinds: []process.AddToScheme{extensionsv1alpha1.AddToScheme},
+		Kinds: []process.AddToScheme{extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme},
 		Options: func(_ *providerlocalconfigv1alpha1.ProviderLocalConfiguration, o *manager.Options) {
 			// Secrets are read one at a time, and only by name.
-			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}
+			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}, &resourcesv1alpha1.ManagedResource{}}}
 		},
 		Wire: Wire,
 	}
@@ -67,12 +72,34 @@ func Wire(ctx context.Context, p *process.Process, c *providerlocalconfigv1alpha
 		add(p, &dnsRecords{zones: zones}),
 		add(p, &infrastructures{}),
 		add(p, &controlPlanes{}),
+		add(p, &backupBuckets{p.GetClient(), c.Backup.Directory, c.Backup.HostPath, c.Namespace}),
+		add(p, &backupEntries{p.GetClient(), c.Backup.Directory}),
+		addNetworks(p, c.Images.Flannel),
+		add(p, &operatingSystemConfigs{p.GetClient()}),
+		addWorkers(p, c),
 	)
 }
 
 // add adds the controller of a kind whose objects may serve a shoot or a seed.
 func add[T extensionsv1alpha1.Object](p *process.Process, actuator extension.Actuator[T]) error {
 	return extension.Add(p, options(actuator))
+}
+
+// addNetworks adds the controller of networks, whose type is another.
+func addNetworks(p *process.Process, image string) error {
+	o := options(extension.Actuator[*extensionsv1alpha1.Network](&networks{p.GetClient(), image}))
+	o.Types = []string{networkType}
+	o.Watch = func(b *builder.Builder, toObjects handler.MapFunc) { watchManaged(b, toObjects, networkResource) }
+	return extension.Add(p, o)
+}
+
+// addWorkers adds the controller of workers, which hears of machines, too.
+func addWorkers(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
+	o := options(extension.Actuator[*extensionsv1alpha1.Worker](&workers{
+		client: p.GetClient(), reader: p.GetAPIReader(), clock: clock.RealClock{}, image: c.Images.Gardener, registries: c.Machines.Registries,
+	}))
+	o.Watch = watchMachines
+	return extension.Add(p, o)
 }
 
 func options[T extensionsv1alpha1.Object](actuator extension.Actuator[T]) extension.Options[T] {

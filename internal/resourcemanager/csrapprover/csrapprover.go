@@ -40,7 +40,9 @@ const (
 	passTimeout = time.Minute
 
 	nodeUserPrefix = "system:node:"
-	nodesGroup     = "system:nodes"
+	// bootstrapUserPrefix begins the users that bootstrap tokens stand for.
+	bootstrapUserPrefix = "system:bootstrap:"
+	nodesGroup          = "system:nodes"
 	// migratingUser is who node agents were before they had certificates.
 	migratingUser = "system:serviceaccount:kube-system:gardener-node-agent"
 )
@@ -241,6 +243,10 @@ func agentUser(username, commonName string, machine *machinev1alpha1.Machine) er
 		if machine == nil && strings.TrimPrefix(username, nodeUserPrefix) != strings.TrimPrefix(commonName, constants.NodeAgentUserNamePrefix) {
 			return fmt.Errorf("user %q asks for another node", username)
 		}
+		if hasNode {
+			return fmt.Errorf("Machine %q has a node already", machine.Name) //nolint:staticcheck // kinds are proper names
+		}
+	case strings.HasPrefix(username, bootstrapUserPrefix) && machine != nil: // a new machine, before its kubelet runs
 		if hasNode {
 			return fmt.Errorf("Machine %q has a node already", machine.Name) //nolint:staticcheck // kinds are proper names
 		}

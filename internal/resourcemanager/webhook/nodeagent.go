@@ -63,7 +63,8 @@ func (n *nodeAgents) refuse(ctx context.Context, spec *authorizationv1.SubjectAc
 		return "not a node agent", nil
 	}
 	a := spec.ResourceAttributes
-	if a == nil || a.Subresource != "" {
+	// The status of a Node has a condition of the agent's.
+	if a == nil || a.Subresource != "" && (a.Group != "" || a.Resource != "nodes" || a.Subresource != "status" || a.Verb != "patch") {
 		return "node agents need nothing of this kind", nil
 	}
 	verbs := func(allowed ...string) bool { return slices.Contains(allowed, a.Verb) }

@@ -60,6 +60,10 @@ func TestNodeAgents(t *testing.T) {
 		"m1 get /nodes /n1":                             true,
 		"m1 patch /nodes /n1":                           true,
 		"m1 patch /nodes /n2":                           false,
+		"m1 patch /nodes/status /n1":                    true,
+		"m1 patch /nodes/status /n2":                    false,
+		"m1 update /nodes/status /n1":                   false,
+		"m1 create /serviceaccounts/token default/x":    false,
 		"m1 watch /nodes /":                             false,
 		"m1 delete /nodes /n1":                          false,
 		"new get /nodes /n1":                            false,
@@ -76,10 +80,11 @@ func TestNodeAgents(t *testing.T) {
 		t.Run(request, func(t *testing.T) {
 			words := strings.Fields(request)
 			group, resource, _ := strings.Cut(words[2], "/")
+			resource, subresource, _ := strings.Cut(resource, "/")
 			namespace, name, _ := strings.Cut(words[3], "/")
 			review := authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: "gardener.cloud:node-agent:machine:" + words[0], Groups: []string{"gardener.cloud:node-agents"},
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: words[1], Group: group, Resource: resource, Namespace: namespace, Name: name},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: words[1], Group: group, Resource: resource, Subresource: subresource, Namespace: namespace, Name: name},
 			}}
 			if got := ask(t, handler, review); got.Status.Allowed != want || got.Status.Denied {
 				t.Errorf("answer is %+v", got.Status)

@@ -3,6 +3,8 @@ package v1alpha1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
+
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 )
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -44,6 +46,10 @@ type ProviderLocalConfiguration struct {
 	// Backup says where buckets are.
 	// +optional
 	Backup BackupConfiguration `json:"backup"`
+
+	// Machines configures the machines of shoots.
+	// +optional
+	Machines MachinesConfiguration `json:"machines"`
 
 	// Images are the references of images that are deployed into control plane namespaces.
 	// +optional
@@ -94,6 +100,15 @@ type BackupConfiguration struct {
 	// HostPath is where they are on the node. Defaults to /etc/gardener/local-backupbuckets.
 	// +optional
 	HostPath string `json:"hostPath,omitempty"`
+}
+
+// MachinesConfiguration configures the machines of shoots.
+type MachinesConfiguration struct {
+	// Registries are where machines look for images first.
+	// +optional
+	// +listType=map
+	// +listMapKey=host
+	Registries []localv1alpha1.MachineRegistry `json:"registries,omitempty"`
 }
 
 // ImagesConfiguration are references of images.

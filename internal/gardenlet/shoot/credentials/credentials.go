@@ -34,6 +34,8 @@ const (
 	ResourceManager       = "gardener-resource-manager-server"
 	VPNSeedServer         = "vpn-seed-server"
 	VPNShootClient        = "vpn-shoot-client"
+	APIServerProxy        = "apiserver-proxy-client"
+	MetricsServer         = "metrics-server"
 	identity              = "gardenlet"
 	authorityLife         = 10 * 365 * 24 * time.Hour
 	tokenFile             = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token" //nolint:gosec // a path
@@ -196,6 +198,11 @@ func (s *Set) Rest(ctx context.Context) error {
 				append(serviceNames("vpn-seed-server", s.values.Namespace), s.values.TunnelHostName), localhost,
 			},
 			certificate{VPNShootClient, constants.SecretNameCAVPN, "vpn-shoot-client", secrets.ClientCert, nil, nil, nil},
+			certificate{APIServerProxy, constants.SecretNameCAVPN, "apiserver-proxy-client", secrets.ClientCert, nil, nil, nil},
+			certificate{
+				MetricsServer, constants.SecretNameCAMetricsServer, "metrics-server", secrets.ServerCert, nil,
+				serviceNames("metrics-server", "kube-system"), nil,
+			},
 		)
 	}
 	if err := s.certificates(ctx, wanted...); err != nil {

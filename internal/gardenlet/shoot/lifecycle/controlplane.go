@@ -21,12 +21,14 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/component/apiserverproxy"
 	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
 	"gardener.cloud/gardener/internal/component/kubescheduler"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/component/shootaccess"
+	"gardener.cloud/gardener/internal/component/vpnseedserver"
 	"gardener.cloud/gardener/internal/gardenlet/managed"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/credentials"
 	"gardener.cloud/gardener/internal/kube"
@@ -232,6 +234,15 @@ func (h *hosted) apiServerValues(ctx context.Context, replicas int32) (kubeapise
 	}
 	if hosts := h.hosts(); len(hosts) > 0 {
 		v.ExternalHostname = hosts[0]
+	}
+	if !h.workerless() {
+		v.AdvertiseAddress = apiserverproxy.AdvertiseAddress
+		v.Tunnel = vpnseedserver.Tunnel(h.set.Name(credentials.HTTPProxyClient), h.set.BundleName(constants.SecretNameCAVPN))
+		agents, err := resourcemanager.AuthorizerKubeconfig(h.namespace, h.set.Bundle(constants.SecretNameCACluster))
+		if err != nil {
+			return v, err
+		}
+		v.NodeAgents = &kubeapiserver.NodeAgents{Kubeconfig: agents}
 	}
 	v.Files, err = h.apiServerFiles(ctx)
 	return v, err

@@ -114,6 +114,9 @@ func (h *hosted) orderInfrastructure(ctx context.Context) error {
 	if err := extensionobject.Await(ctx, h.orders(true), obj); err != nil {
 		return err
 	}
+	if err := h.publishNetworks(ctx, obj); err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.infra = obj

@@ -41,6 +41,7 @@ type hosted struct {
 	mu          sync.Mutex
 	shootClient client.WithWatch
 	infra       *extensionsv1alpha1.Infrastructure
+	pools       []pool
 }
 
 // reconcileFlow composes what makes a control plane, or makes it be as it should.
@@ -52,6 +53,9 @@ func (r *reconciler) reconcileFlow(w *world) (*flow.Flow, error) {
 	}
 	if !w.workerless() {
 		tasks = slices.Concat(tasks, h.infrastructure())
+		if !h.asleep {
+			tasks = slices.Concat(tasks, h.nodes())
+		}
 	}
 	tasks = slices.Concat(tasks, h.extensionTasks())
 	if w.hibernated() && !h.asleep {

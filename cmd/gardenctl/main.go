@@ -1,0 +1,59 @@
+// Command gardenctl is how people look after their clusters from the command line. Named kubectl-garden, it is a plugin of kubectl.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/term"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"gardener.cloud/gardener/internal/gardenctl"
+)
+
+func main() {
+	// The libraries' logs would stand between the results; what matters comes back as errors.
+	klog.SetLogger(logr.Discard())
+	ctrllog.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context) int {
+	configDir := os.Getenv("GCTL_CONFIG_DIR")
+	if configDir == "" {
+		dir, err := os.UserConfigDir()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "error: no directory for the configuration: "+err.Error()+"; say one with GCTL_CONFIG_DIR")
+			return 1
+		}
+		configDir = filepath.Join(dir, "gardenctl")
+	}
+	cacheDir, err := os.UserCacheDir()
+	if err != nil {
+		cacheDir = filepath.Join(configDir, "cache")
+	} else {
+		cacheDir = filepath.Join(cacheDir, "gardenctl")
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		executable = os.Args[0]
+	}
+	return gardenctl.Run(ctx, gardenctl.Options{
+		Program: filepath.Base(os.Args[0]), Executable: executable,
+		In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr,
+		Interactive: term.IsTerminal(int(os.Stdin.Fd())),
+		Color:       term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		ConfigDir:   configDir, CacheDir: cacheDir, Session: os.Getenv("GCTL_SESSION_ID"), Kubeconfig: os.Getenv("KUBECONFIG"),
+		Clock: clock.RealClock{},
+	}, os.Args[1:])
+}

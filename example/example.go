@@ -1,0 +1,47 @@
+// Package example holds manifests to start with. A local landscape has the first ones from the beginning; Shoots are for the user to
+// apply.
+package example
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// The files with what a Shoot refers to, in the order in which they can be applied.
+const (
+	Project      = "project.yaml"
+	CloudProfile = "cloudprofile.yaml"
+	Credentials  = "credentials.yaml"
+)
+
+// The files with Shoots.
+const (
+	Shoot           = "shoot.yaml"
+	ShootWorkerless = "shoot-workerless.yaml"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// Objects returns the objects in files.
+func Objects(names ...string) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, name := range names {
+		content, err := files.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		for document := range strings.SplitSeq("\n"+string(content), "\n---") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			all = append(all, object)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,105 @@
+// Command foreigncrds writes the CustomResourceDefinitions of others that we deploy, from the modules that have them. Descriptions are
+// left out, which makes them a fraction of the size. Usage: go run ./hack/foreigncrds DIRECTORY
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// sources are the files with definitions.
+var sources = []struct {
+	// from is the directory whose go.mod says which version of the module it is.
+	from, module, file string
+	// to is the directory below the target.
+	to string
+}{
+	{".", "sigs.k8s.io/gateway-api", "config/crd/standard/gateway.networking.k8s.io_gatewayclasses.yaml", "gateway"},
+	{".", "sigs.k8s.io/gateway-api", "config/crd/standard/gateway.networking.k8s.io_gateways.yaml", "gateway"},
+	{".", "sigs.k8s.io/gateway-api", "config/crd/standard/gateway.networking.k8s.io_tlsroutes.yaml", "gateway"},
+	{"distribution/vertical-pod-autoscaler", "k8s.io/autoscaler/vertical-pod-autoscaler", "deploy/vpa-v1-crd-gen.yaml", "verticalpodautoscaler"},
+}
+
+func main() {
+	if err := run(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(target string) error {
+	for _, source := range sources {
+		// A kind that is gone leaves no manifest behind.
+		if err := os.RemoveAll(filepath.Join(target, source.to)); err != nil {
+			return err
+		}
+	}
+	for _, source := range sources {
+		list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", source.module)
+		list.Dir = source.from
+		module, err := list.Output()
+		if err != nil {
+			return fmt.Errorf("find module %s: %w", source.module, err)
+		}
+		data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(module)), source.file))
+		if err != nil {
+			return err
+		}
+		for _, document := range bytes.Split(data, []byte("\n---\n")) {
+			if err := write(filepath.Join(target, source.to), document); err != nil {
+				return fmt.Errorf("%s of module %s: %w", source.file, source.module, err)
+			}
+		}
+	}
+	return nil
+}
+
+// write writes a definition to a file of its name.
+func write(target string, document []byte) error {
+	var definition struct {
+		Spec struct {
+			Group string
+			Names struct{ Plural string }
+		}
+	}
+	var content map[string]any
+	for _, into := range []any{&definition, &content} {
+		if err := yaml.Unmarshal(document, into); err != nil {
+			return err
+		}
+	}
+	trim(content)
+	delete(content, "status")
+	data, err := yaml.Marshal(content)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(target, 0o755); err != nil { //nolint:gosec // it is source
+		return err
+	}
+	name := definition.Spec.Group + "_" + definition.Spec.Names.Plural + ".yaml"
+	return os.WriteFile(filepath.Join(target, name), data, 0o644) //nolint:gosec // it is source
+}
+
+// trim removes descriptions, which are texts; a property of that name is not.
+func trim(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if _, ok := v["description"].(string); ok {
+			delete(v, "description")
+		}
+		for _, inner := range v {
+			trim(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			trim(inner)
+		}
+	}
+}

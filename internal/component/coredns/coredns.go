@@ -1,0 +1,217 @@
+// Package coredns deploys the DNS server of a shoot.
+//
+// The number of its pods follows their load, by a HorizontalPodAutoscaler that reads metrics-server. This is so in both modes that a
+// Shoot may ask for, as there is no autoscaler that follows the number of nodes.
+package coredns
+
+import (
+	_ "embed"
+	"net/netip"
+	"regexp"
+	"strings"
+	"text/template"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/immutable"
+	"gardener.cloud/gardener/internal/component/systemcomponent"
+	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/references"
+)
+
+const (
+	// ManagedResourceName is that of the ManagedResource with all objects.
+	ManagedResourceName = "shoot-core-coredns"
+	// Name is that of the Deployment.
+	Name = "coredns"
+	// port is where the pods answer, over UDP and TCP. The Service has 53.
+	port int32 = 8053
+
+	// labelKey and labelValue select the pods, also in network policies: who may ask them is said there.
+	labelKey, labelValue = "k8s-app", "kube-dns"
+	// serviceName and customName are what users and other software know.
+	serviceName = "kube-dns"
+	customName  = "coredns-custom"
+
+	healthPort, readyPort, metricsPort = 8080, 8181, 9153
+
+	minReplicas, maxReplicas = 2, 5
+	// busy is the share of the requested CPU time, in percent, above which there are more pods.
+	busy = 70
+
+	configVolume, customVolume = "config", "custom"
+	configDir                  = "/etc/coredns"
+	priority                   = "system-cluster-critical"
+)
+
+// Values are what CoreDNS is deployed with.
+type Values struct {
+	// Image is the image of CoreDNS.
+	Image string
+	// Addresses are those of the Service, one per IP family.
+	Addresses []netip.Addr
+	// CommonSuffixes are domains of which no name is one of the cluster.
+	CommonSuffixes []string
+}
+
+// For returns the values for a Shoot but for the image.
+func For(shoot *corev1beta1.Shoot) (Values, error) {
+	networks, err := systemcomponent.NetworksOf(shoot)
+	if err != nil {
+		return Values{}, err
+	}
+	v := Values{Addresses: networks.DNS()}
+	if c := shoot.Spec.SystemComponents; c != nil && c.CoreDNS != nil && c.CoreDNS.Rewriting != nil {
+		v.CommonSuffixes = c.CoreDNS.Rewriting.CommonSuffixes
+	}
+	return v, nil
+}
+
+//go:embed Corefile.tmpl
+var corefileText string
+
+var corefileTemplate = template.Must(template.New("Corefile").Parse(corefileText))
+
+// corefile renders the configuration. Names that pods ask for with a domain of their search path behind them, though they are whole
+// already, are answered at once: a pod would ask up to three more times otherwise.
+func corefile(v Values) (string, error) {
+	domain := regexp.QuoteMeta(systemcomponent.Domain)
+	search := `\.(?:(?:[^.]+\.)?svc\.)?` + domain + `\.$`
+	rewrites := []string{`^(.+\.svc\.` + domain + `)` + search}
+	for _, suffix := range v.CommonSuffixes {
+		rewrites = append(rewrites, `^((?:.+\.)?`+regexp.QuoteMeta(strings.ToLower(strings.Trim(suffix, ".")))+`)`+search)
+	}
+	out := &strings.Builder{}
+	err := corefileTemplate.Execute(out, map[string]any{"Domain": systemcomponent.Domain, "Rewrites": rewrites})
+	return out.String(), err
+}
+
+// Objects renders CoreDNS.
+func Objects(v Values) ([]client.Object, error) {
+	text, err := corefile(v)
+	if err != nil {
+		return nil, err
+	}
+	config := immutable.ConfigMap(metav1.NamespaceSystem, Name, map[string]string{"Corefile": text})
+	config.Labels = workload.Merge(systemcomponent.Labels(), config.Labels)
+	w := v.workload(config.Name)
+	objects := []client.Object{w.ServiceAccount()}
+	objects = append(objects, w.ClusterRole("system:coredns",
+		workload.Rule("", "endpoints services pods namespaces", "list watch"),
+		workload.Rule("discovery.k8s.io", "endpointslices", "list watch"),
+	)...)
+	deployment := w.Deployment()
+	deployment.Labels = workload.Merge(systemcomponent.Labels(), w.Labels, map[string]string{
+		resourcesv1alpha1.HighAvailabilityConfigType: resourcesv1alpha1.HighAvailabilityConfigTypeServer,
+	})
+	pod := &deployment.Spec.Template.Spec
+	// It asks the node's resolver, not itself.
+	pod.DNSPolicy = corev1.DNSDefault
+	pod.TerminationGracePeriodSeconds = ptr.To[int64](30)
+	for i := range pod.Volumes {
+		if pod.Volumes[i].Name == customVolume {
+			pod.Volumes[i].ConfigMap.Optional = ptr.To(true)
+		}
+	}
+	if err := references.Inject(deployment, nil); err != nil {
+		return nil, err
+	}
+	return append(objects, config, custom(), v.service(w.Labels), deployment, autoscaler(deployment.Labels),
+		&policyv1.PodDisruptionBudget{ObjectMeta: meta(Name, w.Labels), Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
+			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+		}},
+	), nil
+}
+
+func (v Values) workload(config string) workload.Workload {
+	ready := workload.HTTPProbe("/ready", readyPort, corev1.URISchemeHTTP)
+	return workload.Workload{
+		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{labelKey: labelValue}, Replicas: minReplicas,
+		PodLabels:     systemcomponent.PodLabels(constants.NetworkPolicyShootToAPIServer, constants.NetworkPolicyShootFromSeed),
+		PriorityClass: priority,
+		Container: corev1.Container{
+			Image: v.Image,
+			Args:  []string{"-conf", configDir + "/Corefile"},
+			Ports: []corev1.ContainerPort{
+				{Name: "dns", ContainerPort: port, Protocol: corev1.ProtocolUDP},
+				{Name: "dns-tcp", ContainerPort: port, Protocol: corev1.ProtocolTCP},
+				{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
+			},
+			Resources:      workload.Requests("50m", "32Mi"),
+			ReadinessProbe: ready, StartupProbe: workload.Eager(ready),
+			LivenessProbe: workload.HTTPProbe("/health", healthPort, corev1.URISchemeHTTP),
+			VolumeMounts: []corev1.VolumeMount{
+				{Name: configVolume, MountPath: configDir, ReadOnly: true}, {Name: customVolume, MountPath: configDir + "/custom", ReadOnly: true},
+			},
+		},
+		Volumes: []corev1.Volume{workload.ConfigMapVolume(configVolume, config), workload.ConfigMapVolume(customVolume, customName)},
+	}
+}
+
+// service has the name and the labels that other software knows the cluster's DNS server by.
+func (v Values) service(selector map[string]string) *corev1.Service {
+	service := &corev1.Service{
+		ObjectMeta: meta(serviceName, workload.Merge(selector, map[string]string{
+			"kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS",
+		})),
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP, Selector: selector, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicySingleStack),
+			Ports: []corev1.ServicePort{
+				{Name: "dns", Port: 53, TargetPort: intstr.FromInt32(port), Protocol: corev1.ProtocolUDP},
+				{Name: "dns-tcp", Port: 53, TargetPort: intstr.FromInt32(port), Protocol: corev1.ProtocolTCP},
+				{Name: "metrics", Port: metricsPort, TargetPort: intstr.FromInt32(metricsPort), Protocol: corev1.ProtocolTCP},
+			},
+		},
+	}
+	for i, address := range v.Addresses {
+		service.Spec.ClusterIPs = append(service.Spec.ClusterIPs, address.String())
+		if i == 0 {
+			service.Spec.ClusterIP = address.String()
+		} else {
+			service.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyPreferDualStack)
+		}
+	}
+	return service
+}
+
+// custom is where users add to the configuration: keys that end in ".override" go into the server block, those in ".server" beside it.
+// It is theirs once it is there.
+func custom() *corev1.ConfigMap {
+	configMap := &corev1.ConfigMap{ObjectMeta: meta(customName, nil), Data: map[string]string{
+		"changeme.override": "# Plugins for the server block of the cluster, such as: log",
+		"changeme.server":   "# Further server blocks, such as: example.com:8053 { forward . 192.0.2.1 }",
+	}}
+	configMap.Annotations = map[string]string{resourcesv1alpha1.Ignore: "true"}
+	return configMap
+}
+
+func autoscaler(labels map[string]string) *autoscalingv2.HorizontalPodAutoscaler {
+	return &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: meta(Name, labels),
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: Name},
+			MinReplicas:    ptr.To[int32](minReplicas), MaxReplicas: maxReplicas,
+			Metrics: []autoscalingv2.MetricSpec{{
+				Type: autoscalingv2.ResourceMetricSourceType,
+				Resource: &autoscalingv2.ResourceMetricSource{
+					Name:   corev1.ResourceCPU,
+					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To[int32](busy)},
+				},
+			}},
+		},
+	}
+}
+
+func meta(name string, labels map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name, Labels: workload.Merge(systemcomponent.Labels(), labels)}
+}

@@ -1,0 +1,99 @@
+// Package flannel renders the pod network of a cluster: every node has a subnet, and flannel connects them. Rendering is pure.
+package flannel
+
+import (
+	"encoding/json"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/component/workload"
+)
+
+// Name is that of the DaemonSet in kube-system.
+const Name = "flannel"
+
+// Backend is how packets get to another node.
+type Backend string
+
+const (
+	// HostGateway are plain routes. All nodes have to be in one network.
+	HostGateway Backend = "host-gw"
+	// VXLAN packs them into UDP packets between nodes.
+	VXLAN Backend = "vxlan"
+)
+
+// Values are what flannel is deployed with.
+type Values struct {
+	// Image is the image of flannel, which has the program install-cni as well.
+	Image string
+	// Pods is the pod network. Every node has a part of it.
+	Pods netip.Prefix
+	// Backend is how packets get to another node.
+	Backend Backend
+	// ClusterRole is the name of the ClusterRole.
+	ClusterRole string
+}
+
+// Objects renders flannel.
+func Objects(v Values) ([]client.Object, error) {
+	network, err := json.Marshal(map[string]any{
+		"Network": v.Pods.String(), "EnableNFTables": true, "Backend": map[string]any{"Type": v.Backend},
+	})
+	if err != nil {
+		return nil, err
+	}
+	conflist, err := json.Marshal(map[string]any{
+		"name": "cbr0", "cniVersion": "0.4.0",
+		"plugins": []any{
+			map[string]any{"type": "flannel", "delegate": map[string]any{"hairpinMode": true, "isDefaultGateway": true}},
+			map[string]any{"type": "portmap", "capabilities": map[string]any{"portMappings": true}, "backend": "nftables"},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	const name, namespace = Name, metav1.NamespaceSystem
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: workload.Labels(name)}, Data: map[string]string{
+		"net-conf.json": string(network), "cni-conf.json": string(conflist),
+	}}
+	w := workload.Workload{
+		Name: name, Namespace: namespace, PriorityClass: "system-node-critical", HostNetwork: true,
+		Container: corev1.Container{
+			Image: v.Image,
+			Args:  []string{"--ip-masq", "--kube-subnet-mgr", "--iface=eth0"},
+			Env: []corev1.EnvVar{
+				workload.FieldEnv("POD_NAME", "metadata.name"), workload.FieldEnv("POD_NAMESPACE", "metadata.namespace"),
+			},
+			// The node counts as ready once it has a CNI configuration, so that comes when flannel has found its subnet.
+			Lifecycle: &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
+				"/opt/bin/install-cni",
+				"/opt/cni/bin/flannel=/host/opt/cni/bin/flannel",
+				"--after=/run/flannel/subnet.env",
+				"/etc/kube-flannel/cni-conf.json=/host/etc/cni/net.d/10-flannel.conflist",
+			}}}},
+			Resources: workload.Requests("10m", "32Mi"),
+			SecurityContext: &corev1.SecurityContext{
+				RunAsUser:    ptr.To[int64](0),
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"}},
+			},
+			VolumeMounts: []corev1.VolumeMount{
+				{Name: "run", MountPath: "/run/flannel"},
+				{Name: "config", MountPath: "/etc/kube-flannel", ReadOnly: true},
+				{Name: "cni-plugins", MountPath: "/host/opt/cni/bin"},
+				{Name: "cni-config", MountPath: "/host/etc/cni/net.d"},
+			},
+		},
+		Volumes: []corev1.Volume{
+			workload.HostPath("run", "/run/flannel", corev1.HostPathDirectoryOrCreate),
+			workload.HostPath("cni-plugins", "/opt/cni/bin", corev1.HostPathDirectoryOrCreate),
+			workload.HostPath("cni-config", "/etc/cni/net.d", corev1.HostPathDirectoryOrCreate),
+			workload.ConfigMapVolume("config", name),
+		},
+	}
+	role := w.ClusterRole(v.ClusterRole, workload.Rule("", "pods", "get"), workload.Rule("", "nodes", "get list watch"), workload.Rule("", "nodes/status", "patch"))
+	return append(append([]client.Object{w.ServiceAccount()}, role...), config, w.DaemonSet()), nil
+}

@@ -1,0 +1,229 @@
+// Package kubeproxy deploys kube-proxy, which makes Services work on the nodes of a shoot.
+//
+// There is one DaemonSet for each version of Kubernetes in each worker pool: while a pool is rolled, its old nodes keep the kube-proxy
+// of their version. Connection tracking is left as it is on the machine: machines may share a kernel, and then it is not theirs.
+package kubeproxy
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/immutable"
+	"gardener.cloud/gardener/internal/component/systemcomponent"
+	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/references"
+)
+
+const (
+	// ManagedResourceName is that of the ManagedResource with all objects.
+	ManagedResourceName = "shoot-core-kube-proxy"
+	// Name is that of the service account. Names of DaemonSets begin with it.
+	Name = "kube-proxy"
+
+	healthPort  = 10256
+	metricsPort = 10249
+
+	configDir      = "/var/lib/kube-proxy"
+	keyConfig      = "config.yaml"
+	keyKubeconfig  = "kubeconfig"
+	accountToken   = "/var/run/secrets/kubernetes.io/serviceaccount/token" //nolint:gosec // a path
+	clusterRole    = "system:node-proxier"
+	roleBinding    = "gardener.cloud:target:node-proxier"
+	configVolume   = "config"
+	modulesVolume  = "modules"
+	lockVolume     = "xtables-lock"
+	priority       = "system-node-critical"
+	nodeNameEnv    = "NODE_NAME"
+	containerLabel = "name"
+)
+
+// Values are what kube-proxy is deployed with.
+type Values struct {
+	// Disabled says that there is none: something else makes Services work. There are no objects then.
+	Disabled bool
+	// Mode is how it programs the kernel. Empty means iptables.
+	Mode corev1beta1.ProxyMode
+	// FeatureGates are those of spec.kubernetes.kubeProxy.
+	FeatureGates map[string]bool
+	// PodNetworks are the ranges of pods, one per IP family. Traffic from elsewhere to Services is masqueraded.
+	PodNetworks []netip.Prefix
+	// APIServer is the host name of the API server that is reached without any Service, such as api.<domain of the shoot>.
+	APIServer string
+	// CABundle is what the API server is trusted by, as PEM.
+	CABundle []byte
+	// Pools are the worker pools.
+	Pools []Pool
+}
+
+// Pool is a worker pool in one version of Kubernetes.
+type Pool struct {
+	// Name is that of the pool, and Version is that of its nodes, such as "1.36.3".
+	Name, Version string
+	// Image is that of kube-proxy in this version.
+	Image string
+}
+
+// For returns the values for a Shoot but for the API server and its authorities. The nodes are those that exist: they may be of pools or
+// versions that the Shoot no longer has. image finds the image of kube-proxy for a version.
+func For(shoot *corev1beta1.Shoot, nodes []corev1.Node, image func(version string) (string, error)) (Values, error) {
+	networks, err := systemcomponent.NetworksOf(shoot)
+	if err != nil {
+		return Values{}, err
+	}
+	v := Values{PodNetworks: networks.Pods}
+	if c := shoot.Spec.Kubernetes.KubeProxy; c != nil {
+		v.Disabled, v.Mode, v.FeatureGates = !ptr.Deref(c.Enabled, true), ptr.Deref(c.Mode, ""), c.FeatureGates
+	}
+	if v.Disabled {
+		return v, nil
+	}
+	for i := range shoot.Spec.Provider.Workers {
+		worker := &shoot.Spec.Provider.Workers[i]
+		version := shoot.Spec.Kubernetes.Version
+		if worker.Kubernetes != nil && worker.Kubernetes.Version != nil {
+			version = *worker.Kubernetes.Version
+		}
+		v.Pools = append(v.Pools, Pool{Name: worker.Name, Version: version})
+	}
+	for i := range nodes {
+		labels := nodes[i].Labels
+		if pool, version := labels[constants.WorkerPool], labels[constants.WorkerKubernetesVersion]; pool != "" && version != "" {
+			v.Pools = append(v.Pools, Pool{Name: pool, Version: version})
+		}
+	}
+	slices.SortFunc(v.Pools, func(a, b Pool) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version)) })
+	v.Pools = slices.Compact(v.Pools)
+	for i := range v.Pools {
+		if v.Pools[i].Image, err = image(v.Pools[i].Version); err != nil {
+			return Values{}, fmt.Errorf("kube-proxy for version %s of pool %q: %w", v.Pools[i].Version, v.Pools[i].Name, err)
+		}
+	}
+	return v, nil
+}
+
+// Objects renders kube-proxy.
+func Objects(v Values) ([]client.Object, error) {
+	if v.Disabled {
+		return nil, nil
+	}
+	config, err := v.config()
+	if err != nil {
+		return nil, err
+	}
+	account := workload.Workload{Name: Name, Namespace: metav1.NamespaceSystem, Labels: systemcomponent.Labels()}
+	objects := []client.Object{account.ServiceAccount(), account.ClusterRoleBinding(roleBinding, clusterRole), config}
+	for _, pool := range v.Pools {
+		daemonSet := pool.daemonSet(config.Name)
+		if err := references.Inject(daemonSet, nil); err != nil {
+			return nil, err
+		}
+		objects = append(objects, daemonSet)
+	}
+	return objects, nil
+}
+
+func (p Pool) daemonSet(config string) client.Object {
+	name := fmt.Sprintf("%s-%s-v%s", Name, p.Name, p.Version)
+	probe := workload.HTTPProbe("/livez", healthPort, corev1.URISchemeHTTP)
+	w := workload.Workload{
+		Name: name, Namespace: metav1.NamespaceSystem,
+		Labels: map[string]string{constants.App: "kubernetes", constants.Role: "proxy", containerLabel: name},
+		PodLabels: workload.Merge(systemcomponent.PodLabels(), map[string]string{
+			constants.NodeCriticalComponent: "true", constants.WorkerPool: p.Name, constants.WorkerKubernetesVersion: p.Version,
+		}),
+		PriorityClass: priority, HostNetwork: true,
+		Container: corev1.Container{
+			Image:   p.Image,
+			Command: []string{"/usr/local/bin/kube-proxy"},
+			Args:    []string{"--config=" + configDir + "/" + keyConfig, "--hostname-override=$(" + nodeNameEnv + ")", "--v=2"},
+			Env: []corev1.EnvVar{{Name: nodeNameEnv, ValueFrom: &corev1.EnvVarSource{
+				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "spec.nodeName"},
+			}}},
+			Ports: []corev1.ContainerPort{
+				{Name: "metrics", ContainerPort: metricsPort, HostPort: metricsPort, Protocol: corev1.ProtocolTCP},
+			},
+			Resources:     workload.Requests("20m", "64Mi"),
+			StartupProbe:  workload.Eager(probe),
+			LivenessProbe: probe, ReadinessProbe: probe.DeepCopy(),
+			// It writes rules of the node's packet filter.
+			SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true), ReadOnlyRootFilesystem: ptr.To(true)},
+			VolumeMounts: []corev1.VolumeMount{
+				{Name: configVolume, MountPath: configDir, ReadOnly: true},
+				{Name: modulesVolume, MountPath: "/lib/modules", ReadOnly: true},
+				{Name: lockVolume, MountPath: "/run/xtables.lock"},
+			},
+		},
+		Volumes: []corev1.Volume{
+			workload.ConfigMapVolume(configVolume, config),
+			workload.HostPath(modulesVolume, "/lib/modules", corev1.HostPathUnset),
+			workload.HostPath(lockVolume, "/run/xtables.lock", corev1.HostPathFileOrCreate),
+		},
+	}
+	daemonSet := w.DaemonSet()
+	daemonSet.Labels = workload.Merge(systemcomponent.Labels(), w.Labels)
+	pod := &daemonSet.Spec.Template.Spec
+	pod.ServiceAccountName = Name
+	pod.Containers[0].Name = Name
+	pod.NodeSelector = map[string]string{constants.WorkerPool: p.Name, constants.WorkerKubernetesVersion: p.Version}
+	return daemonSet
+}
+
+// config renders the configuration and the kubeconfig. The kubeconfig goes to the API server directly, as there are no Services before
+// kube-proxy; what it proves itself by is the token of the service account.
+func (v Values) config() (*corev1.ConfigMap, error) {
+	mode := v.Mode
+	if mode == "" {
+		mode = corev1beta1.ProxyModeIPTables
+	}
+	all := netip.IPv4Unspecified()
+	pods := make([]string, 0, len(v.PodNetworks))
+	for i, prefix := range v.PodNetworks {
+		pods = append(pods, prefix.String())
+		if i == 0 && prefix.Addr().Is6() {
+			all = netip.IPv6Unspecified()
+		}
+	}
+	listen := func(port uint16) string { return netip.AddrPortFrom(all, port).String() }
+	config := map[string]any{
+		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+		"clientConnection":   map[string]any{"kubeconfig": configDir + "/" + keyKubeconfig},
+		"clusterCIDR":        strings.Join(pods, ","),
+		"healthzBindAddress": listen(healthPort), "metricsBindAddress": listen(metricsPort),
+		"mode": strings.ToLower(string(mode)),
+		// Zero leaves the machine's own settings alone.
+		"conntrack": map[string]any{"maxPerCore": 0, "min": 0, "tcpCloseWaitTimeout": "0s", "tcpEstablishedTimeout": "0s"},
+	}
+	if len(v.FeatureGates) > 0 {
+		config["featureGates"] = v.FeatureGates
+	}
+	kubeconfig := map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": Name,
+		"clusters": []any{map[string]any{"name": Name, "cluster": map[string]any{
+			"server": "https://" + v.APIServer, "certificate-authority-data": v.CABundle,
+		}}},
+		"users":    []any{map[string]any{"name": Name, "user": map[string]any{"tokenFile": accountToken}}},
+		"contexts": []any{map[string]any{"name": Name, "context": map[string]any{"cluster": Name, "user": Name}}},
+	}
+	data := map[string]string{}
+	for key, content := range map[string]any{keyConfig: config, keyKubeconfig: kubeconfig} {
+		text, err := yaml.Marshal(content)
+		if err != nil {
+			return nil, err
+		}
+		data[key] = string(text)
+	}
+	configMap := immutable.ConfigMap(metav1.NamespaceSystem, Name+"-config", data)
+	configMap.Labels = workload.Merge(systemcomponent.Labels(), configMap.Labels)
+	return configMap, nil
+}

@@ -1,0 +1,89 @@
+package kubeproxy
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/test/golden"
+)
+
+func TestObjects(t *testing.T) {
+	for name, v := range map[string]Values{
+		"default": {
+			PodNetworks: []netip.Prefix{netip.MustParsePrefix("10.4.0.0/16")}, APIServer: "api.a.b.example", CABundle: []byte("authorities"),
+			Pools: []Pool{
+				{Name: "large", Version: "1.36.3", Image: "registry.example/kube-proxy:v1.36.3"},
+				{Name: "small", Version: "1.35.4", Image: "registry.example/kube-proxy:v1.35.4"},
+			},
+		},
+		"ipv6-nftables": {
+			PodNetworks: []netip.Prefix{netip.MustParsePrefix("2001:db8::/56"), netip.MustParsePrefix("10.4.0.0/16")},
+			Mode:        corev1beta1.ProxyModeNFTables, FeatureGates: map[string]bool{"Some": true}, APIServer: "api.a.b.example",
+		},
+		"disabled": {Disabled: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := Objects(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Objects(t, name+".yaml", objects)
+		})
+	}
+}
+
+func TestFor(t *testing.T) {
+	image := func(version string) (string, error) {
+		if version == "1.2.3" {
+			return "", errors.New("no image")
+		}
+		return "kube-proxy:v" + version, nil
+	}
+	shoot := &corev1beta1.Shoot{}
+	shoot.Spec.Kubernetes.Version = "1.36.3"
+	shoot.Spec.Kubernetes.KubeProxy = &corev1beta1.KubeProxyConfig{Mode: new(corev1beta1.ProxyModeIPVS)}
+	shoot.Spec.Provider.Workers = []corev1beta1.Worker{
+		{Name: "b"}, {Name: "a", Kubernetes: &corev1beta1.WorkerKubernetes{Version: new("1.35.4")}},
+	}
+	node := func(pool, version string) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
+			constants.WorkerPool: pool, constants.WorkerKubernetesVersion: version,
+		}}}
+	}
+	t.Run("pools of the shoot and of nodes that are still there", func(t *testing.T) {
+		got, err := For(shoot, []corev1.Node{node("b", "1.36.3"), node("b", "1.35.4"), node("gone", "1.36.1"), {}}, image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := Values{Mode: corev1beta1.ProxyModeIPVS, Pools: []Pool{
+			{Name: "a", Version: "1.35.4", Image: "kube-proxy:v1.35.4"},
+			{Name: "b", Version: "1.35.4", Image: "kube-proxy:v1.35.4"},
+			{Name: "b", Version: "1.36.3", Image: "kube-proxy:v1.36.3"},
+			{Name: "gone", Version: "1.36.1", Image: "kube-proxy:v1.36.1"},
+		}}
+		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+			t.Errorf("For() (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("a version without image is an error", func(t *testing.T) {
+		if _, err := For(shoot, []corev1.Node{node("b", "1.2.3")}, image); err == nil {
+			t.Error("no error")
+		}
+	})
+	t.Run("disabled needs no image", func(t *testing.T) {
+		off := shoot.DeepCopy()
+		off.Spec.Kubernetes.KubeProxy.Enabled = new(false)
+		got, err := For(off, []corev1.Node{node("b", "1.2.3")}, image)
+		if err != nil || !got.Disabled || got.Pools != nil {
+			t.Errorf("For() = %+v, %v", got, err)
+		}
+	})
+}

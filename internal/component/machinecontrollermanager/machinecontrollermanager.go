@@ -1,0 +1,136 @@
+// Package machinecontrollermanager deploys the machine-controller-manager of a shoot, which makes machines in the seed and drains the
+// shoot's Nodes. A workerless cluster has none.
+package machinecontrollermanager
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/component/shootaccess"
+	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/references"
+)
+
+const (
+	// Name is that of the Deployment, and of the accounts in seed and shoot.
+	Name = "machine-controller-manager"
+	// ManagedResourceName is that of the ManagedResource with TargetObjects.
+	ManagedResourceName = "shoot-core-machine-controller-manager"
+
+	metricsPort int32 = 10258
+	healthPort        = 10259
+
+	targetRole = "gardener.cloud:target:machine-controller-manager"
+)
+
+// Values are what a machine-controller-manager is deployed with.
+type Values struct {
+	// Namespace is where it runs, and where the Machines are.
+	Namespace string
+	// Image is the image with all our processes.
+	Image string
+	// Replicas is how many pods there are. One of them leads. It is 0 while nobody may touch machines, such as before a migration.
+	Replicas int32
+	// Provider is the infrastructure: local.
+	Provider string
+	// GenericKubeconfig is the name of the Secret with the kubeconfig that all components share.
+	GenericKubeconfig string
+	// Flags are more flags, such as "--machine-drain-timeout=1h".
+	Flags []string
+}
+
+// Labels select the pods.
+func Labels() map[string]string {
+	return map[string]string{constants.App: "kubernetes", constants.Role: Name}
+}
+
+// Objects renders what is in the seed. The order for the token of the shoot belongs to it; TargetObjects have to be in the shoot.
+func Objects(v Values) ([]client.Object, error) {
+	live := workload.HTTPProbe("/healthz", healthPort, corev1.URISchemeHTTP)
+	live.TimeoutSeconds = 15
+	labels := workload.Merge(Labels(), map[string]string{constants.GardenRole: constants.GardenRoleControlPlane})
+	w := workload.Workload{
+		Name: Name, Namespace: v.Namespace, Labels: Labels(), Replicas: v.Replicas, PriorityClass: constants.PriorityClassNameShootControlPlane300,
+		PodLabels: workload.Merge(labels, map[string]string{
+			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
+			kubeapiserver.PolicyLabel(): constants.NetworkPolicyAllowed,
+		}),
+		Container: corev1.Container{
+			Image: v.Image,
+			Args: append([]string{
+				Name, "--namespace=" + v.Namespace, "--provider=" + v.Provider, "--target-kubeconfig=" + shootaccess.PathKubeconfig,
+				fmt.Sprintf("--port=%d", metricsPort), fmt.Sprintf("--health-port=%d", healthPort),
+			}, v.Flags...),
+			Ports:         []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP}},
+			LivenessProbe: live, Resources: workload.Requests("5m", "30Mi"), VolumeMounts: []corev1.VolumeMount{shootaccess.Mount()},
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		},
+		Volumes: []corev1.Volume{shootaccess.Volume(v.GenericKubeconfig, Name)},
+	}
+	deployment := w.Deployment()
+	deployment.Labels = labels
+	deployment.Spec.Template.Spec.EnableServiceLinks = ptr.To(false)
+	if err := references.Inject(deployment, nil); err != nil {
+		return nil, err
+	}
+	service := w.Service("metrics", metricsPort)
+	service.Labels = labels
+	service.Spec.Ports[0].TargetPort = intstr.FromInt32(metricsPort) // a number, as the labels of those who talk to it name it
+	service.Annotations = workload.Scraped(metricsPort)
+	return []client.Object{
+		shootaccess.Secret(v.Namespace, Name), w.ServiceAccount(),
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: Name, Labels: labels}, Rules: []rbacv1.PolicyRule{
+			workload.Rule("machine.sapcloud.io", "machineclasses machinedeployments machinedeployments/status machines machines/status machinesets machinesets/status "+
+				"machinedeployments/finalizers machinesets/finalizers machines/finalizers",
+				"create delete get list patch update watch"),
+			// Machines of the local infrastructure are pods, which have their user data from Secrets. Others only read those of classes.
+			workload.Rule("", "pods", "create delete get list patch watch"),
+			workload.Rule("", "secrets", "create delete get patch"),
+			workload.Rule("", "events", "create patch"),
+			workload.Rule("events.k8s.io", "events", "create patch"),
+			workload.Rule("coordination.k8s.io", "leases", "create get patch update"),
+		}},
+		w.RoleBinding(v.Namespace, Name, Name),
+		service, deployment,
+		&policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: Name, Labels: labels},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+			},
+		},
+	}, nil
+}
+
+// TargetObjects renders what it may do in the shoot.
+func TargetObjects() []client.Object {
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: Name}
+	return []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: targetRole}, Rules: []rbacv1.PolicyRule{
+			workload.Rule("", "nodes", "delete get list patch update watch"),
+			workload.Rule("", "pods", "delete get list"),
+			workload.Rule("", "pods/eviction", "create"),
+			workload.Rule("storage.k8s.io", "volumeattachments", "get list"),
+		}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: targetRole},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: targetRole}, Subjects: []rbacv1.Subject{account},
+		},
+		// Bootstrap tokens.
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: targetRole}, Rules: []rbacv1.PolicyRule{
+			workload.Rule("", "secrets", "create delete get patch"),
+		}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: targetRole},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: targetRole}, Subjects: []rbacv1.Subject{account},
+		},
+	}
+}

@@ -1,0 +1,174 @@
+// Package nodelocaldns deploys a DNS cache on each node of a shoot.
+//
+// The cache is CoreDNS, in the network of the node, at an address that is the same on every node and never leaves it. Kubelets give that
+// address to pods. Pods that are older than the cache go on asking the cluster's DNS server.
+package nodelocaldns
+
+import (
+	_ "embed"
+	"net/netip"
+	"strconv"
+	"strings"
+	"text/template"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/immutable"
+	"gardener.cloud/gardener/internal/component/systemcomponent"
+	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/references"
+)
+
+const (
+	// ManagedResourceName is that of the ManagedResource with all objects.
+	ManagedResourceName = "shoot-core-node-local-dns"
+	// Name is that of the DaemonSet.
+	Name = "node-local-dns"
+
+	healthPort, metricsPort = 8099, 9253
+
+	configVolume, configDir = "config", "/etc/coredns"
+	priority                = "system-node-critical"
+)
+
+// Values are what the cache is deployed with.
+type Values struct {
+	// Image is the image of CoreDNS.
+	Image string
+	// SetupImage is an image with a shell, ip and nft, which kube-proxy's is.
+	SetupImage string
+	// Address is where the cache answers.
+	Address netip.Addr
+	// ClusterDNS are the addresses of the cluster's DNS server.
+	ClusterDNS []netip.Addr
+	// ClusterOverTCP and UpstreamOverTCP say how the cluster's DNS server and the resolver of the node are asked.
+	ClusterOverTCP, UpstreamOverTCP bool
+	// ClusterOnly says that the resolver of the node is not asked, but the cluster's DNS server for everything.
+	ClusterOnly bool
+}
+
+// Enabled says whether a Shoot has the cache.
+func Enabled(shoot *corev1beta1.Shoot) bool {
+	c := shoot.Spec.SystemComponents
+	return c != nil && c.NodeLocalDNS != nil && c.NodeLocalDNS.Enabled
+}
+
+// Address returns where the cache answers in a cluster. Kubelets tell pods to ask there.
+func Address(networks systemcomponent.Networks) netip.Addr {
+	if len(networks.Services) > 0 && networks.Services[0].Addr().Is6() {
+		return netip.MustParseAddr("fd30:1319:f1e:230b::1")
+	}
+	return netip.MustParseAddr("169.254.20.10")
+}
+
+// For returns the values for a Shoot that has the cache, but for the images.
+func For(shoot *corev1beta1.Shoot) (Values, error) {
+	networks, err := systemcomponent.NetworksOf(shoot)
+	if err != nil {
+		return Values{}, err
+	}
+	v := Values{Address: Address(networks), ClusterDNS: networks.DNS(), ClusterOverTCP: true, UpstreamOverTCP: true}
+	if c := shoot.Spec.SystemComponents; c != nil && c.NodeLocalDNS != nil {
+		v.ClusterOverTCP = ptr.Deref(c.NodeLocalDNS.ForceTCPToClusterDNS, true)
+		v.UpstreamOverTCP = ptr.Deref(c.NodeLocalDNS.ForceTCPToUpstreamDNS, true)
+		v.ClusterOnly = ptr.Deref(c.NodeLocalDNS.DisableForwardToUpstreamDNS, false)
+	}
+	return v, nil
+}
+
+var (
+	//go:embed Corefile.tmpl
+	corefileText string
+	//go:embed setup.sh.tmpl
+	setupText string
+
+	templates = template.Must(template.Must(template.New("Corefile").Parse(corefileText)).New("setup").Parse(setupText))
+)
+
+// Objects renders the cache.
+func Objects(v Values) ([]client.Object, error) {
+	corefile, err := v.render("Corefile")
+	if err != nil {
+		return nil, err
+	}
+	setup, err := v.render("setup")
+	if err != nil {
+		return nil, err
+	}
+	config := immutable.ConfigMap(metav1.NamespaceSystem, Name, map[string]string{"Corefile": corefile})
+	config.Labels = workload.Merge(systemcomponent.Labels(), config.Labels)
+	w := v.workload(config.Name)
+	daemonSet := w.DaemonSet()
+	daemonSet.Labels = workload.Merge(systemcomponent.Labels(), w.Labels)
+	pod := &daemonSet.Spec.Template.Spec
+	pod.DNSPolicy = corev1.DNSDefault
+	pod.AutomountServiceAccountToken = ptr.To(false)
+	pod.InitContainers = []corev1.Container{{
+		Name: "setup", Image: v.SetupImage, Command: []string{"/bin/sh", "-ec", setup},
+		Resources: workload.Requests("5m", "16Mi"),
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), RunAsUser: ptr.To[int64](0),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN"}},
+		},
+	}}
+	if err := references.Inject(daemonSet, nil); err != nil {
+		return nil, err
+	}
+	return []client.Object{w.ServiceAccount(), config, daemonSet}, nil
+}
+
+func (v Values) workload(config string) workload.Workload {
+	probe := workload.HTTPProbe("/health", healthPort, corev1.URISchemeHTTP)
+	probe.HTTPGet.Host = v.Address.String()
+	return workload.Workload{
+		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{"k8s-app": Name},
+		PodLabels:     workload.Merge(systemcomponent.PodLabels(), map[string]string{constants.NodeCriticalComponent: "true"}),
+		PriorityClass: priority, HostNetwork: true,
+		Container: corev1.Container{
+			Image: v.Image,
+			Args:  []string{"-conf", configDir + "/Corefile"},
+			Ports: []corev1.ContainerPort{
+				{Name: "metrics", ContainerPort: metricsPort, HostPort: metricsPort, Protocol: corev1.ProtocolTCP},
+			},
+			Resources:     workload.Requests("25m", "32Mi"),
+			StartupProbe:  workload.Eager(probe),
+			LivenessProbe: probe, ReadinessProbe: probe.DeepCopy(),
+			// Port 53 of the node is root's.
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), RunAsUser: ptr.To[int64](0),
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_BIND_SERVICE"}},
+			},
+			VolumeMounts: []corev1.VolumeMount{{Name: configVolume, MountPath: configDir, ReadOnly: true}},
+		},
+		Volumes: []corev1.Volume{workload.ConfigMapVolume(configVolume, config)},
+	}
+}
+
+func (v Values) render(name string) (string, error) {
+	servers := make([]string, 0, len(v.ClusterDNS))
+	for _, address := range v.ClusterDNS {
+		servers = append(servers, address.String())
+	}
+	cluster, upstream := strings.Join(servers, " "), "/etc/resolv.conf"
+	upstreamOverTCP := v.UpstreamOverTCP
+	if v.ClusterOnly {
+		upstream, upstreamOverTCP = cluster, v.ClusterOverTCP
+	}
+	family := "ip"
+	if v.Address.Is6() {
+		family = "ip6"
+	}
+	out := &strings.Builder{}
+	err := templates.ExecuteTemplate(out, name, map[string]any{
+		"Domain": systemcomponent.Domain, "Address": v.Address.String(), "Bits": v.Address.BitLen(), "Family": family,
+		"Health":  netip.AddrPortFrom(v.Address, healthPort).String(),
+		"Metrics": ":" + strconv.Itoa(metricsPort),
+		"Cluster": cluster, "ClusterOverTCP": v.ClusterOverTCP, "Upstream": upstream, "UpstreamOverTCP": upstreamOverTCP,
+	})
+	return out.String(), err
+}

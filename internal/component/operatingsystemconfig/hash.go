@@ -1,0 +1,90 @@
+package operatingsystemconfig
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+)
+
+// HashVersion is the version of the rules of PoolHash. A pool keeps the rules that its machines were made by, so that a release of
+// Gardener replaces no machines; when its hash changes anyway, it gets the newest.
+type HashVersion int
+
+const (
+	// HashVersion1 knows the minor version of Kubernetes, the container runtime, the machine image and credentials.
+	HashVersion1 HashVersion = 1
+	// HashVersion2 adds the machine type, the volumes, and the settings of the kubelet that a running node cannot change: its CPU
+	// manager, what it reserves, and when it evicts.
+	HashVersion2 HashVersion = 2
+	// LatestHashVersion is for new pools.
+	LatestHashVersion = HashVersion2
+)
+
+// PoolHash is a hash of everything about a worker pool that needs new machines. Pools that are updated in place keep machines when their
+// Kubernetes version, machine image, kubelet settings or credentials change. The rotation is that of the Shoot, or one from before it
+// for pools whose machines are not replaced by it yet.
+func PoolHash(
+	version HashVersion, worker *corev1beta1.Worker, controlPlaneVersion string, shoot *corev1beta1.KubeletConfig, rotation Rotation,
+) (string, error) {
+	kubernetes, err := semver.NewVersion(KubernetesVersion(worker, controlPlaneVersion))
+	if err != nil {
+		return "", fmt.Errorf("worker pool %q: Kubernetes version: %w", worker.Name, err)
+	}
+	var data []string
+	add := func(key string, values ...any) { data = append(data, key+"="+fmt.Sprintln(values...)) }
+
+	cri := corev1beta1.CRINameContainerD
+	if worker.CRI != nil {
+		cri = worker.CRI.Name
+	}
+	add("cri", cri)
+	if !inPlace(worker) {
+		add("kubernetes", kubernetes.Major(), kubernetes.Minor())
+		if image := worker.Machine.Image; image != nil {
+			add("image", image.Name, ptr.Deref(image.Version, ""))
+		}
+		add("authorities", unix(rotation.CertificateAuthorities))
+		add("serviceAccountKey", unix(rotation.ServiceAccountKey))
+	}
+	if version >= HashVersion2 {
+		add("type", worker.Machine.Type)
+		if v := worker.Volume; v != nil {
+			add("volume", ptr.Deref(v.Name, ""), ptr.Deref(v.Type, ""), v.VolumeSize, ptr.Deref(v.Encrypted, false))
+		}
+		for _, v := range worker.DataVolumes {
+			add("dataVolume", v.Name, ptr.Deref(v.Type, ""), v.VolumeSize, ptr.Deref(v.Encrypted, false))
+		}
+		add("kubeletDataVolume", ptr.Deref(worker.KubeletDataVolumeName, ""))
+		if !inPlace(worker) {
+			// With the defaults filled in: to write down what is the case anyway replaces no machines.
+			kubelet := ptr.Deref(KubeletConfig(worker, shoot), corev1beta1.KubeletConfig{})
+			add("cpuManagerPolicy", ptr.Deref(kubelet.CPUManagerPolicy, defaultCPUManagerPolicy))
+			add("kubeReserved", reserved(kubelet.KubeReserved))
+			add("evictionHard", eviction(kubelet.EvictionHard, defaultEvictionHard))
+		}
+	}
+	sum := sha256.Sum256([]byte(strings.Join(data, "")))
+	return hex.EncodeToString(sum[:])[:16], nil
+}
+
+func deref[T any](p *T) (value T) {
+	if p != nil {
+		value = *p
+	}
+	return value
+}
+
+func unix(at *metav1.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}

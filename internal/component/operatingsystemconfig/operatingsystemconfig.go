@@ -1,0 +1,187 @@
+// Package operatingsystemconfig renders what is on the machines of a shoot: the systemd units and files of new machines, and those that
+// the gardener-node-agent keeps up to date on nodes.
+//
+// A worker pool has two OperatingSystemConfigs in the shoot's namespace of the seed. The one with purpose provision becomes user data
+// and brings no more than a script that fetches the gardener-node-agent. The one with purpose reconcile holds everything else; once the
+// extension of the operating system has added its part, NodeAgentSecret packs it into a Secret of the shoot, which node agents read.
+// What node agents may do in the shoot is rendered by Access. Rendering is pure, and nothing here is applied.
+//
+// The names carry the hash of what needs new machines, see PoolHash: another hash, other names, other machines.
+package operatingsystemconfig
+
+import (
+	"fmt"
+	"net"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+)
+
+const (
+	// PlaceholderBootstrapToken stands in user data where the machine-controller-manager puts the bootstrap token of a machine, in
+	// the form abcdef.0123456789abcdef.
+	PlaceholderBootstrapToken = "<<BOOTSTRAP_TOKEN>>"
+	// PlaceholderMachineName stands in user data where the machine-controller-manager puts the name of the Machine.
+	PlaceholderMachineName = "<<MACHINE_NAME>>"
+)
+
+// Values are what the worker pools of a shoot have in common, and the pools.
+type Values struct {
+	// Namespace is the shoot's namespace in the seed.
+	Namespace string
+	// KubernetesVersion is that of the control plane, such as 1.36.3. Pools may have an older one.
+	KubernetesVersion string
+	// APIServerURL is where nodes reach the API server, such as https://api.crazy-botany.dev.internal.example.com.
+	APIServerURL string
+	// ClusterCABundle are the certificate authorities, in PEM format, of the API server.
+	ClusterCABundle []byte
+	// KubeletCABundle are the certificate authorities, in PEM format, of clients that may talk to kubelets: the bundle of ca-kubelet.
+	KubeletCABundle []byte
+	// ClusterDomain is the domain of Services. The default is cluster.local.
+	ClusterDomain string
+	// ClusterDNS are the addresses that pods send their DNS queries to.
+	ClusterDNS []net.IP
+	// Kubelet is spec.kubernetes.kubelet of the Shoot. A pool with a configuration of its own ignores it.
+	Kubelet *corev1beta1.KubeletConfig
+	// SSHPublicKeys are the keys, in the format of authorized_keys, that the user gardener can log in with. Without any, the SSH server
+	// of the machines is stopped.
+	SSHPublicKeys []string
+	// NodeAgentImage is the image with all our processes. The node agent is taken from it.
+	NodeAgentImage string
+	// SandboxImage is the image of the container that holds the namespaces of a pod.
+	SandboxImage string
+	// TokenSecrets are the Secrets in kube-system of the shoot whose tokens node agents write to files.
+	TokenSecrets []nodeagentconfigv1alpha1.TokenSecretSyncConfig
+	// Rotation tells when credentials were rotated. The zero value means never.
+	Rotation Rotation
+	// Pools are the worker pools.
+	Pools []Pool
+}
+
+// Rotation tells when the rotation of credentials that machines hold was started last.
+type Rotation struct {
+	// CertificateAuthorities is for status.credentials.rotation.certificateAuthorities, and ServiceAccountKey for serviceAccountKey.
+	CertificateAuthorities, ServiceAccountKey *metav1.Time
+}
+
+// Pool is a worker pool.
+type Pool struct {
+	// Worker is the entry in spec.provider.workers of the Shoot.
+	Worker corev1beta1.Worker
+	// Hash is what PoolHash returned when the pool's machines were wanted, see there.
+	Hash string
+	// KubeletImage is an image with /usr/local/bin/kubelet and /usr/local/bin/kubectl in the version of the pool.
+	KubeletImage string
+	// Labels are those of the pool's nodes. The kubelet sets those of them that it may set itself.
+	Labels map[string]string
+	// Registries are how containerd reaches registries.
+	Registries []extensionsv1alpha1.RegistryConfig
+	// KubeletDataVolumeSize is the size in bytes of the data volume that Worker.KubeletDataVolumeName names.
+	KubeletDataVolumeSize *int64
+}
+
+// KubernetesVersion is that of a pool: its own, or the control plane's.
+func KubernetesVersion(worker *corev1beta1.Worker, controlPlane string) string {
+	if worker.Kubernetes != nil && worker.Kubernetes.Version != nil {
+		return *worker.Kubernetes.Version
+	}
+	return controlPlane
+}
+
+// KubeletConfig is the kubelet configuration of a pool: its own, or the Shoot's. It may be nil.
+func KubeletConfig(worker *corev1beta1.Worker, shoot *corev1beta1.KubeletConfig) *corev1beta1.KubeletConfig {
+	if worker.Kubernetes != nil && worker.Kubernetes.Kubelet != nil {
+		return worker.Kubernetes.Kubelet
+	}
+	return shoot
+}
+
+// Name is that of the OperatingSystemConfig of a pool for a purpose.
+func Name(pool, hash string, purpose extensionsv1alpha1.OperatingSystemConfigPurpose) string {
+	suffix := "-original"
+	if purpose == extensionsv1alpha1.OperatingSystemConfigPurposeProvision {
+		suffix = "-init"
+	}
+	return SecretName(pool, hash) + suffix
+}
+
+// SecretName is that of the Secret in kube-system of the shoot with what a pool's nodes are to have. It goes into
+// spec.pools[].nodeAgentSecretName of the Worker, and onto nodes as a label.
+func SecretName(pool, hash string) string { return "gardener-node-agent-" + pool + "-" + hash }
+
+// Objects renders the OperatingSystemConfigs: two per pool, in the order of the pools, that for provisioning first.
+func Objects(v Values) ([]client.Object, error) {
+	if v.ClusterDomain == "" {
+		v.ClusterDomain = "cluster.local"
+	}
+	var objects []client.Object
+	for i := range v.Pools {
+		pool := &v.Pools[i]
+		if pool.Worker.Machine.Image == nil {
+			return nil, fmt.Errorf("worker pool %q has no machine image", pool.Worker.Name)
+		}
+		agent, err := agentFiles(&v, pool)
+		if err != nil {
+			return nil, err
+		}
+		provision := osc(&v, pool, extensionsv1alpha1.OperatingSystemConfigPurposeProvision)
+		provision.Spec.Units, provision.Spec.Files = provisioning(&v, agent)
+		reconcile := osc(&v, pool, extensionsv1alpha1.OperatingSystemConfigPurposeReconcile)
+		if reconcile.Spec.Units, reconcile.Spec.Files, err = reconciling(&v, pool, agent); err != nil {
+			return nil, err
+		}
+		driver := extensionsv1alpha1.CgroupDriverSystemd
+		reconcile.Spec.CRIConfig = &extensionsv1alpha1.CRIConfig{
+			Name: extensionsv1alpha1.CRINameContainerD, CgroupDriver: &driver,
+			Containerd: &extensionsv1alpha1.ContainerdConfig{SandboxImage: v.SandboxImage, Registries: pool.Registries},
+		}
+		reconcile.Spec.InPlaceUpdates = inPlaceUpdates(&v, pool)
+		objects = append(objects, provision, reconcile)
+	}
+	return objects, nil
+}
+
+func osc(v *Values, pool *Pool, purpose extensionsv1alpha1.OperatingSystemConfigPurpose) *extensionsv1alpha1.OperatingSystemConfig {
+	image := pool.Worker.Machine.Image
+	return &extensionsv1alpha1.OperatingSystemConfig{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: v.Namespace, Name: Name(pool.Worker.Name, pool.Hash, purpose),
+			Labels: map[string]string{constants.WorkerPool: pool.Worker.Name},
+		},
+		Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
+			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: image.Name, ProviderConfig: image.ProviderConfig}, Purpose: purpose,
+		},
+	}
+}
+
+// inPlaceUpdates tells machines that are not replaced what they shall become.
+func inPlaceUpdates(v *Values, pool *Pool) *extensionsv1alpha1.InPlaceUpdates {
+	if !inPlace(&pool.Worker) {
+		return nil
+	}
+	updates := &extensionsv1alpha1.InPlaceUpdates{Kubelet: KubernetesVersion(&pool.Worker, v.KubernetesVersion)}
+	if version := pool.Worker.Machine.Image.Version; version != nil {
+		updates.OperatingSystemVersion = *version
+	}
+	if v.Rotation != (Rotation{}) {
+		updates.CredentialsRotation = &extensionsv1alpha1.CredentialsRotation{}
+		if at := v.Rotation.CertificateAuthorities; at != nil {
+			updates.CredentialsRotation.CertificateAuthorities = &extensionsv1alpha1.CARotation{LastInitiationTime: at}
+		}
+		if at := v.Rotation.ServiceAccountKey; at != nil {
+			updates.CredentialsRotation.ServiceAccountKey = &extensionsv1alpha1.ServiceAccountKeyRotation{LastInitiationTime: at}
+		}
+	}
+	return updates
+}
+
+func inPlace(worker *corev1beta1.Worker) bool {
+	return worker.UpdateStrategy != nil && slices.Contains(
+		[]corev1beta1.MachineUpdateStrategy{corev1beta1.AutoInPlaceUpdate, corev1beta1.ManualInPlaceUpdate}, *worker.UpdateStrategy)
+}

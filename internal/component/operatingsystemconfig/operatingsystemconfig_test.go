@@ -1,0 +1,267 @@
+package operatingsystemconfig
+
+import (
+	"errors"
+	"flag"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/configfile"
+	configvalidation "gardener.cloud/gardener/internal/validation/config"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+func worker() corev1beta1.Worker {
+	return corev1beta1.Worker{
+		Name:    "small",
+		Machine: corev1beta1.Machine{Type: "m5.large", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: ptr.To("1.0.0")}},
+		CRI:     &corev1beta1.CRI{Name: corev1beta1.CRINameContainerD},
+	}
+}
+
+func values(pools ...Pool) Values {
+	return Values{
+		Namespace: "shoot--dev--crazy-botany", KubernetesVersion: "1.36.3", APIServerURL: "https://api.crazy-botany.dev.internal.example.com",
+		ClusterCABundle: []byte("cluster CA\n"), KubeletCABundle: []byte("kubelet CA\n"), ClusterDNS: []net.IP{net.ParseIP("100.64.0.10")},
+		NodeAgentImage: "example.com/gardener:v1", SandboxImage: "example.com/pause:3.10", Pools: pools,
+	}
+}
+
+func golden(t *testing.T, name string, objects ...client.Object) {
+	t.Helper()
+	var documents []string
+	for _, object := range objects {
+		data, err := yaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, string(data))
+	}
+	got, file := strings.Join(documents, "---\n"), filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got); rewrite it with -update:\n%s", file, diff)
+	}
+}
+
+func TestObjects(t *testing.T) {
+	plain := Pool{Worker: worker(), Hash: "0123456789abcdef", KubeletImage: "example.com/kubelet:v1.36.3"}
+	full := plain
+	full.Worker.Name = "large"
+	full.Worker.CABundle = ptr.To("pool CA\n")
+	full.Worker.Sysctls = map[string]string{"vm.max_map_count": "300000"}
+	full.Worker.UpdateStrategy = ptr.To(corev1beta1.AutoInPlaceUpdate)
+	full.Worker.Kubernetes = &corev1beta1.WorkerKubernetes{Version: ptr.To("1.35.4")}
+	full.Labels = map[string]string{"kubernetes.io/arch": "amd64", "node.kubernetes.io/role": "worker", "color": "green"}
+	full.KubeletDataVolumeSize = ptr.To[int64](50 << 30)
+	full.Registries = []extensionsv1alpha1.RegistryConfig{{Upstream: "docker.io", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "https://mirror.example.com"}}}}
+	v := values(full)
+	v.SSHPublicKeys = []string{"ssh-ed25519 AAAA one", "ssh-ed25519 BBBB two"}
+	v.Rotation.CertificateAuthorities = &metav1.Time{Time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	for name, v := range map[string]Values{"plain.yaml": values(plain), "full.yaml": v} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := Objects(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, objects...)
+			for _, object := range objects {
+				checkAgentConfig(t, object.(*extensionsv1alpha1.OperatingSystemConfig))
+			}
+		})
+	}
+	if _, err := Objects(values(Pool{Worker: corev1beta1.Worker{Name: "x"}})); err == nil {
+		t.Error("a pool without image was rendered")
+	}
+}
+
+// checkAgentConfig wants the node agent to accept its configuration file.
+func checkAgentConfig(t *testing.T, osc *extensionsv1alpha1.OperatingSystemConfig) {
+	t.Helper()
+	kind := configfile.Kind[nodeagentconfigv1alpha1.NodeAgentConfiguration]{
+		AddToScheme: nodeagentconfigv1alpha1.AddToScheme, Validate: configvalidation.ValidateNodeAgent,
+	}
+	paths := map[string]bool{}
+	for _, file := range osc.Spec.Files {
+		paths[file.Path] = true
+		if file.Path == NodeAgentConfigFile {
+			if _, err := kind.Decode([]byte(file.Content.Inline.Data)); err != nil {
+				t.Errorf("configuration of the node agent in %s: %v", osc.Name, err)
+			}
+		}
+	}
+	for _, unit := range osc.Spec.Units {
+		for _, path := range unit.FilePaths {
+			if !paths[path] {
+				t.Errorf("unit %s of %s is restarted for %s, which is no file of it", unit.Name, osc.Name, path)
+			}
+		}
+	}
+}
+
+func TestKubeletConfiguration(t *testing.T) {
+	quantity, seconds := resource.MustParse("1Gi"), &metav1.Duration{Duration: 30 * time.Second}
+	v := values()
+	v.ClusterDomain = "cluster.local"
+	data, err := kubeletConfiguration(&v, &corev1beta1.KubeletConfig{
+		KubernetesConfig:                       corev1beta1.KubernetesConfig{FeatureGates: map[string]bool{"NodeSwap": true}},
+		CPUCFSQuota:                            ptr.To(false),
+		CPUManagerPolicy:                       ptr.To("static"),
+		EvictionHard:                           &corev1beta1.KubeletConfigEviction{MemoryAvailable: ptr.To("1%"), NodeFSInodesFree: ptr.To("2%")},
+		EvictionSoft:                           &corev1beta1.KubeletConfigEviction{ImageFSAvailable: ptr.To("3%"), ImageFSInodesFree: ptr.To("4%"), NodeFSAvailable: ptr.To("5%")},
+		EvictionMaxPodGracePeriod:              ptr.To[int32](7),
+		EvictionMinimumReclaim:                 &corev1beta1.KubeletConfigEvictionMinimumReclaim{NodeFSAvailable: &quantity},
+		EvictionSoftGracePeriod:                &corev1beta1.KubeletConfigEvictionSoftGracePeriod{MemoryAvailable: seconds},
+		EvictionPressureTransitionPeriod:       seconds,
+		MaxPods:                                ptr.To[int32](250),
+		PodPidsLimit:                           ptr.To[int64](1000),
+		FailSwapOn:                             ptr.To(false),
+		KubeReserved:                           &corev1beta1.KubeletConfigReserved{Memory: &quantity, EphemeralStorage: &quantity},
+		ImageGCHighThresholdPercent:            ptr.To[int32](60),
+		ImageGCLowThresholdPercent:             ptr.To[int32](30),
+		SerializeImagePulls:                    ptr.To(false),
+		RegistryPullQPS:                        ptr.To[int32](8),
+		RegistryBurst:                          ptr.To[int32](9),
+		SeccompDefault:                         ptr.To(true),
+		ContainerLogMaxSize:                    &quantity,
+		ContainerLogMaxFiles:                   ptr.To[int32](3),
+		ProtectKernelDefaults:                  ptr.To(false),
+		StreamingConnectionIdleTimeout:         seconds,
+		MemorySwap:                             &corev1beta1.MemorySwapConfiguration{SwapBehavior: ptr.To(corev1beta1.LimitedSwap)},
+		MaxParallelImagePulls:                  ptr.To[int32](4),
+		ImageMinimumGCAge:                      seconds,
+		ImageMaximumGCAge:                      seconds,
+		SingleProcessOOMKill:                   ptr.To(true),
+		ImagePullCredentialsVerificationPolicy: ptr.To(corev1beta1.NeverVerifyAllowlistedImages),
+		PreloadedImagesVerificationAllowlist:   []string{"example.com/a"},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "kubelet.yaml", &corev1.ConfigMap{Data: map[string]string{"kubelet": string(data)}})
+}
+
+func TestPoolHash(t *testing.T) {
+	hash := func(version HashVersion, change func(*corev1beta1.Worker), kubernetes string, shoot *corev1beta1.KubeletConfig, rotation Rotation) string {
+		t.Helper()
+		w := worker()
+		change(&w)
+		h, err := PoolHash(version, &w, kubernetes, shoot, rotation)
+		if err != nil || len(h) != 16 {
+			t.Fatalf("PoolHash() = %q, %v", h, err)
+		}
+		return h
+	}
+	same := func(*corev1beta1.Worker) {}
+	at := Rotation{CertificateAuthorities: &metav1.Time{Time: time.Unix(1, 0)}}
+	static := &corev1beta1.KubeletConfig{CPUManagerPolicy: ptr.To("static")}
+	inPlace := func(w *corev1beta1.Worker) { w.UpdateStrategy = ptr.To(corev1beta1.AutoInPlaceUpdate) }
+	for name, tc := range map[string]struct {
+		before, after  func(*corev1beta1.Worker)
+		kubernetes     string
+		kubelet        *corev1beta1.KubeletConfig
+		rotation       Rotation
+		rolls1, rolls2 bool
+	}{
+		"nothing":                {},
+		"patch version":          {kubernetes: "1.36.4"},
+		"minor version":          {kubernetes: "1.37.0", rolls1: true, rolls2: true},
+		"minor version in place": {before: inPlace, after: inPlace, kubernetes: "1.37.0"},
+		"version of the pool":    {after: func(w *corev1beta1.Worker) { w.Kubernetes = &corev1beta1.WorkerKubernetes{Version: ptr.To("1.35.4")} }, rolls1: true, rolls2: true},
+		"image":                  {after: func(w *corev1beta1.Worker) { w.Machine.Image.Version = ptr.To("2") }, rolls1: true, rolls2: true},
+		"machine type":           {after: func(w *corev1beta1.Worker) { w.Machine.Type = "big" }, rolls2: true},
+		"machine type in place":  {before: inPlace, after: func(w *corev1beta1.Worker) { inPlace(w); w.Machine.Type = "big" }, rolls2: true},
+		"volume":                 {after: func(w *corev1beta1.Worker) { w.Volume = &corev1beta1.Volume{VolumeSize: "20Gi"} }, rolls2: true},
+		"number of machines":     {after: func(w *corev1beta1.Worker) { w.Maximum = 100 }},
+		"labels":                 {after: func(w *corev1beta1.Worker) { w.Labels = map[string]string{"a": "b"} }},
+		"CPU manager":            {kubelet: static, rolls2: true},
+		"CPU manager of another pool": {before: func(w *corev1beta1.Worker) {
+			w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{}}
+		}, after: func(w *corev1beta1.Worker) {
+			w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{}}
+		}, kubelet: static},
+		"another setting of kubelets":  {kubelet: &corev1beta1.KubeletConfig{CPUManagerPolicy: ptr.To("none"), MaxPods: ptr.To[int32](1)}},
+		"certificate authorities":      {rotation: at, rolls1: true, rolls2: true},
+		"certificate authorities kept": {before: inPlace, after: inPlace, rotation: at},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.before == nil {
+				tc.before = same
+			}
+			if tc.after == nil {
+				tc.after = same
+			}
+			if tc.kubernetes == "" {
+				tc.kubernetes = "1.36.3"
+			}
+			for version, rolls := range map[HashVersion]bool{HashVersion1: tc.rolls1, HashVersion2: tc.rolls2} {
+				before := hash(version, tc.before, "1.36.3", nil, Rotation{})
+				if after := hash(version, tc.after, tc.kubernetes, tc.kubelet, tc.rotation); (after != before) != rolls {
+					t.Errorf("version %d: %s, then %s; want another one: %v", version, before, after, rolls)
+				}
+			}
+		})
+	}
+	if _, err := PoolHash(LatestHashVersion, &corev1beta1.Worker{Name: "x"}, "new", nil, Rotation{}); err == nil {
+		t.Error("a version that is none was accepted")
+	}
+}
+
+func TestNodeAgentSecret(t *testing.T) {
+	osc := &extensionsv1alpha1.OperatingSystemConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "x", ResourceVersion: "12"},
+		Spec: extensionsv1alpha1.OperatingSystemConfigSpec{Files: []extensionsv1alpha1.File{
+			{Path: "/a", Content: extensionsv1alpha1.FileContent{SecretRef: &extensionsv1alpha1.FileContentSecretRef{Name: "s", DataKey: "k"}}},
+		}},
+		Status: extensionsv1alpha1.OperatingSystemConfigStatus{ExtensionUnits: []extensionsv1alpha1.Unit{{Name: "u.service"}}},
+	}
+	secret, err := NodeAgentSecret("small", "abc", osc, func(name, key string) ([]byte, error) { return []byte(name + key), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "secret.yaml", secret)
+	if osc.Spec.Files[0].Content.SecretRef == nil {
+		t.Error("the configuration itself was changed")
+	}
+	osc.ResourceVersion = "13"
+	again, err := NodeAgentSecret("small", "abc", osc, func(name, key string) ([]byte, error) { return []byte(name + key), nil })
+	if diff := cmp.Diff(secret, again); diff != "" || err != nil {
+		t.Errorf("another version of the same makes another Secret (%v):\n%s", err, diff)
+	}
+	gone := errors.New("gone")
+	if _, err := NodeAgentSecret("small", "abc", osc, func(string, string) ([]byte, error) { return nil, gone }); !errors.Is(err, gone) {
+		t.Errorf("error is %v", err)
+	}
+	if _, err := NodeAgentSecret("small", "abc", osc, nil); err == nil {
+		t.Error("a Secret that nobody can read was no error")
+	}
+}
+
+func TestAccess(t *testing.T) {
+	golden(t, "access.yaml", Access(AccessValues{SecretNames: []string{"b", "a"}})...)
+	golden(t, "access-authorizer.yaml", Access(AccessValues{Authorizer: true, SecretNames: []string{"a"}})...)
+}

@@ -1,0 +1,155 @@
+package operatingsystemconfig
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+)
+
+const (
+	authoritiesFile   = "/usr/local/share/ca-certificates/gardener.crt"
+	authoritiesScript = nodeagentconfigv1alpha1.BaseDir + "/update-authorities.sh"
+	sshScript         = nodeagentconfigv1alpha1.BaseDir + "/ssh.sh"
+	sshKeysFile       = nodeagentconfigv1alpha1.BaseDir + "/authorized_keys"
+	journaldFile      = "/etc/systemd/journald.conf.d/50-gardener.conf"
+)
+
+var (
+	//go:embed ssh-on.sh
+	sshOn string
+	//go:embed ssh-off.sh
+	sshOff string
+	//go:embed update-authorities.sh
+	updateAuthorities string
+)
+
+// kernelSettings are those that Kubernetes needs: the ones that the kubelet insists on (vm.overcommit_memory, vm.panic_on_oom, kernel.*),
+// forwarding, and limits that many pods on one machine reach.
+var kernelSettings = map[string]string{
+	"fs.file-max":                          "20000000",
+	"fs.inotify.max_user_instances":        "8192",
+	"fs.inotify.max_user_watches":          "524288",
+	"kernel.keys.root_maxbytes":            "25000000",
+	"kernel.keys.root_maxkeys":             "1000000",
+	"kernel.panic":                         "10",
+	"kernel.panic_on_oops":                 "1",
+	"kernel.pid_max":                       "4194304",
+	"net.bridge.bridge-nf-call-iptables":   "1",
+	"net.core.somaxconn":                   "32768",
+	"net.ipv4.ip_forward":                  "1",
+	"net.ipv4.neigh.default.gc_thresh1":    "4096",
+	"net.ipv4.neigh.default.gc_thresh2":    "8192",
+	"net.ipv4.neigh.default.gc_thresh3":    "16384",
+	"net.ipv4.tcp_max_syn_backlog":         "8096",
+	"net.ipv6.conf.all.forwarding":         "1",
+	"net.ipv6.conf.default.accept_ra":      "0",
+	"net.netfilter.nf_conntrack_max":       "1048576",
+	"vm.max_map_count":                     "262144",
+	"vm.overcommit_memory":                 "1",
+	"vm.panic_on_oom":                      "0",
+	"net.ipv4.conf.all.forwarding":         "1",
+	"net.ipv4.conf.default.forwarding":     "1",
+	"net.ipv4.tcp_syncookies":              "1",
+	"net.ipv4.ip_local_port_range":         "32768 65535",
+	"fs.aio-max-nr":                        "1048576",
+	"net.core.rmem_max":                    "16777216",
+	"net.core.wmem_max":                    "16777216",
+	"net.ipv4.conf.all.route_localnet":     "0",
+	"net.ipv4.conf.default.route_localnet": "0",
+}
+
+// reconciling is what a node has.
+func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, error) {
+	kubelet, err := kubeletConfiguration(v, KubeletConfig(&pool.Worker, v.Kubelet), []corev1.Taint{
+		// Taken off when what a node cannot do without is there.
+		{Key: constants.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule},
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("worker pool %q: kubelet configuration: %w", pool.Worker.Name, err)
+	}
+	const bin = extensionsv1alpha1.OperatingSystemConfigFilePathBinaries
+	units := []extensionsv1alpha1.Unit{
+		{
+			Name:    extensionsv1alpha1.OperatingSystemConfigUnitNameContainerDService,
+			Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
+		},
+		kubeletUnit(pool, KubernetesVersion(&pool.Worker, v.KubernetesVersion)),
+		{
+			Name: nodeagentconfigv1alpha1.UnitName, Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
+			Content:   ptr.To(NodeAgentUnit()),
+			FilePaths: []string{nodeagentconfigv1alpha1.PathBinary, NodeAgentConfigFile, nodeagentconfigv1alpha1.ClusterCAFilePath},
+		},
+		{
+			Name: "systemd-sysctl.service", Command: ptr.To(extensionsv1alpha1.CommandRestart),
+			FilePaths: []string{extensionsv1alpha1.OperatingSystemConfigFilePathKernelSettings},
+		},
+		{Name: "systemd-journald.service", Command: ptr.To(extensionsv1alpha1.CommandRestart), FilePaths: []string{journaldFile}},
+	}
+	files := slices.Concat(agent, []extensionsv1alpha1.File{
+		fromImage(nodeagentconfigv1alpha1.PathBinary, v.NodeAgentImage, NodeAgentPathInImage),
+		fromImage(bin+"/kubelet", pool.KubeletImage, KubeletImageDir+"/kubelet"),
+		fromImage(bin+"/kubectl", pool.KubeletImage, KubeletImageDir+"/kubectl"),
+		inline(KubeletCAFile, 0o644, string(v.KubeletCABundle)),
+		inline(extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig, 0o600, string(kubelet)),
+		inline(extensionsv1alpha1.OperatingSystemConfigFilePathKernelSettings, 0o644, sysctls(pool.Worker.Sysctls)),
+		inline(journaldFile, 0o644, "[Journal]\nMaxFileSec=24h\nMaxRetentionSec=14day\n"),
+	})
+	sshUnits, sshFiles := ssh(v.SSHPublicKeys)
+	units, files = append(units, sshUnits), append(files, sshFiles...)
+	if bundle := pool.Worker.CABundle; bundle != nil && *bundle != "" {
+		files = append(files, inline(authoritiesFile, 0o644, *bundle), inline(authoritiesScript, 0o755, updateAuthorities))
+		units = append(units, oneshot("gardener-authorities.service", "Trust the certificate authorities of the worker pool",
+			authoritiesScript, authoritiesFile))
+	}
+	return units, files, nil
+}
+
+// ssh opens or closes the machine for the user gardener.
+func ssh(keys []string) (extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
+	const name, title = "gardener-ssh.service", "Open or close this machine for logins"
+	if len(keys) == 0 {
+		return oneshot(name, title, sshScript), []extensionsv1alpha1.File{inline(sshScript, 0o755, sshOff)}
+	}
+	return oneshot(name, title, sshScript, sshKeysFile), []extensionsv1alpha1.File{
+		inline(sshScript, 0o755, sshOn), inline(sshKeysFile, 0o600, strings.Join(keys, "\n")+"\n"),
+	}
+}
+
+// oneshot runs a script at boot, and when it or another file changes.
+func oneshot(name, title, script string, files ...string) extensionsv1alpha1.Unit {
+	return extensionsv1alpha1.Unit{
+		Name: name, Command: ptr.To(extensionsv1alpha1.CommandRestart), Enable: ptr.To(true),
+		Content: ptr.To(`[Unit]
+Description=` + title + `
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=` + script + `
+
+[Install]
+WantedBy=multi-user.target
+`),
+		FilePaths: append([]string{script}, files...),
+	}
+}
+
+// sysctls renders kernel settings; those of the pool win.
+func sysctls(pool map[string]string) string {
+	settings := maps.Clone(kernelSettings)
+	maps.Copy(settings, pool)
+	var out strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&out, "%s = %s\n", key, settings[key])
+	}
+	return out.String()
+}

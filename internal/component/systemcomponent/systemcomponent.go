@@ -1,0 +1,92 @@
+// Package systemcomponent holds what system components in shoots have in common: the labels that webhooks and network policies know
+// them by, and the ranges and addresses of the cluster's network.
+package systemcomponent
+
+import (
+	"fmt"
+	"net/netip"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+)
+
+const (
+	// Domain is that of the names of Services and pods.
+	Domain = constants.DefaultDomain
+
+	labelOrigin, originGardener = "origin", "gardener"
+	// dnsNumber is which address of a range of Services the DNS server has.
+	dnsNumber = 10
+)
+
+// Labels are on all objects of a component.
+func Labels() map[string]string {
+	return map[string]string{constants.GardenRole: constants.GardenRoleSystemComponent, labelOrigin: originGardener}
+}
+
+// PodLabels are on the pods of a component. The policies are labels that allow traffic, such as constants.NetworkPolicyToDNS.
+func PodLabels(policies ...string) map[string]string {
+	labels := Labels()
+	// Webhooks put such pods on the nodes for system components, and nothing else in the same namespace.
+	labels[resourcesv1alpha1.ManagedBy] = resourcesv1alpha1.GardenerManager
+	for _, policy := range policies {
+		labels[policy] = constants.NetworkPolicyAllowed
+	}
+	return labels
+}
+
+// Networks are the ranges of a cluster.
+type Networks struct {
+	// Pods and Services have one range per IP family; the first one is of the family that is preferred.
+	Pods, Services []netip.Prefix
+}
+
+// NetworksOf reads the ranges of a Shoot: those in its status, as an infrastructure may have chosen some, or else those in its spec.
+func NetworksOf(shoot *corev1beta1.Shoot) (Networks, error) {
+	var pods, services []string
+	if spec := shoot.Spec.Networking; spec != nil {
+		if spec.Pods != nil {
+			pods = []string{*spec.Pods}
+		}
+		if spec.Services != nil {
+			services = []string{*spec.Services}
+		}
+	}
+	if status := shoot.Status.Networking; status != nil {
+		if len(status.Pods) > 0 {
+			pods = status.Pods
+		}
+		if len(status.Services) > 0 {
+			services = status.Services
+		}
+	}
+	var n Networks
+	for _, ranges := range []struct {
+		name string
+		from []string
+		to   *[]netip.Prefix
+	}{{"pods", pods, &n.Pods}, {"services", services, &n.Services}} {
+		for _, text := range ranges.from {
+			prefix, err := netip.ParsePrefix(text)
+			if err != nil {
+				return Networks{}, fmt.Errorf("network of %s: %w", ranges.name, err)
+			}
+			*ranges.to = append(*ranges.to, prefix.Masked())
+		}
+	}
+	return n, nil
+}
+
+// DNS returns the addresses of the cluster's DNS server, one per range of Services.
+func (n Networks) DNS() []netip.Addr {
+	addresses := make([]netip.Addr, 0, len(n.Services))
+	for _, prefix := range n.Services {
+		address := prefix.Masked().Addr()
+		for range dnsNumber {
+			address = address.Next()
+		}
+		addresses = append(addresses, address)
+	}
+	return addresses
+}

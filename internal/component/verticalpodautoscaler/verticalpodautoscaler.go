@@ -1,0 +1,302 @@
+// Package verticalpodautoscaler deploys the Vertical Pod Autoscaler into the cluster that it works on: a recommender, an updater, and a
+// webhook that gives new pods what is recommended for them.
+package verticalpodautoscaler
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/controlplane"
+	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/references"
+	"gardener.cloud/gardener/pkg/secrets"
+)
+
+// Names of the Deployments, which are those of the images too, and of the Service of the webhook.
+const (
+	Recommender         = "vpa-recommender"
+	Updater             = "vpa-updater"
+	AdmissionController = "vpa-admission-controller"
+	WebhookService      = "vpa-webhook"
+)
+
+const (
+	webhookConfiguration      = "vpa-webhook-config-seed"
+	serverPort, servicePort   = 10250, 443
+	recommenderPort           = 8942
+	updaterPort               = 8943
+	admissionPort             = 8944
+	certificateDir            = "/etc/tls-certs"
+	rolePrefix                = "gardener.cloud:vpa:source:"
+	autoscalingGroup          = "autoscaling.k8s.io"
+	read                      = "get list watch"
+	serverVolume, metricsName = "tls", "metrics"
+)
+
+// Values are what it is deployed with.
+type Values struct {
+	// Namespace is where it runs.
+	Namespace string
+	// Images are those of its parts.
+	Images Images
+	// Replicas is how many pods each part has. One recommender and one updater lead; all of the pods with the webhook serve.
+	Replicas int32
+	// Config is how it works; that it is enabled is not looked at. Nil means the defaults.
+	Config *corev1beta1.VerticalPodAutoscaler
+	// ServerSecret is the name of a Secret in the namespace with tls.crt and tls.key, valid for ServerNames.
+	ServerSecret string
+	// CABundle is what the API server trusts the webhook by, as PEM.
+	CABundle []byte
+}
+
+// Images are references of images.
+type Images struct {
+	Recommender, Updater, AdmissionController string
+}
+
+// ServerNames are the names that the certificate of the webhook has to be valid for.
+func ServerNames(namespace string) []string {
+	return controlplane.ServerNames(WebhookService, namespace)
+}
+
+// Objects renders the Vertical Pod Autoscaler. The definitions of its kinds are in package crds.
+func Objects(v Values) ([]client.Object, error) {
+	if v.Config == nil {
+		v.Config = &corev1beta1.VerticalPodAutoscaler{}
+	}
+	var objects []client.Object
+	for _, part := range []workload.Workload{v.recommender(), v.updater(), v.admissionController()} {
+		rendered, err := v.part(part)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, rendered...)
+	}
+	return append(append(objects, v.roles()...), v.service(), v.webhook()), nil
+}
+
+// flags writes flags in order. Gates and limits are those of all parts.
+func (v Values) flags(flags map[string]string) []string {
+	all := map[string]string{"v": "2", "kube-api-qps": "100", "kube-api-burst": "120"}
+	maps.Copy(all, flags)
+	if len(v.Config.FeatureGates) > 0 {
+		all["feature-gates"] = controlplane.Switches(v.Config.FeatureGates)
+	}
+	var out []string
+	for _, flag := range slices.Sorted(maps.Keys(all)) {
+		if all[flag] != "" {
+			out = append(out, "--"+flag+"="+all[flag])
+		}
+	}
+	return out
+}
+
+// leading are the flags of a part of which one pod leads.
+func (v Values) leading(name string) map[string]string {
+	return map[string]string{"leader-elect": "true", "leader-elect-resource-name": name, "leader-elect-resource-namespace": v.Namespace}
+}
+
+func fraction(value *float64, fallback float64) string {
+	return strconv.FormatFloat(ptr.Deref(value, fallback), 'f', -1, 64)
+}
+
+func duration(value *metav1.Duration, fallback string) string {
+	if value == nil {
+		return fallback
+	}
+	return value.Duration.String()
+}
+
+func (v Values) recommender() workload.Workload {
+	c := v.Config
+	flags := workload.Merge(v.leading(Recommender), map[string]string{
+		"recommendation-margin-fraction":               fraction(c.RecommendationMarginFraction, 0.15),
+		"recommender-interval":                         duration(c.RecommenderInterval, "1m0s"),
+		"target-cpu-percentile":                        fraction(c.TargetCPUPercentile, 0.9),
+		"recommendation-lower-bound-cpu-percentile":    fraction(c.RecommendationLowerBoundCPUPercentile, 0.5),
+		"recommendation-upper-bound-cpu-percentile":    fraction(c.RecommendationUpperBoundCPUPercentile, 0.95),
+		"target-memory-percentile":                     fraction(c.TargetMemoryPercentile, 0.9),
+		"recommendation-lower-bound-memory-percentile": fraction(c.RecommendationLowerBoundMemoryPercentile, 0.5),
+		"recommendation-upper-bound-memory-percentile": fraction(c.RecommendationUpperBoundMemoryPercentile, 0.95),
+		"cpu-histogram-decay-half-life":                duration(c.CPUHistogramDecayHalfLife, "24h0m0s"),
+		"memory-histogram-decay-half-life":             duration(c.MemoryHistogramDecayHalfLife, "24h0m0s"),
+		"memory-aggregation-interval":                  duration(c.MemoryAggregationInterval, "24h0m0s"),
+		"memory-aggregation-interval-count":            strconv.FormatInt(ptr.Deref(c.MemoryAggregationIntervalCount, 8), 10),
+		"update-worker-count":                          strconv.FormatInt(ptr.Deref(c.RecommenderUpdateWorkerCount, 10), 10),
+		"pod-recommendation-min-cpu-millicores":        "5",
+		"pod-recommendation-min-memory-mb":             "10",
+		"container-recommendation-max-allowed-cpu":     maximum(c.MaxAllowed, corev1.ResourceCPU),
+		"container-recommendation-max-allowed-memory":  maximum(c.MaxAllowed, corev1.ResourceMemory),
+		"address": ":" + strconv.Itoa(recommenderPort),
+	})
+	return v.workload(Recommender, v.Images.Recommender, recommenderPort, v.flags(flags))
+}
+
+// maximum is what a list says of a resource, or nothing.
+func maximum(list corev1.ResourceList, name corev1.ResourceName) string {
+	quantity, ok := list[name]
+	if !ok {
+		return ""
+	}
+	return quantity.String()
+}
+
+func (v Values) updater() workload.Workload {
+	c := v.Config
+	return v.workload(Updater, v.Images.Updater, updaterPort, v.flags(workload.Merge(v.leading(Updater), map[string]string{
+		"min-replicas":              "1", // most of what runs in a seed has one
+		"updater-interval":          duration(c.UpdaterInterval, "1m0s"),
+		"eviction-rate-burst":       strconv.Itoa(int(ptr.Deref(c.EvictionRateBurst, 1))),
+		"eviction-rate-limit":       fraction(c.EvictionRateLimit, -1),
+		"eviction-tolerance":        fraction(c.EvictionTolerance, 0.5),
+		"evict-after-oom-threshold": duration(c.EvictAfterOOMThreshold, "10m0s"),
+		"address":                   ":" + strconv.Itoa(updaterPort),
+	})))
+}
+
+func (v Values) admissionController() workload.Workload {
+	w := v.workload(AdmissionController, v.Images.AdmissionController, admissionPort, v.flags(map[string]string{
+		"register-webhook": "false", "port": strconv.Itoa(serverPort), "address": ":" + strconv.Itoa(admissionPort),
+		"tls-cert-file": certificateDir + "/" + secrets.DataKeyCertificate, "tls-private-key": certificateDir + "/" + secrets.DataKeyPrivateKey,
+		"client-ca-file": certificateDir + "/" + secrets.DataKeyCertificateCA,
+	}))
+	w.Container.Ports = append(w.Container.Ports, corev1.ContainerPort{Name: "server", ContainerPort: serverPort, Protocol: corev1.ProtocolTCP})
+	w.Container.VolumeMounts = []corev1.VolumeMount{{Name: serverVolume, MountPath: certificateDir, ReadOnly: true}}
+	w.Volumes = []corev1.Volume{workload.SecretVolume(serverVolume, v.ServerSecret)}
+	return w
+}
+
+func (v Values) workload(name, image string, port int32, args []string) workload.Workload {
+	probe := workload.HTTPProbe("/health-check", int(port), corev1.URISchemeHTTP)
+	return workload.Workload{
+		Name: name, Namespace: v.Namespace, Labels: map[string]string{constants.App: name, constants.GardenRole: "vpa"}, Replicas: v.Replicas,
+		PriorityClass: constants.PriorityClassNameSeedSystem800,
+		PodLabels: map[string]string{
+			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
+		},
+		Container: corev1.Container{
+			Image: image, Args: args, Resources: workload.Requests("5m", "30Mi"), LivenessProbe: probe,
+			Ports: []corev1.ContainerPort{{Name: metricsName, ContainerPort: port, Protocol: corev1.ProtocolTCP}},
+			// Leases are in this namespace.
+			Env: []corev1.EnvVar{{Name: "NAMESPACE", Value: v.Namespace}},
+		},
+	}
+}
+
+func (v Values) part(w workload.Workload) ([]client.Object, error) {
+	deployment := w.Deployment()
+	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
+		Type:          appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))},
+	}
+	if v.Replicas > 1 {
+		deployment.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector,
+		}}
+	}
+	if err := references.Inject(deployment, nil); err != nil {
+		return nil, err
+	}
+	objects := []client.Object{w.ServiceAccount(), deployment}
+	if v.Replicas > 1 {
+		objects = append(objects, &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: w.Name, Labels: w.Labels},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+			},
+		})
+	}
+	return objects, nil
+}
+
+// roles say what each part may do.
+func (v Values) roles() []client.Object {
+	vpas := workload.Rule(autoscalingGroup, "verticalpodautoscalers", read)
+	pods := workload.Rule("", "pods nodes limitranges", read)
+	targets := []rbacv1.PolicyRule{
+		workload.Rule("*", "*/scale", "get watch"),
+		workload.Rule("", "replicationcontrollers", read),
+		workload.Rule("apps", "daemonsets deployments replicasets statefulsets", read),
+		workload.Rule("batch", "jobs cronjobs", read),
+		// What has replicas and is none of these.
+		workload.Rule("druid.gardener.cloud", "etcds etcds/scale", read),
+	}
+	events := []rbacv1.PolicyRule{
+		workload.Rule("", "events", "create get list patch update watch"), workload.Rule("events.k8s.io", "events", "create patch update"),
+	}
+	rules := map[string][]rbacv1.PolicyRule{
+		Recommender: append([]rbacv1.PolicyRule{
+			vpas, pods, workload.Rule("metrics.k8s.io", "pods", "get list"), workload.Rule("", "namespaces", read),
+			workload.Rule(autoscalingGroup, "verticalpodautoscalers/status", "get patch"),
+			workload.Rule(autoscalingGroup, "verticalpodautoscalercheckpoints", "create delete patch "+read),
+		}, append(events, targets...)...),
+		Updater: append([]rbacv1.PolicyRule{
+			vpas, pods, workload.Rule("", "pods/eviction", "create"), workload.Rule("", "pods pods/resize", "patch"),
+		}, append(events, targets...)...),
+		AdmissionController: append([]rbacv1.PolicyRule{vpas, pods, workload.Rule("", "configmaps", read)}, targets...),
+	}
+	var objects []client.Object
+	for _, name := range []string{Recommender, Updater, AdmissionController} {
+		w := workload.Workload{Name: name, Namespace: v.Namespace, Labels: map[string]string{constants.App: name, constants.GardenRole: "vpa"}}
+		objects = append(objects, w.ClusterRole(rolePrefix+name, rules[name]...)...)
+		objects = append(objects,
+			&rbacv1.Role{
+				ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: name, Labels: w.Labels},
+				Rules:      []rbacv1.PolicyRule{workload.Rule("coordination.k8s.io", "leases", "create update patch "+read)},
+			},
+			w.RoleBinding(v.Namespace, name, name),
+		)
+	}
+	return objects
+}
+
+func (v Values) service() client.Object {
+	service := (workload.Workload{
+		Name: WebhookService, Namespace: v.Namespace, Labels: map[string]string{constants.App: AdmissionController, constants.GardenRole: "vpa"},
+	}).Service("server", servicePort)
+	service.Spec.Ports[0].TargetPort = intstr.FromInt32(serverPort)
+	service.Annotations = map[string]string{
+		// The API server is no pod.
+		resourcesv1alpha1.NetworkingFromWorldToPorts: `[{"protocol":"TCP","port":` + strconv.Itoa(serverPort) + `}]`,
+	}
+	return service
+}
+
+func (v Values) webhook() client.Object {
+	rule := func(group, version, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+		return admissionregistrationv1.RuleWithOperations{Operations: operations, Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource},
+		}}
+	}
+	return &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: webhookConfiguration, Labels: map[string]string{constants.ExcludeWebhookFromRemediation: "true"}},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: "vpa.k8s.io",
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: v.CABundle, Service: &admissionregistrationv1.ServiceReference{
+				Namespace: v.Namespace, Name: WebhookService, Port: ptr.To[int32](servicePort),
+			}},
+			Rules: []admissionregistrationv1.RuleWithOperations{
+				rule("", "v1", "pods", admissionregistrationv1.Create),
+				rule(autoscalingGroup, "*", "verticalpodautoscalers", admissionregistrationv1.Create, admissionregistrationv1.Update),
+			},
+			// Without it, pods start with what they ask for themselves.
+			FailurePolicy: ptr.To(admissionregistrationv1.Ignore), MatchPolicy: ptr.To(admissionregistrationv1.Exact),
+			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: ptr.To[int32](2),
+			ReinvocationPolicy: ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy), AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+}

@@ -1,0 +1,112 @@
+// Package vpnshoot deploys the agent of the tunnel into a shoot: it dials the server beside the kube-apiserver, and takes connections
+// from there into the networks of the shoot. The objects are for a ManagedResource; the agent is ready when bytes get through.
+package vpnshoot
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/immutable"
+	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/references"
+	"gardener.cloud/gardener/pkg/secrets"
+)
+
+const (
+	// Name is that of the Deployment.
+	Name = "vpn-shoot"
+
+	healthPort  = 8080
+	metricsName = "metrics"
+	secretDir   = "/srv/tunnel"
+)
+
+// Values are what the agent is deployed with.
+type Values struct {
+	// Image is the image with all our processes.
+	Image string
+	// Replicas is how many pods there are. Connections are spread over them.
+	Replicas int32
+	// Server is where the gateway of the seed is reached, as HOST:PORT: the name of the kube-apiserver, which nodes resolve.
+	Server string
+	// ServerName is the name that the tunnel is asked for by.
+	ServerName string
+	// Certificate and Key are those of the agent, CABundle has the authorities of the tunnel. All are PEM.
+	Certificate, Key, CABundle []byte
+	// Networks are those of nodes, pods and services, as CIDRs. The agent refuses all others.
+	Networks []string
+}
+
+// Objects renders the agent for the namespace kube-system of the shoot.
+func Objects(v Values) ([]client.Object, error) {
+	secret := immutable.Secret(metav1.NamespaceSystem, Name, map[string][]byte{
+		secrets.DataKeyCertificate: v.Certificate, secrets.DataKeyPrivateKey: v.Key, secrets.DataKeyCertificateBundle: v.CABundle,
+	})
+	args := []string{
+		Name, "--server=" + v.Server, "--server-name=" + v.ServerName,
+		"--certificate-directory=" + secretDir, "--ca-file=" + secretDir + "/" + secrets.DataKeyCertificateBundle,
+	}
+	for _, network := range v.Networks {
+		args = append(args, "--network="+network)
+	}
+	probe := func(path string) *corev1.Probe { return workload.HTTPProbe(path, healthPort, corev1.URISchemeHTTP) }
+	labels := map[string]string{constants.App: Name, constants.GardenRole: constants.GardenRoleSystemComponent}
+	w := workload.Workload{
+		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{constants.App: Name}, PodLabels: labels, Replicas: v.Replicas,
+		PriorityClass: "system-cluster-critical",
+		Container: corev1.Container{
+			Image: v.Image, Args: args,
+			ReadinessProbe: probe("/readyz"), StartupProbe: workload.Eager(probe("/healthz")), LivenessProbe: probe("/healthz"),
+			Ports:        []corev1.ContainerPort{{Name: metricsName, ContainerPort: healthPort, Protocol: corev1.ProtocolTCP}},
+			Resources:    workload.Requests("10m", "30Mi"),
+			VolumeMounts: []corev1.VolumeMount{{Name: "tunnel", MountPath: secretDir, ReadOnly: true}},
+		},
+		Volumes: []corev1.Volume{workload.SecretVolume("tunnel", secret.Name)},
+	}
+	// The flow of a shoot waits for it. A startup probe cannot look at the tunnel: it would restart what only waits for its server.
+	w.Container.ReadinessProbe.PeriodSeconds = 2
+	deployment := w.Deployment()
+	deployment.Labels = labels
+	pod := &deployment.Spec.Template.Spec
+	pod.AutomountServiceAccountToken = ptr.To(false)
+	pod.DNSPolicy = corev1.DNSDefault // the DNS of the cluster may need the tunnel
+	pod.TerminationGracePeriodSeconds = ptr.To[int64](30)
+	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
+		pod.TopologySpreadConstraints = append(pod.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector.DeepCopy(),
+		})
+	}
+	if err := references.Inject(deployment, nil); err != nil {
+		return nil, err
+	}
+	account := w.ServiceAccount()
+	account.AutomountServiceAccountToken = ptr.To(false)
+	objects := []client.Object{
+		account, secret, deployment,
+		&networkingv1.NetworkPolicy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "gardener.cloud--allow-vpn", Annotations: map[string]string{
+				constants.GardenerDescription: "Allows the tunnel's agent to connect to its server, and to all that the control plane asks for.",
+			}},
+			Spec: networkingv1.NetworkPolicySpec{
+				PodSelector: *deployment.Spec.Selector, Egress: []networkingv1.NetworkPolicyEgressRule{{}},
+				PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
+			},
+		},
+	}
+	if v.Replicas > 1 {
+		objects = append(objects, &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: Name, Labels: labels},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
+				UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+			},
+		})
+	}
+	return objects, nil
+}

@@ -1,0 +1,464 @@
+package gardenctl
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+)
+
+// description is what "describe" shows, and knows nothing of where it comes from.
+type description struct {
+	shoot   *corev1beta1.Shoot
+	project string
+	events  []corev1.Event // the oldest first
+	now     time.Time
+	program string
+	color   bool
+}
+
+// none stands for what is not set.
+const none = "-"
+
+func (d *description) print(out io.Writer) error {
+	var page bytes.Buffer
+	d.head(&page)
+	d.failures(&page)
+	d.conditions(&page, "Conditions", d.shoot.Status.Conditions)
+	d.conditions(&page, "Constraints", d.shoot.Status.Constraints)
+	d.workers(&page)
+	d.networks(&page)
+	d.addresses(&page)
+	d.credentials(&page)
+	d.maintenance(&page)
+	d.hibernation(&page)
+	d.annotations(&page)
+	d.timeline(&page)
+	_, err := out.Write(page.Bytes())
+	return err
+}
+
+// table writes lines of cells that stand below each other.
+func table(out *bytes.Buffer, indent string, rows [][]string) {
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.TrimRight(indent+strings.Join(row, "\t"), "\t"))
+	}
+	_ = w.Flush() // into memory
+}
+
+func (d *description) head(out *bytes.Buffer) {
+	s := d.shoot
+	state := judge(s, d.program)
+	status := d.paint(state.mood, state.text)
+	rows := [][]string{{"Shoot:", s.Name}}
+	add := func(title, value string) {
+		if value != "" {
+			rows = append(rows, []string{title + ":", value})
+		}
+	}
+	add("Project", text(d.project)+" (namespace "+s.Namespace+")")
+	add("Status", status)
+	add("Next", state.next)
+	if last := s.Status.LastOperation; last != nil {
+		add("Last operation", fmt.Sprintf("%s %s, %d%%, %s ago: %s",
+			last.Type, last.State, last.Progress, d.age(last.LastUpdateTime), line(last.Description)))
+	}
+	if since := s.Status.RetryCycleStartTime; since != nil && state.mood != fine {
+		add("Tried since", d.age(*since)+" ago")
+	}
+	if s.DeletionTimestamp != nil {
+		add("Deleted", "asked for "+d.age(*s.DeletionTimestamp)+" ago")
+	}
+	add("Kubernetes", s.Spec.Kubernetes.Version)
+	if s.Spec.Purpose != nil {
+		add("Purpose", string(*s.Spec.Purpose))
+	}
+	profile := ""
+	if s.Spec.CloudProfile != nil {
+		profile = fmt.Sprintf(", %s %s", s.Spec.CloudProfile.Kind, s.Spec.CloudProfile.Name)
+	}
+	add("Provider", fmt.Sprintf("%s, region %s%s", s.Spec.Provider.Type, s.Spec.Region, profile))
+	add("Seed", d.seed())
+	add("Technical ID", s.Status.TechnicalID)
+	if cp := s.Spec.ControlPlane; cp != nil && cp.HighAvailability != nil {
+		add("Control plane", "survives the failure of a "+string(cp.HighAvailability.FailureTolerance.Type))
+	}
+	add("Gardener", s.Status.Gardener.Version)
+	created := d.age(s.CreationTimestamp) + " ago"
+	if by := s.Annotations[constants.GardenCreatedBy]; by != "" {
+		created += " by " + by
+	}
+	add("Created", created)
+	table(out, "", rows)
+}
+
+func (d *description) seed() string {
+	wanted, present := d.shoot.Spec.SeedName, d.shoot.Status.SeedName
+	switch {
+	case wanted == nil && present == nil:
+		return none
+	case wanted != nil && present != nil && *wanted != *present:
+		return fmt.Sprintf("%s, moving to %s", *present, *wanted)
+	case wanted != nil:
+		return *wanted
+	}
+	return *present
+}
+
+// failures shows what failed, and what to do about it.
+func (d *description) failures(out *bytes.Buffer) {
+	if len(d.shoot.Status.LastErrors) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\nFailures:")
+	for _, failure := range d.shoot.Status.LastErrors {
+		task := "the operation"
+		if failure.TaskID != nil {
+			task = *failure.TaskID
+		}
+		if failure.LastUpdateTime != nil {
+			task += ", " + d.age(*failure.LastUpdateTime) + " ago"
+		}
+		fmt.Fprintf(out, "  %s\n    %s\n", d.paint(bad, task), line(failure.Description))
+		for _, code := range failure.Codes {
+			fmt.Fprintf(out, "    %s: %s\n", code, hint(code))
+		}
+	}
+}
+
+func (d *description) conditions(out *bytes.Buffer, title string, conditions []corev1beta1.Condition) {
+	if len(conditions) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\n%s:\n", title)
+	rows := [][]string{{"TYPE", "STATUS", "FOR", "MESSAGE"}}
+	var codes []corev1beta1.ErrorCode
+	for _, condition := range conditions {
+		message := ""
+		if condition.Status != corev1beta1.ConditionTrue { // what is well needs no words
+			message = line(condition.Reason + ": " + condition.Message)
+			codes = append(codes, condition.Codes...)
+		}
+		rows = append(rows, []string{string(condition.Type), string(condition.Status), d.age(condition.LastTransitionTime), message})
+	}
+	table(out, "  ", rows)
+	slices.Sort(codes)
+	for _, code := range slices.Compact(codes) {
+		fmt.Fprintf(out, "  %s: %s\n", code, hint(code))
+	}
+}
+
+func (d *description) workers(out *bytes.Buffer) {
+	if len(d.shoot.Spec.Provider.Workers) == 0 {
+		fmt.Fprint(out, "\nWorkers: none\n")
+		return
+	}
+	fmt.Fprintln(out, "\nWorkers:")
+	rows := [][]string{{"POOL", "TYPE", "MIN", "MAX", "ZONES", "IMAGE", "KUBERNETES"}}
+	for _, worker := range d.shoot.Spec.Provider.Workers {
+		image := none
+		if worker.Machine.Image != nil {
+			image = worker.Machine.Image.Name
+			if worker.Machine.Image.Version != nil {
+				image += " " + *worker.Machine.Image.Version
+			}
+		}
+		version := d.shoot.Spec.Kubernetes.Version
+		if worker.Kubernetes != nil && worker.Kubernetes.Version != nil {
+			version = *worker.Kubernetes.Version
+		}
+		rows = append(rows, []string{
+			worker.Name, worker.Machine.Type, fmt.Sprint(worker.Minimum), fmt.Sprint(worker.Maximum),
+			text(strings.Join(worker.Zones, ",")), image, version,
+		})
+	}
+	table(out, "  ", rows)
+	if pending := d.shoot.Status.InPlaceUpdates; pending != nil && pending.PendingWorkerUpdates != nil {
+		pools := slices.Concat(pending.PendingWorkerUpdates.AutoInPlaceUpdate, pending.PendingWorkerUpdates.ManualInPlaceUpdate)
+		if len(pools) > 0 {
+			fmt.Fprintf(out, "  Waiting for an in-place update: %s\n", strings.Join(pools, ", "))
+		}
+	}
+}
+
+func (d *description) networks(out *bytes.Buffer) {
+	rows := [][]string{}
+	networking, real := d.shoot.Spec.Networking, d.shoot.Status.Networking
+	if networking == nil && real == nil {
+		return
+	}
+	if networking == nil {
+		networking = &corev1beta1.Networking{}
+	}
+	if real == nil {
+		real = &corev1beta1.NetworkingStatus{}
+	}
+	add := func(title string, asked *string, has []string) {
+		switch {
+		case len(has) > 0:
+			rows = append(rows, []string{title + ":", strings.Join(has, ", ")})
+		case asked != nil:
+			rows = append(rows, []string{title + ":", *asked})
+		}
+	}
+	add("Type", networking.Type, nil)
+	add("Nodes", networking.Nodes, real.Nodes)
+	add("Pods", networking.Pods, real.Pods)
+	add("Services", networking.Services, real.Services)
+	add("Leaves from", nil, real.EgressCIDRs)
+	if len(rows) > 0 {
+		fmt.Fprintln(out, "\nNetworks:")
+		table(out, "  ", rows)
+	}
+}
+
+func (d *description) addresses(out *bytes.Buffer) {
+	if len(d.shoot.Status.AdvertisedAddresses) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\nAddresses:")
+	var rows [][]string
+	for _, address := range d.shoot.Status.AdvertisedAddresses {
+		rows = append(rows, []string{address.Name + ":", address.URL})
+	}
+	table(out, "  ", rows)
+}
+
+func (d *description) credentials(out *bytes.Buffer) {
+	if d.shoot.Status.LastOperation == nil {
+		return // there are none yet
+	}
+	rotation := &corev1beta1.ShootCredentialsRotation{}
+	if credentials := d.shoot.Status.Credentials; credentials != nil && credentials.Rotation != nil {
+		rotation = credentials.Rotation
+	}
+	fmt.Fprintln(out, "\nCredentials:")
+	rows := [][]string{{"NAME", "AGE", "ROTATION"}}
+	add := func(
+		name string, phase corev1beta1.CredentialsRotationPhase, started, completed *metav1.Time, pending []corev1beta1.PendingWorkersRollout,
+	) {
+		born := d.shoot.CreationTimestamp
+		if completed != nil {
+			born = *completed
+		}
+		state := "never"
+		switch {
+		case phase != "":
+			state = string(phase)
+		case completed != nil && (started == nil || !started.After(completed.Time)):
+			state = string(corev1beta1.RotationCompleted)
+		case started != nil:
+			state = "under way"
+		}
+		if started != nil && state != string(corev1beta1.RotationCompleted) {
+			state += ", since " + d.age(*started)
+		}
+		var pools []string
+		for _, pool := range pending {
+			pools = append(pools, pool.Name)
+		}
+		if len(pools) > 0 {
+			state += "; pools to be rolled out: " + strings.Join(pools, ", ")
+		}
+		if phase == corev1beta1.RotationPrepared {
+			state += "; switch to the new ones, then complete it"
+		}
+		rows = append(rows, []string{name, d.age(born), state})
+	}
+	ca, key, encryption := or(rotation.CertificateAuthorities), or(rotation.ServiceAccountKey), or(rotation.ETCDEncryptionKey)
+	ssh, observability := or(rotation.SSHKeypair), or(rotation.Observability)
+	add("certificate authorities", ca.Phase, ca.LastInitiationTime, ca.LastCompletionTime, ca.PendingWorkersRollouts)
+	add("service account key", key.Phase, key.LastInitiationTime, key.LastCompletionTime, key.PendingWorkersRollouts)
+	add("etcd encryption key", encryption.Phase, encryption.LastInitiationTime, encryption.LastCompletionTime, nil)
+	if len(d.shoot.Spec.Provider.Workers) > 0 {
+		add("ssh key pair", "", ssh.LastInitiationTime, ssh.LastCompletionTime, nil)
+	}
+	add("observability passwords", "", observability.LastInitiationTime, observability.LastCompletionTime, nil)
+	table(out, "  ", rows)
+}
+
+// or returns what a pointer points to, or nothing.
+func or[T any](p *T) (t T) {
+	if p != nil {
+		t = *p
+	}
+	return t
+}
+
+func (d *description) maintenance(out *bytes.Buffer) {
+	maintenance := d.shoot.Spec.Maintenance
+	if maintenance == nil {
+		return
+	}
+	fmt.Fprintln(out, "\nMaintenance:")
+	var rows [][]string
+	if window := maintenance.TimeWindow; window != nil {
+		begin, end, err := nextWindow(*window, d.now)
+		times := fmt.Sprintf("%s to %s", begin.Format("15:04"), end.Format("15:04 -0700"))
+		next := "now, for another " + duration.HumanDuration(end.Sub(d.now))
+		if begin.After(d.now) {
+			next = fmt.Sprintf("in %s, %s", duration.HumanDuration(begin.Sub(d.now)), begin.Format("2006-01-02 15:04 -0700"))
+		}
+		if err != nil { // the API refuses these
+			times, next = err.Error(), none
+		}
+		rows = append(rows, []string{"Window:", times}, []string{"Next:", next})
+	}
+	if update := maintenance.AutoUpdate; update != nil {
+		var updates []string
+		if update.KubernetesVersion {
+			updates = append(updates, "Kubernetes patch versions")
+		}
+		if update.MachineImageVersion == nil || *update.MachineImageVersion {
+			updates = append(updates, "machine images")
+		}
+		rows = append(rows, []string{"Updates:", text(strings.Join(updates, ", "))})
+	}
+	if confine := maintenance.ConfineSpecUpdateRollout; confine != nil && *confine {
+		rows = append(rows, []string{"Changes:", "wait for the window (confineSpecUpdateRollout)"})
+	}
+	if last := d.shoot.Status.LastMaintenance; last != nil {
+		what := fmt.Sprintf("%s, %s ago: %s", last.State, d.age(last.TriggeredTime), line(last.Description))
+		if last.FailureReason != nil {
+			what += "; " + line(*last.FailureReason)
+		}
+		rows = append(rows, []string{"Last:", what})
+	}
+	table(out, "  ", rows)
+}
+
+func (d *description) hibernation(out *bytes.Buffer) {
+	hibernation := d.shoot.Spec.Hibernation
+	asked := hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
+	if hibernation == nil && !d.shoot.Status.Hibernated {
+		return
+	}
+	state := "awake"
+	switch {
+	case asked && d.shoot.Status.Hibernated:
+		state = "asleep"
+	case asked:
+		state = "awake, to be put to sleep"
+	case d.shoot.Status.Hibernated:
+		state = "asleep, to be woken up"
+	}
+	fmt.Fprintln(out, "\nHibernation:")
+	rows := [][]string{{"State:", state}}
+	if hibernation != nil {
+		for _, schedule := range hibernation.Schedules {
+			var parts []string
+			if schedule.Start != nil {
+				parts = append(parts, "sleeps at "+*schedule.Start)
+			}
+			if schedule.End != nil {
+				parts = append(parts, "wakes up at "+*schedule.End)
+			}
+			zone := "UTC"
+			if schedule.Location != nil {
+				zone = *schedule.Location
+			}
+			rows = append(rows, []string{"Schedule:", strings.Join(parts, ", ") + " (" + zone + ")"})
+		}
+		if next := nextChange(hibernation.Schedules, d.now); next != nil {
+			what := "wakes up"
+			if next.sleep {
+				what = "sleeps"
+			}
+			in, at := duration.HumanDuration(next.at.Sub(d.now)), next.at.Format("2006-01-02 15:04 -0700")
+			rows = append(rows, []string{"Next:", fmt.Sprintf("%s in %s, %s", what, in, at)})
+		}
+	}
+	table(out, "  ", rows)
+}
+
+// mattering are annotations that change what becomes of a shoot, and what they do.
+var mattering = []struct{ key, meaning string }{
+	{constants.ShootIgnore, "the gardenlet leaves the shoot alone"},
+	{constants.GardenerOperation, "this operation is asked for"},
+	{constants.GardenerMaintenanceOperation, "the next maintenance does this operation"},
+	{constants.FailedShootNeedsRetryOperation, "the next maintenance retries the shoot if it has failed"},
+	{constants.ShootTasks, "the next reconciliation does these tasks"},
+	{constants.ConfirmationDeletion, "its deletion is confirmed"},
+	{constants.ConfirmationForceDeletion, "it is deleted without cleaning up"},
+	{constants.ShootExpirationTimestamp, "it is deleted then"},
+	{constants.EmergencyStopShootReconciliations, "reconciliations are stopped"},
+	{constants.ShootIgnoreAlerts, "nobody is alerted"},
+	{constants.ShootSkipCleanup, "its deletion leaves objects in it alone"},
+	{constants.ShootSkipReadiness, "nobody waits for it to be ready"},
+}
+
+func (d *description) annotations(out *bytes.Buffer) {
+	var rows [][]string
+	for _, m := range mattering {
+		if value, ok := d.shoot.Annotations[m.key]; ok {
+			rows = append(rows, []string{m.key + "=" + line(value), m.meaning})
+		}
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(out, "\nAnnotations that matter:")
+		table(out, "  ", rows)
+	}
+}
+
+func (d *description) timeline(out *bytes.Buffer) {
+	if len(d.events) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\nEvents:")
+	rows := [][]string{{"AGO", "TYPE", "REASON", "MESSAGE"}}
+	for _, event := range d.events {
+		message := line(event.Message)
+		count := event.Count
+		if event.Series != nil {
+			count = event.Series.Count
+		}
+		if count > 1 {
+			message += fmt.Sprintf(" (%d times)", count)
+		}
+		rows = append(rows, []string{duration.HumanDuration(d.now.Sub(happened(event))), event.Type, event.Reason, message})
+	}
+	table(out, "  ", rows)
+}
+
+func (d *description) age(t metav1.Time) string {
+	if t.IsZero() {
+		return none
+	}
+	return duration.HumanDuration(d.now.Sub(t.Time))
+}
+
+// paint gives text the colour of a mood.
+func (d *description) paint(m mood, text string) string {
+	if !d.color {
+		return text
+	}
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", map[mood]int{fine: 32, busy: 33, bad: 31}[m], text)
+}
+
+func text(s string) string {
+	if s == "" {
+		return none
+	}
+	return s
+}
+
+// line makes one line of a text, without characters that terminals act on.
+func line(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.Join(strings.Fields(s), " "))
+}

@@ -1,0 +1,286 @@
+package gardenctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+)
+
+// garden is a garden that can be talked to.
+type garden struct {
+	client client.WithWatch
+	config *rest.Config
+	// kubeconfig and context are where the access comes from.
+	kubeconfig, context string
+	// namespace is that of the context, if it says one.
+	namespace string
+	// seeds are those that the configuration knows.
+	seeds []SeedConfig
+}
+
+// connect returns the garden, and the target with what flags say.
+func (c *cli) connect() (*garden, Target, error) {
+	if c.flags.kubeconfig != "" && c.flags.garden != "" {
+		return nil, Target{}, errors.New("--kubeconfig and --garden exclude each other")
+	}
+	target, err := c.savedTarget()
+	if err != nil {
+		return nil, Target{}, err
+	}
+	name := target.Garden
+	if c.flags.kubeconfig != "" || c.flags.garden != "" {
+		name = c.flags.garden
+	}
+	g, err := c.open(name)
+	if err != nil {
+		return nil, Target{}, err
+	}
+	here := Target{Garden: name}
+	if name == "" {
+		here.Server = g.config.Host
+	}
+	// What was targeted in one garden means nothing in another.
+	if target.Garden != here.Garden || target.Server != here.Server {
+		if target.Server != "" && name == "" && c.flags.kubeconfig == "" {
+			fmt.Fprintf(c.ErrOut, "warning: the target is left out, as it is in the garden at %s, and the current kubeconfig leads to %s\n", target.Server, here.Server)
+		}
+		target = here
+	}
+	if c.flags.namespace != "" || c.flags.project != "" {
+		target = here
+		target.Project, target.Namespace = c.flags.project, c.flags.namespace
+	}
+	if c.flags.shoot != "" {
+		target.Shoot = c.flags.shoot
+	}
+	return g, target, nil
+}
+
+// open reads the kubeconfig of a garden, and makes a client of it. It sends nothing yet.
+func (c *cli) open(name string) (*garden, error) {
+	g := &garden{kubeconfig: c.Kubeconfig, context: c.flags.context}
+	switch {
+	case c.flags.kubeconfig != "":
+		g.kubeconfig = c.flags.kubeconfig
+	case name != "":
+		config, err := c.config()
+		if err != nil {
+			return nil, err
+		}
+		known := config.garden(name)
+		if known == nil {
+			return nil, fmt.Errorf("garden %q is not in the configuration; add it with: %s config add garden %s KUBECONFIG", name, c.program(), name)
+		}
+		g.kubeconfig, g.seeds = known.Kubeconfig, known.Seeds
+		if g.context == "" {
+			g.context = known.Context
+		}
+	}
+	if g.kubeconfig == "" {
+		g.kubeconfig = clientcmd.RecommendedHomeFile
+	}
+	// It is handed on, to where another directory may be the current one.
+	var err error
+	files := slices.DeleteFunc(filepath.SplitList(g.kubeconfig), func(file string) bool { return file == "" })
+	for i := range files {
+		if files[i], err = filepath.Abs(files[i]); err != nil {
+			return nil, err
+		}
+	}
+	g.kubeconfig = strings.Join(files, string(filepath.ListSeparator))
+	loaded, err := loadKubeconfig(g.kubeconfig, g.context)
+	if err != nil {
+		return nil, fmt.Errorf("%w; say --kubeconfig FILE, or: %s config add garden NAME FILE", err, c.program())
+	}
+	g.config, g.context, g.namespace = loaded.config, loaded.context, loaded.namespace
+	g.client, err = client.NewWithWatch(g.config, client.Options{Scheme: gardenScheme(), Mapper: gardenMapper()})
+	return g, err
+}
+
+// kubeconfig is what a kubeconfig says.
+type kubeconfig struct {
+	config             *rest.Config
+	context, namespace string
+}
+
+// loadKubeconfig reads one file or, as kubectl does, several that are joined like $PATH.
+func loadKubeconfig(files, context string) (*kubeconfig, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(files)}
+	if len(rules.Precedence) == 1 {
+		rules = &clientcmd.ClientConfigLoadingRules{ExplicitPath: files}
+	}
+	raw, err := rules.Load()
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("no kubeconfig in %s", files)
+		}
+		return nil, fmt.Errorf("read kubeconfig %s: %w", files, err)
+	}
+	if context == "" {
+		context = raw.CurrentContext
+	}
+	if raw.Contexts[context] == nil {
+		return nil, fmt.Errorf("kubeconfig %s has no context %q", files, context)
+	}
+	config, err := clientcmd.NewNonInteractiveClientConfig(*raw, context, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", files, err)
+	}
+	// A person waits for the answers, and sends few requests; the server has its own limits.
+	config.QPS = -1
+	return &kubeconfig{config, context, raw.Contexts[context].Namespace}, nil
+}
+
+func gardenScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err) // only two types with the same name do that
+		}
+	}
+	return scheme
+}
+
+// gardenMapper knows the few resources that are asked for, so that no request is needed to learn about them.
+func gardenMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion, corev1beta1.SchemeGroupVersion})
+	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Shoot"), meta.RESTScopeNamespace)
+	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Project"), meta.RESTScopeRoot)
+	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Seed"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
+	return mapper
+}
+
+// namespaceOf returns the namespace of the targeted project, or else the one that the kubeconfig says.
+func (c *cli) namespaceOf(ctx context.Context, g *garden, target Target) (string, error) {
+	switch {
+	case target.Namespace != "":
+		return target.Namespace, nil
+	case target.Project != "":
+		return c.projectNamespace(ctx, g, target.Project)
+	case g.namespace != "":
+		return g.namespace, nil
+	}
+	return "", fmt.Errorf("no project is given or targeted; say --project NAME, or: %s target project NAME", c.program())
+}
+
+func (c *cli) projectNamespace(ctx context.Context, g *garden, name string) (string, error) {
+	project := &corev1beta1.Project{}
+	if err := g.client.Get(ctx, client.ObjectKey{Name: name}, project); err != nil {
+		return "", c.explain(err, g, fmt.Sprintf("project %q", name), c.program()+" get projects")
+	}
+	if project.Spec.Namespace == nil {
+		return "", fmt.Errorf("project %q has no namespace yet; look at it with: %s get projects %s", name, c.program(), name)
+	}
+	return *project.Spec.Namespace, nil
+}
+
+// place is a shoot that a command is about.
+type place struct {
+	*garden
+	target    Target
+	namespace string
+	name      string
+}
+
+// find returns the shoot that arguments name. It need not exist.
+func (c *cli) find(ctx context.Context, args []string, wordNeeded bool) (*place, error) {
+	g, target, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	name, err := c.shootArgument(args, target, wordNeeded)
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := c.namespaceOf(ctx, g, target)
+	if err != nil {
+		return nil, err
+	}
+	return &place{garden: g, target: target, namespace: namespace, name: name}, nil
+}
+
+func (p *place) key() client.ObjectKey { return client.ObjectKey{Namespace: p.namespace, Name: p.name} }
+
+// read returns the shoot.
+func (c *cli) read(ctx context.Context, p *place) (*corev1beta1.Shoot, error) {
+	shoot := &corev1beta1.Shoot{}
+	if err := p.client.Get(ctx, p.key(), shoot); err != nil {
+		return nil, c.explainShoot(err, p)
+	}
+	return shoot, nil
+}
+
+func (c *cli) explainShoot(err error, p *place) error {
+	what := fmt.Sprintf("shoot %q in namespace %q", p.name, p.namespace)
+	return c.explain(err, p.garden, what, fmt.Sprintf("%s get shoots -n %s", c.program(), p.namespace))
+}
+
+// explain makes an error of the API one that says what to do next.
+func (c *cli) explain(err error, g *garden, what, list string) error {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse): // not even the kind is known
+		return fmt.Errorf("the cluster at %s is no garden; kubeconfig %s may be that of a shoot: say the garden's with --kubeconfig or --garden", g.config.Host, g.kubeconfig)
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%s not found; list what there is with: %s", what, list)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%s: %w; an administrator of the project can let you", what, err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%s: the garden does not know you (%w); renew the access in kubeconfig %s", what, err, g.kubeconfig)
+	case errors.As(err, &status):
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return fmt.Errorf("%s: no answer from the garden at %s (%w); check kubeconfig %s", what, g.config.Host, err, g.kubeconfig)
+}
+
+func projectNames(ctx context.Context, g *garden, _ Target) ([]string, error) {
+	return names(ctx, g, &corev1beta1.ProjectList{})
+}
+
+func seedNames(ctx context.Context, g *garden, _ Target) ([]string, error) {
+	return names(ctx, g, &corev1beta1.SeedList{})
+}
+
+func (c *cli) shootNames(ctx context.Context, g *garden, target Target) ([]string, error) {
+	namespace, err := c.namespaceOf(ctx, g, target)
+	if err != nil {
+		return nil, err
+	}
+	return names(ctx, g, &corev1beta1.ShootList{}, client.InNamespace(namespace))
+}
+
+func names(ctx context.Context, g *garden, list client.ObjectList, options ...client.ListOption) ([]string, error) {
+	if err := g.client.List(ctx, list, options...); err != nil {
+		return nil, err
+	}
+	var found []string
+	err := meta.EachListItem(list, func(obj runtime.Object) error {
+		accessor, err := meta.Accessor(obj)
+		if err == nil {
+			found = append(found, accessor.GetName())
+		}
+		return err
+	})
+	slices.SortFunc(found, strings.Compare)
+	return found, err
+}

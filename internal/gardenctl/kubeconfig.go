@@ -1,0 +1,190 @@
+package gardenctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	clientauthenticationv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
+
+	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+)
+
+const (
+	// defaultExpiration is how long credentials live if nothing else is said.
+	defaultExpiration = time.Hour
+	// shortestExpiration is what the API allows at least.
+	shortestExpiration = 10 * time.Minute
+)
+
+// access is what credentials are for.
+type access struct {
+	viewer     bool
+	expiration time.Duration
+}
+
+func (a *access) addFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.viewer, "viewer", false, "for reading only, and no secrets")
+	cmd.Flags().DurationVar(&a.expiration, "expiration", defaultExpiration, "how long the credentials live; the garden may allow less")
+}
+
+func (a *access) check() error {
+	if a.expiration < shortestExpiration {
+		return fmt.Errorf("--expiration must be at least %s", shortestExpiration)
+	}
+	return nil
+}
+
+func (a *access) role() string {
+	if a.viewer {
+		return "viewer"
+	}
+	return "admin"
+}
+
+// order asks the garden for a kubeconfig.
+func (c *cli) order(ctx context.Context, p *place, a access) (*clientcmdapi.Config, time.Time, error) {
+	shoot := &corev1beta1.Shoot{}
+	shoot.Namespace, shoot.Name = p.namespace, p.name
+	seconds := int64(a.expiration / time.Second)
+	var raw []byte
+	var until time.Time
+	var err error
+	if a.viewer {
+		request := &authenticationv1alpha1.ViewerKubeconfigRequest{Spec: authenticationv1alpha1.ViewerKubeconfigRequestSpec{ExpirationSeconds: &seconds}}
+		err = p.client.SubResource("viewerkubeconfig").Create(ctx, shoot, request)
+		raw, until = request.Status.Kubeconfig, request.Status.ExpirationTimestamp.Time
+	} else {
+		request := &authenticationv1alpha1.AdminKubeconfigRequest{Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: &seconds}}
+		err = p.client.SubResource("adminkubeconfig").Create(ctx, shoot, request)
+		raw, until = request.Status.Kubeconfig, request.Status.ExpirationTimestamp.Time
+	}
+	if err != nil {
+		return nil, until, c.explainShoot(err, p)
+	}
+	config, err := clientcmd.Load(raw)
+	if err != nil {
+		return nil, until, errors.New("the garden's answer is not a kubeconfig") // the error could quote it
+	}
+	return config, until, nil
+}
+
+func (c *cli) kubeconfigCommand() *cobra.Command {
+	var a access
+	var output, file string
+	var renewing bool
+	cmd := &cobra.Command{
+		Use: "kubeconfig [SHOOT]", Short: "Order a kubeconfig of a shoot", Args: cobra.MaximumNArgs(2),
+		Long: c.examples(`kubeconfig my-cluster                       # writes a file and prints its path
+  export KUBECONFIG=$(PROGRAM kubeconfig my-cluster --exec)
+  PROGRAM kubeconfig my-cluster --viewer --expiration=12h -o yaml
+  PROGRAM kubeconfig my-cluster --file my-cluster.yaml`) + `
+With --exec the file holds no credentials: kubectl asks this program for them, which orders new ones before they expire.`,
+		ValidArgsFunction: c.completion(c.shootNames),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.check(); err != nil {
+				return err
+			}
+			if output != "" && output != "yaml" && output != "json" {
+				return fmt.Errorf("--output must be yaml or json, not %q", output)
+			}
+			if output != "" && file != "" {
+				return errors.New("--output and --file exclude each other")
+			}
+			ctx, cancel := within(cmd.Context(), requestTimeout)
+			defer cancel()
+			p, err := c.find(ctx, args, false)
+			if err != nil {
+				return err
+			}
+			config, until, err := c.order(ctx, p, a)
+			if err != nil {
+				return err
+			}
+			if renewing {
+				if err := c.renewThroughUs(config, p, a, until); err != nil {
+					return err
+				}
+			}
+			return c.deliver(config, p, a, output, file, renewing)
+		},
+	}
+	a.addFlags(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "", "print it, as yaml or json")
+	cmd.Flags().StringVar(&file, "file", "", "write it there (default: a file in the cache directory)")
+	cmd.Flags().BoolVar(&renewing, "exec", false, "with credentials that renew themselves through this program")
+	return cmd
+}
+
+// deliver prints a kubeconfig, or writes it and prints where.
+func (c *cli) deliver(config *clientcmdapi.Config, p *place, a access, output, file string, renewing bool) error {
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		return err
+	}
+	switch output {
+	case "json":
+		if data, err = yaml.YAMLToJSON(data); err != nil {
+			return err
+		}
+		data = append(data, '\n')
+		fallthrough
+	case "yaml":
+		_, err := c.Out.Write(data)
+		return err
+	}
+	if file == "" {
+		name := p.name + "-" + a.role()
+		if renewing {
+			name += "-exec"
+		}
+		file = filepath.Join(c.CacheDir, "kubeconfigs", fingerprint(p.config.Host), p.namespace, name+".yaml")
+	}
+	if err := writePrivate(file, data); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.Out, file)
+	return err
+}
+
+// renewThroughUs replaces the credentials in a kubeconfig by this program, and keeps them for it.
+func (c *cli) renewThroughUs(config *clientcmdapi.Config, p *place, a access, until time.Time) error {
+	credential, err := credentialOf(config, until)
+	if err != nil {
+		return err
+	}
+	if err := c.keep(c.cacheFile(p, a), credential); err != nil {
+		return err
+	}
+	args := []string{"credential", p.name, "--namespace=" + p.namespace, "--expiration=" + a.expiration.String()}
+	if a.viewer {
+		args = append(args, "--viewer")
+	}
+	// Whoever runs it may have another target and another $KUBECONFIG by then.
+	args = append(args, "--kubeconfig="+p.kubeconfig, "--context="+p.context)
+	plugin := &clientcmdapi.ExecConfig{
+		APIVersion: clientauthenticationv1.SchemeGroupVersion.String(), Command: c.Executable, Args: args,
+		InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+		InstallHint:     "gardenctl orders the credentials of this cluster; order the kubeconfig anew with: gardenctl kubeconfig " + p.name + " --exec",
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Exec: plugin}
+	}
+	return nil
+}
+
+// userOf returns the user that the current context of a kubeconfig names.
+func userOf(config *clientcmdapi.Config) (*clientcmdapi.AuthInfo, error) {
+	current := config.Contexts[config.CurrentContext]
+	if current == nil || config.AuthInfos[current.AuthInfo] == nil {
+		return nil, errors.New("the garden's answer has no user")
+	}
+	return config.AuthInfos[current.AuthInfo], nil
+}

@@ -1,0 +1,225 @@
+package gardenctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// waitTimeout is how long is waited if nothing else is said. Creating a cluster with slow machines fits in.
+const waitTimeout = 30 * time.Minute
+
+// errAbsent says that the shoot is not there (any more).
+var errAbsent = errors.New("it does not exist")
+
+// goal is what is waited for.
+type goal struct {
+	title string
+	// reached returns nil when it is, a *hopeless error when it will not be, and otherwise what is missing. The shoot is nil if it is gone.
+	reached func(*corev1beta1.Shoot) error
+}
+
+// hopeless is a state that no waiting helps with.
+type hopeless struct{ error }
+
+func (h *hopeless) Unwrap() error { return h.error }
+
+func (c *cli) waitCommand() *cobra.Command {
+	var what string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "wait shoot [NAME] --for=CONDITION", Short: "Wait until a shoot is as it should be", Args: cobra.RangeArgs(1, 2),
+		Long: c.examples(`wait shoot my-cluster --for=healthy
+  PROGRAM wait shoot my-cluster --for=reconciled --timeout=1h
+  PROGRAM wait shoot my-cluster --for=deleted
+  PROGRAM wait shoot my-cluster --for=condition=APIServerAvailable`) + `
+reconciled   the last change of the shoot is done
+healthy      so it is, and all conditions are True
+deleted      it is gone
+condition=X  the condition or constraint X is True; condition=X=False and the like wait for another status
+
+Progress goes to stderr. The exit code is 0 when it is so, and 1 when it has failed for good or time is up.`,
+		ValidArgsFunction: c.completeShoot,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g, err := parseGoal(what)
+			if err != nil {
+				return err
+			}
+			p, err := func() (*place, error) {
+				ctx, cancel := within(cmd.Context(), requestTimeout)
+				defer cancel()
+				return c.find(ctx, args, true)
+			}()
+			if err != nil {
+				return err
+			}
+			return c.await(cmd.Context(), p, g, timeout)
+		},
+	}
+	cmd.Flags().StringVar(&what, "for", "healthy", "healthy, reconciled, deleted, or condition=TYPE[=STATUS]")
+	cmd.Flags().DurationVar(&timeout, "timeout", waitTimeout, "how long to wait")
+	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{"healthy", "reconciled", "deleted", "condition="}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func parseGoal(what string) (goal, error) {
+	switch what {
+	case "healthy":
+		return goal{"healthy", healthy}, nil
+	case "reconciled":
+		return goal{"reconciled", func(shoot *corev1beta1.Shoot) error { return reconciled(shoot, 0) }}, nil
+	case "deleted":
+		return deleted(""), nil
+	}
+	kind, condition, _ := strings.Cut(what, "=")
+	if kind != "condition" || condition == "" {
+		return goal{}, fmt.Errorf("--for must be healthy, reconciled, deleted, or condition=TYPE[=STATUS], not %q", what)
+	}
+	typ, status, ok := strings.Cut(condition, "=")
+	if !ok {
+		status = string(corev1beta1.ConditionTrue)
+	}
+	return goal{fmt.Sprintf("%s=%s", typ, status), func(shoot *corev1beta1.Shoot) error { return hasCondition(shoot, typ, status) }}, nil
+}
+
+// deleted is the goal that a shoot is gone. Another one of the same name is not waited for, if it is known which one it was.
+func deleted(uid types.UID) goal {
+	return goal{"deleted", func(shoot *corev1beta1.Shoot) error {
+		switch {
+		case shoot == nil || uid != "" && shoot.UID != uid:
+			return nil
+		case shoot.DeletionTimestamp == nil:
+			return errors.New("nobody has deleted it")
+		}
+		return ended(shoot)
+	}}
+}
+
+// reconciled returns what keeps a shoot from being as its spec says, in a generation or a later one.
+func reconciled(shoot *corev1beta1.Shoot, generation int64) error {
+	switch {
+	case shoot == nil:
+		return &hopeless{errAbsent}
+	case shoot.DeletionTimestamp != nil:
+		return &hopeless{errors.New("it is being deleted")}
+	case shoot.Annotations[constants.GardenerOperation] != "":
+		return fmt.Errorf("operation %q is to be taken up", shoot.Annotations[constants.GardenerOperation])
+	case shoot.Status.LastOperation == nil && shoot.Spec.SeedName == nil:
+		return errors.New("waits for a seed")
+	case shoot.Status.LastOperation == nil:
+		return errors.New("waits for the gardenlet")
+	case shoot.Status.ObservedGeneration < max(shoot.Generation, generation):
+		return errors.New("the last change is to be taken up")
+	}
+	return ended(shoot)
+}
+
+// ended returns what keeps the last operation from having succeeded.
+func ended(shoot *corev1beta1.Shoot) error {
+	last := shoot.Status.LastOperation
+	if last == nil {
+		return errors.New("waits for the gardenlet")
+	}
+	text := fmt.Sprintf("%s %s %d%%: %s", last.Type, last.State, last.Progress, line(last.Description))
+	switch last.State {
+	case corev1beta1.LastOperationStateSucceeded:
+		if last.Type == corev1beta1.LastOperationTypeMigrate || shoot.DeletionTimestamp != nil {
+			return errors.New(text)
+		}
+		return nil
+	case corev1beta1.LastOperationStateFailed, corev1beta1.LastOperationStateAborted:
+		return &hopeless{errors.New(text)}
+	}
+	return errors.New(text)
+}
+
+func healthy(shoot *corev1beta1.Shoot) error {
+	if err := reconciled(shoot, 0); err != nil {
+		return err
+	}
+	if len(shoot.Status.Conditions) == 0 {
+		return errors.New("its health is not known yet")
+	}
+	for _, condition := range shoot.Status.Conditions {
+		if condition.Status != corev1beta1.ConditionTrue {
+			return fmt.Errorf("%s is %s: %s", condition.Type, condition.Status, line(condition.Message))
+		}
+	}
+	return nil
+}
+
+func hasCondition(shoot *corev1beta1.Shoot, typ, status string) error {
+	if shoot == nil {
+		return &hopeless{errAbsent}
+	}
+	condition := kube.Condition(shoot.Status.Conditions, corev1beta1.ConditionType(typ))
+	if condition == nil {
+		condition = kube.Condition(shoot.Status.Constraints, corev1beta1.ConditionType(typ))
+	}
+	switch {
+	case condition == nil:
+		return fmt.Errorf("it has no condition %s", typ)
+	case !strings.EqualFold(string(condition.Status), status):
+		return fmt.Errorf("%s is %s: %s", typ, condition.Status, line(condition.Message))
+	}
+	return nil
+}
+
+// await waits for a goal, and says what it waits for whenever that changes.
+func (c *cli) await(ctx context.Context, p *place, g goal, timeout time.Duration) error {
+	// A watch goes on trying when it is refused; this tells.
+	first, cancelFirst := within(ctx, requestTimeout)
+	defer cancelFirst()
+	if err := p.client.Get(first, p.key(), &corev1beta1.Shoot{}); err != nil {
+		if apierrors.IsNotFound(err) && g.reached(nil) == nil {
+			return c.done(p, g)
+		}
+		return c.explainShoot(err, p)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("time is up"))
+	defer cancel()
+	var end error
+	said := ""
+	check := func(shoots []*corev1beta1.Shoot) error {
+		var shoot *corev1beta1.Shoot
+		if len(shoots) > 0 {
+			shoot = shoots[0]
+		}
+		err := g.reached(shoot)
+		var lost *hopeless
+		if errors.As(err, &lost) {
+			end = err
+			return nil
+		}
+		return err
+	}
+	err := kube.Await(ctx, p.client, &corev1beta1.ShootList{}, check, func(reason error) {
+		if text := oneLine(reason); text != said {
+			said = text
+			fmt.Fprintln(c.ErrOut, text)
+		}
+	}, client.InNamespace(p.namespace), client.MatchingFields{"metadata.name": p.name})
+	switch {
+	case end != nil:
+		return fmt.Errorf("shoot %q will not be %s: %w; look with: %s describe shoot %s -n %s", p.name, g.title, end, c.program(), p.name, p.namespace)
+	case err != nil:
+		return fmt.Errorf("waited %s for shoot %q to be %s: %w", timeout, p.name, g.title, err)
+	}
+	return c.done(p, g)
+}
+
+func (c *cli) done(p *place, g goal) error {
+	_, err := fmt.Fprintf(c.Out, "shoot %s is %s\n", p.name, g.title)
+	return err
+}

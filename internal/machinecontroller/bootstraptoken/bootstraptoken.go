@@ -1,0 +1,117 @@
+// Package bootstraptoken gives each machine the token that it joins its cluster with.
+//
+// It writes Secrets in the namespace kube-system of the target cluster, one per machine that has not joined yet.
+package bootstraptoken
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+)
+
+// Placeholders in user data, also as they look in a URL.
+const (
+	// Placeholder stands for the token.
+	Placeholder = "<<BOOTSTRAP_TOKEN>>"
+	// MachinePlaceholder stands for the name of the Machine.
+	MachinePlaceholder = "<<MACHINE_NAME>>"
+)
+
+// Tokens makes and removes tokens.
+type Tokens struct {
+	// Client writes to the target cluster, and reads from its API server.
+	Client client.Client
+	// ExtraGroups are groups that the user of a token is in, separated by commas, besides system:bootstrappers.
+	ExtraGroups string
+}
+
+// Needed tells whether user data has a place for a token.
+func Needed(userData []byte) bool {
+	return bytes.Contains(userData, []byte(Placeholder)) || bytes.Contains(userData, []byte(url.QueryEscape(Placeholder)))
+}
+
+// Render puts the token and the machine's name into user data.
+func Render(userData []byte, token, machine string) []byte {
+	for placeholder, value := range map[string]string{Placeholder: token, MachinePlaceholder: machine} {
+		userData = bytes.ReplaceAll(userData, []byte(placeholder), []byte(value))
+		userData = bytes.ReplaceAll(userData, []byte(url.QueryEscape(placeholder)), []byte(url.QueryEscape(value)))
+	}
+	return userData
+}
+
+// Ensure returns a token for a machine that is valid for the given time at least. It is the same each time.
+func (t *Tokens) Ensure(ctx context.Context, machine *machinev1alpha1.Machine, now time.Time, valid time.Duration) (string, error) {
+	id := idOf(machine)
+	secret := &corev1.Secret{}
+	err := t.Client.Get(ctx, key(id), secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		content := make([]byte, 8)
+		rand.Read(content)
+		secret = &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key(id).Namespace, Name: key(id).Name},
+			Type:       corev1.SecretTypeBootstrapToken,
+			Data: map[string][]byte{
+				"description": []byte("Lets machine " + machine.Name + " join the cluster."),
+				"token-id":    []byte(id), "token-secret": []byte(hex.EncodeToString(content)), "expiration": expiration(now, valid),
+				"usage-bootstrap-authentication": []byte("true"), "usage-bootstrap-signing": []byte("true"),
+			},
+		}
+		if t.ExtraGroups != "" {
+			secret.Data["auth-extra-groups"] = []byte(t.ExtraGroups)
+		}
+		if err := t.Client.Create(ctx, secret); err != nil {
+			return "", fmt.Errorf("create the bootstrap token of machine %s: %w", machine.Name, err)
+		}
+	case err != nil:
+		return "", fmt.Errorf("read the bootstrap token of machine %s: %w", machine.Name, err)
+	case !validUntil(secret, now.Add(valid/2)):
+		patch := client.MergeFrom(secret.DeepCopy())
+		secret.Data["expiration"] = expiration(now, valid)
+		if err := t.Client.Patch(ctx, secret, patch); err != nil {
+			return "", fmt.Errorf("renew the bootstrap token of machine %s: %w", machine.Name, err)
+		}
+	}
+	return id + "." + string(secret.Data["token-secret"]), nil
+}
+
+// Delete makes the token of a machine useless.
+func (t *Tokens) Delete(ctx context.Context, machine *machinev1alpha1.Machine) error {
+	name := key(idOf(machine))
+	err := t.Client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete the bootstrap token of machine %s: %w", machine.Name, err)
+	}
+	return nil
+}
+
+// idOf is derived, so that a pass that died before it could note it finds it again. A new machine of the same name has another one.
+func idOf(machine *machinev1alpha1.Machine) string {
+	sum := sha256.Sum256([]byte(machine.Namespace + "/" + machine.Name + "/" + string(machine.UID)))
+	return hex.EncodeToString(sum[:3])
+}
+
+func key(id string) client.ObjectKey {
+	return client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + id}
+}
+
+func expiration(now time.Time, valid time.Duration) []byte {
+	return []byte(now.Add(valid).UTC().Format(time.RFC3339))
+}
+
+func validUntil(secret *corev1.Secret, end time.Time) bool {
+	expires, err := time.Parse(time.RFC3339, string(secret.Data["expiration"]))
+	return err == nil && expires.After(end)
+}

@@ -1,0 +1,232 @@
+// Package local is the driver for machines that are privileged pods in the namespace of their Machine.
+//
+// It writes, per machine, a Pod and a Secret with its user data, both named after the Machine and owned by it, and reads nothing else.
+// A pod that has ended is a machine that is lost: it is never started again. The Node is named like the Machine.
+// What machines are made from: api/provider/local/v1alpha1, MachineProviderSpec.
+package local
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"gardener.cloud/gardener/internal/machinecontroller/driver"
+)
+
+// powerOffSeconds is what a machine gets to stop. It was drained before, and systemd gives its services twenty.
+const powerOffSeconds = 25
+
+// Driver makes machines as pods.
+type Driver struct {
+	client client.Client
+	cache  cache.Cache
+}
+
+// New returns the driver for the cluster that machines are pods of. The client reads from the API server, not from a cache; the cache
+// holds pods with the label of machines at least.
+func New(c client.Client, pods cache.Cache) *Driver { return &Driver{client: c, cache: pods} }
+
+var (
+	_ driver.Driver   = (*Driver)(nil)
+	_ driver.Notifier = (*Driver)(nil)
+)
+
+// CreateMachine implements driver.Driver.
+func (d *Driver) CreateMachine(ctx context.Context, request driver.Request) (driver.Status, error) {
+	spec, err := decode(request.Class)
+	if err != nil {
+		return driver.Status{}, err
+	}
+	secret, pod := objects(request, spec)
+	// The Secret first: a pod without it would wait for the kubelet's next try.
+	if err := d.client.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
+		return driver.Status{}, wrap(err, "create Secret %s", secret.Name)
+	} else if err != nil {
+		if err := d.refresh(ctx, secret); err != nil {
+			return driver.Status{}, err
+		}
+	}
+	err = d.client.Create(ctx, pod)
+	if apierrors.IsAlreadyExists(err) {
+		// One that ended before anybody heard of it. Its end brings the machine back here.
+		existing := &corev1.Pod{}
+		if err := d.client.Get(ctx, client.ObjectKeyFromObject(pod), existing); err != nil {
+			return driver.Status{}, wrap(err, "read Pod %s", pod.Name)
+		}
+		if !lost(existing) {
+			return status(existing), nil
+		}
+		if err := d.deletePod(ctx, existing); err != nil {
+			return driver.Status{}, err
+		}
+		return driver.Status{}, driver.Errorf(driver.Aborted, "Pod %s of an earlier try is being deleted", pod.Name)
+	}
+	if err != nil {
+		return driver.Status{}, wrap(err, "create Pod %s", pod.Name)
+	}
+	return status(pod), nil
+}
+
+// refresh brings the Secret of an earlier try, whose bootstrap token is perhaps too old, up to date.
+func (d *Driver) refresh(ctx context.Context, want *corev1.Secret) error {
+	existing := &corev1.Secret{}
+	if err := d.client.Get(ctx, client.ObjectKeyFromObject(want), existing); err != nil {
+		return wrap(err, "read Secret %s", want.Name)
+	}
+	patch := client.MergeFrom(existing.DeepCopy())
+	existing.Data = want.Data
+	if err := d.client.Patch(ctx, existing, patch); err != nil {
+		return wrap(err, "update Secret %s", want.Name)
+	}
+	return nil
+}
+
+// InitializeMachine implements driver.Driver. A pod needs nothing more.
+func (d *Driver) InitializeMachine(context.Context, driver.Request) (driver.Status, error) {
+	return driver.Status{}, driver.Errorf(driver.Unimplemented, "local machines need no initialization")
+}
+
+// GetMachineStatus implements driver.Driver.
+func (d *Driver) GetMachineStatus(ctx context.Context, request driver.Request) (driver.Status, error) {
+	pod := &corev1.Pod{}
+	key := client.ObjectKeyFromObject(request.Machine)
+	if err := d.client.Get(ctx, key, pod); err != nil {
+		return driver.Status{}, wrap(err, "read Pod %s", key.Name)
+	}
+	if lost(pod) {
+		return driver.Status{}, driver.Errorf(driver.NotFound, "Pod %s has ended%s", pod.Name, why(pod))
+	}
+	return status(pod), nil
+}
+
+// DeleteMachine implements driver.Driver.
+func (d *Driver) DeleteMachine(ctx context.Context, request driver.Request) error {
+	meta := metav1.ObjectMeta{Namespace: request.Machine.Namespace, Name: request.Machine.Name}
+	pod := &corev1.Pod{ObjectMeta: meta}
+	if err := d.deletePod(ctx, pod); err != nil {
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: meta.Namespace, Name: secretName(meta.Name)}}
+	if err := d.client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return wrap(err, "delete Secret %s", secret.Name)
+	}
+	err := d.client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return wrap(err, "read Pod %s", pod.Name)
+	default:
+		return driver.Errorf(driver.DeadlineExceeded, "Pod %s is still ending", pod.Name)
+	}
+}
+
+func (d *Driver) deletePod(ctx context.Context, pod *corev1.Pod) error {
+	if pod.DeletionTimestamp != nil {
+		return nil
+	}
+	options := &client.DeleteOptions{GracePeriodSeconds: ptr.To[int64](powerOffSeconds)}
+	if pod.UID != "" {
+		options.Preconditions = &metav1.Preconditions{UID: &pod.UID}
+	}
+	if err := d.client.Delete(ctx, pod, options); client.IgnoreNotFound(err) != nil {
+		return wrap(err, "delete Pod %s", pod.Name)
+	}
+	return nil
+}
+
+// ListMachines implements driver.Driver.
+func (d *Driver) ListMachines(ctx context.Context, request driver.ClassRequest) (map[string]string, error) {
+	pods := &corev1.PodList{}
+	err := d.client.List(ctx, pods, client.InNamespace(request.Class.Namespace), client.MatchingLabels{LabelApp: LabelAppValue, LabelClass: labelValue(request.Class.Name)})
+	if err != nil {
+		return nil, wrap(err, "list Pods")
+	}
+	machines := map[string]string{}
+	for i := range pods.Items {
+		machines[providerID(&pods.Items[i])] = pods.Items[i].Name
+	}
+	return machines, nil
+}
+
+// Changes implements driver.Notifier. A pod's name is that of its machine; of its changes, only those count that make it be lost or gone.
+func (d *Driver) Changes(h handler.EventHandler) source.Source {
+	return source.Kind[client.Object](d.cache, &corev1.Pod{}, h, predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // machines are all looked at when the process starts
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1.Pod)
+			after, okAfter := e.ObjectNew.(*corev1.Pod)
+			return ok && okAfter && isMachine(after) && (lost(before) != lost(after) || before.Status.PodIP != after.Status.PodIP)
+		},
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			pod, ok := e.Object.(*corev1.Pod)
+			return ok && isMachine(pod)
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	})
+}
+
+func isMachine(pod *corev1.Pod) bool { return pod.Labels[LabelApp] == LabelAppValue }
+
+// lost tells whether a machine has ended. One that somebody deleted has not much longer.
+func lost(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// why tells how a pod ended, as far as it is known.
+func why(pod *corev1.Pod) string {
+	if pod.Status.Message != "" {
+		return ": " + pod.Status.Message
+	}
+	for _, container := range pod.Status.ContainerStatuses {
+		if ended := container.State.Terminated; ended != nil {
+			return fmt.Sprintf(": %s, exit code %d", ended.Reason, ended.ExitCode)
+		}
+	}
+	return ""
+}
+
+func status(pod *corev1.Pod) driver.Status {
+	s := driver.Status{ProviderID: providerID(pod), NodeName: pod.Name, Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: pod.Name}}}
+	if pod.Status.PodIP != "" {
+		s.Addresses = append([]corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: pod.Status.PodIP}}, s.Addresses...)
+	}
+	return s
+}
+
+// providerID leads back to the pod.
+func providerID(pod *corev1.Pod) string {
+	return "local:///" + types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}.String()
+}
+
+// wrap gives an error of the API server a code.
+func wrap(err error, format string, args ...any) error {
+	code := driver.Internal
+	switch {
+	case apierrors.IsNotFound(err):
+		code = driver.NotFound
+	case apierrors.IsForbidden(err):
+		code = driver.PermissionDenied
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			code = driver.FailedPrecondition
+		}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		code = driver.InvalidArgument
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		code = driver.Aborted
+	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err):
+		code = driver.Unavailable
+	}
+	return driver.Errorf(code, format+": %w", append(args, err)...)
+}

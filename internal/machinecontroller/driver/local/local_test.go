@@ -1,0 +1,150 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/driver"
+	"gardener.cloud/gardener/test/golden"
+)
+
+func request(t *testing.T) driver.Request {
+	t.Helper()
+	raw, err := json.Marshal(localv1alpha1.MachineProviderSpec{
+		Image: "registry.example/machine:v1",
+		Registries: []localv1alpha1.MachineRegistry{
+			{Host: "registry.k8s.io", Mirrors: []string{"http://172.30.0.1:5000/v2/registry.k8s.io", "https://mirror.example"}},
+			{Host: "registry.local:5000", Server: "http://172.30.0.1:5000"},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return driver.Request{
+		ClassRequest: driver.ClassRequest{Class: &machinev1alpha1.MachineClass{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--crazy", Name: "pool-z1-12345"}, ProviderSpec: runtime.RawExtension{Raw: raw},
+			NodeTemplate: &machinev1alpha1.NodeTemplate{Capacity: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("128Mi"), "gpu": resource.MustParse("0"),
+			}},
+		}},
+		Machine:  &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--crazy", Name: "pool-z1-12345-abcde", UID: "1234"}},
+		UserData: []byte("#!/bin/sh\n"),
+	}
+}
+
+func TestObjects(t *testing.T) {
+	r := request(t)
+	spec, err := decode(r.Class)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, pod := objects(r, spec)
+	golden.Objects(t, "machine.yaml", []client.Object{secret, pod})
+}
+
+func TestDecode(t *testing.T) {
+	for name, tc := range map[string]struct{ spec, want string }{
+		"good":               {`{"apiVersion":"x/v1","kind":"Y","image":"a"}`, ""},
+		"no image":           {`{}`, `MachineClass c: providerSpec.image: Required value: name the machine image`},
+		"nothing":            {``, `MachineClass c: decode providerSpec: EOF`},
+		"an unknown field":   {`{"image":"a","images":"b"}`, `MachineClass c: decode providerSpec: json: unknown field "images"`},
+		"a host with a path": {`{"image":"a","registries":[{"host":"../x"}]}`, `MachineClass c: providerSpec.registries[0].host: Invalid value: "../x": must be a host name, or one with a port`},
+		"a bad port":         {`{"image":"a","registries":[{"host":"x:y"}]}`, `MachineClass c: providerSpec.registries[0].host: Invalid value: "x:y": must be a host name, or one with a port`},
+		"twice":              {`{"image":"a","registries":[{"host":"x"},{"host":"x"}]}`, `MachineClass c: providerSpec.registries[1].host: Duplicate value: "x"`},
+		"a bad mirror": {
+			`{"image":"a","registries":[{"host":"x","server":"ftp://x","mirrors":["http://u:p@x"]}]}`,
+			`MachineClass c: [providerSpec.registries[0].server: Invalid value: "ftp://x": must be a URL with http or https, providerSpec.registries[0].mirrors[0]: Invalid value: "http://u:p@x": must be a URL with http or https]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			class := &machinev1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}, ProviderSpec: runtime.RawExtension{Raw: []byte(tc.spec)}}
+			_, err := decode(class)
+			got := ""
+			if err != nil {
+				got = err.Error()
+				if driver.CodeOf(err) != driver.InvalidArgument {
+					t.Errorf("code is %s", driver.CodeOf(err))
+				}
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// A machine is made once, found, lost when its pod ends, and deleted with all that belongs to it, however often each call is made.
+func TestDriver(t *testing.T) {
+	c := fake.NewClientBuilder().WithStatusSubresource(&corev1.Pod{}).Build()
+	d := New(c, nil)
+	r := request(t)
+	code := func(err error, want driver.Code) {
+		t.Helper()
+		if got := driver.CodeOf(err); got != want {
+			t.Errorf("code is %q (%v), want %q", got, err, want)
+		}
+	}
+	list := func() map[string]string {
+		machines, err := d.ListMachines(t.Context(), r.ClassRequest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return machines
+	}
+	_, err := d.GetMachineStatus(t.Context(), r)
+	code(err, driver.NotFound)
+	for range 2 {
+		created, err := d.CreateMachine(t.Context(), r)
+		code(err, "")
+		found, err := d.GetMachineStatus(t.Context(), r)
+		code(err, "")
+		if diff := cmp.Diff(created, found); diff != "" || found.NodeName != r.Machine.Name || found.ProviderID != "local:///shoot--dev--crazy/"+r.Machine.Name {
+			t.Errorf("created and found (-created +found):\n%s", diff)
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"local:///shoot--dev--crazy/pool-z1-12345-abcde": r.Machine.Name}, list()); diff != "" {
+		t.Errorf("machines (-want +got):\n%s", diff)
+	}
+
+	pod := &corev1.Pod{}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(r.Machine), pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Message: "evicted"}
+	if err := c.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.GetMachineStatus(t.Context(), r)
+	code(err, driver.NotFound)
+	if err == nil || !strings.HasSuffix(err.Error(), "has ended: evicted") {
+		t.Errorf("error is %v", err)
+	}
+	// Another one of the same name has to wait for its end.
+	_, err = d.CreateMachine(t.Context(), r)
+	code(err, driver.Aborted)
+	_, err = d.CreateMachine(t.Context(), r)
+	code(err, "")
+
+	for range 2 {
+		code(d.DeleteMachine(t.Context(), r), "")
+	}
+	if left := list(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	secrets := &corev1.SecretList{}
+	if err := c.List(context.Background(), secrets); err != nil || len(secrets.Items) > 0 {
+		t.Errorf("%d Secrets are left (%v)", len(secrets.Items), err)
+	}
+}

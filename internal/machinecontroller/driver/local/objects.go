@@ -1,0 +1,208 @@
+package local
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/driver"
+)
+
+// Labels of the pods.
+const (
+	// LabelApp has LabelAppValue on all machines.
+	LabelApp, LabelAppValue = "app", "machine"
+	// LabelMachine is the name of the Machine.
+	LabelMachine = "machine"
+	// LabelClass is the name of the MachineClass.
+	LabelClass = "machine-class"
+)
+
+const (
+	userDataKey = "userdata"
+	volumeName  = "machine"
+	// certificatesDir is where containerd looks for what it needs to know of registries.
+	certificatesDir = "/etc/containerd/certs.d"
+)
+
+// decode reads what machines of a class are made from, and says everything that is wrong with it.
+func decode(class *machinev1alpha1.MachineClass) (*localv1alpha1.MachineProviderSpec, error) {
+	spec := &localv1alpha1.MachineProviderSpec{}
+	decoder := json.NewDecoder(bytes.NewReader(class.ProviderSpec.Raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(spec); err != nil {
+		return nil, driver.Errorf(driver.InvalidArgument, "MachineClass %s: decode providerSpec: %w", class.Name, err)
+	}
+	if err := validate(spec).ToAggregate(); err != nil {
+		return nil, driver.Errorf(driver.InvalidArgument, "MachineClass %s: %w", class.Name, err)
+	}
+	return spec, nil
+}
+
+func validate(spec *localv1alpha1.MachineProviderSpec) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("providerSpec")
+	if spec.Image == "" {
+		errs = append(errs, field.Required(path.Child("image"), "name the machine image"))
+	}
+	seen := map[string]bool{}
+	for i, registry := range spec.Registries {
+		path := path.Child("registries").Index(i)
+		if seen[registry.Host] {
+			errs = append(errs, field.Duplicate(path.Child("host"), registry.Host))
+		}
+		seen[registry.Host] = true
+		// It becomes the name of a directory.
+		if host, port, found := strings.Cut(registry.Host, ":"); len(validation.IsDNS1123Subdomain(host)) > 0 || found && !isPort(port) {
+			errs = append(errs, field.Invalid(path.Child("host"), registry.Host, "must be a host name, or one with a port"))
+		}
+		if registry.Server != "" && !isURL(registry.Server) {
+			errs = append(errs, field.Invalid(path.Child("server"), registry.Server, "must be a URL with http or https"))
+		}
+		for j, mirror := range registry.Mirrors {
+			if !isURL(mirror) {
+				errs = append(errs, field.Invalid(path.Child("mirrors").Index(j), mirror, "must be a URL with http or https"))
+			}
+		}
+	}
+	return errs
+}
+
+func isPort(s string) bool {
+	number, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && number > 0
+}
+
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && !strings.ContainsAny(s, "\"\\\n")
+}
+
+// hostsFile renders what containerd reads about a registry.
+func hostsFile(registry localv1alpha1.MachineRegistry) []byte {
+	var out bytes.Buffer
+	server := registry.Server
+	if server == "" {
+		server = "https://" + registry.Host
+	}
+	fmt.Fprintf(&out, "server = %q\n", server)
+	for _, mirror := range registry.Mirrors {
+		fmt.Fprintf(&out, "\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", mirror)
+		if u, err := url.Parse(mirror); err == nil && strings.Trim(u.Path, "/") != "" {
+			out.WriteString("  override_path = true\n")
+		}
+	}
+	return out.Bytes()
+}
+
+func secretName(machine string) string { return "machine-" + machine }
+
+// labelValue shortens a name to what a label takes.
+func labelValue(name string) string {
+	if len(name) <= validation.LabelValueMaxLength {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:16])
+}
+
+// objects renders a machine. The same request gives the same objects.
+func objects(request driver.Request, spec *localv1alpha1.MachineProviderSpec) (*corev1.Secret, *corev1.Pod) {
+	machine := request.Machine
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Namespace: machine.Namespace, Name: name,
+			Labels: map[string]string{LabelApp: LabelAppValue, LabelMachine: labelValue(machine.Name), LabelClass: labelValue(request.Class.Name)},
+			// Whoever deletes Machines by force leaves no pods behind.
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: machinev1alpha1.SchemeGroupVersion.String(), Kind: "Machine", Name: machine.Name, UID: machine.UID,
+			}},
+		}
+	}
+	secret := &corev1.Secret{ObjectMeta: meta(secretName(machine.Name)), Data: map[string][]byte{userDataKey: request.UserData}}
+	mounts := []corev1.VolumeMount{{Name: volumeName, MountPath: "/etc/machine/" + userDataKey, SubPath: userDataKey, ReadOnly: true}}
+	for i, registry := range spec.Registries {
+		key := fmt.Sprintf("hosts-%d.toml", i)
+		secret.Data[key] = hostsFile(registry)
+		mounts = append(mounts, corev1.VolumeMount{
+			Name: volumeName, MountPath: certificatesDir + "/" + registry.Host + "/hosts.toml", SubPath: key, ReadOnly: true,
+		})
+	}
+	volumes := []corev1.Volume{{Name: volumeName, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: secret.Name, DefaultMode: ptr.To[int32](0o500),
+	}}}}
+	// Overlay file systems do not stack, so what holds containers is the disk of the seed's node. The machine's init mounts /run and
+	// /tmp in memory itself.
+	for _, dir := range []string{"containerd", "kubelet"} {
+		volumes = append(volumes, corev1.Volume{Name: dir, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		mounts = append(mounts, corev1.VolumeMount{Name: dir, MountPath: "/var/lib/" + dir})
+	}
+	pod := &corev1.Pod{ObjectMeta: meta(machine.Name), Spec: corev1.PodSpec{
+		Hostname: hostname(machine.Name),
+		// A machine that ended has lost its disk.
+		RestartPolicy:                 corev1.RestartPolicyNever,
+		TerminationGracePeriodSeconds: ptr.To[int64](powerOffSeconds),
+		// Shoots have nothing to say in the seed.
+		AutomountServiceAccountToken: ptr.To(false),
+		EnableServiceLinks:           ptr.To(false),
+		Containers: []corev1.Container{{
+			Name: "machine", Image: spec.Image,
+			Env:             []corev1.EnvVar{{Name: "MACHINE_NAME", Value: machine.Name}},
+			SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
+			Resources:       resources(request.Class),
+			VolumeMounts:    mounts,
+		}},
+		Volumes: volumes,
+	}}
+	pod.Labels[constants.NetworkPolicyToDNS] = constants.NetworkPolicyAllowed
+	pod.Labels[constants.NetworkPolicyToPublicNetworks] = constants.NetworkPolicyAllowed
+	pod.Labels[constants.NetworkPolicyToPrivateNetworks] = constants.NetworkPolicyAllowed
+	return secret, pod
+}
+
+// hostname is the name that the kubelet registers under.
+func hostname(machine string) string {
+	if len(machine) > validation.DNS1123LabelMaxLength {
+		return ""
+	}
+	return machine
+}
+
+// resources are small requests, as local machines are many and idle, and limits as the machine type has them.
+func resources(class *machinev1alpha1.MachineClass) corev1.ResourceRequirements {
+	out := corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("256Mi"),
+	}}
+	if class.NodeTemplate == nil {
+		return out
+	}
+	for name, request := range out.Requests {
+		limit, ok := class.NodeTemplate.Capacity[name]
+		if !ok || limit.IsZero() {
+			continue
+		}
+		if out.Limits == nil {
+			out.Limits = corev1.ResourceList{}
+		}
+		out.Limits[name] = limit
+		if request.Cmp(limit) > 0 {
+			out.Requests[name] = limit
+		}
+	}
+	return out
+}

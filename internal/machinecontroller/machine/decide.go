@@ -1,0 +1,298 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/driver"
+)
+
+// taintNotReady is on Nodes until what every pod there needs, such as its network, has started.
+const taintNotReady = "node.gardener.cloud/critical-components-not-ready"
+
+// Limits are the times in a machine's life, and what counts as healthy. A Machine may have its own.
+type Limits struct {
+	// Creation is how long a machine may take to join.
+	Creation time.Duration
+	// Health is how long it may be unhealthy. DisableHealth means forever.
+	Health        time.Duration
+	DisableHealth bool
+	// Drain is how long draining may take.
+	Drain time.Duration
+	// MaxEvictRetries limits draining too, in units of EvictionRetry. Zero sets no limit.
+	MaxEvictRetries int32
+	// NodeConditions are the types of conditions of the Node that make it unhealthy when they are True.
+	NodeConditions []string
+}
+
+// EvictionRetry is what a retry of an eviction counts for in MaxEvictRetries.
+const EvictionRetry = 20 * time.Second
+
+// limitsOf are the limits of a machine.
+func limitsOf(machine *machinev1alpha1.Machine, general Limits) Limits {
+	c := machine.Spec.MachineConfiguration
+	if c.CreationTimeout != nil {
+		general.Creation = c.CreationTimeout.Duration
+	}
+	if c.HealthTimeout != nil {
+		general.Health = c.HealthTimeout.Duration
+	}
+	if c.DisableHealthTimeout != nil {
+		general.DisableHealth = *c.DisableHealthTimeout
+	}
+	if c.DrainTimeout != nil {
+		general.Drain = c.DrainTimeout.Duration
+	}
+	if c.MaxEvictRetries != nil {
+		general.MaxEvictRetries = *c.MaxEvictRetries
+	}
+	if c.NodeConditions != nil {
+		general.NodeConditions = SplitConditions(*c.NodeConditions)
+	}
+	if tries := time.Duration(general.MaxEvictRetries) * EvictionRetry; tries > 0 && tries < general.Drain {
+		general.Drain = tries
+	}
+	return general
+}
+
+// SplitConditions reads a list of types of conditions that are separated by commas.
+func SplitConditions(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// problems says why a Node is not healthy, if it is not.
+func problems(name string, node *corev1.Node, badWhenTrue []string) string {
+	if node == nil {
+		return fmt.Sprintf("Node %s does not exist", name)
+	}
+	var found []string
+	ready := false
+	for _, condition := range node.Status.Conditions {
+		switch {
+		case condition.Type == corev1.NodeReady:
+			ready = condition.Status == corev1.ConditionTrue
+			if !ready {
+				found = append(found, describe(condition))
+			}
+		case slices.Contains(badWhenTrue, string(condition.Type)) && condition.Status == corev1.ConditionTrue:
+			found = append(found, describe(condition))
+		}
+	}
+	if !ready && len(found) == 0 {
+		found = append(found, "it says nothing about whether it is Ready")
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	slices.Sort(found)
+	return fmt.Sprintf("Node %s: %s", name, strings.Join(found, "; "))
+}
+
+func describe(c corev1.NodeCondition) string {
+	text := fmt.Sprintf("%s is %s", c.Type, c.Status)
+	if c.Reason != "" {
+		text += " (" + c.Reason + ")"
+	}
+	return text
+}
+
+func hasTaint(node *corev1.Node, key string) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+}
+
+// observation is what is known of a machine that exists at the infrastructure, or did.
+type observation struct {
+	machine *machinev1alpha1.Machine
+	// nodeName is the name of its Node, node the Node, if there is one.
+	nodeName string
+	node     *corev1.Node
+	// addresses are what the infrastructure says.
+	addresses []corev1.NodeAddress
+	// lost is why the infrastructure has no such machine any more. It is only asked for unhealthy ones.
+	lost string
+	// mayFail says that few enough other machines are being replaced.
+	mayFail bool
+	limits  Limits
+	now     time.Time
+	// reachableSince is when the target cluster could be reached again after an outage, during which no Node could say that it is well.
+	reachableSince time.Time
+}
+
+// verdict is what follows.
+type verdict struct {
+	phase machinev1alpha1.MachinePhase
+	// operation is what to report. A nil one leaves the last one.
+	operation *machinev1alpha1.LastOperation
+	// recheck is when to look again if nothing happens. Zero means never.
+	recheck time.Duration
+	// joined says that the machine has become a Node just now.
+	joined bool
+	// addresses are what the infrastructure says, for as long as there is no Node.
+	addresses []corev1.NodeAddress
+}
+
+// undecided is when a machine is looked at again whose replacement has to wait for others.
+const undecided = 30 * time.Second
+
+func operation(typ machinev1alpha1.MachineOperationType, state machinev1alpha1.MachineState, format string, args ...any) *machinev1alpha1.LastOperation {
+	return &machinev1alpha1.LastOperation{Type: typ, State: state, Description: fmt.Sprintf(format, args...)}
+}
+
+// decide says which phase a machine is in.
+func decide(o observation) verdict {
+	current := o.machine.Status.CurrentStatus
+	problem := problems(o.nodeName, o.node, o.limits.NodeConditions)
+	switch current.Phase {
+	case machinev1alpha1.MachineFailed, machinev1alpha1.MachineTerminating,
+		// Whoever updates machines in place moves them on.
+		machinev1alpha1.MachineInPlaceUpdating, machinev1alpha1.MachineInPlaceUpdateSuccessful, machinev1alpha1.MachineInPlaceUpdateFailed:
+		return verdict{phase: current.Phase}
+	case machinev1alpha1.MachineRunning:
+		if problem == "" {
+			return verdict{phase: machinev1alpha1.MachineRunning}
+		}
+		if o.lost != "" {
+			return failed(machinev1alpha1.MachineOperationHealthCheck, "The machine is lost: %s. %s", o.lost, problem)
+		}
+		v := verdict{
+			phase:     machinev1alpha1.MachineUnknown,
+			operation: operation(machinev1alpha1.MachineOperationHealthCheck, machinev1alpha1.MachineStateProcessing, "The machine is unhealthy. %s", problem),
+		}
+		if !o.limits.DisableHealth {
+			v.recheck = o.limits.Health
+		}
+		return v
+	case machinev1alpha1.MachineUnknown:
+		return decideUnknown(o, problem)
+	default:
+		return decideJoining(o, problem)
+	}
+}
+
+func failed(typ machinev1alpha1.MachineOperationType, format string, args ...any) verdict {
+	return verdict{phase: machinev1alpha1.MachineFailed, operation: operation(typ, machinev1alpha1.MachineStateFailed, format, args...)}
+}
+
+func decideUnknown(o observation, problem string) verdict {
+	check := machinev1alpha1.MachineOperationHealthCheck
+	if problem == "" {
+		return verdict{
+			phase:     machinev1alpha1.MachineRunning,
+			operation: operation(check, machinev1alpha1.MachineStateSuccessful, "Node %s is healthy again.", o.nodeName),
+		}
+	}
+	if o.lost != "" {
+		// It does not come back, so there is nothing to be careful about.
+		return failed(check, "The machine is lost: %s. %s", o.lost, problem)
+	}
+	stay := verdict{
+		phase:     machinev1alpha1.MachineUnknown,
+		operation: operation(check, machinev1alpha1.MachineStateProcessing, "The machine is unhealthy. %s", problem),
+	}
+	if o.limits.DisableHealth {
+		return stay
+	}
+	since := o.machine.Status.CurrentStatus.LastUpdateTime.Time
+	if o.reachableSince.After(since) {
+		since = o.reachableSince
+	}
+	if left := since.Add(o.limits.Health).Sub(o.now); left > 0 {
+		stay.recheck = left
+		return stay
+	}
+	if !o.mayFail {
+		stay.recheck = undecided
+		return stay
+	}
+	return failed(check, "The machine was unhealthy for more than %s. %s", o.limits.Health, problem)
+}
+
+func decideJoining(o observation, problem string) verdict {
+	create := machinev1alpha1.MachineOperationCreate
+	if problem == "" && hasTaint(o.node, taintNotReady) {
+		problem = fmt.Sprintf("Node %s: critical components are not ready", o.nodeName)
+	}
+	if problem == "" {
+		return verdict{
+			phase: machinev1alpha1.MachineRunning, joined: true,
+			operation: operation(create, machinev1alpha1.MachineStateSuccessful, "The machine joined the cluster as Node %s.", o.nodeName),
+		}
+	}
+	if o.lost != "" {
+		return failed(create, "The machine was lost before it joined: %s", o.lost)
+	}
+	since := o.machine.CreationTimestamp.Time
+	if o.reachableSince.After(since) {
+		since = o.reachableSince
+	}
+	left := since.Add(o.limits.Creation).Sub(o.now)
+	if left <= 0 {
+		return failed(create, "The machine did not join within %s. %s", o.limits.Creation, problem)
+	}
+	return verdict{
+		phase:     machinev1alpha1.MachinePending,
+		operation: operation(create, machinev1alpha1.MachineStateProcessing, "Waiting for the machine to join. %s", problem),
+		recheck:   left,
+	}
+}
+
+// isBeingReplaced tells whether a machine is one of those that limit how many others may fail at the same time.
+func isBeingReplaced(machine *machinev1alpha1.Machine) bool {
+	switch machine.Status.CurrentStatus.Phase {
+	case machinev1alpha1.MachineRunning, machinev1alpha1.MachineUnknown, machinev1alpha1.MachineInPlaceUpdating,
+		machinev1alpha1.MachineInPlaceUpdateSuccessful, machinev1alpha1.MachineInPlaceUpdateFailed:
+		return machine.DeletionTimestamp != nil
+	default:
+		return true
+	}
+}
+
+// forceDeletion is the label with which somebody says that a machine has to go, whatever happens to its pods.
+const forceDeletion, forceDeletionValue = "force-deletion", "True"
+
+// notReadyTooLong is after which time a Node that is not Ready is not drained with patience: nobody is there to end pods.
+const notReadyTooLong = 5 * time.Minute
+
+// drainForce tells why a Node is drained by force, if it is.
+func drainForce(machine *machinev1alpha1.Machine, node *corev1.Node, limits Limits, lost bool, now time.Time) string {
+	if machine.Labels[forceDeletion] == forceDeletionValue {
+		return "the machine is deleted by force"
+	}
+	if lost {
+		return "the machine is gone"
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue && now.Sub(condition.LastTransitionTime.Time) > notReadyTooLong {
+			return fmt.Sprintf("the Node has not been Ready for more than %s", notReadyTooLong)
+		}
+	}
+	if machine.DeletionTimestamp != nil && now.Sub(machine.DeletionTimestamp.Time) > limits.Drain {
+		return fmt.Sprintf("it took longer than %s", limits.Drain)
+	}
+	return ""
+}
+
+// givesUpOnTarget tells whether a machine goes even if its cluster cannot be asked to drain it.
+func givesUpOnTarget(machine *machinev1alpha1.Machine, limits Limits, now time.Time) bool {
+	return machine.Labels[forceDeletion] == forceDeletionValue || machine.DeletionTimestamp != nil && now.Sub(machine.DeletionTimestamp.Time) > limits.Drain
+}
+
+// decideAfterFailedCreation says what becomes of a machine that the infrastructure did not make.
+func decideAfterFailedCreation(machine *machinev1alpha1.Machine, cause *driver.Error, limits Limits, now time.Time) verdict {
+	op := operation(machinev1alpha1.MachineOperationCreate, machinev1alpha1.MachineStateFailed, "Cannot create the machine: %v", cause)
+	op.ErrorCode = string(cause.Code)
+	left := machine.CreationTimestamp.Add(limits.Creation).Sub(now)
+	if left <= 0 {
+		return verdict{phase: machinev1alpha1.MachineFailed, operation: op}
+	}
+	retry := retryCreation
+	if cause.Code.NeedsEdit() || cause.Code == driver.ResourceExhausted {
+		retry = retryRarely
+	}
+	return verdict{phase: machinev1alpha1.MachineCrashLoopBackOff, operation: op, recheck: min(retry, left)}
+}

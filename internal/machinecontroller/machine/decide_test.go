@@ -1,0 +1,247 @@
+package machine
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/driver"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+var limits = Limits{Creation: 20 * time.Minute, Health: 10 * time.Minute, Drain: 2 * time.Hour, NodeConditions: []string{"KernelDeadlock"}}
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
+// machineIn is a machine that was made and got into its phase some time ago.
+func machineIn(phase machinev1alpha1.MachinePhase, since time.Duration) *machinev1alpha1.Machine {
+	m := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", CreationTimestamp: ago(since)}}
+	m.Status.CurrentStatus = machinev1alpha1.CurrentStatus{Phase: phase, LastUpdateTime: ago(since)}
+	return m
+}
+
+func nodeWith(conditions ...corev1.NodeCondition) *corev1.Node {
+	return &corev1.Node{Status: corev1.NodeStatus{Conditions: conditions}}
+}
+
+func condition(typ corev1.NodeConditionType, status corev1.ConditionStatus) corev1.NodeCondition {
+	return corev1.NodeCondition{Type: typ, Status: status, Reason: "Why"}
+}
+
+var (
+	readyNode   = nodeWith(condition(corev1.NodeReady, corev1.ConditionTrue))
+	unknownNode = nodeWith(condition(corev1.NodeReady, corev1.ConditionUnknown))
+)
+
+func TestDecide(t *testing.T) {
+	const (
+		pending = machinev1alpha1.MachinePending
+		running = machinev1alpha1.MachineRunning
+		unknown = machinev1alpha1.MachineUnknown
+		failed  = machinev1alpha1.MachineFailed
+	)
+	tainted := readyNode.DeepCopy()
+	tainted.Spec.Taints = []corev1.Taint{{Key: taintNotReady, Effect: corev1.TaintEffectNoSchedule}}
+	for name, tc := range map[string]struct {
+		machine *machinev1alpha1.Machine
+		node    *corev1.Node
+		change  func(*observation)
+		want    verdict
+		says    string
+	}{
+		"a new one waits for its Node": {
+			machine: machineIn("", time.Minute), want: verdict{phase: pending, recheck: 19 * time.Minute},
+			says: "Waiting for the machine to join. Node n does not exist",
+		},
+		"one that has joined runs": {
+			machine: machineIn(pending, time.Minute), node: readyNode, want: verdict{phase: running, joined: true}, says: "The machine joined the cluster as Node n.",
+		},
+		"one whose creation failed before runs when it has joined": {
+			machine: machineIn(machinev1alpha1.MachineCrashLoopBackOff, time.Minute), node: readyNode, want: verdict{phase: running, joined: true},
+			says: "The machine joined the cluster as Node n.",
+		},
+		"one without its network waits": {
+			machine: machineIn(pending, time.Minute), node: tainted, want: verdict{phase: pending, recheck: 19 * time.Minute},
+			says: "Waiting for the machine to join. Node n: critical components are not ready",
+		},
+		"one that does not join fails": {
+			machine: machineIn(pending, 20*time.Minute), node: unknownNode, want: verdict{phase: failed},
+			says: "The machine did not join within 20m0s. Node n: Ready is Unknown (Why)",
+		},
+		"one that could not join because the cluster was away gets its time": {
+			machine: machineIn(pending, 30*time.Minute), change: func(o *observation) { o.reachableSince = now.Add(-time.Minute) },
+			want: verdict{phase: pending, recheck: 19 * time.Minute}, says: "Waiting for the machine to join. Node n does not exist",
+		},
+		"one that is lost before it joins fails": {
+			machine: machineIn(pending, time.Minute), change: func(o *observation) { o.lost = "gone" }, want: verdict{phase: failed},
+			says: "The machine was lost before it joined: gone",
+		},
+		"a healthy one stays": {machine: machineIn(running, time.Hour), node: readyNode, want: verdict{phase: running}},
+		"one that stops to report is unknown": {
+			machine: machineIn(running, time.Hour), node: unknownNode, want: verdict{phase: unknown, recheck: 10 * time.Minute},
+			says: "The machine is unhealthy. Node n: Ready is Unknown (Why)",
+		},
+		"one with a bad condition is unknown": {
+			machine: machineIn(running, time.Hour), want: verdict{phase: unknown, recheck: 10 * time.Minute},
+			node: nodeWith(condition(corev1.NodeReady, corev1.ConditionTrue), condition("KernelDeadlock", corev1.ConditionTrue), condition("Other", corev1.ConditionTrue)),
+			says: "The machine is unhealthy. Node n: KernelDeadlock is True (Why)",
+		},
+		"a running one that is lost fails at once": {
+			machine: machineIn(running, time.Hour), node: unknownNode, change: func(o *observation) { o.lost = "gone" }, want: verdict{phase: failed},
+			says: "The machine is lost: gone. Node n: Ready is Unknown (Why)",
+		},
+		"one that is unhealthy for a while stays unknown": {
+			machine: machineIn(unknown, 4*time.Minute), node: unknownNode, want: verdict{phase: unknown, recheck: 6 * time.Minute},
+			says: "The machine is unhealthy. Node n: Ready is Unknown (Why)",
+		},
+		"one that is unhealthy for long fails": {
+			machine: machineIn(unknown, 10*time.Minute), node: unknownNode, want: verdict{phase: failed},
+			says: "The machine was unhealthy for more than 10m0s. Node n: Ready is Unknown (Why)",
+		},
+		"but not while others are being replaced": {
+			machine: machineIn(unknown, 10*time.Minute), node: unknownNode, change: func(o *observation) { o.mayFail = false },
+			want: verdict{phase: unknown, recheck: undecided}, says: "The machine is unhealthy. Node n: Ready is Unknown (Why)",
+		},
+		"nor when nobody could report": {
+			machine: machineIn(unknown, time.Hour), node: unknownNode, change: func(o *observation) { o.reachableSince = now.Add(-time.Minute) },
+			want: verdict{phase: unknown, recheck: 9 * time.Minute}, says: "The machine is unhealthy. Node n: Ready is Unknown (Why)",
+		},
+		"nor if it is not to be replaced": {
+			machine: machineIn(unknown, time.Hour), node: unknownNode, change: func(o *observation) { o.limits.DisableHealth = true },
+			want: verdict{phase: unknown}, says: "The machine is unhealthy. Node n: Ready is Unknown (Why)",
+		},
+		"an unknown one that is well again runs": {
+			machine: machineIn(unknown, time.Hour), node: readyNode, want: verdict{phase: running}, says: "Node n is healthy again.",
+		},
+		"a failed one stays so":             {machine: machineIn(failed, time.Hour), node: readyNode, want: verdict{phase: failed}},
+		"one that is updated is left alone": {machine: machineIn(machinev1alpha1.MachineInPlaceUpdating, time.Hour), want: verdict{phase: machinev1alpha1.MachineInPlaceUpdating}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observation{machine: tc.machine, nodeName: "n", node: tc.node, mayFail: true, limits: limits, now: now}
+			if tc.change != nil {
+				tc.change(&o)
+			}
+			got := decide(o)
+			says := ""
+			if got.operation != nil {
+				says = got.operation.Description
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(verdict{}), cmpopts.IgnoreFields(verdict{}, "operation")); diff != "" {
+				t.Errorf("decide() (-want +got):\n%s", diff)
+			}
+			if says != tc.says {
+				t.Errorf("it says %q, want %q", says, tc.says)
+			}
+		})
+	}
+}
+
+func TestDecideAfterFailedCreation(t *testing.T) {
+	for name, tc := range map[string]struct {
+		age     time.Duration
+		code    driver.Code
+		phase   machinev1alpha1.MachinePhase
+		recheck time.Duration
+	}{
+		"is tried again soon":               {time.Minute, driver.Unavailable, machinev1alpha1.MachineCrashLoopBackOff, retryCreation},
+		"is tried again rarely without one": {time.Minute, driver.ResourceExhausted, machinev1alpha1.MachineCrashLoopBackOff, retryRarely},
+		"is tried again rarely as it is":    {time.Minute, driver.InvalidArgument, machinev1alpha1.MachineCrashLoopBackOff, retryRarely},
+		"is tried no longer than it may":    {19*time.Minute + 50*time.Second, driver.Unavailable, machinev1alpha1.MachineCrashLoopBackOff, 10 * time.Second},
+		"fails in the end":                  {20 * time.Minute, driver.Unavailable, machinev1alpha1.MachineFailed, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := decideAfterFailedCreation(machineIn("", tc.age), &driver.Error{Code: tc.code, Err: errors.New("no")}, limits, now)
+			if got.phase != tc.phase || got.recheck != tc.recheck || got.operation.ErrorCode != string(tc.code) {
+				t.Errorf("got %+v with %+v", got, got.operation)
+			}
+		})
+	}
+}
+
+func TestLimitsOf(t *testing.T) {
+	m := &machinev1alpha1.Machine{}
+	if diff := cmp.Diff(limits, limitsOf(m, limits)); diff != "" {
+		t.Errorf("without own settings (-want +got):\n%s", diff)
+	}
+	m.Spec.MachineConfiguration = machinev1alpha1.MachineConfiguration{
+		CreationTimeout: &metav1.Duration{Duration: time.Minute}, HealthTimeout: &metav1.Duration{Duration: 2 * time.Minute}, DisableHealthTimeout: ptr.To(true),
+		DrainTimeout: &metav1.Duration{Duration: time.Hour}, MaxEvictRetries: ptr.To[int32](9), NodeConditions: ptr.To("A,B"),
+	}
+	want := Limits{
+		Creation: time.Minute, Health: 2 * time.Minute, DisableHealth: true, Drain: 3 * time.Minute, MaxEvictRetries: 9, NodeConditions: []string{"A", "B"},
+	}
+	if diff := cmp.Diff(want, limitsOf(m, limits)); diff != "" {
+		t.Errorf("with own settings (-want +got):\n%s", diff)
+	}
+}
+
+func TestDrainForce(t *testing.T) {
+	longGone := nodeWith(corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: ago(6 * time.Minute)})
+	justGone := nodeWith(corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: ago(4 * time.Minute)})
+	for name, tc := range map[string]struct {
+		labels  map[string]string
+		node    *corev1.Node
+		lost    bool
+		deleted time.Duration
+		want    string
+	}{
+		"with patience":                  {node: readyNode, deleted: time.Hour},
+		"with patience for a moment":     {node: justGone, deleted: time.Hour},
+		"not for one that is away":       {node: longGone, deleted: time.Minute, want: "the Node has not been Ready for more than 5m0s"},
+		"not for one that does not come": {node: readyNode, lost: true, deleted: time.Minute, want: "the machine is gone"},
+		"not for ever":                   {node: readyNode, deleted: 3 * time.Hour, want: "it took longer than 2h0m0s"},
+		"not if somebody says so": {
+			labels: map[string]string{"force-deletion": "True"}, node: readyNode, deleted: time.Minute, want: "the machine is deleted by force",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := machineIn(machinev1alpha1.MachineTerminating, tc.deleted)
+			m.Labels, m.DeletionTimestamp = tc.labels, ptr.To(ago(tc.deleted))
+			if got := drainForce(m, tc.node, limits, tc.lost, now); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWithTemplate(t *testing.T) {
+	m := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+	m.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{"a": "1", "b": "1"}
+	m.Spec.NodeTemplate.Spec.Taints = []corev1.Taint{{Key: "t", Effect: corev1.TaintEffectNoSchedule}}
+	others := corev1.Taint{Key: "theirs", Effect: corev1.TaintEffectNoExecute}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"theirs": "1"}}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{others}}}
+	step := func(differs bool, labels map[string]string, taints ...corev1.Taint) {
+		t.Helper()
+		got, changed, err := withTemplate(m, node)
+		if err != nil || changed != differs {
+			t.Fatalf("changed is %t (%v), want %t", changed, err, differs)
+		}
+		labels["theirs"], labels[machinev1alpha1.MachineLabelKey] = "1", "m"
+		if diff := cmp.Diff(labels, got.Labels); diff != "" {
+			t.Errorf("labels (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(append([]corev1.Taint{others}, taints...), got.Spec.Taints); diff != "" {
+			t.Errorf("taints (-want +got):\n%s", diff)
+		}
+		node = got
+	}
+	step(true, map[string]string{"a": "1", "b": "1"}, m.Spec.NodeTemplate.Spec.Taints...)
+	step(false, map[string]string{"a": "1", "b": "1"}, m.Spec.NodeTemplate.Spec.Taints...)
+	m.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{"a": "2"}
+	m.Spec.NodeTemplate.Spec.Taints = nil
+	step(true, map[string]string{"a": "2"})
+	step(false, map[string]string{"a": "2"})
+
+	node.Annotations[machinev1alpha1.LastAppliedALTAnnotation] = "{"
+	if _, _, err := withTemplate(m, node); err == nil {
+		t.Error("a broken annotation is no error")
+	}
+}

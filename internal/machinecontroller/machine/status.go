@@ -1,0 +1,82 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+)
+
+// report writes what was decided, if it differs, and keeps the machine up to date with it. It is the only writer of the status.
+func (r *Reconciler) report(ctx context.Context, machine *machinev1alpha1.Machine, v verdict, node *corev1.Node) error {
+	before := machine.DeepCopy()
+	now := metav1.NewTime(r.clock.Now())
+	status := &machine.Status
+	changed := v.phase != status.CurrentStatus.Phase
+	if changed {
+		status.CurrentStatus.Phase, status.CurrentStatus.LastUpdateTime = v.phase, now
+		switch v.phase {
+		case machinev1alpha1.MachinePending, machinev1alpha1.MachineUnknown, machinev1alpha1.MachineCrashLoopBackOff:
+			status.CurrentStatus.TimeoutActive = true
+		default:
+			status.CurrentStatus.TimeoutActive = false
+		}
+	}
+	if v.operation != nil {
+		next := *v.operation
+		next.LastUpdateTime = status.LastOperation.LastUpdateTime
+		if next != status.LastOperation {
+			next.LastUpdateTime = now
+			status.LastOperation = next
+		}
+	}
+	if node == nil && len(v.addresses) > 0 {
+		status.Addresses = v.addresses
+	}
+	if node != nil {
+		if !sameConditions(status.Conditions, node.Status.Conditions) {
+			status.Conditions = node.Status.Conditions
+		}
+		if len(node.Status.Addresses) > 0 {
+			status.Addresses = node.Status.Addresses
+		}
+	}
+	if apiequality.Semantic.DeepEqual(before.Status, *status) {
+		return nil
+	}
+	// What was decided holds for what was read.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, machine, patch); err != nil {
+		return fmt.Errorf("write the status of Machine %s: %w", machine.Name, err)
+	}
+	if changed {
+		logf.FromContext(ctx).Info("Changing phase", "from", before.Status.CurrentStatus.Phase, "to", v.phase, "why", status.LastOperation.Description)
+		typ := corev1.EventTypeNormal
+		if v.phase == machinev1alpha1.MachineFailed || v.phase == machinev1alpha1.MachineUnknown || v.phase == machinev1alpha1.MachineCrashLoopBackOff {
+			typ = corev1.EventTypeWarning
+		}
+		r.events.Eventf(machine, nil, typ, string(v.phase), string(status.LastOperation.Type), "%s", status.LastOperation.Description)
+	}
+	return nil
+}
+
+// sameConditions leaves out heartbeats, which change all the time and say nothing.
+func sameConditions(a, b []corev1.NodeCondition) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := a[i], b[i]
+		x.LastHeartbeatTime, y.LastHeartbeatTime = metav1.Time{}, metav1.Time{}
+		if !apiequality.Semantic.DeepEqual(x, y) {
+			return false
+		}
+	}
+	return true
+}

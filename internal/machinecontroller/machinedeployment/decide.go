@@ -1,0 +1,409 @@
+package machinedeployment
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+)
+
+const (
+	// hashLabel tells the machines of a deployment's sets apart.
+	hashLabel = "machine-template-hash"
+	// revisionAnnotation numbers the sets of a deployment, the highest one being the current.
+	revisionAnnotation = "deployment.kubernetes.io/revision"
+	// defaultHistory is how many old sets are kept if the deployment does not say.
+	defaultHistory = 10
+
+	freezeLabel, freezeValue = "freeze", "True"
+)
+
+// replacing is the part of a template that machines are replaced for. The rest is brought to those that there are.
+func replacing(template *machinev1alpha1.MachineTemplateSpec) *machinev1alpha1.MachineTemplateSpec {
+	part := template.DeepCopy()
+	delete(part.ObjectMeta.Labels, hashLabel)
+	part.Spec.NodeTemplate, part.Spec.MachineConfiguration = machinev1alpha1.NodeTemplateSpec{}, machinev1alpha1.MachineConfiguration{}
+	return part
+}
+
+// currentAndOld finds the set that has the template of the deployment; the others are old. They are sorted by revision.
+func currentAndOld(d *machinev1alpha1.MachineDeployment, sets []*machinev1alpha1.MachineSet) (*machinev1alpha1.MachineSet, []*machinev1alpha1.MachineSet) {
+	sets = slices.Clone(sets)
+	slices.SortFunc(sets, func(a, b *machinev1alpha1.MachineSet) int {
+		return cmp.Or(cmp.Compare(revision(a), revision(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	want := replacing(&d.Spec.Template)
+	at := slices.IndexFunc(sets, func(s *machinev1alpha1.MachineSet) bool {
+		return s.DeletionTimestamp == nil && apiequality.Semantic.DeepEqual(want, replacing(&s.Spec.Template))
+	})
+	if at < 0 {
+		return nil, sets
+	}
+	current := sets[at]
+	return current, slices.Delete(sets, at, at+1)
+}
+
+func revision(set *machinev1alpha1.MachineSet) int64 {
+	number, err := strconv.ParseInt(set.Annotations[revisionAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
+// nextRevision is that of the current set, which is above those of all old ones.
+func nextRevision(current *machinev1alpha1.MachineSet, old []*machinev1alpha1.MachineSet) int64 {
+	highest := int64(0)
+	for _, set := range old {
+		highest = max(highest, revision(set))
+	}
+	if current != nil && revision(current) > highest {
+		return revision(current)
+	}
+	return highest + 1
+}
+
+// hash names a template. The count makes it differ if the name is taken.
+func hash(template *machinev1alpha1.MachineTemplateSpec, collisions int32) (string, error) {
+	data, err := json.Marshal(replacing(template))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(append(data, byte(collisions), byte(collisions>>8)))
+	return hex.EncodeToString(sum[:])[:5], nil
+}
+
+// newSet renders the set for the current template, without machines.
+func newSet(d *machinev1alpha1.MachineDeployment, revision int64) (*machinev1alpha1.MachineSet, error) {
+	h, err := hash(&d.Spec.Template, ptr.Deref(d.Status.CollisionCount, 0))
+	if err != nil {
+		return nil, err
+	}
+	set := &machinev1alpha1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: d.Namespace, Name: d.Name + "-" + h,
+			Annotations:     map[string]string{revisionAnnotation: strconv.FormatInt(revision, 10)},
+			Finalizers:      []string{machinev1alpha1.MCMFinalizerName},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, machinev1alpha1.SchemeGroupVersion.WithKind("MachineDeployment"))},
+		},
+		Spec: machinev1alpha1.MachineSetSpec{
+			MinReadySeconds: d.Spec.MinReadySeconds, Selector: d.Spec.Selector.DeepCopy(), Template: *d.Spec.Template.DeepCopy(),
+			MachineClass: d.Spec.Template.Spec.Class, AutoPreserveFailedMachineMax: d.Spec.AutoPreserveFailedMachineMax,
+		},
+	}
+	if set.Spec.Template.ObjectMeta.Labels == nil {
+		set.Spec.Template.ObjectMeta.Labels = map[string]string{}
+	}
+	set.Spec.Template.ObjectMeta.Labels[hashLabel] = h
+	set.Labels = maps.Clone(set.Spec.Template.ObjectMeta.Labels)
+	if set.Spec.Selector.MatchLabels == nil {
+		set.Spec.Selector.MatchLabels = map[string]string{}
+	}
+	set.Spec.Selector.MatchLabels[hashLabel] = h
+	return set, nil
+}
+
+// withTemplate brings to a set what changes without new machines.
+func withTemplate(d *machinev1alpha1.MachineDeployment, set *machinev1alpha1.MachineSet) *machinev1alpha1.MachineSet {
+	want := set.DeepCopy()
+	template := d.Spec.Template.DeepCopy()
+	want.Spec.Template.Spec.NodeTemplate, want.Spec.Template.Spec.MachineConfiguration = template.Spec.NodeTemplate, template.Spec.MachineConfiguration
+	want.Spec.MinReadySeconds = d.Spec.MinReadySeconds
+	want.Spec.AutoPreserveFailedMachineMax = d.Spec.AutoPreserveFailedMachineMax
+	return want
+}
+
+// bounds are how many machines may exist beyond what is wanted, and how many of these may be missing. One of them is above zero.
+func bounds(d *machinev1alpha1.MachineDeployment) (surge, unavailable int32, err error) {
+	replicas := int(d.Spec.Replicas)
+	var c machinev1alpha1.UpdateConfiguration
+	switch d.Spec.Strategy.Type {
+	case machinev1alpha1.RecreateMachineDeploymentStrategyType:
+		return 0, d.Spec.Replicas, nil
+	case machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
+		if d.Spec.Strategy.InPlaceUpdate != nil {
+			c = d.Spec.Strategy.InPlaceUpdate.UpdateConfiguration
+		}
+	default:
+		if d.Spec.Strategy.RollingUpdate != nil {
+			c = d.Spec.Strategy.RollingUpdate.UpdateConfiguration
+		}
+	}
+	one := ptr.To(intstr.FromInt32(1))
+	up, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(c.MaxSurge, one), replicas, true)
+	if err != nil {
+		return 0, 0, fmt.Errorf("maxSurge: %w", err)
+	}
+	down, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(c.MaxUnavailable, one), replicas, false)
+	if err != nil {
+		return 0, 0, fmt.Errorf("maxUnavailable: %w", err)
+	}
+	if up <= 0 && down <= 0 {
+		down = 1 // otherwise nothing could ever happen
+	}
+	return toInt32(max(0, up)), toInt32(max(0, min(down, replicas))), nil
+}
+
+func toInt32(n int) int32 { return int32(min(n, math.MaxInt32)) }
+
+// available counts the machines of a set that work and are to stay. What the set says may be older than what it was told.
+func available(set *machinev1alpha1.MachineSet) int32 {
+	return min(set.Status.AvailableReplicas, set.Spec.Replicas)
+}
+
+// input is what the numbers of machines are decided from.
+type input struct {
+	deployment *machinev1alpha1.MachineDeployment
+	current    *machinev1alpha1.MachineSet
+	// old are the other sets, the oldest first.
+	old []*machinev1alpha1.MachineSet
+	// oldMachines is how many machines of old sets there still are, those included that are being deleted.
+	oldMachines        int
+	surge, unavailable int32
+}
+
+// scale says how many machines each set is to have, by the names of the sets.
+func scale(in input) map[string]int32 {
+	out := map[string]int32{}
+	total := in.current.Spec.Replicas
+	for _, set := range in.old {
+		out[set.Name] = set.Spec.Replicas
+		total += set.Spec.Replicas
+	}
+	out[in.current.Name] = in.current.Spec.Replicas
+	wanted := in.deployment.Spec.Replicas
+	rolls := !in.deployment.Spec.Paused && in.deployment.Labels[freezeLabel] != freezeValue
+	switch {
+	case !rolls:
+		// Numbers follow, templates do not: the newest set with machines gets what is wanted.
+		active := in.current
+		if active.Spec.Replicas == 0 {
+			for _, set := range slices.Backward(in.old) {
+				if set.Spec.Replicas > 0 {
+					active = set
+					break
+				}
+			}
+		}
+		out[active.Name] = max(0, wanted-(total-active.Spec.Replicas))
+		if in.deployment.Labels[freezeLabel] == freezeValue {
+			out[active.Name] = min(out[active.Name], active.Spec.Replicas)
+		}
+	case in.deployment.Spec.Strategy.Type == machinev1alpha1.RecreateMachineDeploymentStrategyType:
+		for _, set := range in.old {
+			out[set.Name] = 0
+		}
+		if in.oldMachines == 0 {
+			out[in.current.Name] = wanted
+		}
+	default:
+		roll(in, total, out)
+	}
+	return out
+}
+
+// roll gives machines to the current set and takes them from old ones, within the bounds.
+func roll(in input, total int32, out map[string]int32) {
+	wanted := in.deployment.Spec.Replicas
+	current := in.current.Spec.Replicas
+	grown := current
+	if current > wanted {
+		grown = wanted
+	} else if room := wanted + in.surge - total; room > 0 {
+		grown = min(wanted, current+room)
+	}
+	out[in.current.Name] = grown
+	if grown > current {
+		return // what is gone can wait until these are here
+	}
+	total -= current - grown
+	least := max(0, wanted-in.unavailable)
+	working := min(available(in.current), grown)
+	for _, set := range in.old {
+		working += available(set)
+	}
+	// Machines of the current set that do not work yet may be all that is missing.
+	room := total - least - (grown - min(available(in.current), grown))
+	// Those that do not work go first, as nobody misses them.
+	for _, set := range in.old {
+		if n := min(room, set.Spec.Replicas-available(set)); n > 0 {
+			out[set.Name] -= n
+			room -= n
+		}
+	}
+	room = min(room, working-least)
+	for _, set := range in.old {
+		if n := min(room, out[set.Name]); n > 0 {
+			out[set.Name] -= n
+			room -= n
+		}
+	}
+}
+
+// expired are the old sets that are not kept for going back to.
+func expired(d *machinev1alpha1.MachineDeployment, old []*machinev1alpha1.MachineSet) []*machinev1alpha1.MachineSet {
+	keep := int(ptr.Deref(d.Spec.RevisionHistoryLimit, defaultHistory))
+	empty := slices.DeleteFunc(slices.Clone(old), func(s *machinev1alpha1.MachineSet) bool {
+		return s.DeletionTimestamp != nil || s.Spec.Replicas != 0 || s.Status.Replicas != 0 || s.Status.ObservedGeneration < s.Generation
+	})
+	return empty[:max(0, len(empty)-keep)]
+}
+
+// rollbackTemplate is what a deployment goes back to, or nil if there is nothing like it.
+func rollbackTemplate(d *machinev1alpha1.MachineDeployment, current *machinev1alpha1.MachineSet, old []*machinev1alpha1.MachineSet) *machinev1alpha1.MachineTemplateSpec {
+	var found *machinev1alpha1.MachineSet
+	for _, set := range old {
+		if to := d.Spec.RollbackTo.Revision; to == 0 || revision(set) == to {
+			found = set // the newest one wins
+		}
+	}
+	if found == nil && current != nil && revision(current) == d.Spec.RollbackTo.Revision {
+		found = current
+	}
+	if found == nil {
+		return nil
+	}
+	template := found.Spec.Template.DeepCopy()
+	delete(template.ObjectMeta.Labels, hashLabel)
+	return template
+}
+
+// status sums up the sets. It returns when to look again, as a deadline may pass.
+func status(in input, failure error, now time.Time) (machinev1alpha1.MachineDeploymentStatus, time.Duration) {
+	d := in.deployment
+	before := d.Status
+	out := *before.DeepCopy()
+	out.ObservedGeneration = d.Generation
+	out.Replicas, out.UpdatedReplicas, out.ReadyReplicas, out.AvailableReplicas, out.FailedMachines = 0, 0, 0, 0, nil
+	frozen := ""
+	all := in.old
+	if in.current != nil {
+		out.UpdatedReplicas = in.current.Status.Replicas
+		all = append(slices.Clone(in.old), in.current)
+	}
+	for _, set := range all {
+		out.Replicas += set.Status.Replicas
+		out.ReadyReplicas += set.Status.ReadyReplicas
+		out.AvailableReplicas += set.Status.AvailableReplicas
+		out.FailedMachines = append(out.FailedMachines, set.Status.FailedMachines...)
+		for _, condition := range set.Status.Conditions {
+			if condition.Type == machinev1alpha1.MachineSetFrozen {
+				frozen = fmt.Sprintf("MachineSet %s: %s", set.Name, condition.Message)
+			}
+			if condition.Type == machinev1alpha1.MachineSetReplicaFailure && failure == nil {
+				failure = fmt.Errorf("MachineSet %s: %s", set.Name, condition.Message)
+			}
+		}
+	}
+	if frozen == "" && d.Labels[freezeLabel] == freezeValue {
+		frozen = "The label " + freezeLabel + " says so."
+	}
+	slices.SortFunc(out.FailedMachines, func(a, b machinev1alpha1.MachineSummary) int { return cmp.Compare(a.Name, b.Name) })
+	out.UnavailableReplicas = max(0, d.Spec.Replicas-out.AvailableReplicas)
+	set := func(typ machinev1alpha1.MachineDeploymentConditionType, status machinev1alpha1.ConditionStatus, reason, message string, moved bool) {
+		out.Conditions = setCondition(out.Conditions, machinev1alpha1.MachineDeploymentCondition{Type: typ, Status: status, Reason: reason, Message: message}, moved, now)
+	}
+	if least := d.Spec.Replicas - in.unavailable; out.AvailableReplicas >= least {
+		set(machinev1alpha1.MachineDeploymentAvailable, machinev1alpha1.ConditionTrue, "MinimumReplicasAvailable", "Enough machines are available.", false)
+	} else {
+		set(machinev1alpha1.MachineDeploymentAvailable, machinev1alpha1.ConditionFalse, "MinimumReplicasUnavailable",
+			fmt.Sprintf("%d machines are available, and %d are needed.", out.AvailableReplicas, least), false)
+	}
+	for _, wrong := range []struct {
+		typ             machinev1alpha1.MachineDeploymentConditionType
+		reason, message string
+	}{
+		{machinev1alpha1.MachineDeploymentFrozen, "OverShootingReplicaCount", frozen},
+		{machinev1alpha1.MachineDeploymentReplicaFailure, "MachinesNotChanged", text(failure)},
+	} {
+		if wrong.message != "" {
+			set(wrong.typ, machinev1alpha1.ConditionTrue, wrong.reason, wrong.message, false)
+		} else {
+			out.Conditions = slices.DeleteFunc(out.Conditions, func(c machinev1alpha1.MachineDeploymentCondition) bool { return c.Type == wrong.typ })
+		}
+	}
+	moved := out.UpdatedReplicas != before.UpdatedReplicas || out.AvailableReplicas != before.AvailableReplicas || out.Replicas != before.Replicas ||
+		out.ReadyReplicas != before.ReadyReplicas || out.ObservedGeneration != before.ObservedGeneration
+	status, reason, message, recheck := progress(in, &out, moved, now)
+	set(machinev1alpha1.MachineDeploymentProgressing, status, reason, message, moved)
+	return out, recheck
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// inPlaceUnsupported explains a template that nobody brings to the machines.
+const inPlaceUnsupported = "The template has changed, and machines cannot be updated in place yet."
+
+// progress says whether an update gets on.
+func progress(in input, after *machinev1alpha1.MachineDeploymentStatus, moved bool, now time.Time) (status machinev1alpha1.ConditionStatus, reason, message string, recheck time.Duration) {
+	d := in.deployment
+	before := d.Status
+	switch {
+	case d.Spec.Paused:
+		return machinev1alpha1.ConditionUnknown, "MachineDeploymentPaused", "The deployment is paused.", 0
+	case in.current == nil && d.Spec.Strategy.Type == machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
+		return machinev1alpha1.ConditionFalse, "InPlaceUpdateNotSupported", inPlaceUnsupported, 0
+	case in.current == nil:
+		return machinev1alpha1.ConditionFalse, "MachineSetCreateError", "There is no machine set for the current template.", 0
+	case after.UpdatedReplicas == d.Spec.Replicas && after.Replicas == d.Spec.Replicas && after.AvailableReplicas == d.Spec.Replicas && in.oldMachines == 0:
+		return machinev1alpha1.ConditionTrue, "NewMachineSetAvailable", fmt.Sprintf("All machines are those of MachineSet %s.", in.current.Name), 0
+	}
+	message = fmt.Sprintf("%d of %d machines have the current template, %d are available.", after.UpdatedReplicas, d.Spec.Replicas, after.AvailableReplicas)
+	if d.Spec.ProgressDeadlineSeconds == nil {
+		return machinev1alpha1.ConditionTrue, "MachineSetUpdated", message, 0
+	}
+	since := now
+	if at := slices.IndexFunc(before.Conditions, func(c machinev1alpha1.MachineDeploymentCondition) bool {
+		return c.Type == machinev1alpha1.MachineDeploymentProgressing && c.Reason != "NewMachineSetAvailable" && c.Status != machinev1alpha1.ConditionUnknown
+	}); at >= 0 && !moved {
+		since = before.Conditions[at].LastUpdateTime.Time
+	}
+	const late = "ProgressDeadlineExceeded"
+	if !moved && slices.ContainsFunc(before.Conditions, func(c machinev1alpha1.MachineDeploymentCondition) bool {
+		return c.Type == machinev1alpha1.MachineDeploymentProgressing && c.Reason == late
+	}) {
+		return machinev1alpha1.ConditionFalse, late, message, 0
+	}
+	deadline := time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second
+	if left := since.Add(deadline).Sub(now); left > 0 {
+		return machinev1alpha1.ConditionTrue, "MachineSetUpdated", message, left
+	}
+	return machinev1alpha1.ConditionFalse, late, message, 0
+}
+
+// setCondition writes a condition. Its update time changes with it, and when something moved.
+func setCondition(conditions []machinev1alpha1.MachineDeploymentCondition, want machinev1alpha1.MachineDeploymentCondition, moved bool, now time.Time) []machinev1alpha1.MachineDeploymentCondition {
+	want.LastTransitionTime, want.LastUpdateTime = metav1.NewTime(now), metav1.NewTime(now)
+	at := slices.IndexFunc(conditions, func(c machinev1alpha1.MachineDeploymentCondition) bool { return c.Type == want.Type })
+	if at < 0 {
+		return append(conditions, want)
+	}
+	have := conditions[at]
+	if have.Status == want.Status {
+		want.LastTransitionTime = have.LastTransitionTime
+	}
+	if !moved && have.Status == want.Status && have.Reason == want.Reason && have.Message == want.Message {
+		want.LastUpdateTime = have.LastUpdateTime
+	}
+	conditions = slices.Clone(conditions)
+	conditions[at] = want
+	return conditions
+}

@@ -1,0 +1,328 @@
+package machinedeployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// Reconciler brings the machines of a deployment to its template.
+type Reconciler struct {
+	client client.Client
+	// reader reads past the cache, so that a set that was scaled a moment ago counts as such.
+	reader       client.Reader
+	targetClient client.Client
+	events       events.EventRecorder
+	clock        clock.PassiveClock
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	deployment := &machinev1alpha1.MachineDeployment{}
+	if err := r.reader.Get(ctx, request.NamespacedName, deployment); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	after, err := r.reconcile(ctx, deployment)
+	if err != nil {
+		return kube.Result(err)
+	}
+	return reconcile.Result{RequeueAfter: after}, nil
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, d *machinev1alpha1.MachineDeployment) (time.Duration, error) {
+	sets, err := r.setsOf(ctx, d)
+	if err != nil {
+		return 0, err
+	}
+	if d.DeletionTimestamp != nil {
+		return 0, r.delete(ctx, d, sets)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return 0, reconcile.TerminalError(fmt.Errorf("spec.selector of MachineDeployment %s: %w", d.Name, err))
+	}
+	if selector.Empty() || !selector.Matches(labels.Set(d.Spec.Template.ObjectMeta.Labels)) {
+		return 0, reconcile.TerminalError(fmt.Errorf("MachineDeployment %s: spec.selector does not match the labels of spec.template", d.Name))
+	}
+	in := input{deployment: d}
+	if in.surge, in.unavailable, err = bounds(d); err != nil {
+		return 0, reconcile.TerminalError(fmt.Errorf("MachineDeployment %s: spec.strategy: %w", d.Name, err))
+	}
+	if err := kube.AddFinalizer(ctx, r.client, d, machinev1alpha1.MCMFinalizerName); err != nil {
+		return 0, err
+	}
+	in.current, in.old = currentAndOld(d, sets)
+	if d.Spec.RollbackTo != nil {
+		return 0, r.rollBack(ctx, d, in.current, in.old)
+	}
+	machines := &machinev1alpha1.MachineList{}
+	if err := r.reader.List(ctx, machines, client.InNamespace(d.Namespace)); err != nil {
+		return 0, fmt.Errorf("list Machines: %w", err)
+	}
+	in.oldMachines = countOf(in.old, machines.Items)
+	failure := r.act(ctx, &in)
+	if failure != nil && kube.Routine(failure) {
+		return 0, failure
+	}
+	failure = errors.Join(failure, r.markNodes(ctx, in, machines.Items))
+	recheck, err := r.report(ctx, in, failure)
+	return recheck, errors.Join(failure, err)
+}
+
+// setsOf reads the sets of a deployment.
+func (r *Reconciler) setsOf(ctx context.Context, d *machinev1alpha1.MachineDeployment) ([]*machinev1alpha1.MachineSet, error) {
+	list := &machinev1alpha1.MachineSetList{}
+	if err := r.reader.List(ctx, list, client.InNamespace(d.Namespace)); err != nil {
+		return nil, fmt.Errorf("list MachineSets: %w", err)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		selector = labels.Nothing()
+	}
+	var sets []*machinev1alpha1.MachineSet
+	for i := range list.Items {
+		set := &list.Items[i]
+		owner := metav1.GetControllerOf(set)
+		switch {
+		case owner != nil && owner.UID == d.UID:
+			sets = append(sets, set)
+		case owner == nil && !selector.Empty() && selector.Matches(labels.Set(set.Labels)) && d.DeletionTimestamp == nil && set.DeletionTimestamp == nil:
+			// One that was left behind when its deployment was deleted without its sets, such as by a migration.
+			err := kube.PatchMetadata(ctx, r.client, set, func(o *metav1.PartialObjectMetadata) {
+				o.OwnerReferences = append(o.OwnerReferences, *metav1.NewControllerRef(d, machinev1alpha1.SchemeGroupVersion.WithKind("MachineDeployment")))
+			})
+			if err != nil {
+				return nil, fmt.Errorf("adopt MachineSet %s: %w", set.Name, err)
+			}
+			sets = append(sets, set)
+		}
+	}
+	return sets, nil
+}
+
+// countOf counts the machines of some sets.
+func countOf(sets []*machinev1alpha1.MachineSet, machines []machinev1alpha1.Machine) int {
+	count := 0
+	for i := range machines {
+		if owner := metav1.GetControllerOf(&machines[i]); owner != nil {
+			if slices.ContainsFunc(sets, func(s *machinev1alpha1.MachineSet) bool { return s.UID == owner.UID }) {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// delete deletes the sets of a deployment that is being deleted, and lets go of it when they are gone.
+func (r *Reconciler) delete(ctx context.Context, d *machinev1alpha1.MachineDeployment, sets []*machinev1alpha1.MachineSet) error {
+	if !controllerutil.ContainsFinalizer(d, machinev1alpha1.MCMFinalizerName) {
+		return nil
+	}
+	if len(sets) == 0 {
+		return kube.RemoveFinalizer(ctx, r.client, d, machinev1alpha1.MCMFinalizerName)
+	}
+	var errs []error
+	for _, set := range sets {
+		if set.DeletionTimestamp == nil {
+			errs = append(errs, r.deleteSet(ctx, set))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) deleteSet(ctx context.Context, set *machinev1alpha1.MachineSet) error {
+	logf.FromContext(ctx).Info("Deleting machine set", "machineSet", set.Name)
+	if err := r.client.Delete(ctx, set, client.Preconditions{UID: &set.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete MachineSet %s: %w", set.Name, err)
+	}
+	return nil
+}
+
+// rollBack writes an older template to the deployment. What follows is an update like any other.
+func (r *Reconciler) rollBack(ctx context.Context, d *machinev1alpha1.MachineDeployment, current *machinev1alpha1.MachineSet, old []*machinev1alpha1.MachineSet) error {
+	template := rollbackTemplate(d, current, old)
+	to := d.Spec.RollbackTo.Revision
+	changed := d.DeepCopy()
+	changed.Spec.RollbackTo = nil
+	if template != nil {
+		changed.Spec.Template = *template
+	}
+	if err := r.client.Patch(ctx, changed, client.MergeFrom(d)); err != nil {
+		return fmt.Errorf("roll MachineDeployment %s back: %w", d.Name, err)
+	}
+	if template == nil {
+		r.events.Eventf(d, nil, corev1.EventTypeWarning, "RollbackRevisionNotFound", "Rollback", "There is no revision %d to go back to", to)
+	} else {
+		r.events.Eventf(d, nil, corev1.EventTypeNormal, "Rollback", "Rollback", "Going back to revision %d", to)
+	}
+	return nil
+}
+
+// act makes the current set, brings all sets to what changes without new machines, sets their numbers, and removes those that are too old.
+func (r *Reconciler) act(ctx context.Context, in *input) error {
+	d := in.deployment
+	if in.current == nil {
+		// With updates in place, the new template waits for somebody who brings it to the machines.
+		inPlace := d.Spec.Strategy.Type == machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType
+		if (inPlace || d.Spec.Paused) && len(in.old) > 0 {
+			return r.scalePaused(ctx, in)
+		}
+		if err := r.create(ctx, in); err != nil {
+			return err
+		}
+	}
+	numbers := scale(*in)
+	number := strconv.FormatInt(nextRevision(in.current, in.old), 10)
+	for i, set := range append([]*machinev1alpha1.MachineSet{in.current}, in.old...) {
+		want := withTemplate(d, set)
+		want.Spec.Replicas = numbers[set.Name]
+		if i == 0 {
+			metav1.SetMetaDataAnnotation(&want.ObjectMeta, revisionAnnotation, number)
+		}
+		if err := r.patchSet(ctx, d, set, want); err != nil {
+			return err
+		}
+	}
+	for _, set := range expired(d, in.old) {
+		if err := r.deleteSet(ctx, set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scalePaused gives the newest set the machines that are wanted, whatever its template.
+func (r *Reconciler) scalePaused(ctx context.Context, in *input) error {
+	newest := in.old[len(in.old)-1]
+	paused := in.deployment.DeepCopy()
+	paused.Spec.Paused = true
+	numbers := scale(input{deployment: paused, current: newest, old: in.old[:len(in.old)-1]})
+	for _, set := range in.old {
+		want := withTemplate(in.deployment, set)
+		want.Spec.Replicas = numbers[set.Name]
+		if err := r.patchSet(ctx, in.deployment, set, want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create makes the current set. The server refuses it if there is one of its name, which is another's then.
+func (r *Reconciler) create(ctx context.Context, in *input) error {
+	d := in.deployment
+	set, err := newSet(d, nextRevision(nil, in.old))
+	if err != nil {
+		return err
+	}
+	logf.FromContext(ctx).Info("Creating machine set", "machineSet", set.Name)
+	err = r.client.Create(ctx, set)
+	if apierrors.IsAlreadyExists(err) {
+		changed := d.DeepCopy()
+		changed.Status.CollisionCount = ptr.To(ptr.Deref(d.Status.CollisionCount, 0) + 1)
+		if err := r.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(d, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("count a collision of names: %w", err)
+		}
+		return err // routine: the next pass has another name
+	}
+	if err != nil {
+		return fmt.Errorf("create MachineSet %s: %w", set.Name, err)
+	}
+	r.events.Eventf(d, set, corev1.EventTypeNormal, "CreatedMachineSet", "Create", "Created machine set %s", set.Name)
+	in.current = set
+	return nil
+}
+
+func (r *Reconciler) patchSet(ctx context.Context, d *machinev1alpha1.MachineDeployment, set, want *machinev1alpha1.MachineSet) error {
+	if apiequality.Semantic.DeepEqual(set, want) {
+		return nil
+	}
+	before, from := set.DeepCopy(), set.Spec.Replicas
+	want.DeepCopyInto(set)
+	if err := r.client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("change MachineSet %s: %w", set.Name, err)
+	}
+	if from != set.Spec.Replicas {
+		logf.FromContext(ctx).Info("Scaled machine set", "machineSet", set.Name, "from", from, "to", set.Spec.Replicas)
+		r.events.Eventf(d, set, corev1.EventTypeNormal, "ScalingMachineSet", "Scale", "Scaled machine set %s from %d to %d", set.Name, from, set.Spec.Replicas)
+	}
+	return nil
+}
+
+// markNodes tells the scheduler to rather not put pods on Nodes that will be replaced, so that they move once only.
+func (r *Reconciler) markNodes(ctx context.Context, in input, machines []machinev1alpha1.Machine) error {
+	if in.current == nil {
+		return nil
+	}
+	var errs []error
+	for i := range machines {
+		owner, name := metav1.GetControllerOf(&machines[i]), machines[i].Labels[machinev1alpha1.NodeLabelKey]
+		if owner == nil || name == "" {
+			continue
+		}
+		old := slices.ContainsFunc(in.old, func(s *machinev1alpha1.MachineSet) bool { return s.UID == owner.UID })
+		if !old && owner.UID != in.current.UID {
+			continue
+		}
+		errs = append(errs, r.markNode(ctx, name, old && !in.deployment.Spec.Paused))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) markNode(ctx context.Context, name string, marked bool) error {
+	before := &corev1.Node{}
+	if err := r.targetClient.Get(ctx, client.ObjectKey{Name: name}, before); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	taint := corev1.Taint{Key: machinev1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}
+	isMark := func(t corev1.Taint) bool { return t.MatchTaint(&taint) }
+	if slices.ContainsFunc(before.Spec.Taints, isMark) == marked {
+		return nil
+	}
+	node := before.DeepCopy()
+	if marked {
+		node.Spec.Taints = append(node.Spec.Taints, taint)
+	} else {
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isMark)
+	}
+	err := r.targetClient.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("change the taints of Node %s: %w", name, err)
+	}
+	return nil
+}
+
+// report writes the status, if it differs.
+func (r *Reconciler) report(ctx context.Context, in input, failure error) (time.Duration, error) {
+	if failure != nil && kube.Routine(failure) {
+		return 0, nil
+	}
+	want, recheck := status(in, failure, r.clock.Now())
+	if apiequality.Semantic.DeepEqual(in.deployment.Status, want) {
+		return recheck, nil
+	}
+	changed := in.deployment.DeepCopy()
+	changed.Status = want
+	if err := r.client.Status().Patch(ctx, changed, client.MergeFrom(in.deployment)); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("write the status of MachineDeployment %s: %w", in.deployment.Name, err)
+	}
+	return recheck, nil
+}

@@ -1,0 +1,166 @@
+package machineset
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func setOf(replicas int32) *machinev1alpha1.MachineSet {
+	set := &machinev1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "s", Generation: 2}}
+	set.Spec.Replicas = replicas
+	set.Spec.Template.ObjectMeta.Labels = map[string]string{"pool": "a"}
+	return set
+}
+
+func machine(name string, phase machinev1alpha1.MachinePhase, changes ...func(*machinev1alpha1.Machine)) *machinev1alpha1.Machine {
+	m := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": "a"}}}
+	m.Status.CurrentStatus = machinev1alpha1.CurrentStatus{Phase: phase, LastUpdateTime: metav1.NewTime(now.Add(-time.Minute))}
+	for _, change := range changes {
+		change(m)
+	}
+	return m
+}
+
+func deleting(m *machinev1alpha1.Machine) { m.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
+
+func created(ago time.Duration) func(*machinev1alpha1.Machine) {
+	return func(m *machinev1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(now.Add(-ago)) }
+}
+
+func marked(priority string) func(*machinev1alpha1.Machine) {
+	return func(m *machinev1alpha1.Machine) {
+		m.Annotations = map[string]string{machinev1alpha1.MachinePriority: priority}
+	}
+}
+
+func TestDecide(t *testing.T) {
+	const (
+		running = machinev1alpha1.MachineRunning
+		pending = machinev1alpha1.MachinePending
+		unknown = machinev1alpha1.MachineUnknown
+		failed  = machinev1alpha1.MachineFailed
+	)
+	disabled := setOf(3)
+	disabled.Labels = map[string]string{machinev1alpha1.MachineSetScaleUpDisabled: "true"}
+	gone := setOf(3)
+	gone.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	for name, tc := range map[string]struct {
+		set      *machinev1alpha1.MachineSet
+		machines []*machinev1alpha1.Machine
+		create   int
+		delete   []string
+	}{
+		"all are missing":                     {set: setOf(3), create: 3},
+		"no more than a burst":                {set: setOf(30), create: 5},
+		"enough":                              {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", pending)}},
+		"a failed one is replaced":            {set: setOf(2), machines: []*machinev1alpha1.Machine{machine("a", failed), machine("b", running)}, create: 1, delete: []string{"a"}},
+		"one that goes does not count":        {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, deleting)}, create: 1},
+		"none are made while it is disabled":  {set: disabled},
+		"none are made while it is deleted":   {set: gone},
+		"the unhealthy go first":              {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", unknown), machine("c", pending)}, delete: []string{"b", "c"}},
+		"the newest go first":                 {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, created(time.Hour)), machine("b", running, created(time.Minute))}, delete: []string{"b"}},
+		"a mark is stronger than anything":    {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("1")), machine("b", unknown)}, delete: []string{"a"}},
+		"a mark may keep a machine":           {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", unknown, marked("5")), machine("b", running)}, delete: []string{"b"}},
+		"a mark that is no number is no mark": {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("x")), machine("b", unknown)}, delete: []string{"b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := decide(tc.set, tc.machines, 5)
+			var names []string
+			for _, m := range got.delete {
+				names = append(names, m.Name)
+			}
+			if diff := cmp.Diff(tc.delete, names); diff != "" || got.create != tc.create {
+				t.Errorf("creates %d, want %d; deletes (-want +got):\n%s", got.create, tc.create, diff)
+			}
+		})
+	}
+}
+
+func TestClaim(t *testing.T) {
+	set := setOf(1)
+	owned := func(uid string) func(*machinev1alpha1.Machine) {
+		return func(m *machinev1alpha1.Machine) {
+			m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", UID: "s", Controller: ptr.To(true)}}
+			if uid != "s" {
+				m.OwnerReferences[0].UID = "other"
+			}
+		}
+	}
+	unlabelled := func(m *machinev1alpha1.Machine) { m.Labels = nil }
+	machines := []machinev1alpha1.Machine{
+		*machine("owned", "", owned("s")), *machine("others", "", owned("x")), *machine("orphan", ""), *machine("dying orphan", "", deleting),
+		*machine("stray", "", owned("s"), unlabelled), *machine("dying stray", "", owned("s"), unlabelled, deleting), *machine("foreign", "", unlabelled),
+	}
+	got := claim(set, labels.SelectorFromSet(labels.Set{"pool": "a"}), machines)
+	names := func(list []*machinev1alpha1.Machine) (out []string) {
+		for _, m := range list {
+			out = append(out, m.Name)
+		}
+		return out
+	}
+	want := map[string][]string{"owned": {"owned", "dying stray"}, "adopt": {"orphan"}, "release": {"stray"}}
+	if diff := cmp.Diff(want, map[string][]string{"owned": names(got.owned), "adopt": names(got.adopt), "release": names(got.release)}); diff != "" {
+		t.Errorf("claim() (-want +got):\n%s", diff)
+	}
+}
+
+func TestFreeze(t *testing.T) {
+	frozen := func(annotations map[string]string) *machinev1alpha1.MachineSet {
+		set := setOf(3)
+		set.Labels, set.Annotations = map[string]string{FreezeLabel: FreezeValue}, annotations
+		return set
+	}
+	for name, tc := range map[string]struct {
+		set      *machinev1alpha1.MachineSet
+		machines int
+		want     bool
+	}{
+		"a few too many are nothing":            {setOf(3), 5, false},
+		"more freeze it":                        {setOf(3), 6, true},
+		"it stays so while there are too many":  {frozen(nil), 5, true},
+		"it goes on when few are left":          {frozen(nil), 4, false},
+		"it goes on when somebody looked at it": {frozen(map[string]string{machinev1alpha1.UnfreezeAnnotation: "True"}), 9, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := freeze(tc.set, tc.machines, 2, 1); (got != "") != tc.want {
+				t.Errorf("got %q, want frozen: %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	set := setOf(4)
+	set.Spec.MinReadySeconds = 90
+	lost := machine("c", machinev1alpha1.MachineFailed)
+	lost.Status.LastOperation = machinev1alpha1.LastOperation{State: machinev1alpha1.MachineStateFailed, ErrorCode: "Internal"}
+	long := machine("b", machinev1alpha1.MachineRunning)
+	long.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Hour))
+	got, recheck := status(set, []*machinev1alpha1.Machine{machine("a", machinev1alpha1.MachineRunning), long, lost, machine("d", machinev1alpha1.MachineRunning, deleting)}, "too many", errors.New("no"), now)
+	want := machinev1alpha1.MachineSetStatus{
+		ObservedGeneration: 2, Replicas: 2, FullyLabeledReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 1,
+		FailedMachines: []machinev1alpha1.MachineSummary{{Name: "c", OwnerRef: "s", LastOperation: lost.Status.LastOperation}},
+		Conditions: []machinev1alpha1.MachineSetCondition{
+			{Type: machinev1alpha1.MachineSetReplicaFailure, Status: "True", Reason: "MachinesNotChanged", Message: "no", LastTransitionTime: metav1.NewTime(now)},
+			{Type: machinev1alpha1.MachineSetFrozen, Status: "True", Reason: "OverShootingReplicaCount", Message: "too many", LastTransitionTime: metav1.NewTime(now)},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || recheck != 30*time.Second {
+		t.Errorf("status(), again in %s (-want +got):\n%s", recheck, diff)
+	}
+	// What is well again leaves no condition.
+	set.Status = got
+	if got, _ := status(set, nil, "", nil, now); len(got.Conditions) > 0 {
+		t.Errorf("conditions: %+v", got.Conditions)
+	}
+}

@@ -1,0 +1,194 @@
+package machineset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// Reconciler keeps the number of machines of a set.
+type Reconciler struct {
+	client client.Client
+	// reader reads past the cache: machines that were made a moment ago count.
+	reader   client.Reader
+	events   events.EventRecorder
+	clock    clock.PassiveClock
+	burst    int
+	up, down int
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	set := &machinev1alpha1.MachineSet{}
+	if err := r.reader.Get(ctx, request.NamespacedName, set); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	after, err := r.reconcile(ctx, set)
+	if err != nil {
+		return kube.Result(err)
+	}
+	return reconcile.Result{RequeueAfter: after}, nil
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, set *machinev1alpha1.MachineSet) (time.Duration, error) {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return 0, reconcile.TerminalError(fmt.Errorf("spec.selector of MachineSet %s: %w", set.Name, err))
+	}
+	if selector.Empty() || !selector.Matches(labels.Set(set.Spec.Template.ObjectMeta.Labels)) {
+		return 0, reconcile.TerminalError(fmt.Errorf("MachineSet %s: spec.selector does not match the labels of spec.template", set.Name))
+	}
+	machines := &machinev1alpha1.MachineList{}
+	if err := r.reader.List(ctx, machines, client.InNamespace(set.Namespace)); err != nil {
+		return 0, fmt.Errorf("list Machines: %w", err)
+	}
+	claimed := claim(set, selector, machines.Items)
+	if set.DeletionTimestamp != nil {
+		return 0, r.delete(ctx, set, claimed.owned)
+	}
+	if err := r.own(ctx, set, &claimed); err != nil {
+		return 0, err
+	}
+	todo := decide(set, claimed.owned, r.burst)
+	frozen := freeze(set, remaining(set, selector, machines.Items, todo), r.up, r.down)
+	if err := kube.PatchMetadata(ctx, r.client, set, func(o *metav1.PartialObjectMetadata) { withFreeze(&o.ObjectMeta, frozen != "") }); err != nil {
+		return 0, err
+	}
+	if frozen != "" {
+		todo.create = 0
+	}
+	failure := errors.Join(r.act(ctx, set, todo), r.syncMachines(ctx, set, claimed.owned))
+	if failure != nil && kube.Routine(failure) {
+		return 0, failure
+	}
+	recheck, err := r.report(ctx, set, selector, frozen, failure)
+	return recheck, errors.Join(failure, err)
+}
+
+// delete deletes the machines of a set that is being deleted, and lets go of it when they are gone.
+func (r *Reconciler) delete(ctx context.Context, set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine) error {
+	if !controllerutil.ContainsFinalizer(set, machinev1alpha1.MCMFinalizerName) {
+		return nil
+	}
+	if len(machines) == 0 {
+		return kube.RemoveFinalizer(ctx, r.client, set, machinev1alpha1.MCMFinalizerName)
+	}
+	var errs []error
+	for _, machine := range machines {
+		if machine.DeletionTimestamp == nil {
+			errs = append(errs, r.deleteMachine(ctx, set, machine, "its set is being deleted"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// own puts the finalizer on the set, and the owner on its machines.
+func (r *Reconciler) own(ctx context.Context, set *machinev1alpha1.MachineSet, c *claims) error {
+	if err := kube.AddFinalizer(ctx, r.client, set, machinev1alpha1.MCMFinalizerName); err != nil {
+		return err
+	}
+	for _, machine := range c.adopt {
+		err := kube.PatchMetadata(ctx, r.client, machine, func(o *metav1.PartialObjectMetadata) {
+			o.OwnerReferences = append(o.OwnerReferences, *ownerReference(set))
+		})
+		if err != nil {
+			return fmt.Errorf("adopt Machine %s: %w", machine.Name, err)
+		}
+		c.owned = append(c.owned, machine)
+	}
+	for _, machine := range c.release {
+		err := kube.PatchMetadata(ctx, r.client, machine, func(o *metav1.PartialObjectMetadata) {
+			var others []metav1.OwnerReference
+			for _, owner := range o.OwnerReferences {
+				if owner.UID != set.UID {
+					others = append(others, owner)
+				}
+			}
+			o.OwnerReferences = others
+		})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("release Machine %s: %w", machine.Name, err)
+		}
+	}
+	return nil
+}
+
+// act creates and deletes machines.
+func (r *Reconciler) act(ctx context.Context, set *machinev1alpha1.MachineSet, p plan) error {
+	var errs []error
+	for _, machine := range p.delete {
+		reason := "there are more than wanted"
+		if machine.Status.CurrentStatus.Phase == machinev1alpha1.MachineFailed {
+			reason = "it has failed: " + machine.Status.LastOperation.Description
+		}
+		errs = append(errs, r.deleteMachine(ctx, set, machine, reason))
+	}
+	for range p.create {
+		machine := newMachine(set)
+		if err := r.client.Create(ctx, machine); err != nil {
+			// The next ones would not fare better.
+			errs = append(errs, fmt.Errorf("create a Machine: %w", err))
+			break
+		}
+		logf.FromContext(ctx).Info("Created machine", "machine", machine.Name)
+		r.events.Eventf(set, machine, corev1.EventTypeNormal, "SuccessfulCreate", "Scale", "Created machine %s", machine.Name)
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) deleteMachine(ctx context.Context, set *machinev1alpha1.MachineSet, machine *machinev1alpha1.Machine, reason string) error {
+	logf.FromContext(ctx).Info("Deleting machine", "machine", machine.Name, "reason", reason)
+	if err := r.client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Machine %s: %w", machine.Name, err)
+	}
+	r.events.Eventf(set, machine, corev1.EventTypeNormal, "SuccessfulDelete", "Scale", "Deleted machine %s, as %s", machine.Name, reason)
+	return nil
+}
+
+// syncMachines brings changes of the template to machines that need not be replaced for it.
+func (r *Reconciler) syncMachines(ctx context.Context, set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine) error {
+	var errs []error
+	for _, machine := range machines {
+		want := toTemplate(set, machine)
+		if machine.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(machine.Spec, want.Spec) {
+			continue
+		}
+		if err := r.client.Patch(ctx, want, client.MergeFrom(machine)); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("bring Machine %s to its template: %w", machine.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// report counts what is there now, and writes the status if it differs.
+func (r *Reconciler) report(ctx context.Context, set *machinev1alpha1.MachineSet, selector labels.Selector, frozen string, failure error) (time.Duration, error) {
+	machines := &machinev1alpha1.MachineList{}
+	if err := r.reader.List(ctx, machines, client.InNamespace(set.Namespace)); err != nil {
+		return 0, fmt.Errorf("list Machines: %w", err)
+	}
+	want, recheck := status(set, claim(set, selector, machines.Items).owned, frozen, failure, r.clock.Now())
+	if apiequality.Semantic.DeepEqual(set.Status, want) {
+		return recheck, nil
+	}
+	changed := set.DeepCopy()
+	changed.Status = want
+	if err := r.client.Status().Patch(ctx, changed, client.MergeFrom(set)); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("write the status of MachineSet %s: %w", set.Name, err)
+	}
+	return recheck, nil
+}

@@ -1,0 +1,175 @@
+package machinecontroller
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/driver"
+)
+
+// readWithin is how long reading the cache may take for a scrape.
+const readWithin = 5 * time.Second
+
+// phases are the values of mcm_machine_current_status_phase.
+var phases = []machinev1alpha1.MachinePhase{
+	machinev1alpha1.MachineTerminating, machinev1alpha1.MachineUnknown, machinev1alpha1.MachineFailed, machinev1alpha1.MachineCrashLoopBackOff,
+	machinev1alpha1.MachinePending, machinev1alpha1.MachineAvailable, machinev1alpha1.MachineRunning,
+}
+
+// phaseValue is a phase as a number: below zero is bad, above zero good.
+func phaseValue(phase machinev1alpha1.MachinePhase) float64 {
+	i := slices.Index(phases, phase)
+	if i < 0 {
+		return 0 // not pending any more, nor anything else yet
+	}
+	return float64(i - slices.Index(phases, machinev1alpha1.MachinePending))
+}
+
+// collector tells about the objects in the cache when it is asked, so that a series goes with its object.
+type collector struct {
+	reader    client.Reader
+	namespace string
+	frozen    func() bool
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("mcm_"+name, help, labels, nil)
+}
+
+var (
+	machineItems       = desc("machine_items_total", "Number of Machines.")
+	machineInfo        = desc("machine_info", "Machines, with what is known of them. The value is 1.", "name", "namespace", "createdAt", "spec_provider_id", "spec_class_name", "node")
+	machinePhase       = desc("machine_current_status_phase", "Phase of a Machine: -4 Terminating, -3 Unknown, -2 Failed, -1 CrashLoopBackOff, 0 Pending, 1 Available, 2 Running.", "name", "namespace")
+	machineCreated     = desc("machine_created", "When a Machine was created, as a Unix time.", "name", "namespace")
+	setItems           = desc("machineset_items_total", "Number of MachineSets.")
+	setReplicas        = desc("machineset_spec_replicas", "Machines that a MachineSet asks for.", "name", "namespace")
+	setReady           = desc("machineset_status_ready_replicas", "Healthy Machines of a MachineSet.", "name", "namespace")
+	setFailed          = desc("machineset_failed_machines", "Machines of a MachineSet whose last operation failed.", "name", "namespace")
+	deploymentItems    = desc("machinedeployment_items_total", "Number of MachineDeployments.")
+	deploymentReplicas = desc("machinedeployment_spec_replicas", "Machines that a MachineDeployment asks for.", "name", "namespace")
+	deploymentReady    = desc("machinedeployment_status_ready_replicas", "Healthy Machines of a MachineDeployment.", "name", "namespace")
+	deploymentUpdated  = desc("machinedeployment_status_updated_replicas", "Machines of a MachineDeployment that have its template.", "name", "namespace")
+	deploymentFailed   = desc("machinedeployment_failed_machines", "Machines of a MachineDeployment whose last operation failed.", "name", "namespace")
+	frozenDesc         = desc("machine_controller_frozen", "1 while the target cluster does not answer, so that no machine is taken for broken.")
+	scrapeFailures     = desc("misc_scrape_failure", "1 if the objects could not be read for this scrape.")
+)
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		machineItems, machineInfo, machinePhase, machineCreated, setItems, setReplicas, setReady, setFailed,
+		deploymentItems, deploymentReplicas, deploymentReady, deploymentUpdated, deploymentFailed, frozenDesc, scrapeFailures,
+	} {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
+	defer cancel()
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	machines, sets, deployments := &machinev1alpha1.MachineList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineDeploymentList{}
+	failed := 0.0
+	for _, list := range []client.ObjectList{machines, sets, deployments} {
+		if err := c.reader.List(ctx, list, client.InNamespace(c.namespace)); err != nil {
+			failed = 1
+		}
+	}
+	gauge(scrapeFailures, failed)
+	gauge(frozenDesc, map[bool]float64{true: 1}[c.frozen()])
+	gauge(machineItems, float64(len(machines.Items)))
+	for i := range machines.Items {
+		m := &machines.Items[i]
+		gauge(machineInfo, 1, m.Name, m.Namespace, m.CreationTimestamp.UTC().Format(time.RFC3339), m.Spec.ProviderID, m.Spec.Class.Name, m.Labels[machinev1alpha1.NodeLabelKey])
+		gauge(machinePhase, phaseValue(m.Status.CurrentStatus.Phase), m.Name, m.Namespace)
+		gauge(machineCreated, float64(m.CreationTimestamp.Unix()), m.Name, m.Namespace)
+	}
+	gauge(setItems, float64(len(sets.Items)))
+	for i := range sets.Items {
+		s := &sets.Items[i]
+		gauge(setReplicas, float64(s.Spec.Replicas), s.Name, s.Namespace)
+		gauge(setReady, float64(s.Status.ReadyReplicas), s.Name, s.Namespace)
+		gauge(setFailed, float64(len(s.Status.FailedMachines)), s.Name, s.Namespace)
+	}
+	gauge(deploymentItems, float64(len(deployments.Items)))
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		gauge(deploymentReplicas, float64(d.Spec.Replicas), d.Name, d.Namespace)
+		gauge(deploymentReady, float64(d.Status.ReadyReplicas), d.Name, d.Namespace)
+		gauge(deploymentUpdated, float64(d.Status.UpdatedReplicas), d.Name, d.Namespace)
+		gauge(deploymentFailed, float64(len(d.Status.FailedMachines)), d.Name, d.Namespace)
+	}
+}
+
+// counted counts the calls of a driver.
+type counted struct {
+	driver.Driver
+	provider        string
+	calls, failures *prometheus.CounterVec
+}
+
+func newCounted(d driver.Driver, provider string, registry prometheus.Registerer) (driver.Driver, error) {
+	c := counted{
+		Driver: d, provider: provider,
+		calls:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcm_cloud_api_requests_total", Help: "Calls of the driver."}, []string{"provider", "service"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcm_cloud_api_requests_failed_total", Help: "Calls of the driver that failed, but for machines that were not found."}, []string{"provider", "service"}),
+	}
+	for _, vec := range []prometheus.Collector{c.calls, c.failures} {
+		if err := registry.Register(vec); err != nil {
+			return nil, err
+		}
+	}
+	if notifier, ok := d.(driver.Notifier); ok {
+		return countedNotifier{counted: c, Notifier: notifier}, nil
+	}
+	return c, nil
+}
+
+// countedNotifier is a driver that notifies too.
+type countedNotifier struct {
+	counted
+	driver.Notifier
+}
+
+func (c counted) count(service string, err error) {
+	c.calls.WithLabelValues(c.provider, service).Inc()
+	if err != nil && driver.CodeOf(err) != driver.NotFound {
+		c.failures.WithLabelValues(c.provider, service).Inc()
+	}
+}
+
+// CreateMachine implements driver.Driver.
+func (c counted) CreateMachine(ctx context.Context, request driver.Request) (driver.Status, error) {
+	status, err := c.Driver.CreateMachine(ctx, request)
+	c.count("create", err)
+	return status, err
+}
+
+// GetMachineStatus implements driver.Driver.
+func (c counted) GetMachineStatus(ctx context.Context, request driver.Request) (driver.Status, error) {
+	status, err := c.Driver.GetMachineStatus(ctx, request)
+	c.count("get", err)
+	return status, err
+}
+
+// DeleteMachine implements driver.Driver.
+func (c counted) DeleteMachine(ctx context.Context, request driver.Request) error {
+	err := c.Driver.DeleteMachine(ctx, request)
+	c.count("delete", err)
+	return err
+}
+
+// ListMachines implements driver.Driver.
+func (c counted) ListMachines(ctx context.Context, request driver.ClassRequest) (map[string]string, error) {
+	machines, err := c.Driver.ListMachines(ctx, request)
+	c.count("list", err)
+	return machines, err
+}

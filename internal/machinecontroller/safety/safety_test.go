@@ -1,0 +1,74 @@
+package safety
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func TestReachability(t *testing.T) {
+	c := testclock.NewFakeClock(now)
+	var answer error
+	r := newReachability(func(context.Context) error { return answer }, time.Minute, time.Second, c)
+	step := func(err error, since time.Time, reachable bool) {
+		t.Helper()
+		c.Step(time.Minute)
+		answer = err
+		r.look(t.Context())
+		if gotSince, got := r.State(); !gotSince.Equal(since) || got != reachable {
+			t.Errorf("got %s, %t, want %s, %t", gotSince, got, since, reachable)
+		}
+	}
+	step(nil, time.Time{}, true)
+	step(errors.New("no"), time.Time{}, false)
+	step(errors.New("no"), time.Time{}, false)
+	step(nil, now.Add(4*time.Minute), true)
+	step(nil, now.Add(4*time.Minute), true)
+	step(errors.New("no"), now.Add(4*time.Minute), false)
+}
+
+func TestOrphans(t *testing.T) {
+	machines := []machinev1alpha1.Machine{
+		{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, // it is being made
+		{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: machinev1alpha1.MachineSpec{ProviderID: "x:///2"}},
+	}
+	var got []string
+	for _, orphan := range orphans(map[string]string{"x:///1": "a", "x:///2": "renamed", "x:///4": "d", "x:///3": "c"}, machines) {
+		got = append(got, orphan.Name+" "+orphan.Spec.ProviderID)
+	}
+	if diff := cmp.Diff([]string{"c x:///3", "d x:///4"}, got); diff != "" {
+		t.Errorf("orphans() (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnmanaged(t *testing.T) {
+	machines := []machinev1alpha1.Machine{
+		{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{machinev1alpha1.NodeLabelKey: "n"}}, Spec: machinev1alpha1.MachineSpec{ProviderID: "x:///1"}},
+	}
+	for name, tc := range map[string]struct {
+		node corev1.Node
+		want bool
+	}{
+		"that of a machine": {corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, false},
+		"one by its ID":     {corev1.Node{Spec: corev1.NodeSpec{ProviderID: "x:///1"}}, false},
+		"one by its label":  {corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{machinev1alpha1.MachineLabelKey: "a"}}}, false},
+		"somebody else's":   {corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, true},
+		"a new one":         {corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x", CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := unmanaged(&tc.node, machines, now); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package imagefile
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"gardener.cloud/gardener/internal/nodeagent/rootfs"
+)
+
+// maxLinks is how many links a path may lead through.
+const maxLinks = 8
+
+// File is a file to take out of an image.
+type File struct {
+	// InImage is its absolute path in the image. It may be a link.
+	InImage string
+	// Path is where it goes on the machine.
+	Path string
+	// Mode are its permission bits there.
+	Mode fs.FileMode
+}
+
+// Extract writes files of an image to the machine. Files of one image that are the same there share their content on the machine.
+func Extract(ctx context.Context, root rootfs.Dir, image string, files []File) error {
+	sources, err := sources(root, image)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, s := range sources {
+		img, err := remote.Image(s.reference, remote.WithContext(ctx), remote.WithTransport(s.transport),
+			remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		return extract(root, img, files)
+	}
+	return fmt.Errorf("get image %s: %w", image, errors.Join(errs...))
+}
+
+// extract reads layers from the top, each at most twice: for the links, and for the files that they lead to.
+func extract(root rootfs.Dir, image v1.Image, files []File) error {
+	layers, err := image.Layers()
+	if err != nil {
+		return err
+	}
+	slices.Reverse(layers)
+	wanted := map[string][]File{} // by where they are in the image, as far as known
+	for _, file := range files {
+		wanted[clean(file.InImage)] = append(wanted[clean(file.InImage)], file)
+	}
+	for range maxLinks {
+		linked := false
+		for _, layer := range layers {
+			if len(wanted) == 0 {
+				return nil
+			}
+			found, err := extractLayer(root, layer, wanted)
+			if err != nil {
+				return err
+			}
+			linked = linked || found
+		}
+		if !linked {
+			break
+		}
+	}
+	if len(wanted) > 0 {
+		return fmt.Errorf("image has no file /%s: %w", slices.Sorted(maps.Keys(wanted))[0], fs.ErrNotExist)
+	}
+	return nil
+}
+
+// extractLayer writes the wanted files that a layer has, and follows its links, which is what it tells.
+func extractLayer(root rootfs.Dir, layer v1.Layer, wanted map[string][]File) (linked bool, err error) {
+	content, err := layer.Uncompressed()
+	if err != nil {
+		return false, err
+	}
+	defer content.Close()
+	for archive := tar.NewReader(content); len(wanted) > 0; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return linked, err
+		}
+		at := clean(header.Name)
+		files, ok := wanted[at]
+		if !ok {
+			continue
+		}
+		switch header.Typeflag {
+		case tar.TypeReg:
+			if err := place(root, archive, files); err != nil {
+				return linked, err
+			}
+		case tar.TypeSymlink, tar.TypeLink:
+			target := header.Linkname
+			if header.Typeflag == tar.TypeSymlink && !path.IsAbs(target) {
+				target = path.Join(path.Dir(at), target)
+			}
+			wanted[clean(target)] = append(wanted[clean(target)], files...)
+			linked = true
+		default:
+			return linked, fmt.Errorf("/%s in the image is no file", at)
+		}
+		delete(wanted, at)
+	}
+	return linked, nil
+}
+
+// place writes one content to the places where it is wanted.
+func place(root rootfs.Dir, content io.Reader, files []File) error {
+	if err := root.WriteFrom(files[0].Path, content, files[0].Mode); err != nil {
+		return err
+	}
+	for _, file := range files[1:] {
+		// A hard link takes no room; the rename replaces what is there in one step.
+		temp := root.Path(file.Path) + ".gardener-new"
+		if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		err := os.MkdirAll(path.Dir(temp), 0o755)
+		if err == nil && file.Mode == files[0].Mode {
+			err = os.Link(root.Path(files[0].Path), temp)
+		}
+		if err == nil && file.Mode == files[0].Mode {
+			if err := os.Rename(temp, root.Path(file.Path)); err != nil {
+				return err
+			}
+			continue
+		}
+		// Another file system, or other permissions.
+		if err := copyFile(root, files[0].Path, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(root rootfs.Dir, from string, to File) error {
+	source, err := os.Open(root.Path(from))
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	return root.WriteFrom(to.Path, source, to.Mode)
+}
+
+// clean is a path as layers have it: without a slash or dot at the start.
+func clean(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }

@@ -1,0 +1,150 @@
+package imagefile
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"gardener.cloud/gardener/internal/nodeagent/rootfs"
+)
+
+// layer has files by name. A content that starts with "->" is a link.
+func layer(t *testing.T, files ...string) v1.Layer {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, file := range files {
+		name, content, _ := strings.Cut(file, "=")
+		header := &tar.Header{Name: name, Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg}
+		if target, ok := strings.CutPrefix(content, "->"); ok {
+			header.Typeflag, header.Linkname, header.Size, content = tar.TypeSymlink, target, 0, ""
+		}
+		if err := w.WriteHeader(header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out.Bytes())), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestExtract(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	image, err := mutate.AppendLayers(empty.Image, layer(t, "usr/bin/a=old", "usr/bin/z=z"), layer(t, "usr/bin/a=->all", "usr/bin/all=all", "usr/bin/b=->/usr/bin/all", "usr/bin/c=->z"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := name.ParseReference(host + "/example.com/tools:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(target, image); err != nil {
+		t.Fatal(err)
+	}
+	root := rootfs.Dir(t.TempDir())
+	hosts := fmt.Sprintf("server = %q\n[host.%q]\noverride_path = true\n", "http://127.0.0.1:1", server.URL+"/v2/example.com")
+	if err := root.Write(CertsDir+"/example.com/hosts.toml", []byte(hosts), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err = Extract(t.Context(), root, "example.com/tools:v1", []File{
+		{InImage: "/usr/bin/a", Path: "/opt/bin/a", Mode: 0o755},
+		{InImage: "/usr/bin/b", Path: "/opt/bin/b", Mode: 0o755},
+		{InImage: "/usr/bin/c", Path: "/opt/c", Mode: 0o600},
+		{InImage: "/usr/bin/a", Path: "/opt/bin/private", Mode: 0o700},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"/opt/bin/a": "-rwxr-xr-x all", "/opt/bin/b": "-rwxr-xr-x all", "/opt/c": "-rw------- z", "/opt/bin/private": "-rwx------ all"} {
+		info, err := os.Stat(root.Path(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := root.Read(path)
+		if got := fmt.Sprintf("%s %s", info.Mode(), data); got != want || err != nil {
+			t.Errorf("%s is %q, %v; want %q", path, got, err, want)
+		}
+	}
+	if err := Extract(t.Context(), root, "example.com/tools:v1", []File{{InImage: "/none", Path: "/none"}}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	if err := Extract(t.Context(), root, "example.com/none:v1", nil); err == nil {
+		t.Error("an image that is not there is no error")
+	}
+}
+
+func TestSources(t *testing.T) {
+	for text, tc := range map[string]struct {
+		image, file, hosts string
+		want               []string
+	}{
+		"no file":      {image: "example.com/app:1", want: []string{"https://example.com/v2/ app:1"}},
+		"Docker's hub": {image: "busybox", file: "docker.io", hosts: `[host."https://m.example.com"]`, want: []string{"https://m.example.com/v2/ library/busybox:latest", "https://index.docker.io/v2/ library/busybox:latest"}},
+		"in the order of the file": {
+			image: "example.com/app:1", file: "example.com",
+			hosts: "server = 'https://s'\n[host.'http://b/v2/x']\noverride_path = true\n[host.'http://a']\n",
+			want:  []string{"http://b/v2/ x/app:1", "http://a/v2/ app:1", "https://s/v2/ app:1"},
+		},
+		"hosts that only take images, or do not know tags": {
+			image: "example.com/app:1", file: "example.com", hosts: "[host.'http://push']\ncapabilities = ['push']\n[host.'http://pull']\ncapabilities = ['pull']\n",
+			want: []string{"https://example.com/v2/ app:1"},
+		},
+		"a digest needs no resolving": {
+			image: "example.com/app@sha256:" + strings.Repeat("a", 64), file: "example.com", hosts: "[host.'http://pull']\ncapabilities = ['pull']\n",
+			want: []string{"http://pull/v2/ app@sha256:" + strings.Repeat("a", 64), "https://example.com/v2/ app@sha256:" + strings.Repeat("a", 64)},
+		},
+		"for all registries": {image: "example.com/app:1", file: "_default", hosts: "[host.'http://m']", want: []string{"http://m/v2/ app:1", "https://example.com/v2/ app:1"}},
+	} {
+		t.Run(text, func(t *testing.T) {
+			root := rootfs.Dir(t.TempDir())
+			if tc.file != "" {
+				if err := root.Write(CertsDir+"/"+tc.file+"/hosts.toml", []byte(tc.hosts), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			found, err := sources(root, tc.image)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range found {
+				repository := s.reference.Context()
+				separator := ":"
+				if _, ok := s.reference.(name.Digest); ok {
+					separator = "@"
+				}
+				got = append(got, repository.Scheme()+"://"+repository.RegistryStr()+"/v2/ "+repository.RepositoryStr()+separator+s.reference.Identifier())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("sources() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,255 @@
+// Package nodeagent is the gardener-node-agent, which runs on each machine of a shoot, turns it into a node, and keeps it one.
+//
+// On a new machine, the user data starts "gardener-node-agent bootstrap", which makes the agent a service. The agent gets itself a
+// certificate, reads the Secret with what the machine is to have, and applies it; with that, the kubelet starts and makes a Node.
+// Source: concepts.txt, Gardener Node Agent.
+package nodeagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
+	componentosc "gardener.cloud/gardener/internal/component/operatingsystemconfig"
+	"gardener.cloud/gardener/internal/configfile"
+	"gardener.cloud/gardener/internal/nodeagent/access"
+	"gardener.cloud/gardener/internal/nodeagent/bootstrap"
+	"gardener.cloud/gardener/internal/nodeagent/health"
+	"gardener.cloud/gardener/internal/nodeagent/imagefile"
+	"gardener.cloud/gardener/internal/nodeagent/lease"
+	"gardener.cloud/gardener/internal/nodeagent/node"
+	"gardener.cloud/gardener/internal/nodeagent/operatingsystemconfig"
+	"gardener.cloud/gardener/internal/nodeagent/rootfs"
+	"gardener.cloud/gardener/internal/nodeagent/secretname"
+	"gardener.cloud/gardener/internal/nodeagent/systemd"
+	"gardener.cloud/gardener/internal/nodeagent/token"
+	"gardener.cloud/gardener/internal/nodeagent/unitcheck"
+	"gardener.cloud/gardener/internal/process"
+	configvalidation "gardener.cloud/gardener/internal/validation/config"
+)
+
+// Name is the name of the command.
+const Name = "gardener-node-agent"
+
+const (
+	// root is the machine.
+	root rootfs.Dir = "/"
+	// probeTimeout is how long a registry mirror may take to answer.
+	probeTimeout = 10 * time.Second
+	// hostnameEvery is how often the name of the machine is looked at. It changes while a machine boots, if ever.
+	hostnameEvery = time.Minute
+)
+
+// Config is the type of the configuration file.
+type Config = nodeagentconfigv1alpha1.NodeAgentConfiguration
+
+var configKind = configfile.Kind[Config]{AddToScheme: nodeagentconfigv1alpha1.AddToScheme, Validate: configvalidation.ValidateNodeAgent}
+
+// NewCommand returns the command. It gets access to the shoot before it runs controllers, and ends when it has to start anew, for which
+// there is systemd.
+func NewCommand() *cobra.Command {
+	restart := func() {}
+	cmd := component(func() { restart() }).Command()
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, cancel := context.WithCancel(cmd.Context())
+		cmd.SetContext(ctx)
+		restart = cancel
+		return withConfig(cmd, func(ctx context.Context, config *Config) error {
+			hostname, err := hostname()
+			if err != nil {
+				return err
+			}
+			return access.Ensure(ctx, accessValues(config, hostname))
+		})
+	}
+	first := &cobra.Command{
+		Use:     "bootstrap",
+		Short:   "Make the gardener-node-agent a service of this machine",
+		Example: "  " + Name + " bootstrap --config=config.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withConfig(cmd, func(ctx context.Context, config *Config) error {
+				return bootstrap.Run(ctx, root, &systemd.Conn{}, config.Bootstrap)
+			})
+		},
+		SilenceErrors: true, SilenceUsage: true,
+	}
+	first.Flags().String("config", "", "path of the configuration file")
+	cmd.AddCommand(first)
+	return cmd
+}
+
+// withConfig runs something with the configuration that a command was given, logging as it says.
+func withConfig(cmd *cobra.Command, run func(context.Context, *Config) error) error {
+	file, err := cmd.Flags().GetString("config")
+	if err != nil {
+		return err
+	}
+	config, err := configKind.Read(file)
+	if err == nil {
+		err = run(logr.NewContext(cmd.Context(), process.NewLogger(cmd.ErrOrStderr(), config.LogLevel, config.LogFormat)), config)
+	}
+	if err != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "error:", err)
+	}
+	return err
+}
+
+// hostname is the name of the machine, which is that of its Node.
+func hostname() (string, error) {
+	name, err := os.Hostname()
+	return strings.ToLower(strings.TrimSpace(name)), err
+}
+
+func accessValues(config *Config, hostname string) access.Values {
+	return access.Values{
+		Root: root, APIServer: config.APIServer, Kubeconfig: config.ClientConnection.Kubeconfig, Hostname: hostname, Clock: clock.RealClock{},
+	}
+}
+
+// component describes the process. Its manager belongs to the shoot.
+func component(restart func()) process.Component[Config] {
+	return process.Component[Config]{
+		Name:   Name,
+		Short:  "Turn a machine into a node, and keep it one",
+		Config: configKind,
+		Settings: func(c *Config) process.Settings {
+			return process.Settings{
+				Client: c.ClientConnection, LogLevel: c.LogLevel, LogFormat: c.LogFormat,
+				Health: (*process.Server)(c.Server.HealthProbes), Metrics: (*process.Server)(c.Server.Metrics),
+				Debugging: c.Debugging, FeatureGates: c.FeatureGates,
+			}
+		},
+		Options: func(c *Config, options *manager.Options) {
+			name, err := hostname()
+			if err != nil {
+				return // wire says so
+			}
+			options.Cache.ByObject = byObject(name, c.Controllers.OperatingSystemConfig.SecretName)
+		},
+		Wire: func(ctx context.Context, p *process.Process, c *Config) error { return wire(ctx, p, c, restart) },
+	}
+}
+
+// byObject is what the cache keeps: one Node and one Secret. An agent may see no others.
+func byObject(node, secret string) map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&corev1.Node{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, node)},
+		&corev1.Secret{}: {
+			Namespaces: map[string]cache.Config{metav1.NamespaceSystem: {}}, Field: fields.OneTermEqualSelector(metav1.ObjectNameField, secret),
+		},
+	}
+}
+
+func wire(_ context.Context, p *process.Process, c *Config, restart func()) error {
+	name, err := hostname()
+	if err != nil {
+		return err
+	}
+	m := machine{root: root, systemd: &systemd.Conn{}, hostname: name, checks: []*health.Check{
+		health.Containerd(componentosc.ContainerdSocket),
+		health.Kubelet(fmt.Sprintf("http://127.0.0.1:%d/healthz", componentosc.KubeletHealthPort)),
+	}}
+	clk := clock.RealClock{}
+	return errors.Join(
+		m.addControllers(p, clk, c, restart),
+		p.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			return access.Keep(logr.NewContext(ctx, p.GetLogger().WithName("certificate")), accessValues(c, name), restart)
+		})),
+		p.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			return checkHostname(logr.NewContext(ctx, p.GetLogger().WithName("hostname-check")), clk, name, hostname, restart)
+		})),
+	)
+}
+
+// machine is what the agent looks after.
+type machine struct {
+	root     rootfs.Dir
+	systemd  operatingsystemconfig.Systemd
+	hostname string
+	checks   []*health.Check
+}
+
+// addControllers adds the controllers that are about objects of the shoot.
+func (m machine) addControllers(mgr manager.Manager, clk clock.Clock, c *Config, restart func()) error {
+	// Leases and tokens are read from the API server: a cache would need a watch for each.
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return err
+	}
+	cached, recorder := mgr.GetClient(), mgr.GetEventRecorder(Name)
+	kubelet := kubelet{root: m.root, server: c.APIServer}
+	osc := c.Controllers.OperatingSystemConfig
+	return errors.Join(
+		(&operatingsystemconfig.Reconciler{
+			Client: cached, Recorder: recorder, Clock: clk, Root: m.root, Systemd: m.systemd, Hostname: m.hostname,
+			SecretName: osc.SecretName, KubernetesVersion: osc.KubernetesVersion, SyncPeriod: osc.SyncPeriod.Duration,
+			PrepareKubelet: kubelet.prepare, TidyKubelet: kubelet.tidy, Extract: imagefile.Extract, Probe: probe,
+		}).Add(mgr),
+		(&lease.Reconciler{Nodes: cached, Client: direct, Clock: clk}).Add(mgr),
+		(&node.Reconciler{Client: cached, Recorder: recorder, Systemd: m.systemd}).Add(mgr),
+		(&token.Reconciler{
+			Reader: direct, Root: m.root, Configs: c.Controllers.Token.SyncConfigs, SyncPeriod: c.Controllers.Token.SyncPeriod.Duration,
+		}).Add(mgr),
+		(&health.Reconciler{Client: cached, Recorder: recorder, Clock: clk, Systemd: m.systemd, Checks: m.checks}).Add(mgr),
+		(&unitcheck.Reconciler{
+			Client: cached, Clock: clk, Root: m.root, Systemd: m.systemd,
+			SyncPeriod: c.Controllers.SystemdUnitCheck.SyncPeriod.Duration, StuckThreshold: c.Controllers.SystemdUnitCheck.StuckThreshold.Duration,
+		}).Add(mgr),
+		(&secretname.Reconciler{
+			Client: cached, Root: m.root, ConfigFile: componentosc.NodeAgentConfigFile, SecretName: osc.SecretName, Restart: restart,
+		}).Add(mgr),
+	)
+}
+
+// checkHostname ends the process when the machine got another name, as all that it knows belongs to a Node of the old one.
+func checkHostname(ctx context.Context, clk clock.WithTicker, name string, current func() (string, error), restart func()) error {
+	ticker := clk.NewTicker(hostnameEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+		now, err := current()
+		if err != nil {
+			return fmt.Errorf("find out the name of the machine: %w", err)
+		}
+		if now != name {
+			logr.FromContextOrDiscard(ctx).Info("Starting anew, as the machine has another name", "before", name, "now", now)
+			restart()
+			return nil
+		}
+	}
+}
+
+// probe asks a registry mirror whether it is there; what it answers does not matter.
+func probe(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}

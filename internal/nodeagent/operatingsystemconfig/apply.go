@@ -1,0 +1,462 @@
+package operatingsystemconfig
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/utils/ptr"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
+	"gardener.cloud/gardener/internal/nodeagent/imagefile"
+	"gardener.cloud/gardener/internal/nodeagent/systemd"
+)
+
+const (
+	// pendingFile names the units that are still to be restarted, if the agent ends between writing their files and restarting them.
+	pendingFile = nodeagentconfigv1alpha1.BaseDir + "/pending-units.json"
+	// tryingFile has the configuration that is being applied. If that fails and another one comes, what it left is removed.
+	tryingFile = nodeagentconfigv1alpha1.BaseDir + "/trying-osc.yaml"
+	// imageFilesFile tells which files came from which images.
+	imageFilesFile = nodeagentconfigv1alpha1.BaseDir + "/image-files.json"
+	// imageTimeout is how long an image may take to come.
+	imageTimeout = 10 * time.Minute
+)
+
+// applied is what a pass has done.
+type applied struct {
+	// self says that the agent's own unit or binary changed, so that it has to start anew.
+	self bool
+	// unready are the registries whose mirrors do not answer yet.
+	unready []string
+}
+
+// pass is one application of a configuration to the machine.
+type pass struct {
+	*Reconciler
+	osc    *extensionsv1alpha1.OperatingSystemConfig
+	before *extensionsv1alpha1.OperatingSystemConfig // nil on a new machine
+	tried  *extensionsv1alpha1.OperatingSystemConfig // what a pass before this one did not finish, or nil
+
+	units, unitsBefore, unitsTried []extensionsv1alpha1.Unit
+	files, filesBefore, filesTried []extensionsv1alpha1.File
+
+	restart map[string]bool // units that are to be restarted
+	reload  bool            // unit files changed
+	unready []string
+}
+
+// apply makes the machine what the configuration says. It starts from what the machine is, so that a pass that failed half way is simply
+// done again; only which units are still to be restarted cannot be seen, and is remembered in a file.
+//
+// The configuration is given as it is in the Secret too: that is what is kept.
+func (r *Reconciler) apply(ctx context.Context, osc, before *extensionsv1alpha1.OperatingSystemConfig, raw []byte) (applied, error) {
+	p := &pass{Reconciler: r, osc: osc, before: before, restart: map[string]bool{}}
+	p.units, p.files = merge(osc, r.Hostname)
+	if before != nil {
+		p.unitsBefore, p.filesBefore = merge(before, r.Hostname)
+	}
+	if err := errors.Join(p.readTried(), p.readPending()); err != nil {
+		return applied{}, err
+	}
+	same, err := r.Root.Same(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath, raw, 0o600)
+	if err == nil && !same {
+		_, err = r.Root.Update(tryingFile, raw, 0o600)
+	}
+	if err != nil {
+		return applied{}, err
+	}
+	err = errors.Join(p.configureContainerd(ctx), p.writeFiles(ctx), p.writeUnits(ctx))
+	if err == nil {
+		err = p.removeObsolete(ctx)
+	}
+	if err == nil && p.reload {
+		err = r.Systemd.Reload(ctx)
+	}
+	if err != nil {
+		return applied{}, err
+	}
+	if err := r.PrepareKubelet(); err != nil {
+		return applied{}, err
+	}
+	self, err := p.startUnits(ctx)
+	if err != nil {
+		return applied{}, err
+	}
+	if _, err := r.Root.Update(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath, raw, 0o600); err != nil {
+		return applied{}, err
+	}
+	return applied{self: self, unready: p.unready}, errors.Join(r.Root.Remove(pendingFile), r.Root.Remove(tryingFile))
+}
+
+// readTried finds out what a pass before this one did not finish.
+func (p *pass) readTried() error {
+	data, err := p.Root.Read(tryingFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	p.tried = &extensionsv1alpha1.OperatingSystemConfig{}
+	if err == nil {
+		err = yaml.Unmarshal(data, p.tried)
+	}
+	p.unitsTried, p.filesTried = merge(p.tried, p.Hostname)
+	return err
+}
+
+func (p *pass) readPending() error {
+	data, err := p.Root.Read(pendingFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var names []string
+	if err == nil {
+		err = json.Unmarshal(data, &names)
+	}
+	for _, name := range names {
+		p.restart[name] = true
+	}
+	p.reload = true // the pass before may not have come so far
+	return err
+}
+
+// mark remembers that units are to be restarted, before their files change.
+func (p *pass) mark(units ...string) error {
+	known := len(p.restart)
+	for _, unit := range units {
+		p.restart[unit] = true
+	}
+	if len(p.restart) == known {
+		return nil
+	}
+	return p.savePending()
+}
+
+func (p *pass) savePending() error {
+	data, err := json.Marshal(slices.Sorted(maps.Keys(p.restart)))
+	if err != nil {
+		return err
+	}
+	return p.Root.Write(pendingFile, data, 0o600)
+}
+
+// usersOf are the units that are restarted when a file changes.
+func (p *pass) usersOf(file string) []string {
+	var names []string
+	for _, unit := range p.units {
+		if slices.Contains(unit.FilePaths, file) {
+			names = append(names, unit.Name)
+		}
+	}
+	return names
+}
+
+func (p *pass) configureContainerd(ctx context.Context) error {
+	cri := p.osc.Spec.CRIConfig
+	if cri == nil || cri.Name != extensionsv1alpha1.CRINameContainerD {
+		return nil
+	}
+	config, err := containerdFiles(p.Root, cri)
+	if err != nil {
+		return err
+	}
+	same, err := p.Root.Same(containerdConfig, config, 0o644)
+	if err != nil {
+		return err
+	}
+	if !same {
+		logf.FromContext(ctx).Info("Configuring containerd")
+		err := p.mark(extensionsv1alpha1.OperatingSystemConfigUnitNameContainerDService)
+		if err := errors.Join(err, p.Root.Write(containerdConfig, config, 0o644)); err != nil {
+			return err
+		}
+	}
+	if cri.Containerd == nil {
+		return nil
+	}
+	// containerd reads these whenever it pulls.
+	for _, registry := range cri.Containerd.Registries {
+		file, data := hostsPath(registry.Upstream), hosts(registry)
+		if ptr.Deref(registry.ReadinessProbe, false) && !p.Root.Exists(file) && len(registry.Hosts) > 0 {
+			if err := p.Probe(ctx, registry.Hosts[0].URL); err != nil {
+				logf.FromContext(ctx).V(1).Info("A mirror does not answer yet", "registry", registry.Upstream, "reason", err.Error())
+				p.unready = append(p.unready, registry.Upstream)
+				continue
+			}
+		}
+		if _, err := p.Root.Update(file, data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFiles writes the files that are not as they should be. Of those in images, that is told by what was applied before.
+func (p *pass) writeFiles(ctx context.Context) error {
+	images := map[string][]imagefile.File{}
+	origins, err := p.readOrigins()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, file := range p.files {
+		if ref := file.Content.ImageRef; ref != nil {
+			if origins[file.Path] != origin(ref.Image, ref.FilePathInImage, mode(file)) || !p.Root.Exists(file.Path) {
+				images[ref.Image] = append(images[ref.Image], imagefile.File{InImage: ref.FilePathInImage, Path: file.Path, Mode: mode(file)})
+			}
+			continue
+		}
+		data, err := content(file)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, p.write(ctx, file.Path, data, mode(file), p.usersOf(file.Path)...))
+	}
+	for _, image := range slices.Sorted(maps.Keys(images)) {
+		var users []string
+		for _, file := range images[image] {
+			users = append(users, p.usersOf(file.Path)...)
+		}
+		logf.FromContext(ctx).Info("Getting files out of an image", "image", image, "files", len(images[image]))
+		if err := p.mark(users...); err != nil {
+			return err
+		}
+		errs = append(errs, p.extract(ctx, image, images[image], origins))
+	}
+	return errors.Join(errs...)
+}
+
+// extract writes files of an image, and remembers where they came from.
+func (p *pass) extract(ctx context.Context, image string, files []imagefile.File, origins map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, imageTimeout)
+	defer cancel()
+	if err := p.Extract(ctx, p.Root, image, files); err != nil {
+		return err
+	}
+	for _, file := range files {
+		origins[file.Path] = origin(image, file.InImage, file.Mode)
+	}
+	data, err := json.Marshal(origins)
+	if err != nil {
+		return err
+	}
+	return p.Root.Write(imageFilesFile, data, 0o600)
+}
+
+// origin says where a file came from.
+func origin(image, path string, mode fs.FileMode) string {
+	return fmt.Sprintf("%s %s %s", image, path, mode.Perm())
+}
+
+// readOrigins returns which files came from where, by their paths. That of the agent itself came with the machine.
+func (p *pass) readOrigins() (map[string]string, error) {
+	origins := map[string]string{}
+	data, err := p.Root.Read(imageFilesFile)
+	if err == nil {
+		return origins, json.Unmarshal(data, &origins)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	image, err := p.Root.Read(operatingsystemconfig.InstalledImageFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return origins, nil
+	}
+	origins[nodeagentconfigv1alpha1.PathBinary] = origin(strings.TrimSpace(string(image)), operatingsystemconfig.NodeAgentPathInImage, 0o755)
+	return origins, err
+}
+
+// write writes a file that is not as it should be, and remembers the units that are to be restarted for it.
+func (p *pass) write(ctx context.Context, path string, data []byte, mode fs.FileMode, users ...string) error {
+	same, err := p.Root.Same(path, data, mode)
+	if same || err != nil {
+		return err
+	}
+	logf.FromContext(ctx).Info("Writing file", "path", path)
+	if err := p.mark(users...); err != nil {
+		return err
+	}
+	return p.Root.Write(path, data, mode)
+}
+
+// writeUnits writes unit files and drop-ins, and enables and disables units.
+func (p *pass) writeUnits(ctx context.Context) error {
+	for _, unit := range p.units {
+		before := find(p.unitsBefore, unit.Name)
+		for _, file := range unitFiles(unit) {
+			data, err := content(file)
+			if err != nil {
+				return err
+			}
+			same, err := p.Root.Same(file.Path, data, mode(file))
+			if err != nil {
+				return err
+			}
+			p.reload = p.reload || !same
+			if err := p.write(ctx, file.Path, data, mode(file), unit.Name); err != nil {
+				return err
+			}
+		}
+		for _, was := range []*extensionsv1alpha1.Unit{before, find(p.unitsTried, unit.Name)} {
+			if was == nil {
+				continue
+			}
+			for _, gone := range obsolete(unitFiles(*was), unitFiles(unit)) {
+				logf.FromContext(ctx).Info("Removing part of a unit", "path", gone)
+				p.reload = true
+				if err := errors.Join(p.mark(unit.Name), p.Root.Remove(gone), p.Root.RemoveEmptyDir(unitDir+"/"+unit.Name+dropInSuffix)); err != nil {
+					return err
+				}
+			}
+		}
+		// What was tried last has been done, or is remembered. This process runs from its unit, so there is no need to start it.
+		last := before
+		if tried := find(p.unitsTried, unit.Name); tried != nil {
+			last = tried
+		}
+		if differs(last, unit) && unit.Name != nodeagentconfigv1alpha1.UnitName {
+			if err := p.mark(unit.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// removeObsolete stops units and removes files that were applied before and are wanted no more.
+func (p *pass) removeObsolete(ctx context.Context) error {
+	log := logf.FromContext(ctx)
+	for _, unit := range slices.Concat(p.unitsBefore, p.unitsTried) {
+		if find(p.units, unit.Name) != nil {
+			continue
+		}
+		parts := unitFiles(unit)
+		if unit.Content != nil {
+			log.Info("Removing unit", "unit", unit.Name)
+			if err := errors.Join(ignoreMasked(p.Systemd.Stop(ctx, unit.Name)), p.Systemd.Disable(ctx, unit.Name)); err != nil {
+				return fmt.Errorf("remove unit %s: %w", unit.Name, err)
+			}
+			delete(p.restart, unit.Name)
+		} else if len(parts) > 0 {
+			// The operating system's own unit goes on without what was added to it.
+			if err := p.mark(unit.Name); err != nil {
+				return err
+			}
+		}
+		for _, part := range parts {
+			if err := p.Root.Remove(part.Path); err != nil {
+				return err
+			}
+			p.reload = true
+		}
+		if err := p.Root.RemoveEmptyDir(unitDir + "/" + unit.Name + dropInSuffix); err != nil {
+			return err
+		}
+	}
+	for _, gone := range obsolete(slices.Concat(p.filesBefore, p.filesTried), p.files) {
+		log.Info("Removing file", "path", gone)
+		if err := errors.Join(p.mark(p.usersOf(gone)...), p.Root.Remove(gone)); err != nil {
+			return err
+		}
+	}
+	for _, gone := range obsolete(slices.Concat(registryFiles(p.before), registryFiles(p.tried)), registryFiles(p.osc)) {
+		log.Info("Removing file", "path", gone)
+		if err := errors.Join(p.Root.Remove(gone), p.Root.RemoveEmptyDir(path.Dir(gone))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func registryFiles(osc *extensionsv1alpha1.OperatingSystemConfig) []extensionsv1alpha1.File {
+	if osc == nil || osc.Spec.CRIConfig == nil || osc.Spec.CRIConfig.Containerd == nil {
+		return nil
+	}
+	var files []extensionsv1alpha1.File
+	for _, registry := range osc.Spec.CRIConfig.Containerd.Registries {
+		files = append(files, extensionsv1alpha1.File{Path: hostsPath(registry.Upstream)})
+	}
+	return files
+}
+
+// startUnits restarts, starts or stops what changed, in the order of the configuration, and containerd before everything. Units that the
+// operating system masked are left alone. The agent's own unit is left to the caller, which is told.
+func (p *pass) startUnits(ctx context.Context) (self bool, err error) {
+	names := slices.Sorted(maps.Keys(p.restart))
+	order := func(name string) int {
+		if name == extensionsv1alpha1.OperatingSystemConfigUnitNameContainerDService {
+			return -1
+		}
+		return slices.IndexFunc(p.units, func(u extensionsv1alpha1.Unit) bool { return u.Name == name })
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return order(a) - order(b) })
+	var errs []error
+	for _, name := range names {
+		if name == nodeagentconfigv1alpha1.UnitName {
+			self = true
+			delete(p.restart, name)
+			continue
+		}
+		if err := ignoreMasked(p.start(ctx, name, find(p.units, name))); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		delete(p.restart, name)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return false, errors.Join(err, p.savePending())
+	}
+	return self, nil
+}
+
+func (p *pass) start(ctx context.Context, name string, unit *extensionsv1alpha1.Unit) error {
+	log := logf.FromContext(ctx)
+	if unit == nil {
+		unit = &extensionsv1alpha1.Unit{Name: name, Command: ptr.To(extensionsv1alpha1.CommandRestart)}
+	} else if before := find(p.unitsBefore, name); before == nil || differs(before, *unit) || unit.Content != nil {
+		switch {
+		case !ptr.Deref(unit.Enable, true):
+			if err := p.Systemd.Disable(ctx, name); err != nil {
+				return fmt.Errorf("disable unit %s: %w", name, err)
+			}
+		case unit.Content != nil || unit.Enable != nil:
+			state, err := p.Systemd.State(ctx, name)
+			if err != nil {
+				return err
+			}
+			if state.Load == "masked" {
+				return fmt.Errorf("%w: %s", systemd.ErrMasked, name)
+			}
+			if err := p.Systemd.Enable(ctx, name); err != nil {
+				return fmt.Errorf("enable unit %s: %w", name, err)
+			}
+		}
+	}
+	if ptr.Deref(unit.Command, extensionsv1alpha1.CommandRestart) == extensionsv1alpha1.CommandStop {
+		log.Info("Stopping unit", "unit", name)
+		return p.Systemd.Stop(ctx, name)
+	}
+	log.Info("Restarting unit", "unit", name)
+	if err := p.Systemd.Restart(ctx, name); err != nil {
+		return fmt.Errorf("restart unit %s: %w", name, err)
+	}
+	return nil
+}
+
+func ignoreMasked(err error) error {
+	if errors.Is(err, systemd.ErrMasked) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,383 @@
+package operatingsystemconfig
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/nodeagent/imagefile"
+	"gardener.cloud/gardener/internal/nodeagent/rootfs"
+	"gardener.cloud/gardener/internal/nodeagent/systemd/fake"
+)
+
+// machine is a machine, and the agent's part that applies configurations to it.
+type machine struct {
+	*Reconciler
+	t       *testing.T
+	systemd *fake.Systemd
+	images  []string // that files were taken out of
+}
+
+func newMachine(t *testing.T) *machine {
+	m := &machine{t: t, systemd: &fake.Systemd{}}
+	m.Reconciler = &Reconciler{
+		Root: rootfs.Dir(t.TempDir()), Systemd: m.systemd, Hostname: "me",
+		PrepareKubelet: func() error { return nil }, TidyKubelet: func() error { return nil },
+		Probe: func(context.Context, string) error { return nil },
+		Extract: func(_ context.Context, root rootfs.Dir, image string, files []imagefile.File) error {
+			m.images = append(m.images, image)
+			for _, file := range files {
+				if err := root.Write(file.Path, []byte(file.InImage+" of "+image), file.Mode); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	// What the user data and the first start of the agent wrote.
+	m.write("/etc/systemd/system/"+nodeagentconfigv1alpha1.UnitName, "agent")
+	m.write("/etc/agent", "agent")
+	return m
+}
+
+// apply applies a configuration as a pass does.
+func (m *machine) apply(osc *extensionsv1alpha1.OperatingSystemConfig) (applied, error) {
+	m.t.Helper()
+	before, _, err := m.lastApplied()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	raw, err := yaml.Marshal(osc)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return m.Reconciler.apply(m.t.Context(), osc.DeepCopy(), before, raw)
+}
+
+func (m *machine) mustApply(osc *extensionsv1alpha1.OperatingSystemConfig) applied {
+	m.t.Helper()
+	done, err := m.apply(osc)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return done
+}
+
+// files are the contents of all files of the machine, but for what the agent keeps for itself.
+func (m *machine) files() map[string]string {
+	m.t.Helper()
+	files := map[string]string{}
+	root := string(m.Root)
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name := strings.TrimPrefix(path, root)
+		data, err := os.ReadFile(path)
+		if !strings.HasPrefix(name, nodeagentconfigv1alpha1.BaseDir) {
+			files[name] = string(data)
+		}
+		return err
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return files
+}
+
+func inline(path, data string) file {
+	return file{Path: path, Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: data}}}
+}
+
+func inImage(path, image string) file {
+	return file{Path: path, Content: extensionsv1alpha1.FileContent{ImageRef: &extensionsv1alpha1.FileContentImageRef{Image: image, FilePathInImage: "/bin/x"}}}
+}
+
+// example has a unit of the operating system with a drop-in, one with files of both kinds, and one that shall not run.
+func example() *extensionsv1alpha1.OperatingSystemConfig {
+	return &extensionsv1alpha1.OperatingSystemConfig{Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
+		Units: []unit{
+			{Name: "system.service", DropIns: []extensionsv1alpha1.DropIn{{Name: "10.conf", Content: "drop-in"}}},
+			{Name: "app.service", Content: ptr.To("app"), FilePaths: []string{"/etc/app", "/opt/bin/app"}},
+			{Name: "off.service", Content: ptr.To("off"), Enable: ptr.To(false), Command: ptr.To(extensionsv1alpha1.CommandStop)},
+			{Name: nodeagentconfigv1alpha1.UnitName, Content: ptr.To("agent"), FilePaths: []string{"/etc/agent"}},
+		},
+		Files: []file{inline("/etc/app", "config"), inImage("/opt/bin/app", "app:1"), inline("/etc/other", "other"), inline("/etc/agent", "agent")},
+	}}
+}
+
+func TestApply(t *testing.T) {
+	first := map[string]string{
+		"/etc/systemd/system/system.service.d/10.conf": "drop-in", "/etc/systemd/system/app.service": "app", "/etc/systemd/system/off.service": "off",
+		"/etc/systemd/system/" + nodeagentconfigv1alpha1.UnitName: "agent",
+		"/etc/app": "config", "/opt/bin/app": "/bin/x of app:1", "/etc/other": "other", "/etc/agent": "agent",
+	}
+	without := func(path ...string) map[string]string {
+		files := map[string]string{}
+		for name, content := range first {
+			files[name] = content
+		}
+		for _, path := range path {
+			delete(files, path)
+		}
+		return files
+	}
+	with := func(path, content string) map[string]string {
+		files := without()
+		files[path] = content
+		return files
+	}
+	type osc = extensionsv1alpha1.OperatingSystemConfig
+	for name, tc := range map[string]struct {
+		meddle func(*machine) // with the machine, after the first configuration
+		change func(*osc)
+		files  map[string]string
+		starts map[string]int // beyond those of the first configuration
+		images []string
+		self   bool
+		stays  []string // units that run
+		gone   []string // units that do not
+	}{
+		"nothing": {files: first, stays: []string{"system.service", "app.service"}, gone: []string{"off.service"}},
+		"a file that a unit uses": {
+			change: func(o *osc) { o.Spec.Files[0] = inline("/etc/app", "new") }, files: with("/etc/app", "new"), starts: map[string]int{"app.service": 1},
+		},
+		"a file that no unit uses": {change: func(o *osc) { o.Spec.Files[2] = inline("/etc/other", "new") }, files: with("/etc/other", "new")},
+		"permissions":              {change: func(o *osc) { o.Spec.Files[0].Permissions = ptr.To[uint32](0o600) }, files: first, starts: map[string]int{"app.service": 1}},
+		"another image": {
+			change: func(o *osc) { o.Spec.Files[1] = inImage("/opt/bin/app", "app:2") }, files: with("/opt/bin/app", "/bin/x of app:2"),
+			starts: map[string]int{"app.service": 1}, images: []string{"app:2"},
+		},
+		"a drop-in": {
+			change: func(o *osc) { o.Spec.Units[0].DropIns[0].Content = "new" },
+			files:  with("/etc/systemd/system/system.service.d/10.conf", "new"), starts: map[string]int{"system.service": 1},
+		},
+		"a drop-in less": {
+			change: func(o *osc) { o.Spec.Units[0].DropIns = nil }, files: without("/etc/systemd/system/system.service.d/10.conf"),
+			starts: map[string]int{"system.service": 1},
+		},
+		"a unit of the operating system less": {
+			change: func(o *osc) { o.Spec.Units = o.Spec.Units[1:] }, files: without("/etc/systemd/system/system.service.d/10.conf"),
+			starts: map[string]int{"system.service": 1}, stays: []string{"system.service"},
+		},
+		"a unit and its files less": {
+			change: func(o *osc) {
+				o.Spec.Units = append(o.Spec.Units[:1:1], o.Spec.Units[2:]...)
+				o.Spec.Files = o.Spec.Files[2:]
+			},
+			files: without("/etc/systemd/system/app.service", "/etc/app", "/opt/bin/app"), gone: []string{"app.service"},
+		},
+		"a unit is to run": {
+			change: func(o *osc) {
+				o.Spec.Units[2].Command, o.Spec.Units[2].Enable = ptr.To(extensionsv1alpha1.CommandStart), nil
+			},
+			files: first, starts: map[string]int{"off.service": 1}, stays: []string{"off.service"},
+		},
+		"the agent's own file": {change: func(o *osc) { o.Spec.Files[3] = inline("/etc/agent", "new") }, files: with("/etc/agent", "new"), self: true},
+		"somebody changed a file": {
+			meddle: func(m *machine) { m.write("/etc/app", "mine") }, files: first, starts: map[string]int{"app.service": 1},
+		},
+		"somebody removed a binary": {
+			meddle: func(m *machine) { m.remove("/opt/bin/app") }, files: first, starts: map[string]int{"app.service": 1}, images: []string{"app:1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			if done := m.mustApply(example()); done.self {
+				t.Error("a new agent shall start anew")
+			}
+			if diff := cmp.Diff(map[string]int{"system.service": 1, "app.service": 1}, m.systemd.Starts()); diff != "" {
+				t.Fatalf("starts by the first configuration (-want +got):\n%s", diff)
+			}
+			m.images = nil
+			if tc.meddle != nil {
+				tc.meddle(m)
+			}
+			next := example()
+			if tc.change != nil {
+				tc.change(next)
+			}
+			if done := m.mustApply(next); done.self != tc.self {
+				t.Errorf("the agent is to start anew: %v", done.self)
+			}
+			if diff := cmp.Diff(tc.files, m.files()); diff != "" {
+				t.Errorf("files (-want +got):\n%s", diff)
+			}
+			starts := map[string]int{"system.service": 1, "app.service": 1}
+			for unit, more := range tc.starts {
+				starts[unit] += more
+			}
+			if diff := cmp.Diff(starts, m.systemd.Starts()); diff != "" {
+				t.Errorf("starts (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.images, m.images); diff != "" {
+				t.Errorf("images (-want +got):\n%s", diff)
+			}
+			for _, unit := range tc.stays {
+				if u := m.systemd.Unit(unit); !u.Running {
+					t.Errorf("unit %s is %+v", unit, u)
+				}
+			}
+			for _, unit := range tc.gone {
+				if u := m.systemd.Unit(unit); u.Running || u.Enabled {
+					t.Errorf("unit %s is %+v", unit, u)
+				}
+			}
+			// A steady state touches nothing.
+			reloads, starts := m.systemd.Reloads(), m.systemd.Starts()
+			m.images = nil
+			if done := m.mustApply(next); done.self || m.systemd.Reloads() != reloads || m.images != nil {
+				t.Errorf("a second pass did something: %+v", done)
+			}
+			if diff := cmp.Diff(starts, m.systemd.Starts()); diff != "" {
+				t.Errorf("starts by a second pass (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func (m *machine) write(path, data string) {
+	if err := m.Root.Write(path, []byte(data), 0o644); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *machine) remove(path string) {
+	if err := m.Root.Remove(path); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func TestUnitThatDidNotStartIsRestartedByTheNextPass(t *testing.T) {
+	m, broken := newMachine(t), errors.New("broken")
+	m.mustApply(example())
+	m.systemd.Set("app.service", func(u *fake.Unit) { u.Fails = broken })
+	next := example()
+	next.Spec.Files[0] = inline("/etc/app", "new")
+	if _, err := m.apply(next); !errors.Is(err, broken) {
+		t.Fatalf("error is %v", err)
+	}
+	m.systemd.Set("app.service", func(u *fake.Unit) { u.Fails = nil })
+	m.mustApply(next) // nothing is to be written any more
+	if diff := cmp.Diff(map[string]int{"system.service": 1, "app.service": 2}, m.systemd.Starts()); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+	if m.Root.Exists(pendingFile) {
+		t.Error("units are still to be restarted")
+	}
+}
+
+func TestUnitThatKeepsFailingLeavesOthersAlone(t *testing.T) {
+	m, broken := newMachine(t), errors.New("broken")
+	m.systemd.Set("system.service", func(u *fake.Unit) { u.Fails = broken })
+	for range 3 {
+		if _, err := m.apply(example()); !errors.Is(err, broken) {
+			t.Fatalf("error is %v", err)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"app.service": 1}, m.systemd.Starts()); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"app:1"}, m.images); diff != "" {
+		t.Errorf("images (-want +got):\n%s", diff)
+	}
+}
+
+func TestConfigurationThatFailedLeavesNothingBehind(t *testing.T) {
+	m, broken := newMachine(t), errors.New("broken")
+	m.mustApply(example())
+	files := m.files()
+	m.systemd.Set("new.service", func(u *fake.Unit) { u.Fails = broken })
+	failing := example()
+	failing.Spec.Files = append(failing.Spec.Files, inline("/etc/new", "new"))
+	failing.Spec.Units = append(failing.Spec.Units, unit{Name: "new.service", Content: ptr.To("new"), FilePaths: []string{"/etc/new"}})
+	failing.Spec.Units[0].DropIns = append(failing.Spec.Units[0].DropIns, extensionsv1alpha1.DropIn{Name: "20.conf"})
+	if _, err := m.apply(failing); !errors.Is(err, broken) {
+		t.Fatalf("error is %v", err)
+	}
+	m.mustApply(example())
+	if diff := cmp.Diff(files, m.files()); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if u := m.systemd.Unit("new.service"); u.Running || u.Enabled {
+		t.Errorf("unit is %+v", u)
+	}
+}
+
+func TestMaskedUnitIsLeftAlone(t *testing.T) {
+	m := newMachine(t)
+	m.systemd.Set("system.service", func(u *fake.Unit) { u.Masked = true })
+	m.mustApply(example())
+	if u := m.systemd.Unit("system.service"); u.Running || u.Enabled {
+		t.Errorf("unit is %+v", u)
+	}
+}
+
+func TestAgentIsNotFetchedAgainOnANewMachine(t *testing.T) {
+	m := newMachine(t)
+	m.write(nodeagentconfigv1alpha1.PathBinary, "agent")
+	m.write("/var/lib/gardener-node-agent/installed-image", "gardener:1\n")
+	osc := example()
+	agent := inImage(nodeagentconfigv1alpha1.PathBinary, "gardener:1")
+	agent.Permissions, agent.Content.ImageRef.FilePathInImage = ptr.To[uint32](0o755), "/usr/local/bin/gardener"
+	osc.Spec.Files = append(osc.Spec.Files, agent)
+	m.mustApply(osc)
+	if diff := cmp.Diff([]string{"app:1"}, m.images); diff != "" {
+		t.Errorf("images (-want +got):\n%s", diff)
+	}
+}
+
+func TestContainerd(t *testing.T) {
+	m := newMachine(t)
+	m.write(containerdConfig, "version = 3\noom_score = -1\n")
+	osc := &extensionsv1alpha1.OperatingSystemConfig{}
+	osc.Spec.CRIConfig = &extensionsv1alpha1.CRIConfig{
+		Name: extensionsv1alpha1.CRINameContainerD, CgroupDriver: ptr.To(extensionsv1alpha1.CgroupDriverSystemd),
+		Containerd: &extensionsv1alpha1.ContainerdConfig{SandboxImage: "pause:1", Registries: []extensionsv1alpha1.RegistryConfig{
+			{Upstream: "a.example.com", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "http://mirror"}}},
+			{Upstream: "b.example.com", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "http://late"}}, ReadinessProbe: ptr.To(true)},
+		}},
+	}
+	ready := errors.New("not there")
+	m.Probe = func(context.Context, string) error { return ready }
+	if diff := cmp.Diff([]string{"b.example.com"}, m.mustApply(osc).unready); diff != "" {
+		t.Errorf("mirrors that are not ready (-want +got):\n%s", diff)
+	}
+	if !m.Root.Exists(hostsPath("a.example.com")) || m.Root.Exists(hostsPath("b.example.com")) {
+		t.Errorf("files are %v", m.files())
+	}
+	ready = nil
+	m.mustApply(osc)
+	if diff := cmp.Diff(map[string]int{"containerd.service": 1}, m.systemd.Starts()); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+	config := m.files()[containerdConfig]
+	// The temporary root has no cgroup v2, so systemd's driver is none for this machine.
+	if !strings.Contains(config, "SystemdCgroup = false") || !strings.Contains(config, "oom_score = -1") || !strings.Contains(config, `sandbox = "pause:1"`) {
+		t.Errorf("containerd's configuration is\n%s", config)
+	}
+	m.write("/sys/fs/cgroup/cgroup.controllers", "cpu")
+	osc.Spec.CRIConfig.Containerd.SandboxImage = "pause:2"
+	osc.Spec.CRIConfig.Containerd.Registries = osc.Spec.CRIConfig.Containerd.Registries[1:]
+	m.mustApply(osc)
+	config = m.files()[containerdConfig]
+	if !strings.Contains(config, "SystemdCgroup = true") || !strings.Contains(config, "oom_score = -1") || strings.Contains(config, "pause:1") {
+		t.Errorf("containerd's configuration is\n%s", config)
+	}
+	if m.Root.Exists("/etc/containerd/certs.d/a.example.com") || !m.Root.Exists(hostsPath("b.example.com")) {
+		t.Errorf("files are %v", m.files())
+	}
+	if diff := cmp.Diff(map[string]int{"containerd.service": 2}, m.systemd.Starts()); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,94 @@
+// Package token writes the tokens in Secrets of the shoot to files of the machine, where processes outside of pods find them.
+//
+// It reads the Secrets that the agent's configuration names, and writes files. Source: concepts.txt, Gardener Node Agent,
+// "Token Controller".
+package token
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
+	"gardener.cloud/gardener/internal/nodeagent/rootfs"
+)
+
+const (
+	// passTimeout limits a pass: a request and a file.
+	passTimeout = time.Minute
+	// retryAfter is when to look for a Secret that is not there yet.
+	retryAfter = 15 * time.Second
+)
+
+// Reconciler writes tokens. Secrets are read by the clock and not watched: a cache would take a watch for each, and tokens are renewed
+// long before they expire.
+type Reconciler struct {
+	// Reader reads Secrets from the API server.
+	Reader client.Reader
+	// Root is the machine.
+	Root rootfs.Dir
+	// Configs say which Secret goes where.
+	Configs []nodeagentconfigv1alpha1.TokenSecretSyncConfig
+	// SyncPeriod is how often Secrets are read.
+	SyncPeriod time.Duration
+}
+
+// Add adds the controller to a manager.
+func (r *Reconciler) Add(mgr manager.Manager) error {
+	if len(r.Configs) == 0 {
+		return nil
+	}
+	c, err := controller.New("token", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: len(r.Configs)})
+	if err != nil {
+		return err
+	}
+	start := make(chan event.GenericEvent, len(r.Configs))
+	for _, config := range r.Configs {
+		start <- event.GenericEvent{Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceSystem, Name: config.SecretName,
+		}}}
+	}
+	return c.Watch(source.Channel(start, &handler.EnqueueRequestForObject{}))
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	secret := &corev1.Secret{}
+	if err := r.Reader.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: request.Name}, secret); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return reconcile.Result{RequeueAfter: retryAfter}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("read Secret %q: %w", request.Name, err)
+	}
+	token := secret.Data["token"]
+	if len(token) == 0 {
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
+	}
+	for _, config := range r.Configs {
+		if config.SecretName != request.Name {
+			continue
+		}
+		wrote, err := r.Root.Update(config.Path, token, 0o600)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if wrote {
+			logf.FromContext(ctx).Info("Wrote token", "path", config.Path)
+		}
+	}
+	return reconcile.Result{RequeueAfter: r.SyncPeriod}, nil
+}

@@ -1,0 +1,169 @@
+// Package unitcheck tells by a condition of the Node whether the systemd units of the operating system config are as they should be.
+//
+// It reads what the agent applied last and the state of units, and writes the condition SystemdUnitsReady of the agent's Node, as its only
+// writer.
+package unitcheck
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	"sigs.k8s.io/yaml"
+
+	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/nodeagent/rootfs"
+	"gardener.cloud/gardener/internal/nodeagent/systemd"
+)
+
+// passTimeout limits a pass, which asks systemd about a handful of units.
+const passTimeout = time.Minute
+
+// Systemd is what the controller needs of systemd.
+type Systemd interface {
+	State(ctx context.Context, unit string) (systemd.State, error)
+}
+
+// Reconciler looks at units.
+type Reconciler struct {
+	// Client is for the cluster whose Node this machine is.
+	Client client.Client
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Root and Systemd are the machine.
+	Root    rootfs.Dir
+	Systemd Systemd
+	// SyncPeriod is how often to look.
+	SyncPeriod time.Duration
+	// StuckThreshold is how long a unit may be starting or stopping.
+	StuckThreshold time.Duration
+}
+
+// Add adds the controller to a manager whose cache has no other Node than that of the agent.
+func (r *Reconciler) Add(mgr manager.Manager) error {
+	c, err := controller.New("systemd-unit-check", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 1})
+	if err != nil {
+		return err
+	}
+	return c.Watch(source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{},
+		predicate.TypedFuncs[*corev1.Node]{ // by the clock, once there is a Node, and when another configuration was applied
+			UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
+				const key = nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig
+				return e.ObjectOld.Annotations[key] != e.ObjectNew.Annotations[key]
+			},
+			DeleteFunc: func(event.TypedDeleteEvent[*corev1.Node]) bool { return false },
+		}))
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	node := &corev1.Node{}
+	if err := r.Client.Get(ctx, request.NamespacedName, node); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.Root.Exists(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath) {
+		return reconcile.Result{}, nil // nobody knows yet
+	}
+	problems, err := r.problems(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	want := condition(problems)
+	if have := find(node.Status.Conditions); have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message {
+		now := metav1.NewTime(r.Clock.Now())
+		want.LastHeartbeatTime, want.LastTransitionTime = now, now
+		if have != nil && have.Status == want.Status {
+			want.LastTransitionTime = have.LastTransitionTime
+		}
+		before := node.DeepCopy()
+		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == want.Type })
+		node.Status.Conditions = append(node.Status.Conditions, want)
+		// Conditions of Nodes have a merge key, so the kubelet's are left alone.
+		if err := r.Client.Status().Patch(ctx, node, client.StrategicMergeFrom(before)); err != nil {
+			return kube.Result(fmt.Errorf("write condition of Node %q: %w", node.Name, err))
+		}
+	}
+	return reconcile.Result{RequeueAfter: r.SyncPeriod}, nil
+}
+
+func find(conditions []corev1.NodeCondition) *corev1.NodeCondition {
+	for i := range conditions {
+		if conditions[i].Type == nodeagentconfigv1alpha1.ConditionTypeSystemdUnitsReady {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+func condition(problems []string) corev1.NodeCondition {
+	if len(problems) == 0 {
+		return corev1.NodeCondition{
+			Type: nodeagentconfigv1alpha1.ConditionTypeSystemdUnitsReady, Status: corev1.ConditionTrue, Reason: "AllUnitsReady",
+			Message: "All systemd units of the operating system config run.",
+		}
+	}
+	return corev1.NodeCondition{
+		Type: nodeagentconfigv1alpha1.ConditionTypeSystemdUnitsReady, Status: corev1.ConditionFalse, Reason: "UnitsNotReady",
+		Message: strings.Join(problems, "; "),
+	}
+}
+
+// problems says what is wrong with units, in the order of their names.
+func (r *Reconciler) problems(ctx context.Context) ([]string, error) {
+	data, err := r.Root.Read(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath)
+	osc := &extensionsv1alpha1.OperatingSystemConfig{}
+	if err == nil {
+		err = yaml.Unmarshal(data, osc)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what was applied last: %w", err)
+	}
+	var problems []string
+	for _, unit := range slices.Concat(osc.Spec.Units, osc.Status.ExtensionUnits) {
+		if ptr.Deref(unit.Command, extensionsv1alpha1.CommandRestart) == extensionsv1alpha1.CommandStop {
+			continue
+		}
+		state, err := r.Systemd.State(ctx, unit.Name)
+		if err != nil {
+			return nil, err
+		}
+		if problem := problem(state, r.Clock.Now(), r.StuckThreshold); problem != "" {
+			problems = append(problems, fmt.Sprintf("unit %s %s", unit.Name, problem))
+		}
+	}
+	slices.Sort(problems)
+	return slices.Compact(problems), nil
+}
+
+// problem says what is wrong with a unit, or nothing. A unit that is inactive has done its work or waits for a condition.
+func problem(state systemd.State, now time.Time, stuck time.Duration) string {
+	switch {
+	case state.Load == "masked":
+		return ""
+	case state.Load == "not-found":
+		return "does not exist"
+	case state.Active == "failed":
+		return "failed"
+	case (state.Active == "activating" || state.Active == "deactivating") && now.Sub(state.Since) > stuck:
+		return "is stuck in " + state.Active
+	}
+	return ""
+}

@@ -1,0 +1,53 @@
+package local
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+)
+
+func TestKubeletOnSharedDisk(t *testing.T) {
+	const full = `evictionHard:
+  imagefs.available: 1%
+  imagefs.inodesFree: 1%
+  memory.available: 100Mi
+  nodefs.available: 1%
+  nodefs.inodesFree: 1%
+evictionSoft:
+  memory.available: 200Mi
+  nodefs.available: 1%
+imageGCHighThresholdPercent: 100
+imageGCLowThresholdPercent: 99
+maxPods: 110
+`
+	for name, tc := range map[string]struct{ data, encoding, want string }{
+		"limits for disks only": {
+			data: "maxPods: 110\nevictionHard: {memory.available: 100Mi, nodefs.available: 5%}\n" +
+				"evictionSoft: {memory.available: 200Mi, nodefs.available: 10%}\n",
+			want: full,
+		},
+		"no limits": {data: "{}", want: "evictionHard:\n  imagefs.available: 1%\n  imagefs.inodesFree: 1%\n  nodefs.available: 1%\n  nodefs.inodesFree: 1%\n" +
+			"imageGCHighThresholdPercent: 100\nimageGCLowThresholdPercent: 99\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := []extensionsv1alpha1.File{{Path: "/etc/other"}, {Path: kubeletConfigFile, Content: extensionsv1alpha1.FileContent{
+				Inline: &extensionsv1alpha1.FileContentInline{Data: tc.data},
+			}}}
+			got, err := kubeletOnSharedDisk(files)
+			if err != nil || len(got) != 1 || got[0].Path != kubeletConfigFile {
+				t.Fatalf("got %v, %v", got, err)
+			}
+			if diff := cmp.Diff(tc.want, got[0].Content.Inline.Data); diff != "" {
+				t.Errorf("configuration (-want +got):\n%s", diff)
+			}
+			if files[1].Content.Inline.Data != tc.data {
+				t.Error("what was asked for has changed")
+			}
+		})
+	}
+	if got, err := kubeletOnSharedDisk([]extensionsv1alpha1.File{{Path: "/etc/other"}}); got != nil || err != nil {
+		t.Errorf("without a kubelet: %v, %v", got, err)
+	}
+}

@@ -1,0 +1,75 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/flannel"
+	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/extension"
+)
+
+const (
+	// networkType is the type of Networks that we are responsible for.
+	networkType = "flannel"
+	// networkResource is the ManagedResource with what they need in the shoot.
+	networkResource = "extension-networking-flannel"
+)
+
+// networks installs flannel in shoots. Machines may be on different nodes of the seed, so that packets between them are packed into
+// others.
+type networks struct {
+	client client.Client
+	image  string
+}
+
+// Reconcile orders flannel. It cannot be waited for here, as the first node comes only later, when the network says that it is done.
+func (a *networks) Reconcile(ctx context.Context, network *extensionsv1alpha1.Network, _ *extension.Cluster) error {
+	if err := noConfig(network.Spec.ProviderConfig); err != nil {
+		return err
+	}
+	pods, err := netip.ParsePrefix(network.Spec.PodCIDR)
+	if err != nil || !pods.Addr().Is4() {
+		err := field.Invalid(field.NewPath("spec", "podCIDR"), network.Spec.PodCIDR, "must be an IPv4 network")
+		return errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
+	}
+	if slices.Contains(network.Spec.IPFamilies, extensionsv1alpha1.IPFamilyIPv6) {
+		err := field.NotSupported(field.NewPath("spec", "ipFamilies"), extensionsv1alpha1.IPFamilyIPv6, []extensionsv1alpha1.IPFamily{extensionsv1alpha1.IPFamilyIPv4})
+		return errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
+	}
+	if a.image == "" {
+		return errors.New("provider-local is configured without an image of flannel")
+	}
+	objects, err := flannel.Objects(flannel.Values{Image: a.image, Pods: pods.Masked(), Backend: flannel.VXLAN, ClusterRole: "gardener.cloud:" + flannel.Name})
+	if err != nil {
+		return fmt.Errorf("render flannel: %w", err)
+	}
+	if err := applyManaged(ctx, a.client, network.Namespace, networkResource, objects...); err != nil {
+		return err
+	}
+	network.Status.IPFamilies = []extensionsv1alpha1.IPFamily{extensionsv1alpha1.IPFamilyIPv4}
+	return nil
+}
+
+// Delete removes flannel from the shoot.
+func (a *networks) Delete(ctx context.Context, network *extensionsv1alpha1.Network, _ *extension.Cluster) error {
+	return deleteManaged(ctx, a.client, network.Namespace, networkResource)
+}
+
+// ForceDelete forgets flannel, whose shoot goes anyway.
+func (a *networks) ForceDelete(ctx context.Context, network *extensionsv1alpha1.Network, _ *extension.Cluster) error {
+	return dropManaged(ctx, a.client, network.Namespace, networkResource)
+}
+
+// Migrate leaves flannel in the shoot, which goes on with it.
+func (a *networks) Migrate(ctx context.Context, network *extensionsv1alpha1.Network, _ *extension.Cluster) error {
+	return dropManaged(ctx, a.client, network.Namespace, networkResource)
+}

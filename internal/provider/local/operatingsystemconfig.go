@@ -1,0 +1,184 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/extension"
+)
+
+const (
+	// userDataPrefix begins the name of the Secret with the user data of an OperatingSystemConfig.
+	userDataPrefix = "osc-result-"
+	// unitDirectory is where systemd finds units.
+	unitDirectory = "/etc/systemd/system"
+	// defaultMode is that of files which say nothing.
+	defaultMode = 0o644
+	// endOfFile ends the content of a file in a script, unless the content has such a line itself.
+	endOfFile = "END_OF_FILE"
+)
+
+// operatingSystemConfigs makes shell scripts for new machines. What the gardener-node-agent applies needs nothing more: machines have
+// all that the operating system would have to bring.
+type operatingSystemConfigs struct{ client client.Client }
+
+// Reconcile renders the user data, if it is for new machines. For others it says what differs on a disk that all machines share.
+func (a *operatingSystemConfigs) Reconcile(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig, _ *extension.Cluster) error {
+	if err := noConfig(osc.Spec.ProviderConfig); err != nil {
+		return err
+	}
+	if osc.Spec.Purpose != extensionsv1alpha1.OperatingSystemConfigPurposeProvision {
+		files, err := kubeletOnSharedDisk(osc.Spec.Files)
+		if err != nil {
+			return errorcode.With(err, corev1beta1.ErrorConfigurationProblem)
+		}
+		osc.Status.ExtensionFiles = files
+		return nil
+	}
+	contents, err := a.contents(ctx, osc)
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: osc.Namespace, Name: userDataPrefix + osc.Name}, Type: corev1.SecretTypeOpaque,
+		Data: map[string][]byte{extensionsv1alpha1.OperatingSystemConfigSecretDataKey: userData(&osc.Spec, contents)},
+	}
+	if err := kube.Apply(ctx, a.client, Name, secret); err != nil {
+		return err
+	}
+	osc.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}}
+	return nil
+}
+
+// Delete removes the user data.
+func (a *operatingSystemConfigs) Delete(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig, _ *extension.Cluster) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: osc.Namespace, Name: userDataPrefix + osc.Name}}
+	if err := a.client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete user data: %w", err)
+	}
+	return nil
+}
+
+// Migrate removes the user data, which is rendered again elsewhere.
+func (a *operatingSystemConfigs) Migrate(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig, cluster *extension.Cluster) error {
+	return a.Delete(ctx, osc, cluster)
+}
+
+// contents returns what is in the files of a configuration, in their order.
+func (a *operatingSystemConfigs) contents(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig) ([][]byte, error) {
+	var all [][]byte
+	for i, file := range osc.Spec.Files {
+		at := field.NewPath("spec", "files").Index(i)
+		if !path.IsAbs(file.Path) {
+			return nil, errorcode.With(field.Invalid(at.Child("path"), file.Path, "must be an absolute path"), corev1beta1.ErrorConfigurationProblem)
+		}
+		content, err := a.content(ctx, osc.Namespace, &file.Content, at.Child("content"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, content)
+	}
+	return all, nil
+}
+
+func (a *operatingSystemConfigs) content(ctx context.Context, namespace string, content *extensionsv1alpha1.FileContent, at *field.Path) ([]byte, error) {
+	switch {
+	case content.SecretRef != nil:
+		secret := &corev1.Secret{}
+		if err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: content.SecretRef.Name}, secret); err != nil {
+			return nil, fmt.Errorf("read Secret %q of a file: %w", content.SecretRef.Name, err)
+		}
+		data, ok := secret.Data[content.SecretRef.DataKey]
+		if !ok {
+			return nil, fmt.Errorf("%s: Secret %q has no key %q", at.Child("secretRef"), content.SecretRef.Name, content.SecretRef.DataKey)
+		}
+		return data, nil
+	case content.Inline != nil && content.Inline.Encoding == string(extensionsv1alpha1.B64FileCodecID):
+		data, err := base64.StdEncoding.DecodeString(content.Inline.Data)
+		if err != nil {
+			return nil, errorcode.With(errors.New(at.Child("inline", "data").String()+": is no base64"), corev1beta1.ErrorConfigurationProblem)
+		}
+		return data, nil
+	case content.Inline != nil:
+		return []byte(content.Inline.Data), nil
+	}
+	return nil, errorcode.With(field.Required(at, "new machines take files from secretRef or inline only"), corev1beta1.ErrorConfigurationProblem)
+}
+
+// userData renders the script: it writes files and units, and starts what is to be started. It may be run again.
+func userData(spec *extensionsv1alpha1.OperatingSystemConfigSpec, contents [][]byte) []byte {
+	var out bytes.Buffer
+	out.WriteString("#!/bin/bash\nset -euo pipefail\n")
+	for i, file := range spec.Files {
+		mode := uint32(defaultMode)
+		if file.Permissions != nil {
+			mode = *file.Permissions
+		}
+		plain := file.Content.TransmitUnencoded != nil && *file.Content.TransmitUnencoded
+		writeFile(&out, file.Path, mode, contents[i], plain)
+	}
+	var enable, disable, start, stop []string
+	for _, unit := range spec.Units {
+		if unit.Content != nil {
+			writeFile(&out, path.Join(unitDirectory, unit.Name), defaultMode, []byte(*unit.Content), false)
+		}
+		for _, dropIn := range unit.DropIns {
+			writeFile(&out, path.Join(unitDirectory, unit.Name+".d", dropIn.Name), defaultMode, []byte(dropIn.Content), false)
+		}
+		if unit.Enable == nil || *unit.Enable {
+			enable = append(enable, quote(unit.Name))
+		} else {
+			disable = append(disable, quote(unit.Name))
+		}
+		if unit.Command != nil && *unit.Command == extensionsv1alpha1.CommandStop {
+			stop = append(stop, quote(unit.Name))
+		} else {
+			start = append(start, quote(unit.Name))
+		}
+	}
+	out.WriteString("\nsystemctl daemon-reload\n")
+	for _, verb := range []struct {
+		name  string
+		units []string
+	}{{"enable", enable}, {"disable", disable}, {"stop", stop}, {"restart --no-block", start}} {
+		if len(verb.units) > 0 {
+			fmt.Fprintf(&out, "systemctl %s %s\n", verb.name, strings.Join(verb.units, " "))
+		}
+	}
+	return out.Bytes()
+}
+
+// writeFile writes a file. Text with something in it that is replaced on the way to the machine stays readable; all else is encoded, so
+// that the shell does not care what it is.
+func writeFile(out *bytes.Buffer, name string, mode uint32, content []byte, plain bool) {
+	target := quote(name)
+	fmt.Fprintf(out, "\nmkdir -p %s\n", quote(path.Dir(name)))
+	end := endOfFile
+	for bytes.Contains(content, []byte(end)) {
+		end += "_"
+	}
+	if plain {
+		// A here-document always ends its last line; the file may not.
+		fmt.Fprintf(out, "{ cat <<'%s'\n%s\n%s\n} | head -c -1 > %s\n", end, content, end, target)
+	} else {
+		fmt.Fprintf(out, "base64 -d > %s <<'%s'\n%s\n%s\n", target, end, base64.StdEncoding.EncodeToString(content), end)
+	}
+	fmt.Fprintf(out, "chmod %04o %s\n", mode, target)
+}
+
+// quote makes one word of a text for the shell.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -1,0 +1,307 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/extension"
+)
+
+// genericKubeconfigAnnotation is on Clusters, with the name of the Secret with the kubeconfig that components of a control plane use.
+const genericKubeconfigAnnotation = "generic-token-kubeconfig.secret.gardener.cloud/name"
+
+// forceDeletionLabel makes the machine-controller-manager delete a machine without regard to its pods.
+const forceDeletionLabel = "force-deletion"
+
+// machinesAfter is when to look again at machines, should nobody tell what happened to them.
+const machinesAfter = time.Minute
+
+// workers makes what the machine-controller-manager makes machines from, and deploys it.
+//
+// It writes MachineClasses, their Secrets and MachineDeployments in the namespace of the Worker, and the machine-controller-manager
+// there. It reads the Secrets with user data.
+type workers struct {
+	client client.Client
+	// reader reads what the machine-controller-manager reports as it is now: a cache might still have what was before our own changes.
+	reader     client.Reader
+	clock      clock.PassiveClock
+	image      string
+	registries []localv1alpha1.MachineRegistry
+}
+
+// watchMachines brings a Worker back when something changes about its machines.
+func watchMachines(b *builder.Builder, toObjects handler.MapFunc) {
+	b.Watches(&machinev1alpha1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(toObjects))
+	b.Watches(&machinev1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}))
+	watchManaged(b, toObjects, machinecontrollermanager.ManagedResourceName)
+}
+
+// Reconcile orders the machines, and waits until all of them are as ordered.
+func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) error {
+	if cluster == nil || cluster.Shoot == nil || cluster.CloudProfile == nil {
+		return fmt.Errorf("there is no Cluster %q with a shoot and a cloud profile", worker.Namespace)
+	}
+	existing, err := a.deployments(ctx, worker.Namespace)
+	if err != nil {
+		return err
+	}
+	all, images, err := render(worker, cluster, a.registries, existing, func(ref corev1.SecretKeySelector) ([]byte, error) {
+		secret := &corev1.Secret{}
+		if err := a.client.Get(ctx, client.ObjectKey{Namespace: worker.Namespace, Name: ref.Name}, secret); err != nil {
+			return nil, fmt.Errorf("read Secret %q: %w", ref.Name, err)
+		}
+		content, ok := secret.Data[ref.Key]
+		if !ok {
+			return nil, fmt.Errorf("there is no key %q in Secret %q", ref.Key, ref.Name)
+		}
+		return content, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.deployManager(ctx, worker.Namespace, cluster, existing); err != nil {
+		return err
+	}
+	for _, m := range all {
+		if err := kube.Apply(ctx, a.client, Name, m.secret, m.class, m.deployment); err != nil {
+			return err
+		}
+	}
+	if err := a.publish(worker, all, images); err != nil {
+		return err
+	}
+	if existing, err = a.deployments(ctx, worker.Namespace); err != nil {
+		return err
+	}
+	for name, deployment := range existing {
+		wanted := slices.ContainsFunc(all, func(m machines) bool { return m.deployment.Name == name })
+		if !wanted && deployment.DeletionTimestamp == nil {
+			if err := a.client.Delete(ctx, deployment); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("delete MachineDeployment %q: %w", name, err)
+			}
+		}
+	}
+	if err := judge(all, existing); err != nil {
+		return err
+	}
+	_, err = a.deleteClasses(ctx, worker.Namespace, all)
+	return err
+}
+
+// Delete deletes all machines, and when they are gone, everything else.
+func (a *workers) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) error {
+	existing, err := a.deployments(ctx, worker.Namespace)
+	if err != nil {
+		return err
+	}
+	if len(existing) > 0 && cluster != nil && cluster.Shoot != nil {
+		// It may have been stopped with the rest of the control plane.
+		if err := a.deployManager(ctx, worker.Namespace, cluster, existing); err != nil {
+			return err
+		}
+	}
+	for name, deployment := range existing {
+		if deployment.DeletionTimestamp != nil {
+			continue
+		}
+		if err := a.client.Delete(ctx, deployment); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete MachineDeployment %q: %w", name, err)
+		}
+	}
+	left := &machinev1alpha1.MachineList{}
+	if err := a.reader.List(ctx, left, client.InNamespace(worker.Namespace)); err != nil {
+		return fmt.Errorf("list Machines: %w", err)
+	}
+	if len(left.Items) > 0 || len(existing) > 0 {
+		return &extension.Wait{Reason: fmt.Sprintf("%d machines and %d MachineDeployments are being deleted", len(left.Items), len(existing)), After: machinesAfter}
+	}
+	classes, err := a.deleteClasses(ctx, worker.Namespace, nil)
+	if err != nil {
+		return err
+	}
+	if classes > 0 {
+		return &extension.Wait{Reason: fmt.Sprintf("%d MachineClasses are being deleted", classes), After: machinesAfter}
+	}
+	return a.removeManager(ctx, worker.Namespace)
+}
+
+// ForceDelete deletes all machines without waiting for what runs on them.
+func (a *workers) ForceDelete(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) error {
+	left := &machinev1alpha1.MachineList{}
+	if err := a.reader.List(ctx, left, client.InNamespace(worker.Namespace)); err != nil {
+		return fmt.Errorf("list Machines: %w", err)
+	}
+	for i := range left.Items {
+		if err := kube.PatchMetadata(ctx, a.client, &left.Items[i], func(o *metav1.PartialObjectMetadata) {
+			metav1.SetMetaDataLabel(&o.ObjectMeta, forceDeletionLabel, "True")
+		}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return a.Delete(ctx, worker, cluster)
+}
+
+// Migrate is refused: machines are pods in the namespace of the control plane, and would end with it.
+func (a *workers) Migrate(context.Context, *extensionsv1alpha1.Worker, *extension.Cluster) error {
+	return errorcode.With(errors.New("local machines belong to the seed that they run in, and cannot be taken to another"), corev1beta1.ErrorConfigurationProblem)
+}
+
+// deployments returns the MachineDeployments of a namespace by name.
+func (a *workers) deployments(ctx context.Context, namespace string) (map[string]*machinev1alpha1.MachineDeployment, error) {
+	list := &machinev1alpha1.MachineDeploymentList{}
+	if err := a.reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list MachineDeployments: %w", err)
+	}
+	out := map[string]*machinev1alpha1.MachineDeployment{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out, nil
+}
+
+// publish writes the status, which the cluster-autoscaler is configured from.
+func (a *workers) publish(worker *extensionsv1alpha1.Worker, all []machines, images []localv1alpha1.MachineImage) error {
+	published := make([]extensionsv1alpha1.MachineDeployment, 0, len(all))
+	for _, m := range all {
+		published = append(published, m.published)
+	}
+	if !apiequality.Semantic.DeepEqual(published, worker.Status.MachineDeployments) {
+		worker.Status.MachineDeployments = published
+		worker.Status.MachineDeploymentsLastUpdateTime = &metav1.Time{Time: a.clock.Now()}
+	}
+	raw, err := json.Marshal(&localv1alpha1.WorkerStatus{
+		TypeMeta: metav1.TypeMeta{APIVersion: localv1alpha1.SchemeGroupVersion.String(), Kind: "WorkerStatus"}, MachineImages: images,
+	})
+	if err != nil {
+		return err
+	}
+	worker.Status.ProviderStatus = &runtime.RawExtension{Raw: raw}
+	return nil
+}
+
+// judge returns what is to be waited for, or which machines fail.
+func judge(all []machines, existing map[string]*machinev1alpha1.MachineDeployment) error {
+	var failed, waiting []string
+	var codes []corev1beta1.ErrorCode
+	for _, m := range all {
+		deployment := existing[m.deployment.Name]
+		if deployment == nil {
+			waiting = append(waiting, fmt.Sprintf("MachineDeployment %q is not there yet", m.deployment.Name))
+			continue
+		}
+		delete(existing, m.deployment.Name)
+		status, want := deployment.Status, deployment.Spec.Replicas
+		for _, machine := range status.FailedMachines {
+			failed = append(failed, fmt.Sprintf("machine %q: %s", machine.Name, machine.LastOperation.Description))
+			if machine.LastOperation.ErrorCode == "ResourceExhausted" {
+				codes = append(codes, corev1beta1.ErrorInfraResourcesDepleted)
+			}
+		}
+		if status.ObservedGeneration < deployment.Generation || status.UpdatedReplicas != want || status.Replicas != want || status.AvailableReplicas != want {
+			waiting = append(waiting, fmt.Sprintf("%d of %d machines of %q are ready", min(status.UpdatedReplicas, status.AvailableReplicas), want, deployment.Name))
+		}
+	}
+	for name := range existing {
+		waiting = append(waiting, fmt.Sprintf("MachineDeployment %q is being deleted", name))
+	}
+	slices.Sort(failed)
+	slices.Sort(waiting)
+	switch {
+	case len(failed) > 0:
+		return errorcode.With(errors.New("machines have failed: "+strings.Join(failed, "; ")), codes...)
+	case len(waiting) > 0:
+		return &extension.Wait{Reason: strings.Join(waiting, "; "), After: machinesAfter}
+	}
+	return nil
+}
+
+// deleteClasses deletes the classes that no part of a pool has, with their Secrets, and returns how many were still there.
+func (a *workers) deleteClasses(ctx context.Context, namespace string, wanted []machines) (int, error) {
+	list := &machinev1alpha1.MachineClassList{}
+	if err := a.reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return 0, fmt.Errorf("list MachineClasses: %w", err)
+	}
+	found := 0
+	for i := range list.Items {
+		class := &list.Items[i]
+		if slices.ContainsFunc(wanted, func(m machines) bool { return m.class.Name == class.Name }) {
+			continue
+		}
+		found++
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: class.Name}}
+		for _, object := range []client.Object{class, secret} {
+			if err := a.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+				return 0, fmt.Errorf("delete %T %q: %w", object, class.Name, err)
+			}
+		}
+	}
+	return found, nil
+}
+
+// deployManager deploys the machine-controller-manager. It rests when the shoot is hibernated and all machines are gone.
+func (a *workers) deployManager(
+	ctx context.Context, namespace string, cluster *extension.Cluster, existing map[string]*machinev1alpha1.MachineDeployment,
+) error {
+	kubeconfig := cluster.Annotations[genericKubeconfigAnnotation]
+	if kubeconfig == "" {
+		kubeconfig = constants.SecretNameGenericTokenKubeconfig
+	}
+	replicas := int32(1)
+	if hibernated(cluster) {
+		replicas = 0
+		for _, deployment := range existing {
+			replicas = min(1, replicas+deployment.Spec.Replicas+deployment.Status.Replicas)
+		}
+	}
+	objects, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{
+		Namespace: namespace, Image: a.image, Replicas: replicas, Provider: localv1alpha1.MachineProvider, GenericKubeconfig: kubeconfig,
+	})
+	if err != nil {
+		return fmt.Errorf("render machine-controller-manager: %w", err)
+	}
+	if err := applyManaged(ctx, a.client, namespace, machinecontrollermanager.ManagedResourceName, machinecontrollermanager.TargetObjects()...); err != nil {
+		return err
+	}
+	return kube.Apply(ctx, a.client, Name, objects...)
+}
+
+// removeManager removes the machine-controller-manager, and what it may do in the shoot.
+func (a *workers) removeManager(ctx context.Context, namespace string) error {
+	objects, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{Namespace: namespace})
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := a.client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %T %q: %w", object, object.GetName(), err)
+		}
+	}
+	// The shoot may have nobody who removes it any more, and goes soon.
+	return dropManaged(ctx, a.client, namespace, machinecontrollermanager.ManagedResourceName)
+}

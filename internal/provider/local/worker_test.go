@@ -1,0 +1,270 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/test/golden"
+)
+
+const namespace = "shoot--dev--crazy"
+
+func newCluster(t *testing.T) *extension.Cluster {
+	t.Helper()
+	raw, err := json.Marshal(&localv1alpha1.CloudProfileConfig{MachineImages: []localv1alpha1.MachineImages{{
+		Name: "local", Versions: []localv1alpha1.MachineImageVersion{{Version: "1.0.0", Image: "registry.example/machine:v1"}, {
+			Version: "2.0.0", CapabilityFlavors: []localv1alpha1.MachineImageFlavor{
+				{Image: "registry.example/machine:v2-arm", Capabilities: corev1beta1.Capabilities{"architecture": {"arm64"}}},
+				{Image: "registry.example/machine:v2", Capabilities: corev1beta1.Capabilities{"architecture": {"amd64"}}},
+			},
+		}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := &extension.Cluster{
+		Name: namespace, Annotations: map[string]string{genericKubeconfigAnnotation: "generic-token-kubeconfig-12345678"},
+		CloudProfile: &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}}, Shoot: &corev1beta1.Shoot{},
+	}
+	cluster.CloudProfile.Spec.ProviderConfig = &runtime.RawExtension{Raw: raw}
+	cluster.CloudProfile.Spec.MachineTypes = []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("2Gi")}}
+	return cluster
+}
+
+func newWorker() *extensionsv1alpha1.Worker {
+	worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crazy"}}
+	worker.Spec.Region = "local"
+	worker.Spec.Pools = []extensionsv1alpha1.WorkerPool{{
+		Name: "pool", MachineType: "small", Minimum: 3, Maximum: 5, MaxSurge: intstr.FromInt32(1), Zones: []string{"a", "b"},
+		MachineImage:      &extensionsv1alpha1.MachineImage{Name: "local", Version: "2.0.0"},
+		UserDataSecretRef: corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "userdata"}, Key: "cloud_config"},
+		Labels:            map[string]string{"pool": "pool"}, Annotations: map[string]string{"note": "x"}, Taints: []corev1.Taint{{Key: "t", Effect: "NoSchedule"}},
+		NodeAgentSecretName: new("gardener-node-agent-pool-1"), Priority: new(int32(7)),
+		MachineControllerManager: &corev1beta1.MachineControllerManagerSettings{
+			MachineDrainTimeout: &metav1.Duration{Duration: time.Hour}, NodeConditions: []string{"A", "B"},
+		},
+	}}
+	return worker
+}
+
+func newWorkers(t *testing.T) *workers {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	userData := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "userdata"}, Data: map[string][]byte{"cloud_config": []byte("#!/bin/bash")}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&machinev1alpha1.MachineDeployment{}).WithObjects(userData).Build()
+	return &workers{
+		client: c, reader: c, clock: testingclock.NewFakePassiveClock(time.Unix(1000, 0)), image: "registry.example/gardener:v1",
+		registries: []localv1alpha1.MachineRegistry{{Host: "registry.example", Mirrors: []string{"http://10.0.0.1:5000"}}},
+	}
+}
+
+// roll does what the machine-controller-manager would do.
+func (a *workers) roll(t *testing.T, change func(*machinev1alpha1.MachineDeployment)) {
+	t.Helper()
+	deployments, err := a.deployments(t.Context(), namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range deployments {
+		n := d.Spec.Replicas
+		d.Status = machinev1alpha1.MachineDeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, AvailableReplicas: n, ReadyReplicas: n}
+		if change != nil {
+			change(d)
+		}
+		if err := a.client.Status().Update(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func waits(t *testing.T, err error, reason string) {
+	t.Helper()
+	var waiting *extension.Wait
+	if !errors.As(err, &waiting) || waiting.Reason != reason {
+		t.Fatalf("error is %v, want to wait for %q", err, reason)
+	}
+}
+
+func names[T client.Object](t *testing.T, a *workers, list client.ObjectList, items func() []T) []string {
+	t.Helper()
+	if err := a.client.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, item := range items() {
+		out = append(out, item.GetName())
+	}
+	return out
+}
+
+func classes(t *testing.T, a *workers) []string {
+	t.Helper()
+	list := &machinev1alpha1.MachineClassList{}
+	return names(t, a, list, func() (out []*machinev1alpha1.MachineClass) {
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+		return out
+	})
+}
+
+func TestWorker(t *testing.T) {
+	a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
+	waits(t, a.Reconcile(t.Context(), worker, cluster),
+		`0 of 1 machines of "shoot--dev--crazy-pool-z2" are ready; 0 of 2 machines of "shoot--dev--crazy-pool-z1" are ready`)
+	a.roll(t, nil)
+	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
+		t.Fatal(err)
+	}
+	want := []extensionsv1alpha1.MachineDeployment{
+		{Name: namespace + "-pool-z1", Minimum: 2, Maximum: 3, Priority: new(int32(7))}, {Name: namespace + "-pool-z2", Minimum: 1, Maximum: 2, Priority: new(int32(7))},
+	}
+	if diff := cmp.Diff(want, worker.Status.MachineDeployments); diff != "" {
+		t.Errorf("machineDeployments (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(string(worker.Status.ProviderStatus.Raw), `"image":"registry.example/machine:v2"`) {
+		t.Errorf("providerStatus is %s", worker.Status.ProviderStatus.Raw)
+	}
+	manager := &appsv1.Deployment{}
+	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "machine-controller-manager"}, manager); err != nil || *manager.Spec.Replicas != 1 {
+		t.Errorf("the machine-controller-manager has %v replicas, %v", manager.Spec.Replicas, err)
+	}
+	first := classes(t, a)
+
+	// Somebody scales, and the image is no longer offered: neither is undone, nor are machines replaced.
+	a.roll(t, func(d *machinev1alpha1.MachineDeployment) {
+		d.Spec.Replicas = 3
+		if err := a.client.Update(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas = 3, 3, 3
+	})
+	cluster.CloudProfile.Spec.ProviderConfig = nil
+	waits(t, a.Reconcile(t.Context(), worker, cluster), `3 of 2 machines of "shoot--dev--crazy-pool-z2" are ready`) // its maximum
+	a.roll(t, nil)
+	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first, classes(t, a)); diff != "" {
+		t.Errorf("machines are replaced (-want +got):\n%s", diff)
+	}
+
+	// New machines.
+	worker.Spec.Pools[0].NodeAgentSecretName = new("gardener-node-agent-pool-2")
+	a.roll(t, func(d *machinev1alpha1.MachineDeployment) { d.Status.UpdatedReplicas = 0 })
+	waits(t, a.Reconcile(t.Context(), worker, cluster),
+		`0 of 2 machines of "shoot--dev--crazy-pool-z2" are ready; 0 of 3 machines of "shoot--dev--crazy-pool-z1" are ready`)
+	if got := classes(t, a); len(got) != 4 {
+		t.Errorf("the old classes went before their machines: %v", got)
+	}
+	a.roll(t, func(d *machinev1alpha1.MachineDeployment) {
+		d.Status.FailedMachines = []machinev1alpha1.MachineSummary{{Name: "m", LastOperation: machinev1alpha1.LastOperation{Description: "no room", ErrorCode: "ResourceExhausted"}}}
+	})
+	if err := a.Reconcile(t.Context(), worker, cluster); err == nil || !strings.Contains(err.Error(), `machine "m": no room`) ||
+		!cmp.Equal(errorcode.Of(err), []corev1beta1.ErrorCode{corev1beta1.ErrorInfraResourcesDepleted}) {
+		t.Errorf("error is %v with codes %v", err, errorcode.Of(err))
+	}
+	a.roll(t, nil)
+	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
+		t.Fatal(err)
+	}
+	if got := classes(t, a); len(got) != 2 || cmp.Equal(got, first) {
+		t.Errorf("classes are %v", got)
+	}
+
+	// Asleep: first the machines go, then who looks after them.
+	cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
+	if err := a.Reconcile(t.Context(), worker, cluster); err == nil {
+		t.Error("machines are gone at once")
+	}
+	a.roll(t, nil)
+	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err != nil || *manager.Spec.Replicas != 0 {
+		t.Errorf("the machine-controller-manager has %v replicas, %v", *manager.Spec.Replicas, err)
+	}
+
+	// Gone.
+	machine := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "last"}}
+	if err := a.client.Create(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
+	waits(t, a.Delete(t.Context(), worker, cluster), "1 machines and 2 MachineDeployments are being deleted")
+	waits(t, a.ForceDelete(t.Context(), worker, cluster), "1 machines and 0 MachineDeployments are being deleted")
+	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); err != nil || machine.Labels["force-deletion"] != "True" {
+		t.Errorf("the machine has labels %v, %v", machine.Labels, err)
+	}
+	if err := a.client.Delete(t.Context(), machine); err != nil {
+		t.Fatal(err)
+	}
+	waits(t, a.Delete(t.Context(), worker, cluster), "2 MachineClasses are being deleted")
+	_ = a.Delete(t.Context(), worker, cluster) // the ManagedResource
+	if err := a.Delete(t.Context(), worker, cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err == nil {
+		t.Error("the machine-controller-manager is left")
+	}
+}
+
+func TestWorkerObjects(t *testing.T) {
+	all, _, err := render(newWorker(), newCluster(t), newWorkers(t).registries, nil, func(corev1.SecretKeySelector) ([]byte, error) { return []byte("x"), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []client.Object
+	for _, m := range all {
+		objects = append(objects, m.secret, m.class, m.deployment)
+	}
+	golden.Objects(t, "worker.yaml", objects, machinev1alpha1.AddToScheme)
+}
+
+func TestWorkerRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*extensionsv1alpha1.WorkerPool)
+		want   string
+	}{
+		"an update in place": {func(p *extensionsv1alpha1.WorkerPool) { p.UpdateStrategy = new(corev1beta1.AutoInPlaceUpdate) }, "spec.pools[0].updateStrategy"},
+		"no image":           {func(p *extensionsv1alpha1.WorkerPool) { p.MachineImage = nil }, "spec.pools[0].machineImage"},
+		"an unknown image":   {func(p *extensionsv1alpha1.WorkerPool) { p.MachineImage.Version = "3.0.0" }, "spec.pools[0].machineImage"},
+		"an unknown type":    {func(p *extensionsv1alpha1.WorkerPool) { p.MachineType = "large" }, "spec.pools[0].machineType"},
+		"a configuration": {func(p *extensionsv1alpha1.WorkerPool) {
+			p.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"a":1}`)}
+		}, "spec.providerConfig"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			worker := newWorker()
+			tc.change(&worker.Spec.Pools[0])
+			err := newWorkers(t).Reconcile(t.Context(), worker, newCluster(t))
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !errorcode.NeedsUser(errorcode.Of(err)) {
+				t.Errorf("error is %v with codes %v, want %q", err, errorcode.Of(err), tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,622 @@
+package tunnel
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/yamux"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+)
+
+const host = "tunnel.example.com"
+
+// authority signs certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	a := &authority{pool: x509.NewCertPool()}
+	a.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.cert, _ = x509.ParseCertificate(raw)
+	a.pool.AddCert(a.cert)
+	return a
+}
+
+// issue returns a certificate that is good for servers and clients.
+func (a *authority) issue(t testing.TB, commonName string) tls.Certificate {
+	t.Helper()
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: commonName}, NotAfter: time.Now().Add(time.Hour), DNSNames: []string{host}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, a.cert, key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
+}
+
+func (a *authority) server(t testing.TB) *tls.Config {
+	t.Helper()
+	return &tls.Config{
+		Certificates: []tls.Certificate{a.issue(t, "server")}, ClientCAs: a.pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
+	}
+}
+
+func (a *authority) client(t testing.TB, commonName string) *tls.Config {
+	t.Helper()
+	return &tls.Config{Certificates: []tls.Certificate{a.issue(t, commonName)}, RootCAs: a.pool, ServerName: host, MinVersion: tls.VersionTLS13}
+}
+
+// world is a server with its two listeners.
+type world struct {
+	t             testing.TB
+	authority     *authority
+	server        *Server
+	tunnel, proxy string
+	stop          func()
+}
+
+func newMetrics(t testing.TB) *Metrics {
+	t.Helper()
+	m, err := NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func start(t testing.TB, change func(*ServerValues)) *world {
+	t.Helper()
+	return startAt(t, newAuthority(t), "127.0.0.1:0", change)
+}
+
+func startAt(t testing.TB, a *authority, address string, change func(*ServerValues)) *world {
+	t.Helper()
+	v := ServerValues{
+		ID: "server-0", Replicas: 1, Roles: map[string]Role{"agent": RoleAgent, "node": RoleAPIServerProxy}, ProxyClients: []string{"kube-apiserver"},
+		Metrics: newMetrics(t), Clock: clock.RealClock{},
+	}
+	if change != nil {
+		change(&v)
+	}
+	w := &world{t: t, authority: a, server: NewServer(v)}
+	tunnel, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // it outlives the test by its cleanup
+	web := &http.Server{Handler: w.server, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Second}
+	w.tunnel, w.proxy = tunnel.Addr().String(), proxy.Addr().String()
+	var running sync.WaitGroup
+	running.Go(func() { _ = w.server.ServeTunnel(ctx, tls.NewListener(tunnel, w.authority.server(t))) })
+	running.Go(func() { _ = web.Serve(tls.NewListener(proxy, w.authority.server(t))) })
+	w.stop = func() { cancel(); _ = tunnel.Close(); _ = web.Close(); running.Wait() }
+	t.Cleanup(w.stop)
+	return w
+}
+
+// agent runs an agent for the network of this machine.
+func (w *world) agent(id, server string) (*Links, func()) {
+	w.t.Helper()
+	return w.run(NewAgent(AgentValues{
+		LinksValues: LinksValues{Address: server, TLS: w.authority.client(w.t, "agent"), ID: id, Metrics: newMetrics(w.t), Clock: clock.RealClock{}},
+		Networks:    []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	}))
+}
+
+func (w *world) run(l *Links) (*Links, func()) {
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // it outlives the test by its cleanup
+	ended := make(chan struct{})
+	go func() { defer close(ended); l.Run(ctx) }()
+	stop := func() { cancel(); <-ended }
+	w.t.Cleanup(stop)
+	return l, stop
+}
+
+// connect asks for a connection as the kube-apiserver does.
+func (w *world) connect(target, commonName string) (net.Conn, int, error) {
+	w.t.Helper()
+	conn, err := tls.Dial("tcp", w.proxy, w.authority.client(w.t, commonName))
+	if err != nil {
+		return nil, 0, err
+	}
+	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target); err != nil {
+		return nil, 0, err
+	}
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	if response.StatusCode != http.StatusOK {
+		_ = conn.Close()
+		return nil, response.StatusCode, nil
+	}
+	if reader.Buffered() > 0 {
+		return nil, 0, errors.New("there are bytes before the client has sent any")
+	}
+	w.t.Cleanup(func() { _ = conn.Close() })
+	return conn, response.StatusCode, nil
+}
+
+func (w *world) mustConnect(target string) net.Conn {
+	w.t.Helper()
+	conn, status, err := w.connect(target, "kube-apiserver")
+	if err != nil || conn == nil {
+		w.t.Fatalf("no connection to %s: status %d, %v", target, status, err)
+	}
+	return conn
+}
+
+// echoServer sends back what it gets, until the end of it.
+func echoServer(t testing.TB) string {
+	t.Helper()
+	return serve(t, func(conn *net.TCPConn) { _, _ = io.Copy(conn, conn) })
+}
+
+func serve(t testing.TB, handle func(*net.TCPConn)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()          //nolint:errcheck // the other side has what it gets
+				handle(conn.(*net.TCPConn)) //nolint:forcetypeassert // it is TCP
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func ask(t testing.TB, conn io.ReadWriter, text string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(text))
+	if _, err := io.ReadFull(conn, got); err != nil || string(got) != text {
+		t.Fatalf("got %q, %v", got, err)
+	}
+}
+
+// awaitPeers waits until so many agents are usable, and fails if that takes longer than within.
+func awaitPeers(t testing.TB, set *peers, n int, within time.Duration) {
+	t.Helper()
+	end := time.After(within)
+	for {
+		usable, changed := set.usable()
+		if len(usable) == n {
+			return
+		}
+		select {
+		case <-changed:
+		case <-end:
+			t.Fatalf("%d instead of %d are usable after %s", len(usable), n, within)
+		}
+	}
+}
+
+func TestConnect(t *testing.T) {
+	w := start(t, nil)
+	w.agent("agent-0", w.tunnel)
+	echo := echoServer(t)
+	t.Run("bytes go both ways", func(t *testing.T) { ask(t, w.mustConnect(echo), "hello") })
+	t.Run("the end of one direction is passed on", func(t *testing.T) {
+		sent := make([]byte, 8<<20)
+		_, _ = rand.Read(sent)
+		conn := w.mustConnect(echo)
+		go func() {
+			_, _ = conn.Write(sent)
+			_ = conn.(*tls.Conn).CloseWrite() //nolint:forcetypeassert // it is TLS
+		}()
+		got, err := io.ReadAll(conn)
+		if err != nil || !bytes.Equal(got, sent) {
+			t.Errorf("%d of %d bytes came back, %v", len(got), len(sent), err)
+		}
+	})
+	t.Run("many at once", func(t *testing.T) {
+		var all sync.WaitGroup
+		for i := range 100 {
+			conn := w.mustConnect(echo)
+			all.Go(func() { ask(t, conn, strings.Repeat(fmt.Sprint(i), 10000)) })
+		}
+		all.Wait()
+	})
+	for name, tc := range map[string]struct {
+		target, commonName string
+		want               int
+	}{
+		"an address that is in no network": {"192.0.2.1:443", "kube-apiserver", http.StatusForbidden},
+		"no address":                       {"127.0.0.1", "kube-apiserver", http.StatusBadRequest},
+		"no port":                          {"127.0.0.1:x", "kube-apiserver", http.StatusBadRequest},
+		"nobody listens":                   {"127.0.0.1:1", "kube-apiserver", http.StatusBadGateway},
+		"who may not ask":                  {echo, "agent", http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, status, err := w.connect(tc.target, tc.commonName); err != nil || status != tc.want {
+				t.Errorf("status is %d, want %d: %v", status, tc.want, err)
+			}
+		})
+	}
+	t.Run("another shoot's certificate", func(t *testing.T) {
+		other := &world{t: t, authority: newAuthority(t), proxy: w.proxy}
+		other.authority.pool = w.authority.pool // it trusts the server
+		if conn, _, err := other.connect(echo, "kube-apiserver"); err == nil || conn != nil {
+			t.Error("it was let in")
+		}
+	})
+}
+
+func TestOnlyConnectIsServed(t *testing.T) {
+	w := start(t, nil)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: w.authority.client(t, "kube-apiserver")}}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+w.proxy+"/", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // nobody reads it
+	if response.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("status is %d", response.StatusCode)
+	}
+}
+
+func TestAgentComesBack(t *testing.T) {
+	a := newAuthority(t)
+	w := startAt(t, a, "127.0.0.1:0", nil)
+	agent, _ := w.agent("agent-0", w.tunnel)
+	awaitPeers(t, agent.servers, 1, 5*time.Second)
+	w.stop()
+	began := time.Now()
+	next := startAt(t, a, w.tunnel, func(v *ServerValues) { v.ID = "server-1" })
+	awaitPeers(t, next.server.agents, 1, 5*time.Second)
+	t.Logf("it took %s", time.Since(began))
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	ask(t, next.mustConnect(echoServer(t)), "hello")
+}
+
+func TestConnectionWaitsForAgent(t *testing.T) {
+	w := start(t, nil)
+	echo := echoServer(t)
+	connected := make(chan net.Conn)
+	go func() {
+		conn, _, _ := w.connect(echo, "kube-apiserver")
+		connected <- conn
+	}()
+	w.agent("agent-0", w.tunnel)
+	conn := <-connected
+	if conn == nil {
+		t.Fatal("it did not wait")
+	}
+	ask(t, conn, "hello")
+}
+
+func TestOneOfTwoAgentsGoes(t *testing.T) {
+	w := start(t, nil)
+	w.agent("agent-0", w.tunnel)
+	second, stop := w.agent("agent-1", w.tunnel)
+	awaitPeers(t, w.server.agents, 2, 5*time.Second)
+	echo := echoServer(t)
+	// Both get some of the streams.
+	var conns []net.Conn
+	for range 4 {
+		conns = append(conns, w.mustConnect(echo))
+	}
+	all, _ := w.server.agents.list()
+	for _, p := range all {
+		if p.session.NumStreams() < 2 {
+			t.Errorf("%s has %d streams", p.id, p.session.NumStreams())
+		}
+	}
+	// One drains: its streams live on, and it gets no more.
+	second.Drain(done())
+	awaitPeers(t, w.server.agents, 1, 5*time.Second)
+	for _, conn := range conns {
+		ask(t, conn, "still here")
+	}
+	stop()
+	for range 10 {
+		ask(t, w.mustConnect(echo), "hello")
+	}
+}
+
+// done is a context that is over.
+func done() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+func TestAgentConnectsToAllServers(t *testing.T) {
+	a := newAuthority(t)
+	two := func(id string) func(*ServerValues) {
+		return func(v *ServerValues) { v.ID, v.Replicas = id, 2 }
+	}
+	first, second := startAt(t, a, "127.0.0.1:0", two("server-0")), startAt(t, a, "127.0.0.1:0", two("server-1"))
+	// What a load balancer does.
+	var n int
+	balancer := serve(t, func(conn *net.TCPConn) {
+		n++
+		to := first.tunnel
+		if n > 2 {
+			to = second.tunnel
+		}
+		backend, err := net.Dial("tcp", to)
+		if err == nil {
+			pipe(conn, backend.(*net.TCPConn)) //nolint:forcetypeassert // it is TCP
+		}
+	})
+	agent, _ := first.agent("agent-0", balancer)
+	awaitPeers(t, agent.servers, 2, 10*time.Second)
+	awaitPeers(t, second.server.agents, 1, 5*time.Second)
+	echo := echoServer(t)
+	ask(t, first.mustConnect(echo), "hello")
+	ask(t, second.mustConnect(echo), "hello")
+}
+
+func TestServerDrains(t *testing.T) {
+	a := newAuthority(t)
+	first, second := startAt(t, a, "127.0.0.1:0", nil), startAt(t, a, "127.0.0.1:0", func(v *ServerValues) { v.ID = "server-1" })
+	var mu sync.Mutex
+	to := first.tunnel
+	balancer := serve(t, func(conn *net.TCPConn) {
+		mu.Lock()
+		address := to
+		mu.Unlock()
+		if backend, err := net.Dial("tcp", address); err == nil {
+			pipe(conn, backend.(*net.TCPConn)) //nolint:forcetypeassert // it is TCP
+		}
+	})
+	first.agent("agent-0", balancer)
+	echo := echoServer(t)
+	old := first.mustConnect(echo)
+	mu.Lock()
+	to = second.tunnel
+	mu.Unlock()
+	first.server.Drain(done())
+	awaitPeers(t, second.server.agents, 1, 5*time.Second)
+	ask(t, old, "still here")
+	ask(t, second.mustConnect(echo), "hello")
+}
+
+func TestAPIServerProxy(t *testing.T) {
+	api := echoServer(t)
+	w := start(t, func(v *ServerValues) { v.APIServer = api })
+	links, _ := w.run(NewLinks(LinksValues{
+		Address: w.tunnel, TLS: w.authority.client(t, "node"), ID: "node-0", Role: RoleAPIServerProxy, Metrics: newMetrics(t), Clock: clock.RealClock{},
+	}))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // ends the forwarding
+	go func() { _ = links.Forward(t.Context(), listener) }()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask(t, conn, "hello")
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("a node gets no connections into the shoot", func(t *testing.T) {
+		if err := w.server.Healthy(); !errors.Is(err, errNobody) {
+			t.Errorf("a proxy counts as an agent: %v", err)
+		}
+		all, _ := w.server.proxies.list()
+		if _, err := all[0].connect(t.Context(), request{Type: requestDial, Address: api}); !errors.Is(err, errForbidden) {
+			t.Errorf("a proxy was asked for a connection: %v", err)
+		}
+		awaitPeers(t, links.servers, 1, time.Second)
+		servers, _ := links.servers.usable()
+		if _, err := servers[0].connect(t.Context(), request{Type: requestDial, Address: api}); !errors.Is(err, errForbidden) {
+			t.Errorf("a proxy could ask for a connection: %v", err)
+		}
+	})
+	t.Run("an agent may not ask for the kube-apiserver", func(t *testing.T) {
+		agent, _ := w.agent("agent-0", w.tunnel)
+		awaitPeers(t, agent.servers, 1, 5*time.Second)
+		servers, _ := agent.servers.usable()
+		if _, err := servers[0].connect(t.Context(), request{Type: requestAPIServer}); !errors.Is(err, errForbidden) {
+			t.Errorf("error is %v", err)
+		}
+	})
+	t.Run("the kube-apiserver is away", func(t *testing.T) {
+		w.server.APIServer = "127.0.0.1:1"
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Errorf("got %d bytes", n)
+		}
+	})
+}
+
+func TestUnknownClientIsRefused(t *testing.T) {
+	w := start(t, nil)
+	conn, err := tls.Dial("tcp", w.tunnel, w.authority.client(t, "stranger"))
+	if err == nil {
+		_, err = sayHello(conn, hello{ID: "stranger"})
+	}
+	if err == nil {
+		t.Error("it was let in")
+	}
+}
+
+// frozen is a connection that carries nothing any more once it is frozen, and fails neither.
+type frozen struct {
+	net.Conn
+	frozen chan struct{}
+}
+
+func (f frozen) Write(b []byte) (int, error) {
+	select {
+	case <-f.frozen:
+		return len(b), nil
+	default:
+		return f.Conn.Write(b)
+	}
+}
+
+func TestDeadConnectionIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		freeze := make(chan struct{})
+		here, err := newPeer(frozen{a, freeze}, "there", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there, err := newPeer(b, "here", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nothing, none := func(time.Duration) {}, func(context.Context, *yamux.Stream, request) {}
+		ended := make(chan time.Duration, 2)
+		var frozenAt time.Time
+		for _, p := range []*peer{here, there} {
+			go func() {
+				p.serve(t.Context(), clock.RealClock{}, func() {}, nothing, none)
+				ended <- time.Since(frozenAt)
+			}()
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // time is not real here
+		if !here.healthy.Load() || !there.healthy.Load() {
+			t.Error("the connection does not count as healthy")
+		}
+		frozenAt = time.Now()
+		close(freeze)
+		for range 2 {
+			if took := <-ended; took > echoInterval+echoTimeout {
+				t.Errorf("it was noticed after %s", took)
+			}
+		}
+		if here.healthy.Load() || there.healthy.Load() {
+			t.Error("a dead connection counts as healthy")
+		}
+	})
+}
+
+func TestTarget(t *testing.T) {
+	v := AgentValues{Networks: []netip.Prefix{netip.MustParsePrefix("10.4.0.0/16"), netip.MustParsePrefix("fd00::/64")}}
+	for address, want := range map[string]string{
+		"10.4.0.1:443":          "10.4.0.1:443",
+		"[fd00::1]:10250":       "[fd00::1]:10250",
+		"[::ffff:10.4.0.1]:443": "10.4.0.1:443",
+		"10.5.0.1:443":          "",
+		"[fd00::1%lo]:443":      "",
+		"169.254.169.254:80":    "",
+		"127.0.0.1:443":         "",
+		"localhost:443":         "",
+		"10.4.0.1:0":            "",
+		"10.4.0.1:70000":        "",
+		"10.4.0.1":              "",
+		"":                      "",
+	} {
+		got, err := target(t.Context(), v, address)
+		if want == "" {
+			if !errors.Is(err, errForbidden) {
+				t.Errorf("%q leads to %s, %v", address, got, err)
+			}
+		} else if err != nil || got.String() != want {
+			t.Errorf("%q leads to %s, %v", address, got, err)
+		}
+	}
+}
+
+func FuzzReadMessage(f *testing.F) {
+	var frame bytes.Buffer
+	if err := writeMessage(&frame, request{Type: requestDial, Address: "10.0.0.1:443"}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(frame.Bytes())
+	f.Add([]byte{0, 0})
+	f.Add([]byte{0, 2, '{', '}'})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		reader := bytes.NewReader(data)
+		var got request
+		if err := readMessage(reader, &got); err != nil {
+			return
+		}
+		if read := len(data) - reader.Len(); read > 2+maxMessage {
+			t.Errorf("%d bytes were read", read)
+		}
+		var again bytes.Buffer
+		if err := writeMessage(&again, got); err != nil {
+			return // escapes may make it longer than it was
+		}
+		var same request
+		if err := readMessage(&again, &same); err != nil || again.Len() > 0 {
+			t.Fatalf("it cannot be read again: %v", err)
+		}
+		if diff := cmp.Diff(got, same); diff != "" {
+			t.Errorf("it differs (-first +second):\n%s", diff)
+		}
+	})
+}
+
+func FuzzTarget(f *testing.F) {
+	network := netip.MustParsePrefix("10.0.0.0/8")
+	f.Add("10.0.0.1:443")
+	f.Add("[::1%eth0]:1")
+	nowhere := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no") }}
+	f.Fuzz(func(t *testing.T, address string) {
+		got, err := target(t.Context(), AgentValues{Networks: []netip.Prefix{network}, Resolver: nowhere}, address)
+		if err == nil && (!network.Contains(got.Addr()) || got.Port() == 0) {
+			t.Errorf("%q leads to %s", address, got)
+		}
+	})
+}

@@ -1,0 +1,231 @@
+// Package contract is a suite of tests for extensions: it does to an object of a kind what gardenlet does, and checks that the extension
+// answers as gardenlet expects. It needs an API server with the kinds of extensions.gardener.cloud, and an extension that runs against
+// it; a test of the extension provides both.
+package contract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+)
+
+// defaultPatience is how long an operation may take.
+const defaultPatience = 30 * time.Second
+
+// Suite says what is tested.
+type Suite struct {
+	// Client is a client of the API server.
+	Client client.WithWatch
+	// New returns an object of the kind that the extension can fulfil. Its name has to be a new one each time.
+	New func() extensionsv1alpha1.Object
+	// Foreign changes an object so that another extension is responsible for it. Others must be left alone.
+	Foreign func(extensionsv1alpha1.Object)
+	// Fulfilled checks that what the object stands for exists, and Gone that it no longer does. They may be nil.
+	Fulfilled, Gone func(*testing.T, extensionsv1alpha1.Object)
+	// Immovable says that objects of the kind cannot move to another seed.
+	Immovable bool
+	// Patience is how long an operation may take. Zero means 30 seconds.
+	Patience time.Duration
+}
+
+// Run runs the suite.
+func Run(t *testing.T, suite Suite) {
+	t.Helper()
+	s := &run{suite}
+	if s.Patience == 0 {
+		s.Patience = defaultPatience
+	}
+	t.Run("an object comes and goes", s.lifecycle)
+	t.Run("objects of others are left alone", s.foreign)
+	if !suite.Immovable {
+		t.Run("an object moves", s.migration)
+	}
+}
+
+type run struct{ Suite }
+
+func (s *run) lifecycle(t *testing.T) {
+	obj := s.create(t, constants.GardenerOperationReconcile, nil)
+	s.await(t, obj, done(corev1beta1.LastOperationTypeCreate))
+	if len(obj.GetFinalizers()) == 0 {
+		t.Error("nothing keeps the object until the extension has cleaned up")
+	}
+	s.fulfilled(t, obj)
+	s.order(t, obj, constants.GardenerOperationReconcile)
+	s.await(t, obj, done(corev1beta1.LastOperationTypeReconcile))
+	s.fulfilled(t, obj)
+	s.delete(t, obj)
+	if s.Gone != nil {
+		s.Gone(t, obj)
+	}
+}
+
+func (s *run) foreign(t *testing.T) {
+	if s.Foreign == nil {
+		t.Skip("the suite was not told how an object of another extension looks")
+	}
+	obj := s.create(t, constants.GardenerOperationReconcile, s.Foreign)
+	// Once one of its own is done, the extension would have seen this one, too.
+	own := s.create(t, constants.GardenerOperationReconcile, nil)
+	s.await(t, own, done(corev1beta1.LastOperationTypeCreate))
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		t.Fatal(err)
+	}
+	if obj.GetAnnotations()[constants.GardenerOperation] == "" || obj.GetExtensionStatus().GetLastOperation() != nil || len(obj.GetFinalizers()) > 0 {
+		t.Errorf("the extension has worked on it: annotations %v, finalizers %v, last operation %+v",
+			obj.GetAnnotations(), obj.GetFinalizers(), obj.GetExtensionStatus().GetLastOperation())
+	}
+	s.delete(t, obj)
+	s.delete(t, own)
+}
+
+func (s *run) migration(t *testing.T) {
+	obj := s.create(t, constants.GardenerOperationReconcile, nil)
+	s.await(t, obj, done(corev1beta1.LastOperationTypeCreate))
+	s.order(t, obj, constants.GardenerOperationMigrate)
+	s.await(t, obj, func(o extensionsv1alpha1.Object) error {
+		if len(o.GetFinalizers()) > 0 {
+			return fmt.Errorf("it is still held by %v", o.GetFinalizers())
+		}
+		return done(corev1beta1.LastOperationTypeMigrate)(o)
+	})
+	s.order(t, obj, constants.GardenerOperationRestore)
+	s.await(t, obj, done(corev1beta1.LastOperationTypeRestore))
+	s.fulfilled(t, obj)
+	s.delete(t, obj)
+}
+
+// done checks that an operation has succeeded, as gardenlet does.
+func done(typ corev1beta1.LastOperationType) func(extensionsv1alpha1.Object) error {
+	return func(obj extensionsv1alpha1.Object) error {
+		status := obj.GetExtensionStatus()
+		last := status.GetLastOperation()
+		switch {
+		case obj.GetAnnotations()[constants.GardenerOperation] != "":
+			return errors.New("the order is not answered")
+		case last == nil:
+			return errors.New("there is no last operation")
+		case status.GetLastError() != nil:
+			return fmt.Errorf("%s: %s", last.State, status.GetLastError().Description)
+		case last.Type != typ || last.State != corev1beta1.LastOperationStateSucceeded:
+			return fmt.Errorf("last operation is %s %s: %s", last.Type, last.State, last.Description)
+		case status.GetObservedGeneration() != obj.GetGeneration():
+			return fmt.Errorf("it is about generation %d of %d", status.GetObservedGeneration(), obj.GetGeneration())
+		case last.Progress != 100:
+			return fmt.Errorf("progress is %d", last.Progress)
+		}
+		return nil
+	}
+}
+
+func (s *run) create(t *testing.T, operation string, change func(extensionsv1alpha1.Object)) extensionsv1alpha1.Object {
+	t.Helper()
+	obj := s.New()
+	if change != nil {
+		change(obj)
+	}
+	annotate(obj, operation)
+	if err := s.Client.Create(t.Context(), obj); err != nil {
+		t.Fatalf("create: %v", err)
+	}
+	return obj
+}
+
+// order asks for an operation.
+func (s *run) order(t *testing.T, obj extensionsv1alpha1.Object, operation string) {
+	t.Helper()
+	before := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has its original's type
+	annotate(obj, operation)
+	if err := s.Client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+		t.Fatalf("order: %v", err)
+	}
+}
+
+func annotate(obj client.Object, operation string) {
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[constants.GardenerOperation] = operation
+	annotations[constants.GardenerTimestamp] = time.Now().UTC().Format(time.RFC3339Nano)
+	obj.SetAnnotations(annotations)
+}
+
+func (s *run) delete(t *testing.T, obj extensionsv1alpha1.Object) {
+	t.Helper()
+	if err := s.Client.Delete(t.Context(), obj); client.IgnoreNotFound(err) != nil {
+		t.Fatalf("delete: %v", err)
+	}
+	s.await(t, obj, nil)
+}
+
+func (s *run) fulfilled(t *testing.T, obj extensionsv1alpha1.Object) {
+	t.Helper()
+	if s.Fulfilled != nil {
+		s.Fulfilled(t, obj)
+	}
+}
+
+// await waits until an object is as wanted, and reads it. Without a check, it waits until the object is gone.
+func (s *run) await(t *testing.T, obj extensionsv1alpha1.Object, check func(extensionsv1alpha1.Object) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
+	defer cancel()
+	changes := s.watch(ctx, t, obj)
+	defer changes.Stop()
+	key, reason := client.ObjectKeyFromObject(obj), errors.New("it is still there")
+	for {
+		err := s.Client.Get(ctx, key, obj)
+		switch {
+		case apierrors.IsNotFound(err) && check == nil:
+			return
+		case err != nil && ctx.Err() == nil:
+			t.Fatalf("read: %v", err)
+		case err == nil && check != nil:
+			if reason = check(obj); reason == nil {
+				return
+			}
+		}
+		select {
+		case _, ok := <-changes.ResultChan():
+			if !ok && ctx.Err() == nil {
+				changes = s.watch(ctx, t, obj)
+			}
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("not so after %s: %v", s.Patience, reason)
+		}
+	}
+}
+
+// watch tells of changes to an object, and first of what it is.
+func (s *run) watch(ctx context.Context, t *testing.T, obj extensionsv1alpha1.Object) watch.Interface {
+	t.Helper()
+	gvk, err := apiutil.GVKForObject(obj, s.Client.Scheme())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	changes, err := s.Client.Watch(ctx, list, client.InNamespace(obj.GetNamespace()), &client.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, obj.GetName()),
+	})
+	if err != nil {
+		t.Fatalf("watch: %v", err)
+	}
+	return changes
+}

@@ -1,0 +1,230 @@
+// Package providerlocal runs provider-local against real API servers, and the suite of the extension contract against it.
+package providerlocal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	providerlocalconfigv1alpha1 "gardener.cloud/gardener/api/config/providerlocal/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/crds"
+	"gardener.cloud/gardener/internal/process"
+	"gardener.cloud/gardener/internal/provider/local"
+	"gardener.cloud/gardener/pkg/extension/contract"
+	"gardener.cloud/gardener/test/env"
+)
+
+const (
+	namespace = "shoot--dev--crazy"
+	address   = "127.0.0.1"
+	port      = 18053
+)
+
+func TestProviderLocal(t *testing.T) {
+	logf.SetLogger(logr.Discard())
+	e := env.Start(t, env.Lenient())
+	for _, add := range []process.AddToScheme{extensionsv1alpha1.AddToScheme, apiextensionsv1.AddToScheme, machinev1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme} {
+		if err := add(e.Scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, definitions := range []func() ([]*apiextensionsv1.CustomResourceDefinition, error){crds.Extensions, crds.Machine, crds.Resources} {
+		all, err := definitions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := crds.Deploy(t.Context(), c, "test", all...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "extension"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "extension", Name: "credentials"}},
+	} {
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	directory := t.TempDir()
+	config := &providerlocalconfigv1alpha1.ProviderLocalConfiguration{Namespace: "extension"}
+	config.DNS = providerlocalconfigv1alpha1.DNSConfiguration{BindAddress: address, Port: port, Zones: []string{"local.example"}}
+	config.Backup.Directory, config.Images.Flannel, config.Images.Gardener = directory, "registry.example/flannel:v1", "registry.example/gardener:v1"
+	providerlocalconfigv1alpha1.SetDefaults(config)
+	mgr, err := manager.New(e.Config, manager.Options{Scheme: e.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	if err := local.Wire(ctx, &process.Process{Manager: mgr, Metrics: prometheus.NewRegistry()}, config); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+
+	number := 0
+	meta := func() metav1.ObjectMeta {
+		number++
+		return metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("n%d", number)}
+	}
+	ofType := func(name string) extensionsv1alpha1.DefaultSpec { return extensionsv1alpha1.DefaultSpec{Type: name} }
+	secret := corev1.SecretReference{Namespace: "extension", Name: "credentials"}
+
+	t.Run("DNSRecord", func(t *testing.T) {
+		contract.Run(t, contract.Suite{
+			Client: c,
+			New: func() extensionsv1alpha1.Object {
+				m := meta()
+				return &extensionsv1alpha1.DNSRecord{ObjectMeta: m, Spec: extensionsv1alpha1.DNSRecordSpec{
+					DefaultSpec: ofType("local"), SecretRef: secret, Name: m.Name + ".local.example", RecordType: "A", Values: []string{"10.0.0.1"},
+				}}
+			},
+			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.DNSRecord).Spec.Type = "aws-route53" },
+			Fulfilled: func(t *testing.T, o extensionsv1alpha1.Object) {
+				if err := resolve(t.Context(), o.GetName(), dns.RcodeSuccess); err != nil {
+					t.Error(err)
+				}
+			},
+			Gone: func(t *testing.T, o extensionsv1alpha1.Object) {
+				if err := resolve(t.Context(), o.GetName(), dns.RcodeNameError); err != nil {
+					t.Error(err)
+				}
+			},
+		})
+	})
+	t.Run("Infrastructure", func(t *testing.T) {
+		contract.Run(t, contract.Suite{
+			Client: c,
+			New: func() extensionsv1alpha1.Object {
+				return &extensionsv1alpha1.Infrastructure{ObjectMeta: meta(), Spec: extensionsv1alpha1.InfrastructureSpec{DefaultSpec: ofType("local"), Region: "local", SecretRef: secret}}
+			},
+			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.Infrastructure).Spec.Type = "aws" },
+		})
+	})
+	t.Run("ControlPlane", func(t *testing.T) {
+		contract.Run(t, contract.Suite{
+			Client: c,
+			New: func() extensionsv1alpha1.Object {
+				return &extensionsv1alpha1.ControlPlane{ObjectMeta: meta(), Spec: extensionsv1alpha1.ControlPlaneSpec{DefaultSpec: ofType("local"), Region: "local", SecretRef: secret}}
+			},
+			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.ControlPlane).Spec.Type = "aws" },
+		})
+	})
+	t.Run("Network", func(t *testing.T) {
+		contract.Run(t, contract.Suite{
+			Client: c,
+			New: func() extensionsv1alpha1.Object {
+				return &extensionsv1alpha1.Network{ObjectMeta: meta(), Spec: extensionsv1alpha1.NetworkSpec{
+					DefaultSpec: ofType("flannel"), PodCIDR: "10.3.0.0/16", ServiceCIDR: "10.4.0.0/16",
+				}}
+			},
+			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.Network).Spec.Type = "calico" },
+			Fulfilled: func(t *testing.T, _ extensionsv1alpha1.Object) {
+				key := client.ObjectKey{Namespace: namespace, Name: "extension-networking-flannel"}
+				if err := c.Get(t.Context(), key, &resourcesv1alpha1.ManagedResource{}); err != nil {
+					t.Error(err)
+				}
+			},
+		})
+	})
+	t.Run("OperatingSystemConfig", func(t *testing.T) {
+		contract.Run(t, contract.Suite{
+			Client: c,
+			New: func() extensionsv1alpha1.Object {
+				return &extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: meta(), Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
+					DefaultSpec: ofType("local"), Purpose: extensionsv1alpha1.OperatingSystemConfigPurposeProvision,
+					Units: []extensionsv1alpha1.Unit{{Name: "x.service", Content: new("[Service]\nExecStart=/bin/true\n")}},
+				}}
+			},
+			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.OperatingSystemConfig).Spec.Type = "ubuntu" },
+			Fulfilled: func(t *testing.T, o extensionsv1alpha1.Object) {
+				ref := o.(*extensionsv1alpha1.OperatingSystemConfig).Status.CloudConfig.SecretRef
+				script := &corev1.Secret{}
+				if err := c.Get(t.Context(), client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, script); err != nil || len(script.Data["cloud_config"]) == 0 {
+					t.Errorf("user data %v: %v", ref, err)
+				}
+			},
+		})
+	})
+	t.Run("BackupBucket", func(t *testing.T) {
+		contract.Run(t, contract.Suite{
+			Client: c,
+			New: func() extensionsv1alpha1.Object {
+				m := meta()
+				m.Namespace = ""
+				return &extensionsv1alpha1.BackupBucket{ObjectMeta: m, Spec: extensionsv1alpha1.BackupBucketSpec{DefaultSpec: ofType("local"), Region: "local", SecretRef: secret}}
+			},
+			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.BackupBucket).Spec.Type = "aws" },
+			Fulfilled: func(t *testing.T, o extensionsv1alpha1.Object) {
+				if _, err := os.Stat(filepath.Join(directory, o.GetName())); err != nil || o.(*extensionsv1alpha1.BackupBucket).Status.GeneratedSecretRef == nil {
+					t.Errorf("the bucket is not there: %v", err)
+				}
+			},
+			Gone: func(t *testing.T, o extensionsv1alpha1.Object) {
+				if _, err := os.Stat(filepath.Join(directory, o.GetName())); !os.IsNotExist(err) {
+					t.Errorf("the bucket is still there (%v)", err)
+				}
+			},
+		})
+	})
+	t.Run("BackupEntry", func(t *testing.T) {
+		contract.Run(t, contract.Suite{
+			Client: c,
+			New: func() extensionsv1alpha1.Object {
+				m := meta()
+				m.Namespace, m.Name = "", namespace+"--"+m.Name
+				return &extensionsv1alpha1.BackupEntry{ObjectMeta: m, Spec: extensionsv1alpha1.BackupEntrySpec{
+					DefaultSpec: ofType("local"), Region: "local", BucketName: "bucket", SecretRef: secret,
+				}}
+			},
+			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.BackupEntry).Spec.Type = "aws" },
+			Fulfilled: func(t *testing.T, _ extensionsv1alpha1.Object) {
+				access := &corev1.Secret{}
+				if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "etcd-backup"}, access); err != nil || string(access.Data["bucketName"]) != "bucket" {
+					t.Errorf("access: %v", err)
+				}
+			},
+		})
+	})
+}
+
+// resolve asks for the address of a name.
+func resolve(ctx context.Context, name string, code int) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	response, _, err := new(dns.Client).ExchangeContext(ctx, new(dns.Msg).SetQuestion(name+".local.example.", dns.TypeA), fmt.Sprintf("%s:%d", address, port))
+	if err != nil {
+		return err
+	}
+	if response.Rcode != code || (code == dns.RcodeSuccess) != (len(response.Answer) == 1) {
+		return errors.New("the answer is " + response.String())
+	}
+	return nil
+}

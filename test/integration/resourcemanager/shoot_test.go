@@ -1,0 +1,270 @@
+// Package resourcemanager tests gardener-resource-manager as it is deployed for a shoot: with two clusters, and only the rights it gets.
+package resourcemanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/crds"
+	"gardener.cloud/gardener/internal/component/managedresource"
+	component "gardener.cloud/gardener/internal/component/resourcemanager"
+	"gardener.cloud/gardener/internal/component/shootaccess"
+	"gardener.cloud/gardener/internal/component/shootsystem"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/resourcemanager"
+	"gardener.cloud/gardener/test/env"
+)
+
+const (
+	namespace = "shoot--a--b"
+	owner     = "test"
+	patience  = 90 * time.Second
+)
+
+func TestShoot(t *testing.T) {
+	e := env.Start(t)
+	seed, shoot := connect(t, e.Config), connect(t, e.AddCluster(t))
+	values := component.Values{
+		Namespace: namespace, Image: "registry.example/gardener", Replicas: 1,
+		Config: component.ForShoot(component.ShootOptions{Namespace: namespace, Workerless: true, ClusterIdentity: "seed"}),
+		Shoot:  &component.Shoot{GenericKubeconfig: "generic"},
+	}
+	prepareSeed(t, seed)
+	config := deploy(t, seed, values)
+	config.SourceClientConnection.Kubeconfig = kubeconfigOfAccount(t, seed)
+	config.TargetClientConnection.Kubeconfig = kubeconfig(t, shoot.config, &clientcmdapi.AuthInfo{
+		ClientCertificateData: shoot.config.CertData, ClientKeyData: shoot.config.KeyData,
+	})
+	config.Server.HealthProbes, config.Server.Metrics = freeServer(t), freeServer(t)
+	run(t, config)
+
+	// What every shoot has, and what the resource manager itself needs there.
+	apply(t, seed, pack(t, seed, shootsystem.ManagedResourceName, shootsystem.Objects(shootsystem.Values{Workerless: true, ClusterIdentity: "me"})...)...)
+	apply(t, seed, pack(t, seed, "shoot-core-gardener-resource-manager", component.TargetObjects(values)...)...)
+	for _, name := range []string{shootsystem.ManagedResourceName, "shoot-core-gardener-resource-manager"} {
+		awaitApplied(t, seed, name)
+	}
+	identity := &corev1.ConfigMap{}
+	if err := shoot.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "cluster-identity"}, identity); err != nil {
+		t.Fatal(err)
+	}
+	if got := identity.Annotations[resourcesv1alpha1.OriginAnnotation]; got != "seed:"+namespace+"/"+shootsystem.ManagedResourceName {
+		t.Errorf("origin is %q", got)
+	}
+
+	// A component of the control plane gets a token, which is good for the shoot.
+	token := awaitToken(t, seed, shootaccess.SecretName(component.Name))
+	access := rest.AnonymousClientConfig(shoot.config)
+	access.BearerToken = token
+	own := connect(t, access)
+	if err := own.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{}); err != nil {
+		t.Errorf("its token is no good: %v", err)
+	}
+
+	// In the end, it takes its objects with it, and is not locked out before.
+	for _, name := range []string{"shoot-core-gardener-resource-manager", shootsystem.ManagedResourceName} {
+		mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		if err := seed.Delete(t.Context(), mr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, seed, &resourcesv1alpha1.ManagedResourceList{}, func(list []*resourcesv1alpha1.ManagedResource) error {
+		if len(list) > 0 {
+			return fmt.Errorf("ManagedResource %s is still there: %+v", list[0].Name, list[0].Status.Conditions)
+		}
+		return nil
+	})
+	if err := own.Get(t.Context(), client.ObjectKey{Name: "gardener.cloud:target:resource-manager"}, &rbacv1.ClusterRole{}); err != nil {
+		t.Errorf("its rights went before it: %v", err)
+	}
+}
+
+// cluster is one of the two, as an administrator sees it.
+type cluster struct {
+	client.WithWatch
+	config *rest.Config
+}
+
+func connect(t *testing.T, config *rest.Config) *cluster {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &cluster{c, config}
+}
+
+func prepareSeed(t *testing.T, seed *cluster) {
+	t.Helper()
+	definitions, err := crds.Resources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := crds.Deploy(t.Context(), seed, owner, definitions...); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	// Discovery may be a moment behind the condition of a definition.
+	await(t, seed, &resourcesv1alpha1.ManagedResourceList{}, func([]*resourcesv1alpha1.ManagedResource) error { return nil })
+}
+
+func apply(t *testing.T, c *cluster, objects ...client.Object) {
+	t.Helper()
+	if err := kube.Apply(t.Context(), c, owner, objects...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deploy applies what the resource manager is rendered as, and returns its configuration.
+func deploy(t *testing.T, seed *cluster, values component.Values) *resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
+	t.Helper()
+	objects, err := component.Objects(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, seed, objects...)
+	config := &resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}
+	for _, object := range objects {
+		if configMap, ok := object.(*corev1.ConfigMap); ok {
+			if err := yaml.UnmarshalStrict([]byte(configMap.Data["config.yaml"]), config); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return config
+}
+
+// kubeconfigOfAccount writes a kubeconfig of the account that the pods have.
+func kubeconfigOfAccount(t *testing.T, seed *cluster) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: component.Name}}
+	if err := seed.SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig(t, seed.config, &clientcmdapi.AuthInfo{Token: request.Status.Token})
+}
+
+func kubeconfig(t *testing.T, of *rest.Config, user *clientcmdapi.AuthInfo) string {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: of.Host, CertificateAuthorityData: of.CAData}
+	config.AuthInfos["c"] = user
+	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "c"}
+	config.CurrentContext = "c"
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func freeServer(t *testing.T) *resourcemanagerconfigv1alpha1.Server {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // it was only asked for its port
+	return &resourcemanagerconfigv1alpha1.Server{BindAddress: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port}
+}
+
+// run runs the process with a configuration until the test is over.
+func run(t *testing.T, config *resourcemanagerconfigv1alpha1.ResourceManagerConfiguration) {
+	t.Helper()
+	data, err := yaml.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	command := resourcemanager.Component().Command()
+	command.SetArgs([]string{"--config=" + file})
+	command.SetOut(t.Output())
+	command.SetErr(t.Output())
+	done := make(chan error)
+	go func() { done <- command.ExecuteContext(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func pack(t *testing.T, seed *cluster, name string, objects ...client.Object) []client.Object {
+	t.Helper()
+	packed, err := managedresource.Objects(seed.Scheme(), managedresource.Values{Namespace: namespace, Name: name}, objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packed
+}
+
+// await waits until the objects of a kind in the namespace are as they should be.
+func await[T client.Object](t *testing.T, c *cluster, list client.ObjectList, check func([]T) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := kube.Await(ctx, c, list, check, nil, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func awaitApplied(t *testing.T, seed *cluster, name string) {
+	t.Helper()
+	await(t, seed, &resourcesv1alpha1.ManagedResourceList{}, func(list []*resourcesv1alpha1.ManagedResource) error {
+		for _, mr := range list {
+			if condition := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied); mr.Name == name &&
+				(condition == nil || condition.Status != corev1beta1.ConditionTrue) {
+				return fmt.Errorf("%s: conditions are %+v", name, mr.Status.Conditions)
+			}
+		}
+		return nil
+	})
+}
+
+func awaitToken(t *testing.T, seed *cluster, name string) (token string) {
+	t.Helper()
+	await(t, seed, &corev1.SecretList{}, func(list []*corev1.Secret) error {
+		for _, secret := range list {
+			if secret.Name == name {
+				token = string(secret.Data[resourcesv1alpha1.DataKeyToken])
+			}
+		}
+		if token == "" {
+			return fmt.Errorf("there is no token in %q", name)
+		}
+		return nil
+	})
+	return token
+}
