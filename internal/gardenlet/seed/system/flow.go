@@ -169,7 +169,11 @@ func DeployKinds(ctx context.Context, seedClient client.WithWatch) error {
 	if err != nil {
 		return err
 	}
-	return crds.Deploy(ctx, seedClient, owner, slices.Concat(extensions, resources)...)
+	druid, err := crds.Druid()
+	if err != nil {
+		return err
+	}
+	return crds.Deploy(ctx, seedClient, owner, slices.Concat(extensions, resources, druid)...)
 }
 
 // Deployments are the components in the namespace garden that no ManagedResource holds: these engines hold all others.

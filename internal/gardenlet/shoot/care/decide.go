@@ -51,7 +51,7 @@ type report struct {
 }
 
 func (o *observation) addExtensions(list client.ObjectList) {
-	_ = meta.EachListItem(list, func(item runtime.Object) error { //nolint:errcheck // the function returns none
+	_ = meta.EachListItem(list, func(item runtime.Object) error { //nolint:errcheck // the function returns no error
 		if e, ok := item.(extensionsv1alpha1.Object); ok {
 			for _, condition := range e.GetExtensionStatus().GetConditions() {
 				o.reports = append(o.reports, report{e.GetExtensionSpec().GetExtensionType() + " " + e.GetName(), condition})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -201,6 +203,30 @@ func (h *hosted) dropEtcds(ctx context.Context) error {
 	return client.IgnoreNotFound(h.SeedClient.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(h.namespace)))
 }
 
+// podsPatience is for how long pods may take that were told to end at once.
+const podsPatience = 10 * time.Second
+
+// dropPods ends what still runs: nobody is served any more, so nothing has to end with grace. The namespace controller looks again only
+// when it thinks that all pods have ended, so it is to find none; those that come back are left to it.
+func (h *hosted) dropPods(ctx context.Context) error {
+	err := h.SeedClient.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(h.namespace), client.GracePeriodSeconds(1))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete pods: %w", err)
+	}
+	waiting, cancel := context.WithTimeout(ctx, podsPatience)
+	defer cancel()
+	err = kube.Await(waiting, h.SeedClient, &corev1.PodList{}, func(left []*corev1.Pod) error {
+		if len(left) > 0 {
+			return fmt.Errorf("Pod %q still runs", left[0].Name) //nolint:staticcheck // kinds are proper names
+		}
+		return nil
+	}, nil, client.InNamespace(h.namespace))
+	if err != nil {
+		logf.FromContext(ctx).Info("Deleting namespace although pods are left in it", "reason", err.Error())
+	}
+	return ctx.Err()
+}
+
 // dropNamespace deletes the namespace and waits until it is gone. The error says what the namespace controller waits for.
 func (h *hosted) dropNamespace(ctx context.Context) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}
@@ -209,6 +235,9 @@ func (h *hosted) dropNamespace(ctx context.Context) error {
 		return nil
 	}
 	if err == nil && namespace.DeletionTimestamp == nil {
+		if err := h.dropPods(ctx); err != nil {
+			return err
+		}
 		err = kube.PatchMetadata(ctx, h.SeedClient, namespace, func(o *metav1.PartialObjectMetadata) {
 			metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.ConfirmationDeletion, "true")
 		})
@@ -218,10 +247,6 @@ func (h *hosted) dropNamespace(ctx context.Context) error {
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Namespace %q: %w", h.namespace, err)
-	}
-	// Nobody is served any more, so nothing has to end with grace; and in a namespace that ends, no pod comes back.
-	if err := h.SeedClient.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(h.namespace), client.GracePeriodSeconds(1)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete pods: %w", err)
 	}
 	return kube.Await(ctx, h.SeedClient, &corev1.NamespaceList{}, func(left []*corev1.Namespace) error {
 		if len(left) == 0 {

@@ -1,0 +1,120 @@
+package care
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+)
+
+var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// healthy is a control plane of a workerless shoot in which all is well.
+func healthy() *observation {
+	seen := &observation{}
+	for _, name := range []string{"gardener-resource-manager", "kube-apiserver", "kube-controller-manager"} {
+		seen.deployments = append(seen.deployments, appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
+		})
+	}
+	for _, name := range []string{"etcd-main", "etcd-events"} {
+		seen.etcds = append(seen.etcds, druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: druidv1alpha1.EtcdStatus{Ready: new(true)}})
+	}
+	return seen
+}
+
+func TestJudge(t *testing.T) {
+	const (
+		yes, no, unknown = corev1beta1.ConditionTrue, corev1beta1.ConditionFalse, corev1beta1.ConditionUnknown
+		api, plane       = corev1beta1.ShootAPIServerAvailable, corev1beta1.ShootControlPlaneHealthy
+		watch, system    = corev1beta1.ShootObservabilityComponentsHealthy, corev1beta1.ShootSystemComponentsHealthy
+		nodes            = corev1beta1.ShootEveryNodeReady
+	)
+	type statuses map[corev1beta1.ConditionType]corev1beta1.ConditionStatus
+	for name, tc := range map[string]struct {
+		change func(*corev1beta1.Shoot, *observation)
+		want   statuses
+	}{
+		"all is well":   {change: func(*corev1beta1.Shoot, *observation) {}, want: statuses{api: yes, plane: yes, watch: yes, system: yes}},
+		"no API server": {change: func(_ *corev1beta1.Shoot, o *observation) { o.unavailable = errors.New("x") }, want: statuses{api: no, plane: yes, watch: yes, system: yes}},
+		"no etcd":       {change: func(_ *corev1beta1.Shoot, o *observation) { o.etcds = o.etcds[:1] }, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
+		"a pod is gone": {change: func(_ *corev1beta1.Shoot, o *observation) { o.deployments[1].Status.AvailableReplicas = 0 }, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
+		"an extension": {change: func(_ *corev1beta1.Shoot, o *observation) {
+			o.reports = []report{{"local x", corev1beta1.Condition{Type: system, Status: no}}}
+		}, want: statuses{api: yes, plane: yes, watch: yes, system: no}},
+		"no node, no scheduler": {change: func(s *corev1beta1.Shoot, _ *observation) {
+			s.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
+		}, want: statuses{api: yes, plane: no, watch: yes, system: yes, nodes: no}},
+		"nobody tells of nodes": {change: func(s *corev1beta1.Shoot, o *observation) {
+			s.Spec.Provider.Workers, o.unavailable = []corev1beta1.Worker{{Name: "a"}}, errors.New("x")
+		}, want: statuses{api: no, plane: no, watch: yes, system: yes, nodes: unknown}},
+		"asleep": {change: func(s *corev1beta1.Shoot, o *observation) {
+			s.Spec.Hibernation, s.Status.Hibernated = &corev1beta1.Hibernation{Enabled: new(true)}, true
+			o.deployments = nil
+		}, want: statuses{api: yes, plane: yes, watch: yes, system: yes}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot, seen := &corev1beta1.Shoot{}, healthy()
+			tc.change(shoot, seen)
+			got := statuses{}
+			for _, condition := range judge(shoot, seen) {
+				got[condition.Type] = condition.Status
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("judge() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTolerate(t *testing.T) {
+	bad := corev1beta1.Condition{Status: corev1beta1.ConditionFalse}
+	before := func(status corev1beta1.ConditionStatus, age time.Duration) *corev1beta1.Condition {
+		return &corev1beta1.Condition{Status: status, LastTransitionTime: metav1.NewTime(now.Add(-age))}
+	}
+	for name, tc := range map[string]struct {
+		before *corev1beta1.Condition
+		want   corev1beta1.ConditionStatus
+	}{
+		"never well":  {want: corev1beta1.ConditionFalse},
+		"just now":    {before: before(corev1beta1.ConditionTrue, time.Hour), want: corev1beta1.ConditionProgressing},
+		"for a while": {before: before(corev1beta1.ConditionProgressing, 30*time.Second), want: corev1beta1.ConditionProgressing},
+		"too long":    {before: before(corev1beta1.ConditionProgressing, 2*time.Minute), want: corev1beta1.ConditionFalse},
+		"long since":  {before: before(corev1beta1.ConditionFalse, time.Second), want: corev1beta1.ConditionFalse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tolerate(tc.before, bad, time.Minute, now); got.Status != tc.want {
+				t.Errorf("tolerate() is %s, want %s", got.Status, tc.want)
+			}
+		})
+	}
+}
+
+func TestStale(t *testing.T) {
+	deleted := func(age time.Duration) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.NewTime(now.Add(-age)))}}
+	}
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		"running": {pod: &corev1.Pod{}},
+		"evicted": {pod: &corev1.Pod{Status: corev1.PodStatus{Reason: "Evicted"}}, want: true},
+		"no room": {pod: &corev1.Pod{Status: corev1.PodStatus{Reason: "OutOfCpu"}}, want: true},
+		"ending":  {pod: deleted(time.Minute)},
+		"stuck":   {pod: deleted(10 * time.Minute), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := stale(tc.pod, now); got != tc.want {
+				t.Errorf("stale() is %t", got)
+			}
+		})
+	}
+}
