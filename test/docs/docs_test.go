@@ -18,8 +18,8 @@ const root = "../.."
 var (
 	link    = regexp.MustCompile(`!?\[[^\]]*\]\(([^)\s]+)\)`)
 	span    = regexp.MustCompile("`([^`\n]+)`")
-	target  = regexp.MustCompile(`\bmake ((?:[a-z][a-z-]*)(?: [a-z][a-z-]*)*)`)
-	rule    = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
+	target  = regexp.MustCompile(`\bmake ([a-z][a-z0-9-]*(?: [a-z][a-z0-9-]*)*)`)
+	rule    = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`)
 	command = regexp.MustCompile(`(?:^|[\s($])(?:bin/)?(gardenctl|landscape|distribution)((?: [a-z][a-z-]*)*)`)
 	inTree  = regexp.MustCompile(`^(?:api|charts|cmd|distribution|docs|example|hack|imagevector|internal|landscape|pkg|test)/[\w./-]+$`)
 )
