@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -60,14 +61,14 @@ func writeCommand(dir, name string, argv ...string) error {
 
 // help writes what a command says about itself, and then its subcommands.
 func help(b *bytes.Buffer, name string, argv []string, level int) error {
-	text, err := output(append(argv[:len(argv):len(argv)], "--help")...)
+	text, err := output(append(slices.Clone(argv), "--help")...)
 	if err != nil {
 		return fmt.Errorf("help of %s: %w: %s", name, err, text)
 	}
 	fmt.Fprintf(b, "\n```text\n%s\n```\n", trimRight(string(text)))
 	for _, sub := range subcommands(string(text)) {
 		fmt.Fprintf(b, "\n%s %s %s\n", strings.Repeat("#", level), name, sub)
-		if err := help(b, name+" "+sub, append(argv[:len(argv):len(argv)], sub), min(level+1, 6)); err != nil {
+		if err := help(b, name+" "+sub, append(slices.Clone(argv), sub), min(level+1, 6)); err != nil {
 			return err
 		}
 	}

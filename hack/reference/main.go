@@ -36,7 +36,7 @@ func run(root, commands string) error {
 	}
 	out := filepath.Join(root, "docs", "reference")
 	for _, kind := range []string{"api", "config"} {
-		if err := clear(filepath.Join(out, kind)); err != nil {
+		if err := removePages(filepath.Join(out, kind)); err != nil {
 			return err
 		}
 	}
@@ -46,22 +46,22 @@ func run(root, commands string) error {
 		}
 	}
 	if commands != "" {
-		if err := clear(filepath.Join(out, "cli")); err != nil {
+		if err := removePages(filepath.Join(out, "cli")); err != nil {
 			return err
 		}
 		if err := writeHelp(filepath.Join(out, "cli"), commands); err != nil {
 			return err
 		}
 	}
-	index, err := index(out, packages)
+	page, err := index(out, packages)
 	if err != nil {
 		return err
 	}
-	return write(filepath.Join(out, "README.md"), index)
+	return write(filepath.Join(out, "README.md"), page)
 }
 
-// clear removes the pages of a directory, so that what is gone leaves none behind.
-func clear(dir string) error {
+// removePages removes the pages of a directory, so that what is gone leaves none behind.
+func removePages(dir string) error {
 	pages, err := filepath.Glob(filepath.Join(dir, "*.md"))
 	if err != nil {
 		return err

@@ -131,7 +131,7 @@ func (p *goPackage) read(f *ast.File, constants map[string][]value) {
 		for _, spec := range gen.Specs {
 			switch spec := spec.(type) {
 			case *ast.TypeSpec:
-				if !spec.Name.IsExported() || (strings.HasSuffix(spec.Name.Name, "List") && hasField(spec.Type, "ListMeta")) || !serialized(spec.Type) {
+				if !spec.Name.IsExported() || hasField(spec.Type, "ListMeta") || !serialized(spec.Type) {
 					continue
 				}
 				text := spec.Doc
