@@ -153,7 +153,7 @@ func (p *goPackage) read(f *ast.File, constants map[string][]value) {
 					p.group = strings.Trim(literal.Value, `"`)
 				}
 				if named, ok := spec.Type.(*ast.Ident); ok {
-					if spec.Doc == nil {
+					if spec.Doc == nil && !gen.Lparen.IsValid() {
 						spec.Doc = gen.Doc
 					}
 					constants[named.Name] = append(constants[named.Name], value{literal.Value, prose(spec.Doc.Text())})

@@ -11,7 +11,8 @@ import (
 	"gardener.cloud/gardener/test/facts"
 )
 
-// TestCompatIsComplete checks that docs/compat.md says of every controller, webhook and admission plugin of the original whether it is here.
+// TestCompatIsComplete checks that docs/compat.md says of every controller, webhook and admission plugin of the original whether it
+// is here.
 func TestCompatIsComplete(t *testing.T) {
 	dir := facts.Dir(t)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "compat.md"))

@@ -80,7 +80,7 @@ func documents(t *testing.T) []string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "bin" || entry.Name() == "testdata" || entry.Name() == "node_modules"):
+		case entry.IsDir() && path != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "bin" || entry.Name() == "testdata"):
 			return fs.SkipDir
 		case strings.HasSuffix(path, ".md"):
 			rel, err := filepath.Rel(root, path)
