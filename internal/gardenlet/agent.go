@@ -35,6 +35,7 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	shootcare "gardener.cloud/gardener/internal/gardenlet/shoot/care"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
+	shootstate "gardener.cloud/gardener/internal/gardenlet/shoot/state"
 	"gardener.cloud/gardener/internal/networkpolicy/general"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/tokenrequestor"
@@ -166,6 +167,9 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 		shootcare.Add(a.Manager, shootcare.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedReader: a.seedClient, Connect: shootcare.Connector(a.GetScheme(), Name),
 			Config: *c.ShootCare, Clock: a.clock,
+		}),
+		shootstate.Add(a.Manager, shootstate.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenReader: gardenClient, SeedReader: a.seedClient, Config: *c.ShootState, Clock: a.clock,
 		}),
 		seedcare.Add(a.Manager, seedcare.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, Deployments: system.Deployments(), Config: *c.SeedCare, Clock: a.clock,

@@ -201,4 +201,3 @@ func (r *reconciler) collect(ctx context.Context, namespace string) error {
 	}
 	return errors.Join(errs...)
 }
-

@@ -129,8 +129,8 @@ func TestConstraints(t *testing.T) {
 			ours.Labels = map[string]string{resourcesv1alpha1.ManagedBy: "gardener"}
 			o.validating = append(o.validating, ours)
 		}, webhooks: yes, authorities: yes},
-		"nobody answers":   {change: func(_ *corev1beta1.Shoot, o *observation) { o.unavailable = errors.New("x") }, webhooks: unknown, authorities: yes},
-		"nobody tells":     {change: func(_ *corev1beta1.Shoot, o *observation) { o.webhooksUnknown = errors.New("x") }, webhooks: unknown, authorities: yes},
+		"nobody answers": {change: func(_ *corev1beta1.Shoot, o *observation) { o.unavailable = errors.New("x") }, webhooks: unknown, authorities: yes},
+		"nobody tells":   {change: func(_ *corev1beta1.Shoot, o *observation) { o.webhooksUnknown = errors.New("x") }, webhooks: unknown, authorities: yes},
 		"an old authority": {change: func(_ *corev1beta1.Shoot, o *observation) {
 			o.credentials = append(o.credentials, authority("ca-client", year-time.Hour))
 		}, webhooks: yes, authorities: no},

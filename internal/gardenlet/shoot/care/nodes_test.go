@@ -32,7 +32,7 @@ func TestJudgeNodes(t *testing.T) {
 		"the agent died": {change: func(_ *corev1beta1.Shoot, n *nodesSeen) {
 			n.leases[0].Spec.RenewTime = new(metav1.NewMicroTime(now.Add(-time.Minute)))
 		}, want: []string{`Node "n": gardener-node-agent does not renew its Lease`}},
-		"the agent never lived":    {change: func(_ *corev1beta1.Shoot, n *nodesSeen) { n.leases = nil }, want: []string{`Node "n": gardener-node-agent has never renewed its Lease`}},
+		"the agent never lived": {change: func(_ *corev1beta1.Shoot, n *nodesSeen) { n.leases = nil }, want: []string{`Node "n": gardener-node-agent has never renewed its Lease`}},
 		"the agent may be starting": {change: func(_ *corev1beta1.Shoot, n *nodesSeen) {
 			n.leases, n.nodes[0].CreationTimestamp = nil, metav1.NewTime(now.Add(-time.Minute))
 		}},
