@@ -36,6 +36,7 @@ import (
 	shootcare "gardener.cloud/gardener/internal/gardenlet/shoot/care"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	shootstate "gardener.cloud/gardener/internal/gardenlet/shoot/state"
+	"gardener.cloud/gardener/internal/gardenlet/workloadidentity"
 	"gardener.cloud/gardener/internal/networkpolicy/general"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/tokenrequestor"
@@ -186,6 +187,10 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 		tokenrequestor.Add(a.Manager, a.Manager, garden, tokenrequestor.Values{
 			Class: resourcesv1alpha1.ResourceManagerClassGarden, Concurrency: *c.TokenRequestor.ConcurrentSyncs, Clock: a.clock,
 			TargetNamespace: constants.SeedNamespaceNamePrefix + a.config.SeedConfig.Name,
+		}),
+		workloadidentity.Add(a.Manager, workloadidentity.Values{
+			GardenClient: gardenClient, SeedClient: a.seedClient, TokenExpiration: c.TokenRequestorWorkloadIdentity.TokenExpirationDuration.Duration,
+			ConcurrentSyncs: *c.TokenRequestorWorkloadIdentity.ConcurrentSyncs, Clock: a.clock,
 		}),
 		required.Add(a.Manager, required.Values{
 			Garden: garden, ConcurrentSyncs: *c.ControllerInstallationRequired.ConcurrentSyncs, Clock: a.clock,

@@ -170,5 +170,12 @@ func (h *hosted) copyProviderCredentials(ctx context.Context) error {
 	secret := &corev1.Secret{Type: corev1.SecretTypeOpaque, Data: h.provider.Data}
 	secret.Namespace, secret.Name = h.namespace, cloudProvider
 	secret.Labels = map[string]string{purposeLabel: cloudProvider}
-	return h.apply(ctx, secret)
+	if !isIdentity(h.provider) {
+		return h.apply(ctx, secret)
+	}
+	secret.Labels, secret.Annotations = merge(secret.Labels, h.provider.Labels), h.provider.Annotations
+	if err := h.apply(ctx, secret); err != nil {
+		return err
+	}
+	return h.awaitToken(ctx, secret.Name)
 }

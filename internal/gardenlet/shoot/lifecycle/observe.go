@@ -292,6 +292,9 @@ func (r *reconciler) providerCredentials(ctx context.Context, shoot *corev1beta1
 	default:
 		return nil, nil //nolint:nilnil // some infrastructures need none
 	}
+	if ref.Kind == workloadIdentity {
+		return r.identitySecret(ctx, shoot, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+	}
 	secret := &corev1.Secret{}
 	if ref.Kind != "Secret" {
 		return nil, errorcode.With(fmt.Errorf("credentials of kind %s are not supported", ref.Kind), corev1beta1.ErrorConfigurationProblem)

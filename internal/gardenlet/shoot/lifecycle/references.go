@@ -16,7 +16,7 @@ import (
 	"gardener.cloud/gardener/pkg/flow"
 )
 
-// referenced are the kinds that spec.resources may name.
+// referenced are the kinds of copies.
 var referenced = []string{"ConfigMap", "Secret"}
 
 // references are the tasks for what configurations of extensions refer to. They find it beside the other things of the control plane.
@@ -48,6 +48,13 @@ func (h *hosted) copyReferences(ctx context.Context) error {
 			from := &corev1.Secret{}
 			err = h.live.Get(ctx, key, from)
 			object = &corev1.Secret{ObjectMeta: copied, Data: from.Data, Type: from.Type}
+		case workloadIdentity:
+			var from *corev1.Secret
+			if from, err = h.identitySecret(ctx, h.shoot, key); err == nil {
+				from.Namespace, from.Name = h.namespace, constants.ReferencedWorkloadIdentityPrefix+ref.Name
+				from.Labels = merge(from.Labels, copied.Labels)
+				object = from
+			}
 		default:
 			err = fmt.Errorf("kind %q is not supported", ref.Kind)
 		}
@@ -84,6 +91,8 @@ func (h *hosted) dropReferences(ctx context.Context) error {
 
 func isReferenced(shoot *corev1beta1.Shoot, kind, name string) bool {
 	return slices.ContainsFunc(shoot.Spec.Resources, func(r corev1beta1.NamedResourceReference) bool {
-		return r.ResourceRef.Kind == kind && constants.ReferencedResourcesPrefix+r.ResourceRef.Name == name
+		ref := r.ResourceRef
+		return ref.Kind == kind && constants.ReferencedResourcesPrefix+ref.Name == name ||
+			ref.Kind == workloadIdentity && kind == "Secret" && constants.ReferencedWorkloadIdentityPrefix+ref.Name == name
 	})
 }
