@@ -71,7 +71,7 @@ func (a *access) Healthz(ctx context.Context) error {
 func (a *access) ReachNode(ctx context.Context, name string) error {
 	err := a.rest.Get().AbsPath("/api/v1/nodes", name, "proxy", "healthz").Do(ctx).Error()
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		return nil
 	}
 	return err

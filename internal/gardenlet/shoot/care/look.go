@@ -35,8 +35,11 @@ const (
 	tryTimeout = 5 * time.Second
 )
 
-// cached lets an API server answer from its cache, which is as new as the next look needs it.
-var cached = &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+// cached lets an API server answer from its cache, which is as new as the next look needs it. The client writes into it, so that each list
+// has its own.
+func cached() client.ListOption {
+	return &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
+}
 
 // look reads the state of a control plane.
 func (r *reconciler) look(ctx context.Context, shoot *corev1beta1.Shoot) (*observation, error) {
@@ -123,7 +126,7 @@ func (r *reconciler) access(ctx context.Context, shoot *corev1beta1.Shoot, crede
 
 func (o *observation) readWebhooks(ctx context.Context) error {
 	mutators, validators := &admissionregistrationv1.MutatingWebhookConfigurationList{}, &admissionregistrationv1.ValidatingWebhookConfigurationList{}
-	if err := errors.Join(o.access.List(ctx, mutators, cached), o.access.List(ctx, validators, cached)); err != nil {
+	if err := errors.Join(o.access.List(ctx, mutators, cached()), o.access.List(ctx, validators, cached())); err != nil {
 		return fmt.Errorf("list webhooks in the shoot: %w", err)
 	}
 	o.mutating, o.validating = mutators.Items, validators.Items
@@ -134,8 +137,8 @@ func (o *observation) readNodes(ctx context.Context) error {
 	nodes, leases, configs := &corev1.NodeList{}, &coordinationv1.LeaseList{}, listOf("Secret")
 	system := client.InNamespace(metav1.NamespaceSystem)
 	if err := errors.Join(
-		o.access.List(ctx, nodes, cached), o.access.List(ctx, leases, cached, system),
-		o.access.List(ctx, configs, cached, system, client.MatchingLabels{constants.GardenRole: constants.GardenRoleOperatingSystemConfig}),
+		o.access.List(ctx, nodes, cached()), o.access.List(ctx, leases, cached(), system),
+		o.access.List(ctx, configs, cached(), system, client.MatchingLabels{constants.GardenRole: constants.GardenRoleOperatingSystemConfig}),
 	); err != nil {
 		return fmt.Errorf("read nodes: %w", err)
 	}
@@ -193,7 +196,7 @@ func (r *reconciler) extensions(ctx context.Context, shoot *corev1beta1.Shoot, s
 		}
 	}
 	leases := &coordinationv1.LeaseList{}
-	if err := r.SeedReader.List(ctx, leases, cached, client.MatchingFields{"metadata.name": extension.HeartbeatLease}); err != nil {
+	if err := r.SeedReader.List(ctx, leases, cached(), client.MatchingFields{"metadata.name": extension.HeartbeatLease}); err != nil {
 		return fmt.Errorf("list heartbeats of extensions: %w", err)
 	}
 	for i := range seen.reports {
@@ -257,7 +260,7 @@ func (r *reconciler) tidyShoot(ctx context.Context, seen *observation) error {
 func (o *observation) collect(ctx context.Context, now time.Time) error {
 	system, failed, all := client.InNamespace(metav1.NamespaceSystem), &corev1.PodList{}, listOf("Pod")
 	if err := errors.Join(
-		o.access.List(ctx, failed, cached, system, client.MatchingFields{"status.phase": string(corev1.PodFailed)}), o.access.List(ctx, all, cached, system),
+		o.access.List(ctx, failed, cached(), system, client.MatchingFields{"status.phase": string(corev1.PodFailed)}), o.access.List(ctx, all, cached(), system),
 	); err != nil {
 		return fmt.Errorf("list pods of system components: %w", err)
 	}

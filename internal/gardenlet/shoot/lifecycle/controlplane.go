@@ -232,6 +232,9 @@ func (h *hosted) apiServerValues(ctx context.Context, replicas int32) (kubeapise
 		},
 		Encryption: h.encryption(),
 	}
+	if h.issuer != "" { // tokens that the API server has issued itself stay good
+		v.Issuer, v.JWKSURI, v.AcceptedIssuers = h.issuer, keySetURL(h.issuer), []string{defaultIssuer(h.world)}
+	}
 	if hosts := h.hosts(); len(hosts) > 0 {
 		v.ExternalHostname = hosts[0]
 	}

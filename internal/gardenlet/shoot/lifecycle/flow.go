@@ -119,7 +119,7 @@ func (h *hosted) foundation() []flow.Task {
 		}, "credentials"),
 		task("announce-kubeconfig", "Telling extensions about the kubeconfig", h.announceKubeconfig, "credentials", "cluster"),
 	}
-	tasks = slices.Concat(tasks, h.references())
+	tasks = slices.Concat(tasks, h.references(), h.issuerTasks())
 	if h.provider != nil {
 		tasks = append(tasks, task("cloudprovider", "Copying credentials for the infrastructure", h.copyProviderCredentials, "namespace"))
 	}

@@ -37,6 +37,7 @@ func TestFlows(t *testing.T) {
 		},
 		"asked": func(w *world) {
 			w.shoot.Annotations = map[string]string{"shoot.gardener.cloud/tasks": "deployInfrastructure,restartControlPlanePods,restartCoreAddons"}
+			w.issuer = "https://keys.example.com"
 			w.shoot.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "x"}}
 			w.shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"configmaps"}}}
 			w.shoot.Status.Credentials = &corev1beta1.ShootCredentials{EncryptionAtRest: &corev1beta1.EncryptionAtRest{}}

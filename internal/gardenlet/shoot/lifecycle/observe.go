@@ -119,6 +119,9 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	if w.provider, err = r.providerCredentials(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {
 		return nil, err
 	}
+	if w.issuer, err = r.managedIssuer(ctx, w); err != nil && shoot.DeletionTimestamp == nil {
+		return nil, err
+	}
 	w.extensions, err = r.extensionOrders(ctx, shoot)
 	return w, err
 }
