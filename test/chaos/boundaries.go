@@ -85,11 +85,9 @@ func (b boundaries) interrupt(ctx context.Context, what string, shoot *corev1bet
 				return false
 			}
 			last = current.Status.LastOperation
-			step := fmt.Sprint(last.Type, last.State, last.Description)
-			if last.State != corev1beta1.LastOperationStateProcessing || heard[step] {
+			if last.State != corev1beta1.LastOperationStateProcessing || !news(heard, last) {
 				return false
 			}
-			heard[step] = true
 			kills += b.crash(ctx)
 			fmt.Fprintf(os.Stderr, "%7s %3d%% %s\n", time.Since(begin).Round(time.Millisecond), last.Progress, last.Description)
 			return false
@@ -100,6 +98,15 @@ func (b boundaries) interrupt(ctx context.Context, what string, shoot *corev1bet
 		}
 	}
 	return fmt.Errorf("%s: not done after %s and %d kills: %+v: %w", what, time.Since(begin).Round(time.Second), kills, last, ctx.Err())
+}
+
+// news is whether a step runs that was not heard of before.
+func news(heard map[string]bool, last *corev1beta1.LastOperation) bool {
+	before := len(heard)
+	for step := range strings.SplitSeq(last.Description, ", ") {
+		heard[string(last.Type)+step] = true
+	}
+	return len(heard) > before
 }
 
 // follow watches a shoot until look returns true; it looks at nil when the shoot is gone. It fails when the watch ends before.
