@@ -30,7 +30,7 @@ func runWrites(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if err != nil {
 		return err
 	}
-	config.QPS, config.Timeout = -1, 2*time.Second
+	config.QPS, config.Timeout = -1, 10*time.Second
 	c, err := client.New(config, client.Options{})
 	if err != nil {
 		return err
