@@ -252,6 +252,10 @@ func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 				APIVersion: "v1", Kind: "Secret", Namespace: constants.GardenNamespace, Name: backupSecret,
 			}},
 			Ingress: &corev1beta1.Ingress{Domain: "ingress." + seedName + ".seed." + domain, Controller: corev1beta1.IngressController{Kind: "nginx"}},
+			Settings: &corev1beta1.SeedSettings{
+				// Control planes here ask for so little that nobody has to recommend more, and its images take a minute to build.
+				VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: false},
+			},
 			Networks: corev1beta1.SeedNetworks{
 				Nodes: new(u.network().Subnet().String()), Pods: cluster.pods().String(), Services: cluster.services().String(),
 				ShootDefaults: &corev1beta1.ShootNetworks{Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16")},

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -70,13 +71,14 @@ func (b *bench) measure(ctx context.Context, shoots []*corev1beta1.Shoot) (*usag
 
 // componentOf is what a pod is a replica of: its name without what its owners have added.
 func componentOf(pod *corev1.Pod) string {
-	for _, owner := range pod.OwnerReferences {
-		if owner.Kind == "ReplicaSet" {
-			return owner.Name[:max(0, strings.LastIndex(owner.Name, "-"))]
-		}
+	switch owner := metav1.GetControllerOf(pod); {
+	case owner == nil:
+		return pod.Name
+	case owner.Kind == "ReplicaSet":
+		return owner.Name[:max(0, strings.LastIndex(owner.Name, "-"))]
+	default:
 		return owner.Name
 	}
-	return pod.Name
 }
 
 var podUID = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)

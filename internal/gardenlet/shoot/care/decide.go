@@ -51,7 +51,7 @@ type report struct {
 }
 
 func (o *observation) addExtensions(list client.ObjectList) {
-	_ = meta.EachListItem(list, func(item runtime.Object) error { //nolint:errcheck // the function returns no error
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
 		if e, ok := item.(extensionsv1alpha1.Object); ok {
 			for _, condition := range e.GetExtensionStatus().GetConditions() {
 				o.reports = append(o.reports, report{e.GetExtensionSpec().GetExtensionType() + " " + e.GetName(), condition})
@@ -168,7 +168,7 @@ func judgeControlPlane(shoot *corev1beta1.Shoot, seen *observation, add func(cor
 		switch s.Labels[constants.GardenRole] {
 		case constants.GardenRoleMonitoring, constants.GardenRoleLogging, constants.GardenRoleObservability:
 			if want := s.Spec.Replicas; want != nil && s.Status.ReadyReplicas < *want {
-				add(corev1beta1.ShootObservabilityComponentsHealthy, fmt.Errorf("StatefulSet %q: %d of %d pods are ready", s.Name, s.Status.ReadyReplicas, *want)) //nolint:staticcheck // kinds are proper names
+				add(corev1beta1.ShootObservabilityComponentsHealthy, fmt.Errorf("StatefulSet %q: %d of %d pods are ready", s.Name, s.Status.ReadyReplicas, *want))
 			}
 		}
 	}

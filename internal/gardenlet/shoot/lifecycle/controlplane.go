@@ -157,11 +157,11 @@ func (h *hosted) etcdReady(role etcd.Role) func(context.Context) error {
 func etcdHealthy(e *druidv1alpha1.Etcd) error {
 	switch s := e.Status; {
 	case s.ObservedGeneration == nil || *s.ObservedGeneration != e.Generation:
-		return fmt.Errorf("Etcd %q: etcd-druid has not seen its last change", e.Name)
+		return fmt.Errorf("Etcd %q: etcd-druid has not seen its last change", e.Name) //nolint:staticcheck // kinds are proper names
 	case len(s.LastErrors) > 0:
-		return fmt.Errorf("Etcd %q: %s", e.Name, s.LastErrors[0].Description)
+		return fmt.Errorf("Etcd %q: %s", e.Name, s.LastErrors[0].Description) //nolint:staticcheck // kinds are proper names
 	case s.Ready == nil || !*s.Ready:
-		return fmt.Errorf("Etcd %q: %d of %d members are ready", e.Name, s.ReadyReplicas, e.Spec.Replicas)
+		return fmt.Errorf("Etcd %q: %d of %d members are ready", e.Name, s.ReadyReplicas, e.Spec.Replicas) //nolint:staticcheck // kinds are proper names
 	}
 	return nil
 }

@@ -194,7 +194,7 @@ func (h *hosted) dropEtcds(ctx context.Context) error {
 	}
 	if err := kube.Await(ctx, h.SeedClient, &druidv1alpha1.EtcdList{}, func(left []*druidv1alpha1.Etcd) error {
 		if len(left) > 0 {
-			return fmt.Errorf("Etcd %q is still there", left[0].Name)
+			return fmt.Errorf("Etcd %q is still there", left[0].Name) //nolint:staticcheck // kinds are proper names
 		}
 		return nil
 	}, nil, client.InNamespace(h.namespace)); err != nil {
@@ -258,7 +258,7 @@ func (h *hosted) dropNamespace(ctx context.Context) error {
 				reasons = append(reasons, condition.Message)
 			}
 		}
-		return fmt.Errorf("Namespace %q is still there: %s", h.namespace, strings.Join(reasons, "; "))
+		return fmt.Errorf("Namespace %q is still there: %s", h.namespace, strings.Join(reasons, "; ")) //nolint:staticcheck // kinds are proper names
 	}, nil, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", h.namespace)})
 }
 

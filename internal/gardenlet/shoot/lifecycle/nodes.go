@@ -337,7 +337,7 @@ func (h *hosted) orderWorker(ctx context.Context) error {
 // workerPool says of a pool what its extension has to know.
 func (h *hosted) workerPool(p *pool) (*extensionsv1alpha1.WorkerPool, error) {
 	if p.provision.Status.CloudConfig == nil {
-		return nil, fmt.Errorf("OperatingSystemConfig %q has no user data, although its extension says that it is done", p.provision.Name) //nolint:staticcheck // kinds are proper names
+		return nil, fmt.Errorf("OperatingSystemConfig %q has no user data, although its extension says that it is done", p.provision.Name)
 	}
 	worker, kubernetes := &p.worker, h.shoot.Spec.Kubernetes
 	version := operatingsystemconfig.KubernetesVersion(worker, kubernetes.Version)
@@ -592,5 +592,8 @@ func (h *hosted) plainImage(name string) (string, error) {
 	return image.String(), err
 }
 
-func (h *hosted) certificate(name string) []byte { return h.set.Current(name).Data[secrets.DataKeyCertificate] }
-func (h *hosted) key(name string) []byte         { return h.set.Current(name).Data[secrets.DataKeyPrivateKey] }
+func (h *hosted) certificate(name string) []byte {
+	return h.set.Current(name).Data[secrets.DataKeyCertificate]
+}
+
+func (h *hosted) key(name string) []byte { return h.set.Current(name).Data[secrets.DataKeyPrivateKey] }
