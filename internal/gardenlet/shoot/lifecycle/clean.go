@@ -40,6 +40,24 @@ func (h *hosted) cleanShoot(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := deleteWorkloads(ctx, shoot); err != nil {
+		return err
+	}
+	return flow.Parallel(ctx,
+		func(ctx context.Context) error {
+			return clean(ctx, shoot, "Service", &corev1.ServiceList{}, func(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeLoadBalancer })
+		},
+		func(ctx context.Context) error {
+			return clean[*corev1.PersistentVolumeClaim](ctx, shoot, "PersistentVolumeClaim", &corev1.PersistentVolumeClaimList{}, nil)
+		},
+		func(ctx context.Context) error {
+			return clean[*corev1.PersistentVolume](ctx, shoot, "PersistentVolume", &corev1.PersistentVolumeList{}, nil)
+		},
+	)
+}
+
+// deleteWorkloads deletes what users run.
+func deleteWorkloads(ctx context.Context, shoot client.Client) error {
 	for _, workload := range []struct {
 		kind string
 		list client.ObjectList
@@ -57,17 +75,7 @@ func (h *hosted) cleanShoot(ctx context.Context) error {
 			return err
 		}
 	}
-	return flow.Parallel(ctx,
-		func(ctx context.Context) error {
-			return clean(ctx, shoot, "Service", &corev1.ServiceList{}, func(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeLoadBalancer })
-		},
-		func(ctx context.Context) error {
-			return clean[*corev1.PersistentVolumeClaim](ctx, shoot, "PersistentVolumeClaim", &corev1.PersistentVolumeClaimList{}, nil)
-		},
-		func(ctx context.Context) error {
-			return clean[*corev1.PersistentVolume](ctx, shoot, "PersistentVolume", &corev1.PersistentVolumeList{}, nil)
-		},
-	)
+	return nil
 }
 
 // clean deletes the objects of a kind that users have made and waits until they are gone. The error names those that are left.

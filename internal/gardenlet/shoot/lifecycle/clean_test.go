@@ -16,33 +16,27 @@ import (
 )
 
 // Volumes are not gone before the pods that use them, and StatefulSets order new ones.
-func TestCleanShootRemovesWorkloadsOfUsers(t *testing.T) {
+func TestDeleteWorkloads(t *testing.T) {
 	object := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
 	ours := object("ours")
 	ours.Labels = map[string]string{"shoot.gardener.cloud/no-cleanup": "true"}
 	controlled := object("controlled")
 	controlled.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "ours", Controller: new(true)}}
-	service := &corev1.Service{ObjectMeta: object("balanced"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
 	shoot := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(
 		&appsv1.Deployment{ObjectMeta: object("user")}, &appsv1.Deployment{ObjectMeta: ours}, &appsv1.StatefulSet{ObjectMeta: object("user")},
 		&batchv1.Job{ObjectMeta: object("user")}, &corev1.Pod{ObjectMeta: object("user")}, &corev1.Pod{ObjectMeta: controlled},
-		service, &corev1.Service{ObjectMeta: object("plain")}, &corev1.PersistentVolumeClaim{ObjectMeta: object("claim")},
-		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "volume"}},
 	).Build()
-	if err := (&hosted{shootClient: shoot}).cleanShoot(t.Context()); err != nil {
+	if err := deleteWorkloads(t.Context(), shoot); err != nil {
 		t.Fatal(err)
 	}
 	for kind, tc := range map[string]struct {
 		list client.ObjectList
 		want []string
 	}{
-		"Deployment":            {&appsv1.DeploymentList{}, []string{"ours"}},
-		"StatefulSet":           {&appsv1.StatefulSetList{}, nil},
-		"Job":                   {&batchv1.JobList{}, nil},
-		"Pod":                   {&corev1.PodList{}, []string{"controlled"}},
-		"Service":               {&corev1.ServiceList{}, []string{"plain"}},
-		"PersistentVolumeClaim": {&corev1.PersistentVolumeClaimList{}, nil},
-		"PersistentVolume":      {&corev1.PersistentVolumeList{}, nil},
+		"Deployment":  {&appsv1.DeploymentList{}, []string{"ours"}},
+		"StatefulSet": {&appsv1.StatefulSetList{}, nil},
+		"Job":         {&batchv1.JobList{}, nil},
+		"Pod":         {&corev1.PodList{}, []string{"controlled"}},
 	} {
 		if err := shoot.List(t.Context(), tc.list); err != nil {
 			t.Fatal(err)
