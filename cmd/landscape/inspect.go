@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -183,6 +182,6 @@ The names of shoots are known within the landscape only. This kubeconfig has the
 		},
 	}
 	cmd.Flags().BoolVar(&access.Viewer, "viewer", false, "for reading only, and without Secrets")
-	cmd.Flags().DurationVar(&access.Expiration, "expiration", 8*time.Hour, "how long it is good for; the garden may allow less")
+	cmd.Flags().DurationVar(&access.Expiration, "expiration", kubeconfigLife, "how long it is good for; the garden may allow less")
 	return cmd
 }
