@@ -117,7 +117,7 @@ func (b *bench) run(ctx context.Context) error {
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
 // round orders shoots at the same time, waits for them, and deletes them again.
-func (b *bench) round(ctx context.Context) ([]times, *usage, error) {
+func (b *bench) round(ctx context.Context) ([]times, usage, error) {
 	shoots := make([]*corev1beta1.Shoot, b.atOnce)
 	for i := range shoots {
 		shoot, err := b.shoot(i)
