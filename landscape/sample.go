@@ -18,7 +18,7 @@ import (
 )
 
 // shootTimeout is the time that a shoot with a node may take on a busy machine; a minute is usual.
-const shootTimeout = 10 * time.Minute
+const shootTimeout = 15 * time.Minute
 
 // SampleShoot is the shoot that a landscape comes up with.
 var SampleShoot = client.ObjectKey{Namespace: "garden-local", Name: "local"}
@@ -93,9 +93,11 @@ func ShootHealthy(shoot *corev1beta1.Shoot) error {
 	if shoot == nil {
 		return errors.New("it is gone")
 	}
-	if last := shoot.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded ||
-		shoot.Status.ObservedGeneration != shoot.Generation {
+	if last := shoot.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
 		return errors.New(operation(shoot))
+	}
+	if shoot.Status.ObservedGeneration != shoot.Generation {
+		return errors.New("its last change has not been seen yet")
 	}
 	if len(shoot.Status.Conditions) == 0 {
 		return errors.New("nobody has looked at its health yet")

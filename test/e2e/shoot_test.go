@@ -34,10 +34,10 @@ import (
 )
 
 // shootPatience is for a shoot to come or to go on a busy machine.
-const shootPatience = 8 * time.Minute
+const shootPatience = 15 * time.Minute
 
-// TestShoots tries the shoots on a landscape that runs already: LANDSCAPE=local go test -tags e2e -run TestShoots ./test/e2e
-func TestShoots(t *testing.T) {
+// TestRunning tries what needs no landscape of its own on one that runs: LANDSCAPE=local go test -tags e2e -run TestRunning ./test/e2e
+func TestRunning(t *testing.T) {
 	name := os.Getenv("LANDSCAPE")
 	if name == "" {
 		t.Skip("LANDSCAPE names no landscape that runs")
@@ -54,6 +54,7 @@ func TestShoots(t *testing.T) {
 		}
 	})
 	l.run(t, "images", "push", serverImage, serverTar(t))
+	t.Run("gateway", func(t *testing.T) { testGateway(t, l) })
 	t.Run("without nodes", func(t *testing.T) { testWorkerless(t, l) })
 	t.Run("with a node", func(t *testing.T) { testShoot(t, l) })
 }
@@ -299,6 +300,9 @@ func (c cluster) deployServer(t *testing.T) *corev1.Service {
 		}},
 	}}}
 	if err := kube.Apply(t.Context(), c.client, "e2e", secret, deployment, service, scaler, webhook); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(service), service); err != nil {
 		t.Fatal(err)
 	}
 	return service
