@@ -46,6 +46,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -66,26 +67,26 @@ func TestLandscape(t *testing.T) {
 	l.run(t, "up", "--without-shoot")
 	t.Logf("up took %s without the shoot", time.Since(start).Round(time.Second))
 	l.connect(t)
-	t.Run("images push", func(t *testing.T) { l.run(t, "images", "push", serverImage, serverTar(t)) })
+	timed(t, "images push", func(t *testing.T) { l.run(t, "images", "push", serverImage, serverTar(t)) })
 
-	t.Run("a shoot without nodes", func(t *testing.T) { testWorkerless(t, l) })
-	t.Run("a shoot with a node", func(t *testing.T) { testShoot(t, l) })
-	t.Run("garden", func(t *testing.T) { testGarden(t, l) })
-	t.Run("gateway", func(t *testing.T) { testGateway(t, l) })
+	timed(t, "a shoot without nodes", func(t *testing.T) { testWorkerless(t, l) })
+	timed(t, "a shoot with a node", func(t *testing.T) { testShoot(t, l) })
+	timed(t, "garden", func(t *testing.T) { testGarden(t, l) })
+	timed(t, "gateway", func(t *testing.T) { testGateway(t, l) })
 	app := l.deploy(t, "app", func(d *appsv1.Deployment) {})
-	t.Run("a load balancer address is answered by a pod", func(t *testing.T) {
+	timed(t, "a load balancer address is answered by a pod", func(t *testing.T) {
 		if got := app.get(t, "/hostname"); !strings.HasPrefix(got, "app-") {
 			t.Errorf("answered by %q", got)
 		}
 	})
-	t.Run("a volume outlives its pod", func(t *testing.T) {
+	timed(t, "a volume outlives its pod", func(t *testing.T) {
 		app.put(t, "/file", "precious")
 		l.replacePods(t, "app")
 		if got := app.get(t, "/file"); got != "precious" {
 			t.Errorf("file holds %q", got)
 		}
 	})
-	t.Run("names resolve inside", func(t *testing.T) {
+	timed(t, "names resolve inside", func(t *testing.T) {
 		service := l.service(t, "app")
 		for name, want := range map[string]string{
 			"app.default.svc.cluster.local": "[" + service.Spec.ClusterIP + "]",
@@ -97,29 +98,29 @@ func TestLandscape(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a cluster IP is answered", func(t *testing.T) {
+	timed(t, "a cluster IP is answered", func(t *testing.T) {
 		if got := app.get(t, "/fetch?url=http://app.default.svc/hostname"); !strings.HasPrefix(got, "app-") {
 			t.Errorf("answered by %q", got)
 		}
 	})
-	t.Run("logs", func(t *testing.T) {
+	timed(t, "logs", func(t *testing.T) {
 		app.put(t, "/file", "for the log")
 		logs, err := l.clientset.CoreV1().Pods("default").GetLogs(l.pod(t, "app").Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
 		if err != nil || !strings.Contains(string(logs), `wrote "for the log"`) {
 			t.Errorf("logs = %q, %v", logs, err)
 		}
 	})
-	t.Run("exec", func(t *testing.T) {
+	timed(t, "exec", func(t *testing.T) {
 		if got := l.exec(t, l.pod(t, "app").Name, "/server", "say", "hello"); got != "[hello]\n" {
 			t.Errorf("output = %q", got)
 		}
 	})
-	t.Run("port-forward", func(t *testing.T) {
+	timed(t, "port-forward", func(t *testing.T) {
 		if got := l.portForward(t, l.pod(t, "app").Name, "/hostname"); !strings.HasPrefix(got, "app-") {
 			t.Errorf("answered by %q", got)
 		}
 	})
-	t.Run("a memory limit is enforced", func(t *testing.T) {
+	timed(t, "a memory limit is enforced", func(t *testing.T) {
 		greedy := l.deploy(t, "greedy", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
 		})
@@ -135,13 +136,13 @@ func TestLandscape(t *testing.T) {
 			return fmt.Errorf("no container was killed for its memory")
 		}, client.MatchingLabels{"app": "greedy"})
 	})
-	t.Run("metrics", func(t *testing.T) {
+	timed(t, "metrics", func(t *testing.T) {
 		data, err := l.clientset.RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/nodes/runtime-0").DoRaw(t.Context())
 		if err != nil || !strings.Contains(string(data), `"memory"`) {
 			t.Errorf("node metrics = %s, %v", data, err)
 		}
 	})
-	t.Run("a second machine joins, works and leaves", func(t *testing.T) {
+	timed(t, "a second machine joins, works and leaves", func(t *testing.T) {
 		l.run(t, "up", "--machines=2", "--without-shoot")
 		l.deploy(t, "far", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "runtime-1"}
@@ -156,7 +157,11 @@ func TestLandscape(t *testing.T) {
 			t.Errorf("%d nodes are left, %v", len(nodes.Items), err)
 		}
 	})
-	t.Run("a machine that ended comes back", func(t *testing.T) {
+	// It has a machine by the time the landscape goes down.
+	if err := l.client.Create(t.Context(), sample(t, example.Shoot)); err != nil {
+		t.Fatal(err)
+	}
+	timed(t, "a machine that ended comes back", func(t *testing.T) {
 		rebooted := time.Now().Truncate(time.Second)
 		l.cli(t, "shell", "runtime-0", "--", "systemctl", "reboot") //nolint:errcheck // the connection may end first
 		l.run(t, "up", "--without-shoot")
@@ -174,8 +179,16 @@ func TestLandscape(t *testing.T) {
 		}
 	})
 
+	await(t, l.client, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+		if len(pods) == 0 {
+			return fmt.Errorf("the shoot has no machine yet")
+		}
+		return kube.PodReady(pods[0])
+	}, client.InNamespace("shoot--local--local"), client.MatchingLabels{"app": "machine"})
+	start = time.Now()
 	l.run(t, "down", "--yes")
-	t.Run("nothing is left behind", func(t *testing.T) {
+	t.Logf("down took %s", time.Since(start).Round(100*time.Millisecond))
+	timed(t, "nothing is left behind", func(t *testing.T) {
 		if diff := cmp.Diff(before, observeHost(t, l.name)); diff != "" {
 			t.Errorf("the host is not as before (-before +after):\n%s", diff)
 		}
@@ -183,7 +196,7 @@ func TestLandscape(t *testing.T) {
 			t.Errorf("%s is left", filepath.Join(l.dir, l.name))
 		}
 	})
-	t.Run("a second down does nothing", func(t *testing.T) {
+	timed(t, "a second down does nothing", func(t *testing.T) {
 		if out := l.run(t, "down", "--yes"); !strings.Contains(out, "There is no landscape") {
 			t.Errorf("output = %q", out)
 		}
