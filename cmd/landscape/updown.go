@@ -78,7 +78,7 @@ func (c *cli) upCommand() *cobra.Command {
 				return json.NewEncoder(c.out).Encode(done)
 			}
 			fmt.Fprintf(c.errOut, "\nLandscape %q is up after %.0fs and takes %.1f GiB of disk.\n%s",
-				l.Name, done.Seconds, float64(l.DiskUse())/(1<<30), done.advice(l, onlyClusters))
+				l.Name, done.Seconds, float64(l.DiskUse())/(1<<30), done.advice(l.Name, !onlyClusters && cluster == landscape.RuntimeCluster))
 			return nil
 		},
 	}
@@ -105,21 +105,22 @@ type upResult struct {
 }
 
 // advice is what a person may want to do next.
-func (r upResult) advice(l *landscape.Landscape, onlyClusters bool) string {
-	self, name := os.Args[0], ""
-	if l.Name != landscape.DefaultName {
-		name = " --name " + l.Name
+func (r upResult) advice(name string, garden bool) string {
+	program := os.Args[0]
+	if name != landscape.DefaultName {
+		program += " --name " + name
 	}
-	if onlyClusters {
-		return fmt.Sprintf("\n  export KUBECONFIG=%s\n  kubectl get nodes,pods -A\n  %s status%s\n", r.Kubeconfig, self, name)
+	text := "\n  export KUBECONFIG=" + r.Kubeconfig + "\n"
+	if !garden {
+		return text + "  kubectl get nodes,pods -A\n  " + program + " status\n"
 	}
-	text := fmt.Sprintf("\nThe garden, which is also the seed's cluster:\n  export KUBECONFIG=%s\n", r.Kubeconfig)
+	text = "\nThe garden, which is also the seed:" + text
 	if r.ShootKubeconfig != "" {
-		text += fmt.Sprintf("\nThe shoot %s (for %s; order more with: %s kubeconfig%s shoot %s):\n  kubectl --kubeconfig %s get nodes,pods -A\n",
-			landscape.SampleShoot, "up to "+kubeconfigLife.String(), self, name, landscape.SampleShoot, r.ShootKubeconfig)
+		text += fmt.Sprintf("\nThe shoot %s, for %.0f hours (more with: %s kubeconfig shoot %[1]s):\n  kubectl --kubeconfig %[4]s get nodes,pods -A\n",
+			landscape.SampleShoot, kubeconfigLife.Hours(), program, r.ShootKubeconfig)
 	}
-	return text + fmt.Sprintf("\nTry next:\n  kubectl apply -f example/shoot-workerless.yaml    # a second shoot, without nodes\n"+
-		"  kubectl get shoots -A -w                          # watch it come\n  %s status%s\n", self, name)
+	return text + "\nTry next:\n  kubectl apply -f example/shoot-workerless.yaml    # a shoot without nodes\n" +
+		"  kubectl get shoots -A -w                          # watch it come\n  " + program + " status\n"
 }
 
 // besideUs is the path of another of our executables, which is in the directory of this one.
