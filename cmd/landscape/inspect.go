@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/landscape"
 )
 
@@ -39,7 +40,7 @@ The exit code is 0 if everything that should run does, and 3 if not.`,
 			if err != nil {
 				return err
 			}
-			if err := printStatus(c.out, status, output); err != nil {
+			if err := printStatus(c.out, status, output, time.Now()); err != nil {
 				return err
 			}
 			if !status.Healthy() {
@@ -52,7 +53,7 @@ The exit code is 0 if everything that should run does, and 3 if not.`,
 	return cmd
 }
 
-func printStatus(out io.Writer, status *landscape.Status, output string) error {
+func printStatus(out io.Writer, status *landscape.Status, output string, now time.Time) error {
 	switch output {
 	case "json":
 		encoder := json.NewEncoder(out)
@@ -90,7 +91,7 @@ func printStatus(out io.Writer, status *landscape.Status, output string) error {
 		}
 	}
 	if status.Garden != nil {
-		printGarden(w, status.Garden, output == "wide", time.Now())
+		printGarden(w, status.Garden, output == "wide", now)
 	}
 	printMemory(w, status.Memory, output == "wide")
 	return w.Flush()
@@ -105,21 +106,21 @@ func printGarden(w io.Writer, garden *landscape.GardenStatus, wide bool, now tim
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.Namespace, c.Version, mebibytes(c.Usage.Proportional), cmp.Or(c.Problem, "healthy"))
 	}
 	if len(garden.Seeds) > 0 {
-		fmt.Fprintf(w, "\nSEED\tGARDENER\tKUBERNETES\tSTATE\n")
+		fmt.Fprintf(w, "\nSEED\tGARDENER\tKUBERNETES\tCONDITIONS\tSTATE\n")
 	}
 	for _, seed := range garden.Seeds {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", seed.Name, seed.Version, seed.Kubernetes, cmp.Or(seed.Problem, "ready"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", seed.Name, seed.Version, seed.Kubernetes, conditions(seed.Conditions), cmp.Or(seed.Problem, "ready"))
 	}
 	if len(garden.Shoots) > 0 {
-		fmt.Fprintf(w, "\nSHOOT\tKUBERNETES\tLAST OPERATION\tNODES\tAGE\tCONTROL PLANE\tMACHINES\tSTATE\n")
+		fmt.Fprintf(w, "\nSHOOT\tKUBERNETES\tLAST OPERATION\tCONDITIONS\tNODES\tAGE\tCONTROL PLANE\tMACHINES\tSTATE\n")
 	}
 	for _, shoot := range garden.Shoots {
 		var controlPlane int64
 		for _, used := range shoot.ControlPlane {
 			controlPlane += used.Proportional
 		}
-		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\n", shoot.Namespace, shoot.Name, shoot.Kubernetes, brief(shoot.LastOperation),
-			shoot.MachinesReady, shoot.Machines, duration.HumanDuration(now.Sub(shoot.Created)), mebibytes(controlPlane),
+		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\n", shoot.Namespace, shoot.Name, shoot.Kubernetes, brief(shoot.LastOperation),
+			conditions(shoot.Conditions), shoot.MachinesReady, shoot.Machines, duration.HumanDuration(now.Sub(shoot.Created)), mebibytes(controlPlane),
 			mebibytes(shoot.Nodes.Proportional), cmp.Or(shoot.Problem, either(shoot.Hibernated, "hibernated", "healthy")))
 	}
 	if !wide {
@@ -131,6 +132,17 @@ func printGarden(w io.Writer, garden *landscape.GardenStatus, wide bool, now tim
 			fmt.Fprintf(w, "%s\t%d\t%s\t%.1fs\n", used.Component, used.Pods, mebibytes(used.Proportional), used.Processor)
 		}
 	}
+}
+
+// conditions is how many of them are true.
+func conditions(all []landscape.ConditionStatus) string {
+	isTrue := 0
+	for _, condition := range all {
+		if condition.Status == string(corev1beta1.ConditionTrue) {
+			isTrue++
+		}
+	}
+	return fmt.Sprintf("%d/%d", isTrue, len(all))
 }
 
 // brief is the first part of what an operation says of itself; the rest is what it is at.
