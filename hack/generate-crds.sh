@@ -5,7 +5,8 @@
 # internal/component/crds/<group>/, from where Go embeds them. Running it twice changes nothing.
 set -euo pipefail
 
-tools=$(cd "$(dirname "$0")/tools" && pwd)/go.mod
+root=$(cd "$(dirname "$0")/.." && pwd)
+tools=$root/hack/tools/go.mod
 cd "${1:-$(dirname "$0")/..}"
 
 # Packages of api/ whose kinds are CustomResourceDefinitions.
@@ -27,5 +28,5 @@ for package in "${packages[@]}"; do
 done
 [[ -z $(ls -A "$out") ]] || { echo "manifests of an unknown group: $(ls "$out")" >&2; exit 1; }
 
-# Those of others, as their modules have them.
-go run ./hack/foreigncrds internal/component/crds
+# Those of others, as their modules have them. Which version it is may be in a go.mod that is not in a copy of the tree.
+go run ./hack/foreigncrds internal/component/crds "$root"

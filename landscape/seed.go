@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"golang.org/x/mod/semver"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -202,12 +205,23 @@ func (u *upRun) samples() ([]client.Object, error) {
 				return nil, err
 			}
 			profile.Spec.ProviderConfig = &runtime.RawExtension{Raw: raw}
+			profile.Spec.Kubernetes.Versions = kubernetesVersions(slices.Collect(maps.Keys(u.artifacts.kubernetes)))
 			all = append(all, profile)
 			continue
 		}
 		all = append(all, object)
 	}
 	return all, nil
+}
+
+// kubernetesVersions are those that shoots may have, the newest first.
+func kubernetesVersions(built []string) []corev1beta1.ExpirableVersion {
+	slices.SortFunc(built, func(a, b string) int { return semver.Compare(b, a) })
+	versions := make([]corev1beta1.ExpirableVersion, 0, len(built))
+	for _, version := range built {
+		versions = append(versions, corev1beta1.ExpirableVersion{Version: strings.TrimPrefix(version, "v")})
+	}
+	return versions
 }
 
 // cloudProfileConfig says that all machine images of a profile are one image.
@@ -257,6 +271,10 @@ func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 				APIVersion: "v1", Kind: "Secret", Namespace: constants.GardenNamespace, Name: backupSecret,
 			}},
 			Ingress: &corev1beta1.Ingress{Domain: "ingress." + seedName + ".seed." + domain, Controller: corev1beta1.IngressController{Kind: "nginx"}},
+			Settings: &corev1beta1.SeedSettings{
+				// Control planes here ask for so little that nobody has to recommend more, and its images take a minute to build.
+				VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: false},
+			},
 			Networks: corev1beta1.SeedNetworks{
 				Nodes: new(u.network().Subnet().String()), Pods: cluster.pods().String(), Services: cluster.services().String(),
 				ShootDefaults: &corev1beta1.ShootNetworks{Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16")},

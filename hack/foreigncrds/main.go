@@ -1,5 +1,7 @@
 // Command foreigncrds writes the CustomResourceDefinitions of others that we deploy, from the modules that have them. Descriptions are
-// left out, which makes them a fraction of the size. Usage: go run ./hack/foreigncrds DIRECTORY
+// left out, which makes them a fraction of the size. Usage: go run ./hack/foreigncrds DIRECTORY ROOT
+//
+// ROOT is where the go.mod files are that say which versions.
 package main
 
 import (
@@ -27,13 +29,13 @@ var sources = []struct {
 }
 
 func main() {
-	if err := run(os.Args[1]); err != nil {
+	if err := run(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func run(target string) error {
+func run(target, root string) error {
 	for _, source := range sources {
 		// A kind that is gone leaves no manifest behind.
 		if err := os.RemoveAll(filepath.Join(target, source.to)); err != nil {
@@ -42,7 +44,7 @@ func run(target string) error {
 	}
 	for _, source := range sources {
 		list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", source.module)
-		list.Dir = source.from
+		list.Dir = filepath.Join(root, source.from)
 		module, err := list.Output()
 		if err != nil {
 			return fmt.Errorf("find module %s: %w", source.module, err)

@@ -49,7 +49,7 @@ type Options struct {
 
 // Run runs the program and returns its exit code: 0, 1 for an error, 130 if it was interrupted.
 func Run(ctx context.Context, options Options, args []string) int {
-	cmd := newCommand(options)
+	cmd := newCommand(options) //nolint:contextcheck // commands get theirs when they run
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	switch {

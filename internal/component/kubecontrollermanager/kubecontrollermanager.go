@@ -82,7 +82,7 @@ func Objects(v Values) ([]client.Object, error) {
 		Spread: v.Spread, PriorityClass: constants.PriorityClassNameShootControlPlane300, Port: Port,
 		GenericKubeconfig: v.Secrets.GenericKubeconfig, CPU: "10m", Memory: "50Mi", MinAllowed: v.MinAllowed,
 	}
-	dir := func(name, secret string) string { return p.Secret(name, secret) }
+	dir := p.Secret
 	server := dir("server", v.Secrets.Server)
 	flags := map[string]string{
 		"kubeconfig":                shootaccess.PathKubeconfig,

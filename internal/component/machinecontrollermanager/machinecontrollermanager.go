@@ -27,7 +27,7 @@ const (
 	ManagedResourceName = "shoot-core-machine-controller-manager"
 
 	metricsPort int32 = 10258
-	healthPort        = 10259
+	healthPort  int   = 10259
 
 	targetRole = "gardener.cloud:target:machine-controller-manager"
 )

@@ -75,13 +75,6 @@ func PoolHash(
 	return hex.EncodeToString(sum[:])[:16], nil
 }
 
-func deref[T any](p *T) (value T) {
-	if p != nil {
-		value = *p
-	}
-	return value
-}
-
 func unix(at *metav1.Time) string {
 	if at == nil {
 		return ""

@@ -29,9 +29,12 @@ func TestReadable(t *testing.T) {
 	v := Values{
 		Resources: []*metav1.APIResourceList{
 			{GroupVersion: "v1", APIResources: []metav1.APIResource{
-				{Name: "pods", Verbs: read}, {Name: "pods/log", Verbs: metav1.Verbs{"get"}}, {Name: "pods/exec", Verbs: metav1.Verbs{"create", "get"}},
+				{Name: "pods", Verbs: read},
+				{Name: "pods/log", Verbs: metav1.Verbs{"get"}},
+				{Name: "pods/exec", Verbs: metav1.Verbs{"create", "get"}},
 				{Name: "nodes/proxy", Verbs: metav1.Verbs{"create", "delete", "get"}},
-				{Name: "secrets", Verbs: read}, {Name: "configmaps", Verbs: read},
+				{Name: "secrets", Verbs: read},
+				{Name: "configmaps", Verbs: read},
 			}},
 			{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "things", Verbs: read}, {Name: "keys", Verbs: read}}},
 			{GroupVersion: "example.com/v2", APIResources: []metav1.APIResource{{Name: "things", Verbs: read}}},

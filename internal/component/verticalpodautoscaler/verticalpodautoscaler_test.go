@@ -2,6 +2,7 @@ package verticalpodautoscaler
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestFlags(t *testing.T) {
 		if deployment, ok := object.(*appsv1.Deployment); ok {
 			program := env.Program(t, "vertical-pod-autoscaler", strings.TrimPrefix(deployment.Name, "vpa-"))
 			// Help is given when all flags before it are understood.
-			args := append(deployment.Spec.Template.Spec.Containers[0].Args, "--help")
+			args := slices.Concat(deployment.Spec.Template.Spec.Containers[0].Args, []string{"--help"})
 			if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); !strings.Contains(string(out), "--kubeconfig") ||
 				strings.Contains(string(out), "unknown flag") {
 				t.Errorf("%s: %v: %s", deployment.Name, err, out)

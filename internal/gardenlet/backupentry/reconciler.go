@@ -148,7 +148,7 @@ func (r *reconciler) copyCredentials(ctx context.Context, entry *corev1beta1.Bac
 	case given != nil && given.Kind == "Secret":
 		key = client.ObjectKey{Namespace: given.Namespace, Name: given.Name}
 	default:
-		return nil, false, fmt.Errorf("BackupBucket %q has no Secret with credentials", bucket.Name) //nolint:staticcheck // kinds are proper names
+		return nil, false, fmt.Errorf("BackupBucket %q has no Secret with credentials", bucket.Name)
 	}
 	credentials := &corev1.Secret{}
 	if err := r.gardenClient.Get(ctx, key, credentials); err != nil {

@@ -54,7 +54,8 @@ func (h *hosted) storage() []flow.Task {
 	if h.seed.Spec.Backup != nil {
 		tasks = append(tasks, lasting(extensionTimeout, task("backup-entry", "Preparing backups", func(ctx context.Context) error {
 			return h.orderBackup(ctx, h.world)
-		}, "cluster")))
+			// The extension writes the credentials of etcd into the namespace, and nothing if there is none.
+		}, "namespace", "cluster")))
 	}
 	return tasks
 }
@@ -157,11 +158,11 @@ func (h *hosted) etcdReady(role etcd.Role) func(context.Context) error {
 func etcdHealthy(e *druidv1alpha1.Etcd) error {
 	switch s := e.Status; {
 	case s.ObservedGeneration == nil || *s.ObservedGeneration != e.Generation:
-		return fmt.Errorf("Etcd %q: etcd-druid has not seen its last change", e.Name)
+		return fmt.Errorf("Etcd %q: etcd-druid has not seen its last change", e.Name) //nolint:staticcheck // kinds are proper names
 	case len(s.LastErrors) > 0:
-		return fmt.Errorf("Etcd %q: %s", e.Name, s.LastErrors[0].Description)
+		return fmt.Errorf("Etcd %q: %s", e.Name, s.LastErrors[0].Description) //nolint:staticcheck // kinds are proper names
 	case s.Ready == nil || !*s.Ready:
-		return fmt.Errorf("Etcd %q: %d of %d members are ready", e.Name, s.ReadyReplicas, e.Spec.Replicas)
+		return fmt.Errorf("Etcd %q: %d of %d members are ready", e.Name, s.ReadyReplicas, e.Spec.Replicas) //nolint:staticcheck // kinds are proper names
 	}
 	return nil
 }
@@ -232,6 +233,9 @@ func (h *hosted) apiServerValues(ctx context.Context, replicas int32) (kubeapise
 		},
 		Encryption: h.encryption(),
 	}
+	if h.issuer != "" { // tokens that the API server has issued itself stay good
+		v.Issuer, v.JWKSURI, v.AcceptedIssuers = h.issuer, keySetURL(h.issuer), []string{defaultIssuer(h.world)}
+	}
 	if hosts := h.hosts(); len(hosts) > 0 {
 		v.ExternalHostname = hosts[0]
 	}
@@ -251,10 +255,10 @@ func (h *hosted) apiServerValues(ctx context.Context, replicas int32) (kubeapise
 // encryption says by which keys what is encrypted. While a rotation is prepared, every API server can read what the new key wrote before
 // one of them writes with it.
 func (h *hosted) encryption() kubeapiserver.Encryption {
-	e := kubeapiserver.Encryption{Resources: []string{"secrets"}}
+	wanted, former := encryptedResources(h.shoot)
+	e := kubeapiserver.Encryption{Resources: append([]string{"secrets"}, wanted...), FormerResources: former}
 	provider := corev1beta1.EncryptionProviderType("")
 	if c := h.shoot.Spec.Kubernetes.KubeAPIServer; c != nil && c.EncryptionConfig != nil {
-		e.Resources = append(e.Resources, c.EncryptionConfig.Resources...)
 		provider = deref(c.EncryptionConfig.Provider.Type)
 	}
 	for _, secret := range []*corev1.Secret{h.set.Current(constants.SecretNameETCDEncryptionKey), h.set.Old(constants.SecretNameETCDEncryptionKey)} {

@@ -124,10 +124,10 @@ func mayOverwrite(f facts) bool {
 }
 
 func ignored(f facts) bool {
-	value, _ := strconv.ParseBool(f.shoot.Annotations[constants.ShootIgnore]) //nolint:errcheck // what is no answer is a no
+	value, _ := strconv.ParseBool(f.shoot.Annotations[constants.ShootIgnore]) // what is no answer is a no
 	stopped := false
 	if f.seed != nil {
-		stopped, _ = strconv.ParseBool(f.seed.Annotations[constants.EmergencyStopShootReconciliations]) //nolint:errcheck // as above
+		stopped, _ = strconv.ParseBool(f.seed.Annotations[constants.EmergencyStopShootReconciliations])
 	}
 	return value && mayOverwrite(f) || stopped
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,7 +52,9 @@ func (r *reconciler) deletionFlow(w *world) (*flow.Flow, error) {
 	}
 	tasks = append(tasks,
 		task("cluster-gone", "Telling extensions that the cluster is gone", h.dropCluster, last(tasks)...),
-		task("unpublish", "Removing credentials from the garden", func(ctx context.Context) error { return h.unpublishAll(ctx, h.shoot) }, last(tasks)...),
+		task("unpublish", "Removing credentials from the garden", func(ctx context.Context) error {
+			return errors.Join(h.unpublishAll(ctx, h.shoot), h.unpublishIssuer(ctx))
+		}, last(tasks)...),
 	)
 	return compose("Shoot deletion", tasks)
 }
@@ -194,7 +197,7 @@ func (h *hosted) dropEtcds(ctx context.Context) error {
 	}
 	if err := kube.Await(ctx, h.SeedClient, &druidv1alpha1.EtcdList{}, func(left []*druidv1alpha1.Etcd) error {
 		if len(left) > 0 {
-			return fmt.Errorf("Etcd %q is still there", left[0].Name)
+			return fmt.Errorf("Etcd %q is still there", left[0].Name) //nolint:staticcheck // kinds are proper names
 		}
 		return nil
 	}, nil, client.InNamespace(h.namespace)); err != nil {
@@ -258,7 +261,7 @@ func (h *hosted) dropNamespace(ctx context.Context) error {
 				reasons = append(reasons, condition.Message)
 			}
 		}
-		return fmt.Errorf("Namespace %q is still there: %s", h.namespace, strings.Join(reasons, "; "))
+		return fmt.Errorf("Namespace %q is still there: %s", h.namespace, strings.Join(reasons, "; ")) //nolint:staticcheck // kinds are proper names
 	}, nil, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", h.namespace)})
 }
 
