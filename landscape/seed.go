@@ -123,12 +123,17 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 
 // applyToGarden applies objects to a garden whose API server may be about to make way for a newer one, so that some requests fail.
 func applyToGarden(ctx context.Context, c client.Client, objects ...client.Object) error {
+	return retryReplaced(func() error { return kube.Apply(ctx, c, fieldOwner, objects...) })
+}
+
+// retryReplaced tries again what failed because the garden's API server made way for a newer one.
+func retryReplaced(do func() error) error {
 	replaced := func(err error) bool {
 		var discovery *apiutil.ErrResourceDiscoveryFailed
 		return errors.As(err, &discovery) || apierrors.IsServiceUnavailable(err)
 	}
 	patience := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 1.2, Jitter: 0.1, Steps: 20}
-	return retry.OnError(patience, replaced, func() error { return kube.Apply(ctx, c, fieldOwner, objects...) })
+	return retry.OnError(patience, replaced, do)
 }
 
 // localProvider registers provider-local, with its chart, and the credentials for its zones.
