@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -266,16 +267,15 @@ func UsageOf(pods []corev1.Pod) map[string][]ComponentUsage {
 
 // componentOf is what a pod is a replica of: its name without what its owners have added.
 func componentOf(pod *corev1.Pod) string {
-	for _, owner := range pod.OwnerReferences {
-		if owner.Kind == "ReplicaSet" {
-			return owner.Name[:max(0, strings.LastIndexByte(owner.Name, '-'))]
-		}
-		if owner.Kind != "Machine" {
-			return owner.Name
-		}
-	}
 	if pod.Labels["app"] == MachineComponent {
 		return MachineComponent
 	}
-	return pod.Name
+	switch owner := metav1.GetControllerOf(pod); {
+	case owner == nil:
+		return pod.Name
+	case owner.Kind == "ReplicaSet":
+		return owner.Name[:max(0, strings.LastIndexByte(owner.Name, '-'))]
+	default:
+		return owner.Name
+	}
 }
