@@ -6,8 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,17 +37,19 @@ import (
 // shootPatience is for a shoot to come or to go on a busy machine.
 const shootPatience = 15 * time.Minute
 
-// TestRunning tries what needs no landscape of its own on one that runs: LANDSCAPE=local go test -tags e2e -run TestRunning ./test/e2e
+// running is the name of a landscape that runs already.
+var running = flag.String("landscape", "", "name of a landscape that runs, for TestRunning")
+
+// TestRunning tries what needs no landscape of its own on one that runs: go test -tags e2e -run TestRunning ./test/e2e -landscape local
 func TestRunning(t *testing.T) {
-	name := os.Getenv("LANDSCAPE")
-	if name == "" {
-		t.Skip("LANDSCAPE names no landscape that runs")
+	if *running == "" {
+		t.Skip("-landscape names no landscape that runs")
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &landscape{binary: filepath.Join(root, "bin", "landscape"), name: name, dir: filepath.Join(root, ".landscape")}
+	l := &landscape{binary: filepath.Join(root, "bin", "landscape"), name: *running, dir: filepath.Join(root, ".landscape")}
 	l.connect(t)
 	t.Cleanup(func() {
 		if t.Failed() {
