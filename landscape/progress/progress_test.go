@@ -81,8 +81,11 @@ func TestStepEvents(t *testing.T) {
 			got = append(got, e)
 		}
 		want := []Event{
-			{Step: "Work", State: StateStarted}, {Step: "Work", State: StateRunning, Detail: "half"}, {Step: "Work", State: StateSucceeded, Seconds: 2},
-			{Step: "Work", State: StateStarted}, {Step: "Work", State: StateRunning, Detail: "half"},
+			{Step: "Work", State: StateStarted},
+			{Step: "Work", State: StateRunning, Detail: "half"},
+			{Step: "Work", State: StateSucceeded, Seconds: 2},
+			{Step: "Work", State: StateStarted},
+			{Step: "Work", State: StateRunning, Detail: "half"},
 			{Step: "Work", State: StateFailed, Seconds: 2, Error: "broken", Log: "/log"},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -53,7 +53,7 @@ import (
 const (
 	serverImage = "registry.local.gardener.cloud/gardener/e2e-server:test"
 	// patience is for one thing to happen on a machine that is busy with other things too.
-	patience = 4 * time.Minute
+	patience = 6 * time.Minute
 )
 
 func TestLandscape(t *testing.T) {

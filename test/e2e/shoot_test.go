@@ -6,14 +6,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -36,17 +37,19 @@ import (
 // shootPatience is for a shoot to come or to go on a busy machine.
 const shootPatience = 15 * time.Minute
 
-// TestRunning tries what needs no landscape of its own on one that runs: LANDSCAPE=local go test -tags e2e -run TestRunning ./test/e2e
+// running is the name of a landscape that runs already.
+var running = flag.String("landscape", "", "name of a landscape that runs, for TestRunning")
+
+// TestRunning tries what needs no landscape of its own on one that runs: go test -tags e2e -run TestRunning ./test/e2e -landscape local
 func TestRunning(t *testing.T) {
-	name := os.Getenv("LANDSCAPE")
-	if name == "" {
-		t.Skip("LANDSCAPE names no landscape that runs")
+	if *running == "" {
+		t.Skip("-landscape names no landscape that runs")
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &landscape{binary: filepath.Join(root, "bin", "landscape"), name: name, dir: filepath.Join(root, ".landscape")}
+	l := &landscape{binary: filepath.Join(root, "bin", "landscape"), name: *running, dir: filepath.Join(root, ".landscape")}
 	l.connect(t)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -142,6 +145,7 @@ func testShoot(t *testing.T, l *landscape) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	data := l.shootData(t)
 	existed := l.client.Get(t.Context(), key, &corev1beta1.Shoot{}) == nil
 	timed(t, "up makes it", func(t *testing.T) { testEvents(t, l) })
 	timed(t, "a second up changes nothing", func(t *testing.T) {
@@ -164,23 +168,25 @@ func testShoot(t *testing.T, l *landscape) {
 	timed(t, "status is healthy", func(t *testing.T) { t.Log("\n" + l.run(t, "status")) })
 	testInside(t, l.shoot(t, key))
 	timed(t, "it goes without a trace", func(t *testing.T) {
-		shoot := &corev1beta1.Shoot{}
-		if err := l.client.Get(t.Context(), key, shoot); err != nil {
-			t.Fatal(err)
-		}
 		l.deleteShoot(t, key)
 		if existed {
 			t.Log("it was there before the test, so nothing is compared")
 			return
 		}
 		l.expectAsBefore(t, before)
-		for _, dir := range []string{"/var/lib/local-storage", "/var/log/pods", "/var/lib/gardener"} {
-			out, _ := l.cli(t, "shell", "runtime-0", "--", "find", dir, "-maxdepth", "2", "-name", "*"+shoot.Status.TechnicalID+"*") //nolint:errcheck // some do not exist
-			if strings.Contains(out, shoot.Status.TechnicalID) {
-				t.Errorf("the machine of the seed still has %s", out)
-			}
+		if diff := cmp.Diff(data, l.shootData(t)); diff != "" {
+			t.Errorf("data on the machine of the seed is not as before (-before +after):\n%s", diff)
 		}
 	})
+}
+
+// shootData are the volumes on the machine of the seed, and the backups of shoots.
+func (l *landscape) shootData(t *testing.T) []string {
+	t.Helper()
+	paths := strings.Fields(l.run(t, "shell", "runtime-0", "--", "find", "/var/lib/containerd/local-storage", "/etc/gardener/local-backupbuckets",
+		"-mindepth", "1", "-maxdepth", "2", "(", "-name", "pvc-*", "-o", "-name", "shoot--*", ")"))
+	slices.Sort(paths)
+	return paths
 }
 
 // testEvents brings the landscape up as programs do.
