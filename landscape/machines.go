@@ -67,6 +67,12 @@ func (l *Landscape) machineDir(machine string) string {
 	return filepath.Join(l.Dir, "machines", machine)
 }
 
+// backupBuckets is where provider-local keeps buckets on a machine.
+const backupBuckets = "/etc/gardener/local-backupbuckets"
+
+// backupsDir is where the buckets are on this computer.
+func (l *Landscape) backupsDir() string { return filepath.Join(l.Dir, "backups") }
+
 // userDataDir is what a machine sees as /etc/machine.
 func (l *Landscape) userDataDir(machine string) string {
 	return filepath.Join(l.machineDir(machine), "userdata")
@@ -106,6 +112,12 @@ func (l *Landscape) ensureMachine(ctx context.Context, client *containers.Client
 		}
 		mounts = append(mounts, bind(data, "/var/lib/"+dir, "rw"))
 	}
+	// All machines see the same backups, so that an etcd finds its own on whichever machine it starts again, and provider-local can remove
+	// them from wherever it runs.
+	if err := os.MkdirAll(l.backupsDir(), 0o755); err != nil { //nolint:gosec // etcd runs as another user
+		return err
+	}
+	mounts = append(mounts, bind(l.backupsDir(), backupBuckets, "rw"))
 	if _, err := os.Stat("/lib/modules"); err == nil {
 		mounts = append(mounts, bind("/lib/modules", "/lib/modules", "ro"))
 	}

@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"golang.org/x/mod/semver"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -197,12 +200,23 @@ func (u *upRun) samples() ([]client.Object, error) {
 				return nil, err
 			}
 			profile.Spec.ProviderConfig = &runtime.RawExtension{Raw: raw}
+			profile.Spec.Kubernetes.Versions = kubernetesVersions(slices.Collect(maps.Keys(u.artifacts.kubernetes)))
 			all = append(all, profile)
 			continue
 		}
 		all = append(all, object)
 	}
 	return all, nil
+}
+
+// kubernetesVersions are those that shoots may have, the newest first.
+func kubernetesVersions(built []string) []corev1beta1.ExpirableVersion {
+	slices.SortFunc(built, func(a, b string) int { return semver.Compare(b, a) })
+	versions := make([]corev1beta1.ExpirableVersion, 0, len(built))
+	for _, version := range built {
+		versions = append(versions, corev1beta1.ExpirableVersion{Version: strings.TrimPrefix(version, "v")})
+	}
+	return versions
 }
 
 // cloudProfileConfig says that all machine images of a profile are one image.

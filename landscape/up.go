@@ -190,7 +190,8 @@ func freeMachineNumber(clusters []Cluster) (int, error) {
 	return 0, fmt.Errorf("a landscape has room for %d machines", host.MaxMachines)
 }
 
-// artifacts holds what the distribution built, by product; Kubernetes by version.
+// artifacts holds what the distribution built, by product; Kubernetes by version. All versions that were built are there: clusters of the
+// landscape use one each, and shoots may have any.
 type artifacts struct {
 	products   map[string]*distribution.Artifact
 	kubernetes map[string]*distribution.Artifact
@@ -218,6 +219,13 @@ func (l *Landscape) artifacts(builds *distribution.Distribution, clusters []Clus
 			return nil, err
 		}
 		a.products[product] = artifact
+	}
+	built, err := builds.Built("kubernetes")
+	if err != nil {
+		return nil, err
+	}
+	for _, artifact := range built {
+		a.kubernetes[artifact.Version] = artifact
 	}
 	for _, cluster := range clusters {
 		artifact, err := builds.Artifact("kubernetes@" + cluster.Version)

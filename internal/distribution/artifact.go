@@ -68,6 +68,25 @@ func (d *Distribution) Artifact(ref string) (*Artifact, error) {
 	return a, nil
 }
 
+// Built returns what was built of a product, in all its versions: the standard one first, then the newest.
+func (d *Distribution) Built(name string) ([]*Artifact, error) {
+	v, err := d.resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	var built []*Artifact
+	for _, version := range v.versions() {
+		a, err := d.locate(variant{v.product, version})
+		if err != nil {
+			return nil, err
+		}
+		if a.complete() {
+			built = append(built, a)
+		}
+	}
+	return built, nil
+}
+
 // NotBuiltError says that an artifact is not in the cache.
 type NotBuiltError struct{ Ref string }
 

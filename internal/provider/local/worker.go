@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -25,7 +26,9 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
+	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
@@ -60,6 +63,22 @@ func watchMachines(b *builder.Builder, toObjects handler.MapFunc) {
 		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 	}))
 	watchManaged(b, toObjects, machinecontrollermanager.ManagedResourceName)
+	// The machine-controller-manager starts when it has a token.
+	secret := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
+	b.Watches(secret, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			renewed := resourcesv1alpha1.ServiceAccountTokenRenewTimestamp
+			return e.ObjectNew.GetName() == shootaccess.SecretName(machinecontrollermanager.Name) &&
+				e.ObjectOld.GetAnnotations()[renewed] == "" && e.ObjectNew.GetAnnotations()[renewed] != ""
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}))
+}
+
+// tokens selects the Secrets of which there are copies of metadata in memory.
+func tokens() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest})
 }
 
 // Reconcile orders the machines, and waits until all of them are as ordered.
@@ -278,7 +297,8 @@ func (a *workers) deleteClasses(ctx context.Context, namespace string, wanted []
 	return found, nil
 }
 
-// deployManager deploys the machine-controller-manager. It rests when the shoot is hibernated and all machines are gone.
+// deployManager deploys the machine-controller-manager. It rests until it has a token for the shoot, and when the shoot is hibernated and
+// all machines are gone.
 func (a *workers) deployManager(
 	ctx context.Context, namespace string, cluster *extension.Cluster, existing map[string]*machinev1alpha1.MachineDeployment,
 ) error {
@@ -292,6 +312,15 @@ func (a *workers) deployManager(
 		for _, deployment := range existing {
 			replicas = min(1, replicas+deployment.Spec.Replicas+deployment.Status.Replicas)
 		}
+	}
+	// A pod that has no token yet tries again after longer and longer breaks, so there is none before.
+	token := &corev1.Secret{}
+	err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: shootaccess.SecretName(machinecontrollermanager.Name)}, token)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the token of the machine-controller-manager: %w", err)
+	}
+	if len(token.Data[resourcesv1alpha1.DataKeyToken]) == 0 {
+		replicas = 0
 	}
 	objects, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{
 		Namespace: namespace, Image: a.image, Replicas: replicas, Provider: localv1alpha1.MachineProvider, GenericKubeconfig: kubeconfig,

@@ -150,8 +150,22 @@ func TestWorker(t *testing.T) {
 	if !strings.Contains(string(worker.Status.ProviderStatus.Raw), `"image":"registry.example/machine:v2"`) {
 		t.Errorf("providerStatus is %s", worker.Status.ProviderStatus.Raw)
 	}
-	manager := &appsv1.Deployment{}
-	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "machine-controller-manager"}, manager); err != nil || *manager.Spec.Replicas != 1 {
+	// Who looks after machines starts when it has a token.
+	manager, token := &appsv1.Deployment{}, &corev1.Secret{}
+	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "machine-controller-manager"}, manager); err != nil || *manager.Spec.Replicas != 0 {
+		t.Errorf("the machine-controller-manager has %v replicas without a token, %v", manager.Spec.Replicas, err)
+	}
+	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "shoot-access-machine-controller-manager"}, token); err != nil {
+		t.Fatal(err)
+	}
+	token.Data = map[string][]byte{"token": []byte("secret")}
+	if err := a.client.Update(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err != nil || *manager.Spec.Replicas != 1 {
 		t.Errorf("the machine-controller-manager has %v replicas, %v", manager.Spec.Replicas, err)
 	}
 	first := classes(t, a)

@@ -54,7 +54,8 @@ func (h *hosted) storage() []flow.Task {
 	if h.seed.Spec.Backup != nil {
 		tasks = append(tasks, lasting(extensionTimeout, task("backup-entry", "Preparing backups", func(ctx context.Context) error {
 			return h.orderBackup(ctx, h.world)
-		}, "cluster")))
+			// The extension writes the credentials of etcd into the namespace, and nothing if there is none.
+		}, "namespace", "cluster")))
 	}
 	return tasks
 }

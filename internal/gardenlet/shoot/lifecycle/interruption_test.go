@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -80,7 +81,7 @@ func newCluster(scheme *runtime.Scheme) client.WithWatch {
 	byName := func(object client.Object) []string { return []string{object.GetName()} }
 	builder := fake.NewClientBuilder().WithScheme(scheme)
 	for _, kind := range []client.Object{
-		&gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &extensionsv1alpha1.DNSRecord{}, &resourcesv1alpha1.ManagedResource{},
+		&corev1.Namespace{}, &gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &extensionsv1alpha1.DNSRecord{}, &resourcesv1alpha1.ManagedResource{},
 	} {
 		builder = builder.WithIndex(kind, "metadata.name", byName)
 	}
@@ -132,38 +133,63 @@ func fulfil(list client.ObjectList) {
 	}
 }
 
-// TestInterruption stops the flow after each task, begins again from the start, and expects that the end is the same every time.
+// TestInterruption stops each flow after each task, begins again from the start, and expects that the end is the same every time.
 func TestInterruption(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes some seconds, as the fake of an API server is slow to apply")
 	}
 	logf.SetLogger(logr.Discard())
-	w := example()
-	w.shoot.Spec.Provider.Workers, w.extensions, w.seed.Spec.Backup = nil, nil, nil
-	w.shoot.Spec.Kubernetes.Version = "1.36.3"
-	w.cloudProfile, w.seed.Name, w.identity = &corev1beta1.CloudProfile{}, "here", "id"
-	w.shoot.Status.Networking = &corev1beta1.NetworkingStatus{Services: []string{"10.4.0.0/16"}}
-
-	s := newStage(t)
-	total := s.run(t, w, -1)
-	want := s.objects(t)
-	for after := range total {
-		t.Run(fmt.Sprintf("after %d tasks", after), func(t *testing.T) {
+	workerless := func(w *world) { w.shoot.Spec.Provider.Workers, w.extensions = nil, nil }
+	for name, test := range map[string]struct {
+		change func(*world)
+		// before is what there is when the flow begins.
+		before, flow func(*reconciler, *world) (*flow.Flow, error)
+	}{
+		"creation": {change: workerless, flow: (*reconciler).reconcileFlow},
+		"deletion": {change: workerless, before: (*reconciler).reconcileFlow, flow: (*reconciler).deletionFlow},
+		// It is deleted before anything but the namespace was made.
+		"deletion of what was begun": {change: workerless, before: func(r *reconciler, w *world) (*flow.Flow, error) {
+			return compose("start", (&hosted{reconciler: r, world: w}).foundation()[:1])
+		}, flow: (*reconciler).deletionFlow},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
-			s.run(t, w, after)
-			s.run(t, w, -1)
-			if diff := cmp.Diff(want, s.objects(t)); diff != "" {
-				t.Errorf("what there is in the end (-uninterrupted +interrupted):\n%s", diff)
+			w := example()
+			test.change(w)
+			w.seed.Spec.Backup = nil
+			w.shoot.Spec.Kubernetes.Version = "1.36.3"
+			w.cloudProfile, w.seed.Name, w.identity = &corev1beta1.CloudProfile{}, "here", "id"
+			w.shoot.Status.Networking = &corev1beta1.NetworkingStatus{Services: []string{"10.4.0.0/16"}}
+			begin := func(t *testing.T) *stage {
+				t.Helper()
+				s := newStage(t)
+				if test.before != nil {
+					s.run(t, test.before, w, -1)
+				}
+				return s
+			}
+			s := begin(t)
+			total := s.run(t, test.flow, w, -1)
+			want := s.objects(t)
+			for after := range total {
+				t.Run(fmt.Sprintf("after %d tasks", after), func(t *testing.T) {
+					t.Parallel()
+					s := begin(t)
+					s.run(t, test.flow, w, after)
+					s.run(t, test.flow, w, -1)
+					if diff := cmp.Diff(want, s.objects(t)); diff != "" {
+						t.Errorf("what there is in the end (-uninterrupted +interrupted):\n%s", diff)
+					}
+				})
 			}
 		})
 	}
 }
 
-// run runs the flow and stops it when a number of tasks are done; a negative number does not stop it. It returns how many there are.
-func (s *stage) run(t *testing.T, w *world, after int) (total int) {
+// run runs a flow and stops it when a number of tasks are done; a negative number does not stop it. It returns how many there are.
+func (s *stage) run(t *testing.T, composed func(*reconciler, *world) (*flow.Flow, error), w *world, after int) (total int) {
 	t.Helper()
-	f, err := s.reconcileFlow(w)
+	f, err := composed(s.reconciler, w)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/landscape"
+)
+
+// boundaryTimeout is how long a creation or a deletion may take that is interrupted at each step.
+const boundaryTimeout = 20 * time.Minute
+
+// runBoundaries creates and deletes one shoot, and kills the gardenlet whenever the status tells of a step that it has not told of before.
+func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) error {
+	name := flags.String("landscape", "local", "name of the landscape, which must be up")
+	manifest := flags.String("f", "example/shoot-workerless.yaml", "the shoot that is ordered, with another name")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	log.SetLogger(logr.Discard())
+	l, err := landscape.Open(".landscape", *name)
+	if err != nil {
+		return err
+	}
+	c, err := l.Client(landscape.RuntimeCluster)
+	if err != nil {
+		return err
+	}
+	u := &users{garden: c, manifest: *manifest}
+	shoot, err := u.shoot("boundaries")
+	if err != nil {
+		return err
+	}
+	b := boundaries{users: u, killer: &killer{landscape: *name, programs: []string{"gardenlet"}}}
+	if err := b.interrupt(ctx, "creation", shoot, func() error { return client.IgnoreAlreadyExists(c.Create(ctx, shoot)) }, func(s *corev1beta1.Shoot) bool {
+		return s != nil && healthyOrGone([]*corev1beta1.Shoot{s}) == nil
+	}); err != nil {
+		return err
+	}
+	if err := b.interrupt(ctx, "deletion", shoot, func() error { return u.remove(ctx, shoot) }, func(s *corev1beta1.Shoot) bool { return s == nil }); err != nil {
+		return err
+	}
+	if leaks := u.leaks(ctx); len(leaks) > 0 {
+		return errors.Join(leaks...)
+	}
+	return nil
+}
+
+type boundaries struct {
+	*users
+	*killer
+}
+
+// interrupt orders something, and kills the gardenlet at each new step until it is done. The shoot is nil when it is gone.
+func (b boundaries) interrupt(ctx context.Context, what string, shoot *corev1beta1.Shoot, order func() error, done func(*corev1beta1.Shoot) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, boundaryTimeout)
+	defer cancel()
+	begin, kills, heard := time.Now(), 0, map[string]bool{}
+	if err := order(); err != nil {
+		return err
+	}
+	var last *corev1beta1.LastOperation
+	for ctx.Err() == nil {
+		err := b.follow(ctx, shoot, func(current *corev1beta1.Shoot) bool {
+			if done(current) {
+				return true
+			}
+			if current == nil || current.Status.LastOperation == nil {
+				return false
+			}
+			last = current.Status.LastOperation
+			if last.State != corev1beta1.LastOperationStateProcessing || !news(heard, last) {
+				return false
+			}
+			kills += b.crash(ctx)
+			fmt.Fprintf(os.Stderr, "%7s %3d%% %s\n", time.Since(begin).Round(time.Millisecond), last.Progress, last.Description)
+			return false
+		})
+		if err == nil {
+			fmt.Printf("%s: done after %s, gardenlet killed %d times at %d steps\n", what, time.Since(begin).Round(time.Second), kills, len(heard))
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: not done after %s and %d kills: %+v: %w", what, time.Since(begin).Round(time.Second), kills, last, ctx.Err())
+}
+
+// news is whether a step runs that was not heard of before.
+func news(heard map[string]bool, last *corev1beta1.LastOperation) bool {
+	before := len(heard)
+	for step := range strings.SplitSeq(last.Description, ", ") {
+		heard[string(last.Type)+step] = true
+	}
+	return len(heard) > before
+}
+
+// follow watches a shoot until look returns true; it looks at nil when the shoot is gone. It fails when the watch ends before.
+func (b boundaries) follow(ctx context.Context, shoot *corev1beta1.Shoot, look func(*corev1beta1.Shoot) bool) error {
+	options := []client.ListOption{client.InNamespace(shoot.Namespace), client.MatchingFields{"metadata.name": shoot.Name}}
+	list := &corev1beta1.ShootList{}
+	if err := b.garden.List(ctx, list, options...); err != nil {
+		return err
+	}
+	if len(list.Items) == 0 {
+		if look(nil) {
+			return nil
+		}
+	} else if look(&list.Items[0]) {
+		return nil
+	}
+	changes, err := b.garden.Watch(ctx, &corev1beta1.ShootList{}, append(options, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})...)
+	if err != nil {
+		return err
+	}
+	defer changes.Stop()
+	for change := range changes.ResultChan() {
+		current, ok := change.Object.(*corev1beta1.Shoot)
+		if !ok {
+			break
+		}
+		if change.Type == watch.Deleted {
+			current = nil
+		}
+		if look(current) {
+			return nil
+		}
+	}
+	return errors.New("the watch has ended")
+}
+
+// crash kills the gardenlet, and lets the next one begin at once: the kubelet would wait longer and longer with a container that fails again
+// and again, and a new process would wait until the lease of the last one has run out.
+func (b boundaries) crash(ctx context.Context) (kills int) {
+	for _, pids := range b.victims() {
+		for _, pid := range pids {
+			if syscall.Kill(pid, syscall.SIGKILL) == nil {
+				kills++
+			}
+		}
+	}
+	pods := &corev1.PodList{}
+	if err := b.garden.List(ctx, pods, client.InNamespace(constants.GardenNamespace)); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; strings.HasPrefix(pod.Name, "gardenlet-") {
+			if err := b.garden.Delete(ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+				fmt.Fprintln(os.Stderr, "error:", err)
+			}
+		}
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: "gardenlet-leader-election"}}
+	if err := b.garden.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+	}
+	return kills
+}
