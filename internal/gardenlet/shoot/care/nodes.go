@@ -19,8 +19,12 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// agentPatience is how old a node may be until its agent has renewed its Lease for the first time.
-const agentPatience = 2 * time.Minute
+const (
+	// agentPatience is how old a node may be until its agent has renewed its Lease for the first time.
+	agentPatience = 2 * time.Minute
+	// applyPatience is for how long an agent may work on an operating system config, after the time that it waits before.
+	applyPatience = 2 * time.Minute
+)
 
 // nodesSeen is what was seen of the nodes of a shoot.
 type nodesSeen struct {
@@ -39,13 +43,16 @@ func judgeNodes(shoot *corev1beta1.Shoot, seen *nodesSeen, now time.Time) []erro
 		node := &seen.nodes[i]
 		errs = append(errs, kube.NodeReady(node))
 		errs = append(errs, pressure(node)...)
-		errs = append(errs, agentWorks(node, seen.leases, now), configApplied(node, seen.configs), kubeletVersion(shoot, node))
+		errs = append(errs, agentWorks(node, seen.leases, now), configApplied(node, seen.configs, now), kubeletVersion(shoot, node))
 	}
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
 // judgeNumbers says of which nodes there are too few or too many.
 func judgeNumbers(shoot *corev1beta1.Shoot, seen *nodesSeen) []error {
+	if h := shoot.Spec.Hibernation; h != nil && h.Enabled != nil && *h.Enabled {
+		return nil // they are about to go
+	}
 	if len(seen.nodes) == 0 {
 		return []error{errors.New("no node has joined the cluster yet")}
 	}
@@ -120,7 +127,8 @@ func expired(lease *coordinationv1.Lease, now time.Time) bool {
 }
 
 // configApplied returns why a node is not as it was told to be. What a node was told that is about to be replaced is not there any more.
-func configApplied(node *corev1.Node, configs []metav1.PartialObjectMetadata) error {
+// Agents begin one after the other, each after a delay of its own.
+func configApplied(node *corev1.Node, configs []metav1.PartialObjectMetadata, now time.Time) error {
 	index := slices.IndexFunc(configs, func(c metav1.PartialObjectMetadata) bool {
 		return c.Name == node.Labels[constants.WorkerPoolGardenerNodeAgentSecretName]
 	})
@@ -129,13 +137,29 @@ func configApplied(node *corev1.Node, configs []metav1.PartialObjectMetadata) er
 	}
 	want := configs[index].Annotations[nodeagentconfigv1alpha1.AnnotationKeyChecksumDownloadedOperatingSystemConfig]
 	have := node.Annotations[nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig]
-	switch have {
-	case want:
+	delay, _ := time.ParseDuration(node.Annotations[constants.NodeAgentReconciliationDelay]) //nolint:errcheck // what is no duration is no delay
+	begin := writtenAt(&configs[index])
+	if node.CreationTimestamp.After(begin) {
+		begin = node.CreationTimestamp.Time
+	}
+	if have == want || now.Sub(begin) < delay+applyPatience {
 		return nil
-	case "":
+	}
+	if have == "" {
 		return fmt.Errorf("Node %q: no operating system config was applied yet", node.Name) //nolint:staticcheck // kinds are proper names
 	}
 	return fmt.Errorf("Node %q: the operating system config that was applied is out of date", node.Name) //nolint:staticcheck // kinds are proper names
+}
+
+// writtenAt is when an object was last written.
+func writtenAt(object *metav1.PartialObjectMetadata) time.Time {
+	at := object.CreationTimestamp.Time
+	for _, f := range object.ManagedFields {
+		if f.Time != nil && f.Time.After(at) {
+			at = f.Time.Time
+		}
+	}
+	return at
 }
 
 // kubeletVersion returns whether a kubelet is not of the version of its worker pool. A spec that was not acted on yet does not count.

@@ -39,6 +39,17 @@ func TestJudgeNodes(t *testing.T) {
 		"an old configuration": {change: func(_ *corev1beta1.Shoot, n *nodesSeen) {
 			n.configs[0].Annotations["checksum/data-script"] = "two"
 		}, want: []string{`Node "n": the operating system config that was applied is out of date`}},
+		"a new configuration": {change: func(_ *corev1beta1.Shoot, n *nodesSeen) {
+			n.configs[0].Annotations["checksum/data-script"], n.nodes[0].Annotations["node-agent.gardener.cloud/reconciliation-delay"] = "two", "150s"
+			n.configs[0].ManagedFields = []metav1.ManagedFieldsEntry{{Time: new(metav1.NewTime(now.Add(-4 * time.Minute)))}}
+		}},
+		"a configuration that should have been applied by now": {change: func(_ *corev1beta1.Shoot, n *nodesSeen) {
+			n.configs[0].Annotations["checksum/data-script"], n.nodes[0].Annotations["node-agent.gardener.cloud/reconciliation-delay"] = "two", "150s"
+			n.configs[0].ManagedFields = []metav1.ManagedFieldsEntry{{Time: new(metav1.NewTime(now.Add(-5 * time.Minute)))}}
+		}, want: []string{`Node "n": the operating system config that was applied is out of date`}},
+		"it goes to sleep": {change: func(s *corev1beta1.Shoot, n *nodesSeen) {
+			s.Spec.Hibernation, n.nodes = &corev1beta1.Hibernation{Enabled: new(true)}, nil
+		}},
 		"no configuration": {change: func(_ *corev1beta1.Shoot, n *nodesSeen) { n.nodes[0].Annotations = nil }, want: []string{`Node "n": no operating system config was applied yet`}},
 		"about to be replaced": {change: func(_ *corev1beta1.Shoot, n *nodesSeen) {
 			n.nodes[0].Annotations, n.nodes[0].Labels["worker.gardener.cloud/gardener-node-agent-secret-name"] = nil, "old"

@@ -43,15 +43,16 @@ func (h *hosted) cleanShoot(ctx context.Context) error {
 	if err := deleteWorkloads(ctx, shoot); err != nil {
 		return err
 	}
+	g := graceOf(h.shoot, h.Clock)
 	return flow.Parallel(ctx,
 		func(ctx context.Context) error {
-			return clean(ctx, shoot, "Service", &corev1.ServiceList{}, func(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeLoadBalancer })
+			return clean(ctx, shoot, "Service", &corev1.ServiceList{}, func(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeLoadBalancer }, g)
 		},
 		func(ctx context.Context) error {
-			return clean[*corev1.PersistentVolumeClaim](ctx, shoot, "PersistentVolumeClaim", &corev1.PersistentVolumeClaimList{}, nil)
+			return clean[*corev1.PersistentVolumeClaim](ctx, shoot, "PersistentVolumeClaim", &corev1.PersistentVolumeClaimList{}, nil, g)
 		},
 		func(ctx context.Context) error {
-			return clean[*corev1.PersistentVolume](ctx, shoot, "PersistentVolume", &corev1.PersistentVolumeList{}, nil)
+			return clean[*corev1.PersistentVolume](ctx, shoot, "PersistentVolume", &corev1.PersistentVolumeList{}, nil, g)
 		},
 	)
 }
@@ -79,7 +80,7 @@ func deleteWorkloads(ctx context.Context, shoot client.Client) error {
 }
 
 // clean deletes the objects of a kind that users have made and waits until they are gone. The error names those that are left.
-func clean[T client.Object](ctx context.Context, shoot client.WithWatch, what string, list client.ObjectList, only func(T) bool) error {
+func clean[T client.Object](ctx context.Context, shoot client.WithWatch, what string, list client.ObjectList, only func(T) bool, g grace) error {
 	counts := func(object client.Object) bool {
 		typed, ok := object.(T)
 		return ok && (only == nil || only(typed))
@@ -87,7 +88,7 @@ func clean[T client.Object](ctx context.Context, shoot client.WithWatch, what st
 	if err := deleteUsers(ctx, shoot, what, list, counts); err != nil {
 		return err
 	}
-	return kube.Await(ctx, shoot, list, func(objects []T) error {
+	gone := func(objects []T) error {
 		var left []string
 		for _, object := range objects {
 			if usersOwn(object) && counts(object) {
@@ -99,7 +100,8 @@ func clean[T client.Object](ctx context.Context, shoot client.WithWatch, what st
 		}
 		return errorcode.With(fmt.Errorf("%d of kind %s are still there in the shoot: %s", len(left), what, strings.Join(left[:min(len(left), named)], ", ")),
 			corev1beta1.ErrorCleanupClusterResources)
-	}, nil)
+	}
+	return g.await(ctx, shoot, list, counts, func(ctx context.Context) error { return kube.Await(ctx, shoot, list, gone, nil) })
 }
 
 // deleteUsers deletes the objects of a kind that users have made.

@@ -66,6 +66,9 @@ func (h *hosted) awake() []flow.Task {
 
 // emptyShoot removes what users have made, as far as something outside of the cluster depends on it.
 func (h *hosted) emptyShoot() []flow.Task {
+	if skipsCleanup(h.shoot) {
+		return nil
+	}
 	return []flow.Task{
 		lasting(extensionTimeout, task("clean-shoot", "Waiting until volumes and load balancers of the cluster are gone", h.cleanShoot,
 			"kube-apiserver-ready", "kube-controller-manager")),
