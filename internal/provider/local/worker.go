@@ -62,6 +62,10 @@ func watchMachines(b *builder.Builder, toObjects handler.MapFunc) {
 	b.Watches(&machinev1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 	}))
+	// Deployments do not count machines that are being deleted.
+	b.Watches(kube.Metadata(machinev1alpha1.SchemeGroupVersion.WithKind("Machine")), handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}))
 	watchManaged(b, toObjects, machinecontrollermanager.ManagedResourceName)
 	// The machine-controller-manager starts when it has a token.
 	secret := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -126,13 +130,17 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 			}
 		}
 	}
+	left := 0
 	if hibernated(cluster) {
-		if err := a.abandon(ctx, worker.Namespace); err != nil {
+		if left, err = a.abandon(ctx, worker.Namespace); err != nil {
 			return err
 		}
 	}
 	if err := judge(all, existing); err != nil {
 		return err
+	}
+	if left > 0 {
+		return &extension.Wait{Reason: fmt.Sprintf("%d machines are being deleted", left), After: machinesAfter}
 	}
 	_, err = a.deleteClasses(ctx, worker.Namespace, all)
 	return err
@@ -150,7 +158,8 @@ func (a *workers) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker,
 			return err
 		}
 	}
-	if err := a.abandon(ctx, worker.Namespace); err != nil {
+	left, err := a.abandon(ctx, worker.Namespace)
+	if err != nil {
 		return err
 	}
 	for name, deployment := range existing {
@@ -161,12 +170,8 @@ func (a *workers) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker,
 			return fmt.Errorf("delete MachineDeployment %q: %w", name, err)
 		}
 	}
-	left := &machinev1alpha1.MachineList{}
-	if err := a.reader.List(ctx, left, client.InNamespace(worker.Namespace)); err != nil {
-		return fmt.Errorf("list Machines: %w", err)
-	}
-	if len(left.Items) > 0 || len(existing) > 0 {
-		return &extension.Wait{Reason: fmt.Sprintf("%d machines and %d MachineDeployments are being deleted", len(left.Items), len(existing)), After: machinesAfter}
+	if left > 0 || len(existing) > 0 {
+		return &extension.Wait{Reason: fmt.Sprintf("%d machines and %d MachineDeployments are being deleted", left, len(existing)), After: machinesAfter}
 	}
 	classes, err := a.deleteClasses(ctx, worker.Namespace, nil)
 	if err != nil {
@@ -184,20 +189,20 @@ func (a *workers) ForceDelete(ctx context.Context, worker *extensionsv1alpha1.Wo
 }
 
 // abandon has machines go without regard to what runs on them: when all of them go, there is nowhere that their pods could move to, and
-// disruption budgets would keep the last ones for hours.
-func (a *workers) abandon(ctx context.Context, namespace string) error {
+// disruption budgets would keep the last ones for hours. It returns how many are left.
+func (a *workers) abandon(ctx context.Context, namespace string) (int, error) {
 	left := &machinev1alpha1.MachineList{}
 	if err := a.reader.List(ctx, left, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("list Machines: %w", err)
+		return 0, fmt.Errorf("list Machines: %w", err)
 	}
 	for i := range left.Items {
 		if err := kube.PatchMetadata(ctx, a.client, &left.Items[i], func(o *metav1.PartialObjectMetadata) {
 			metav1.SetMetaDataLabel(&o.ObjectMeta, forceDeletionLabel, "True")
 		}); client.IgnoreNotFound(err) != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return len(left.Items), nil
 }
 
 // Migrate is refused: machines are pods in the namespace of the control plane, and would end with it.
@@ -308,7 +313,12 @@ func (a *workers) deployManager(
 	}
 	replicas := int32(1)
 	if hibernated(cluster) {
-		replicas = 0
+		// Deployments do not count machines that are being deleted, and nobody else lets go of them.
+		left := &machinev1alpha1.MachineList{}
+		if err := a.reader.List(ctx, left, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("list Machines: %w", err)
+		}
+		replicas = int32(min(1, len(left.Items))) //nolint:gosec // it is 0 or 1
 		for _, deployment := range existing {
 			replicas = min(1, replicas+deployment.Spec.Replicas+deployment.Status.Replicas)
 		}

@@ -217,6 +217,17 @@ func TestWorker(t *testing.T) {
 		t.Error("machines are gone at once")
 	}
 	a.roll(t, nil)
+	terminating := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "terminating"}}
+	if err := a.client.Create(t.Context(), terminating); err != nil {
+		t.Fatal(err)
+	}
+	waits(t, a.Reconcile(t.Context(), worker, cluster), "1 machines are being deleted")
+	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err != nil || *manager.Spec.Replicas != 1 {
+		t.Errorf("the machine-controller-manager has %v replicas while there are machines, %v", *manager.Spec.Replicas, err)
+	}
+	if err := a.client.Delete(t.Context(), terminating); err != nil {
+		t.Fatal(err)
+	}
 	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
 		t.Fatal(err)
 	}

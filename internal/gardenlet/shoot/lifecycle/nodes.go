@@ -274,6 +274,9 @@ func (h *hosted) deployNodeAgents(ctx context.Context) error {
 
 // awaitNodeAgents waits until the agents on nodes report that what they are told is done. They do it one after the other, within minutes.
 func (h *hosted) awaitNodeAgents(ctx context.Context) error {
+	if h.hibernated() {
+		return nil // The nodes go.
+	}
 	if err := h.applied(operatingsystemconfig.ManagedResourceName)(ctx); err != nil {
 		return err
 	}
