@@ -65,16 +65,14 @@ func Order[T extensionsv1alpha1.Object](ctx context.Context, v Values, obj T, mu
 
 // Await waits until an extension is done with a resource, and reads it. The error names what is missing, with the codes of the extension.
 func Await(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	impatient := impatience{limit: patience, cancel: cancel}
-	defer impatient.stop()
+	ctx, heard, stop := Impatient(ctx)
+	defer stop()
 	found, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object, there bool) error {
 		if !there {
 			return fmt.Errorf("%s is not there", describe(v.Client, obj)) // somebody deleted it, and the next run orders it again
 		}
 		if err := verdict(current); err != nil {
-			impatient.heard(current.GetExtensionStatus().GetLastError())
+			heard(current.GetExtensionStatus().GetLastError())
 			return errorcode.With(fmt.Errorf("%s: %w", describe(v.Client, obj), err), codes(current)...)
 		}
 		return nil
@@ -109,17 +107,15 @@ func Delete(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error 
 
 // AwaitGone waits until a resource is gone. The error names what its extension said last, with its codes.
 func AwaitGone(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	impatient := impatience{limit: patience, cancel: cancel}
-	defer impatient.stop()
+	ctx, heard, stop := Impatient(ctx)
+	defer stop()
 	_, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object, there bool) error {
 		if !there {
 			return nil
 		}
 		err := fmt.Errorf("%s is still there", describe(v.Client, obj))
 		if last := current.GetExtensionStatus().GetLastError(); last != nil {
-			impatient.heard(last)
+			heard(last)
 			err = fmt.Errorf("%w: %s", err, last.Description)
 		}
 		return errorcode.With(err, codes(current)...)
@@ -188,6 +184,14 @@ func describe(c client.Client, obj client.Object) string {
 		return fmt.Sprintf("%T %q", obj, obj.GetName())
 	}
 	return fmt.Sprintf("%s %q", gvk.Kind, obj.GetName())
+}
+
+// Impatient returns a context for a wait that ends when an error is reported for too long. The function hears what the last error is, none
+// included; the last one ends the wait.
+func Impatient(ctx context.Context) (waiting context.Context, heard func(*corev1beta1.LastError), stop func()) {
+	waiting, cancel := context.WithCancelCause(ctx)
+	i := &impatience{limit: patience, cancel: cancel}
+	return waiting, i.heard, func() { i.stop(); cancel(nil) }
 }
 
 // impatience ends a wait when an extension has been in error for too long.

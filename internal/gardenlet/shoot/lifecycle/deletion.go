@@ -48,7 +48,7 @@ func (r *reconciler) deletionFlow(w *world) (*flow.Flow, error) {
 		return h.dropBackup(ctx, h.world)
 	}, last(tasks)...))
 	if w.hasNamespace {
-		tasks = append(tasks, lasting(extensionTimeout, task("namespace-gone", "Waiting until the namespace is gone", h.dropNamespace, last(tasks)...)))
+		tasks = append(tasks, lasting(namespaceTimeout, task("namespace-gone", "Waiting until the namespace is gone", h.dropNamespace, last(tasks)...)))
 	}
 	tasks = append(tasks,
 		task("cluster-gone", "Telling extensions that the cluster is gone", h.dropCluster, last(tasks)...),
@@ -208,6 +208,9 @@ func (h *hosted) dropEtcds(ctx context.Context) error {
 	}
 	return client.IgnoreNotFound(h.SeedClient.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(h.namespace)))
 }
+
+// namespaceTimeout is for how long a namespace without pods may take to go until the status tells what holds it. The next run goes on waiting.
+const namespaceTimeout = 2 * time.Minute
 
 // podsPatience is for how long pods may take that were told to end at once.
 const podsPatience = 10 * time.Second

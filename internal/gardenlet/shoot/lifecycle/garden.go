@@ -13,6 +13,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/credentials"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/errorcode"
@@ -138,8 +139,11 @@ func (r *reconciler) orderBackup(ctx context.Context, w *world) error {
 	if err != nil {
 		return fmt.Errorf("write BackupEntry %q: %w", entry.Name, err)
 	}
+	ctx, heard, stop := extensionobject.Impatient(ctx)
+	defer stop()
 	return awaitOne(ctx, r.GardenClient, entry.Namespace, entry.Name, &corev1beta1.BackupEntryList{}, func(current *corev1beta1.BackupEntry) error {
 		last := current.Status.LastOperation
+		heard(current.Status.LastError)
 		switch {
 		case current.Status.LastError != nil:
 			return errorcode.With(fmt.Errorf("BackupEntry %q: %s", entry.Name, current.Status.LastError.Description), current.Status.LastError.Codes...)

@@ -120,6 +120,9 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	if v.action == remove { // only now: the API wants to be told that nothing is left
 		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, status.shoot, constants.FinalizerGardenerName))
 	}
+	if err := r.tasksDone(ctx, status.shoot, w.shoot.Annotations[constants.ShootTasks]); err != nil {
+		return kube.Result(err)
+	}
 	// Extensions look at the last operation, too.
 	if err := r.syncCluster(ctx, w, status.shoot); err != nil {
 		return reconcile.Result{}, err
@@ -161,6 +164,16 @@ func (r *reconciler) takeOperations(ctx context.Context, shoot *corev1beta1.Shoo
 		} else {
 			o.Annotations[constants.GardenerOperation] = left
 		}
+	})
+}
+
+// tasksDone takes the annotation off that asks for tasks. Each run does them all; those that somebody asked for meanwhile are for the next.
+func (r *reconciler) tasksDone(ctx context.Context, shoot *corev1beta1.Shoot, done string) error {
+	if done == "" || shoot.Annotations[constants.ShootTasks] != done {
+		return nil
+	}
+	return kube.PatchMetadata(ctx, r.gardenClient, shoot, func(o *metav1.PartialObjectMetadata) {
+		delete(o.Annotations, constants.ShootTasks)
 	})
 }
 
