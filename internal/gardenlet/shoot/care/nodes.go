@@ -137,7 +137,7 @@ func configApplied(node *corev1.Node, configs []metav1.PartialObjectMetadata, no
 	}
 	want := configs[index].Annotations[nodeagentconfigv1alpha1.AnnotationKeyChecksumDownloadedOperatingSystemConfig]
 	have := node.Annotations[nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig]
-	delay, _ := time.ParseDuration(node.Annotations[constants.NodeAgentReconciliationDelay]) //nolint:errcheck // what is no duration is no delay
+	delay, _ := time.ParseDuration(node.Annotations[constants.NodeAgentReconciliationDelay]) // what is no duration is no delay
 	begin := writtenAt(&configs[index])
 	if node.CreationTimestamp.After(begin) {
 		begin = node.CreationTimestamp.Time

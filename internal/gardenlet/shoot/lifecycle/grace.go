@@ -35,7 +35,7 @@ func graceOf(shoot *corev1beta1.Shoot, c clock.PassiveClock) grace {
 
 // skipsCleanup is whether the owner of a shoot has taken care of what it has made elsewhere.
 func skipsCleanup(shoot *corev1beta1.Shoot) bool {
-	skip, _ := strconv.ParseBool(shoot.Annotations[constants.ShootSkipCleanup]) //nolint:errcheck // what is no answer is a no
+	skip, _ := strconv.ParseBool(shoot.Annotations[constants.ShootSkipCleanup]) // what is no answer is a no
 	return skip
 }
 
