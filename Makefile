@@ -67,7 +67,7 @@ format: ## Format all Go files.
 		xargs -0 -r ls -d 2>/dev/null | xargs -r go tool -modfile=hack/tools/go.mod gofumpt -w
 
 .PHONY: generate
-generate: ## Generate the code that is derived from other code.
+generate: ## Generate the code that is derived from other code, and the reference in docs.
 	@hack/generate.sh
 
 .PHONY: bench-scheduler

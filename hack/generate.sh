@@ -41,3 +41,14 @@ crds
 openapi() { "$(dirname "$tools")/../generate-openapi.sh" "$PWD"; }
 
 openapi
+
+# reference writes docs/reference, for which it builds the commands as `make build` does.
+reference() {
+  local bin
+  bin=$(mktemp -d)
+  CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$bin/" ./cmd/distribution ./cmd/landscape ./cmd/gardener ./cmd/gardenctl &&
+    go run ./hack/reference -commands "$bin" || { rm -rf "$bin"; return 1; }
+  rm -rf "$bin"
+}
+
+reference

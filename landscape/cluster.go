@@ -29,6 +29,7 @@ import (
 	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape/addon"
 	"gardener.cloud/gardener/landscape/containers"
@@ -174,7 +175,8 @@ func (l *Landscape) Client(cluster string) (client.WithWatch, error) {
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme),
-		corev1beta1.AddToScheme(scheme), gardencorev1.AddToScheme(scheme), authenticationv1alpha1.AddToScheme(scheme)); err != nil {
+		corev1beta1.AddToScheme(scheme), gardencorev1.AddToScheme(scheme), authenticationv1alpha1.AddToScheme(scheme),
+		machinev1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})

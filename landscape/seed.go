@@ -123,12 +123,17 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 
 // applyToGarden applies objects to a garden whose API server may be about to make way for a newer one, so that some requests fail.
 func applyToGarden(ctx context.Context, c client.Client, objects ...client.Object) error {
+	return retryReplaced(func() error { return kube.Apply(ctx, c, fieldOwner, objects...) })
+}
+
+// retryReplaced tries again what failed because the garden's API server made way for a newer one.
+func retryReplaced(do func() error) error {
 	replaced := func(err error) bool {
 		var discovery *apiutil.ErrResourceDiscoveryFailed
 		return errors.As(err, &discovery) || apierrors.IsServiceUnavailable(err)
 	}
 	patience := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 1.2, Jitter: 0.1, Steps: 20}
-	return retry.OnError(patience, replaced, func() error { return kube.Apply(ctx, c, fieldOwner, objects...) })
+	return retry.OnError(patience, replaced, do)
 }
 
 // localProvider registers provider-local, with its chart, and the credentials for its zones.
@@ -266,6 +271,10 @@ func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 				APIVersion: "v1", Kind: "Secret", Namespace: constants.GardenNamespace, Name: backupSecret,
 			}},
 			Ingress: &corev1beta1.Ingress{Domain: "ingress." + seedName + ".seed." + domain, Controller: corev1beta1.IngressController{Kind: "nginx"}},
+			Settings: &corev1beta1.SeedSettings{
+				// Control planes here ask for so little that nobody has to recommend more, and its images take a minute to build.
+				VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: false},
+			},
 			Networks: corev1beta1.SeedNetworks{
 				Nodes: new(u.network().Subnet().String()), Pods: cluster.pods().String(), Services: cluster.services().String(),
 				ShootDefaults: &corev1beta1.ShootNetworks{Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16")},

@@ -26,6 +26,8 @@ type Status struct {
 	Registry   string          `json:"registry"`
 	Containers []ServiceStatus `json:"services"`
 	Clusters   []ClusterStatus `json:"clusters"`
+	// Garden is nil if there are clusters only.
+	Garden *GardenStatus `json:"garden,omitempty"`
 	// Memory is what the landscape's processes use, by the name of their program, the largest first.
 	Memory []MemoryStatus `json:"memory"`
 }
@@ -80,8 +82,11 @@ func (s *Status) Healthy() bool {
 			healthy = healthy && machine.Running && machine.Ready
 		}
 	}
-	return healthy
+	return healthy && (s.Garden == nil || s.Garden.healthy())
 }
+
+// statusPatience is for an API server to answer; one that works needs a fraction of it.
+const statusPatience = 5 * time.Second
 
 // Status looks at the landscape. It changes nothing, and an API server that does not answer is part of the result.
 func (l *Landscape) Status(ctx context.Context) (*Status, error) {
@@ -96,6 +101,7 @@ func (l *Landscape) Status(ctx context.Context) (*Status, error) {
 	for _, cluster := range l.state.Clusters {
 		status.Clusters = append(status.Clusters, l.clusterStatus(ctx, cluster))
 	}
+	status.Garden = l.gardenStatus(ctx)
 	status.Memory = l.memory()
 	return status, nil
 }
@@ -119,8 +125,7 @@ func (l *Landscape) running(container string) bool {
 }
 
 func (l *Landscape) clusterStatus(ctx context.Context, cluster Cluster) ClusterStatus {
-	const patience = 5 * time.Second // An API server that works answers in a fraction of that.
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
 	status := ClusterStatus{
 		Name: cluster.Name, Version: cluster.Version, Kubeconfig: l.KubeconfigFile(cluster.Name), Pool: l.network().Pool(cluster.Number).String(),

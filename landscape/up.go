@@ -39,10 +39,12 @@ type UpOptions struct {
 	Images imagevector.Vector
 	// Gardener is the path of the binary with all our processes. Without one, there are clusters only, and no garden.
 	Gardener string
+	// Shoot orders the sample shoot and waits for it. It needs a garden.
+	Shoot bool
 }
 
 // Up brings the landscape up, or goes on where an earlier run ended, and returns when all nodes and system pods of the
-// cluster are ready.
+// cluster are ready, and the sample shoot is healthy.
 func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, printer *progress.Printer, options UpOptions) error {
 	if options.Cluster == "" {
 		options.Cluster = RuntimeCluster
@@ -120,7 +122,10 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 			return err
 		}
 	}
-	return nil
+	if options.Gardener == "" || !options.Shoot {
+		return nil
+	}
+	return u.bringUpSample(ctx)
 }
 
 // plan returns the clusters as they are to be, and the machines that are not to be any more. It changes nothing.

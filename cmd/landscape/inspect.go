@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,9 +11,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/landscape"
 )
 
@@ -20,9 +23,10 @@ func (c *cli) statusCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show clusters, machines and memory of a landscape",
+		Short: "Show machines, the garden, seeds, shoots and memory of a landscape",
 		Long: `Examples:
   landscape status
+  landscape status -o wide      # also what takes the memory
   landscape status -o json
 
 The exit code is 0 if everything that should run does, and 3 if not.`,
@@ -36,7 +40,7 @@ The exit code is 0 if everything that should run does, and 3 if not.`,
 			if err != nil {
 				return err
 			}
-			if err := printStatus(c.out, status, output); err != nil {
+			if err := printStatus(c.out, status, output, time.Now()); err != nil {
 				return err
 			}
 			if !status.Healthy() {
@@ -45,11 +49,11 @@ The exit code is 0 if everything that should run does, and 3 if not.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml (default: a table for people)")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "wide, json or yaml (default: a table for people)")
 	return cmd
 }
 
-func printStatus(out io.Writer, status *landscape.Status, output string) error {
+func printStatus(out io.Writer, status *landscape.Status, output string, now time.Time) error {
 	switch output {
 	case "json":
 		encoder := json.NewEncoder(out)
@@ -62,9 +66,9 @@ func printStatus(out io.Writer, status *landscape.Status, output string) error {
 		}
 		_, err = out.Write(data)
 		return err
-	case "":
+	case "", "wide":
 	default:
-		return fmt.Errorf("--output must be json or yaml, not %q", output)
+		return fmt.Errorf("--output must be wide, json or yaml, not %q", output)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(w, "Landscape %s in %s, network %s, registry %s\n", status.Name, status.Dir, status.Subnet, status.Registry)
@@ -86,16 +90,81 @@ func printStatus(out io.Writer, status *landscape.Status, output string) error {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", machine.Name, machine.Address, either(machine.Running, "running", "stopped"), node)
 		}
 	}
-	fmt.Fprintf(w, "\nPROGRAM\tPROCESSES\tRESIDENT\tPROPORTIONAL\n")
+	if status.Garden != nil {
+		printGarden(w, status.Garden, output == "wide", now)
+	}
+	printMemory(w, status.Memory, output == "wide")
+	return w.Flush()
+}
+
+func printGarden(w io.Writer, garden *landscape.GardenStatus, wide bool, now time.Time) {
+	if garden.Problem != "" {
+		fmt.Fprintf(w, "\nproblem of the garden: %s\n", garden.Problem)
+	}
+	fmt.Fprintf(w, "\nCOMPONENT\tNAMESPACE\tVERSION\tMEMORY\tSTATE\n")
+	for _, c := range garden.Components {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.Namespace, c.Version, mebibytes(c.Usage.Proportional), cmp.Or(c.Problem, "healthy"))
+	}
+	if len(garden.Seeds) > 0 {
+		fmt.Fprintf(w, "\nSEED\tGARDENER\tKUBERNETES\tCONDITIONS\tSTATE\n")
+	}
+	for _, seed := range garden.Seeds {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", seed.Name, seed.Version, seed.Kubernetes, conditions(seed.Conditions), cmp.Or(seed.Problem, "ready"))
+	}
+	if len(garden.Shoots) > 0 {
+		fmt.Fprintf(w, "\nSHOOT\tKUBERNETES\tLAST OPERATION\tCONDITIONS\tNODES\tAGE\tCONTROL PLANE\tMACHINES\tSTATE\n")
+	}
+	for _, shoot := range garden.Shoots {
+		var controlPlane int64
+		for _, used := range shoot.ControlPlane {
+			controlPlane += used.Proportional
+		}
+		fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\n", shoot.Namespace, shoot.Name, shoot.Kubernetes, brief(shoot.LastOperation),
+			conditions(shoot.Conditions), shoot.MachinesReady, shoot.Machines, duration.HumanDuration(now.Sub(shoot.Created)), mebibytes(controlPlane),
+			mebibytes(shoot.Nodes.Proportional), cmp.Or(shoot.Problem, either(shoot.Hibernated, "hibernated", "healthy")))
+	}
+	if !wide {
+		return
+	}
+	for _, shoot := range garden.Shoots {
+		fmt.Fprintf(w, "\nCONTROL PLANE OF %s/%s\tPODS\tPROPORTIONAL\tCPU SINCE START\n", shoot.Namespace, shoot.Name)
+		for _, used := range shoot.ControlPlane {
+			fmt.Fprintf(w, "%s\t%d\t%s\t%.1fs\n", used.Component, used.Pods, mebibytes(used.Proportional), used.Processor)
+		}
+	}
+}
+
+// conditions is how many of them are true.
+func conditions(all []landscape.ConditionStatus) string {
+	isTrue := 0
+	for _, condition := range all {
+		if condition.Status == string(corev1beta1.ConditionTrue) {
+			isTrue++
+		}
+	}
+	return fmt.Sprintf("%d/%d", isTrue, len(all))
+}
+
+// brief is the first part of what an operation says of itself; the rest is what it is at.
+func brief(operation string) string {
+	operation, _, _ = strings.Cut(operation, ",")
+	operation, _, _ = strings.Cut(operation, ";")
+	return operation
+}
+
+func printMemory(w io.Writer, programs []landscape.MemoryStatus, wide bool) {
 	var total landscape.MemoryStatus
-	for _, m := range status.Memory {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", m.Program, m.Processes, mebibytes(m.Resident), mebibytes(m.Proportional))
+	if wide {
+		fmt.Fprintf(w, "\nPROGRAM\tPROCESSES\tRESIDENT\tPROPORTIONAL\n")
+	}
+	for _, m := range programs {
+		if wide {
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", m.Program, m.Processes, mebibytes(m.Resident), mebibytes(m.Proportional))
+		}
 		total.Processes += m.Processes
-		total.Resident += m.Resident
 		total.Proportional += m.Proportional
 	}
-	fmt.Fprintf(w, "total\t%d\t%s\t%s\n", total.Processes, mebibytes(total.Resident), mebibytes(total.Proportional))
-	return w.Flush()
+	fmt.Fprintf(w, "\nAll %d processes together take %s of memory.\n", total.Processes, mebibytes(total.Proportional))
 }
 
 func either(yes bool, a, b string) string {
@@ -183,6 +252,6 @@ The names of shoots are known within the landscape only. This kubeconfig has the
 		},
 	}
 	cmd.Flags().BoolVar(&access.Viewer, "viewer", false, "for reading only, and without Secrets")
-	cmd.Flags().DurationVar(&access.Expiration, "expiration", 8*time.Hour, "how long it is good for; the garden may allow less")
+	cmd.Flags().DurationVar(&access.Expiration, "expiration", kubeconfigLife, "how long it is good for; the garden may allow less")
 	return cmd
 }

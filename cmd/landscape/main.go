@@ -61,9 +61,10 @@ func newCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 		Use:   "landscape",
 		Short: "Run Kubernetes clusters on this computer, without Docker",
 		Long: `Examples:
-  landscape up                              # one cluster with one machine
+  landscape up                              # a garden, a seed, and a shoot with a node
+  landscape status
   export KUBECONFIG=$(landscape kubeconfig)
-  kubectl get nodes
+  kubectl get shoots -A
   landscape down
 
 landscape starts machines, which are containers with systemd, and makes Kubernetes clusters from them. It has a

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,19 +15,22 @@ import (
 
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/landscape"
+	"gardener.cloud/gardener/landscape/progress"
 )
 
 func (c *cli) upCommand() *cobra.Command {
 	var options landscape.UpOptions
-	var onlyClusters bool
+	var onlyClusters, withoutShoot, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring a landscape up, or change it",
 		Long: `Examples:
-  landscape up                                 # the runtime cluster with one machine, and the garden in it
+  landscape up                                 # the runtime cluster with one machine, the garden in it, and a shoot
+  landscape up --without-shoot                 # the garden only
   landscape up --only-clusters                 # without the garden
   landscape up --machines 3                    # the runtime cluster with three machines, more or fewer than before
   landscape up --cluster seed2 --machines 1    # a second cluster, beside the runtime cluster
+  landscape up --json | jq                     # for programs: one object for each thing that happens
 
 "up" makes what is missing and leaves alone what is there. It can be interrupted and run again at any time.`,
 		Args: cobra.NoArgs,
@@ -51,15 +55,30 @@ func (c *cli) upCommand() *cobra.Command {
 					return err
 				}
 			}
-			if err := l.Up(cmd.Context(), builds, c.printer(), options); err != nil {
+			options.Shoot = !onlyClusters && !withoutShoot
+			printer := c.printer()
+			if asJSON {
+				printer = progress.NewJSON(c.out)
+			}
+			if err := l.Up(cmd.Context(), builds, printer, options); err != nil {
 				return err
 			}
 			cluster := options.Cluster
 			if cluster == "" {
 				cluster = landscape.RuntimeCluster
 			}
-			fmt.Fprintf(c.errOut, "\nLandscape %q is up after %.0fs and takes %.1f GiB of disk. Try:\n  export KUBECONFIG=%s\n  kubectl get seeds\n  kubectl get nodes,pods -A\n  %s status\n",
-				l.Name, time.Since(start).Seconds(), float64(l.DiskUse())/(1<<30), l.KubeconfigFile(cluster), os.Args[0])
+			done := upResult{Landscape: l.Name, Seconds: time.Since(start).Seconds(), Kubeconfig: l.KubeconfigFile(cluster)}
+			if options.Shoot {
+				access := landscape.Access{Shoot: landscape.SampleShoot, Expiration: kubeconfigLife}
+				if done.ShootKubeconfig, err = l.ShootKubeconfig(cmd.Context(), access); err != nil {
+					return err
+				}
+			}
+			if asJSON {
+				return json.NewEncoder(c.out).Encode(done)
+			}
+			fmt.Fprintf(c.errOut, "\nLandscape %q is up after %.0fs and takes %.1f GiB of disk.\n%s",
+				l.Name, done.Seconds, float64(l.DiskUse())/(1<<30), done.advice(l.Name, !onlyClusters && cluster == landscape.RuntimeCluster))
 			return nil
 		},
 	}
@@ -67,7 +86,41 @@ func (c *cli) upCommand() *cobra.Command {
 	cmd.Flags().IntVar(&options.Machines, "machines", 0, "number of machines of the cluster (default: what it has, or 1)")
 	cmd.Flags().StringVar(&options.Version, "kubernetes-version", "", "Kubernetes version of a new cluster, such as v1.35.4 (default: the distribution's); it must have been built")
 	cmd.Flags().BoolVar(&onlyClusters, "only-clusters", false, "bring up clusters without a garden")
+	cmd.Flags().BoolVar(&withoutShoot, "without-shoot", false, "do not order the sample shoot; one that is there stays")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write events as JSON to the standard output, one a line; the last one says how to connect")
 	return cmd
+}
+
+// kubeconfigLife is how long credentials for shoots are asked for, when nobody says. The garden may allow less.
+const kubeconfigLife = 8 * time.Hour
+
+// upResult is what "up" ends with.
+type upResult struct {
+	Landscape string  `json:"landscape"`
+	Seconds   float64 `json:"seconds"`
+	// Kubeconfig is the file for the garden, or for the cluster that was asked for.
+	Kubeconfig string `json:"kubeconfig"`
+	// ShootKubeconfig is the file for the sample shoot, empty without one.
+	ShootKubeconfig string `json:"shootKubeconfig,omitempty"`
+}
+
+// advice is what a person may want to do next.
+func (r upResult) advice(name string, garden bool) string {
+	program := os.Args[0]
+	if name != landscape.DefaultName {
+		program += " --name " + name
+	}
+	text := "\n  export KUBECONFIG=" + r.Kubeconfig + "\n"
+	if !garden {
+		return text + "  kubectl get nodes,pods -A\n  " + program + " status\n"
+	}
+	text = "\nThe garden, which is also the seed:" + text
+	if r.ShootKubeconfig != "" {
+		text += fmt.Sprintf("\nThe shoot %s, for %.0f hours (more with: %s kubeconfig shoot %[1]s):\n  kubectl --kubeconfig %[4]s get nodes,pods -A\n",
+			landscape.SampleShoot, kubeconfigLife.Hours(), program, r.ShootKubeconfig)
+	}
+	return text + "\nTry next:\n  kubectl apply -f example/shoot-workerless.yaml    # a shoot without nodes\n" +
+		"  kubectl get shoots -A -w                          # watch it come\n  " + program + " status\n"
 }
 
 // besideUs is the path of another of our executables, which is in the directory of this one.

@@ -35,6 +35,8 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	shootcare "gardener.cloud/gardener/internal/gardenlet/shoot/care"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
+	shootstate "gardener.cloud/gardener/internal/gardenlet/shoot/state"
+	"gardener.cloud/gardener/internal/gardenlet/workloadidentity"
 	"gardener.cloud/gardener/internal/networkpolicy/general"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/tokenrequestor"
@@ -167,6 +169,9 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedReader: a.seedClient, Connect: shootcare.Connector(a.GetScheme(), Name),
 			Config: *c.ShootCare, Clock: a.clock,
 		}),
+		shootstate.Add(a.Manager, shootstate.Values{
+			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenReader: gardenClient, SeedReader: a.seedClient, Config: *c.ShootState, Clock: a.clock,
+		}),
 		seedcare.Add(a.Manager, seedcare.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, Deployments: system.Deployments(), Config: *c.SeedCare, Clock: a.clock,
 		}),
@@ -182,6 +187,10 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 		tokenrequestor.Add(a.Manager, a.Manager, garden, tokenrequestor.Values{
 			Class: resourcesv1alpha1.ResourceManagerClassGarden, Concurrency: *c.TokenRequestor.ConcurrentSyncs, Clock: a.clock,
 			TargetNamespace: constants.SeedNamespaceNamePrefix + a.config.SeedConfig.Name,
+		}),
+		workloadidentity.Add(a.Manager, workloadidentity.Values{
+			GardenClient: gardenClient, SeedClient: a.seedClient, TokenExpiration: c.TokenRequestorWorkloadIdentity.TokenExpirationDuration.Duration,
+			ConcurrentSyncs: *c.TokenRequestorWorkloadIdentity.ConcurrentSyncs, Clock: a.clock,
 		}),
 		required.Add(a.Manager, required.Values{
 			Garden: garden, ConcurrentSyncs: *c.ControllerInstallationRequired.ConcurrentSyncs, Clock: a.clock,

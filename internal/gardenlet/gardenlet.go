@@ -29,6 +29,7 @@ import (
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
 	"gardener.cloud/gardener/internal/configfile"
 	"gardener.cloud/gardener/internal/gardenlet/credentials"
 	"gardener.cloud/gardener/internal/gardenlet/seed/lease"
@@ -145,17 +146,17 @@ func findImages() (imagevector.Vector, system.Images, error) {
 	if err != nil {
 		return nil, system.Images{}, err
 	}
-	gardener, err := vector.Find("gardener", imagevector.Query{})
-	if err != nil {
-		return nil, system.Images{}, err
+	images := system.Images{}
+	for name, image := range map[string]*string{
+		"gardener": &images.Gardener, "etcd": &images.Etcd, "haproxy": &images.HAProxy,
+		verticalpodautoscaler.Recommender: &images.Autoscaler.Recommender, verticalpodautoscaler.Updater: &images.Autoscaler.Updater,
+		verticalpodautoscaler.AdmissionController: &images.Autoscaler.AdmissionController,
+	} {
+		found, err := vector.Find(name, imagevector.Query{})
+		if err != nil {
+			return nil, system.Images{}, err
+		}
+		*image = found.WithDefaultTag(process.Version()).String()
 	}
-	etcd, err := vector.Find("etcd", imagevector.Query{})
-	if err != nil {
-		return nil, system.Images{}, err
-	}
-	haproxy, err := vector.Find("haproxy", imagevector.Query{})
-	if err != nil {
-		return nil, system.Images{}, err
-	}
-	return vector, system.Images{Gardener: gardener.WithDefaultTag(process.Version()).String(), Etcd: etcd.String(), HAProxy: haproxy.String()}, nil
+	return vector, images, nil
 }

@@ -8,10 +8,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +55,7 @@ func TestControllers(t *testing.T) {
 	t.Run("network policies follow a Service", w.networkPolicies)
 	t.Run("the API server asks the webhooks", w.webhooks)
 	t.Run("a new node is freed and gets its delay", w.node)
+	t.Run("a node is freed when the last pod that it waits for is ready", w.criticalPod)
 	t.Run("a certificate is refused to who is no node", w.certificate)
 }
 
@@ -89,6 +92,7 @@ func start(t *testing.T) *world {
 	scope.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Server.Webhooks.Port)
 	settings.Controllers.CSRApprover.Enabled = true
 	settings.Controllers.NodeCriticalComponents.Enabled = true
+	settings.Controllers.NodeCriticalComponents.Backoff = &metav1.Duration{Duration: time.Hour} // DaemonSets tell.
 	settings.Controllers.NodeAgentReconciliationDelay.Enabled = true
 	settings.Controllers.TokenRequestor.Enabled = true
 	settings.Controllers.NetworkPolicy.Enabled = true
@@ -377,6 +381,56 @@ func (w *world) node(t *testing.T) {
 		}
 		if nodes[0].Annotations["node-agent.gardener.cloud/reconciliation-delay"] != "0s" {
 			return fmt.Errorf("annotations are %v", nodes[0].Annotations)
+		}
+		return nil
+	})
+}
+
+func (w *world) criticalPod(t *testing.T) {
+	critical := map[string]string{"node.gardener.cloud/critical-component": "true"}
+	labels := map[string]string{"app": "critical"}
+	spec := corev1.PodSpec{
+		Containers:  []corev1.Container{{Name: "c", Image: "i"}},
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+	}
+	set := &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "critical", Labels: critical},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+		},
+	}
+	w.create(t, set, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n2"},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node.gardener.cloud/critical-components-not-ready", Effect: corev1.TaintEffectNoSchedule}}},
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "critical", Labels: critical,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))},
+	}, Spec: *spec.DeepCopy()}
+	pod.Spec.NodeName, pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = "n2", "default", ptr.To(false)
+	w.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}, pod)
+	// The delay is written by another controller: by then, the first look at the Node is over or comes later than the pod.
+	await(t, w, &corev1.NodeList{}, "", func(nodes []*corev1.Node) error {
+		for _, node := range nodes {
+			if node.Name == "n2" && node.Annotations["node-agent.gardener.cloud/reconciliation-delay"] == "" {
+				return errors.New("there is no delay yet")
+			}
+		}
+		return nil
+	})
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	set.Status = appsv1.DaemonSetStatus{NumberReady: 1, DesiredNumberScheduled: 1, CurrentNumberScheduled: 1}
+	for _, object := range []client.Object{pod, set} {
+		if err := w.Status().Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, w, &corev1.NodeList{}, "", func(nodes []*corev1.Node) error {
+		for _, node := range nodes {
+			if node.Name == "n2" && slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "node.gardener.cloud/critical-components-not-ready" }) {
+				return fmt.Errorf("taints are %v", node.Spec.Taints)
+			}
 		}
 		return nil
 	})

@@ -44,6 +44,15 @@ const localZone = LocalZone + `:8053 {
 }
 `
 
+// registryZone is the one name of the zone that provider-local does not know: the landscape's resolver, which the machine asks, does.
+const registryZone = "registry." + LocalZone + `:8053 {
+    errors
+    forward . /etc/resolv.conf {
+        max_concurrent 1000
+    }
+}
+`
+
 // coreDNS answers for the cluster's Services, and asks the node's resolver for everything else.
 func coreDNS(v Values) ([]client.Object, error) {
 	image, err := v.image("coredns")
@@ -53,7 +62,7 @@ func coreDNS(v Values) ([]client.Object, error) {
 	const name, namespace = "coredns", "kube-system"
 	content := corefile
 	if v.LocalDNS.IsValid() {
-		content += fmt.Sprintf(localZone, v.LocalDNS)
+		content += fmt.Sprintf(localZone, v.LocalDNS) + registryZone
 	}
 	config := &corev1.ConfigMap{ObjectMeta: meta(namespace, name), Data: map[string]string{"Corefile": content}}
 	// The name and the k8s-app label are what other software knows the cluster's DNS by.

@@ -3,6 +3,7 @@ package progress
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -20,17 +21,48 @@ const (
 	plainEvery = 20 * time.Second
 )
 
-// Printer writes steps to a terminal or a log.
+// Printer writes steps to a terminal or a log, or as events for programs.
 type Printer struct {
-	out  io.Writer
-	live bool
-	now  func() time.Time
+	out    io.Writer
+	live   bool
+	events *json.Encoder // nil where people read
+	now    func() time.Time
 }
 
 // New returns a printer that redraws its last line if out is a terminal.
 func New(out io.Writer) *Printer {
 	file, ok := out.(*os.File)
 	return &Printer{out: out, live: ok && term.IsTerminal(int(file.Fd())), now: time.Now} //nolint:gosec // descriptors are small
+}
+
+// NewJSON returns a printer that writes an Event a line.
+func NewJSON(out io.Writer) *Printer {
+	return &Printer{out: out, events: json.NewEncoder(out), now: time.Now}
+}
+
+// The states of a step.
+const (
+	StateStarted   = "Started"
+	StateRunning   = "Running"
+	StateSucceeded = "Succeeded"
+	StateFailed    = "Failed"
+)
+
+// Event is what a program reads of a step.
+type Event struct {
+	// Time is when it was so.
+	Time time.Time `json:"time"`
+	// Step is what is done, such as "Start machines".
+	Step string `json:"step"`
+	// State is one of the constants. A step is Running each time there is something new to say of it.
+	State string `json:"state"`
+	// Detail says what a step that runs is at.
+	Detail string `json:"detail,omitempty"`
+	// Seconds are those since the step started.
+	Seconds float64 `json:"seconds"`
+	// Error is why it failed, and Log the file to read, empty if there is none.
+	Error string `json:"error,omitempty"`
+	Log   string `json:"log,omitempty"`
 }
 
 // StepError is a step that failed.
@@ -55,6 +87,9 @@ func (e *StepError) Unwrap() error { return e.Err }
 // Step runs do and prints a line when it has ended. While it runs, what do passes to its argument is shown. A failure
 // comes back as a *StepError that names the log.
 func (p *Printer) Step(ctx context.Context, title, log string, do func(ctx context.Context, detail func(string)) error) error {
+	if p.events != nil {
+		return p.stepEvents(ctx, title, log, do)
+	}
 	var (
 		mu     sync.Mutex
 		detail string
@@ -94,6 +129,37 @@ func (p *Printer) Step(ctx context.Context, title, log string, do func(ctx conte
 	mu.Lock()
 	defer mu.Unlock()
 	p.line("✓", title, "", p.now().Sub(start))
+	return nil
+}
+
+// stepEvents is Step for programs: they hear of each detail once, as soon as it is so.
+func (p *Printer) stepEvents(ctx context.Context, title, log string, do func(ctx context.Context, detail func(string)) error) error {
+	var (
+		mu    sync.Mutex
+		last  string
+		start = p.now()
+	)
+	write := func(e Event) {
+		e.Time, e.Step = p.now(), title
+		e.Seconds = e.Time.Sub(start).Seconds()
+		_ = p.events.Encode(e) // Nobody may read, and the work goes on.
+	}
+	write(Event{State: StateStarted})
+	err := do(ctx, func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if text != last {
+			last = text
+			write(Event{State: StateRunning, Detail: text})
+		}
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if err != nil {
+		write(Event{State: StateFailed, Error: err.Error(), Log: log})
+		return &StepError{Step: title, Err: err, Log: log}
+	}
+	write(Event{State: StateSucceeded})
 	return nil
 }
 

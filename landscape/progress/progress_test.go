@@ -3,6 +3,7 @@ package progress
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -54,4 +55,41 @@ func TestStep(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestStepEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := NewJSON(&out)
+		work := func(result error) {
+			_ = p.Step(t.Context(), "Work", "/log", func(_ context.Context, detail func(string)) error {
+				detail("half")
+				time.Sleep(2 * time.Second) //nolint:forbidigo // of a synctest bubble
+				detail("half")
+				return result
+			})
+		}
+		work(nil)
+		work(errors.New("broken"))
+		var got []Event
+		for decoder := json.NewDecoder(&out); decoder.More(); {
+			var e Event
+			if err := decoder.Decode(&e); err != nil {
+				t.Fatal(err)
+			}
+			e.Time = time.Time{}
+			got = append(got, e)
+		}
+		want := []Event{
+			{Step: "Work", State: StateStarted},
+			{Step: "Work", State: StateRunning, Detail: "half"},
+			{Step: "Work", State: StateSucceeded, Seconds: 2},
+			{Step: "Work", State: StateStarted},
+			{Step: "Work", State: StateRunning, Detail: "half"},
+			{Step: "Work", State: StateFailed, Seconds: 2, Error: "broken", Log: "/log"},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
 }

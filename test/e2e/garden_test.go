@@ -30,7 +30,7 @@ func testGarden(t *testing.T, l *landscape) {
 		if err := l.client.Create(t.Context(), project); err != nil {
 			t.Fatal(err)
 		}
-		await(t, l, &corev1beta1.ProjectList{}, func(projects []*corev1beta1.Project) error {
+		await(t, l.client, &corev1beta1.ProjectList{}, func(projects []*corev1beta1.Project) error {
 			for _, p := range projects {
 				if p.Name == project.Name && p.Status.Phase == corev1beta1.ProjectReady {
 					return nil
@@ -77,7 +77,7 @@ func testGarden(t *testing.T, l *landscape) {
 		if shoot.Spec.Kubernetes.Version != "1.36.3" {
 			t.Errorf("the version was completed to %s", shoot.Spec.Kubernetes.Version)
 		}
-		await(t, l, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
+		await(t, l.client, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
 			if seed := shoots[0].Spec.SeedName; seed == nil || *seed != "local" {
 				return fmt.Errorf("it is on no seed, last operation is %+v", shoots[0].Status.LastOperation)
 			}
@@ -129,20 +129,20 @@ func testManagedResource(t *testing.T, l *landscape) {
 			t.Fatal(err)
 		}
 	}
-	await(t, l, &corev1.ConfigMapList{}, asOrdered(count), client.MatchingLabels(label))
+	await(t, l.client, &corev1.ConfigMapList{}, asOrdered(count), client.MatchingLabels(label))
 	t.Logf("%d objects applied after %s", count, time.Since(start).Round(time.Millisecond))
 	start = time.Now()
 	changed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ordered-7"}}
 	if err := l.client.Patch(t.Context(), changed, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"x","c":"d"}}`))); err != nil {
 		t.Fatal(err)
 	}
-	await(t, l, &corev1.ConfigMapList{}, asOrdered(count), client.MatchingLabels(label))
+	await(t, l.client, &corev1.ConfigMapList{}, asOrdered(count), client.MatchingLabels(label))
 	t.Logf("healed after %s", time.Since(start).Round(time.Millisecond))
 	start = time.Now()
 	if err := l.client.Delete(t.Context(), managed); err != nil {
 		t.Fatal(err)
 	}
-	await(t, l, &corev1.ConfigMapList{}, asOrdered(0), client.MatchingLabels(label))
+	await(t, l.client, &corev1.ConfigMapList{}, asOrdered(0), client.MatchingLabels(label))
 	t.Logf("deleted after %s", time.Since(start).Round(time.Millisecond))
 }
 
@@ -155,7 +155,7 @@ func testEtcd(t *testing.T, l *landscape) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	await(t, l, &druidv1alpha1.EtcdList{}, func(etcds []*druidv1alpha1.Etcd) error {
+	await(t, l.client, &druidv1alpha1.EtcdList{}, func(etcds []*druidv1alpha1.Etcd) error {
 		if ready := etcds[0].Status.Ready; ready == nil || !*ready {
 			return fmt.Errorf("conditions are %+v", etcds[0].Status.Conditions)
 		}
@@ -172,7 +172,7 @@ func testEtcd(t *testing.T, l *landscape) {
 	if err := l.client.Delete(t.Context(), etcd); err != nil {
 		t.Fatal(err)
 	}
-	await(t, l, &druidv1alpha1.EtcdList{}, func(etcds []*druidv1alpha1.Etcd) error {
+	await(t, l.client, &druidv1alpha1.EtcdList{}, func(etcds []*druidv1alpha1.Etcd) error {
 		if len(etcds) > 0 {
 			return fmt.Errorf("it is still there: %+v", etcds[0].Status)
 		}

@@ -23,7 +23,7 @@ import (
 // testGateway reaches a server in the seed through the gateway: routes count as soon as they are there, and connections outlive them.
 func testGateway(t *testing.T, l *landscape) {
 	var address string
-	await(t, l, &gatewayv1.GatewayList{}, func(gateways []*gatewayv1.Gateway) error {
+	await(t, l.client, &gatewayv1.GatewayList{}, func(gateways []*gatewayv1.Gateway) error {
 		if len(gateways) != 1 || len(gateways[0].Status.Addresses) != 1 {
 			return errors.New("the gateway has no address")
 		}

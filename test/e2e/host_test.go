@@ -18,10 +18,10 @@ type hostState struct {
 	Links, Routes, Rules, Mounts, Namespaces, Cgroups, Settings, Processes []string
 }
 
-// observeHost looks at the host, and at the processes of the given landscape: others come and go by themselves.
+// observeHost looks at the host, without what is named after other landscapes: they come and go by themselves.
 func observeHost(t *testing.T, landscape string) hostState {
 	t.Helper()
-	return hostState{
+	state := hostState{
 		Links:      command(t, `^\d+: (\S+?)[:@]`, "ip", "-o", "link"),
 		Routes:     command(t, `^(.*)$`, "ip", "route"),
 		Rules:      command(t, `^(table .*)$`, "nft", "list", "tables"),
@@ -32,7 +32,17 @@ func observeHost(t *testing.T, landscape string) hostState {
 			"kernel.panic", "kernel.panic_on_oops", "vm.overcommit_memory"),
 		Processes: processes(t, landscape),
 	}
+	for _, list := range []*[]string{&state.Rules, &state.Mounts, &state.Namespaces, &state.Cgroups} {
+		*list = slices.DeleteFunc(*list, func(line string) bool {
+			match := named.FindStringSubmatch(line)
+			return match != nil && match[1] != landscape
+		})
+	}
+	return state
 }
+
+// named finds the landscape in the name of what it has on the host.
+var named = regexp.MustCompile(`gardener-(?:landscape/)?([a-z0-9-]+)`)
 
 func command(t *testing.T, pattern, name string, args ...string) []string {
 	t.Helper()

@@ -30,7 +30,7 @@ func TestInterruptions(t *testing.T) {
 	for i := range 10 {
 		l.killUp(t, time.Duration(random.Int64N(int64(i+1)*int64(time.Second))))
 	}
-	l.run(t, "up")
+	l.run(t, "up", "--without-shoot")
 	t.Log("\n" + l.run(t, "status"))
 	l.run(t, "down", "--yes")
 	if diff := cmp.Diff(before, observeHost(t, l.name)); diff != "" {
@@ -50,7 +50,7 @@ func TestInterruptions(t *testing.T) {
 func (l *landscape) killUp(t *testing.T, after time.Duration) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := exec.Command(l.binary, "--name", l.name, "--dir", l.dir, "up")
+	cmd := exec.Command(l.binary, "--name", l.name, "--dir", l.dir, "up", "--without-shoot")
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

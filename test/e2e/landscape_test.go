@@ -41,17 +41,19 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
 )
 
 const (
 	serverImage = "registry.local.gardener.cloud/gardener/e2e-server:test"
 	// patience is for one thing to happen on a machine that is busy with other things too.
-	patience = 2 * time.Minute
+	patience = 6 * time.Minute
 )
 
 func TestLandscape(t *testing.T) {
@@ -62,38 +64,29 @@ func TestLandscape(t *testing.T) {
 	before := observeHost(t, l.name)
 
 	start := time.Now()
-	l.run(t, "up")
-	t.Logf("up took %s", time.Since(start).Round(time.Second))
+	l.run(t, "up", "--without-shoot")
+	t.Logf("up took %s without the shoot", time.Since(start).Round(time.Second))
 	l.connect(t)
+	timed(t, "images push", func(t *testing.T) { l.run(t, "images", "push", serverImage, serverTar(t)) })
 
-	t.Run("a second up changes nothing", func(t *testing.T) {
-		uid := l.node(t, "runtime-0").UID
-		start := time.Now()
-		l.run(t, "up")
-		t.Logf("it took %s", time.Since(start).Round(time.Second))
-		if now := l.node(t, "runtime-0").UID; now != uid {
-			t.Error("the node is another one")
-		}
-	})
-	t.Run("status is healthy", func(t *testing.T) { t.Log("\n" + l.run(t, "status")) })
-	t.Run("images push", func(t *testing.T) { l.run(t, "images", "push", serverImage, serverTar(t)) })
-
-	t.Run("garden", func(t *testing.T) { testGarden(t, l) })
-	t.Run("gateway", func(t *testing.T) { testGateway(t, l) })
+	timed(t, "a shoot without nodes", func(t *testing.T) { testWorkerless(t, l) })
+	timed(t, "a shoot with a node", func(t *testing.T) { testShoot(t, l) })
+	timed(t, "garden", func(t *testing.T) { testGarden(t, l) })
+	timed(t, "gateway", func(t *testing.T) { testGateway(t, l) })
 	app := l.deploy(t, "app", func(d *appsv1.Deployment) {})
-	t.Run("a load balancer address is answered by a pod", func(t *testing.T) {
+	timed(t, "a load balancer address is answered by a pod", func(t *testing.T) {
 		if got := app.get(t, "/hostname"); !strings.HasPrefix(got, "app-") {
 			t.Errorf("answered by %q", got)
 		}
 	})
-	t.Run("a volume outlives its pod", func(t *testing.T) {
+	timed(t, "a volume outlives its pod", func(t *testing.T) {
 		app.put(t, "/file", "precious")
 		l.replacePods(t, "app")
 		if got := app.get(t, "/file"); got != "precious" {
 			t.Errorf("file holds %q", got)
 		}
 	})
-	t.Run("names resolve inside", func(t *testing.T) {
+	timed(t, "names resolve inside", func(t *testing.T) {
 		service := l.service(t, "app")
 		for name, want := range map[string]string{
 			"app.default.svc.cluster.local": "[" + service.Spec.ClusterIP + "]",
@@ -105,34 +98,34 @@ func TestLandscape(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a cluster IP is answered", func(t *testing.T) {
+	timed(t, "a cluster IP is answered", func(t *testing.T) {
 		if got := app.get(t, "/fetch?url=http://app.default.svc/hostname"); !strings.HasPrefix(got, "app-") {
 			t.Errorf("answered by %q", got)
 		}
 	})
-	t.Run("logs", func(t *testing.T) {
+	timed(t, "logs", func(t *testing.T) {
 		app.put(t, "/file", "for the log")
 		logs, err := l.clientset.CoreV1().Pods("default").GetLogs(l.pod(t, "app").Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
 		if err != nil || !strings.Contains(string(logs), `wrote "for the log"`) {
 			t.Errorf("logs = %q, %v", logs, err)
 		}
 	})
-	t.Run("exec", func(t *testing.T) {
+	timed(t, "exec", func(t *testing.T) {
 		if got := l.exec(t, l.pod(t, "app").Name, "/server", "say", "hello"); got != "[hello]\n" {
 			t.Errorf("output = %q", got)
 		}
 	})
-	t.Run("port-forward", func(t *testing.T) {
+	timed(t, "port-forward", func(t *testing.T) {
 		if got := l.portForward(t, l.pod(t, "app").Name, "/hostname"); !strings.HasPrefix(got, "app-") {
 			t.Errorf("answered by %q", got)
 		}
 	})
-	t.Run("a memory limit is enforced", func(t *testing.T) {
+	timed(t, "a memory limit is enforced", func(t *testing.T) {
 		greedy := l.deploy(t, "greedy", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
 		})
 		greedy.ask(t, http.MethodGet, "/eat?mebibytes=200", "") //nolint:errcheck // it does not live to answer
-		await(t, l, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+		await(t, l.client, &corev1.PodList{}, func(pods []*corev1.Pod) error {
 			for _, pod := range pods {
 				for _, status := range pod.Status.ContainerStatuses {
 					if ended := status.LastTerminationState.Terminated; ended != nil && ended.Reason == "OOMKilled" {
@@ -143,14 +136,14 @@ func TestLandscape(t *testing.T) {
 			return fmt.Errorf("no container was killed for its memory")
 		}, client.MatchingLabels{"app": "greedy"})
 	})
-	t.Run("metrics", func(t *testing.T) {
+	timed(t, "metrics", func(t *testing.T) {
 		data, err := l.clientset.RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/nodes/runtime-0").DoRaw(t.Context())
 		if err != nil || !strings.Contains(string(data), `"memory"`) {
 			t.Errorf("node metrics = %s, %v", data, err)
 		}
 	})
-	t.Run("a second machine joins, works and leaves", func(t *testing.T) {
-		l.run(t, "up", "--machines=2")
+	timed(t, "a second machine joins, works and leaves", func(t *testing.T) {
+		l.run(t, "up", "--machines=2", "--without-shoot")
 		l.deploy(t, "far", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "runtime-1"}
 		})
@@ -158,17 +151,21 @@ func TestLandscape(t *testing.T) {
 		if got := app.get(t, "/fetch?url=http://far.default.svc/hostname"); !strings.HasPrefix(got, "far-") {
 			t.Errorf("answered by %q", got)
 		}
-		l.run(t, "up", "--machines=1")
+		l.run(t, "up", "--machines=1", "--without-shoot")
 		nodes := &corev1.NodeList{}
 		if err := l.client.List(t.Context(), nodes); err != nil || len(nodes.Items) != 1 {
 			t.Errorf("%d nodes are left, %v", len(nodes.Items), err)
 		}
 	})
-	t.Run("a machine that ended comes back", func(t *testing.T) {
+	// It has a machine by the time the landscape goes down.
+	if err := l.client.Create(t.Context(), sample(t, example.Shoot)); err != nil {
+		t.Fatal(err)
+	}
+	timed(t, "a machine that ended comes back", func(t *testing.T) {
 		rebooted := time.Now().Truncate(time.Second)
 		l.cli(t, "shell", "runtime-0", "--", "systemctl", "reboot") //nolint:errcheck // the connection may end first
-		l.run(t, "up")
-		await(t, l, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+		l.run(t, "up", "--without-shoot")
+		await(t, l.client, &corev1.PodList{}, func(pods []*corev1.Pod) error {
 			for _, pod := range pods {
 				if running := pod.Status.ContainerStatuses[0].State.Running; running == nil || running.StartedAt.Time.Before(rebooted) {
 					return fmt.Errorf("pod %q has not been started again", pod.Name)
@@ -182,8 +179,16 @@ func TestLandscape(t *testing.T) {
 		}
 	})
 
+	await(t, l.client, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+		if len(pods) == 0 {
+			return fmt.Errorf("the shoot has no machine yet")
+		}
+		return kube.PodReady(pods[0])
+	}, client.InNamespace("shoot--local--local"), client.MatchingLabels{"app": "machine"})
+	start = time.Now()
 	l.run(t, "down", "--yes")
-	t.Run("nothing is left behind", func(t *testing.T) {
+	t.Logf("down took %s", time.Since(start).Round(100*time.Millisecond))
+	timed(t, "nothing is left behind", func(t *testing.T) {
 		if diff := cmp.Diff(before, observeHost(t, l.name)); diff != "" {
 			t.Errorf("the host is not as before (-before +after):\n%s", diff)
 		}
@@ -191,7 +196,7 @@ func TestLandscape(t *testing.T) {
 			t.Errorf("%s is left", filepath.Join(l.dir, l.name))
 		}
 	})
-	t.Run("a second down does nothing", func(t *testing.T) {
+	timed(t, "a second down does nothing", func(t *testing.T) {
 		if out := l.run(t, "down", "--yes"); !strings.Contains(out, "There is no landscape") {
 			t.Errorf("output = %q", out)
 		}
@@ -202,6 +207,11 @@ func TestLandscape(t *testing.T) {
 type landscape struct {
 	binary, name, dir, registry string
 
+	cluster
+}
+
+// cluster is the way to talk to a cluster: the runtime cluster, or a shoot.
+type cluster struct {
 	config    *rest.Config
 	client    client.WithWatch
 	clientset *kubernetes.Clientset
@@ -248,22 +258,30 @@ func (l *landscape) run(t *testing.T, args ...string) string {
 
 func (l *landscape) connect(t *testing.T) {
 	t.Helper()
+	l.cluster = connect(t, strings.TrimSpace(l.run(t, "kubeconfig")))
+	host, _, _ := strings.Cut(strings.TrimPrefix(l.config.Host, "https://"), ":")
+	l.registry = host[:strings.LastIndex(host, ".")] + ".1" // The gateway of the machines' network.
+}
+
+// connect reads a kubeconfig.
+func connect(t *testing.T, file string) (c cluster) {
+	t.Helper()
 	var err error
-	if l.config, err = clientcmd.BuildConfigFromFlags("", strings.TrimSpace(l.run(t, "kubeconfig"))); err != nil {
+	if c.config, err = clientcmd.BuildConfigFromFlags("", file); err != nil {
 		t.Fatal(err)
 	}
+	c.config.QPS, c.config.Burst = -1, -1
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), gatewayv1.Install(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	if l.client, err = client.NewWithWatch(l.config, client.Options{Scheme: scheme}); err != nil {
+	if c.client, err = client.NewWithWatch(c.config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	if l.clientset, err = kubernetes.NewForConfig(l.config); err != nil {
+	if c.clientset, err = kubernetes.NewForConfig(c.config); err != nil {
 		t.Fatal(err)
 	}
-	host, _, _ := strings.Cut(strings.TrimPrefix(l.config.Host, "https://"), ":")
-	l.registry = host[:strings.LastIndex(host, ".")] + ".1" // The gateway of the machines' network.
+	return c
 }
 
 // keepArtifacts keeps what explains a failure.
@@ -286,18 +304,67 @@ func (l *landscape) keepArtifacts(t *testing.T, dir string) {
 		save(service+".log", l.binary, append(common, "logs", service, "-n", "500")...)
 	}
 	if l.clientset != nil {
-		events, err := l.clientset.CoreV1().Events("").List(context.Background(), metav1.ListOptions{})
-		if err == nil {
-			var text strings.Builder
-			for _, event := range events.Items {
-				fmt.Fprintf(&text, "%s %s %s/%s %s: %s\n", event.LastTimestamp.Format(time.TimeOnly), event.Type, event.InvolvedObject.Namespace, event.InvolvedObject.Name, event.Reason, event.Message)
-			}
-			if err := os.WriteFile(filepath.Join(dir, "events.txt"), []byte(text.String()), 0o644); err != nil {
-				t.Error(err)
-			}
-		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		l.keepEvents(ctx, t, dir)
+		l.keepShoots(ctx, t, dir)
 	}
 	t.Logf("events, logs and status are in %s", dir)
+}
+
+func keep(t *testing.T, dir, name string, content []byte) {
+	if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+		t.Error(err)
+	}
+}
+
+func (l *landscape) keepEvents(ctx context.Context, t *testing.T, dir string) {
+	events, err := l.clientset.CoreV1().Events("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Logf("events are lost: %v", err)
+		return
+	}
+	var text strings.Builder
+	for _, event := range events.Items {
+		fmt.Fprintf(&text, "%s %s %s/%s %s: %s\n", event.LastTimestamp.Format(time.TimeOnly), event.Type, event.InvolvedObject.Namespace, event.InvolvedObject.Name, event.Reason, event.Message)
+	}
+	keep(t, dir, "events.txt", []byte(text.String()))
+}
+
+// keepShoots keeps the shoots, and the logs of their control planes, of the machines' consoles, and of the garden.
+func (l *landscape) keepShoots(ctx context.Context, t *testing.T, dir string) {
+	shoots := &corev1beta1.ShootList{}
+	if err := l.client.List(ctx, shoots); err != nil {
+		t.Logf("shoots are lost: %v", err)
+	}
+	for _, shoot := range shoots.Items {
+		if text, err := yaml.Marshal(shoot); err == nil {
+			keep(t, dir, "shoot-"+shoot.Namespace+"-"+shoot.Name+".yaml", text)
+		}
+	}
+	pods := &corev1.PodList{}
+	if err := l.client.List(ctx, pods); err != nil {
+		t.Logf("logs are lost: %v", err)
+	}
+	for _, pod := range pods.Items {
+		if !strings.HasPrefix(pod.Namespace, "shoot--") && !strings.HasPrefix(pod.Namespace, "extension-") && pod.Namespace != "garden" {
+			continue
+		}
+		for _, container := range pod.Spec.Containers {
+			logs, err := l.clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container.Name, TailLines: ptr.To[int64](1000)}).DoRaw(ctx)
+			if err != nil {
+				logs = []byte(err.Error())
+			}
+			keep(t, dir, pod.Namespace+"-"+pod.Name+"-"+container.Name+".log", logs)
+		}
+		if pod.Labels["app"] == "machine" {
+			journal, err := l.cluster.execIn(ctx, pod.Namespace, pod.Name, "journalctl", "--no-pager", "--lines=3000")
+			if err != nil {
+				journal += err.Error()
+			}
+			keep(t, dir, pod.Name+"-journal.txt", []byte(journal))
+		}
+	}
 }
 
 // app is a Deployment of the test's server with a volume, and a Service of type LoadBalancer in front of it.
@@ -311,28 +378,13 @@ func (l *landscape) deploy(t *testing.T, name string, change func(*appsv1.Deploy
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Mi")}},
 	}}
-	deployment := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To[int32](1),
-		Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
-		Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec: corev1.PodSpec{
-				TerminationGracePeriodSeconds: ptr.To[int64](1),
-				SecurityContext:               &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](1000), FSGroup: ptr.To[int64](1000)},
-				Containers: []corev1.Container{{
-					Name: "server", Image: serverImage,
-					ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
-						HTTPGet: &corev1.HTTPGetAction{Path: "/hostname", Port: intstr.FromInt(8080)},
-					}},
-					VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
-				}},
-				Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
-				}}},
-			},
-		},
-	}}
+	deployment := serverDeployment(name)
+	spec := &deployment.Spec.Template.Spec
+	spec.SecurityContext.FSGroup = ptr.To[int64](1000)
+	spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+	spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+	}}}
 	change(deployment)
 	service := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
 		Type: corev1.ServiceTypeLoadBalancer, Selector: labels,
@@ -341,14 +393,9 @@ func (l *landscape) deploy(t *testing.T, name string, change func(*appsv1.Deploy
 	if err := kube.Apply(t.Context(), l.client, "e2e", claim, deployment, service); err != nil {
 		t.Fatal(err)
 	}
-	await(t, l, &appsv1.DeploymentList{}, func(deployments []*appsv1.Deployment) error {
-		for _, d := range deployments {
-			return kube.DeploymentHealthy(d)
-		}
-		return fmt.Errorf("there is none")
-	}, client.MatchingFields{"metadata.name": name})
+	l.awaitDeployment(t, name)
 	var address string
-	await(t, l, &corev1.ServiceList{}, func(services []*corev1.Service) error {
+	await(t, l.client, &corev1.ServiceList{}, func(services []*corev1.Service) error {
 		for _, s := range services {
 			if len(s.Status.LoadBalancer.Ingress) > 0 {
 				address = s.Status.LoadBalancer.Ingress[0].IP
@@ -358,6 +405,39 @@ func (l *landscape) deploy(t *testing.T, name string, change func(*appsv1.Deploy
 		return fmt.Errorf("the Service has no address")
 	}, client.MatchingFields{"metadata.name": name})
 	return app{address: address}
+}
+
+func (c cluster) awaitDeployment(t *testing.T, name string) {
+	t.Helper()
+	await(t, c.client, &appsv1.DeploymentList{}, func(deployments []*appsv1.Deployment) error {
+		for _, d := range deployments {
+			return kube.DeploymentHealthy(d)
+		}
+		return fmt.Errorf("there is none")
+	}, client.MatchingFields{"metadata.name": name})
+}
+
+// serverDeployment runs the test's server.
+func serverDeployment(name string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To[int32](1),
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{
+				TerminationGracePeriodSeconds: ptr.To[int64](1),
+				SecurityContext:               &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](1000)},
+				Containers: []corev1.Container{{
+					Name: "server", Image: serverImage,
+					ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
+						HTTPGet: &corev1.HTTPGetAction{Path: "/hostname", Port: intstr.FromInt(8080)},
+					}},
+				}},
+			},
+		},
+	}}
 }
 
 func (a app) ask(t *testing.T, method, path, body string) (string, error) {
@@ -405,19 +485,19 @@ func (a app) eventually(t *testing.T, method, path, body string) (got string) {
 }
 
 // await is kube.Await in the default namespace unless the options name another, with patience.
-func await[T client.Object](t *testing.T, l *landscape, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
+func await[T client.Object](t *testing.T, c client.WithWatch, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("not so after %s", patience))
 	defer cancel()
-	if err := kube.Await(ctx, l.client, list, check, nil, append([]client.ListOption{client.InNamespace("default")}, options...)...); err != nil {
+	if err := kube.Await(ctx, c, list, check, nil, append([]client.ListOption{client.InNamespace("default")}, options...)...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (l *landscape) pod(t *testing.T, app string) *corev1.Pod {
+func (c cluster) pod(t *testing.T, app string) *corev1.Pod {
 	t.Helper()
 	pods := &corev1.PodList{}
-	if err := l.client.List(t.Context(), pods, client.InNamespace("default"), client.MatchingLabels{"app": app}); err != nil || len(pods.Items) != 1 {
+	if err := c.client.List(t.Context(), pods, client.InNamespace("default"), client.MatchingLabels{"app": app}); err != nil || len(pods.Items) != 1 {
 		t.Fatalf("%q has %d pods, %v", app, len(pods.Items), err)
 	}
 	return &pods.Items[0]
@@ -448,7 +528,7 @@ func (l *landscape) replacePods(t *testing.T, app string) {
 	if err := l.client.Delete(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
-	await(t, l, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+	await(t, l.client, &corev1.PodList{}, func(pods []*corev1.Pod) error {
 		if len(pods) != 1 || pods[0].UID == old.UID {
 			return fmt.Errorf("there are %d pods, and not one new one", len(pods))
 		}
@@ -456,28 +536,36 @@ func (l *landscape) replacePods(t *testing.T, app string) {
 	}, client.MatchingLabels{"app": app})
 }
 
-func (l *landscape) exec(t *testing.T, pod string, command ...string) string {
+func (c cluster) exec(t *testing.T, pod string, command ...string) string {
 	t.Helper()
-	request := l.clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace("default").Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true}, clientgoscheme.ParameterCodec)
-	executor, err := remotecommand.NewWebSocketExecutor(l.config, http.MethodGet, request.URL().String())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	out, err := c.execIn(ctx, "default", pod, command...)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v\n%s", err, out)
 	}
-	var out, errOut bytes.Buffer // both are written at once
-	if err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: &out, Stderr: &errOut}); err != nil {
-		t.Fatalf("%v\n%s%s", err, out.String(), errOut.String())
-	}
-	return out.String()
+	return out
 }
 
-func (l *landscape) portForward(t *testing.T, pod, path string) string {
+func (c cluster) execIn(ctx context.Context, namespace, pod string, command ...string) (string, error) {
+	request := c.clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true}, clientgoscheme.ParameterCodec)
+	executor, err := remotecommand.NewWebSocketExecutor(c.config, http.MethodGet, request.URL().String())
+	if err != nil {
+		return "", err
+	}
+	var out, errOut bytes.Buffer // both are written at once
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &errOut})
+	return out.String() + errOut.String(), err
+}
+
+func (c cluster) portForward(t *testing.T, pod, path string) string {
 	t.Helper()
-	transport, upgrader, err := spdy.RoundTripperFor(l.config)
+	transport, upgrader, err := spdy.RoundTripperFor(c.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := l.clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace("default").Name(pod).SubResource("portforward").URL()
+	url := c.clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace("default").Name(pod).SubResource("portforward").URL()
 	stop, ready := make(chan struct{}), make(chan struct{})
 	defer close(stop)
 	forwarder, err := portforward.NewOnAddresses(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url),

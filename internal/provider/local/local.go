@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -49,7 +50,8 @@ func Component() process.Component[providerlocalconfigv1alpha1.ProviderLocalConf
 		},
 		Kinds: []process.AddToScheme{extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme},
 		Options: func(_ *providerlocalconfigv1alpha1.ProviderLocalConfiguration, o *manager.Options) {
-			// Secrets are read one at a time, and only by name.
+			// Secrets are read one at a time, and only by name. Those with tokens are watched, without what is in them.
+			o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: tokens()}}
 			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}, &resourcesv1alpha1.ManagedResource{}}}
 		},
 		Wire: Wire,

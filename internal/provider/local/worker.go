@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -25,7 +26,9 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
+	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
@@ -59,7 +62,27 @@ func watchMachines(b *builder.Builder, toObjects handler.MapFunc) {
 	b.Watches(&machinev1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 	}))
+	// Deployments do not count machines that are being deleted.
+	b.Watches(kube.Metadata(machinev1alpha1.SchemeGroupVersion.WithKind("Machine")), handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}))
 	watchManaged(b, toObjects, machinecontrollermanager.ManagedResourceName)
+	// The machine-controller-manager starts when it has a token.
+	secret := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
+	b.Watches(secret, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			renewed := resourcesv1alpha1.ServiceAccountTokenRenewTimestamp
+			return e.ObjectNew.GetName() == shootaccess.SecretName(machinecontrollermanager.Name) &&
+				e.ObjectOld.GetAnnotations()[renewed] == "" && e.ObjectNew.GetAnnotations()[renewed] != ""
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}))
+}
+
+// tokens selects the Secrets of which there are copies of metadata in memory.
+func tokens() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest})
 }
 
 // Reconcile orders the machines, and waits until all of them are as ordered.
@@ -107,13 +130,17 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 			}
 		}
 	}
+	left := 0
 	if hibernated(cluster) {
-		if err := a.abandon(ctx, worker.Namespace); err != nil {
+		if left, err = a.abandon(ctx, worker.Namespace); err != nil {
 			return err
 		}
 	}
 	if err := judge(all, existing); err != nil {
 		return err
+	}
+	if left > 0 {
+		return &extension.Wait{Reason: fmt.Sprintf("%d machines are being deleted", left), After: machinesAfter}
 	}
 	_, err = a.deleteClasses(ctx, worker.Namespace, all)
 	return err
@@ -131,7 +158,8 @@ func (a *workers) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker,
 			return err
 		}
 	}
-	if err := a.abandon(ctx, worker.Namespace); err != nil {
+	left, err := a.abandon(ctx, worker.Namespace)
+	if err != nil {
 		return err
 	}
 	for name, deployment := range existing {
@@ -142,12 +170,8 @@ func (a *workers) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker,
 			return fmt.Errorf("delete MachineDeployment %q: %w", name, err)
 		}
 	}
-	left := &machinev1alpha1.MachineList{}
-	if err := a.reader.List(ctx, left, client.InNamespace(worker.Namespace)); err != nil {
-		return fmt.Errorf("list Machines: %w", err)
-	}
-	if len(left.Items) > 0 || len(existing) > 0 {
-		return &extension.Wait{Reason: fmt.Sprintf("%d machines and %d MachineDeployments are being deleted", len(left.Items), len(existing)), After: machinesAfter}
+	if left > 0 || len(existing) > 0 {
+		return &extension.Wait{Reason: fmt.Sprintf("%d machines and %d MachineDeployments are being deleted", left, len(existing)), After: machinesAfter}
 	}
 	classes, err := a.deleteClasses(ctx, worker.Namespace, nil)
 	if err != nil {
@@ -165,20 +189,20 @@ func (a *workers) ForceDelete(ctx context.Context, worker *extensionsv1alpha1.Wo
 }
 
 // abandon has machines go without regard to what runs on them: when all of them go, there is nowhere that their pods could move to, and
-// disruption budgets would keep the last ones for hours.
-func (a *workers) abandon(ctx context.Context, namespace string) error {
+// disruption budgets would keep the last ones for hours. It returns how many are left.
+func (a *workers) abandon(ctx context.Context, namespace string) (int, error) {
 	left := &machinev1alpha1.MachineList{}
 	if err := a.reader.List(ctx, left, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("list Machines: %w", err)
+		return 0, fmt.Errorf("list Machines: %w", err)
 	}
 	for i := range left.Items {
 		if err := kube.PatchMetadata(ctx, a.client, &left.Items[i], func(o *metav1.PartialObjectMetadata) {
 			metav1.SetMetaDataLabel(&o.ObjectMeta, forceDeletionLabel, "True")
 		}); client.IgnoreNotFound(err) != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return len(left.Items), nil
 }
 
 // Migrate is refused: machines are pods in the namespace of the control plane, and would end with it.
@@ -278,7 +302,8 @@ func (a *workers) deleteClasses(ctx context.Context, namespace string, wanted []
 	return found, nil
 }
 
-// deployManager deploys the machine-controller-manager. It rests when the shoot is hibernated and all machines are gone.
+// deployManager deploys the machine-controller-manager. It rests until it has a token for the shoot, and when the shoot is hibernated and
+// all machines are gone.
 func (a *workers) deployManager(
 	ctx context.Context, namespace string, cluster *extension.Cluster, existing map[string]*machinev1alpha1.MachineDeployment,
 ) error {
@@ -288,10 +313,24 @@ func (a *workers) deployManager(
 	}
 	replicas := int32(1)
 	if hibernated(cluster) {
-		replicas = 0
+		// Deployments do not count machines that are being deleted, and nobody else lets go of them.
+		left := &machinev1alpha1.MachineList{}
+		if err := a.reader.List(ctx, left, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("list Machines: %w", err)
+		}
+		replicas = int32(min(1, len(left.Items))) //nolint:gosec // it is 0 or 1
 		for _, deployment := range existing {
 			replicas = min(1, replicas+deployment.Spec.Replicas+deployment.Status.Replicas)
 		}
+	}
+	// A pod that has no token yet tries again after longer and longer breaks, so there is none before.
+	token := &corev1.Secret{}
+	err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: shootaccess.SecretName(machinecontrollermanager.Name)}, token)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the token of the machine-controller-manager: %w", err)
+	}
+	if len(token.Data[resourcesv1alpha1.DataKeyToken]) == 0 {
+		replicas = 0
 	}
 	objects, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{
 		Namespace: namespace, Image: a.image, Replicas: replicas, Provider: localv1alpha1.MachineProvider, GenericKubeconfig: kubeconfig,

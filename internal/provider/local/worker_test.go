@@ -150,8 +150,22 @@ func TestWorker(t *testing.T) {
 	if !strings.Contains(string(worker.Status.ProviderStatus.Raw), `"image":"registry.example/machine:v2"`) {
 		t.Errorf("providerStatus is %s", worker.Status.ProviderStatus.Raw)
 	}
-	manager := &appsv1.Deployment{}
-	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "machine-controller-manager"}, manager); err != nil || *manager.Spec.Replicas != 1 {
+	// Who looks after machines starts when it has a token.
+	manager, token := &appsv1.Deployment{}, &corev1.Secret{}
+	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "machine-controller-manager"}, manager); err != nil || *manager.Spec.Replicas != 0 {
+		t.Errorf("the machine-controller-manager has %v replicas without a token, %v", manager.Spec.Replicas, err)
+	}
+	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "shoot-access-machine-controller-manager"}, token); err != nil {
+		t.Fatal(err)
+	}
+	token.Data = map[string][]byte{"token": []byte("secret")}
+	if err := a.client.Update(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err != nil || *manager.Spec.Replicas != 1 {
 		t.Errorf("the machine-controller-manager has %v replicas, %v", manager.Spec.Replicas, err)
 	}
 	first := classes(t, a)
@@ -203,6 +217,17 @@ func TestWorker(t *testing.T) {
 		t.Error("machines are gone at once")
 	}
 	a.roll(t, nil)
+	terminating := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "terminating"}}
+	if err := a.client.Create(t.Context(), terminating); err != nil {
+		t.Fatal(err)
+	}
+	waits(t, a.Reconcile(t.Context(), worker, cluster), "1 machines are being deleted")
+	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err != nil || *manager.Spec.Replicas != 1 {
+		t.Errorf("the machine-controller-manager has %v replicas while there are machines, %v", *manager.Spec.Replicas, err)
+	}
+	if err := a.client.Delete(t.Context(), terminating); err != nil {
+		t.Fatal(err)
+	}
 	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
 		t.Fatal(err)
 	}

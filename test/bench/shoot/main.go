@@ -117,7 +117,7 @@ func (b *bench) run(ctx context.Context) error {
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
 // round orders shoots at the same time, waits for them, and deletes them again.
-func (b *bench) round(ctx context.Context) ([]times, *usage, error) {
+func (b *bench) round(ctx context.Context) ([]times, usage, error) {
 	shoots := make([]*corev1beta1.Shoot, b.atOnce)
 	for i := range shoots {
 		shoot, err := b.shoot(i)
@@ -191,7 +191,7 @@ func (b *bench) create(ctx context.Context, shoot *corev1beta1.Shoot) (t times, 
 		if s.Spec.SeedName != nil && t.scheduled == 0 {
 			t.scheduled = time.Since(start)
 		}
-		return healthy(s)
+		return landscape.ShootHealthy(s)
 	})
 	t.healthy = time.Since(start)
 	running.Wait()
@@ -241,28 +241,6 @@ func (b *bench) await(ctx context.Context, shoot *corev1beta1.Shoot, check func(
 		}
 		return check(found[0])
 	}, nil, client.InNamespace(shoot.Namespace), client.MatchingFields{"metadata.name": shoot.Name})
-}
-
-// healthy returns why a shoot is not yet as it was ordered, or nil if it is.
-func healthy(shoot *corev1beta1.Shoot) error {
-	if shoot == nil {
-		return errors.New("it is gone")
-	}
-	switch last := shoot.Status.LastOperation; {
-	case last == nil:
-		return errors.New("nobody has begun")
-	case last.State != corev1beta1.LastOperationStateSucceeded:
-		return fmt.Errorf("%s %s (%d%%): %s", last.Type, last.State, last.Progress, last.Description)
-	}
-	if len(shoot.Status.Conditions) == 0 {
-		return errors.New("nobody has looked at its health")
-	}
-	for _, condition := range shoot.Status.Conditions {
-		if condition.Status != corev1beta1.ConditionTrue {
-			return fmt.Errorf("%s is %s: %s", condition.Type, condition.Status, condition.Message)
-		}
-	}
-	return nil
 }
 
 // remove deletes a shoot and returns how long that took.

@@ -1,8 +1,11 @@
 // Command server is what the end-to-end test runs in pods: it shows who answers, keeps a file, resolves names, fetches
-// pages and uses memory, each when asked to.
+// pages, asks the API server, uses memory, and refuses objects as a webhook, each when asked to.
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -53,12 +56,71 @@ func main() {
 		}
 		answer(w, fmt.Sprintf("ate %d MiB", len(eaten)>>20), err)
 	})
+	http.HandleFunc("GET /api", func(w http.ResponseWriter, r *http.Request) {
+		data, err := askAPI(r.FormValue("path"))
+		answer(w, string(data), err)
+	})
+	http.HandleFunc("POST /validate", validate)
 	if len(os.Args) > 1 && os.Args[1] == "say" { // for exec
 		fmt.Println(os.Args[2:])
 		return
 	}
 	server := &http.Server{Addr: ":8080", ReadHeaderTimeout: 5 * time.Second}
+	log.Print("listening on ", server.Addr)
+	if _, err := os.Stat(certificate); err == nil {
+		secure := &http.Server{Addr: ":8443", ReadHeaderTimeout: 5 * time.Second}
+		go func() { log.Fatal(secure.ListenAndServeTLS(certificate, "/tls/tls.key")) }()
+	}
 	log.Fatal(server.ListenAndServe())
+}
+
+// certificate is there if the server is to be a webhook.
+const certificate = "/tls/tls.crt"
+
+// askAPI asks the API server of the cluster by its name, as the service account of the pod.
+func askAPI(path string) ([]byte, error) {
+	const dir = "/var/run/secrets/kubernetes.io/serviceaccount/"
+	ca, err := os.ReadFile(dir + "ca.crt")
+	if err != nil {
+		return nil, err
+	}
+	token, err := os.ReadFile(dir + "token")
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+	request, err := http.NewRequest(http.MethodGet, "https://kubernetes.default.svc"+path, http.NoBody) //nolint:noctx // it has a timeout
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+string(token))
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return io.ReadAll(response.Body)
+}
+
+// validate answers as an admission webhook: no to what is named "refused", yes to the rest.
+func validate(w http.ResponseWriter, r *http.Request) {
+	var review struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Request    struct {
+			UID  string `json:"uid"`
+			Name string `json:"name"`
+		} `json:"request"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind, "response": map[string]any{
+		"uid": review.Request.UID, "allowed": review.Request.Name != "refused", "status": map[string]any{"message": "the pod says no"},
+	}})
 }
 
 // eaten keeps memory in use.

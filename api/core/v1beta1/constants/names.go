@@ -22,6 +22,8 @@ const (
 	APIServerFQDNPrefix = "api"
 	// IngressPrefix begins the names of ingress endpoints.
 	IngressPrefix = "ingress"
+	// ReferencedWorkloadIdentityPrefix begins the names of Secrets with tokens of WorkloadIdentities that users refer to.
+	ReferencedWorkloadIdentityPrefix = "workload-identity-ref-"
 	// ReferencedResourcesPrefix begins the names of copies of objects that users refer to.
 	ReferencedResourcesPrefix = "ref-"
 	// BackupSourcePrefix begins the names of BackupEntries that a moving shoot is restored from.

@@ -26,6 +26,7 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -67,6 +68,8 @@ type Images struct {
 	Etcd string
 	// HAProxy is the image of what passes connections through to control planes.
 	HAProxy string
+	// Autoscaler are those of the Vertical Pod Autoscaler.
+	Autoscaler verticalpodautoscaler.Images
 }
 
 // Add adds the controller to a manager.

@@ -24,6 +24,7 @@ import (
 	"gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/component/priorityclass"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
+	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/flow"
 	"gardener.cloud/gardener/pkg/secrets"
@@ -93,7 +94,7 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
 			return r.awaitDeployment(ctx, etcddruid.Name)
 		}},
 		{ID: "authorities", Title: "Creating authorities of the seed", After: []string{"namespace"}, Run: func(ctx context.Context) error {
-			return r.authorities(ctx, own)
+			return r.authorities(ctx, seed, own)
 		}},
 		{
 			ID: "forget-credentials", Title: "Deleting credentials that nothing uses any more",
@@ -104,6 +105,23 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
 			return r.apply(ctx, r.gatewayObjects(seed, replicas(seed))...)
 		}},
 		{ID: "cluster-identity", Title: "Identifying the seed", Run: func(ctx context.Context) error { return r.identify(ctx, seed) }},
+	}
+	if autoscaled(seed) {
+		tasks = append(tasks,
+			r.definitions("crds-autoscaler", "Creating kinds of the Vertical Pod Autoscaler", crds.VerticalPodAutoscaler),
+			flow.Task{
+				ID: "autoscaler", Title: "Deploying the Vertical Pod Autoscaler", After: []string{"authorities", "crds-autoscaler", "priority-classes"},
+				Run: func(ctx context.Context) error {
+					objects, err := r.autoscalerObjects(seed, replicas(seed), own)
+					if err != nil {
+						return err
+					}
+					return r.apply(ctx, objects...)
+				},
+			})
+	} else {
+		// It may have been wanted before; the kinds stay, as somebody else may bring an autoscaler.
+		tasks = append(tasks, flow.Task{ID: "autoscaler", Title: "Removing the Vertical Pod Autoscaler", Run: r.destroyAutoscaler(seed)})
 	}
 	if seed.Spec.Backup != nil {
 		tasks = append(tasks, flow.Task{ID: "backup-bucket", Title: "Ordering the bucket for backups", Run: func(ctx context.Context) error {
@@ -131,6 +149,7 @@ func (r *reconciler) newDeletion(seed *corev1beta1.Seed) (*flow.Flow, error) {
 		{ID: "gateway", Title: "Deleting the gateway", After: []string{"backup-bucket"}, Run: func(ctx context.Context) error {
 			return r.destroy(ctx, func(replicas int32) ([]client.Object, error) { return r.gatewayObjects(seed, replicas), nil })
 		}},
+		{ID: "autoscaler", Title: "Deleting the Vertical Pod Autoscaler", After: []string{"backup-bucket"}, Run: r.destroyAutoscaler(seed)},
 		{ID: "cluster-identity", Title: "Forgetting the identity of the seed", After: []string{"backup-bucket"}, Run: r.forget},
 	})
 }
@@ -199,6 +218,8 @@ type credentials struct {
 	// server is the name of the Secret for the webhooks of the resource manager, and ca what signed it, as PEM.
 	server string
 	ca     []byte
+	// autoscaler is the name of the Secret for the webhook of the Vertical Pod Autoscaler.
+	autoscaler string
 }
 
 // resourceManagerObjects renders the resource manager, with its webhooks apart.
@@ -236,6 +257,32 @@ func (r *reconciler) etcdDruidObjects(replicas int32) ([]client.Object, error) {
 		config.Controllers.Etcd.ConcurrentSyncs = int(*c.ETCDController.Workers)
 	}
 	return etcddruid.Objects(etcddruid.Values{Namespace: constants.GardenNamespace, Image: r.Images.Gardener, Replicas: replicas, Config: config})
+}
+
+// autoscaled tells whether a seed gets a Vertical Pod Autoscaler. Defaults have been set.
+func autoscaled(seed *corev1beta1.Seed) bool {
+	s := seed.Spec.Settings
+	return s != nil && s.VerticalPodAutoscaler != nil && s.VerticalPodAutoscaler.Enabled
+}
+
+func (r *reconciler) autoscalerObjects(seed *corev1beta1.Seed, replicas int32, own *credentials) ([]client.Object, error) {
+	v := verticalpodautoscaler.Values{
+		Namespace: constants.GardenNamespace, Images: r.Images.Autoscaler, Replicas: replicas, ServerSecret: own.autoscaler, CABundle: own.ca,
+	}
+	if autoscaled(seed) {
+		v.Config = &corev1beta1.VerticalPodAutoscaler{
+			FeatureGates: seed.Spec.Settings.VerticalPodAutoscaler.FeatureGates, MaxAllowed: seed.Spec.Settings.VerticalPodAutoscaler.MaxAllowed,
+		}
+	}
+	return verticalpodautoscaler.Objects(v)
+}
+
+func (r *reconciler) destroyAutoscaler(seed *corev1beta1.Seed) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return r.destroy(ctx, func(replicas int32) ([]client.Object, error) {
+			return r.autoscalerObjects(seed, replicas, &credentials{autoscaler: "any"})
+		})
+	}
 }
 
 // gatewayObjects are the way into the control planes, with the settings of the Seed for load balancers.
@@ -277,7 +324,7 @@ func (r *reconciler) destroy(ctx context.Context, objects func(int32) ([]client.
 }
 
 // authorities makes the authority that signs for servers in the seed, and what the servers of this flow need.
-func (r *reconciler) authorities(ctx context.Context, own *credentials) error {
+func (r *reconciler) authorities(ctx context.Context, seed *corev1beta1.Seed, own *credentials) error {
 	manager, err := secrets.New(ctx, secrets.Values{Client: r.SeedClient, Namespace: constants.GardenNamespace, Identity: owner})
 	if err != nil {
 		return err
@@ -291,16 +338,27 @@ func (r *reconciler) authorities(ctx context.Context, own *credentials) error {
 	if !ok {
 		return fmt.Errorf("authority %q has no bundle", constants.SecretNameCASeed)
 	}
-	server, err := manager.Generate(ctx, &secrets.Certificate{
-		Name: resourcemanager.Name + "-server", CommonName: resourcemanager.Name,
-		DNSNames: resourcemanager.ServerNames(constants.GardenNamespace), Usage: secrets.ServerCert, WithoutCA: true,
-		Validity: serverLife,
-	}, secrets.SignedBy(constants.SecretNameCASeed))
+	server, err := r.serverCertificate(ctx, manager, resourcemanager.Name, resourcemanager.ServerNames(constants.GardenNamespace))
 	if err != nil {
 		return err
 	}
+	if autoscaled(seed) {
+		names := verticalpodautoscaler.ServerNames(constants.GardenNamespace)
+		autoscaler, err := r.serverCertificate(ctx, manager, verticalpodautoscaler.WebhookService, names)
+		if err != nil {
+			return err
+		}
+		own.autoscaler = autoscaler.Name
+	}
 	own.manager, own.server, own.ca = manager, server.Name, bundle.Data[secrets.DataKeyCertificateBundle]
 	return nil
+}
+
+// serverCertificate makes the certificate of a server in the seed, which the authority of the seed signs.
+func (*reconciler) serverCertificate(ctx context.Context, manager *secrets.Manager, name string, hosts []string) (*corev1.Secret, error) {
+	return manager.Generate(ctx, &secrets.Certificate{
+		Name: name + "-server", CommonName: name, DNSNames: hosts, Usage: secrets.ServerCert, WithoutCA: true, Validity: serverLife,
+	}, secrets.SignedBy(constants.SecretNameCASeed))
 }
 
 // identify writes the identity of the seed, unless it has one.

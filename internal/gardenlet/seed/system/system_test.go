@@ -13,7 +13,9 @@ import (
 
 func TestFlows(t *testing.T) {
 	r := &reconciler{}
-	for name, spec := range map[string]corev1beta1.SeedSpec{"plain": {}, "backup": {Backup: &corev1beta1.Backup{}}} {
+	for name, spec := range map[string]corev1beta1.SeedSpec{"plain": {}, "backup": {Backup: &corev1beta1.Backup{}},
+		"autoscaled": {Settings: &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: true}}},
+	} {
 		f, err := r.newFlow(&corev1beta1.Seed{Spec: spec})
 		if err != nil {
 			t.Fatal(err)

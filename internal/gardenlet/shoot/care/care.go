@@ -1,8 +1,9 @@
 // Package care says how healthy the control planes of a seed are.
 //
 // It reads Shoots in the garden; in the seed, what belongs to their control planes; and it asks the API servers of the shoots. It writes
-// the conditions and constraints in the status of Shoots, and deletes pods of control planes that are stuck. Source: concepts.txt,
-// gardenlet, Shoot Controller, "Care" Reconciler.
+// the conditions and constraints in the status of Shoots, deletes pods of control planes and system components that are stuck, and, if
+// it is configured to, changes webhooks in shoots that are in the way of operations. Source: concepts.txt, gardenlet, Shoot Controller,
+// "Care" Reconciler.
 package care
 
 import (
@@ -15,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +32,6 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
-	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 )
@@ -39,8 +40,8 @@ const (
 	name = "shoot-care"
 	// passTimeout is the end of one look. All it waits for is an answer of an API server.
 	passTimeout = time.Minute
-	// probeTimeout is for how long an API server may take to say how it is.
-	probeTimeout = 15 * time.Second
+	// probeTimeout is for how long an API server may take to say how it is, and readTimeout for how long to answer everything else.
+	probeTimeout, readTimeout = 15 * time.Second, 30 * time.Second
 )
 
 // Values are what the controller works with.
@@ -49,7 +50,7 @@ type Values struct {
 	SeedName string
 	// Garden is where the Shoots are.
 	Garden cluster.Cluster
-	// SeedReader reads Secrets of the seed, which are in no cache.
+	// SeedReader reads what is in no cache of the seed: Secrets, Leases and machines.
 	SeedReader client.Reader
 	// Connect returns an access to the shoot of a kubeconfig.
 	Connect func(kubeconfig []byte) (Access, error)
@@ -59,16 +60,9 @@ type Values struct {
 	Clock clock.PassiveClock
 }
 
-// Access reaches the API server of a shoot.
-type Access interface {
-	client.Reader
-	// Healthz returns what is wrong with the API server, or nil.
-	Healthz(ctx context.Context) error
-}
-
 // Add adds the controller to a manager, whose cluster is the seed.
 func Add(mgr manager.Manager, v Values) error {
-	r := &reconciler{Values: v, gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient()}
+	r := &reconciler{Values: v, gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient(), shoots: connections{connect: v.Connect}}
 	return builder.ControllerManagedBy(mgr).Named(name).
 		WithOptions(controller.Options{MaxConcurrentReconciles: *v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
 		// The end of an operation changes what is to be expected. Conditions are our own.
@@ -77,7 +71,6 @@ func Add(mgr manager.Manager, v Values) error {
 				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Shoot]) bool {
 					return state(e.ObjectOld) != state(e.ObjectNew)
 				},
-				DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Shoot]) bool { return false },
 			})).
 		// What a control plane is made of. That it is well, or not, is in the status of these.
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.shootOf), builder.WithPredicates(healthChanged())).
@@ -117,6 +110,7 @@ func healthOf(object client.Object) error {
 type reconciler struct {
 	Values
 	gardenClient, seedClient client.Client
+	shoots                   connections
 }
 
 // shootOf finds the Shoot whose control plane an object belongs to.
@@ -136,16 +130,20 @@ func (r *reconciler) shootOf(ctx context.Context, object client.Object) []reconc
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := r.gardenClient.Get(ctx, req.NamespacedName, shoot); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.shoots.drop(req.NamespacedName)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if shoot.Status.TechnicalID == "" || shoot.Status.SeedName == nil || *shoot.Status.SeedName != r.SeedName {
+		r.shoots.drop(req.NamespacedName)
 		return reconcile.Result{}, nil // nothing is here
 	}
 	seen, err := r.look(ctx, shoot)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	err = errors.Join(r.report(ctx, shoot, seen), r.collect(ctx, shoot.Status.TechnicalID))
+	err = errors.Join(r.report(ctx, shoot, seen), r.collect(ctx, shoot.Status.TechnicalID), r.tidyShoot(ctx, seen))
 	if err != nil {
 		return kube.Result(err)
 	}
@@ -157,8 +155,8 @@ func (r *reconciler) report(ctx context.Context, shoot *corev1beta1.Shoot, seen 
 	if shoot.DeletionTimestamp != nil && state(shoot) == corev1beta1.LastOperationStateProcessing {
 		return nil
 	}
-	now, after := r.Clock.Now(), shoot.DeepCopy()
-	for _, want := range judge(shoot, seen) {
+	now, after, limits := r.Clock.Now(), shoot.DeepCopy(), limitsOf(r.Config)
+	for _, want := range judge(shoot, seen, limits, now) {
 		want = tolerate(kube.Condition(shoot.Status.Conditions, want.Type), want, r.threshold(want.Type), now)
 		after.Status.Conditions, _ = kube.SetCondition(after.Status.Conditions, want, now)
 	}
@@ -168,6 +166,9 @@ func (r *reconciler) report(ctx context.Context, shoot *corev1beta1.Shoot, seen 
 	for _, want := range constraints(shoot, seen, now) {
 		after.Status.Constraints, _ = kube.SetCondition(after.Status.Constraints, want, now)
 	}
+	after.Status.Constraints = slices.DeleteFunc(after.Status.Constraints, func(c corev1beta1.Condition) bool {
+		return c.Type == corev1beta1.ShootCACertificateValiditiesAcceptable && c.Status == corev1beta1.ConditionTrue // said only if it is not so
+	})
 	if apiequality.Semantic.DeepEqual(shoot.Status, after.Status) {
 		return nil
 	}
@@ -199,72 +200,4 @@ func (r *reconciler) collect(ctx context.Context, namespace string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// look reads the state of a control plane.
-func (r *reconciler) look(ctx context.Context, shoot *corev1beta1.Shoot) (*observation, error) {
-	namespace := client.InNamespace(shoot.Status.TechnicalID)
-	deployments, etcds, resources, statefulSets := &appsv1.DeploymentList{}, &druidv1alpha1.EtcdList{}, &resourcesv1alpha1.ManagedResourceList{}, &appsv1.StatefulSetList{}
-	for _, list := range []client.ObjectList{deployments, etcds, resources, statefulSets} {
-		if err := r.seedClient.List(ctx, list, namespace); err != nil {
-			return nil, fmt.Errorf("list %T: %w", list, err)
-		}
-	}
-	seen := &observation{deployments: deployments.Items, etcds: etcds.Items, resources: resources.Items, statefulSets: statefulSets.Items}
-	secrets := &corev1.SecretList{}
-	if err := r.SeedReader.List(ctx, secrets, namespace, client.MatchingLabels{"manager-identity": "gardenlet"}); err != nil {
-		return nil, fmt.Errorf("list credentials: %w", err)
-	}
-	seen.credentials = secrets.Items
-	if !hibernated(shoot) {
-		r.ask(ctx, seen, len(shoot.Spec.Provider.Workers) > 0)
-	}
-	return seen, r.extensions(ctx, shoot, seen)
-}
-
-// ask asks the API server.
-func (r *reconciler) ask(ctx context.Context, seen *observation, nodes bool) {
-	var kubeconfig []byte
-	newest := ""
-	for _, secret := range seen.credentials {
-		if at := secret.Labels["issued-at-time"]; secret.Labels["name"] == accessSecret && at >= newest {
-			newest, kubeconfig = at, secret.Data["kubeconfig"]
-		}
-	}
-	if kubeconfig == nil {
-		seen.unavailable = errors.New("there is no access to the API server yet")
-		return
-	}
-	access, err := r.Connect(kubeconfig)
-	if err != nil {
-		seen.unavailable = errors.New("the access to the API server is not usable")
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	begin := r.Clock.Now()
-	seen.unavailable = access.Healthz(ctx)
-	seen.responseTime = r.Clock.Since(begin)
-	if seen.unavailable == nil && nodes {
-		list := &corev1.NodeList{}
-		seen.nodesUnknown = access.List(ctx, list)
-		seen.nodes = list.Items
-	}
-}
-
-// accessSecret is the name under which the lifecycle controller keeps the access of the gardenlet.
-const accessSecret = "gardenlet-access"
-
-// extensions reads what extensions say about the health of a shoot.
-func (r *reconciler) extensions(ctx context.Context, shoot *corev1beta1.Shoot, seen *observation) error {
-	for _, list := range []client.ObjectList{
-		&extensionsv1alpha1.ControlPlaneList{}, &extensionsv1alpha1.ExtensionList{}, &extensionsv1alpha1.InfrastructureList{},
-		&extensionsv1alpha1.NetworkList{}, &extensionsv1alpha1.WorkerList{},
-	} {
-		if err := r.seedClient.List(ctx, list, client.InNamespace(shoot.Status.TechnicalID)); err != nil {
-			return fmt.Errorf("list %T: %w", list, err)
-		}
-		seen.addExtensions(list)
-	}
-	return nil
 }

@@ -1,18 +1,22 @@
 package care
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
@@ -20,6 +24,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/gardenlet/managed"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/secrets"
 )
 
 const (
@@ -35,26 +40,53 @@ type observation struct {
 	statefulSets []appsv1.StatefulSet
 	etcds        []druidv1alpha1.Etcd
 	resources    []resourcesv1alpha1.ManagedResource
-	credentials  []corev1.Secret
+	credentials  []metav1.PartialObjectMetadata
 	reports      []report
-	// unavailable is why the API server did not say that it is well, within responseTime.
-	unavailable  error
-	responseTime time.Duration
-	nodes        []corev1.Node
+	// unavailable is why the API server did not say that it is well. Without that, there is an access, and what follows was read by it.
+	unavailable error
+	access      Access
+	nodesSeen
 	nodesUnknown error
+	// unreachable is why the API server does not get through to nodes.
+	unreachable     error
+	mutating        []admissionregistrationv1.MutatingWebhookConfiguration
+	validating      []admissionregistrationv1.ValidatingWebhookConfiguration
+	webhooksUnknown error
 }
 
 // report is what one extension says about one condition.
 type report struct {
-	from      string
-	condition corev1beta1.Condition
+	kind, typ, name string
+	condition       corev1beta1.Condition
+	// heartbeat is when the extension has last said that it lives. It is nil if nobody expects it to.
+	heartbeat *time.Time
+}
+
+// limits are for how long something may go on until it counts as a problem. Zero is forever.
+type limits struct {
+	// silence is for extensions that do not say that they live.
+	silence time.Duration
+	// progressing is for ManagedResources that are being rolled out.
+	progressing time.Duration
+}
+
+func limitsOf(c gardenletconfigv1alpha1.ShootCareControllerConfiguration) limits {
+	l := limits{}
+	if s := c.StaleExtensionHealthChecks; s != nil && s.Enabled && s.Threshold != nil {
+		l.silence = s.Threshold.Duration
+	}
+	if t := c.ManagedResourceProgressingThreshold; t != nil {
+		l.progressing = t.Duration
+	}
+	return l
 }
 
 func (o *observation) addExtensions(list client.ObjectList) {
 	_ = meta.EachListItem(list, func(item runtime.Object) error {
 		if e, ok := item.(extensionsv1alpha1.Object); ok {
+			kind := strings.TrimPrefix(fmt.Sprintf("%T", e), "*v1alpha1.") // those from a cache do not say it
 			for _, condition := range e.GetExtensionStatus().GetConditions() {
-				o.reports = append(o.reports, report{e.GetExtensionSpec().GetExtensionType() + " " + e.GetName(), condition})
+				o.reports = append(o.reports, report{kind: kind, typ: e.GetExtensionSpec().GetExtensionType(), name: e.GetName(), condition: condition})
 			}
 		}
 		return nil
@@ -75,62 +107,95 @@ func required(shoot *corev1beta1.Shoot) []string {
 	return names
 }
 
+// finding is something that keeps a condition from being fulfilled.
+type finding struct {
+	// status is what the condition has because of it.
+	status  corev1beta1.ConditionStatus
+	message string
+	codes   []corev1beta1.ErrorCode
+}
+
+// findings are those of all conditions.
+type findings map[corev1beta1.ConditionType][]finding
+
+func (f findings) add(typ corev1beta1.ConditionType, err error) {
+	if err != nil {
+		f[typ] = append(f[typ], finding{status: corev1beta1.ConditionFalse, message: err.Error()})
+	}
+}
+
 // judge returns the conditions of a shoot.
-func judge(shoot *corev1beta1.Shoot, seen *observation) []corev1beta1.Condition {
+func judge(shoot *corev1beta1.Shoot, seen *observation, l limits, now time.Time) []corev1beta1.Condition {
 	if hibernated(shoot) {
 		var list []corev1beta1.Condition
-		for _, typ := range types(shoot) {
-			list = append(list, corev1beta1.Condition{
-				Type: typ, Status: corev1beta1.ConditionTrue, Reason: "ConditionNotChecked", Message: "Shoot cluster has been hibernated.",
-			})
+		for _, typ := range conditionTypes(shoot) {
+			list = append(list, corev1beta1.Condition{Type: typ, Status: corev1beta1.ConditionTrue, Reason: "ConditionNotChecked", Message: asleep})
 		}
 		return list
 	}
-	problems := map[corev1beta1.ConditionType][]string{}
-	add := func(typ corev1beta1.ConditionType, err error) {
-		if err != nil {
-			problems[typ] = append(problems[typ], err.Error())
-		}
-	}
-	add(corev1beta1.ShootAPIServerAvailable, seen.unavailable)
-	judgeControlPlane(shoot, seen, add)
+	f := findings{}
+	f.add(corev1beta1.ShootAPIServerAvailable, seen.unavailable)
+	judgeControlPlane(shoot, seen, f.add)
 	for i := range seen.resources {
-		mr := &seen.resources[i]
-		typ := corev1beta1.ConditionType(mr.Labels[constants.CareConditionType])
-		if typ == "" {
-			typ = corev1beta1.ShootSystemComponentsHealthy
-			if mr.Spec.Class != nil && *mr.Spec.Class != "" {
-				typ = corev1beta1.ShootControlPlaneHealthy
+		f.add(judgeResource(&seen.resources[i], l.progressing, now))
+	}
+	if len(shoot.Spec.Provider.Workers) > 0 && seen.unavailable == nil {
+		f.add(corev1beta1.ShootEveryNodeReady, seen.nodesUnknown)
+		if seen.nodesUnknown == nil {
+			for _, err := range judgeNodes(shoot, &seen.nodesSeen, now) {
+				f.add(corev1beta1.ShootEveryNodeReady, err)
 			}
 		}
-		err := managed.Applied(mr)
-		if err == nil {
-			err = managed.Healthy(mr)
-		}
-		add(typ, err)
-	}
-	if len(shoot.Spec.Provider.Workers) > 0 {
-		if seen.unavailable == nil && seen.nodesUnknown == nil && len(seen.nodes) == 0 {
-			add(corev1beta1.ShootEveryNodeReady, fmt.Errorf("no node has joined the cluster yet"))
-		}
-		add(corev1beta1.ShootEveryNodeReady, seen.nodesUnknown)
-		for i := range seen.nodes {
-			add(corev1beta1.ShootEveryNodeReady, kube.NodeReady(&seen.nodes[i]))
+		if seen.unreachable != nil { // the error has addresses, which are others every time
+			f.add(corev1beta1.ShootSystemComponentsHealthy, errors.New("the API server does not get through to nodes: the tunnel between control plane and nodes does not work"))
 		}
 	}
 	for _, r := range seen.reports {
-		if r.condition.Status != corev1beta1.ConditionTrue {
-			add(r.condition.Type, fmt.Errorf("extension %s: %s", r.from, r.condition.Message))
+		if found := r.judge(l.silence, now); found != nil {
+			f[r.condition.Type] = append(f[r.condition.Type], *found)
 		}
 	}
-	conditions := make([]corev1beta1.Condition, 0, len(types(shoot)))
-	for _, typ := range types(shoot) {
-		conditions = append(conditions, conclude(typ, problems[typ], seen))
+	conditions := make([]corev1beta1.Condition, 0, len(conditionTypes(shoot)))
+	for _, typ := range conditionTypes(shoot) {
+		conditions = append(conditions, conclude(typ, f[typ], seen))
 	}
 	return conditions
 }
 
-func types(shoot *corev1beta1.Shoot) []corev1beta1.ConditionType {
+// judgeResource says what is wrong with a ManagedResource, and which condition it is for.
+func judgeResource(mr *resourcesv1alpha1.ManagedResource, progressing time.Duration, now time.Time) (corev1beta1.ConditionType, error) {
+	typ := corev1beta1.ConditionType(mr.Labels[constants.CareConditionType])
+	if typ == "" {
+		typ = corev1beta1.ShootSystemComponentsHealthy
+		if mr.Spec.Class != nil && *mr.Spec.Class != "" {
+			typ = corev1beta1.ShootControlPlaneHealthy
+		}
+	}
+	err := managed.Applied(mr)
+	if err == nil {
+		err = managed.Healthy(mr)
+	}
+	if err == nil && progressing > 0 {
+		if c := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing); c != nil && c.Status == corev1beta1.ConditionTrue && now.Sub(c.LastTransitionTime.Time) > progressing {
+			err = fmt.Errorf("ManagedResource %s/%s: it is being rolled out for more than %s: %s", mr.Namespace, mr.Name, progressing, c.Message)
+		}
+	}
+	return typ, err
+}
+
+// judge returns what an extension has found, or nil if all is well.
+func (r *report) judge(silence time.Duration, now time.Time) *finding {
+	from := fmt.Sprintf("%s %q of type %q", r.kind, r.name, r.typ)
+	if r.heartbeat != nil && silence > 0 && now.Sub(*r.heartbeat) > silence {
+		return &finding{status: corev1beta1.ConditionUnknown, message: from + ": what its extension says is out of date, as it does not show that it works"}
+	}
+	if r.condition.Status == corev1beta1.ConditionTrue {
+		return nil
+	}
+	return &finding{status: r.condition.Status, message: from + ": " + r.condition.Message, codes: r.condition.Codes}
+}
+
+func conditionTypes(shoot *corev1beta1.Shoot) []corev1beta1.ConditionType {
 	list := []corev1beta1.ConditionType{
 		corev1beta1.ShootAPIServerAvailable, corev1beta1.ShootControlPlaneHealthy, corev1beta1.ShootObservabilityComponentsHealthy,
 		corev1beta1.ShootSystemComponentsHealthy,
@@ -190,15 +255,30 @@ var ill = map[corev1beta1.ConditionType]string{
 	corev1beta1.ShootSystemComponentsHealthy:        "SystemComponentsUnhealthy", corev1beta1.ShootEveryNodeReady: "NodesUnhealthy",
 }
 
-func conclude(typ corev1beta1.ConditionType, problems []string, seen *observation) corev1beta1.Condition {
+// severity orders what a condition may have: that something is wrong is said before that something is not known.
+var severity = []corev1beta1.ConditionStatus{corev1beta1.ConditionProgressing, corev1beta1.ConditionUnknown, corev1beta1.ConditionFalse}
+
+func conclude(typ corev1beta1.ConditionType, found []finding, seen *observation) corev1beta1.Condition {
 	if typ == corev1beta1.ShootEveryNodeReady && seen.unavailable != nil {
 		return corev1beta1.Condition{Type: typ, Status: corev1beta1.ConditionUnknown, Reason: "APIServerDown", Message: "Nothing is known of the nodes, as the API server does not answer."}
 	}
-	if len(problems) == 0 {
+	if len(found) == 0 {
 		return corev1beta1.Condition{Type: typ, Status: corev1beta1.ConditionTrue, Reason: well[typ][0], Message: well[typ][1]}
 	}
-	slices.Sort(problems)
-	return corev1beta1.Condition{Type: typ, Status: corev1beta1.ConditionFalse, Reason: ill[typ], Message: strings.Join(slices.Compact(problems), "; ")}
+	c, messages := corev1beta1.Condition{Type: typ, Reason: ill[typ]}, make([]string, 0, len(found))
+	for _, f := range found {
+		messages, c.Codes = append(messages, f.message), append(c.Codes, f.codes...)
+		if c.Status == "" || slices.Index(severity, f.status) > slices.Index(severity, c.Status) {
+			c.Status = f.status
+		}
+	}
+	if c.Status == corev1beta1.ConditionUnknown {
+		c.Reason = "OutdatedHealthCheckReport"
+	}
+	slices.Sort(messages)
+	slices.Sort(c.Codes)
+	c.Message, c.Codes = strings.Join(slices.Compact(messages), "; "), slices.Compact(c.Codes)
+	return c
 }
 
 // tolerate lets what was well be ill for a while before it is called so.
@@ -220,18 +300,49 @@ func tolerate(before *corev1beta1.Condition, want corev1beta1.Condition, thresho
 
 // constraints say what the owner of a shoot cannot do now, or should do soon.
 func constraints(shoot *corev1beta1.Shoot, seen *observation, now time.Time) []corev1beta1.Condition {
-	possible := func(typ corev1beta1.ConditionType, reason, message string) corev1beta1.Condition {
-		return corev1beta1.Condition{Type: typ, Status: corev1beta1.ConditionTrue, Reason: reason, Message: message}
-	}
-	list := []corev1beta1.Condition{
-		possible(corev1beta1.ShootMaintenancePreconditionsSatisfied, "NoProblematicWebhooks", "Nothing is known that is in the way of maintenance."),
-		authorities(seen, now),
-	}
+	maintenance := webhookConstraint(shoot, seen)
+	maintenance.Type = corev1beta1.ShootMaintenancePreconditionsSatisfied
+	list := []corev1beta1.Condition{maintenance, authorities(seen, now)}
 	if len(shoot.Spec.Provider.Workers) > 0 {
-		list = append(list, possible(corev1beta1.ShootHibernationPossible, "NoProblematicWebhooks", "Nothing is known that is in the way of hibernation."))
+		maintenance.Type = corev1beta1.ShootHibernationPossible
+		list = append(list, maintenance)
 	}
 	return list
 }
+
+// webhookConstraint says whether webhooks are in the way of operations.
+func webhookConstraint(shoot *corev1beta1.Shoot, seen *observation) corev1beta1.Condition {
+	switch {
+	case hibernated(shoot):
+		return corev1beta1.Condition{Status: corev1beta1.ConditionTrue, Reason: "ConditionNotChecked", Message: asleep}
+	case seen.unavailable != nil:
+		return corev1beta1.Condition{Status: corev1beta1.ConditionUnknown, Reason: "APIServerDown", Message: "Nothing is known of webhooks, as the API server does not answer."}
+	case seen.webhooksUnknown != nil:
+		return corev1beta1.Condition{Status: corev1beta1.ConditionUnknown, Reason: "WebhooksUnknown", Message: "Nothing is known of webhooks, as they cannot be read."}
+	}
+	var found []string
+	for i := range seen.mutating {
+		if c := &seen.mutating[i]; !ours(c) {
+			found = append(found, problems("MutatingWebhookConfiguration", c.Name, mutating(c))...)
+		}
+	}
+	for i := range seen.validating {
+		if c := &seen.validating[i]; !ours(c) {
+			found = append(found, problems("ValidatingWebhookConfiguration", c.Name, validating(c))...)
+		}
+	}
+	if len(found) == 0 {
+		return corev1beta1.Condition{Status: corev1beta1.ConditionTrue, Reason: "NoProblematicWebhooks", Message: "No webhook is in the way."}
+	}
+	slices.Sort(found)
+	return corev1beta1.Condition{
+		Status: corev1beta1.ConditionFalse, Reason: "ProblematicWebhooks", Message: strings.Join(found, "; "),
+		Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorProblematicWebhook},
+	}
+}
+
+// asleep is said of a shoot that sleeps.
+const asleep = "Shoot cluster has been hibernated."
 
 // authorities says whether the certificates of authorities are good for a year yet.
 func authorities(seen *observation, now time.Time) corev1beta1.Condition {
@@ -241,12 +352,13 @@ func authorities(seen *observation, now time.Time) corev1beta1.Condition {
 	}
 	var expiring []string
 	for _, secret := range seen.credentials {
-		until, err := strconv.ParseInt(secret.Labels["valid-until-time"], 10, 64)
-		if err != nil || secret.Data["ca.key"] == nil {
+		name := secret.Labels[secrets.LabelKeyName]
+		until, err := strconv.ParseInt(secret.Labels[secrets.LabelKeyValidUntilTime], 10, 64)
+		if err != nil || name != constants.SecretNameCACluster && !strings.HasPrefix(name, constants.SecretNameCACluster+"-") || secret.Labels[secrets.LabelKeyBundleFor] != "" {
 			continue
 		}
 		if end := time.Unix(until, 0).UTC(); end.Sub(now) < expirySoon {
-			expiring = append(expiring, fmt.Sprintf("%q expires on %s", secret.Labels["name"], end.Format(time.DateOnly)))
+			expiring = append(expiring, fmt.Sprintf("%q expires on %s", name, end.Format(time.DateOnly)))
 		}
 	}
 	if len(expiring) > 0 {

@@ -2,16 +2,19 @@ package care
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
 var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -28,6 +31,16 @@ func healthy() *observation {
 		seen.etcds = append(seen.etcds, druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: druidv1alpha1.EtcdStatus{Ready: new(true)}})
 	}
 	return seen
+}
+
+// rollingOut is a ManagedResource that is healthy, and has been rolled out for a while.
+func rollingOut(since time.Duration) []resourcesv1alpha1.ManagedResource {
+	condition := func(typ corev1beta1.ConditionType) corev1beta1.Condition {
+		return corev1beta1.Condition{Type: typ, Status: corev1beta1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-since))}
+	}
+	return []resourcesv1alpha1.ManagedResource{{Status: resourcesv1alpha1.ManagedResourceStatus{Conditions: []corev1beta1.Condition{
+		condition(resourcesv1alpha1.ResourcesApplied), condition(resourcesv1alpha1.ResourcesHealthy), condition(resourcesv1alpha1.ResourcesProgressing),
+	}}}}
 }
 
 func TestJudge(t *testing.T) {
@@ -47,7 +60,7 @@ func TestJudge(t *testing.T) {
 		"no etcd":       {change: func(_ *corev1beta1.Shoot, o *observation) { o.etcds = o.etcds[:1] }, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
 		"a pod is gone": {change: func(_ *corev1beta1.Shoot, o *observation) { o.deployments[1].Status.AvailableReplicas = 0 }, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
 		"an extension": {change: func(_ *corev1beta1.Shoot, o *observation) {
-			o.reports = []report{{"local x", corev1beta1.Condition{Type: system, Status: no}}}
+			o.reports = []report{{condition: corev1beta1.Condition{Type: system, Status: no}}}
 		}, want: statuses{api: yes, plane: yes, watch: yes, system: no}},
 		"no node, no scheduler": {change: func(s *corev1beta1.Shoot, _ *observation) {
 			s.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
@@ -55,6 +68,22 @@ func TestJudge(t *testing.T) {
 		"nobody tells of nodes": {change: func(s *corev1beta1.Shoot, o *observation) {
 			s.Spec.Provider.Workers, o.unavailable = []corev1beta1.Worker{{Name: "a"}}, errors.New("x")
 		}, want: statuses{api: no, plane: no, watch: yes, system: yes, nodes: unknown}},
+		"extensions that do not know": {change: func(_ *corev1beta1.Shoot, o *observation) {
+			o.reports = []report{{condition: corev1beta1.Condition{Type: system, Status: unknown}}, {condition: corev1beta1.Condition{Type: plane, Status: corev1beta1.ConditionProgressing}}}
+		}, want: statuses{api: yes, plane: corev1beta1.ConditionProgressing, watch: yes, system: unknown}},
+		"an extension that does not live": {change: func(_ *corev1beta1.Shoot, o *observation) {
+			o.reports = []report{{condition: corev1beta1.Condition{Type: system, Status: yes}, heartbeat: new(now.Add(-6 * time.Minute))}}
+		}, want: statuses{api: yes, plane: yes, watch: yes, system: unknown}},
+		"an extension that lives": {change: func(_ *corev1beta1.Shoot, o *observation) {
+			o.reports = []report{{condition: corev1beta1.Condition{Type: system, Status: yes}, heartbeat: new(now.Add(-4 * time.Minute))}}
+		}, want: statuses{api: yes, plane: yes, watch: yes, system: yes}},
+		"something is rolled out": {change: func(_ *corev1beta1.Shoot, o *observation) { o.resources = rollingOut(time.Minute) }, want: statuses{api: yes, plane: yes, watch: yes, system: yes}},
+		"something is rolled out for too long": {
+			change: func(_ *corev1beta1.Shoot, o *observation) { o.resources = rollingOut(time.Hour) }, want: statuses{api: yes, plane: yes, watch: yes, system: no},
+		},
+		"no tunnel": {change: func(s *corev1beta1.Shoot, o *observation) {
+			s.Spec.Provider.Workers, o.unreachable = []corev1beta1.Worker{{Name: "a"}}, errors.New("x")
+		}, want: statuses{api: yes, plane: no, watch: yes, system: no, nodes: no}},
 		"asleep": {change: func(s *corev1beta1.Shoot, o *observation) {
 			s.Spec.Hibernation, s.Status.Hibernated = &corev1beta1.Hibernation{Enabled: new(true)}, true
 			o.deployments = nil
@@ -64,11 +93,68 @@ func TestJudge(t *testing.T) {
 			shoot, seen := &corev1beta1.Shoot{}, healthy()
 			tc.change(shoot, seen)
 			got := statuses{}
-			for _, condition := range judge(shoot, seen) {
+			for _, condition := range judge(shoot, seen, limits{silence: 5 * time.Minute, progressing: 30 * time.Minute}, now) {
 				got[condition.Type] = condition.Status
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("judge() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestConstraints(t *testing.T) {
+	const yes, no, unknown = corev1beta1.ConditionTrue, corev1beta1.ConditionFalse, corev1beta1.ConditionUnknown
+	validator := admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "users"},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "w", Rules: []admissionregistrationv1.RuleWithOperations{about("", admissionregistrationv1.Create, "pods")},
+		}},
+	}
+	authority := func(name string, left time.Duration) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
+			"name": name, "valid-until-time": strconv.FormatInt(now.Add(left).Unix(), 10),
+		}}}
+	}
+	const year = 365 * 24 * time.Hour
+	for name, tc := range map[string]struct {
+		change func(*corev1beta1.Shoot, *observation)
+		// webhooks is what the constraints for hibernation and maintenance have, and authorities the one for them.
+		webhooks, authorities corev1beta1.ConditionStatus
+	}{
+		"nothing is in the way": {change: func(*corev1beta1.Shoot, *observation) {}, webhooks: yes, authorities: yes},
+		"a webhook of users":    {change: func(_ *corev1beta1.Shoot, o *observation) { o.validating = append(o.validating, validator) }, webhooks: no, authorities: yes},
+		"a webhook of ours": {change: func(_ *corev1beta1.Shoot, o *observation) {
+			ours := *validator.DeepCopy()
+			ours.Labels = map[string]string{resourcesv1alpha1.ManagedBy: "gardener"}
+			o.validating = append(o.validating, ours)
+		}, webhooks: yes, authorities: yes},
+		"nobody answers": {change: func(_ *corev1beta1.Shoot, o *observation) { o.unavailable = errors.New("x") }, webhooks: unknown, authorities: yes},
+		"nobody tells":   {change: func(_ *corev1beta1.Shoot, o *observation) { o.webhooksUnknown = errors.New("x") }, webhooks: unknown, authorities: yes},
+		"an old authority": {change: func(_ *corev1beta1.Shoot, o *observation) {
+			o.credentials = append(o.credentials, authority("ca-client", year-time.Hour))
+		}, webhooks: yes, authorities: no},
+		"certificates are renewed by themselves": {change: func(_ *corev1beta1.Shoot, o *observation) {
+			o.credentials = append(o.credentials, authority("kube-apiserver", time.Hour), authority("ca", year+time.Hour))
+		}, webhooks: yes, authorities: yes},
+		"asleep": {change: func(s *corev1beta1.Shoot, _ *observation) {
+			s.Spec.Hibernation, s.Status.Hibernated = &corev1beta1.Hibernation{Enabled: new(true)}, true
+		}, webhooks: yes, authorities: yes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot, seen := &corev1beta1.Shoot{}, healthy()
+			shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
+			tc.change(shoot, seen)
+			got := map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{}
+			for _, constraint := range constraints(shoot, seen, now) {
+				got[constraint.Type] = constraint.Status
+			}
+			want := map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
+				corev1beta1.ShootHibernationPossible: tc.webhooks, corev1beta1.ShootMaintenancePreconditionsSatisfied: tc.webhooks,
+				corev1beta1.ShootCACertificateValiditiesAcceptable: tc.authorities,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("constraints() (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -6,8 +6,11 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,7 +25,8 @@ import (
 const named = 10
 
 // cleanShoot deletes in the shoot what has made something in the infrastructure, and waits until it is gone: Services with load balancers
-// and volumes. Webhooks of users go first, as their pods may not run any more.
+// and volumes. Webhooks of users go first, as their pods may not run any more. Then go their workloads: a volume stays as long as a pod
+// uses it, and a StatefulSet would order a new one.
 func (h *hosted) cleanShoot(ctx context.Context) error {
 	shoot, err := h.connect(ctx)
 	if err != nil {
@@ -36,21 +40,47 @@ func (h *hosted) cleanShoot(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := deleteWorkloads(ctx, shoot); err != nil {
+		return err
+	}
+	g := graceOf(h.shoot, h.Clock)
 	return flow.Parallel(ctx,
 		func(ctx context.Context) error {
-			return clean(ctx, shoot, "Service", &corev1.ServiceList{}, func(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeLoadBalancer })
+			return clean(ctx, shoot, "Service", &corev1.ServiceList{}, func(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeLoadBalancer }, g)
 		},
 		func(ctx context.Context) error {
-			return clean[*corev1.PersistentVolumeClaim](ctx, shoot, "PersistentVolumeClaim", &corev1.PersistentVolumeClaimList{}, nil)
+			return clean[*corev1.PersistentVolumeClaim](ctx, shoot, "PersistentVolumeClaim", &corev1.PersistentVolumeClaimList{}, nil, g)
 		},
 		func(ctx context.Context) error {
-			return clean[*corev1.PersistentVolume](ctx, shoot, "PersistentVolume", &corev1.PersistentVolumeList{}, nil)
+			return clean[*corev1.PersistentVolume](ctx, shoot, "PersistentVolume", &corev1.PersistentVolumeList{}, nil, g)
 		},
 	)
 }
 
+// deleteWorkloads deletes what users run.
+func deleteWorkloads(ctx context.Context, shoot client.Client) error {
+	for _, workload := range []struct {
+		kind string
+		list client.ObjectList
+	}{
+		{"CronJob", &batchv1.CronJobList{}},
+		{"Deployment", &appsv1.DeploymentList{}},
+		{"StatefulSet", &appsv1.StatefulSetList{}},
+		{"DaemonSet", &appsv1.DaemonSetList{}},
+		{"ReplicaSet", &appsv1.ReplicaSetList{}},
+		{"ReplicationController", &corev1.ReplicationControllerList{}},
+		{"Job", &batchv1.JobList{}},
+		{"Pod", &corev1.PodList{}},
+	} {
+		if err := deleteUsers(ctx, shoot, workload.kind, workload.list, uncontrolled); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // clean deletes the objects of a kind that users have made and waits until they are gone. The error names those that are left.
-func clean[T client.Object](ctx context.Context, shoot client.WithWatch, what string, list client.ObjectList, only func(T) bool) error {
+func clean[T client.Object](ctx context.Context, shoot client.WithWatch, what string, list client.ObjectList, only func(T) bool, g grace) error {
 	counts := func(object client.Object) bool {
 		typed, ok := object.(T)
 		return ok && (only == nil || only(typed))
@@ -58,7 +88,7 @@ func clean[T client.Object](ctx context.Context, shoot client.WithWatch, what st
 	if err := deleteUsers(ctx, shoot, what, list, counts); err != nil {
 		return err
 	}
-	return kube.Await(ctx, shoot, list, func(objects []T) error {
+	gone := func(objects []T) error {
 		var left []string
 		for _, object := range objects {
 			if usersOwn(object) && counts(object) {
@@ -70,7 +100,8 @@ func clean[T client.Object](ctx context.Context, shoot client.WithWatch, what st
 		}
 		return errorcode.With(fmt.Errorf("%d of kind %s are still there in the shoot: %s", len(left), what, strings.Join(left[:min(len(left), named)], ", ")),
 			corev1beta1.ErrorCleanupClusterResources)
-	}, nil)
+	}
+	return g.await(ctx, shoot, list, counts, func(ctx context.Context) error { return kube.Await(ctx, shoot, list, gone, nil) })
 }
 
 // deleteUsers deletes the objects of a kind that users have made.
@@ -83,13 +114,17 @@ func deleteUsers(ctx context.Context, shoot client.Client, what string, list cli
 		if !usersOwn(object) || counts != nil && !counts(object) || object.GetDeletionTimestamp() != nil {
 			return nil
 		}
-		return client.IgnoreNotFound(shoot.Delete(ctx, object))
+		// What belongs to it goes, too, which is not the default of all kinds.
+		return client.IgnoreNotFound(shoot.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	})
 	if err != nil {
 		return fmt.Errorf("delete %s in the shoot: %w", what, err)
 	}
 	return nil
 }
+
+// uncontrolled is whether an object stands for itself. Others go with what controls them, which may be ours.
+func uncontrolled(object client.Object) bool { return metav1.GetControllerOfNoCopy(object) == nil }
 
 // usersOwn is whether an object is not one of ours.
 func usersOwn(object client.Object) bool {

@@ -233,6 +233,9 @@ func (h *hosted) apiServerValues(ctx context.Context, replicas int32) (kubeapise
 		},
 		Encryption: h.encryption(),
 	}
+	if h.issuer != "" { // tokens that the API server has issued itself stay good
+		v.Issuer, v.JWKSURI, v.AcceptedIssuers = h.issuer, keySetURL(h.issuer), []string{defaultIssuer(h.world)}
+	}
 	if hosts := h.hosts(); len(hosts) > 0 {
 		v.ExternalHostname = hosts[0]
 	}
@@ -252,10 +255,10 @@ func (h *hosted) apiServerValues(ctx context.Context, replicas int32) (kubeapise
 // encryption says by which keys what is encrypted. While a rotation is prepared, every API server can read what the new key wrote before
 // one of them writes with it.
 func (h *hosted) encryption() kubeapiserver.Encryption {
-	e := kubeapiserver.Encryption{Resources: []string{"secrets"}}
+	wanted, former := encryptedResources(h.shoot)
+	e := kubeapiserver.Encryption{Resources: append([]string{"secrets"}, wanted...), FormerResources: former}
 	provider := corev1beta1.EncryptionProviderType("")
 	if c := h.shoot.Spec.Kubernetes.KubeAPIServer; c != nil && c.EncryptionConfig != nil {
-		e.Resources = append(e.Resources, c.EncryptionConfig.Resources...)
 		provider = deref(c.EncryptionConfig.Provider.Type)
 	}
 	for _, secret := range []*corev1.Secret{h.set.Current(constants.SecretNameETCDEncryptionKey), h.set.Old(constants.SecretNameETCDEncryptionKey)} {

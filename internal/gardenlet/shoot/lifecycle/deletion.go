@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,7 +52,9 @@ func (r *reconciler) deletionFlow(w *world) (*flow.Flow, error) {
 	}
 	tasks = append(tasks,
 		task("cluster-gone", "Telling extensions that the cluster is gone", h.dropCluster, last(tasks)...),
-		task("unpublish", "Removing credentials from the garden", func(ctx context.Context) error { return h.unpublishAll(ctx, h.shoot) }, last(tasks)...),
+		task("unpublish", "Removing credentials from the garden", func(ctx context.Context) error {
+			return errors.Join(h.unpublishAll(ctx, h.shoot), h.unpublishIssuer(ctx))
+		}, last(tasks)...),
 	)
 	return compose("Shoot deletion", tasks)
 }
@@ -63,6 +66,9 @@ func (h *hosted) awake() []flow.Task {
 
 // emptyShoot removes what users have made, as far as something outside of the cluster depends on it.
 func (h *hosted) emptyShoot() []flow.Task {
+	if skipsCleanup(h.shoot) {
+		return nil
+	}
 	return []flow.Task{
 		lasting(extensionTimeout, task("clean-shoot", "Waiting until volumes and load balancers of the cluster are gone", h.cleanShoot,
 			"kube-apiserver-ready", "kube-controller-manager")),

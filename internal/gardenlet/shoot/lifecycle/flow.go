@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -57,7 +58,7 @@ func (r *reconciler) reconcileFlow(w *world) (*flow.Flow, error) {
 			tasks = slices.Concat(tasks, h.nodes())
 		}
 	}
-	tasks = slices.Concat(tasks, h.extensionTasks())
+	tasks = slices.Concat(tasks, h.extensionTasks(), h.orderedTasks())
 	if w.hibernated() && !h.asleep {
 		tasks = slices.Concat(tasks, h.sleep(tasks))
 	}
@@ -106,9 +107,11 @@ func last(tasks []flow.Task) []string {
 
 // foundation is what everything else stands on.
 func (h *hosted) foundation() []flow.Task {
+	cluster := task("cluster", "Telling extensions about the cluster", func(ctx context.Context) error { return h.syncCluster(ctx, h.world, h.shoot) })
+	cluster.AfterIfPresent = []string{"references"} // what extensions are told about is there
 	tasks := []flow.Task{
 		task("namespace", "Creating the namespace of the control plane", h.createNamespace),
-		task("cluster", "Telling extensions about the cluster", func(ctx context.Context) error { return h.syncCluster(ctx, h.world, h.shoot) }),
+		cluster,
 		task("credentials-etcd", "Making credentials for etcd", h.makeEtcdCredentials, "namespace"),
 		task("credentials", "Making credentials", h.makeCredentials, "credentials-etcd"),
 		task("publish-credentials", "Publishing the authorities in the garden", func(ctx context.Context) error {
@@ -116,6 +119,7 @@ func (h *hosted) foundation() []flow.Task {
 		}, "credentials"),
 		task("announce-kubeconfig", "Telling extensions about the kubeconfig", h.announceKubeconfig, "credentials", "cluster"),
 	}
+	tasks = slices.Concat(tasks, h.references(), h.issuerTasks())
 	if h.provider != nil {
 		tasks = append(tasks, task("cloudprovider", "Copying credentials for the infrastructure", h.copyProviderCredentials, "namespace"))
 	}
@@ -152,7 +156,10 @@ func (h *hosted) credentialValues() credentials.Values {
 	return v
 }
 
-func (h *hosted) tidy(ctx context.Context) error { return h.set.Cleanup(ctx) }
+// tidy deletes credentials and copies that were used until the last operation.
+func (h *hosted) tidy(ctx context.Context) error {
+	return errors.Join(h.set.Cleanup(ctx), h.dropReferences(ctx))
+}
 
 func (h *hosted) apply(ctx context.Context, objects ...client.Object) error {
 	return kube.Apply(ctx, h.SeedClient, owner, objects...)
@@ -163,5 +170,12 @@ func (h *hosted) copyProviderCredentials(ctx context.Context) error {
 	secret := &corev1.Secret{Type: corev1.SecretTypeOpaque, Data: h.provider.Data}
 	secret.Namespace, secret.Name = h.namespace, cloudProvider
 	secret.Labels = map[string]string{purposeLabel: cloudProvider}
-	return h.apply(ctx, secret)
+	if !isIdentity(h.provider) {
+		return h.apply(ctx, secret)
+	}
+	secret.Labels, secret.Annotations = merge(secret.Labels, h.provider.Labels), h.provider.Annotations
+	if err := h.apply(ctx, secret); err != nil {
+		return err
+	}
+	return h.awaitToken(ctx, secret.Name)
 }

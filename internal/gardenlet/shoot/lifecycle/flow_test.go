@@ -35,6 +35,13 @@ func TestFlows(t *testing.T) {
 				ETCDEncryptionKey:      &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationPreparing},
 			}}
 		},
+		"asked": func(w *world) {
+			w.shoot.Annotations = map[string]string{"shoot.gardener.cloud/tasks": "deployInfrastructure,restartControlPlanePods,restartCoreAddons"}
+			w.issuer = "https://keys.example.com"
+			w.shoot.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "x"}}
+			w.shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"configmaps"}}}
+			w.shoot.Status.Credentials = &corev1beta1.ShootCredentials{EncryptionAtRest: &corev1beta1.EncryptionAtRest{}}
+		},
 		"sleeping": func(w *world) {
 			w.shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
 		},

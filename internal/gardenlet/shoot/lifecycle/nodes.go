@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -34,6 +35,7 @@ import (
 	"gardener.cloud/gardener/internal/component/vpnshoot"
 	"gardener.cloud/gardener/internal/gardenlet/managed"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/credentials"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/flow"
 	"gardener.cloud/gardener/pkg/secrets"
 )
@@ -58,6 +60,7 @@ func (h *hosted) nodes() []flow.Task {
 		lasting(podsTimeout, task("tunnel", "Waiting until the control plane reaches the nodes", func(ctx context.Context) error {
 			return awaitOne(ctx, h.SeedClient, h.namespace, networkResource, &resourcesv1alpha1.ManagedResourceList{}, managed.Healthy)
 		}, "system-components", "vpn-seed-server", "worker")),
+		lasting(extensionTimeout, task("nodes-updated", "Waiting until node agents have done what they are told", h.awaitNodeAgents, "node-agents", "tunnel")),
 		task("stale-operating-system-configs", "Forgetting what was on machines that are gone", h.dropStaleSystemConfigs, "worker", "node-agents"),
 	}
 }
@@ -267,6 +270,50 @@ func (h *hosted) deployNodeAgents(ctx context.Context) error {
 		objects, access.SecretNames = append(objects, secret), append(access.SecretNames, secret.Name)
 	}
 	return h.manage(ctx, operatingsystemconfig.ManagedResourceName, append(objects, operatingsystemconfig.Access(access)...)...)
+}
+
+// awaitNodeAgents waits until the agents on nodes report that what they are told is done. They do it one after the other, within minutes.
+func (h *hosted) awaitNodeAgents(ctx context.Context) error {
+	if h.hibernated() {
+		return nil // The nodes go.
+	}
+	if err := h.applied(operatingsystemconfig.ManagedResourceName)(ctx); err != nil {
+		return err
+	}
+	shoot, err := h.connect(ctx)
+	if err != nil {
+		return err
+	}
+	secrets := &corev1.SecretList{}
+	if err := shoot.List(ctx, secrets, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{
+		constants.GardenRole: constants.GardenRoleOperatingSystemConfig,
+	}); err != nil {
+		return fmt.Errorf("list what node agents are told: %w", err)
+	}
+	told := map[string]string{}
+	for i := range secrets.Items {
+		told[secrets.Items[i].Name] = secrets.Items[i].Annotations[nodeagentconfigv1alpha1.AnnotationKeyChecksumDownloadedOperatingSystemConfig]
+	}
+	return kube.Await(ctx, shoot, &corev1.NodeList{}, func(nodes []*corev1.Node) error { return behind(nodes, told) }, nil)
+}
+
+// behind names the nodes whose agents have not done yet what they are told. Nodes that nothing new will come to do not count.
+func behind(nodes []*corev1.Node, told map[string]string) error {
+	var names []string
+	for _, node := range nodes {
+		want := told[node.Labels[constants.WorkerPoolGardenerNodeAgentSecretName]]
+		if want == "" || node.DeletionTimestamp != nil || node.Spec.Unschedulable {
+			continue
+		}
+		if node.Annotations[nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig] != want {
+			names = append(names, node.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return fmt.Errorf("%d nodes do not have their new configuration yet: %s", len(names), strings.Join(names[:min(len(names), named)], ", "))
 }
 
 // hashOf is the hash of a pool in the name of its OperatingSystemConfig.

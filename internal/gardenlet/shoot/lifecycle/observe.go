@@ -119,6 +119,9 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	if w.provider, err = r.providerCredentials(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {
 		return nil, err
 	}
+	if w.issuer, err = r.managedIssuer(ctx, w); err != nil && shoot.DeletionTimestamp == nil {
+		return nil, err
+	}
 	w.extensions, err = r.extensionOrders(ctx, shoot)
 	return w, err
 }
@@ -291,6 +294,9 @@ func (r *reconciler) providerCredentials(ctx context.Context, shoot *corev1beta1
 		ref.Kind, ref.Namespace, ref.Name = "Secret", cmp.Or(binding.SecretRef.Namespace, shoot.Namespace), binding.SecretRef.Name
 	default:
 		return nil, nil //nolint:nilnil // some infrastructures need none
+	}
+	if ref.Kind == workloadIdentity {
+		return r.identitySecret(ctx, shoot, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
 	}
 	secret := &corev1.Secret{}
 	if ref.Kind != "Secret" {

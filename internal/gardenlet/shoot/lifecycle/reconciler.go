@@ -114,6 +114,9 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	if err := status.succeeded(ctx, w); err != nil {
 		return kube.Result(err)
 	}
+	if err := r.dropTasks(ctx, status.shoot, tasksOf(w.shoot)); err != nil {
+		return kube.Result(err)
+	}
 	if v.action == remove { // only now: the API wants to be told that nothing is left
 		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, status.shoot, constants.FinalizerGardenerName))
 	}

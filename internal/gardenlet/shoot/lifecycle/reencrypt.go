@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,14 +18,15 @@ import (
 // pageSize is how many objects are read at once to be written again.
 const pageSize = 500
 
-// reencryption is the task that has the API server write again what it encrypts, while the rotation of its key is prepared. Afterwards
-// nobody needs the old key.
+// reencryption is the task that has the API server write again what it encrypts, while the rotation of its key is prepared, or when the
+// owner has changed what is encrypted. Afterwards nobody needs the old key, or the key for what is no longer encrypted.
 func (h *hosted) reencryption() []flow.Task {
 	c := h.shoot.Status.Credentials
-	if c == nil || c.Rotation == nil || c.Rotation.ETCDEncryptionKey == nil || c.Rotation.ETCDEncryptionKey.Phase != corev1beta1.RotationPreparing {
+	rotates := c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil && c.Rotation.ETCDEncryptionKey.Phase == corev1beta1.RotationPreparing
+	if !rotates && !changesEncryption(h.shoot) {
 		return nil
 	}
-	return []flow.Task{lasting(podsTimeout, task("reencrypt", "Encrypting data with the new key", h.reencrypt, "tokens"))}
+	return []flow.Task{lasting(podsTimeout, task("reencrypt", "Encrypting data as it is to be now", h.reencrypt, "tokens"))}
 }
 
 func (h *hosted) reencrypt(ctx context.Context) error {
@@ -32,7 +34,8 @@ func (h *hosted) reencrypt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range h.encryption().Resources {
+	encryption := h.encryption()
+	for _, name := range slices.Concat(encryption.Resources, encryption.FormerResources) {
 		kind, err := shoot.RESTMapper().KindFor(schema.ParseGroupResource(name).WithVersion(""))
 		if meta.IsNoMatchError(err) {
 			continue // a kind of users that is not there has no objects

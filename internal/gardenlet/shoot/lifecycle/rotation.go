@@ -34,14 +34,14 @@ func rotations(c *corev1beta1.ShootCredentials) (ca, account, encryption phased)
 	}
 	a, s, e := r.CertificateAuthorities, r.ServiceAccountKey, r.ETCDEncryptionKey
 	return phased{
-		&a.Phase, &a.LastInitiationTime, &a.LastInitiationFinishedTime, &a.LastCompletionTriggeredTime,
-		&a.LastCompletionTime, &a.PendingWorkersRollouts,
-	}, phased{
-		&s.Phase, &s.LastInitiationTime, &s.LastInitiationFinishedTime, &s.LastCompletionTriggeredTime,
-		&s.LastCompletionTime, &s.PendingWorkersRollouts,
-	}, phased{
-		&e.Phase, &e.LastInitiationTime, &e.LastInitiationFinishedTime, &e.LastCompletionTriggeredTime, &e.LastCompletionTime, nil,
-	}
+			&a.Phase, &a.LastInitiationTime, &a.LastInitiationFinishedTime, &a.LastCompletionTriggeredTime,
+			&a.LastCompletionTime, &a.PendingWorkersRollouts,
+		}, phased{
+			&s.Phase, &s.LastInitiationTime, &s.LastInitiationFinishedTime, &s.LastCompletionTriggeredTime,
+			&s.LastCompletionTime, &s.PendingWorkersRollouts,
+		}, phased{
+			&e.Phase, &e.LastInitiationTime, &e.LastInitiationFinishedTime, &e.LastCompletionTriggeredTime, &e.LastCompletionTime, nil,
+		}
 }
 
 // dropEmpty removes the rotations that never began.

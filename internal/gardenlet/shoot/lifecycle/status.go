@@ -156,6 +156,7 @@ func (s *reporter) succeeded(ctx context.Context, w *world) error {
 		status := &shoot.Status
 		status.LastErrors, status.RetryCycleStartTime = nil, nil
 		if s.operation != corev1beta1.LastOperationTypeDelete {
+			recordEncryption(shoot, w)
 			status.Hibernated = w.hibernated()
 			finish(shoot, metav1.NewTime(s.clock.Now()))
 		}

@@ -48,12 +48,22 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, concurrency int, ba
 	if err != nil {
 		return err
 	}
-	// The kubelet sets the taint when it registers the Node, never later.
-	return c.Watch(source.Kind(targetCluster.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}, predicate.TypedFuncs[*corev1.Node]{
-		CreateFunc: func(e event.TypedCreateEvent[*corev1.Node]) bool { return tainted(e.Object) },
-		UpdateFunc: func(event.TypedUpdateEvent[*corev1.Node]) bool { return false },
-		DeleteFunc: func(event.TypedDeleteEvent[*corev1.Node]) bool { return false },
-	}))
+	return errors.Join(
+		// The kubelet sets the taint when it registers the Node, never later.
+		c.Watch(source.Kind(targetCluster.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}, predicate.TypedFuncs[*corev1.Node]{
+			CreateFunc: func(e event.TypedCreateEvent[*corev1.Node]) bool { return tainted(e.Object) },
+			UpdateFunc: func(event.TypedUpdateEvent[*corev1.Node]) bool { return false },
+			DeleteFunc: func(event.TypedDeleteEvent[*corev1.Node]) bool { return false },
+		})),
+		// DaemonSets tell when another of their pods is ready, and are few, while pods are many.
+		c.Watch(source.Kind(targetCluster.GetCache(), &appsv1.DaemonSet{}, handler.TypedEnqueueRequestsFromMapFunc(r.waiting), predicate.TypedFuncs[*appsv1.DaemonSet]{
+			CreateFunc: func(event.TypedCreateEvent[*appsv1.DaemonSet]) bool { return false },
+			UpdateFunc: func(e event.TypedUpdateEvent[*appsv1.DaemonSet]) bool {
+				return e.ObjectNew.Labels[constants.NodeCriticalComponent] == "true" && e.ObjectNew.Status.NumberReady > e.ObjectOld.Status.NumberReady
+			},
+			DeleteFunc: func(event.TypedDeleteEvent[*appsv1.DaemonSet]) bool { return false },
+		})),
+	)
 }
 
 func tainted(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, ours) }
@@ -64,8 +74,24 @@ func ours(taint corev1.Taint) bool { return taint.Key == constants.TaintNodeCrit
 type Reconciler struct {
 	client client.Client
 	// reader asks the API server: pods of a node are looked at a few times in its life.
-	reader  client.Reader
+	reader client.Reader
+	// backoff is when to look again, should no DaemonSet tell that a pod is ready.
 	backoff time.Duration
+}
+
+// waiting returns the Nodes that still have the taint.
+func (r *Reconciler) waiting(ctx context.Context, _ *appsv1.DaemonSet) []reconcile.Request {
+	nodes := &corev1.NodeList{}
+	if err := r.client.List(ctx, nodes); err != nil {
+		return nil // They look again by themselves.
+	}
+	var requests []reconcile.Request
+	for i := range nodes.Items {
+		if tainted(&nodes.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&nodes.Items[i])})
+		}
+	}
+	return requests
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// helpTimeout is how long a command may take to print its help.
+const helpTimeout = time.Minute
+
+// writeHelp writes a page per command: the components of gardener, each as if it were a command of its own, and the others with their
+// subcommands.
+func writeHelp(dir, binaries string) error {
+	for _, name := range []string{"gardenctl", "landscape", "distribution"} {
+		if err := writeCommand(dir, name, filepath.Join(binaries, name)); err != nil {
+			return err
+		}
+	}
+	gardener := filepath.Join(binaries, "gardener")
+	components, err := componentsOf(gardener)
+	if err != nil {
+		return err
+	}
+	for _, component := range components {
+		if err := writeCommand(dir, component, gardener, component); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// componentsOf asks the gardener binary, which names its components when it gets none.
+func componentsOf(gardener string) ([]string, error) {
+	text, err := output(gardener)
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
+		return nil, err
+	}
+	_, list, ok := strings.Cut(strings.TrimSpace(string(text)), "start one with: gardener ")
+	if !ok {
+		return nil, fmt.Errorf("%s does not name its components: %s", gardener, text)
+	}
+	return strings.Split(list, "|"), nil
+}
+
+func writeCommand(dir, name string, argv ...string) error {
+	b := &bytes.Buffer{}
+	fmt.Fprintf(b, "%s# %s\n", note, name)
+	if err := help(b, name, argv, 2); err != nil {
+		return err
+	}
+	return write(filepath.Join(dir, name+".md"), b.Bytes())
+}
+
+// help writes what a command says about itself, and then its subcommands.
+func help(b *bytes.Buffer, name string, argv []string, level int) error {
+	text, err := output(append(slices.Clone(argv), "--help")...)
+	if err != nil {
+		return fmt.Errorf("help of %s: %w: %s", name, err, text)
+	}
+	fmt.Fprintf(b, "\n```text\n%s\n```\n", trimRight(string(text)))
+	for _, sub := range subcommands(string(text)) {
+		fmt.Fprintf(b, "\n%s %s %s\n", strings.Repeat("#", level), name, sub)
+		if err := help(b, name+" "+sub, append(slices.Clone(argv), sub), min(level+1, 6)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trimRight removes spaces at the ends of lines, and empty lines at the end.
+func trimRight(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " \t")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// subcommands reads the names out of a help text, but for those that every command has.
+func subcommands(text string) []string {
+	_, list, ok := strings.Cut(text, "Available Commands:\n")
+	if !ok {
+		return nil
+	}
+	list, _, _ = strings.Cut(list, "\n\n")
+	var names []string
+	for line := range strings.Lines(list) {
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] != "help" && fields[0] != "completion" {
+			names = append(names, fields[0])
+		}
+	}
+	return names
+}
+
+// output runs a command and returns all it prints. Its environment is the same on every machine, as defaults may come from there.
+func output(argv ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), helpTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // our own binaries
+	cmd.Dir = os.TempDir()
+	cmd.Env = []string{"HOME=/home/user", "PATH=/usr/bin:/bin"}
+	return cmd.CombinedOutput()
+}

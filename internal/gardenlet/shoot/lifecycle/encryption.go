@@ -1,0 +1,56 @@
+package lifecycle
+
+import (
+	"slices"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+)
+
+// encryptedResources are what is to be encrypted at rest besides secrets, and what was and shall no longer be.
+func encryptedResources(shoot *corev1beta1.Shoot) (wanted, former []string) {
+	if c := shoot.Spec.Kubernetes.KubeAPIServer; c != nil && c.EncryptionConfig != nil {
+		wanted = c.EncryptionConfig.Resources
+	}
+	if before := encryptionBefore(shoot); before != nil {
+		former = slices.DeleteFunc(slices.Clone(before.Resources), func(name string) bool { return slices.Contains(wanted, name) })
+	}
+	return wanted, former
+}
+
+// encryptionBefore is how the cluster was encrypted at the end of the last operation. It is nil if there was none.
+func encryptionBefore(shoot *corev1beta1.Shoot) *corev1beta1.EncryptionAtRest {
+	if c := shoot.Status.Credentials; c != nil {
+		return c.EncryptionAtRest
+	}
+	return nil
+}
+
+// changesEncryption is whether some of what is stored has to be written again, as it is to be encrypted or no longer so. In a cluster
+// that is made, nothing is stored yet.
+func changesEncryption(shoot *corev1beta1.Shoot) bool {
+	before := encryptionBefore(shoot)
+	wanted, former := encryptedResources(shoot)
+	return before != nil && (len(former) > 0 || slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(before.Resources, name) }))
+}
+
+// recordEncryption writes into the status what is encrypted at the end of an operation.
+func recordEncryption(shoot *corev1beta1.Shoot, w *world) {
+	if w.hibernated() && w.shoot.Status.Hibernated && encryptionBefore(shoot) != nil {
+		return // nothing was written again
+	}
+	wanted, _ := encryptedResources(w.shoot)
+	if shoot.Status.Credentials == nil {
+		shoot.Status.Credentials = &corev1beta1.ShootCredentials{}
+	}
+	shoot.Status.Credentials.EncryptionAtRest = &corev1beta1.EncryptionAtRest{
+		Resources: slices.Clone(wanted), Provider: corev1beta1.EncryptionProviderStatus{Type: encryptionProvider(w.shoot)},
+	}
+}
+
+// encryptionProvider is how a cluster is encrypted at rest.
+func encryptionProvider(shoot *corev1beta1.Shoot) corev1beta1.EncryptionProviderType {
+	if c := shoot.Spec.Kubernetes.KubeAPIServer; c != nil && c.EncryptionConfig != nil && deref(c.EncryptionConfig.Provider.Type) != "" {
+		return *c.EncryptionConfig.Provider.Type
+	}
+	return corev1beta1.EncryptionProviderTypeAESCBC
+}

@@ -1,0 +1,98 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// referenced are the kinds of copies.
+var referenced = []string{"ConfigMap", "Secret"}
+
+// references are the tasks for what configurations of extensions refer to. They find it beside the other things of the control plane.
+func (h *hosted) references() []flow.Task {
+	if len(h.shoot.Spec.Resources) == 0 {
+		return nil
+	}
+	return []flow.Task{task("references", "Copying what extensions refer to", h.copyReferences, "namespace")}
+}
+
+// copyReferences copies the objects that spec.resources names from the garden.
+func (h *hosted) copyReferences(ctx context.Context) error {
+	var objects []client.Object
+	for _, resource := range h.shoot.Spec.Resources {
+		ref := resource.ResourceRef
+		key := client.ObjectKey{Namespace: h.shoot.Namespace, Name: ref.Name}
+		copied := metav1.ObjectMeta{
+			Namespace: h.namespace, Name: constants.ReferencedResourcesPrefix + ref.Name,
+			Labels: map[string]string{constants.GardenRole: constants.GardenRoleResourceReference},
+		}
+		var object client.Object
+		var err error
+		switch ref.Kind {
+		case "ConfigMap":
+			from := &corev1.ConfigMap{}
+			err = h.live.Get(ctx, key, from)
+			object = &corev1.ConfigMap{ObjectMeta: copied, Data: from.Data, BinaryData: from.BinaryData}
+		case "Secret":
+			from := &corev1.Secret{}
+			err = h.live.Get(ctx, key, from)
+			object = &corev1.Secret{ObjectMeta: copied, Data: from.Data, Type: from.Type}
+		case workloadIdentity:
+			var from *corev1.Secret
+			if from, err = h.identitySecret(ctx, h.shoot, key); err == nil {
+				from.Namespace, from.Name = h.namespace, constants.ReferencedWorkloadIdentityPrefix+ref.Name
+				from.Labels = merge(from.Labels, copied.Labels)
+				object = from
+			}
+		default:
+			err = fmt.Errorf("kind %q is not supported", ref.Kind)
+		}
+		if err != nil {
+			return errorcode.With(fmt.Errorf("spec.resources: %q: %s %q: %w", resource.Name, ref.Kind, ref.Name, err), corev1beta1.ErrorConfigurationProblem)
+		}
+		objects = append(objects, object)
+	}
+	return h.apply(ctx, objects...)
+}
+
+// dropReferences deletes copies of what nobody refers to any more. Extensions were told before.
+func (h *hosted) dropReferences(ctx context.Context) error {
+	var errs []error
+	for _, kind := range referenced {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+		err := h.SeedClient.List(ctx, list, client.InNamespace(h.namespace), client.MatchingLabels{constants.GardenRole: constants.GardenRoleResourceReference})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("list copies of kind %s: %w", kind, err))
+			continue
+		}
+		for i := range list.Items {
+			object := &list.Items[i]
+			if isReferenced(h.shoot, kind, object.Name) {
+				continue
+			}
+			object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+			errs = append(errs, client.IgnoreNotFound(h.SeedClient.Delete(ctx, object)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func isReferenced(shoot *corev1beta1.Shoot, kind, name string) bool {
+	return slices.ContainsFunc(shoot.Spec.Resources, func(r corev1beta1.NamedResourceReference) bool {
+		ref := r.ResourceRef
+		return ref.Kind == kind && constants.ReferencedResourcesPrefix+ref.Name == name ||
+			ref.Kind == workloadIdentity && kind == "Secret" && constants.ReferencedWorkloadIdentityPrefix+ref.Name == name
+	})
+}

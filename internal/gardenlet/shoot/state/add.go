@@ -1,0 +1,55 @@
+// Package state saves in the garden what must survive the loss of a seed.
+//
+// It reads Shoots in the garden; in the seed, their secrets that cannot be made again, the states of extensions and what these refer to.
+// It writes the ShootStates of the Shoots. Source: concepts.txt, gardenlet, Shoot Controller, "State" Reconciler.
+package state
+
+import (
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+)
+
+const name = "shoot-state"
+
+// Values are what the controller works with.
+type Values struct {
+	// SeedName is the name of the seed.
+	SeedName string
+	// Garden is where the Shoots are.
+	Garden cluster.Cluster
+	// GardenReader and SeedReader read what is in no cache.
+	GardenReader, SeedReader client.Reader
+	// Config says how often states are saved. Without workers, none are.
+	Config gardenletconfigv1alpha1.ShootStateControllerConfiguration
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Add adds the controller to a manager, whose cluster is the seed.
+func Add(mgr manager.Manager, v Values) error {
+	if *v.Config.ConcurrentSyncs <= 0 {
+		return nil
+	}
+	return builder.ControllerManagedBy(mgr).Named(name).
+		WithOptions(controller.Options{MaxConcurrentReconciles: *v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
+		// The first state is saved when the Shoot is there, and the last goes with it. In between, only time counts.
+		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.Shoot{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Shoot]{},
+			predicate.TypedFuncs[*corev1beta1.Shoot]{
+				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Shoot]) bool {
+					return e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil || saveable(e.ObjectNew) && !saveable(e.ObjectOld)
+				},
+				DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Shoot]) bool { return false },
+			})).
+		Complete(&reconciler{Values: v, gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient()})
+}

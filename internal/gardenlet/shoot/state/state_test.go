@@ -1,0 +1,176 @@
+package state
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+)
+
+var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+func TestSaveable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		last *corev1beta1.LastOperation
+		want bool
+	}{
+		"nothing was done":        {},
+		"it is made":              {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateProcessing}},
+		"it was made":             {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateSucceeded}, want: true},
+		"a reconciliation failed": {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateFailed}, want: true},
+		"it moves":                {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeMigrate, State: corev1beta1.LastOperationStateSucceeded}},
+		"it is restored":          {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeRestore, State: corev1beta1.LastOperationStateError}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := &corev1beta1.Shoot{Status: corev1beta1.ShootStatus{TechnicalID: "shoot--dev--a", LastOperation: tc.last}}
+			if got := saveable(shoot); got != tc.want {
+				t.Errorf("saveable() is %t", got)
+			}
+		})
+	}
+}
+
+func TestNextSave(t *testing.T) {
+	const period = 6 * time.Hour
+	at := func(saved string) time.Time {
+		return nextSave(&corev1beta1.Shoot{}, &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"gardener.cloud/timestamp": saved}}}, period, now)
+	}
+	for _, text := range []string{"", "yesterday", now.Add(time.Hour).Format(time.RFC3339Nano)} {
+		if got := at(text); !got.Equal(now) {
+			t.Errorf("a state that was saved %q is saved at %s", text, got)
+		}
+	}
+	last := now.Add(-time.Hour)
+	if got := at(last.Format(time.RFC3339Nano)).Sub(last); got > period || got < period*9/10 {
+		t.Errorf("a state is saved again after %s", got)
+	}
+}
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+// landscape has a shoot with state in the seed "s".
+func landscape(t *testing.T) (*reconciler, reconcile.Request) {
+	t.Helper()
+	const namespace = "shoot--dev--a"
+	shoot := &corev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "a", Finalizers: []string{"gardener"}},
+		Status: corev1beta1.ShootStatus{TechnicalID: namespace, SeedName: new("s"), LastOperation: &corev1beta1.LastOperation{
+			Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded,
+		}},
+	}
+	secret := func(name string, labels map[string]string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}, Data: map[string][]byte{"k": []byte("v")}}
+	}
+	worker := &extensionsv1alpha1.Worker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}}
+	worker.Status.State = &runtime.RawExtension{Raw: []byte(`{"x":1}`)}
+	reference := corev1beta1.NamedResourceReference{Name: "r"}
+	reference.ResourceRef.APIVersion, reference.ResourceRef.Kind, reference.ResourceRef.Name = "v1", "Secret", "of-worker"
+	worker.Status.Resources = []corev1beta1.NamedResourceReference{reference, reference}
+	scheme := newScheme(t)
+	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(shoot).WithStatusSubresource(shoot).Build()
+	seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		secret("ca-1", map[string]string{"managed-by": "secrets-manager", "persist": "true", "name": "ca"}),
+		secret("kube-apiserver-1", map[string]string{"managed-by": "secrets-manager", "name": "kube-apiserver"}),
+		secret("of-worker", nil), worker,
+		&extensionsv1alpha1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}},
+	).Build()
+	return &reconciler{gardenClient: garden, seedClient: seed, Values: Values{
+		SeedName: "s", GardenReader: garden, SeedReader: seed, Clock: clocktesting.NewFakePassiveClock(now),
+		Config: gardenletconfigv1alpha1.ShootStateControllerConfiguration{SyncPeriod: &metav1.Duration{Duration: 6 * time.Hour}},
+	}}, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)}
+}
+
+func TestStateIsSaved(t *testing.T) {
+	r, request := landscape(t)
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	state := &corev1beta1.ShootState{}
+	if err := r.gardenClient.Get(t.Context(), request.NamespacedName, state); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]corev1beta1.GardenerResourceData{{
+		Name: "ca-1", Type: "secret", Labels: map[string]string{"managed-by": "secrets-manager", "persist": "true", "name": "ca"},
+		Data: runtime.RawExtension{Raw: []byte(`{"k":"dg=="}`)},
+	}}, state.Spec.Gardener); diff != "" {
+		t.Errorf("secrets (-want +got):\n%s", diff)
+	}
+	if len(state.Spec.Extensions) != 1 || state.Spec.Extensions[0].Kind != "Worker" || string(state.Spec.Extensions[0].State.Raw) != `{"x":1}` {
+		t.Errorf("states of extensions: %v", state.Spec.Extensions)
+	}
+	if len(state.Spec.Resources) != 1 {
+		t.Fatalf("what extensions refer to: %v", state.Spec.Resources)
+	}
+	kept := &corev1.Secret{}
+	if err := json.Unmarshal(state.Spec.Resources[0].Data.Raw, kept); err != nil {
+		t.Fatal(err)
+	}
+	if string(kept.Data["k"]) != "v" || kept.ResourceVersion != "" {
+		t.Errorf("the Secret that an extension refers to was kept as %v", kept)
+	}
+	if got := state.Annotations["gardener.cloud/timestamp"]; got != "2026-03-04T12:00:00Z" {
+		t.Errorf("it was saved at %q", got)
+	}
+
+	result, err := r.Reconcile(t.Context(), request) // not yet time
+	if err != nil || result.RequeueAfter < 5*time.Hour {
+		t.Errorf("the next state is saved after %s: %v", result.RequeueAfter, err)
+	}
+	again := &corev1beta1.ShootState{}
+	if err := r.gardenClient.Get(t.Context(), request.NamespacedName, again); err != nil || again.ResourceVersion != state.ResourceVersion {
+		t.Errorf("a state was written again without need: %v", err)
+	}
+}
+
+func TestStateGoesWithTheShoot(t *testing.T) {
+	r, request := landscape(t)
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.gardenClient.Delete(t.Context(), &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: request.Name}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.gardenClient.Get(t.Context(), request.NamespacedName, &corev1beta1.ShootState{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the state is still there: %v", err)
+	}
+}
+
+func TestManagedSeedsHaveTheirOwnBackups(t *testing.T) {
+	r, request := landscape(t)
+	if err := r.gardenClient.Create(t.Context(), &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "s"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.gardenClient.Get(t.Context(), request.NamespacedName, &corev1beta1.ShootState{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a state was saved: %v", err)
+	}
+}

@@ -1,0 +1,281 @@
+package landscape
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/component/gateway"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/landscape/host"
+)
+
+// GardenStatus is the garden, with its seeds and shoots.
+type GardenStatus struct {
+	// Components are the processes of the garden and of its first seed, without those of shoots.
+	Components []ComponentStatus `json:"components"`
+	Seeds      []SeedStatus      `json:"seeds"`
+	Shoots     []ShootStatus     `json:"shoots"`
+	// Problem says why the garden could not be asked; empty if it could.
+	Problem string `json:"problem,omitempty"`
+}
+
+// ComponentStatus is a Deployment or StatefulSet.
+type ComponentStatus struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Version is the tag of its image.
+	Version string `json:"version"`
+	// Problem says why it is not healthy; empty if it is.
+	Problem string         `json:"problem,omitempty"`
+	Usage   ComponentUsage `json:"usage"`
+}
+
+// ComponentUsage is what the pods of a component take.
+type ComponentUsage struct {
+	Component string `json:"component"`
+	Pods      int    `json:"pods"`
+	// Proportional is the memory in bytes; what processes share counts by their share.
+	Proportional int64 `json:"proportionalBytes"`
+	// Processor is the time in seconds since the processes have started.
+	Processor float64 `json:"processorSeconds"`
+}
+
+// SeedStatus is a seed.
+type SeedStatus struct {
+	Name string `json:"name"`
+	// Version is that of its gardenlet.
+	Version    string            `json:"version"`
+	Kubernetes string            `json:"kubernetesVersion"`
+	Conditions []ConditionStatus `json:"conditions"`
+	// Problem says why it is not ready; empty if it is.
+	Problem string `json:"problem,omitempty"`
+}
+
+// ConditionStatus is how one aspect of something is.
+type ConditionStatus struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Message string `json:"message,omitempty"`
+}
+
+// ShootStatus is a shoot.
+type ShootStatus struct {
+	Namespace  string `json:"namespace"`
+	Name       string `json:"name"`
+	Kubernetes string `json:"kubernetesVersion"`
+	Seed       string `json:"seed,omitempty"`
+	// LastOperation is what is done with it, or was.
+	LastOperation string            `json:"lastOperation"`
+	Conditions    []ConditionStatus `json:"conditions"`
+	Hibernated    bool              `json:"hibernated,omitempty"`
+	// Problem says why it is not healthy; empty if it is.
+	Problem string `json:"problem,omitempty"`
+	// Machines and MachinesReady count its machines on this landscape's first seed.
+	Machines      int       `json:"machines"`
+	MachinesReady int       `json:"machinesReady"`
+	Created       time.Time `json:"created"`
+	// ControlPlane is what its control plane takes, by component and the largest first; Nodes is what its machines take.
+	ControlPlane []ComponentUsage `json:"controlPlane"`
+	Nodes        ComponentUsage   `json:"nodes"`
+}
+
+// healthy tells whether everything is as it should be.
+func (s *GardenStatus) healthy() bool {
+	return s.Problem == "" && !slices.ContainsFunc(s.Components, func(c ComponentStatus) bool { return c.Problem != "" }) &&
+		!slices.ContainsFunc(s.Seeds, func(seed SeedStatus) bool { return seed.Problem != "" }) &&
+		!slices.ContainsFunc(s.Shoots, func(shoot ShootStatus) bool { return shoot.Problem != "" })
+}
+
+// gardenStatus asks the garden. It returns nil if the landscape has none.
+func (l *Landscape) gardenStatus(ctx context.Context) *GardenStatus {
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
+	deployments, statefulSets, pods := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.PodList{}
+	seeds, shoots, machines := &corev1beta1.SeedList{}, &corev1beta1.ShootList{}, &machinev1alpha1.MachineList{}
+	if err := l.list(ctx, RuntimeCluster, deployments, statefulSets, pods); err != nil {
+		return nil // The status of the cluster says so.
+	}
+	if !slices.ContainsFunc(deployments.Items, func(d appsv1.Deployment) bool { return d.Namespace == constants.GardenNamespace }) {
+		return nil
+	}
+	status := &GardenStatus{Components: components(deployments.Items, statefulSets.Items)}
+	err := l.list(ctx, RuntimeCluster, seeds, shoots)
+	// Before there is a seed nobody knows what machines are.
+	if machinesErr := l.list(ctx, RuntimeCluster, machines); !meta.IsNoMatchError(machinesErr) {
+		err = errors.Join(err, machinesErr)
+	}
+	if err != nil {
+		status.Problem = err.Error()
+	}
+	for i := range seeds.Items {
+		status.Seeds = append(status.Seeds, seedStatus(&seeds.Items[i]))
+	}
+	for i := range shoots.Items {
+		status.Shoots = append(status.Shoots, shootStatus(&shoots.Items[i], machines.Items))
+	}
+	status.addUsage(UsageOf(pods.Items), shoots.Items)
+	return status
+}
+
+// addUsage says what takes how much memory.
+func (s *GardenStatus) addUsage(usage map[string][]ComponentUsage, shoots []corev1beta1.Shoot) {
+	for i := range s.Components {
+		component := &s.Components[i]
+		for _, used := range usage[component.Namespace] {
+			if used.Component == component.Name {
+				component.Usage = used
+			}
+		}
+	}
+	for i := range s.Shoots {
+		for _, used := range usage[shoots[i].Status.TechnicalID] {
+			if used.Component == MachineComponent {
+				s.Shoots[i].Nodes = used
+			} else {
+				s.Shoots[i].ControlPlane = append(s.Shoots[i].ControlPlane, used)
+			}
+		}
+	}
+}
+
+func components(deployments []appsv1.Deployment, statefulSets []appsv1.StatefulSet) []ComponentStatus {
+	var all []ComponentStatus
+	add := func(object client.Object, template corev1.PodTemplateSpec) {
+		if ns := object.GetNamespace(); ns != constants.GardenNamespace && ns != gateway.Namespace && !strings.HasPrefix(ns, "extension-") {
+			return
+		}
+		component := ComponentStatus{Namespace: object.GetNamespace(), Name: object.GetName(), Version: version(template.Spec.Containers[0].Image)}
+		if err := kube.Healthy(object); err != nil {
+			component.Problem = err.Error()
+		}
+		all = append(all, component)
+	}
+	for i := range deployments {
+		add(&deployments[i], deployments[i].Spec.Template)
+	}
+	for i := range statefulSets {
+		add(&statefulSets[i], statefulSets[i].Spec.Template)
+	}
+	slices.SortFunc(all, func(a, b ComponentStatus) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// version is the tag of an image, or its digest if it has none.
+func version(image string) string {
+	name, digest, _ := strings.Cut(image, "@")
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		return name[i+1:]
+	}
+	return digest
+}
+
+func seedStatus(seed *corev1beta1.Seed) SeedStatus {
+	status := SeedStatus{Name: seed.Name, Conditions: conditionsStatus(seed.Status.Conditions)}
+	if seed.Status.Gardener != nil {
+		status.Version = seed.Status.Gardener.Version
+	}
+	if seed.Status.KubernetesVersion != nil {
+		status.Kubernetes = *seed.Status.KubernetesVersion
+	}
+	if err := seedReady(seed); err != nil {
+		status.Problem = err.Error()
+	}
+	return status
+}
+
+func shootStatus(shoot *corev1beta1.Shoot, machines []machinev1alpha1.Machine) ShootStatus {
+	status := ShootStatus{
+		Namespace: shoot.Namespace, Name: shoot.Name, Kubernetes: shoot.Spec.Kubernetes.Version, LastOperation: operation(shoot),
+		Conditions: conditionsStatus(shoot.Status.Conditions), Hibernated: shoot.Status.Hibernated, Created: shoot.CreationTimestamp.Time,
+	}
+	if shoot.Spec.SeedName != nil {
+		status.Seed = *shoot.Spec.SeedName
+	}
+	if err := ShootHealthy(shoot); err != nil {
+		status.Problem = err.Error()
+	}
+	for _, machine := range machines {
+		if machine.Namespace != shoot.Status.TechnicalID {
+			continue
+		}
+		status.Machines++
+		if machine.Status.CurrentStatus.Phase == machinev1alpha1.MachineRunning {
+			status.MachinesReady++
+		}
+	}
+	return status
+}
+
+func conditionsStatus(conditions []corev1beta1.Condition) []ConditionStatus {
+	all := make([]ConditionStatus, 0, len(conditions))
+	for _, condition := range conditions {
+		status := ConditionStatus{Type: string(condition.Type), Status: string(condition.Status)}
+		if condition.Status != corev1beta1.ConditionTrue {
+			status.Message = condition.Message
+		}
+		all = append(all, status)
+	}
+	return all
+}
+
+// MachineComponent is the component of the pods that are machines of shoots.
+const MachineComponent = "machine"
+
+// UsageOf measures pods of this computer: what their components take, by namespace, the largest first.
+func UsageOf(pods []corev1.Pod) map[string][]ComponentUsage {
+	wanted := map[string]bool{}
+	for _, pod := range pods {
+		wanted[string(pod.UID)] = true
+	}
+	measured := host.PodsUsage(func(uid string) bool { return wanted[uid] })
+	usage := map[string][]ComponentUsage{}
+	for i := range pods {
+		pod := &pods[i]
+		all := usage[pod.Namespace]
+		index := slices.IndexFunc(all, func(u ComponentUsage) bool { return u.Component == componentOf(pod) })
+		if index < 0 {
+			index = len(all)
+			all = append(all, ComponentUsage{Component: componentOf(pod)})
+		}
+		all[index].Pods++
+		all[index].Proportional += measured[string(pod.UID)].Proportional
+		all[index].Processor += measured[string(pod.UID)].Processor.Seconds()
+		usage[pod.Namespace] = all
+	}
+	for _, all := range usage {
+		slices.SortFunc(all, func(a, b ComponentUsage) int {
+			return cmp.Or(cmp.Compare(b.Proportional, a.Proportional), cmp.Compare(a.Component, b.Component))
+		})
+	}
+	return usage
+}
+
+// componentOf is what a pod is a replica of: its name without what its owners have added.
+func componentOf(pod *corev1.Pod) string {
+	if pod.Labels["app"] == MachineComponent {
+		return MachineComponent
+	}
+	switch owner := metav1.GetControllerOf(pod); {
+	case owner == nil:
+		return pod.Name
+	case owner.Kind == "ReplicaSet":
+		return owner.Name[:max(0, strings.LastIndexByte(owner.Name, '-'))]
+	default:
+		return owner.Name
+	}
+}

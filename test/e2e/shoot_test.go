@@ -1,0 +1,433 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/example"
+	"gardener.cloud/gardener/internal/kube"
+	product "gardener.cloud/gardener/landscape"
+)
+
+// shootPatience is for a shoot to come or to go on a busy machine.
+const shootPatience = 15 * time.Minute
+
+// running is the name of a landscape that runs already.
+var running = flag.String("landscape", "", "name of a landscape that runs, for TestRunning")
+
+// TestRunning tries what needs no landscape of its own on one that runs: go test -tags e2e -run TestRunning ./test/e2e -landscape local
+func TestRunning(t *testing.T) {
+	if *running == "" {
+		t.Skip("-landscape names no landscape that runs")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &landscape{binary: filepath.Join(root, "bin", "landscape"), name: *running, dir: filepath.Join(root, ".landscape")}
+	l.connect(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			l.keepArtifacts(t, filepath.Join(root, ".artifacts", l.name))
+		}
+	})
+	l.run(t, "images", "push", serverImage, serverTar(t))
+	t.Run("gateway", func(t *testing.T) { testGateway(t, l) })
+	t.Run("without nodes", func(t *testing.T) { testWorkerless(t, l) })
+	t.Run("with a node", func(t *testing.T) { testShoot(t, l) })
+}
+
+// testWorkerless lives with a shoot that is an API server only.
+func testWorkerless(t *testing.T, l *landscape) {
+	// The sample shoot may be there, and goes on living.
+	const other = "shoot--local--local"
+	before, err := l.snapshot(t.Context(), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shoot := sample(t, example.ShootWorkerless)
+	if err := l.client.Create(t.Context(), shoot); err != nil {
+		t.Fatal(err)
+	}
+	key := client.ObjectKeyFromObject(shoot)
+	timed(t, "it gets healthy and tells how far it is", func(t *testing.T) {
+		var progress []int32
+		l.awaitShoot(t, key, func(shoot *corev1beta1.Shoot) error {
+			if shoot != nil && shoot.Status.LastOperation != nil {
+				progress = append(progress, shoot.Status.LastOperation.Progress)
+			}
+			return product.ShootHealthy(shoot)
+		})
+		if progress = slices.Compact(progress); len(progress) < 3 || !slices.IsSorted(progress) {
+			t.Errorf("progress was %v", progress)
+		}
+	})
+	admin, viewer := l.shoot(t, key), l.shoot(t, key, "--viewer")
+	precious := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "precious"}, Data: map[string]string{"a": "b"}}
+	timed(t, "an admin writes, a viewer reads", func(t *testing.T) {
+		if err := admin.client.Create(t.Context(), precious); err != nil {
+			t.Fatal(err)
+		}
+		if err := viewer.client.Get(t.Context(), client.ObjectKeyFromObject(precious), &corev1.ConfigMap{}); err != nil {
+			t.Errorf("the viewer reads: %v", err)
+		}
+		if err := viewer.client.Delete(t.Context(), precious); !apierrors.IsForbidden(err) {
+			t.Errorf("the viewer deletes: %v", err)
+		}
+		if err := viewer.client.List(t.Context(), &corev1.SecretList{}); !apierrors.IsForbidden(err) {
+			t.Errorf("the viewer lists Secrets: %v", err)
+		}
+	})
+	timed(t, "a change of its API server is rolled out, and objects stay", func(t *testing.T) {
+		l.patchShoot(t, key, `{"spec":{"kubernetes":{"kubeAPIServer":{"eventTTL":"30m"}}}}`)
+		l.awaitShoot(t, key, product.ShootHealthy)
+		current := &corev1beta1.Shoot{}
+		if err := l.client.Get(t.Context(), key, current); err != nil {
+			t.Fatal(err)
+		}
+		servers := &corev1.PodList{}
+		if err := l.client.List(t.Context(), servers, client.InNamespace(current.Status.TechnicalID)); err != nil {
+			t.Fatal(err)
+		}
+		var args []string
+		for _, pod := range servers.Items {
+			if pod.Labels["role"] == "apiserver" && pod.DeletionTimestamp == nil {
+				args = append(args, pod.Spec.Containers[0].Args...)
+				args = append(args, pod.Spec.Containers[0].Command...)
+			}
+		}
+		if !slices.Contains(args, "--event-ttl=30m0s") {
+			t.Errorf("the API server runs with %q", args)
+		}
+		kept := &corev1.ConfigMap{}
+		eventually(t, func(ctx context.Context) error {
+			return admin.client.Get(ctx, client.ObjectKeyFromObject(precious), kept)
+		})
+		if kept.UID != precious.UID || kept.Data["a"] != "b" {
+			t.Errorf("the ConfigMap is %+v", kept)
+		}
+	})
+	timed(t, "it goes without a trace", func(t *testing.T) {
+		l.deleteShoot(t, key)
+		l.expectAsBefore(t, before, other)
+	})
+}
+
+// testShoot lives with the shoot that "up" orders, which has a node.
+func testShoot(t *testing.T, l *landscape) {
+	key := product.SampleShoot
+	before, err := l.snapshot(t.Context(), "shoot--local--local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := l.shootData(t)
+	existed := l.client.Get(t.Context(), key, &corev1beta1.Shoot{}) == nil
+	timed(t, "up makes it", func(t *testing.T) { testEvents(t, l) })
+	timed(t, "a second up changes nothing", func(t *testing.T) {
+		was, is := &corev1beta1.Shoot{}, &corev1beta1.Shoot{}
+		if err := l.client.Get(t.Context(), key, was); err != nil {
+			t.Fatal(err)
+		}
+		uid := l.node(t, "runtime-0").UID
+		l.run(t, "up")
+		if now := l.node(t, "runtime-0").UID; now != uid {
+			t.Error("the node is another one")
+		}
+		if err := l.client.Get(t.Context(), key, is); err != nil {
+			t.Fatal(err)
+		}
+		if is.UID != was.UID || is.Generation != was.Generation {
+			t.Errorf("the shoot is %s in generation %d, and was %s in %d", is.UID, is.Generation, was.UID, was.Generation)
+		}
+	})
+	timed(t, "status is healthy", func(t *testing.T) { t.Log("\n" + l.run(t, "status")) })
+	testInside(t, l.shoot(t, key))
+	timed(t, "it goes without a trace", func(t *testing.T) {
+		l.deleteShoot(t, key)
+		if existed {
+			t.Log("it was there before the test, so nothing is compared")
+			return
+		}
+		l.expectAsBefore(t, before)
+		if diff := cmp.Diff(data, l.shootData(t)); diff != "" {
+			t.Errorf("data on the machine of the seed is not as before (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// shootData are the volumes on the machine of the seed, and the backups of shoots.
+func (l *landscape) shootData(t *testing.T) []string {
+	t.Helper()
+	paths := strings.Fields(l.run(t, "shell", "runtime-0", "--", "find", "/var/lib/containerd/local-storage", "/etc/gardener/local-backupbuckets",
+		"-mindepth", "1", "-maxdepth", "2", "(", "-name", "pvc-*", "-o", "-name", "shoot--*", ")"))
+	slices.Sort(paths)
+	return paths
+}
+
+// testEvents brings the landscape up as programs do.
+func testEvents(t *testing.T, l *landscape) {
+	var last struct {
+		Step, State, ShootKubeconfig string
+	}
+	steps := map[string]bool{}
+	for decoder := json.NewDecoder(strings.NewReader(l.run(t, "up", "--json"))); decoder.More(); {
+		last.Step, last.State = "", ""
+		if err := decoder.Decode(&last); err != nil {
+			t.Fatal(err)
+		}
+		steps[last.Step+" "+last.State] = true
+	}
+	if !steps["Make the shoot garden-local/local Succeeded"] {
+		t.Errorf("steps were %v", steps)
+	}
+	if !exists(last.ShootKubeconfig) {
+		t.Errorf("there is no kubeconfig %q", last.ShootKubeconfig)
+	}
+}
+
+// testInside uses a shoot with a node.
+func testInside(t *testing.T, c cluster) {
+	service := c.deployServer(t)
+	proxied := func(t *testing.T, path string, params map[string]string) (got string) {
+		t.Helper()
+		eventually(t, func(ctx context.Context) error {
+			data, err := c.clientset.CoreV1().Services("default").ProxyGet("http", "app", "80", path, params).DoRaw(ctx)
+			got = string(data)
+			return err
+		})
+		return got
+	}
+	timed(t, "a node is ready and runs pods", func(t *testing.T) {
+		c.awaitDeployment(t, "app")
+		nodes := &corev1.NodeList{}
+		if err := c.client.List(t.Context(), nodes); err != nil || len(nodes.Items) == 0 {
+			t.Fatalf("%d nodes, %v", len(nodes.Items), err)
+		}
+		for i := range nodes.Items {
+			if err := kube.NodeReady(&nodes.Items[i]); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	timed(t, "the API server reaches a Service", func(t *testing.T) {
+		if got := proxied(t, "/hostname", nil); !strings.HasPrefix(got, "app-") {
+			t.Errorf("answered by %q", got)
+		}
+	})
+	timed(t, "names resolve inside", func(t *testing.T) {
+		if got, want := proxied(t, "/resolve", map[string]string{"name": "app"}), "["+service.Spec.ClusterIP+"]"; got != want {
+			t.Errorf("app is %s, want %s", got, want)
+		}
+	})
+	timed(t, "a cluster IP is answered", func(t *testing.T) {
+		if got := proxied(t, "/fetch", map[string]string{"url": "http://app.default.svc/hostname"}); !strings.HasPrefix(got, "app-") {
+			t.Errorf("answered by %q", got)
+		}
+	})
+	timed(t, "a pod reaches the API server by its name", func(t *testing.T) {
+		if got := proxied(t, "/api", map[string]string{"path": "/version"}); !strings.Contains(got, `"gitVersion"`) {
+			t.Errorf("answer is %q", got)
+		}
+	})
+	timed(t, "logs, exec, port-forward", func(t *testing.T) {
+		pod := c.pod(t, "app").Name
+		logs, err := c.clientset.CoreV1().Pods("default").GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(t.Context())
+		if err != nil || !strings.Contains(string(logs), "listening") {
+			t.Errorf("logs = %q, %v", logs, err)
+		}
+		if got := c.exec(t, pod, "/server", "say", "hello"); got != "[hello]\n" {
+			t.Errorf("output = %q", got)
+		}
+		if got := c.portForward(t, pod, "/hostname"); got != pod {
+			t.Errorf("answered by %q", got)
+		}
+	})
+	timed(t, "a webhook in a pod is asked", func(t *testing.T) { testWebhook(t, c) })
+	timed(t, "metrics are served, and scaled by", func(t *testing.T) { testMetrics(t, c) })
+}
+
+// deployServer runs the test's server with a certificate, and has it scaled by its use of the processor.
+func (c cluster) deployServer(t *testing.T) *corev1.Service {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: "default", Name: "app"}
+	certificate, key, err := certutil.GenerateSelfSignedCertKey("app.default.svc", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeTLS, Data: map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}}
+	deployment := serverDeployment("app")
+	container := &deployment.Spec.Template.Spec.Containers[0]
+	container.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}
+	container.VolumeMounts = []corev1.VolumeMount{{Name: "tls", MountPath: "/tls"}}
+	deployment.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "app"}}}}
+	service := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "app"}, Ports: []corev1.ServicePort{
+		{Name: "http", Port: 80, TargetPort: intstr.FromInt(8080)}, {Name: "https", Port: 443, TargetPort: intstr.FromInt(8443)},
+	}}}
+	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "app"}, MaxReplicas: 1,
+		Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To[int32](80)},
+		}}},
+	}}
+	webhook := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "e2e"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+		Name: "e2e.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: ptr.To[int32](5),
+		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"e2e": "checked"}},
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{
+			CABundle: certificate, Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "app", Path: ptr.To("/validate")},
+		},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		}},
+	}}}
+	if err := kube.Apply(t.Context(), c.client, "e2e", secret, deployment, service, scaler, webhook); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.client.Get(t.Context(), client.ObjectKeyFromObject(service), service); err != nil {
+		t.Fatal(err)
+	}
+	return service
+}
+
+func testWebhook(t *testing.T, c cluster) {
+	create := func(ctx context.Context, name string) error {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"e2e": "checked"}}}
+		return c.client.Create(ctx, object, client.DryRunAll)
+	}
+	eventually(t, func(ctx context.Context) error {
+		if err := create(ctx, "refused"); err == nil || !strings.Contains(err.Error(), "the pod says no") {
+			return fmt.Errorf("the answer is: %w", err)
+		}
+		return nil
+	})
+	if err := create(t.Context(), "allowed"); err != nil {
+		t.Error(err)
+	}
+}
+
+func testMetrics(t *testing.T, c cluster) {
+	eventually(t, func(ctx context.Context) error {
+		data, err := c.clientset.RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/nodes").DoRaw(ctx)
+		if err == nil && !strings.Contains(string(data), `"memory"`) {
+			err = fmt.Errorf("metrics of nodes are %s", data)
+		}
+		return err
+	})
+	await(t, c.client, &autoscalingv2.HorizontalPodAutoscalerList{}, func(scalers []*autoscalingv2.HorizontalPodAutoscaler) error {
+		if len(scalers) != 1 {
+			return fmt.Errorf("there are %d", len(scalers))
+		}
+		for _, metric := range scalers[0].Status.CurrentMetrics {
+			if metric.Resource != nil && metric.Resource.Current.AverageUtilization != nil {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions are %+v", scalers[0].Status.Conditions)
+	})
+}
+
+// sample is a shoot of the examples.
+func sample(t *testing.T, file string) *corev1beta1.Shoot {
+	t.Helper()
+	objects, err := example.Objects(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shoot := &corev1beta1.Shoot{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, shoot); err != nil {
+		t.Fatal(err)
+	}
+	return shoot
+}
+
+// shoot connects to a shoot as a user of the command line does.
+func (l *landscape) shoot(t *testing.T, key client.ObjectKey, args ...string) cluster {
+	t.Helper()
+	return connect(t, strings.TrimSpace(l.run(t, append([]string{"kubeconfig", "shoot", key.String()}, args...)...)))
+}
+
+// awaitShoot watches a shoot; check gets nil when it is gone.
+func (l *landscape) awaitShoot(t *testing.T, key client.ObjectKey, check func(*corev1beta1.Shoot) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), shootPatience, fmt.Errorf("not so after %s", shootPatience))
+	defer cancel()
+	if err := kube.Await(ctx, l.client, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
+		if len(shoots) == 0 {
+			return check(nil)
+		}
+		return check(shoots[0])
+	}, nil, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (l *landscape) patchShoot(t *testing.T, key client.ObjectKey, patch string) {
+	t.Helper()
+	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := l.client.Patch(t.Context(), shoot, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (l *landscape) deleteShoot(t *testing.T, key client.ObjectKey) {
+	t.Helper()
+	l.patchShoot(t, key, `{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
+	if err := l.client.Delete(t.Context(), &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}); err != nil {
+		t.Fatal(err)
+	}
+	l.awaitShoot(t, key, func(shoot *corev1beta1.Shoot) error {
+		if shoot != nil {
+			return fmt.Errorf("shoot %q is still there: %+v, errors %+v", key, shoot.Status.LastOperation, shoot.Status.LastErrors)
+		}
+		return nil
+	})
+}
+
+// timed runs a part of a test and says how long it took.
+func timed(t *testing.T, name string, do func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		start := time.Now()
+		do(t)
+		t.Logf("it took %s", time.Since(start).Round(100*time.Millisecond))
+	})
+}
+
+// eventually does what cannot be watched until it succeeds.
+func eventually(t *testing.T, do func(context.Context) error) {
+	t.Helper()
+	last := errors.New("it was not tried")
+	if err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+		defer cancel()
+		last = do(ctx)
+		return last == nil, nil
+	}); err != nil {
+		t.Fatal(last)
+	}
+}
