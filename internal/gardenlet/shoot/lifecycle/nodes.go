@@ -51,7 +51,9 @@ const (
 // they wait for the API server longer than it takes to start.
 func (h *hosted) nodes() []flow.Task {
 	return []flow.Task{
-		task("vpn-seed-server", "Deploying the tunnel server", h.deployTunnelServer, "credentials"),
+		task("vpn-seed-server", "Deploying the tunnel server", func(ctx context.Context) error {
+			return h.deployTunnelServer(ctx, h.replicas(h.pods()))
+		}, "credentials"),
 		lasting(extensionTimeout, task("operating-system-configs", "Waiting for what will be on machines", h.orderSystemConfigs, "credentials", "cluster")),
 		task("node-agents", "Telling node agents what to do", h.deployNodeAgents, "operating-system-configs"),
 		lasting(extensionTimeout, task("worker", "Waiting for the nodes", h.orderWorker, "operating-system-configs", "infrastructure", "kube-apiserver")),
@@ -65,13 +67,13 @@ func (h *hosted) nodes() []flow.Task {
 	}
 }
 
-func (h *hosted) deployTunnelServer(ctx context.Context) error {
+func (h *hosted) deployTunnelServer(ctx context.Context, replicas int32) error {
 	image, err := h.gardenerImage()
 	if err != nil {
 		return err
 	}
 	objects, err := vpnseedserver.Objects(vpnseedserver.Values{
-		Namespace: h.namespace, Image: image, Replicas: h.replicas(h.pods()), Spread: h.spread(),
+		Namespace: h.namespace, Image: image, Replicas: replicas, Spread: h.spread(),
 		ServerSecret: h.set.Name(credentials.VPNSeedServer), CASecret: h.set.BundleName(constants.SecretNameCAVPN), Host: h.tunnelHost(),
 	})
 	if err != nil {

@@ -20,7 +20,10 @@ func (h *hosted) sleep(before []flow.Task) []flow.Task {
 			return h.deployResourceManager(ctx, 0)
 		}, last(before)...),
 		task("stop-kube-apiserver", "Stopping the API server", func(ctx context.Context) error {
-			return h.deployAPIServer(ctx, 0)
+			if err := h.deployAPIServer(ctx, 0); err != nil || h.workerless() {
+				return err
+			}
+			return h.deployTunnelServer(ctx, 0)
 		}, "stop-controllers", "stop-resource-manager"),
 		task("stop-etcd", "Stopping etcd", func(ctx context.Context) error {
 			for _, role := range []etcd.Role{etcd.Main, etcd.Events} {
