@@ -42,7 +42,7 @@ func observeHost(t *testing.T, landscape string) hostState {
 }
 
 // named finds the landscape in the name of what it has on the host.
-var named = regexp.MustCompile(`gardener-(?:landscape/)?([a-z0-9-]+)`)
+var named = regexp.MustCompile(`^(?:table ip gardener-|/run/netns/gardener-|/run/gardener-landscape/|/sys/fs/cgroup/(?:[^/]+/)?gardener-)([a-z0-9-]+)`)
 
 func command(t *testing.T, pattern, name string, args ...string) []string {
 	t.Helper()
