@@ -17,7 +17,8 @@ const (
 	// AnnotationWorkloadIdentityTokenRenewTimestamp is when the token is renewed, as RFC 3339. Written by the gardenlet.
 	AnnotationWorkloadIdentityTokenRenewTimestamp = "workloadidentity.security.gardener.cloud/token-renew-timestamp"
 
-	// DataKeyToken has the token, and DataKeyConfig what else clients need: the providerConfig of the target system.
-	DataKeyToken  = "token"
+	// DataKeyToken has the token.
+	DataKeyToken = "token"
+	// DataKeyConfig has what else clients need: the providerConfig of the target system.
 	DataKeyConfig = "config"
 )
