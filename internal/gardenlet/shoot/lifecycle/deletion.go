@@ -216,8 +216,15 @@ const namespaceTimeout = 2 * time.Minute
 const podsPatience = 10 * time.Second
 
 // dropPods ends what still runs: nobody is served any more, so nothing has to end with grace. The namespace controller looks again only
-// when it thinks that all pods have ended, so it is to find none; those that come back are left to it.
+// when it thinks that all pods have ended, so it is to find none. What would replace them goes first, but not together with them: the
+// garbage collector would give them all their grace.
 func (h *hosted) dropPods(ctx context.Context) error {
+	for _, owners := range []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}} {
+		err := h.SeedClient.DeleteAllOf(ctx, owners, client.InNamespace(h.namespace), client.PropagationPolicy(metav1.DeletePropagationOrphan))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete what replaces pods: %w", err)
+		}
+	}
 	err := h.SeedClient.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(h.namespace), client.GracePeriodSeconds(1))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete pods: %w", err)
