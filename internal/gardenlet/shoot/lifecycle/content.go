@@ -10,7 +10,6 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/component/shootsystem"
 	"gardener.cloud/gardener/internal/kube"
@@ -31,13 +30,7 @@ func (h *hosted) content() []flow.Task {
 			for name, objects := range map[string][]client.Object{
 				shootsystem.ManagedResourceName: shootsystem.Objects(h.systemValues()), resourceManagerResource: resourcemanager.TargetObjects(values),
 			} {
-				packed, err := managedresource.Objects(h.SeedClient.Scheme(), managedresource.Values{
-					Namespace: h.namespace, Name: name, InjectLabels: map[string]string{constants.ShootNoCleanup: "true"},
-				}, objects...)
-				if err != nil {
-					return err
-				}
-				if err := h.apply(ctx, packed...); err != nil {
+				if err := h.manage(ctx, name, objects...); err != nil {
 					return err
 				}
 			}

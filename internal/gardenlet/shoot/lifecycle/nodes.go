@@ -470,7 +470,7 @@ func (h *hosted) deploySystemComponents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if dns.Image, err = h.plainImage("coredns"); err != nil {
+	if dns.Image, err = h.image("coredns"); err != nil {
 		return err
 	}
 	dnsObjects, err := coredns.Objects(dns)
@@ -481,7 +481,7 @@ func (h *hosted) deploySystemComponents(ctx context.Context) error {
 		Certificate: h.certificate(credentials.MetricsServer), Key: h.key(credentials.MetricsServer),
 		CABundle: h.set.Bundle(constants.SecretNameCAMetricsServer), KubeletCABundle: h.set.Bundle(constants.SecretNameCAKubelet),
 	}
-	if metrics.Image, err = h.plainImage("metrics-server"); err != nil {
+	if metrics.Image, err = h.image("metrics-server"); err != nil {
 		return err
 	}
 	metricsObjects, err := metricsserver.Objects(metrics)
@@ -585,7 +585,7 @@ func (h *hosted) deployNodeLocalDNS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.Image, err = h.plainImage("coredns"); err != nil {
+	if v.Image, err = h.image("coredns"); err != nil {
 		return err
 	}
 	if v.SetupImage, err = h.image("kube-proxy"); err != nil {
@@ -633,12 +633,6 @@ func (h *hosted) deployKubeProxy(ctx context.Context) error {
 		return err
 	}
 	return h.manage(ctx, kubeproxy.ManagedResourceName, objects...)
-}
-
-// plainImage finds an image that has no version of Kubernetes.
-func (h *hosted) plainImage(name string) (string, error) {
-	image, err := h.Images.Find(name, imagevector.Query{TargetVersion: h.shoot.Spec.Kubernetes.Version})
-	return image.String(), err
 }
 
 func (h *hosted) certificate(name string) []byte {

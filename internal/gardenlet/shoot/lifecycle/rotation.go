@@ -33,15 +33,18 @@ func rotations(c *corev1beta1.ShootCredentials) (ca, account, encryption phased)
 		r.ETCDEncryptionKey = &corev1beta1.ETCDEncryptionKeyRotation{}
 	}
 	a, s, e := r.CertificateAuthorities, r.ServiceAccountKey, r.ETCDEncryptionKey
-	return phased{
+	ca = phased{
 		&a.Phase, &a.LastInitiationTime, &a.LastInitiationFinishedTime, &a.LastCompletionTriggeredTime,
 		&a.LastCompletionTime, &a.PendingWorkersRollouts,
-	}, phased{
+	}
+	account = phased{
 		&s.Phase, &s.LastInitiationTime, &s.LastInitiationFinishedTime, &s.LastCompletionTriggeredTime,
 		&s.LastCompletionTime, &s.PendingWorkersRollouts,
-	}, phased{
+	}
+	encryption = phased{
 		&e.Phase, &e.LastInitiationTime, &e.LastInitiationFinishedTime, &e.LastCompletionTriggeredTime, &e.LastCompletionTime, nil,
 	}
+	return ca, account, encryption
 }
 
 // dropEmpty removes the rotations that never began.
