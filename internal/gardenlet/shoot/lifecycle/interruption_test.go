@@ -98,7 +98,14 @@ func newCluster(scheme *runtime.Scheme) client.WithWatch {
 			if raw := options.Raw; raw != nil && raw.SendInitialEvents != nil { // lists are what this cluster can do
 				return nil, apierrors.NewInvalid(schema.GroupKind{}, "sendInitialEvents", nil)
 			}
-			return c.Watch(ctx, list, opts...)
+			events, err := c.Watch(ctx, list, opts...)
+			if err != nil {
+				return nil, err
+			}
+			return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
+				fulfilObject(event.Object)
+				return event, true
+			}), nil
 		},
 	}).Build()
 }
@@ -108,28 +115,38 @@ func fulfil(list client.ObjectList) {
 	switch l := list.(type) {
 	case *appsv1.DeploymentList:
 		for i := range l.Items {
-			d := &l.Items[i]
-			d.Status = appsv1.DeploymentStatus{
-				ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas, AvailableReplicas: *d.Spec.Replicas,
-			}
+			fulfilObject(&l.Items[i])
 		}
 	case *druidv1alpha1.EtcdList:
 		for i := range l.Items {
-			l.Items[i].Status = druidv1alpha1.EtcdStatus{ObservedGeneration: &l.Items[i].Generation, Ready: new(true)}
+			fulfilObject(&l.Items[i])
 		}
 	case *extensionsv1alpha1.DNSRecordList:
 		for i := range l.Items {
-			r := &l.Items[i]
-			delete(r.Annotations, "gardener.cloud/operation")
-			r.Status.ObservedGeneration = r.Generation
-			r.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+			fulfilObject(&l.Items[i])
 		}
 	case *resourcesv1alpha1.ManagedResourceList:
 		for i := range l.Items {
-			mr := &l.Items[i]
-			mr.Status.ObservedGeneration = mr.Generation
-			mr.Status.Conditions = []corev1beta1.Condition{{Type: resourcesv1alpha1.ResourcesApplied, Status: corev1beta1.ConditionTrue}}
+			fulfilObject(&l.Items[i])
 		}
+	}
+}
+
+func fulfilObject(object runtime.Object) {
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		o.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: o.Generation, Replicas: *o.Spec.Replicas, UpdatedReplicas: *o.Spec.Replicas, AvailableReplicas: *o.Spec.Replicas,
+		}
+	case *druidv1alpha1.Etcd:
+		o.Status = druidv1alpha1.EtcdStatus{ObservedGeneration: &o.Generation, Ready: new(true)}
+	case *extensionsv1alpha1.DNSRecord:
+		delete(o.Annotations, "gardener.cloud/operation")
+		o.Status.ObservedGeneration = o.Generation
+		o.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+	case *resourcesv1alpha1.ManagedResource:
+		o.Status.ObservedGeneration = o.Generation
+		o.Status.Conditions = []corev1beta1.Condition{{Type: resourcesv1alpha1.ResourcesApplied, Status: corev1beta1.ConditionTrue}}
 	}
 }
 
