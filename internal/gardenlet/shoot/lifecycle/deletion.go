@@ -175,10 +175,37 @@ func (h *hosted) dropManagedResources(ctx context.Context) error {
 
 // dropDeployments stops what runs, so that nobody misses etcd.
 func (h *hosted) dropDeployments(ctx context.Context) error {
-	if err := h.SeedClient.DeleteAllOf(ctx, &appsv1.Deployment{}, client.InNamespace(h.namespace)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete Deployments: %w", err)
+	return h.endPods(ctx, func(pod *corev1.Pod) bool {
+		owner := metav1.GetControllerOf(pod)
+		return owner == nil || owner.Kind != "StatefulSet"
+	}, &appsv1.Deployment{}, &appsv1.ReplicaSet{})
+}
+
+// endPods deletes pods and what would replace them. Nobody is served any more, so nothing has to end with grace. What would replace the pods
+// goes first, but not together with them: the garbage collector would give them all their grace.
+func (h *hosted) endPods(ctx context.Context, chosen func(*corev1.Pod) bool, owners ...client.Object) error {
+	for _, owner := range owners {
+		err := h.SeedClient.DeleteAllOf(ctx, owner, client.InNamespace(h.namespace), client.PropagationPolicy(metav1.DeletePropagationOrphan))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete what replaces pods: %w", err)
+		}
 	}
-	return nil
+	pods := &corev1.PodList{}
+	if err := h.SeedClient.List(ctx, pods, client.InNamespace(h.namespace)); err != nil {
+		return fmt.Errorf("list Pods: %w", err)
+	}
+	var end []func(context.Context) error
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; chosen(pod) {
+			end = append(end, func(ctx context.Context) error {
+				if err := h.SeedClient.Delete(ctx, pod, client.GracePeriodSeconds(1)); client.IgnoreNotFound(err) != nil {
+					return fmt.Errorf("delete Pod %q: %w", pod.Name, err)
+				}
+				return nil
+			})
+		}
+	}
+	return flow.Parallel(ctx, end...)
 }
 
 // dropEtcds has etcd-druid remove the clusters, and waits until they are gone: their volumes must not outlive them.
@@ -215,23 +242,15 @@ const namespaceTimeout = 2 * time.Minute
 // podsPatience is for how long pods may take that were told to end at once.
 const podsPatience = 10 * time.Second
 
-// dropPods ends what still runs: nobody is served any more, so nothing has to end with grace. The namespace controller looks again only
-// when it thinks that all pods have ended, so it is to find none. What would replace them goes first, but not together with them: the
-// garbage collector would give them all their grace.
+// dropPods ends what still runs. The namespace controller looks again only when it thinks that all pods have ended, so it is to find none.
 func (h *hosted) dropPods(ctx context.Context) error {
-	for _, owners := range []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}} {
-		err := h.SeedClient.DeleteAllOf(ctx, owners, client.InNamespace(h.namespace), client.PropagationPolicy(metav1.DeletePropagationOrphan))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete what replaces pods: %w", err)
-		}
-	}
-	err := h.SeedClient.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(h.namespace), client.GracePeriodSeconds(1))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete pods: %w", err)
+	everything := func(*corev1.Pod) bool { return true }
+	if err := h.endPods(ctx, everything, &appsv1.Deployment{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}); err != nil {
+		return err
 	}
 	waiting, cancel := context.WithTimeout(ctx, podsPatience)
 	defer cancel()
-	err = kube.Await(waiting, h.SeedClient, &corev1.PodList{}, func(left []*corev1.Pod) error {
+	err := kube.Await(waiting, h.SeedClient, &corev1.PodList{}, func(left []*corev1.Pod) error {
 		if len(left) > 0 {
 			return fmt.Errorf("Pod %q still runs", left[0].Name) //nolint:staticcheck // kinds are proper names
 		}
