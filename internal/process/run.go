@@ -78,6 +78,11 @@ func (c Component[T]) Run(ctx context.Context, config *T, log logr.Logger) error
 	if err != nil {
 		return err
 	}
+	if settings.electsLeader() {
+		if err := releaseOwnLease(ctx, clientConfig, settings.LeaderElection, log); err != nil {
+			log.Error(err, "Waiting until the Lease runs out")
+		}
+	}
 	mgr, err := manager.New(rest.AddUserAgent(clientConfig, c.Name), options)
 	if err != nil {
 		return fmt.Errorf("set up manager: %w", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -73,6 +74,21 @@ featureGates: {Fast: true}
 	})
 	config, err := component.Config.Read(file)
 	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(process.PodNameEnv, host)
+	now := metav1.NowMicro()
+	crashed := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: leaseKey.Namespace, Name: leaseKey.Name},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new(host + "_predecessor"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now,
+		},
+	}
+	if err := e.Client.Create(t.Context(), crashed); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

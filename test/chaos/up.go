@@ -30,7 +30,7 @@ func runUp(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	}
 	k := &killer{
 		landscape: *name, programs: strings.Split(*programs, ","), random: newRandom(*seed),
-		shortest: 500 * time.Millisecond, longest: 4 * time.Second,
+		shortest: 500 * time.Millisecond, longest: 10 * time.Second,
 	}
 	all := map[string]int{}
 	for round := range *rounds {

@@ -69,7 +69,8 @@ type File struct {
 func (v Values) Workload() workload.Workload {
 	container := corev1.Container{
 		Image: v.Image, Args: append([]string{v.Name}, v.Args...), Ports: v.Ports,
-		ReadinessProbe: v.Ready, LivenessProbe: v.Live, Resources: v.Resources, Env: v.Env,
+		ReadinessProbe: v.Ready, LivenessProbe: v.Live, Resources: v.Resources,
+		Env: append([]corev1.EnvVar{workload.PodName()}, v.Env...),
 	}
 	if v.Ready != nil {
 		container.StartupProbe = workload.Eager(v.Ready)

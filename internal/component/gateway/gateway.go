@@ -79,6 +79,7 @@ func Objects(v Values) []client.Object {
 				process, "--gateway=" + Namespace + "/" + Name, "--directory=" + sharedDir,
 				"--health-port=" + strconv.Itoa(healthPort), "--metrics-port=" + strconv.Itoa(metricsPort),
 			},
+			Env:            []corev1.EnvVar{workload.PodName()},
 			Ports:          []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP}},
 			ReadinessProbe: workload.HTTPProbe("/readyz", healthPort, corev1.URISchemeHTTP),
 			StartupProbe:   workload.Eager(workload.HTTPProbe("/readyz", healthPort, corev1.URISchemeHTTP)),

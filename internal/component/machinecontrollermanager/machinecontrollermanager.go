@@ -70,6 +70,7 @@ func Objects(v Values) ([]client.Object, error) {
 				Name, "--namespace=" + v.Namespace, "--provider=" + v.Provider, "--target-kubeconfig=" + shootaccess.PathKubeconfig,
 				fmt.Sprintf("--port=%d", metricsPort), fmt.Sprintf("--health-port=%d", healthPort),
 			}, v.Flags...),
+			Env:           []corev1.EnvVar{workload.PodName()},
 			Ports:         []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP}},
 			LivenessProbe: live, Resources: workload.Requests("5m", "30Mi"), VolumeMounts: []corev1.VolumeMount{shootaccess.Mount()},
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

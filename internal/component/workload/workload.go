@@ -240,3 +240,8 @@ func FromPods(alias string, ports ...int32) map[string]string {
 
 // PolicyTo is the label of pods that talk to whoever lists ports for an alias, as FromPods does.
 func PolicyTo(alias string) string { return resourcesv1alpha1.NetworkPolicyToPrefix + alias }
+
+// PodName is the environment variable by which one of our processes that has crashed knows that it was the leader: see internal/process.
+func PodName() corev1.EnvVar {
+	return FieldEnv("POD_NAME", "metadata.name")
+}
