@@ -185,6 +185,7 @@ func TestLandscape(t *testing.T) {
 		}
 		return kube.PodReady(pods[0])
 	}, client.InNamespace("shoot--local--local"), client.MatchingLabels{"app": "machine"})
+	l.keepArtifacts(t) // what failed until now is gone with the landscape
 	start = time.Now()
 	l.run(t, "down", "--yes")
 	t.Logf("down took %s", time.Since(start).Round(100*time.Millisecond))
@@ -206,6 +207,8 @@ func TestLandscape(t *testing.T) {
 // landscape is a landscape under test, and the way to talk to its runtime cluster.
 type landscape struct {
 	binary, name, dir, registry string
+	// artifacts is the directory for what explains a failure. It is empty when they are kept.
+	artifacts string
 
 	cluster
 }
@@ -226,10 +229,9 @@ func newLandscape(t *testing.T) *landscape {
 	l := &landscape{
 		binary: filepath.Join(root, "bin", "landscape"), name: fmt.Sprintf("e2e-%d", os.Getpid()), dir: filepath.Join(root, ".landscape", "e2e"),
 	}
+	l.artifacts = filepath.Join(root, ".artifacts", l.name)
 	t.Cleanup(func() {
-		if t.Failed() {
-			l.keepArtifacts(t, filepath.Join(root, ".artifacts", l.name))
-		}
+		l.keepArtifacts(t)
 		// It is gone already unless the test failed.
 		if out, err := exec.Command(l.binary, "down", "--yes", "--name", l.name, "--dir", l.dir).CombinedOutput(); err != nil {
 			t.Errorf("down: %v\n%s", err, out)
@@ -284,9 +286,14 @@ func connect(t *testing.T, file string) (c cluster) {
 	return c
 }
 
-// keepArtifacts keeps what explains a failure.
-func (l *landscape) keepArtifacts(t *testing.T, dir string) {
+// keepArtifacts keeps what explains the first failure.
+func (l *landscape) keepArtifacts(t *testing.T) {
 	t.Helper()
+	if !t.Failed() || l.artifacts == "" {
+		return
+	}
+	dir := l.artifacts
+	l.artifacts = ""
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Error(err)
 		return

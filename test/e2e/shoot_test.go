@@ -50,12 +50,9 @@ func TestRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &landscape{binary: filepath.Join(root, "bin", "landscape"), name: *running, dir: filepath.Join(root, ".landscape")}
+	l.artifacts = filepath.Join(root, ".artifacts", l.name)
 	l.connect(t)
-	t.Cleanup(func() {
-		if t.Failed() {
-			l.keepArtifacts(t, filepath.Join(root, ".artifacts", l.name))
-		}
-	})
+	t.Cleanup(func() { l.keepArtifacts(t) })
 	l.run(t, "images", "push", serverImage, serverTar(t))
 	t.Run("gateway", func(t *testing.T) { testGateway(t, l) })
 	t.Run("without nodes", func(t *testing.T) { testWorkerless(t, l) })
