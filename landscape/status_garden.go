@@ -200,13 +200,13 @@ func seedStatus(seed *corev1beta1.Seed) SeedStatus {
 
 func shootStatus(shoot *corev1beta1.Shoot, machines []machinev1alpha1.Machine) ShootStatus {
 	status := ShootStatus{
-		Namespace: shoot.Namespace, Name: shoot.Name, Kubernetes: shoot.Spec.Kubernetes.Version, LastOperation: operation(shoot),
+		Namespace: shoot.Namespace, Name: shoot.Name, Kubernetes: shoot.Spec.Kubernetes.Version, LastOperation: kube.ShootOperation(shoot),
 		Conditions: conditionsStatus(shoot.Status.Conditions), Hibernated: shoot.Status.Hibernated, Created: shoot.CreationTimestamp.Time,
 	}
 	if shoot.Spec.SeedName != nil {
 		status.Seed = *shoot.Spec.SeedName
 	}
-	if err := ShootHealthy(shoot); err != nil {
+	if err := kube.ShootHealthy(shoot); err != nil {
 		status.Problem = err.Error()
 	}
 	for _, machine := range machines {

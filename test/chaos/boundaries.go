@@ -20,6 +20,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape"
 )
 
@@ -49,11 +50,11 @@ func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) erro
 	}
 	b := boundaries{users: u, killer: &killer{landscape: *name, programs: []string{"gardenlet"}}}
 	if err := b.interrupt(ctx, "creation", shoot, func() error { return client.IgnoreAlreadyExists(c.Create(ctx, shoot)) }, func(s *corev1beta1.Shoot) bool {
-		return s != nil && healthyOrGone([]*corev1beta1.Shoot{s}) == nil
+		return kube.ShootHealthy(s) == nil
 	}); err != nil {
 		return err
 	}
-	if err := b.interrupt(ctx, "deletion", shoot, func() error { return u.remove(ctx, shoot) }, func(s *corev1beta1.Shoot) bool { return s == nil }); err != nil {
+	if err := b.interrupt(ctx, "deletion", shoot, func() error { return kube.DeleteShoot(ctx, c, client.ObjectKeyFromObject(shoot)) }, func(s *corev1beta1.Shoot) bool { return s == nil }); err != nil {
 		return err
 	}
 	if leaks := u.leaks(ctx); len(leaks) > 0 {

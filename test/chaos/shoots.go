@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape"
 )
@@ -104,11 +103,11 @@ func (u *users) use(ctx context.Context, name string) *corev1beta1.Shoot {
 		if ctx.Err() != nil {
 			return shoot
 		}
-		if err := u.persist(ctx, func() error { return u.remove(ctx, shoot) }); err != nil {
+		if err := u.persist(ctx, func() error { return kube.DeleteShoot(ctx, u.garden, client.ObjectKeyFromObject(shoot)) }); err != nil {
 			return shoot
 		}
 		u.count(&u.deletions)
-		if u.await(ctx, shoot, gone) != nil {
+		if u.await(ctx, shoot, kube.ShootGone) != nil {
 			return nil // it goes when nothing is killed any more
 		}
 	}
@@ -147,14 +146,6 @@ func (u *users) change(ctx context.Context, shoot *corev1beta1.Shoot) error {
 		current.Spec.Kubernetes.KubeAPIServer = ensured
 		return u.garden.Update(ctx, current)
 	})
-}
-
-func (u *users) remove(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, constants.ConfirmationDeletion)
-	if err := u.garden.Patch(ctx, shoot, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	return client.IgnoreNotFound(u.garden.Delete(ctx, shoot))
 }
 
 // persist does something again until it works: the garden's API server is killed, too.
@@ -198,12 +189,10 @@ func (u *users) settle(ctx context.Context, last []*corev1beta1.Shoot) error {
 	last = slices.DeleteFunc(last, func(s *corev1beta1.Shoot) bool { return s == nil })
 	var stuck []error
 	for _, shoot := range last {
-		if err := u.await(ctx, shoot, healthyOrGone); err != nil {
-			stuck = append(stuck, fmt.Errorf("shoot %q: %w", shoot.Name, err))
-		}
+		stuck = append(stuck, u.await(ctx, shoot, healthyOrGone))
 	}
 	for _, shoot := range last {
-		stuck = append(stuck, u.remove(ctx, shoot))
+		stuck = append(stuck, kube.DeleteShoot(ctx, u.garden, client.ObjectKeyFromObject(shoot)))
 	}
 	all := &corev1beta1.ShootList{}
 	if err := u.garden.List(ctx, all); err != nil {
@@ -211,7 +200,7 @@ func (u *users) settle(ctx context.Context, last []*corev1beta1.Shoot) error {
 	}
 	for i := range all.Items {
 		if shoot := &all.Items[i]; strings.HasPrefix(shoot.Name, "chaos") {
-			stuck = append(stuck, u.await(ctx, shoot, gone))
+			stuck = append(stuck, u.await(ctx, shoot, kube.ShootGone))
 		}
 	}
 	leaks := u.leaks(ctx)
@@ -241,32 +230,20 @@ func (u *users) leaks(ctx context.Context) []error {
 	return nil
 }
 
-func (u *users) await(ctx context.Context, shoot *corev1beta1.Shoot, check func([]*corev1beta1.Shoot) error) error {
+func (u *users) await(ctx context.Context, shoot *corev1beta1.Shoot, check func(*corev1beta1.Shoot) error) error {
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
-	return kube.Await(ctx, u.garden, &corev1beta1.ShootList{}, check, nil,
-		client.InNamespace(shoot.Namespace), client.MatchingFields{"metadata.name": shoot.Name})
-}
-
-func gone(found []*corev1beta1.Shoot) error {
-	if len(found) > 0 {
-		return fmt.Errorf("it is still there: %+v", found[0].Status.LastOperation)
+	key := client.ObjectKeyFromObject(shoot)
+	if err := kube.AwaitShoot(ctx, u.garden, key, check, nil); err != nil {
+		return fmt.Errorf("shoot %q: %w", key, err)
 	}
 	return nil
 }
 
-func healthyOrGone(found []*corev1beta1.Shoot) error {
-	if len(found) == 0 || found[0].DeletionTimestamp != nil {
+// healthyOrGone is for a shoot whose deletion somebody may have ordered.
+func healthyOrGone(shoot *corev1beta1.Shoot) error {
+	if shoot == nil || shoot.DeletionTimestamp != nil {
 		return nil
 	}
-	shoot := found[0]
-	if last := shoot.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded || shoot.Status.ObservedGeneration != shoot.Generation {
-		return fmt.Errorf("its last operation is %+v", last)
-	}
-	for _, condition := range shoot.Status.Conditions {
-		if condition.Status != corev1beta1.ConditionTrue {
-			return fmt.Errorf("%s is %s: %s", condition.Type, condition.Status, condition.Message)
-		}
-	}
-	return nil
+	return kube.ShootHealthy(shoot)
 }

@@ -81,7 +81,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 			if shoot != nil && shoot.Status.LastOperation != nil {
 				progress = append(progress, shoot.Status.LastOperation.Progress)
 			}
-			return product.ShootHealthy(shoot)
+			return kube.ShootHealthy(shoot)
 		})
 		if progress = slices.Compact(progress); len(progress) < 3 || !slices.IsSorted(progress) {
 			t.Errorf("progress was %v", progress)
@@ -105,7 +105,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 	})
 	timed(t, "a change of its API server is rolled out, and objects stay", func(t *testing.T) {
 		l.patchShoot(t, key, `{"spec":{"kubernetes":{"kubeAPIServer":{"eventTTL":"30m"}}}}`)
-		l.awaitShoot(t, key, product.ShootHealthy)
+		l.awaitShoot(t, key, kube.ShootHealthy)
 		current := &corev1beta1.Shoot{}
 		if err := l.client.Get(t.Context(), key, current); err != nil {
 			t.Fatal(err)
@@ -376,12 +376,7 @@ func (l *landscape) awaitShoot(t *testing.T, key client.ObjectKey, check func(*c
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), shootPatience, fmt.Errorf("not so after %s", shootPatience))
 	defer cancel()
-	if err := kube.Await(ctx, l.client, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
-		if len(shoots) == 0 {
-			return check(nil)
-		}
-		return check(shoots[0])
-	}, nil, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}); err != nil {
+	if err := kube.AwaitShoot(ctx, l.client, key, check, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -396,16 +391,10 @@ func (l *landscape) patchShoot(t *testing.T, key client.ObjectKey, patch string)
 
 func (l *landscape) deleteShoot(t *testing.T, key client.ObjectKey) {
 	t.Helper()
-	l.patchShoot(t, key, `{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
-	if err := l.client.Delete(t.Context(), &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}); err != nil {
+	if err := kube.DeleteShoot(t.Context(), l.client, key); err != nil {
 		t.Fatal(err)
 	}
-	l.awaitShoot(t, key, func(shoot *corev1beta1.Shoot) error {
-		if shoot != nil {
-			return fmt.Errorf("shoot %q is still there: %+v, errors %+v", key, shoot.Status.LastOperation, shoot.Status.LastErrors)
-		}
-		return nil
-	})
+	l.awaitShoot(t, key, kube.ShootGone)
 }
 
 // timed runs a part of a test and says how long it took.

@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape"
 )
@@ -187,12 +186,12 @@ func (b *bench) create(ctx context.Context, shoot *corev1beta1.Shoot) (t times, 
 			return errors.New("no node is ready")
 		}, nil)
 	})
-	err = b.await(ctx, shoot, func(s *corev1beta1.Shoot) error {
+	err = kube.AwaitShoot(ctx, b.garden, client.ObjectKeyFromObject(shoot), func(s *corev1beta1.Shoot) error {
 		if s.Spec.SeedName != nil && t.scheduled == 0 {
 			t.scheduled = time.Since(start)
 		}
-		return landscape.ShootHealthy(s)
-	})
+		return kube.ShootHealthy(s)
+	}, nil)
 	t.healthy = time.Since(start)
 	running.Wait()
 	return t, errors.Join(err, answerErr)
@@ -233,33 +232,14 @@ func (b *bench) ask(ctx context.Context, shoot *corev1beta1.Shoot) (client.WithW
 	return c, c.List(ctx, &corev1.NamespaceList{})
 }
 
-// await watches one shoot.
-func (b *bench) await(ctx context.Context, shoot *corev1beta1.Shoot, check func(*corev1beta1.Shoot) error) error {
-	return kube.Await(ctx, b.garden, &corev1beta1.ShootList{}, func(found []*corev1beta1.Shoot) error {
-		if len(found) == 0 {
-			return check(nil)
-		}
-		return check(found[0])
-	}, nil, client.InNamespace(shoot.Namespace), client.MatchingFields{"metadata.name": shoot.Name})
-}
-
 // remove deletes a shoot and returns how long that took.
 func (b *bench) remove(ctx context.Context, shoot *corev1beta1.Shoot) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, constants.ConfirmationDeletion)
-	if err := b.garden.Patch(ctx, shoot, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-		return 0, fmt.Errorf("confirm the deletion of shoot %q: %w", shoot.Name, err)
+	start, key := time.Now(), client.ObjectKeyFromObject(shoot)
+	if err := kube.DeleteShoot(ctx, b.garden, key); err != nil {
+		return 0, err
 	}
-	start := time.Now()
-	if err := b.garden.Delete(ctx, shoot); err != nil {
-		return 0, fmt.Errorf("delete shoot %q: %w", shoot.Name, err)
-	}
-	err := b.await(ctx, shoot, func(s *corev1beta1.Shoot) error {
-		if s != nil {
-			return fmt.Errorf("shoot %q is still there: %+v", s.Name, s.Status.LastOperation)
-		}
-		return nil
-	})
+	err := kube.AwaitShoot(ctx, b.garden, key, kube.ShootGone, nil)
 	return time.Since(start), err
 }
