@@ -43,8 +43,13 @@ func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) erro
 	if err != nil {
 		return err
 	}
-	u := &users{garden: c, manifest: *manifest}
-	shoot, err := u.shoot("boundaries")
+	const shootName = "boundaries"
+	before, err := look(ctx, l, c, shootName)
+	if err != nil {
+		return err
+	}
+	u := &users{l: l, garden: c, before: before, manifest: *manifest}
+	shoot, err := u.shoot(shootName)
 	if err != nil {
 		return err
 	}
@@ -54,13 +59,13 @@ func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) erro
 	}); err != nil {
 		return err
 	}
+	if err := u.asOrdered(ctx, shoot); err != nil {
+		return err
+	}
 	if err := b.interrupt(ctx, "deletion", shoot, func() error { return kube.DeleteShoot(ctx, c, client.ObjectKeyFromObject(shoot)) }, func(s *corev1beta1.Shoot) bool { return s == nil }); err != nil {
 		return err
 	}
-	if leaks := u.leaks(ctx); len(leaks) > 0 {
-		return errors.Join(leaks...)
-	}
-	return nil
+	return before.leaks(ctx)
 }
 
 type boundaries struct {

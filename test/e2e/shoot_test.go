@@ -32,6 +32,7 @@ import (
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
 	product "gardener.cloud/gardener/landscape"
+	"gardener.cloud/gardener/test/snapshot"
 )
 
 // shootPatience is for a shoot to come or to go on a busy machine.
@@ -66,7 +67,7 @@ func TestRunning(t *testing.T) {
 func testWorkerless(t *testing.T, l *landscape) {
 	// The sample shoot may be there, and goes on living.
 	const other = "shoot--local--local"
-	before, err := l.snapshot(t.Context(), other)
+	before, err := snapshot.Take(t.Context(), l.config, other)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 // testShoot lives with the shoot that "up" orders, which has a node.
 func testShoot(t *testing.T, l *landscape) {
 	key := product.SampleShoot
-	before, err := l.snapshot(t.Context(), "shoot--local--local")
+	before, err := snapshot.Take(t.Context(), l.config, "shoot--local--local")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,6 +396,16 @@ func (l *landscape) deleteShoot(t *testing.T, key client.ObjectKey) {
 		t.Fatal(err)
 	}
 	l.awaitShoot(t, key, kube.ShootGone)
+}
+
+// expectAsBefore waits until garden and seed, which are one cluster here, are as they were.
+func (l *landscape) expectAsBefore(t *testing.T, before []string, without ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := snapshot.Await(ctx, l.config, before, without...); err != nil {
+		t.Error(err)
+	}
 }
 
 // timed runs a part of a test and says how long it took.
