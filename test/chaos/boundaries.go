@@ -10,13 +10,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -34,7 +32,6 @@ func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) erro
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	log.SetLogger(logr.Discard())
 	l, err := landscape.Open(".landscape", *name)
 	if err != nil {
 		return err

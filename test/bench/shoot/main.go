@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -47,6 +48,7 @@ func main() {
 	flag.StringVar(&format, "o", "text", "text, markdown or json")
 	flag.Parse()
 	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard()) // an API that does not answer yet is what this waits for
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := b.main(ctx, root, name, format); err != nil {
