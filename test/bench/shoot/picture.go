@@ -78,8 +78,9 @@ func (b *bench) timings(ctx context.Context, c *creation) ([]flow.LoggedTiming, 
 
 // chart draws the run that made a shoot: the first one without a failed task. It passed quickly over what runs before it had done.
 func chart(c *creation, timings []flow.LoggedTiming) (timeline.Chart, error) {
-	picture := timeline.Chart{
-		Title: fmt.Sprintf("Creation of a shoot: healthy after %s", seconds(c.healthy.Seconds())), Begin: c.begin,
+	picture := timeline.Chart{Title: "Creation of a shoot: not healthy yet", Begin: c.begin}
+	if c.healthy > 0 {
+		picture.Title = "Creation of a shoot: healthy after " + seconds(c.healthy.Seconds())
 	}
 	var runs [][]flow.Timing
 	last := ""

@@ -18,7 +18,7 @@ import (
 	"gardener.cloud/gardener/landscape"
 )
 
-// lookAgain is how often an API that does not answer yet is asked: a small part of what is measured.
+// lookAgain is how often something is tried that does not work yet: a small part of what is measured.
 const lookAgain = 50 * time.Millisecond
 
 // times are how long after the order something was so. Zero means never.
@@ -54,7 +54,7 @@ func (b *bench) round(ctx context.Context, r *report, last bool) error {
 	each(creations, func(c *creation) { c.err = b.create(ctx, c) })
 	r.allHealthy(creations, time.Since(begin))
 	var errs []error
-	if last {
+	if last && ctx.Err() == nil {
 		errs = append(errs, b.measure(ctx, r, creations))
 		if b.picture != "" {
 			errs = append(errs, b.draw(ctx, creations[0]))
@@ -155,18 +155,26 @@ func (b *bench) firsts(ctx context.Context, c *creation) (err error) {
 }
 
 // connect asks for a kubeconfig and with it for the namespaces of the shoot, until both are there.
-func (b *bench) connect(ctx context.Context, shoot *corev1beta1.Shoot) (client.WithWatch, error) {
+func (b *bench) connect(ctx context.Context, shoot *corev1beta1.Shoot) (c client.WithWatch, err error) {
+	if err := persist(ctx, func() error { c, err = b.ask(ctx, shoot); return err }); err != nil {
+		return nil, fmt.Errorf("the API of shoot %q never answered: %w", shoot.Name, err)
+	}
+	return c, nil
+}
+
+// persist does something again until it works. It returns the last error when ctx ends before.
+func persist(ctx context.Context, do func() error) error {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
-		c, err := b.ask(ctx, shoot)
+		err := do()
 		if err == nil {
-			return c, nil
+			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("the API of shoot %q never answered: %w", shoot.Name, err)
+			return err
 		}
 	}
 }
@@ -189,10 +197,13 @@ func (b *bench) ask(ctx context.Context, shoot *corev1beta1.Shoot) (client.WithW
 	return c, c.List(ctx, &corev1.NamespaceList{})
 }
 
-// remove deletes a shoot and takes the time of that.
+// remove deletes a shoot and takes the time of that. One whose order was refused is not ours, if it is there.
 func (b *bench) remove(ctx context.Context, c *creation) error {
+	if c.shoot.UID == "" {
+		return nil
+	}
 	start := time.Now()
-	if err := kube.DeleteShoot(ctx, b.garden, c.key()); err != nil {
+	if err := persist(ctx, func() error { return kube.DeleteShoot(ctx, b.garden, c.key()) }); err != nil {
 		return err
 	}
 	if err := kube.AwaitShoot(ctx, b.garden, c.key(), kube.ShootGone, nil); err != nil {
