@@ -53,7 +53,7 @@ func main() {
 	defer stop()
 	if err := b.main(ctx, root, name, format); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1) //nolint:gocritic // nothing listens to signals any more
+		os.Exit(1)
 	}
 }
 

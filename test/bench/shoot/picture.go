@@ -39,7 +39,7 @@ func (b *bench) draw(ctx context.Context, c *creation) error {
 	if err := os.MkdirAll(filepath.Dir(b.picture), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(b.picture, out.Bytes(), 0o644) //nolint:gosec // a picture is for everybody
+	return os.WriteFile(b.picture, out.Bytes(), 0o644)
 }
 
 // timings are those that the gardenlets have logged since the order of a shoot.

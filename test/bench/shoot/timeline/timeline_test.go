@@ -4,18 +4,15 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"gardener.cloud/gardener/pkg/flow"
+	"gardener.cloud/gardener/test/golden"
 )
-
-var update = flag.Bool("update", false, "write testdata anew")
 
 var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
@@ -37,7 +34,6 @@ var chart = Chart{
 }
 
 func TestSVG(t *testing.T) {
-	const file = "testdata/chart.svg"
 	var out bytes.Buffer
 	if err := chart.SVG(&out); err != nil {
 		t.Fatal(err)
@@ -49,18 +45,7 @@ func TestSVG(t *testing.T) {
 			t.Fatalf("it is no XML: %v\n%s", err, out.String())
 		}
 	}
-	if *update {
-		if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), out.String()); diff != "" {
-		t.Errorf("SVG() (-want +got, write it anew with -update):\n%s", diff)
-	}
+	golden.Text(t, "chart.svg", out.String())
 }
 
 func TestPicture(t *testing.T) {
