@@ -98,7 +98,7 @@ bench-api: tools build ## Measure the garden API: rates, CPU time and memory (BE
 	@bin/distribution build kubernetes etcd
 	@go run ./test/bench/api $(BENCHFLAGS)
 .PHONY: bench-shoot
-bench-shoot: tools ## Measure how long shoots take on the landscape NAME, and what they take (BENCHFLAGS="-at-once 10 -rounds 1").
+bench-shoot: tools ## Measure how long shoots take on the landscape NAME, and what they take (BENCHFLAGS="-at-once 10 -rounds 1 -o markdown -picture FILE.svg").
 	@go run ./test/bench/shoot -landscape $(NAME) $(BENCHFLAGS)
 
 .PHONY: chaos
@@ -106,7 +106,7 @@ chaos: tools ## Kill processes of the landscape NAME while shoots come, change a
 	@go run ./test/chaos shoots -landscape $(NAME) $(CHAOSFLAGS)
 
 .PHONY: chaos-up
-chaos-up: tools distribution ## Kill processes of the seed while a landscape comes up, 20 times (CHAOSFLAGS="-rounds 3").
+chaos-up: tools distribution ## Kill processes of the seed while a landscape comes up, 20 times (CHAOSFLAGS="-rounds 3 -up-flags --without-shoot").
 	@go run ./test/chaos up $(CHAOSFLAGS)
 
 .PHONY: bench-garden

@@ -325,11 +325,12 @@ func seedReady(seed *corev1beta1.Seed) error {
 		return fmt.Errorf("%s %s (%d%%): %s", op.Type, op.State, op.Progress, op.Description)
 	}
 	for _, typ := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy, corev1beta1.SeedExtensionsReady} {
-		switch condition := kube.Condition(seed.Status.Conditions, typ); {
-		case condition == nil:
+		condition := kube.Condition(seed.Status.Conditions, typ)
+		if condition == nil {
 			return fmt.Errorf("nothing is known about its condition %s", typ)
-		case condition.Status != corev1beta1.ConditionTrue:
-			return fmt.Errorf("its condition %s is %s: %s", typ, condition.Status, condition.Message)
+		}
+		if err := kube.ConditionsTrue([]corev1beta1.Condition{*condition}); err != nil {
+			return err
 		}
 	}
 	return nil

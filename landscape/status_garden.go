@@ -200,13 +200,13 @@ func seedStatus(seed *corev1beta1.Seed) SeedStatus {
 
 func shootStatus(shoot *corev1beta1.Shoot, machines []machinev1alpha1.Machine) ShootStatus {
 	status := ShootStatus{
-		Namespace: shoot.Namespace, Name: shoot.Name, Kubernetes: shoot.Spec.Kubernetes.Version, LastOperation: operation(shoot),
+		Namespace: shoot.Namespace, Name: shoot.Name, Kubernetes: shoot.Spec.Kubernetes.Version, LastOperation: kube.ShootOperation(shoot),
 		Conditions: conditionsStatus(shoot.Status.Conditions), Hibernated: shoot.Status.Hibernated, Created: shoot.CreationTimestamp.Time,
 	}
 	if shoot.Spec.SeedName != nil {
 		status.Seed = *shoot.Spec.SeedName
 	}
-	if err := ShootHealthy(shoot); err != nil {
+	if err := kube.ShootHealthy(shoot); err != nil {
 		status.Problem = err.Error()
 	}
 	for _, machine := range machines {
@@ -246,23 +246,48 @@ func UsageOf(pods []corev1.Pod) map[string][]ComponentUsage {
 	usage := map[string][]ComponentUsage{}
 	for i := range pods {
 		pod := &pods[i]
-		all := usage[pod.Namespace]
-		index := slices.IndexFunc(all, func(u ComponentUsage) bool { return u.Component == componentOf(pod) })
-		if index < 0 {
-			index = len(all)
-			all = append(all, ComponentUsage{Component: componentOf(pod)})
-		}
-		all[index].Pods++
-		all[index].Proportional += measured[string(pod.UID)].Proportional
-		all[index].Processor += measured[string(pod.UID)].Processor.Seconds()
-		usage[pod.Namespace] = all
+		usage[pod.Namespace] = addUsage(usage[pod.Namespace], componentOf(pod), measured[string(pod.UID)])
 	}
 	for _, all := range usage {
-		slices.SortFunc(all, func(a, b ComponentUsage) int {
-			return cmp.Or(cmp.Compare(b.Proportional, a.Proportional), cmp.Compare(a.Component, b.Component))
-		})
+		largestFirst(all)
 	}
 	return usage
+}
+
+// UsageOfMachine measures a machine that is a pod of this computer: what the components take whose pods run on its node, and the programs
+// that are no pods, the largest first.
+func UsageOfMachine(machine *corev1.Pod, pods []corev1.Pod) []ComponentUsage {
+	inPods, programs := host.MachineUsage(string(machine.UID))
+	var usage []ComponentUsage
+	for i := range pods {
+		if measured, ok := inPods[string(pods[i].UID)]; ok {
+			usage = addUsage(usage, componentOf(&pods[i]), measured)
+		}
+	}
+	for program, measured := range programs {
+		usage = addUsage(usage, program, measured)
+	}
+	largestFirst(usage)
+	return usage
+}
+
+// addUsage returns the usage of components with that of one pod more, or of one program.
+func addUsage(all []ComponentUsage, component string, measured host.PodUsage) []ComponentUsage {
+	index := slices.IndexFunc(all, func(u ComponentUsage) bool { return u.Component == component })
+	if index < 0 {
+		index = len(all)
+		all = append(all, ComponentUsage{Component: component})
+	}
+	all[index].Pods++
+	all[index].Proportional += measured.Proportional
+	all[index].Processor += measured.Processor.Seconds()
+	return all
+}
+
+func largestFirst(all []ComponentUsage) {
+	slices.SortFunc(all, func(a, b ComponentUsage) int {
+		return cmp.Or(cmp.Compare(b.Proportional, a.Proportional), cmp.Compare(a.Component, b.Component))
+	})
 }
 
 // componentOf is what a pod is a replica of: its name without what its owners have added.

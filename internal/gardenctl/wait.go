@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -148,15 +147,7 @@ func healthy(shoot *corev1beta1.Shoot) error {
 	if err := reconciled(shoot, 0); err != nil {
 		return err
 	}
-	if len(shoot.Status.Conditions) == 0 {
-		return errors.New("its health is not known yet")
-	}
-	for _, condition := range shoot.Status.Conditions {
-		if condition.Status != corev1beta1.ConditionTrue {
-			return fmt.Errorf("%s is %s: %s", condition.Type, condition.Status, line(condition.Message))
-		}
-	}
-	return nil
+	return kube.ShootHealthy(shoot)
 }
 
 func hasCondition(shoot *corev1beta1.Shoot, typ, status string) error {
@@ -171,7 +162,7 @@ func hasCondition(shoot *corev1beta1.Shoot, typ, status string) error {
 	case condition == nil:
 		return fmt.Errorf("it has no condition %s", typ)
 	case !strings.EqualFold(string(condition.Status), status):
-		return fmt.Errorf("%s is %s: %s", typ, condition.Status, line(condition.Message))
+		return fmt.Errorf("its condition %s is %s: %s", typ, condition.Status, line(condition.Message))
 	}
 	return nil
 }
@@ -191,11 +182,7 @@ func (c *cli) await(ctx context.Context, p *place, g goal, timeout time.Duration
 	defer cancel()
 	var end error
 	said := ""
-	check := func(shoots []*corev1beta1.Shoot) error {
-		var shoot *corev1beta1.Shoot
-		if len(shoots) > 0 {
-			shoot = shoots[0]
-		}
+	check := func(shoot *corev1beta1.Shoot) error {
 		err := g.reached(shoot)
 		var lost *hopeless
 		if errors.As(err, &lost) {
@@ -204,12 +191,12 @@ func (c *cli) await(ctx context.Context, p *place, g goal, timeout time.Duration
 		}
 		return err
 	}
-	err := kube.Await(ctx, p.client, &corev1beta1.ShootList{}, check, func(reason error) {
+	err := kube.AwaitShoot(ctx, p.client, p.key(), check, func(reason error) {
 		if text := oneLine(reason); text != said {
 			said = text
 			fmt.Fprintln(c.ErrOut, text)
 		}
-	}, client.InNamespace(p.namespace), client.MatchingFields{"metadata.name": p.name})
+	})
 	switch {
 	case end != nil:
 		return fmt.Errorf("shoot %q will not be %s: %w; look with: %s describe shoot %s -n %s", p.name, g.title, end, c.program(), p.name, p.namespace)

@@ -1,7 +1,9 @@
 package kube
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -19,6 +21,18 @@ func Condition(conditions []corev1beta1.Condition, typ corev1beta1.ConditionType
 	}
 	return nil
 }
+
+// ConditionsTrue returns which condition is the first that is not True, and why, or nil if all are.
+func ConditionsTrue(conditions []corev1beta1.Condition) error {
+	for _, condition := range conditions {
+		if condition.Status != corev1beta1.ConditionTrue {
+			return fmt.Errorf("its condition %s is %s: %s", condition.Type, condition.Status, oneLine(condition.Message))
+		}
+	}
+	return nil
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // SetCondition returns the conditions with one of them as wanted, and whether that is a change. The timestamps of the wanted one
 // are not looked at: now is when it was last updated if anything differs, and when it changed over if its status differs. The

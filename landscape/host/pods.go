@@ -24,41 +24,73 @@ type PodUsage struct {
 // that pod.
 func PodsUsage(wanted func(uid string) bool) map[string]PodUsage {
 	usage := map[string]PodUsage{}
+	eachPodProcess(func(pid int, uids []string) {
+		if wanted(uids[0]) {
+			usage[uids[0]] = usage[uids[0]].add(pid)
+		}
+	})
+	return usage
+}
+
+// MachineUsage adds up what runs in a machine that is itself a pod of this computer: the processes of its pods by UID, and others, which the
+// machine has by itself, by the name of their program.
+func MachineUsage(uid string) (pods, programs map[string]PodUsage) {
+	pods, programs = map[string]PodUsage{}, map[string]PodUsage{}
+	eachPodProcess(func(pid int, uids []string) {
+		switch inner := uids[len(uids)-1]; {
+		case uids[0] != uid:
+		case len(uids) > 1:
+			pods[inner] = pods[inner].add(pid)
+		default:
+			if name, _ := ProcessMemory(pid); name != "" {
+				programs[name] = programs[name].add(pid)
+			}
+		}
+	})
+	return pods, programs
+}
+
+// eachPodProcess visits the processes of this computer's pods, with the UIDs of the pods they are in, the outermost first.
+func eachPodProcess(visit func(pid int, uids []string)) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // The pattern is fine, which is all that can be wrong.
 	for _, dir := range dirs {
 		cgroup, err := os.ReadFile(filepath.Join(dir, "cgroup"))
 		if err != nil {
 			continue // it has ended
 		}
-		uid := podUID(cgroup)
-		if uid == "" || !wanted(uid) {
-			continue
-		}
 		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil {
-			continue
+		if uids := podUIDs(cgroup); err == nil && len(uids) > 0 {
+			visit(pid, uids)
 		}
-		total := usage[uid]
-		if _, memory := ProcessMemory(pid); memory.Processes > 0 {
-			total.Memory = total.Add(memory)
-		}
-		if stat, err := os.ReadFile(filepath.Join(dir, "stat")); err == nil {
-			total.Processor += processorTime(stat)
-		}
-		usage[uid] = total
 	}
-	return usage
+}
+
+// add returns the usage with that of one process more. One that has ended meanwhile uses nothing.
+func (u PodUsage) add(pid int) PodUsage {
+	if _, memory := ProcessMemory(pid); memory.Processes > 0 {
+		u.Memory = u.Memory.Add(memory)
+	}
+	if stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")); err == nil {
+		u.Processor += processorTime(stat)
+	}
+	return u
 }
 
 var podPattern = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
 
-// podUID is the UID of the outermost pod of a process, by its control groups. It is empty for a process without a pod.
-func podUID(cgroup []byte) string {
-	match := podPattern.FindSubmatch(cgroup)
-	if match == nil {
-		return ""
+// podUIDs are the UIDs of the pods that a process is in, by its control groups, the outermost first. A hierarchy may stop before the
+// innermost; the one that goes deepest counts.
+func podUIDs(cgroups []byte) []string {
+	var uids []string
+	for line := range bytes.Lines(cgroups) {
+		if matches := podPattern.FindAllSubmatch(line, -1); len(matches) > len(uids) {
+			uids = uids[:0]
+			for _, match := range matches {
+				uids = append(uids, strings.ReplaceAll(string(match[1]), "_", "-"))
+			}
+		}
 	}
-	return strings.ReplaceAll(string(match[1]), "_", "-")
+	return uids
 }
 
 // processorTime is what a process and its ended children have used.

@@ -3,18 +3,21 @@ package host
 import (
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-func TestPodUID(t *testing.T) {
-	const uid = "0e0c7f0a-6d0f-4b8e-9a5d-3f1b2c4d5e6f"
-	for cgroup, want := range map[string]string{
-		"0::/gardener-local/runtime-0/kubepods/burstable/pod" + uid + "/abc\n":                               uid,
-		"0::/kubepods.slice/kubepods-pod0e0c7f0a_6d0f_4b8e_9a5d_3f1b2c4d5e6f.slice/cri-containerd-1.scope\n": uid,
-		"0::/x/pod" + uid + "/kubepods/pod11111111-6d0f-4b8e-9a5d-3f1b2c4d5e6f/abc\n":                        uid,
-		"0::/gardener-local/runtime-0/system.slice/kubelet.service\n":                                        "",
+func TestPodUIDs(t *testing.T) {
+	const uid, inner = "0e0c7f0a-6d0f-4b8e-9a5d-3f1b2c4d5e6f", "11111111-6d0f-4b8e-9a5d-3f1b2c4d5e6f"
+	for cgroup, want := range map[string][]string{
+		"0::/gardener-local/runtime-0/kubepods/burstable/pod" + uid + "/abc\n":                               {uid},
+		"0::/kubepods.slice/kubepods-pod0e0c7f0a_6d0f_4b8e_9a5d_3f1b2c4d5e6f.slice/cri-containerd-1.scope\n": {uid},
+		"0::/x/pod" + uid + "/kubepods/pod" + inner + "/abc\n":                                               {uid, inner},
+		"2:cpu:/x/pod" + uid + "/abc\n1:pids:/x/pod" + uid + "/kubepods/pod" + inner + "/abc\n":              {uid, inner},
+		"0::/gardener-local/runtime-0/system.slice/kubelet.service\n":                                        nil,
 	} {
-		if got := podUID([]byte(cgroup)); got != want {
-			t.Errorf("pod of %q is %q, want %q", cgroup, got, want)
+		if diff := cmp.Diff(want, podUIDs([]byte(cgroup))); diff != "" {
+			t.Errorf("pods of %q (-want +got):\n%s", cgroup, diff)
 		}
 	}
 }

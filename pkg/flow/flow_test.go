@@ -124,7 +124,7 @@ func TestRunIsAsWideAsDependenciesAllow(t *testing.T) {
 		if diff := cmp.Diff(want, spans(result.Timings)); diff != "" {
 			t.Errorf("timings (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]span{want[0], want[1], want[3]}, spans(result.CriticalPath())); diff != "" {
+		if diff := cmp.Diff([]span{want[0], want[1], want[3]}, spans(CriticalPath(result.Timings))); diff != "" {
 			t.Errorf("critical path (-want +got):\n%s", diff)
 		}
 	})

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
@@ -17,6 +15,8 @@ type Options struct {
 	// Progress hears how far the run is: at the start, and whenever a task starts or ends. Calls come one after another,
 	// never at once, and the tasks wait for them: it must return quickly. Latest makes a slow one fit.
 	Progress func(Progress)
+	// Ended hears of each task that has ended, one after another, and must return quickly. LogTimings is one.
+	Ended func(Timing)
 	// Metrics counts and times the tasks.
 	Metrics *Metrics
 	// Clock is for the timings. The default is the real one.
@@ -44,23 +44,6 @@ type Result struct {
 	// Timings are of the tasks that were started, in the order of the flow.
 	Timings []Timing
 }
-
-// Timing is when a task ran.
-type Timing struct {
-	// ID is of the task.
-	ID string
-	// Start and End are when its first try began, and its last one ended.
-	Start, End time.Time
-	// After are the IDs of the tasks it came after.
-	After []string
-	// Skipped is whether it had nothing to do.
-	Skipped bool
-	// Err is why it failed.
-	Err error
-}
-
-// Duration is how long the task ran.
-func (t Timing) Duration() time.Duration { return t.End.Sub(t.Start) }
 
 // Error is why a flow failed: one error per failed task, in the order of the flow.
 type Error struct {
@@ -150,6 +133,9 @@ func (r *run) run(ctx context.Context) (*Result, error) {
 		delete(r.running, o.node)
 		r.timings[o.node] = &o.Timing
 		r.options.Metrics.observe(r.name, o.Timing)
+		if r.options.Ended != nil {
+			r.options.Ended(o.Timing)
+		}
 		if o.Err == nil {
 			r.done++
 			for _, next := range o.before {
@@ -273,31 +259,4 @@ func (r *run) result(ctx context.Context) (*Result, error) {
 		return result, nil
 	}
 	return result, failed
-}
-
-// CriticalPath returns the tasks that decided how long the run took: the one that ended last, before it the one of those it
-// came after that ended last, and so on, first to last.
-func (r *Result) CriticalPath() []Timing {
-	byID := map[string]Timing{}
-	var last *Timing
-	later := func(a *Timing, b Timing) bool { return a == nil || b.End.After(a.End) }
-	for _, t := range r.Timings {
-		byID[t.ID] = t
-		if later(last, t) {
-			last = &t
-		}
-	}
-	var path []Timing
-	for last != nil {
-		path = append(path, *last)
-		ids := last.After
-		last = nil
-		for _, id := range ids {
-			if t, ok := byID[id]; ok && later(last, t) {
-				last = &t
-			}
-		}
-	}
-	slices.Reverse(path)
-	return path
 }

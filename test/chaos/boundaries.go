@@ -10,16 +10,15 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape"
 )
 
@@ -33,7 +32,6 @@ func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) erro
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	log.SetLogger(logr.Discard())
 	l, err := landscape.Open(".landscape", *name)
 	if err != nil {
 		return err
@@ -42,24 +40,29 @@ func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) erro
 	if err != nil {
 		return err
 	}
-	u := &users{garden: c, manifest: *manifest}
-	shoot, err := u.shoot("boundaries")
+	const shootName = "boundaries"
+	before, err := look(ctx, l, c, shootName)
+	if err != nil {
+		return err
+	}
+	u := &users{l: l, garden: c, before: before, manifest: *manifest}
+	shoot, err := u.shoot(shootName)
 	if err != nil {
 		return err
 	}
 	b := boundaries{users: u, killer: &killer{landscape: *name, programs: []string{"gardenlet"}}}
 	if err := b.interrupt(ctx, "creation", shoot, func() error { return client.IgnoreAlreadyExists(c.Create(ctx, shoot)) }, func(s *corev1beta1.Shoot) bool {
-		return s != nil && healthyOrGone([]*corev1beta1.Shoot{s}) == nil
+		return kube.ShootHealthy(s) == nil
 	}); err != nil {
 		return err
 	}
-	if err := b.interrupt(ctx, "deletion", shoot, func() error { return u.remove(ctx, shoot) }, func(s *corev1beta1.Shoot) bool { return s == nil }); err != nil {
+	if err := u.asOrdered(ctx, shoot); err != nil {
 		return err
 	}
-	if leaks := u.leaks(ctx); len(leaks) > 0 {
-		return errors.Join(leaks...)
+	if err := b.interrupt(ctx, "deletion", shoot, func() error { return kube.DeleteShoot(ctx, c, client.ObjectKeyFromObject(shoot)) }, func(s *corev1beta1.Shoot) bool { return s == nil }); err != nil {
+		return err
 	}
-	return nil
+	return before.leaks(ctx)
 }
 
 type boundaries struct {

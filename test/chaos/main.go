@@ -1,7 +1,7 @@
 // Command chaos kills processes of a local landscape at random moments while it is used, and checks afterwards that everything is as it was
 // ordered and nothing is left over.
 //
-//	go run ./test/chaos up -rounds 20          # while a landscape comes up
+//	go run ./test/chaos up -rounds 20          # while a landscape comes up; -up-flags --without-shoot makes no shoot
 //	go run ./test/chaos shoots -duration 20m   # while shoots are created, changed and deleted on a landscape that runs
 //	go run ./test/chaos boundaries             # the gardenlet, at each step of the creation and deletion of a shoot
 //	go run ./test/chaos writes -kubeconfig FILE # writes into a cluster while somebody else kills or upgrades it
@@ -19,6 +19,10 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func main() {
@@ -35,6 +39,8 @@ func run(args []string) error {
 	if len(args) == 0 || scenarios[args[0]] == nil {
 		return fmt.Errorf("name a scenario: %s", strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
 	}
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard()) // what the kills do to clients is expected
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return scenarios[args[0]](ctx, flag.NewFlagSet(args[0], flag.ExitOnError), args[1:])

@@ -12,18 +12,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/landscape"
 )
+
+// chaosPrefix is what the names of the users' shoots start with.
+const chaosPrefix = "chaos"
 
 // settle is how long a shoot may take to become as it was ordered when nothing is killed any more.
 const settle = 10 * time.Minute
@@ -34,7 +33,9 @@ const everything = "kube-apiserver,etcd,etcd-backup-restore,kube-controller-mana
 	"gardener-node-agent,haproxy,containerd,kubelet"
 
 type users struct {
+	l        *landscape.Landscape
 	garden   client.WithWatch
+	before   *surroundings
 	manifest string
 	random   *rand.Rand
 	mutex    sync.Mutex // of the random numbers
@@ -54,7 +55,6 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	log.SetLogger(logr.Discard())
 	l, err := landscape.Open(".landscape", *name)
 	if err != nil {
 		return err
@@ -63,8 +63,12 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if err != nil {
 		return err
 	}
+	before, err := look(ctx, l, c, chaosPrefix)
+	if err != nil {
+		return err
+	}
 	random := newRandom(*seed)
-	u := &users{garden: c, manifest: *manifest, random: random}
+	u := &users{l: l, garden: c, before: before, manifest: *manifest, random: random}
 	k := &killer{landscape: *name, programs: strings.Split(*programs, ","), random: rand.New(random), shortest: time.Second, longest: *longest} //nolint:gosec // as above
 	using, stop := context.WithTimeout(ctx, *duration)
 	defer stop()
@@ -72,7 +76,7 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	running.Go(func() { k.run(using) })
 	last := make([]*corev1beta1.Shoot, *count)
 	for i := range last {
-		running.Go(func() { last[i] = u.use(using, fmt.Sprintf("chaos%d", i)) })
+		running.Go(func() { last[i] = u.use(using, fmt.Sprintf("%s%d", chaosPrefix, i)) })
 	}
 	running.Wait()
 	fmt.Fprintln(os.Stderr, "Nothing is killed any more; waiting until everything is as it was ordered")
@@ -104,11 +108,11 @@ func (u *users) use(ctx context.Context, name string) *corev1beta1.Shoot {
 		if ctx.Err() != nil {
 			return shoot
 		}
-		if err := u.persist(ctx, func() error { return u.remove(ctx, shoot) }); err != nil {
+		if err := u.persist(ctx, func() error { return kube.DeleteShoot(ctx, u.garden, client.ObjectKeyFromObject(shoot)) }); err != nil {
 			return shoot
 		}
 		u.count(&u.deletions)
-		if u.await(ctx, shoot, gone) != nil {
+		if u.await(ctx, shoot, kube.ShootGone) != nil {
 			return nil // it goes when nothing is killed any more
 		}
 	}
@@ -128,33 +132,17 @@ func (u *users) shoot(name string) (*corev1beta1.Shoot, error) {
 	return shoot, nil
 }
 
-// change asks for something that the API server has to be told.
+// change asks for something that the API server has to be told, and for another number of nodes if there are any.
 func (u *users) change(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	inflight, nodes := int32(100+u.upTo(300)), int32(u.upTo(mostNodes)) //nolint:gosec // small
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		current := &corev1beta1.Shoot{}
 		if err := u.garden.Get(ctx, client.ObjectKeyFromObject(shoot), current); err != nil {
 			return err
 		}
-		ensured := current.Spec.Kubernetes.KubeAPIServer
-		if ensured == nil {
-			ensured = &corev1beta1.KubeAPIServerConfig{}
-		}
-		if ensured.Requests == nil {
-			ensured.Requests = &corev1beta1.APIServerRequests{}
-		}
-		inflight := int32(100 + u.upTo(300)) //nolint:gosec // small
-		ensured.Requests.MaxNonMutatingInflight = &inflight
-		current.Spec.Kubernetes.KubeAPIServer = ensured
+		alter(&current.Spec, inflight, nodes)
 		return u.garden.Update(ctx, current)
 	})
-}
-
-func (u *users) remove(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, constants.ConfirmationDeletion)
-	if err := u.garden.Patch(ctx, shoot, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	return client.IgnoreNotFound(u.garden.Delete(ctx, shoot))
 }
 
 // persist does something again until it works: the garden's API server is killed, too.
@@ -198,75 +186,44 @@ func (u *users) settle(ctx context.Context, last []*corev1beta1.Shoot) error {
 	last = slices.DeleteFunc(last, func(s *corev1beta1.Shoot) bool { return s == nil })
 	var stuck []error
 	for _, shoot := range last {
-		if err := u.await(ctx, shoot, healthyOrGone); err != nil {
-			stuck = append(stuck, fmt.Errorf("shoot %q: %w", shoot.Name, err))
+		err := u.await(ctx, shoot, healthyOrGone)
+		if err == nil {
+			err = u.asOrdered(ctx, shoot)
 		}
+		stuck = append(stuck, err)
 	}
 	for _, shoot := range last {
-		stuck = append(stuck, u.remove(ctx, shoot))
+		stuck = append(stuck, kube.DeleteShoot(ctx, u.garden, client.ObjectKeyFromObject(shoot)))
 	}
 	all := &corev1beta1.ShootList{}
 	if err := u.garden.List(ctx, all); err != nil {
 		return err
 	}
 	for i := range all.Items {
-		if shoot := &all.Items[i]; strings.HasPrefix(shoot.Name, "chaos") {
-			stuck = append(stuck, u.await(ctx, shoot, gone))
+		if shoot := &all.Items[i]; strings.HasPrefix(shoot.Name, chaosPrefix) {
+			stuck = append(stuck, u.await(ctx, shoot, kube.ShootGone))
 		}
 	}
-	leaks := u.leaks(ctx)
-	fmt.Printf("%-32s %d\n%-32s %d\n", "stuck", len(slices.DeleteFunc(stuck, func(err error) bool { return err == nil })), "left over", len(leaks))
-	return errors.Join(append(stuck, leaks...)...)
+	stuck = slices.DeleteFunc(stuck, func(err error) bool { return err == nil })
+	leaks := u.before.leaks(ctx)
+	fmt.Printf("%-32s %d\n%-32s %t\n", "stuck", len(stuck), "something is left over", leaks != nil)
+	return errors.Join(append(stuck, leaks)...)
 }
 
-// leaks are the namespaces of shoots that are gone.
-func (u *users) leaks(ctx context.Context) []error {
+func (u *users) await(ctx context.Context, shoot *corev1beta1.Shoot, check func(*corev1beta1.Shoot) error) error {
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
-	err := kube.Await(ctx, u.garden, &corev1.NamespaceList{}, func(namespaces []*corev1.Namespace) error {
-		var left []string
-		for _, namespace := range namespaces {
-			if strings.HasPrefix(namespace.Name, "shoot--") && strings.Contains(namespace.Name, "--chaos") {
-				left = append(left, namespace.Name)
-			}
-		}
-		if len(left) > 0 {
-			return fmt.Errorf("namespaces are left: %v", left)
-		}
-		return nil
-	}, nil)
-	if err != nil {
-		return []error{err}
+	key := client.ObjectKeyFromObject(shoot)
+	if err := kube.AwaitShoot(ctx, u.garden, key, check, nil); err != nil {
+		return fmt.Errorf("shoot %q: %w", key, err)
 	}
 	return nil
 }
 
-func (u *users) await(ctx context.Context, shoot *corev1beta1.Shoot, check func([]*corev1beta1.Shoot) error) error {
-	ctx, cancel := context.WithTimeout(ctx, settle)
-	defer cancel()
-	return kube.Await(ctx, u.garden, &corev1beta1.ShootList{}, check, nil,
-		client.InNamespace(shoot.Namespace), client.MatchingFields{"metadata.name": shoot.Name})
-}
-
-func gone(found []*corev1beta1.Shoot) error {
-	if len(found) > 0 {
-		return fmt.Errorf("it is still there: %+v", found[0].Status.LastOperation)
-	}
-	return nil
-}
-
-func healthyOrGone(found []*corev1beta1.Shoot) error {
-	if len(found) == 0 || found[0].DeletionTimestamp != nil {
+// healthyOrGone is for a shoot whose deletion somebody may have ordered.
+func healthyOrGone(shoot *corev1beta1.Shoot) error {
+	if shoot == nil || shoot.DeletionTimestamp != nil {
 		return nil
 	}
-	shoot := found[0]
-	if last := shoot.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded || shoot.Status.ObservedGeneration != shoot.Generation {
-		return fmt.Errorf("its last operation is %+v", last)
-	}
-	for _, condition := range shoot.Status.Conditions {
-		if condition.Status != corev1beta1.ConditionTrue {
-			return fmt.Errorf("%s is %s: %s", condition.Type, condition.Status, condition.Message)
-		}
-	}
-	return nil
+	return kube.ShootHealthy(shoot)
 }

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // runWrites writes objects into a cluster, one after another, and says for how long at most nothing could be written. In the end it looks
@@ -25,7 +23,6 @@ func runWrites(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	log.SetLogger(logr.Discard())
 	config, err := clientcmd.BuildConfigFromFlags("", *file)
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ import (
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
 	product "gardener.cloud/gardener/landscape"
+	"gardener.cloud/gardener/test/snapshot"
 )
 
 // shootPatience is for a shoot to come or to go on a busy machine.
@@ -63,7 +64,7 @@ func TestRunning(t *testing.T) {
 func testWorkerless(t *testing.T, l *landscape) {
 	// The sample shoot may be there, and goes on living.
 	const other = "shoot--local--local"
-	before, err := l.snapshot(t.Context(), other)
+	before, err := snapshot.Take(t.Context(), l.config, other)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 			if shoot != nil && shoot.Status.LastOperation != nil {
 				progress = append(progress, shoot.Status.LastOperation.Progress)
 			}
-			return product.ShootHealthy(shoot)
+			return kube.ShootHealthy(shoot)
 		})
 		if progress = slices.Compact(progress); len(progress) < 3 || !slices.IsSorted(progress) {
 			t.Errorf("progress was %v", progress)
@@ -102,7 +103,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 	})
 	timed(t, "a change of its API server is rolled out, and objects stay", func(t *testing.T) {
 		l.patchShoot(t, key, `{"spec":{"kubernetes":{"kubeAPIServer":{"eventTTL":"30m"}}}}`)
-		l.awaitShoot(t, key, product.ShootHealthy)
+		l.awaitShoot(t, key, kube.ShootHealthy)
 		current := &corev1beta1.Shoot{}
 		if err := l.client.Get(t.Context(), key, current); err != nil {
 			t.Fatal(err)
@@ -138,7 +139,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 // testShoot lives with the shoot that "up" orders, which has a node.
 func testShoot(t *testing.T, l *landscape) {
 	key := product.SampleShoot
-	before, err := l.snapshot(t.Context(), "shoot--local--local")
+	before, err := snapshot.Take(t.Context(), l.config, "shoot--local--local")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,12 +374,7 @@ func (l *landscape) awaitShoot(t *testing.T, key client.ObjectKey, check func(*c
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), shootPatience, fmt.Errorf("not so after %s", shootPatience))
 	defer cancel()
-	if err := kube.Await(ctx, l.client, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
-		if len(shoots) == 0 {
-			return check(nil)
-		}
-		return check(shoots[0])
-	}, nil, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}); err != nil {
+	if err := kube.AwaitShoot(ctx, l.client, key, check, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -393,16 +389,20 @@ func (l *landscape) patchShoot(t *testing.T, key client.ObjectKey, patch string)
 
 func (l *landscape) deleteShoot(t *testing.T, key client.ObjectKey) {
 	t.Helper()
-	l.patchShoot(t, key, `{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)
-	if err := l.client.Delete(t.Context(), &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}); err != nil {
+	if err := kube.DeleteShoot(t.Context(), l.client, key); err != nil {
 		t.Fatal(err)
 	}
-	l.awaitShoot(t, key, func(shoot *corev1beta1.Shoot) error {
-		if shoot != nil {
-			return fmt.Errorf("shoot %q is still there: %+v, errors %+v", key, shoot.Status.LastOperation, shoot.Status.LastErrors)
-		}
-		return nil
-	})
+	l.awaitShoot(t, key, kube.ShootGone)
+}
+
+// expectAsBefore waits until garden and seed, which are one cluster here, are as they were.
+func (l *landscape) expectAsBefore(t *testing.T, before []string, without ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := snapshot.Await(ctx, l.config, before, without...); err != nil {
+		t.Error(err)
+	}
 }
 
 // timed runs a part of a test and says how long it took.

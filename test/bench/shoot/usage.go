@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
 	"slices"
-	"text/tabwriter"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,27 +13,62 @@ import (
 	"gardener.cloud/gardener/landscape"
 )
 
-// usage is what the pods of control planes take, by component.
-type usage map[string]landscape.ComponentUsage
-
-// measure adds up the processes of the pods of some shoots. The processor time is since their start.
-func (b *bench) measure(ctx context.Context, shoots []*corev1beta1.Shoot) (usage, error) {
-	u := usage{}
-	for _, shoot := range shoots {
+// measure adds up the processes of the control planes of some shoots, and of their machines. The processor time is since their start.
+func (b *bench) measure(ctx context.Context, r *report, creations []*creation) error {
+	controlPlanes, nodes := usage{}, usage{}
+	for _, c := range creations {
+		if c.healthy == 0 {
+			continue
+		}
 		current := &corev1beta1.Shoot{}
-		if err := b.garden.Get(ctx, client.ObjectKeyFromObject(shoot), current); err != nil {
-			return nil, err
+		if err := b.garden.Get(ctx, c.key(), current); err != nil {
+			return err
 		}
 		pods := &corev1.PodList{}
 		if err := b.garden.List(ctx, pods, client.InNamespace(current.Status.TechnicalID)); err != nil {
-			return nil, err
+			return err
 		}
+		machines := slices.DeleteFunc(slices.Clone(pods.Items), func(pod corev1.Pod) bool { return pod.Labels["app"] != landscape.MachineComponent })
 		for _, used := range landscape.UsageOf(pods.Items)[current.Status.TechnicalID] {
-			u[used.Component] = sum(u[used.Component], used)
+			if used.Component != landscape.MachineComponent {
+				controlPlanes.add(used)
+			}
+		}
+		r.ControlPlanes++
+		if len(machines) == 0 {
+			continue
+		}
+		inside := &corev1.PodList{}
+		if err := c.api.List(ctx, inside); err != nil {
+			return err
+		}
+		for i := range machines {
+			for _, used := range landscape.UsageOfMachine(&machines[i], inside.Items) {
+				used.Component = program(used.Component)
+				nodes.add(used)
+			}
+			r.Nodes++
 		}
 	}
-	return u, nil
+	r.ControlPlane, r.Node = controlPlanes.list(), nodes.list()
+	return nil
 }
+
+// program puts what a machine runs for itself under one name.
+func program(name string) string {
+	switch {
+	case strings.HasPrefix(name, "containerd-shim"):
+		return "containerd-shim"
+	case slices.Contains([]string{"init", "sshd", "agetty", "dbus-daemon", "pause"}, name), strings.HasPrefix(name, "systemd"), strings.HasPrefix(name, "(sd-"):
+		return "operating system"
+	}
+	return name
+}
+
+// usage is what components take, by their names.
+type usage map[string]landscape.ComponentUsage
+
+func (u usage) add(used landscape.ComponentUsage) { u[used.Component] = sum(u[used.Component], used) }
 
 func sum(a, b landscape.ComponentUsage) landscape.ComponentUsage {
 	return landscape.ComponentUsage{
@@ -43,27 +76,14 @@ func sum(a, b landscape.ComponentUsage) landscape.ComponentUsage {
 	}
 }
 
-func (u usage) print(out io.Writer, shoots int) {
+// list returns the components, the largest first.
+func (u usage) list() []landscape.ComponentUsage {
 	all := make([]landscape.ComponentUsage, 0, len(u))
-	total := landscape.ComponentUsage{}
 	for _, used := range u {
 		all = append(all, used)
-		total = sum(used, total)
 	}
 	slices.SortFunc(all, func(a, b landscape.ComponentUsage) int {
 		return cmp.Or(cmp.Compare(b.Proportional, a.Proportional), cmp.Compare(a.Component, b.Component))
 	})
-	total.Component = "total"
-	all = append(all, total)
-	if shoots > 1 {
-		all = append(all, landscape.ComponentUsage{
-			Component: "per shoot", Pods: total.Pods / shoots, Proportional: total.Proportional / int64(shoots), Processor: total.Processor / float64(shoots),
-		})
-	}
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "component\tpods\tmemory (PSS)\tCPU since start\t")
-	for _, used := range all {
-		fmt.Fprintf(w, "%s\t%d\t%.0f MiB\t%.1f s\t\n", used.Component, used.Pods, float64(used.Proportional)/(1<<20), used.Processor)
-	}
-	_ = w.Flush()
+	return all
 }

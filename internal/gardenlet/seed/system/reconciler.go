@@ -215,7 +215,9 @@ func (s *reporter) run(ctx context.Context, f *flow.Flow, metrics *flow.Metrics)
 	ctx, cancel := context.WithTimeoutCause(ctx, flowTimeout, fmt.Errorf("not done within %s", flowTimeout))
 	defer cancel()
 	offer, stop := flow.Latest(func(p flow.Progress) { s.progress(ctx, p) })
-	_, err := f.Run(ctx, flow.Options{Progress: offer, Metrics: metrics, Clock: s.clock})
+	_, err := f.Run(ctx, flow.Options{
+		Progress: offer, Metrics: metrics, Clock: s.clock, Ended: flow.LogTimings(logf.FromContext(ctx).V(1), f.Name()),
+	})
 	stop()
 	return err
 }

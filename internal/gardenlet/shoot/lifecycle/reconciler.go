@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -183,15 +182,16 @@ func (r *reconciler) run(ctx context.Context, status *reporter, f *flow.Flow, w 
 	defer cancel()
 	begin := r.Clock.Now()
 	offer, stop := flow.Latest(func(p flow.Progress) { status.progress(ctx, p) })
-	result, err := f.Run(ctx, flow.Options{Progress: offer, Metrics: r.FlowMetrics, Clock: r.Clock})
+	log := logf.FromContext(ctx)
+	timings := log
+	if status.operation == corev1beta1.LastOperationTypeReconcile {
+		timings = log.V(1) // it happens again and again; what happens once is worth its lines
+	}
+	_, err := f.Run(ctx, flow.Options{
+		Progress: offer, Metrics: r.FlowMetrics, Clock: r.Clock, Ended: flow.LogTimings(timings, f.Name()),
+	})
 	stop()
 	r.Metrics.observe(status.operation, w, r.Clock.Since(begin), err)
-	log := logf.FromContext(ctx)
-	timings := slices.Clone(result.Timings)
-	slices.SortStableFunc(timings, func(a, b flow.Timing) int { return a.End.Compare(b.End) })
-	for _, t := range timings {
-		log.V(1).Info("Ran task", "task", t.ID, "begin", t.Start.Sub(begin).Round(time.Millisecond).String(), "took", t.Duration().Round(time.Millisecond).String(), "after", t.After)
-	}
 	log.Info("Ended flow", "flow", f.Name(), "took", r.Clock.Since(begin).Round(time.Millisecond).String(), "succeeded", err == nil)
 	return err
 }

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/landscape"
+)
+
+const (
+	// mostNodes is how many nodes are asked for at most. Each takes the memory of a machine.
+	mostNodes = 2
+	// inflightFlag is what the API server is told of what alter orders.
+	inflightFlag = "--max-requests-inflight="
+)
+
+// alter orders something else of the API server, and another number of nodes of the first pool, if there is one.
+func alter(spec *corev1beta1.ShootSpec, inflight, nodes int32) {
+	server := spec.Kubernetes.KubeAPIServer
+	if server == nil {
+		server = &corev1beta1.KubeAPIServerConfig{}
+		spec.Kubernetes.KubeAPIServer = server
+	}
+	if server.Requests == nil {
+		server.Requests = &corev1beta1.APIServerRequests{}
+	}
+	server.Requests.MaxNonMutatingInflight = &inflight
+	if workers := spec.Provider.Workers; len(workers) > 0 {
+		workers[0].Minimum, workers[0].Maximum = nodes, max(nodes, workers[0].Maximum)
+	}
+}
+
+// asOrdered returns in what a shoot that says it is healthy is not as its spec says. One that is gone, or goes, is left alone.
+func (u *users) asOrdered(ctx context.Context, shoot *corev1beta1.Shoot) error {
+	ctx, cancel := context.WithTimeout(ctx, settle)
+	defer cancel()
+	key := client.ObjectKeyFromObject(shoot)
+	current := &corev1beta1.Shoot{}
+	if err := u.garden.Get(ctx, key, current); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if current.DeletionTimestamp != nil {
+		return nil
+	}
+	server := &appsv1.Deployment{}
+	if err := u.garden.Get(ctx, client.ObjectKey{Namespace: current.Status.TechnicalID, Name: kubeapiserver.Name}, server); err != nil {
+		return fmt.Errorf("shoot %q: %w", key, err)
+	}
+	if err := errors.Join(kube.DeploymentHealthy(server), serverAsOrdered(&current.Spec, server)); err != nil {
+		return fmt.Errorf("shoot %q: %w", key, err)
+	}
+	if len(current.Spec.Provider.Workers) == 0 {
+		return nil
+	}
+	shootClient, err := u.connect(ctx, key)
+	if err != nil {
+		return fmt.Errorf("shoot %q: %w", key, err)
+	}
+	// A node that is one too many may still be drained.
+	if err := kube.Await(ctx, shootClient, &corev1.NodeList{}, func(nodes []*corev1.Node) error {
+		return nodesAsOrdered(current.Spec.Provider.Workers, nodes)
+	}, nil); err != nil {
+		return fmt.Errorf("shoot %q: %w", key, err)
+	}
+	return nil
+}
+
+func (u *users) connect(ctx context.Context, key client.ObjectKey) (client.WithWatch, error) {
+	file, err := u.l.ShootKubeconfig(ctx, landscape.Access{Shoot: key, Expiration: time.Hour})
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return nil, err
+	}
+	return client.NewWithWatch(config, client.Options{})
+}
+
+// serverAsOrdered returns in what the API server was told something else than alter has ordered.
+func serverAsOrdered(spec *corev1beta1.ShootSpec, server *appsv1.Deployment) error {
+	ordered := spec.Kubernetes.KubeAPIServer
+	if ordered == nil || ordered.Requests == nil || ordered.Requests.MaxNonMutatingInflight == nil {
+		return nil
+	}
+	want := fmt.Sprint(inflightFlag, *ordered.Requests.MaxNonMutatingInflight)
+	var told []string
+	for _, container := range server.Spec.Template.Spec.Containers {
+		for _, arg := range slices.Concat(container.Command, container.Args) {
+			if strings.HasPrefix(arg, inflightFlag) {
+				told = append(told, arg)
+			}
+		}
+	}
+	if !slices.Equal(told, []string{want}) {
+		return fmt.Errorf("its API server was told %q, and %s was ordered", told, want)
+	}
+	return nil
+}
+
+// nodesAsOrdered returns which pool has not as many nodes as were ordered, or which node is not ready. Nothing here asks for more than the
+// minimum.
+func nodesAsOrdered(workers []corev1beta1.Worker, nodes []*corev1.Node) error {
+	pools := map[string]int32{}
+	for _, node := range nodes {
+		if err := kube.NodeReady(node); err != nil {
+			return err
+		}
+		pools[node.Labels[constants.WorkerPool]]++
+	}
+	for _, worker := range workers {
+		if got := pools[worker.Name]; got != worker.Minimum {
+			return fmt.Errorf("pool %q has %d nodes, and %d were ordered", worker.Name, got, worker.Minimum)
+		}
+	}
+	return nil
+}

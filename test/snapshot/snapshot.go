@@ -1,0 +1,112 @@
+// Package snapshot tells whether a cluster is as it was before.
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// passing are the resources whose objects come and go by themselves.
+var passing = []string{
+	"certificatesigningrequests", "componentstatuses", "controllerrevisions", "endpoints", "endpointslices", "events", "leases", "pods", "replicasets",
+}
+
+// lookAgain is how often a cluster is looked at until it is as before. All of its kinds are too many to watch.
+const lookAgain = time.Second
+
+// Take lists every object of a cluster, as "resource.group namespace name", sorted, but for those in namespaces to pass over.
+func Take(ctx context.Context, config *rest.Config, without ...string) ([]string, error) {
+	// Every kind is listed: the usual limit of requests would be most of the time.
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	resources, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := resources.ServerPreferredResources()
+	if err != nil {
+		return nil, fmt.Errorf("list the kinds of the cluster: %w", err)
+	}
+	var found []string
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, resource := range list.APIResources {
+			if !kept(version.Group, resource) {
+				continue
+			}
+			list, err := objects.Resource(version.WithResource(resource.Name)).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, fmt.Errorf("list %s: %w", resource.Name, err)
+			}
+			for _, object := range list.Items {
+				if !slices.Contains(without, object.Namespace) && (resource.Name != "namespaces" || !slices.Contains(without, object.Name)) {
+					found = append(found, strings.Join([]string{resource.Name + "." + version.Group, object.Namespace, object.Name}, " "))
+				}
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}
+
+// kept is whether objects of a resource stay until somebody deletes them.
+func kept(group string, resource metav1.APIResource) bool {
+	return !slices.Contains(passing, resource.Name) && group != "metrics.k8s.io" && slices.Contains(resource.Verbs, "list")
+}
+
+// Await waits until there is what there was, and returns the differences if that is not so before ctx ends: some things go a moment later,
+// such as volumes.
+func Await(ctx context.Context, config *rest.Config, before []string, without ...string) error {
+	last := errors.New("the cluster was not looked at")
+	err := wait.PollUntilContextCancel(ctx, lookAgain, true, func(ctx context.Context) (bool, error) {
+		now, err := Take(ctx, config, without...)
+		if err == nil {
+			err = difference(before, now)
+		}
+		if err == nil || ctx.Err() == nil { // the end of ctx says less than what was seen last
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return last
+	}
+	return nil
+}
+
+// difference returns what there is more and less than before, or nil. Both are sorted.
+func difference(before, now []string) error {
+	var lines []string
+	for _, object := range now {
+		if _, ok := slices.BinarySearch(before, object); !ok {
+			lines = append(lines, "  left over: "+object)
+		}
+	}
+	for _, object := range before {
+		if _, ok := slices.BinarySearch(now, object); !ok {
+			lines = append(lines, "  missing:   "+object)
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the cluster is not as before:\n%s", strings.Join(lines, "\n"))
+}
