@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,11 +74,14 @@ func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster
 	}); err != nil {
 		return err
 	}
-	c, err := controller.New("managedresource", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: s.Concurrency})
+	c, err := controller.New("managedresource", mgr, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: s.Concurrency,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+	})
 	if err != nil {
 		return err
 	}
-	r.watches = &watches{controller: c, cache: managed, origin: s.ClusterID, kinds: map[schema.GroupVersionKind]bool{}}
+	r.watches = &watches{controller: c, cache: managed, mapper: live.RESTMapper(), origin: s.ClusterID, kinds: map[schema.GroupVersionKind]bool{}}
 	return errors.Join(
 		c.Watch(source.Kind(mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.TypedEnqueueRequestForObject[*resourcesv1alpha1.ManagedResource]{}, r.concerns())),
 		// The data is read when it is needed.
@@ -122,6 +126,7 @@ func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconc
 type watches struct {
 	controller controller.Controller
 	cache      cache.Cache
+	mapper     meta.RESTMapper
 	origin     string // the identity of the source cluster
 
 	mu    sync.Mutex
@@ -146,19 +151,23 @@ func (w *watches) ensure(kinds []schema.GroupVersionKind) error {
 	return errors.Join(errs...)
 }
 
-// ensureReferenced starts watches for objects that a status names.
+// ensureReferenced starts watches for objects that a status names. Of kinds that the cluster does not have any more there are no
+// objects, and a watch would never begin.
 func (w *watches) ensureReferenced(refs []resourcesv1alpha1.ObjectReference) error {
 	var kinds []schema.GroupVersionKind
 	for _, ref := range refs {
-		if gvk := ref.GroupVersionKind(); !slices.Contains(kinds, gvk) {
+		gvk := ref.GroupVersionKind()
+		if slices.Contains(kinds, gvk) {
+			continue
+		}
+		switch _, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); {
+		case err == nil:
 			kinds = append(kinds, gvk)
+		case !meta.IsNoMatchError(err):
+			return failed{fmt.Errorf("look for kind %s: %w", gvk.Kind, err)}
 		}
 	}
-	err := w.ensure(kinds)
-	if meta.IsNoMatchError(err) {
-		return nil // and there is no such object
-	}
-	return err
+	return w.ensure(kinds)
 }
 
 // owner is the ManagedResource that an object says it comes from.
@@ -188,6 +197,7 @@ func metadataChanged() predicate.Predicate {
 		CreateFunc: func(event.CreateEvent) bool { return false }, // the pass that created it is there already
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectNew.GetGeneration() == 0 || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+				e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || // another one, while the watch was interrupted
 				!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
 				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 		},
