@@ -268,6 +268,9 @@ func (r *session) read(response clientv3.WatchResponse) error {
 		r.seen = max(r.seen, response.Header.Revision)
 		return nil
 	}
+	if len(response.Events) > 0 {
+		r.metrics.changed()
+	}
 	for _, event := range response.Events {
 		if r.writer == nil {
 			r.writer, r.first = snapshot.NewDeltaWriter(&r.changes), event.Kv.ModRevision

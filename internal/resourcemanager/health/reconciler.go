@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,10 +63,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	// The first check after a change asks the API server, as the caches may not have heard of it.
 	progressing := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing)
-	fresh := progressing == nil || progressing.Status == corev1beta1.ConditionUnknown
+	p := &pass{fresh: progressing == nil || progressing.Status == corev1beta1.ConditionUnknown, unseen: map[schema.GroupVersionKind]bool{}}
 	findings := make([]finding, 0, len(mr.Status.Resources))
 	for _, ref := range mr.Status.Resources {
-		found, err := r.look(ctx, request, ref, fresh)
+		found, err := r.look(ctx, request, ref, p)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -78,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // look finds out about one object.
-func (r *Reconciler) look(ctx context.Context, request reconcile.Request, ref resourcesv1alpha1.ObjectReference, fresh bool) (finding, error) {
+func (r *Reconciler) look(ctx context.Context, request reconcile.Request, ref resourcesv1alpha1.ObjectReference, p *pass) (finding, error) {
 	f := finding{kind: ref.Kind, name: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
 	if truthy(ref.Annotations[resourcesv1alpha1.SkipHealthCheck]) {
 		return f, nil
@@ -87,7 +88,7 @@ func (r *Reconciler) look(ctx context.Context, request reconcile.Request, ref re
 	if err := r.target.ensureWatch(gvk); err != nil {
 		return f, err
 	}
-	object, err := r.target.get(ctx, key{gvk, f.name}, fresh)
+	object, err := r.target.get(ctx, key{gvk, f.name}, p)
 	switch {
 	case err != nil:
 		return f, fmt.Errorf("read %s: %w", f, err)

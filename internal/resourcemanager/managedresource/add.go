@@ -63,7 +63,7 @@ func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster
 	}
 	r := &Reconciler{
 		Settings: s, source: mgr.GetClient(), secrets: mgr.GetAPIReader(), clock: clock.RealClock{},
-		target: &target{live: live, seen: managed, clock: clock.RealClock{}, applied: map[objectKey]record{}},
+		target: &target{live: live, seen: managed, clock: clock.RealClock{}, always: s.AlwaysUpdate, applied: map[objectKey]record{}},
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, secretsIndex, func(obj client.Object) []string {
 		var names []string
@@ -76,7 +76,7 @@ func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster
 	}
 	c, err := controller.New("managedresource", mgr, controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: s.Concurrency,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter: Retries(),
 	})
 	if err != nil {
 		return err
@@ -87,6 +87,11 @@ func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster
 		// The data is read when it is needed.
 		c.Watch(source.Kind[client.Object](mgr.GetCache(), kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.usersOf))),
 	)
+}
+
+// Retries says when a failed pass over a ManagedResource is repeated.
+func Retries() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
 }
 
 // concerns lets through ManagedResources of this process, and those that were, and only what it has not caused itself by writing

@@ -51,6 +51,8 @@ type Settings struct {
 	Concurrency int
 	// SyncPeriod is how often each is looked at if no event came.
 	SyncPeriod time.Duration
+	// AlwaysUpdate writes objects in each pass, whether they differ or not.
+	AlwaysUpdate bool
 	// ManagedBy is the value of the label that every object gets.
 	ManagedBy string
 	// ClusterID is put in front of the origin of objects, if it is not empty.
