@@ -96,10 +96,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	default:
 		result, err = r.apply(ctx, mr)
 	}
-	if !errors.As(err, new(failed)) && (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) {
-		return kube.Result(err)
+	if err == nil || errors.As(err, new(failed)) {
+		return result, err
 	}
-	return result, err
+	return kube.Result(err)
 }
 
 func (r *Reconciler) responsible(mr *resourcesv1alpha1.ManagedResource) bool {
