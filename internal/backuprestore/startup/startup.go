@@ -79,7 +79,9 @@ func (s *Startup) Run(ctx context.Context) (Action, error) {
 			}
 			continue
 		}
-		return action, s.act(ctx, action)
+		if err := s.act(ctx, action); !errors.Is(err, errNobodyHasData) {
+			return action, err
+		}
 	}
 }
 
@@ -142,6 +144,9 @@ func (s *Startup) act(ctx context.Context, action Action) error {
 	return s.writeConfig(state, initialCluster)
 }
 
+// errNobodyHasData says that the members that were to be joined have found that their data is lost, too.
+var errNobodyHasData = errors.New("no member has data any more")
+
 func (s *Startup) join(ctx context.Context) (initialCluster string, err error) {
 	log := logr.FromContextOrDiscard(ctx)
 	cluster, err := s.Dial(s.Config.Cluster.ClientEndpoint)
@@ -158,6 +163,10 @@ func (s *Startup) join(ctx context.Context) (initialCluster string, err error) {
 			return initialCluster, nil
 		}
 		log.V(1).Info("Joining the cluster is not possible yet", "reason", err.Error())
+		// They start at the same time as this one, and may not have looked before.
+		if others, askErr := s.Registry.OthersHaveData(ctx); askErr == nil && !others {
+			return "", errNobodyHasData
+		}
 		select {
 		case <-s.Clock.After(backoff.Step()):
 		case <-ctx.Done():
