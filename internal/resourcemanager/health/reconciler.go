@@ -7,7 +7,6 @@ package health
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,6 +19,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
 )
 
 const (
@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // look finds out about one object.
 func (r *Reconciler) look(ctx context.Context, request reconcile.Request, ref resourcesv1alpha1.ObjectReference, p *pass) (finding, error) {
 	f := finding{kind: ref.Kind, name: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
-	if truthy(ref.Annotations[resourcesv1alpha1.SkipHealthCheck]) {
+	if managedresource.Truthy(ref.Annotations[resourcesv1alpha1.SkipHealthCheck]) {
 		return f, nil
 	}
 	gvk := ref.GroupVersionKind()
@@ -94,7 +94,7 @@ func (r *Reconciler) look(ctx context.Context, request reconcile.Request, ref re
 		return f, fmt.Errorf("read %s: %w", f, err)
 	case object == nil:
 		f.missing = true
-	case !truthy(object.GetAnnotations()[resourcesv1alpha1.SkipHealthCheck]):
+	case !managedresource.Truthy(object.GetAnnotations()[resourcesv1alpha1.SkipHealthCheck]):
 		f.unhealthy, f.progressing = kube.Healthy(object), kube.RolledOut(object)
 		if deployment, ok := object.(*appsv1.Deployment); ok && f.progressing == nil {
 			if f.progressing, err = r.pods.check(ctx, request, deployment); err != nil {
@@ -103,9 +103,4 @@ func (r *Reconciler) look(ctx context.Context, request reconcile.Request, ref re
 		}
 	}
 	return f, nil
-}
-
-func truthy(value string) bool {
-	yes, err := strconv.ParseBool(value)
-	return err == nil && yes
 }

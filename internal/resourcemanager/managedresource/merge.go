@@ -53,10 +53,10 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 	switch kind.Group {
 	case "apps", "":
 		if isWorkload(kind) {
-			if o.keepReplicas || truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveReplicas]) {
+			if o.keepReplicas || Truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveReplicas]) {
 				take(merged, live, "spec", "replicas")
 			}
-			if truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveResources]) {
+			if Truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveResources]) {
 				keepResources(merged, live, "spec", "template", "spec")
 			}
 			// kubectl rollout restart is not a change of the manifest.
@@ -89,11 +89,11 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 	case schema.GroupKind{Kind: "PersistentVolume"}:
 		takeDefault(merged, live, "spec", "claimRef")
 	case schema.GroupKind{Group: "batch", Kind: "CronJob"}:
-		if truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveResources]) {
+		if Truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveResources]) {
 			keepResources(merged, live, "spec", "jobTemplate", "spec", "template", "spec")
 		}
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
-		if truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveResources]) {
+		if Truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveResources]) {
 			keepResources(merged, live, "spec", "template", "spec")
 		}
 		if manual, _, _ := unstructured.NestedBool(desired.Object, "spec", "manualSelector"); !manual {
@@ -245,8 +245,8 @@ func union(have, wanted []any) []any {
 	return out
 }
 
-// truthy reads the value of an annotation that switches something on.
-func truthy(value string) bool {
+// Truthy reads the value of an annotation that switches something on.
+func Truthy(value string) bool {
 	on, err := strconv.ParseBool(value)
 	return err == nil && on
 }

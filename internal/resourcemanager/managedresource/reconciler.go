@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -91,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case mr.DeletionTimestamp != nil || !r.responsible(mr):
 		result, err = r.delete(ctx, mr)
-	case truthy(mr.Annotations[resourcesv1alpha1.Ignore]):
+	case Truthy(mr.Annotations[resourcesv1alpha1.Ignore]):
 		return reconcile.Result{}, r.report(ctx, mr, verdict{ignored: true})
 	default:
 		result, err = r.apply(ctx, mr)
@@ -273,7 +274,7 @@ func (r *Reconciler) items(mr *resourcesv1alpha1.ManagedResource, objects []*uns
 		twice[keyOf(object)] = true
 		decorate(object, mr.Spec.InjectLabels, r.ManagedBy, r.origin(mr))
 		items = append(items, item{object: object, last: last[keyOf(object)], unknown: err != nil, mergeOptions: mergeOptions{
-			overwriteLabels: truthyPointer(mr.Spec.ForceOverwriteLabels), overwriteAnnotations: truthyPointer(mr.Spec.ForceOverwriteAnnotations),
+			overwriteLabels: ptr.Deref(mr.Spec.ForceOverwriteLabels, false), overwriteAnnotations: ptr.Deref(mr.Spec.ForceOverwriteAnnotations, false),
 		}})
 	}
 	return items, errs
@@ -350,12 +351,10 @@ func equivalent(equivalences [][]metav1.GroupKind, key objectKey, wanted map[obj
 }
 
 func (r *Reconciler) remover(mr *resourcesv1alpha1.ManagedResource) remover {
-	return remover{origin: r.origin(mr), collects: r.CollectsGarbage, withClaims: truthyPointer(mr.Spec.DeletePersistentVolumeClaims)}
+	return remover{origin: r.origin(mr), collects: r.CollectsGarbage, withClaims: ptr.Deref(mr.Spec.DeletePersistentVolumeClaims, false)}
 }
 
-func keep(mr *resourcesv1alpha1.ManagedResource) bool { return truthyPointer(mr.Spec.KeepObjects) }
-
-func truthyPointer(value *bool) bool { return value != nil && *value }
+func keep(mr *resourcesv1alpha1.ManagedResource) bool { return ptr.Deref(mr.Spec.KeepObjects, false) }
 
 // delete deletes all objects and then lets go of the ManagedResource. If it is not this process's any more, the one that is
 // responsible now applies them.

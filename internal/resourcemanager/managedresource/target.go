@@ -233,7 +233,7 @@ func (t *target) write(ctx context.Context, i item, sum string) error {
 	if live.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("it is being deleted; it is created again when it is gone, which %q hold up", live.GetFinalizers())
 	}
-	if truthy(i.object.GetAnnotations()[resourcesv1alpha1.Ignore]) {
+	if Truthy(i.object.GetAnnotations()[resourcesv1alpha1.Ignore]) {
 		t.remember(i, sum, live)
 		return nil // created once, and left alone since
 	}
@@ -246,7 +246,7 @@ func (t *target) write(ctx context.Context, i item, sum string) error {
 		return nil
 	}
 	err = t.live.Update(ctx, merged)
-	if apierrors.IsInvalid(err) && truthy(i.object.GetAnnotations()[resourcesv1alpha1.DeleteOnInvalidUpdate]) {
+	if apierrors.IsInvalid(err) && Truthy(i.object.GetAnnotations()[resourcesv1alpha1.DeleteOnInvalidUpdate]) {
 		return t.replace(ctx, live, i)
 	}
 	if err != nil {
@@ -349,7 +349,7 @@ func (t *target) remove(ctx context.Context, refs []resourcesv1alpha1.ObjectRefe
 
 func (t *target) removeOne(ctx context.Context, ref resourcesv1alpha1.ObjectReference, r remover) (gone bool, again time.Duration, err error) {
 	key := refKey(ref)
-	if truthy(ref.Annotations[resourcesv1alpha1.KeepObject]) {
+	if Truthy(ref.Annotations[resourcesv1alpha1.KeepObject]) {
 		return true, 0, t.release(ctx, ref, r.origin)
 	}
 	if r.collects && ref.Labels[resourcesv1alpha1.GarbageCollectable] == "true" {
