@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -240,6 +241,34 @@ func TestGoodDataIsKept(t *testing.T) {
 	}
 }
 
+// TestCompactedDataIsKept is about data whose latest revision was a deletion that is compacted: it is not older than its backup.
+func TestCompactedDataIsKept(t *testing.T) {
+	m := newCluster(t).member(0)
+	c := m.run()
+	m.post("/snapshot/full")
+	put(t, c, "key", "value")
+	put(t, c, "gone", "value")
+	response, err := c.Delete(t.Context(), "gone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.post("/snapshot/delta")
+	if _, err := c.Compact(t.Context(), response.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.kill()
+	after, err := m.run().Get(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := after.Header.Revision, response.Header.Revision; got != want {
+		t.Errorf("revision is %d after a restart, was %d", got, want)
+	}
+}
+
 // TestOldVolumeIsReplaced is about a volume that was brought back to an earlier time.
 func TestOldVolumeIsReplaced(t *testing.T) {
 	m := newCluster(t).member(0)
@@ -259,6 +288,35 @@ func TestOldVolumeIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]string{"key": "new"}, content(t, m.run())); diff != "" {
+		t.Errorf("content (-want +got):\n%s", diff)
+	}
+}
+
+// TestOldVolumeIsBetterThanADamagedBackup is about a volume that was brought back to an earlier time, and a backup of which less is
+// left than the volume has.
+func TestOldVolumeIsBetterThanADamagedBackup(t *testing.T) {
+	m := newCluster(t).member(0)
+	c := m.run()
+	m.post("/snapshot/full")
+	put(t, c, "key", "old")
+	m.post("/snapshot/delta")
+	m.kill()
+	old := m.config.DataDir + ".old"
+	if err := os.CopyFS(old, os.DirFS(m.config.DataDir)); err != nil {
+		t.Fatal(err)
+	}
+	c = m.run()
+	put(t, c, "key", "new")
+	m.post("/snapshot/delta")
+	m.kill()
+	deltas, err := filepath.Glob(filepath.Join(m.config.Store.Container, "etcd-main", "v2", "Incr-*"))
+	if err != nil || len(deltas) < 2 {
+		t.Fatalf("%d delta snapshots: %v", len(deltas), err)
+	}
+	if err := errors.Join(overwriteEnd(slices.Min(deltas)), os.RemoveAll(m.config.DataDir), os.Rename(old, m.config.DataDir)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"key": "old"}, content(t, m.run())); diff != "" {
 		t.Errorf("content (-want +got):\n%s", diff)
 	}
 }

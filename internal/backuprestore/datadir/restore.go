@@ -33,14 +33,16 @@ const (
 	orphanTTL = 3600
 )
 
-// ErrNoBackup says that nothing in the store can be restored.
+// ErrNoBackup says that nothing in the store can be restored that is better than what is there.
 var ErrNoBackup = errors.New("no backup can be restored")
 
 // Restore says what is restored, for whom.
 type Restore struct {
 	Store *snapstore.Store
-	// DataDir is replaced.
+	// DataDir is replaced, unless what is in it reaches as far as what can be restored.
 	DataDir string
+	// Revision is what good data in it reaches, 0 if there is none.
+	Revision int64
 	// Member is the name of the member, the only one of the restored cluster.
 	Member   string
 	PeerURLs []string
@@ -59,7 +61,7 @@ func (r Restore) Run(ctx context.Context, log logr.Logger) (int64, error) {
 	errs := []error{ErrNoBackup}
 	for {
 		chains := snapshot.Chains(snapshots)
-		if len(chains) == 0 {
+		if len(chains) == 0 || chains[0].LastRevision() <= r.Revision {
 			return 0, errors.Join(errs...)
 		}
 		chain := chains[0] // none reaches further

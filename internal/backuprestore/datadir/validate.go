@@ -105,12 +105,19 @@ func readDatabase(ctx context.Context, file string) (revision int64, applied uin
 		return 0, 0, fmt.Errorf("open database: %w", err)
 	}
 	defer db.Close() //nolint:errcheck // it was only read
+	revision = 1     // of an etcd without keys
 	err = db.View(func(tx *bolt.Tx) error {
 		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
 			isKeys, isMeta := string(name) == string(schema.Key.Name()), string(name) == string(schema.Meta.Name())
 			return bucket.ForEach(func(key, value []byte) error {
-				if isMeta && string(key) == string(schema.MetaConsistentIndexKeyName) {
-					applied = binary.BigEndian.Uint64(value)
+				if isMeta {
+					switch string(key) {
+					case string(schema.MetaConsistentIndexKeyName):
+						applied = binary.BigEndian.Uint64(value)
+					case string(schema.ScheduledCompactKeyName), string(schema.FinishedCompactKeyName):
+						// A compaction up to the latest revision takes that away, too, if it was a deletion.
+						revision = max(revision, mvcc.BytesToRev(value).Main)
+					}
 				}
 				if !isKeys {
 					return nil

@@ -79,7 +79,7 @@ func (s *Startup) Run(ctx context.Context) (Action, error) {
 			}
 			continue
 		}
-		if err := s.act(ctx, action); !errors.Is(err, errNobodyHasData) {
+		if err := s.act(ctx, action, facts); !errors.Is(err, errNobodyHasData) {
 			return action, err
 		}
 	}
@@ -116,14 +116,17 @@ func (s *Startup) facts(ctx context.Context) (Facts, string, error) {
 	return facts, check.Reason, nil
 }
 
-func (s *Startup) act(ctx context.Context, action Action) error {
+func (s *Startup) act(ctx context.Context, action Action, facts Facts) error {
 	state, initialCluster := existing, s.alone()
 	switch action {
 	case Restore:
 		restore := datadir.Restore{
-			Store: s.Store, DataDir: s.Config.DataDir, Member: s.Member, PeerURLs: s.PeerURLs(), Token: s.Config.Cluster.Token,
+			Store: s.Store, DataDir: s.Config.DataDir, Revision: facts.Revision, Member: s.Member, PeerURLs: s.PeerURLs(), Token: s.Config.Cluster.Token,
 		}
-		if _, err := restore.Run(ctx, logr.FromContextOrDiscard(ctx)); err != nil {
+		switch _, err := restore.Run(ctx, logr.FromContextOrDiscard(ctx)); {
+		case errors.Is(err, datadir.ErrNoBackup) && facts.Data == datadir.Valid:
+			logr.FromContextOrDiscard(ctx).Error(err, "The backup is damaged, and the data that is there is the best there is")
+		case err != nil:
 			return fmt.Errorf("restore: %w", err)
 		}
 	case New:
