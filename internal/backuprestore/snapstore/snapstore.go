@@ -117,7 +117,7 @@ func decompress(c snapshot.Compression, r io.Reader, use func(io.Reader) error) 
 	if err != nil {
 		return err
 	}
-	defer content.Close() //nolint:errcheck // it was only read
+	defer content.Close()
 	return use(content)
 }
 
