@@ -241,34 +241,6 @@ func TestGoodDataIsKept(t *testing.T) {
 	}
 }
 
-// TestCompactedDataIsKept is about data whose latest revision was a deletion that is compacted: it is not older than its backup.
-func TestCompactedDataIsKept(t *testing.T) {
-	m := newCluster(t).member(0)
-	c := m.run()
-	m.post("/snapshot/full")
-	put(t, c, "key", "value")
-	put(t, c, "gone", "value")
-	response, err := c.Delete(t.Context(), "gone")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.post("/snapshot/delta")
-	if _, err := c.Compact(t.Context(), response.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	m.kill()
-	after, err := m.run().Get(t.Context(), "key")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := after.Header.Revision, response.Header.Revision; got != want {
-		t.Errorf("revision is %d after a restart, was %d", got, want)
-	}
-}
-
 // TestOldVolumeIsReplaced is about a volume that was brought back to an earlier time.
 func TestOldVolumeIsReplaced(t *testing.T) {
 	m := newCluster(t).member(0)

@@ -110,14 +110,8 @@ func readDatabase(ctx context.Context, file string) (revision int64, applied uin
 		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
 			isKeys, isMeta := string(name) == string(schema.Key.Name()), string(name) == string(schema.Meta.Name())
 			return bucket.ForEach(func(key, value []byte) error {
-				if isMeta {
-					switch string(key) {
-					case string(schema.MetaConsistentIndexKeyName):
-						applied = binary.BigEndian.Uint64(value)
-					case string(schema.ScheduledCompactKeyName), string(schema.FinishedCompactKeyName):
-						// A compaction up to the latest revision takes that away, too, if it was a deletion.
-						revision = max(revision, mvcc.BytesToRev(value).Main)
-					}
+				if isMeta && string(key) == string(schema.MetaConsistentIndexKeyName) {
+					applied = binary.BigEndian.Uint64(value)
 				}
 				if !isKeys {
 					return nil
