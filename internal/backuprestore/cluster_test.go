@@ -158,31 +158,30 @@ func TestThreeMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	initialized := make(chan *member, 2)
-	for _, m := range members[1:] {
+	initialized := make(chan *member, len(members))
+	for _, m := range members {
 		go func() {
 			if err := m.initialize(); err != nil {
 				t.Errorf("initialize %s: %v", m.name, err)
 			}
 			initialized <- m
 		}()
-	}
-	// The first member must not form a cluster while others may have data.
-	c.eventually("the others say that they have no data", func(context.Context) error {
-		for _, m := range members[1:] {
+		// Each finds that those after it seem to have data. So the first one does not form a cluster at once.
+		c.eventually("it says that it has no data", func(context.Context) error {
 			if lease(m.name).Spec.HolderIdentity != nil {
 				return fmt.Errorf("%s has a holder", m.name)
 			}
-		}
-		return nil
-	})
-	members[0].run()
-	c.setReady(members[0].name)
-	for i := range 2 { // the cluster takes one after the other
+			return nil
+		})
+	}
+	for i := range members { // the first restores the backup, then the cluster takes one after the other
 		m := <-initialized
 		m.start()
 		m.serve()
-		voters(2 + i)
+		voters(1 + i)
+		if i == 0 {
+			c.setReady(m.name)
+		}
 	}
 	if diff := cmp.Diff(want, content(t, members[0].client())); diff != "" {
 		t.Errorf("restored content (-want +got):\n%s", diff)

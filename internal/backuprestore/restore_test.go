@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
@@ -121,6 +123,29 @@ func TestLossIsWithinADelta(t *testing.T) {
 	}
 	t.Logf("%d of %d acknowledged writes were lost; the last of %d delta snapshots was %s old", lost, len(acknowledged), len(chain.Deltas),
 		killed.Sub(chain.Deltas[len(chain.Deltas)-1].CreatedOn))
+}
+
+// TestChangesOfASilenceAreBackedUpAtOnce is about what etcd took while no snapshots were made, such as before it went to sleep.
+func TestChangesOfASilenceAreBackedUpAtOnce(t *testing.T) {
+	m := newCluster(t).member(0, func(c *backuprestoreconfigv1alpha1.BackupRestoreConfiguration) {
+		c.Snapshots.DeltaPeriod = &metav1.Duration{Duration: time.Hour}
+	})
+	c := m.run()
+	m.post("/snapshot/full")
+	revision := put(t, c, "key", "value")
+	m.kill()
+	m.run()
+	store := openStore(t, m)
+	m.eventually("the change is in the store", func(ctx context.Context) error {
+		snapshots, err := store.List(ctx)
+		if err != nil {
+			return err
+		}
+		if last := snapshot.Chains(snapshots)[0].LastRevision(); last < revision {
+			return fmt.Errorf("backups reach revision %d, want %d", last, revision)
+		}
+		return nil
+	})
 }
 
 func TestDamageIsMended(t *testing.T) {
@@ -235,6 +260,35 @@ func TestOldVolumeIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]string{"key": "new"}, content(t, m.run())); diff != "" {
+		t.Errorf("content (-want +got):\n%s", diff)
+	}
+}
+
+// TestOldVolumeIsBetterThanADamagedBackup is about a volume that was brought back to an earlier time, and a backup of which less is
+// left than the volume has.
+func TestOldVolumeIsBetterThanADamagedBackup(t *testing.T) {
+	m := newCluster(t).member(0)
+	c := m.run()
+	m.post("/snapshot/full")
+	put(t, c, "key", "old")
+	m.post("/snapshot/delta")
+	m.kill()
+	old := m.config.DataDir + ".old"
+	if err := os.CopyFS(old, os.DirFS(m.config.DataDir)); err != nil {
+		t.Fatal(err)
+	}
+	c = m.run()
+	put(t, c, "key", "new")
+	m.post("/snapshot/delta")
+	m.kill()
+	deltas, err := filepath.Glob(filepath.Join(m.config.Store.Container, "etcd-main", "v2", "Incr-*"))
+	if err != nil || len(deltas) < 2 {
+		t.Fatalf("%d delta snapshots: %v", len(deltas), err)
+	}
+	if err := errors.Join(overwriteEnd(slices.Min(deltas)), os.RemoveAll(m.config.DataDir), os.Rename(old, m.config.DataDir)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"key": "old"}, content(t, m.run())); diff != "" {
 		t.Errorf("content (-want +got):\n%s", diff)
 	}
 }

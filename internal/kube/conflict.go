@@ -12,14 +12,26 @@ import (
 // retryConflictAfter is when a pass is repeated that met a conflict. By then the cache has what somebody else wrote.
 const retryConflictAfter = 200 * time.Millisecond
 
-// Routine says whether an error is routine: a conflict, or an object that came or went since the cache heard of it. Of several errors,
-// all have to be.
+// Routine says whether an error is routine: a conflict, or an object that came or went since the cache heard of it. A namespace that is
+// missing is not: it may stay away. Of several errors, all have to be routine.
 func Routine(err error) bool {
 	var several interface{ Errors() []error }
 	if errors.As(err, &several) {
-		return !slices.ContainsFunc(several.Errors(), func(err error) bool { return !Routine(err) })
+		return all(several.Errors(), Routine)
+	}
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		return all(joined.Unwrap(), Routine)
+	}
+	var status apierrors.APIStatus
+	if apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces" {
+		return false
 	}
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}
+
+func all(errs []error, is func(error) bool) bool {
+	return !slices.ContainsFunc(errs, func(err error) bool { return !is(err) })
 }
 
 // Result is what a reconciler returns for an error. After a routine one, the pass is repeated soon, and nobody hears of it.

@@ -21,10 +21,13 @@ func TestRoutine(t *testing.T) {
 		"conflict":                    {conflict, true},
 		"gone":                        {gone, true},
 		"there already":               {apierrors.NewAlreadyExists(schema.GroupResource{}, "a"), true},
+		"no namespace for it":         {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "a"), false},
 		"refused":                     {refused, false},
 		"something else":              {errors.New("broken"), false},
 		"several, all routine":        {utilerrors.NewAggregate([]error{conflict, gone}), true},
 		"several, one of them is not": {fmt.Errorf("all: %w", utilerrors.NewAggregate([]error{conflict, refused})), false},
+		"joined, all routine":         {errors.Join(conflict, gone), true},
+		"joined, one of them is not":  {fmt.Errorf("all: %w", errors.Join(conflict, refused)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Routine(tc.err); got != tc.want {

@@ -189,8 +189,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, target cluster.Clu
 		{"managedResource", true, func() error {
 			return managedresource.Add(ctx, mgr, target, managed, managedresource.Settings{
 				Class: *c.Controllers.ResourceClass, Concurrency: *c.Controllers.ManagedResource.ConcurrentSyncs,
-				SyncPeriod: c.Controllers.ManagedResource.SyncPeriod.Duration, ManagedBy: managedBy, ClusterID: identity,
-				CollectsGarbage: c.Controllers.GarbageCollector.Enabled,
+				SyncPeriod: c.Controllers.ManagedResource.SyncPeriod.Duration, AlwaysUpdate: *c.Controllers.ManagedResource.AlwaysUpdate,
+				ManagedBy: managedBy, ClusterID: identity, CollectsGarbage: c.Controllers.GarbageCollector.Enabled,
 			})
 		}},
 		{"health", true, func() error {

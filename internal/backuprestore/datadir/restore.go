@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -32,22 +33,24 @@ const (
 	orphanTTL = 3600
 )
 
-// ErrNoBackup says that nothing in the store can be restored.
+// ErrNoBackup says that nothing in the store can be restored that is better than what is there.
 var ErrNoBackup = errors.New("no backup can be restored")
 
 // Restore says what is restored, for whom.
 type Restore struct {
 	Store *snapstore.Store
-	// DataDir is replaced.
+	// DataDir is replaced, unless what is in it reaches as far as what can be restored.
 	DataDir string
+	// Revision is what good data in it reaches, 0 if there is none.
+	Revision int64
 	// Member is the name of the member, the only one of the restored cluster.
 	Member   string
 	PeerURLs []string
 	Token    string
 }
 
-// Run replaces the data directory by the latest backup, and returns the revision that it reaches. If the latest full
-// snapshot is damaged, the one before it is taken, and so on.
+// Run replaces the data directory by the latest backup, and returns the revision that it reaches. Damaged snapshots are
+// done without: what comes before a damaged delta is restored, and if the latest full snapshot is damaged, the one before it.
 func (r Restore) Run(ctx context.Context, log logr.Logger) (int64, error) {
 	snapshots, err := r.Store.List(ctx)
 	if err != nil {
@@ -56,7 +59,12 @@ func (r Restore) Run(ctx context.Context, log logr.Logger) (int64, error) {
 	work := filepath.Clean(r.DataDir) + ".restoring"
 	defer os.RemoveAll(work) //nolint:errcheck // it is removed before the next use as well
 	errs := []error{ErrNoBackup}
-	for _, chain := range snapshot.Chains(snapshots) {
+	for {
+		chains := snapshot.Chains(snapshots)
+		if len(chains) == 0 || chains[0].LastRevision() <= r.Revision {
+			return 0, errors.Join(errs...)
+		}
+		chain := chains[0] // none reaches further
 		log.Info("Restoring backup", "fullSnapshot", chain.Full.Name(), "deltaSnapshots", len(chain.Deltas), "revision", chain.LastRevision())
 		if err := os.RemoveAll(work); err != nil {
 			return 0, err
@@ -72,14 +80,17 @@ func (r Restore) Run(ctx context.Context, log logr.Logger) (int64, error) {
 		if !errors.As(err, &damaged) {
 			return 0, err
 		}
-		log.Error(err, "Backup is damaged, an earlier one will be taken", "fullSnapshot", chain.Full.Name())
+		log.Error(err, "Snapshot is damaged, restoring without it", "snapshot", damaged.snapshot.Name())
 		errs = append(errs, err)
+		snapshots = slices.DeleteFunc(snapshots, func(s snapshot.Snapshot) bool { return s == damaged.snapshot })
 	}
-	return 0, errors.Join(errs...)
 }
 
-// damagedError is about the content of a backup, not about getting it.
-type damagedError struct{ error }
+// damagedError is about the content of a snapshot, not about getting it.
+type damagedError struct {
+	snapshot snapshot.Snapshot
+	error
+}
 
 func (d *damagedError) Unwrap() error { return d.error }
 
@@ -88,7 +99,7 @@ func (r Restore) restore(ctx context.Context, chain snapshot.Chain, work string)
 	if err := r.fetchFull(ctx, chain.Full, database); err != nil {
 		return 0, err
 	}
-	revision, err := r.applyDeltas(ctx, chain.Deltas, database)
+	revision, err := r.applyDeltas(ctx, chain, database)
 	if err != nil {
 		return 0, err
 	}
@@ -120,21 +131,21 @@ func (r Restore) fetchFull(ctx context.Context, full snapshot.Snapshot, file str
 		return err
 	}
 	defer out.Close()
-	return r.Store.Read(ctx, full, func(content io.Reader) error {
+	return classify(ctx, full, r.Store.Read(ctx, full, func(content io.Reader) error {
 		size, err := io.Copy(out, snapshot.Verified(content))
 		if err != nil {
-			return classify(ctx, err)
+			return err
 		}
 		return errors.Join(out.Truncate(size-sha256.Size), out.Close())
-	})
+	}))
 }
 
 // applyDeltas does to a database what the deltas say happened after it was copied.
-func (r Restore) applyDeltas(ctx context.Context, deltas []snapshot.Snapshot, file string) (revision int64, err error) {
+func (r Restore) applyDeltas(ctx context.Context, chain snapshot.Chain, file string) (revision int64, err error) {
 	// The storage of etcd panics on a database that is damaged.
 	defer func() {
 		if p := recover(); p != nil {
-			err = &damagedError{fmt.Errorf("database: %v", p)}
+			err = &damagedError{chain.Full, fmt.Errorf("database: %v", p)}
 		}
 	}()
 	quiet := zap.NewNop()
@@ -146,28 +157,29 @@ func (r Restore) applyDeltas(ctx context.Context, deltas []snapshot.Snapshot, fi
 	defer lessor.Stop()
 	store := mvcc.NewStore(quiet, database, lessor, mvcc.StoreConfig{})
 	replay := &replay{store: store, lessor: lessor}
-	for _, delta := range deltas {
+	for _, delta := range chain.Deltas {
 		err := r.Store.Read(ctx, delta, func(content io.Reader) error {
-			return classify(ctx, snapshot.ReadDelta(content, replay.add))
+			if err := snapshot.ReadDelta(content, replay.add); err != nil {
+				return err
+			}
+			return replay.flush() // a delta has all of its last revision
 		})
 		if err != nil {
-			return 0, err
+			return 0, classify(ctx, delta, err)
 		}
-	}
-	if err := replay.flush(); err != nil {
-		return 0, err
 	}
 	revision = store.Rev()
 	store.Commit()
 	return revision, store.Close()
 }
 
-// classify says that an error is about the content, other than when the time is up.
-func classify(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil {
+// classify says that an error from reading a snapshot is about its content, unless the store, the disk or the time is to blame:
+// nothing may be given up because of these.
+func classify(ctx context.Context, s snapshot.Snapshot, err error) error {
+	if disk := new(os.PathError); err == nil || ctx.Err() != nil || errors.Is(err, snapstore.ErrTransfer) || errors.As(err, &disk) {
 		return err
 	}
-	return &damagedError{err}
+	return &damagedError{s, err}
 }
 
 // replay applies events to a store, all of one revision at once.

@@ -64,6 +64,10 @@ func Validate(ctx context.Context, dir string) (Check, error) {
 	case !hasDatabase:
 		return Check{State: Corrupt, Reason: "there is a write-ahead log, but no database"}, nil
 	case !hasWAL:
+		// An etcd that is starting, or is looking for the others, makes the log after the database.
+		if _, _, err := readDatabase(ctx, database); errors.Is(err, bolterrors.ErrTimeout) {
+			return Check{}, fmt.Errorf("%s: %w", database, ErrInUse)
+		}
 		return Check{State: Corrupt, Reason: "there is a database, but no write-ahead log"}, nil
 	}
 	revision, applied, err := readDatabase(ctx, database)
@@ -101,6 +105,7 @@ func readDatabase(ctx context.Context, file string) (revision int64, applied uin
 		return 0, 0, fmt.Errorf("open database: %w", err)
 	}
 	defer db.Close() //nolint:errcheck // it was only read
+	revision = 1     // of an etcd without keys
 	err = db.View(func(tx *bolt.Tx) error {
 		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
 			isKeys, isMeta := string(name) == string(schema.Key.Name()), string(name) == string(schema.Meta.Name())

@@ -64,6 +64,10 @@ type request struct {
 	upTo int64
 }
 
+func newRequest(kind snapshot.Kind, upTo int64) *request {
+	return &request{kind: kind, upTo: upTo, answer: make(chan answer, 1)}
+}
+
 type answer struct {
 	snapshot *snapshot.Snapshot
 	err      error
@@ -74,7 +78,9 @@ var errInterrupted = errors.New("interrupted; ask again")
 
 // Full asks for a full snapshot and waits for it. The snapshotter must be running.
 func (s *Snapshotter) Full(ctx context.Context, final bool) (*snapshot.Snapshot, error) {
-	return s.ask(ctx, &request{kind: snapshot.Full, final: final, answer: make(chan answer, 1)})
+	r := newRequest(snapshot.Full, 0)
+	r.final = final
+	return s.ask(ctx, r)
 }
 
 // Delta asks for a delta snapshot with all changes up to now, and waits for it. It returns nil if there were none.
@@ -86,7 +92,7 @@ func (s *Snapshotter) Delta(ctx context.Context) (*snapshot.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.ask(ctx, &request{kind: snapshot.Delta, upTo: upTo, answer: make(chan answer, 1)})
+	return s.ask(ctx, newRequest(snapshot.Delta, upTo))
 }
 
 func (s *Snapshotter) ask(ctx context.Context, r *request) (*snapshot.Snapshot, error) {
@@ -207,6 +213,16 @@ func (r *session) follow(ctx context.Context) error {
 	}
 	nextFull := r.clock.NewTimer(r.untilFull())
 	defer nextFull.Stop()
+	if deltaC != nil {
+		// What happened while nobody made snapshots does not wait for the period, nor does the news that backups are up to date.
+		upTo, err := r.revision(ctx)
+		if err != nil {
+			return err
+		}
+		if err := r.accept(ctx, newRequest(snapshot.Delta, upTo)); err != nil {
+			return err
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -267,6 +283,9 @@ func (r *session) read(response clientv3.WatchResponse) error {
 	if response.IsProgressNotify() {
 		r.seen = max(r.seen, response.Header.Revision)
 		return nil
+	}
+	if len(response.Events) > 0 {
+		r.metrics.changed()
 	}
 	for _, event := range response.Events {
 		if r.writer == nil {

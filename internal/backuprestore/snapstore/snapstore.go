@@ -89,24 +89,50 @@ func (s *Store) write(ctx context.Context, name string, fill func(io.Writer) err
 	return counter.n, nil
 }
 
-// Read hands the content of a snapshot to a function. What is left when that returns nil is not looked at.
+// ErrTransfer says that a store did not deliver a snapshot, or not all of it. It says nothing about what is in the snapshot.
+var ErrTransfer = errors.New("the store did not deliver it")
+
+// Read hands the content of a snapshot to a function. What is left when that returns nil is not looked at. Errors that are not
+// ErrTransfer are about the content, or come from the function.
 func (s *Store) Read(ctx context.Context, snap snapshot.Snapshot, use func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()
 	r, err := s.bucket.NewReader(ctx, snap.Name(), nil)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", snap.Name(), err)
+		return fmt.Errorf("read %s: %w: %w", snap.Name(), ErrTransfer, err)
 	}
 	defer r.Close() //nolint:errcheck // it was only read
-	content, err := snap.Compression.Reader(r)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", snap.Name(), err)
-	}
-	defer content.Close()
-	if err := use(content); err != nil {
+	source := &source{r: r}
+	if err := decompress(snap.Compression, source, use); err != nil {
+		if source.err != nil {
+			err = fmt.Errorf("%w: %w", ErrTransfer, source.err)
+		}
 		return fmt.Errorf("read %s: %w", snap.Name(), err)
 	}
 	return nil
+}
+
+func decompress(c snapshot.Compression, r io.Reader, use func(io.Reader) error) error {
+	content, err := c.Reader(r)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	return use(content)
+}
+
+// source remembers why it could not be read on, whatever its readers make of that.
+type source struct {
+	r   io.Reader
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
 }
 
 // Delete removes a snapshot. One that is gone already is no error.

@@ -79,7 +79,9 @@ func (s *Startup) Run(ctx context.Context) (Action, error) {
 			}
 			continue
 		}
-		return action, s.act(ctx, action)
+		if err := s.act(ctx, action, facts); !errors.Is(err, errNobodyHasData) {
+			return action, err
+		}
 	}
 }
 
@@ -114,14 +116,17 @@ func (s *Startup) facts(ctx context.Context) (Facts, string, error) {
 	return facts, check.Reason, nil
 }
 
-func (s *Startup) act(ctx context.Context, action Action) error {
+func (s *Startup) act(ctx context.Context, action Action, facts Facts) error {
 	state, initialCluster := existing, s.alone()
 	switch action {
 	case Restore:
 		restore := datadir.Restore{
-			Store: s.Store, DataDir: s.Config.DataDir, Member: s.Member, PeerURLs: s.PeerURLs(), Token: s.Config.Cluster.Token,
+			Store: s.Store, DataDir: s.Config.DataDir, Revision: facts.Revision, Member: s.Member, PeerURLs: s.PeerURLs(), Token: s.Config.Cluster.Token,
 		}
-		if _, err := restore.Run(ctx, logr.FromContextOrDiscard(ctx)); err != nil {
+		switch _, err := restore.Run(ctx, logr.FromContextOrDiscard(ctx)); {
+		case errors.Is(err, datadir.ErrNoBackup) && facts.Data == datadir.Valid:
+			logr.FromContextOrDiscard(ctx).Error(err, "The backup is damaged, and the data that is there is the best there is")
+		case err != nil:
 			return fmt.Errorf("restore: %w", err)
 		}
 	case New:
@@ -142,6 +147,9 @@ func (s *Startup) act(ctx context.Context, action Action) error {
 	return s.writeConfig(state, initialCluster)
 }
 
+// errNobodyHasData says that the members that were to be joined have found that their data is lost, too.
+var errNobodyHasData = errors.New("no member has data any more")
+
 func (s *Startup) join(ctx context.Context) (initialCluster string, err error) {
 	log := logr.FromContextOrDiscard(ctx)
 	cluster, err := s.Dial(s.Config.Cluster.ClientEndpoint)
@@ -158,6 +166,10 @@ func (s *Startup) join(ctx context.Context) (initialCluster string, err error) {
 			return initialCluster, nil
 		}
 		log.V(1).Info("Joining the cluster is not possible yet", "reason", err.Error())
+		// They start at the same time as this one, and may not have looked before.
+		if others, askErr := s.Registry.OthersHaveData(ctx); askErr == nil && !others {
+			return "", errNobodyHasData
+		}
 		select {
 		case <-s.Clock.After(backoff.Step()):
 		case <-ctx.Done():

@@ -82,7 +82,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, err error) (time.Dura
 	} else {
 		status.Conditions = slices.DeleteFunc(status.Conditions, func(c druidv1alpha1.Condition) bool { return c.Type == druidv1alpha1.ConditionTypeBackupReady })
 	}
-	status.Ready = new(ready.status == druidv1alpha1.ConditionTrue && (backup == nil || backup.status != druidv1alpha1.ConditionFalse))
+	status.Ready = new(ready.status == druidv1alpha1.ConditionTrue) // an etcd whose backups fail serves its clients all the same
 	if recheck == 0 || backupRecheck > 0 && backupRecheck < recheck {
 		recheck = backupRecheck
 	}

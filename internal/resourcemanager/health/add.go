@@ -39,7 +39,9 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, managed cache.Cache
 	r := &Reconciler{Settings: s, source: mgr.GetClient(), clock: clock.RealClock{}, target: &target{
 		live: live, seen: managed, generations: map[key]generation{},
 	}, pods: newOldPods(live)}
-	c, err := controller.New("health", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: s.Concurrency})
+	c, err := controller.New("health", mgr, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: s.Concurrency, RateLimiter: managedresource.Retries(),
+	})
 	if err != nil {
 		return err
 	}
@@ -142,16 +144,25 @@ func (t *target) ensureWatch(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
+// pass is what the checks of one pass share.
+type pass struct {
+	// fresh says that the API server is asked for all objects.
+	fresh bool
+	// unseen are the kinds whose watch has not begun in time. It is not waited for with each of their objects.
+	unseen map[schema.GroupVersionKind]bool
+}
+
 // get returns an object, or nil if it does not exist. What the cache has may be older than what this process has applied or seen
 // already: then the API server is asked, as an old status would tell of an old roll-out.
-func (t *target) get(ctx context.Context, k key, fresh bool) (client.Object, error) {
+func (t *target) get(ctx context.Context, k key, p *pass) (client.Object, error) {
 	object := t.objectOf(k.GroupVersionKind)
-	if !fresh {
+	if !p.fresh && !p.unseen[k.GroupVersionKind] {
 		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 		defer cancel()
 		if err := t.seen.Get(ctx, k.ObjectKey, object); err == nil && t.newEnough(k, object) {
 			return object, nil
 		}
+		p.unseen[k.GroupVersionKind] = ctx.Err() != nil
 		object = t.objectOf(k.GroupVersionKind)
 	}
 	err := t.live.Get(ctx, k.ObjectKey, object)

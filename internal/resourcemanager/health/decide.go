@@ -39,7 +39,7 @@ func (f finding) String() string {
 // alone.
 func ready(class string, mr *resourcesv1alpha1.ManagedResource) bool {
 	applied := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
-	return mr.DeletionTimestamp == nil && managedresource.Responsible(class, mr) && !truthy(mr.Annotations[resourcesv1alpha1.Ignore]) &&
+	return mr.DeletionTimestamp == nil && managedresource.Responsible(class, mr) && !managedresource.Truthy(mr.Annotations[resourcesv1alpha1.Ignore]) &&
 		mr.Status.ObservedGeneration == mr.Generation && applied != nil && applied.Status == corev1beta1.ConditionTrue
 }
 

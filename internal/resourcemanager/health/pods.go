@@ -33,8 +33,8 @@ type oldPods struct {
 	live client.WithWatch
 
 	mu sync.Mutex
-	// settled are the generations whose old pods are gone.
-	settled map[types.UID]int64
+	// settled are the generations of Deployments whose old pods are gone.
+	settled map[types.NamespacedName]generation
 	// followed are the Deployments whose pods are being watched.
 	followed map[types.UID]bool
 	requests chan follow
@@ -49,7 +49,7 @@ type follow struct {
 }
 
 func newOldPods(live client.WithWatch) *oldPods {
-	return &oldPods{live: live, settled: map[types.UID]int64{}, followed: map[types.UID]bool{}, requests: make(chan follow, waiting)}
+	return &oldPods{live: live, settled: map[types.NamespacedName]generation{}, followed: map[types.UID]bool{}, requests: make(chan follow, waiting)}
 }
 
 // check returns what is left of earlier revisions of a Deployment that is rolled out otherwise, or nil.
@@ -61,7 +61,8 @@ func (o *oldPods) check(ctx context.Context, request reconcile.Request, d *appsv
 		return nil, nil
 	}
 	o.mu.Lock()
-	settled := o.settled[d.UID] == d.Generation
+	key, now := client.ObjectKeyFromObject(d), generation{string(d.UID), d.Generation}
+	settled := o.settled[key] == now
 	o.mu.Unlock()
 	if settled {
 		return nil, nil
@@ -91,7 +92,7 @@ func (o *oldPods) check(ctx context.Context, request reconcile.Request, d *appsv
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if count == 0 {
-		o.settled[d.UID] = d.Generation
+		o.settled[key] = now
 		return nil, nil
 	}
 	if !o.followed[d.UID] {

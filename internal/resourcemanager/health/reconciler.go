@@ -7,10 +7,10 @@ package health
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +19,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
 )
 
 const (
@@ -62,10 +63,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	// The first check after a change asks the API server, as the caches may not have heard of it.
 	progressing := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing)
-	fresh := progressing == nil || progressing.Status == corev1beta1.ConditionUnknown
+	p := &pass{fresh: progressing == nil || progressing.Status == corev1beta1.ConditionUnknown, unseen: map[schema.GroupVersionKind]bool{}}
 	findings := make([]finding, 0, len(mr.Status.Resources))
 	for _, ref := range mr.Status.Resources {
-		found, err := r.look(ctx, request, ref, fresh)
+		found, err := r.look(ctx, request, ref, p)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -78,22 +79,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // look finds out about one object.
-func (r *Reconciler) look(ctx context.Context, request reconcile.Request, ref resourcesv1alpha1.ObjectReference, fresh bool) (finding, error) {
+func (r *Reconciler) look(ctx context.Context, request reconcile.Request, ref resourcesv1alpha1.ObjectReference, p *pass) (finding, error) {
 	f := finding{kind: ref.Kind, name: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
-	if truthy(ref.Annotations[resourcesv1alpha1.SkipHealthCheck]) {
+	if managedresource.Truthy(ref.Annotations[resourcesv1alpha1.SkipHealthCheck]) {
 		return f, nil
 	}
 	gvk := ref.GroupVersionKind()
 	if err := r.target.ensureWatch(gvk); err != nil {
 		return f, err
 	}
-	object, err := r.target.get(ctx, key{gvk, f.name}, fresh)
+	object, err := r.target.get(ctx, key{gvk, f.name}, p)
 	switch {
 	case err != nil:
 		return f, fmt.Errorf("read %s: %w", f, err)
 	case object == nil:
 		f.missing = true
-	case !truthy(object.GetAnnotations()[resourcesv1alpha1.SkipHealthCheck]):
+	case !managedresource.Truthy(object.GetAnnotations()[resourcesv1alpha1.SkipHealthCheck]):
 		f.unhealthy, f.progressing = kube.Healthy(object), kube.RolledOut(object)
 		if deployment, ok := object.(*appsv1.Deployment); ok && f.progressing == nil {
 			if f.progressing, err = r.pods.check(ctx, request, deployment); err != nil {
@@ -102,9 +103,4 @@ func (r *Reconciler) look(ctx context.Context, request reconcile.Request, ref re
 		}
 	}
 	return f, nil
-}
-
-func truthy(value string) bool {
-	yes, err := strconv.ParseBool(value)
-	return err == nil && yes
 }

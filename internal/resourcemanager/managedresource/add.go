@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,7 +63,7 @@ func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster
 	}
 	r := &Reconciler{
 		Settings: s, source: mgr.GetClient(), secrets: mgr.GetAPIReader(), clock: clock.RealClock{},
-		target: &target{live: live, seen: managed, clock: clock.RealClock{}, applied: map[objectKey]record{}},
+		target: &target{live: live, seen: managed, clock: clock.RealClock{}, always: s.AlwaysUpdate, applied: map[objectKey]record{}},
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, secretsIndex, func(obj client.Object) []string {
 		var names []string
@@ -73,16 +74,24 @@ func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster
 	}); err != nil {
 		return err
 	}
-	c, err := controller.New("managedresource", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: s.Concurrency})
+	c, err := controller.New("managedresource", mgr, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: s.Concurrency,
+		RateLimiter: Retries(),
+	})
 	if err != nil {
 		return err
 	}
-	r.watches = &watches{controller: c, cache: managed, origin: s.ClusterID, kinds: map[schema.GroupVersionKind]bool{}}
+	r.watches = &watches{controller: c, cache: managed, mapper: live.RESTMapper(), origin: s.ClusterID, kinds: map[schema.GroupVersionKind]bool{}}
 	return errors.Join(
 		c.Watch(source.Kind(mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.TypedEnqueueRequestForObject[*resourcesv1alpha1.ManagedResource]{}, r.concerns())),
 		// The data is read when it is needed.
 		c.Watch(source.Kind[client.Object](mgr.GetCache(), kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.usersOf))),
 	)
+}
+
+// Retries says when a failed pass over a ManagedResource is repeated.
+func Retries() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
 }
 
 // concerns lets through ManagedResources of this process, and those that were, and only what it has not caused itself by writing
@@ -122,6 +131,7 @@ func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconc
 type watches struct {
 	controller controller.Controller
 	cache      cache.Cache
+	mapper     meta.RESTMapper
 	origin     string // the identity of the source cluster
 
 	mu    sync.Mutex
@@ -146,19 +156,23 @@ func (w *watches) ensure(kinds []schema.GroupVersionKind) error {
 	return errors.Join(errs...)
 }
 
-// ensureReferenced starts watches for objects that a status names.
+// ensureReferenced starts watches for objects that a status names. Of kinds that the cluster does not have any more there are no
+// objects, and a watch would never begin.
 func (w *watches) ensureReferenced(refs []resourcesv1alpha1.ObjectReference) error {
 	var kinds []schema.GroupVersionKind
 	for _, ref := range refs {
-		if gvk := ref.GroupVersionKind(); !slices.Contains(kinds, gvk) {
+		gvk := ref.GroupVersionKind()
+		if slices.Contains(kinds, gvk) {
+			continue
+		}
+		switch _, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); {
+		case err == nil:
 			kinds = append(kinds, gvk)
+		case !meta.IsNoMatchError(err):
+			return failed{fmt.Errorf("look for kind %s: %w", gvk.Kind, err)}
 		}
 	}
-	err := w.ensure(kinds)
-	if meta.IsNoMatchError(err) {
-		return nil // and there is no such object
-	}
-	return err
+	return w.ensure(kinds)
 }
 
 // owner is the ManagedResource that an object says it comes from.
@@ -187,7 +201,8 @@ func metadataChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, // the pass that created it is there already
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectNew.GetGeneration() == 0 || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			return e.ObjectNew.GetGeneration() == 0 && e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+				e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || // another one, while the watch was interrupted
 				!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
 				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 		},

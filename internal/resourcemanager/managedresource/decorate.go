@@ -13,6 +13,10 @@ const description = "DO NOT EDIT - This resource is managed by gardener-resource
 
 // decorate adds what every managed object gets: the labels to be injected, in templates too, and where it comes from.
 func decorate(object *unstructured.Unstructured, inject map[string]string, managedBy, origin string) {
+	// A manifest may be of an object of another cluster.
+	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
 	if len(inject) > 0 {
 		addLabels(object.Object, inject)
 		for _, path := range [][]string{

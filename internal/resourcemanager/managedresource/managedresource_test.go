@@ -3,6 +3,7 @@ package managedresource_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -17,9 +18,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -39,6 +42,8 @@ type garden struct {
 	config *rest.Config
 	// reads and writes count the controller's requests for what it manages.
 	reads, writes atomic.Int64
+	// refuse tells which requests of the controller fail.
+	refuse atomic.Pointer[func(*http.Request) bool]
 }
 
 func start(t *testing.T) *garden {
@@ -68,6 +73,9 @@ func start(t *testing.T) *garden {
 	config := rest.CopyConfig(e.Config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if refuse := g.refuse.Load(); refuse != nil && (*refuse)(request) {
+				return nil, errors.New("refused by the test")
+			}
 			switch {
 			case strings.Contains(request.URL.Path, "/managedresources/"): // the status
 			case request.Method != http.MethodGet:
@@ -184,6 +192,13 @@ func (g *garden) awaitApplied(t *testing.T, mr *resourcesv1alpha1.ManagedResourc
 		}
 		return nil
 	})
+}
+
+// refusing makes requests of the controller fail while a function runs.
+func (g *garden) refusing(which func(*http.Request) bool, run func()) {
+	g.refuse.Store(&which)
+	defer g.refuse.Store(nil)
+	run()
 }
 
 func configMap(namespace, name, data string) string {
@@ -325,6 +340,145 @@ func TestManagedResources(t *testing.T) {
 				return nil
 			})
 		}
+		// An autoscaler neither stops a workload nor starts one.
+		for _, want := range []int32{0, 2} {
+			g.setManifests(t, ns, deployment(ns, "scaled", int(want)))
+			await(t, g, &appsv1.DeploymentList{}, ns, "scaled", func(d *appsv1.Deployment) error {
+				if *d.Spec.Replicas != want {
+					return fmt.Errorf("%d replicas, want %d", *d.Spec.Replicas, want)
+				}
+				return nil
+			})
+		}
+	})
+
+	t.Run("what fails is neither tried nor reported all the time", func(t *testing.T) {
+		const ns = "failing"
+		mr := g.create(t, ns, configMap(ns, "a", "1")+configMap("missing", "b", "1"))
+		g.awaitApplied(t, mr, corev1beta1.ConditionFalse, `namespaces "missing" not found`)
+		writes, versions := g.writes.Load(), map[string]bool{}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_ = kube.Await(ctx, g, &resourcesv1alpha1.ManagedResourceList{}, func(list []*resourcesv1alpha1.ManagedResource) error { // it ends with the time
+			versions[list[0].ResourceVersion] = true
+			return errors.New("go on")
+		}, nil, client.InNamespace(ns))
+		if got := g.writes.Load() - writes; got > 50 {
+			t.Errorf("%d writes in 3 seconds", got)
+		}
+		if len(versions) > 2 {
+			t.Errorf("the ManagedResource was changed %d times, and nothing had changed", len(versions)-1)
+		}
+	})
+
+	t.Run("a kind and its objects in one ManagedResource, and the kind is deleted", func(t *testing.T) {
+		const ns = "kind"
+		const manifests = `---
+apiVersion: example.org/v1
+kind: Thing
+metadata: {name: a, namespace: kind}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.org}
+spec:
+  group: example.org
+  names: {kind: Thing, listKind: ThingList, plural: things, singular: thing}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+		mr := g.create(t, ns, manifests)
+		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
+		things := func() client.ObjectList {
+			return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "example.org/v1", Kind: "ThingList"}}
+		}
+		before := await(t, g, things(), ns, "a", func(*metav1.PartialObjectMetadata) error { return nil })
+		definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things.example.org"}}
+		if err := g.Delete(t.Context(), definition); err != nil {
+			t.Fatal(err)
+		}
+		await(t, g, things(), ns, "a", func(again *metav1.PartialObjectMetadata) error {
+			if again.UID == before.UID {
+				return errors.New("it is the old one")
+			}
+			return nil
+		})
+		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
+		if err := g.Delete(t.Context(), mr); err != nil {
+			t.Fatal(err)
+		}
+		awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr")
+		awaitGone[*apiextensionsv1.CustomResourceDefinition](t, g, &apiextensionsv1.CustomResourceDefinitionList{}, "", "things.example.org")
+	})
+
+	t.Run("a kind that cannot be watched holds up nobody for long", func(t *testing.T) {
+		const ns = "unseen"
+		var manifests strings.Builder
+		for i := range 80 {
+			fmt.Fprintf(&manifests, "---\napiVersion: v1\nkind: LimitRange\nmetadata: {name: l%d, namespace: %s}\nspec: {limits: [{type: Pod}]}\n", i, ns)
+		}
+		g.refusing(func(r *http.Request) bool {
+			return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/limitranges")
+		}, func() {
+			g.awaitApplied(t, g.create(t, ns, manifests.String()), corev1beta1.ConditionTrue, "") // within 20 seconds
+		})
+	})
+
+	t.Run("claims go with their StatefulSet, whatever comes in between", func(t *testing.T) {
+		const ns = "claims"
+		mr := g.create(t, ns, `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: s, namespace: claims}
+spec:
+  selector: {matchLabels: {app: x}}
+  serviceName: s
+  template:
+    metadata: {labels: {app: x}}
+    spec: {containers: [{name: x, image: x}]}
+`, func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.DeletePersistentVolumeClaims = ptr.To(true) })
+		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
+		if err := g.Create(t.Context(), &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "data-s-0", Labels: map[string]string{"app": "x"}},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		g.refusing(func(r *http.Request) bool {
+			return r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/persistentvolumeclaims")
+		}, func() {
+			if err := g.Delete(t.Context(), mr); err != nil {
+				t.Fatal(err)
+			}
+			g.awaitApplied(t, mr, corev1beta1.ConditionFalse, "refused by the test")
+		})
+		awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr")
+		await(t, g, &corev1.PersistentVolumeClaimList{}, ns, "data-s-0", func(claim *corev1.PersistentVolumeClaim) error {
+			if claim.DeletionTimestamp == nil { // nobody takes its finalizer off here
+				return errors.New("it is not deleted")
+			}
+			return nil
+		})
+	})
+
+	t.Run("objects are applied when the class before has let go of them", func(t *testing.T) {
+		const ns, finalizer = "handover", resourcesv1alpha1.FinalizerName + "-other"
+		mr := g.create(t, ns, configMap(ns, "a", "1"), func(mr *resourcesv1alpha1.ManagedResource) { mr.Finalizers = []string{finalizer} })
+		g.awaitApplied(t, g.create(t, ns+"-later", configMap(ns+"-later", "a", "1")), corev1beta1.ConditionTrue, "")
+		if err := g.Get(t.Context(), client.ObjectKeyFromObject(mr), mr); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{finalizer}, mr.Finalizers); diff != "" {
+			t.Errorf("finalizers (-want +got):\n%s", diff)
+		}
+		if err := g.Patch(t.Context(), mr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+			t.Fatal(err)
+		}
+		await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "1"}))
 	})
 
 	t.Run("what is to stay stays", func(t *testing.T) {
@@ -405,8 +559,8 @@ func TestManagedResources(t *testing.T) {
 		}
 		awaitGone[*corev1.ConfigMap](t, g, configMaps(), ns, "a")
 		await(t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr", func(mr *resourcesv1alpha1.ManagedResource) error {
-			if len(mr.Finalizers) > 0 {
-				return fmt.Errorf("finalizers are %v", mr.Finalizers)
+			if len(mr.Finalizers) > 0 || len(mr.Status.Resources) > 0 { // another cluster may have objects of these names
+				return fmt.Errorf("finalizers are %v, resources %v", mr.Finalizers, mr.Status.Resources)
 			}
 			return nil
 		})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -52,11 +53,11 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 	switch kind.Group {
 	case "apps", "":
 		if isWorkload(kind) {
-			if o.keepReplicas || truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveReplicas]) {
+			if o.keepReplicas || Truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveReplicas]) {
 				take(merged, live, "spec", "replicas")
 			}
-			if truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveResources]) {
-				keepResources(merged, live)
+			if Truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveResources]) {
+				keepResources(merged, live, "spec", "template", "spec")
 			}
 			// kubectl rollout restart is not a change of the manifest.
 			takeDefault(merged, live, "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
@@ -67,6 +68,13 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 		take(merged, live, "spec", "volumeClaimTemplates") // the API server refuses every change
 	case schema.GroupKind{Kind: "Service"}:
 		mergeService(merged, live)
+	case schema.GroupKind{Kind: "Secret"}:
+		// The token is not in the manifest; it is put in.
+		if kind, _, _ := unstructured.NestedString(desired.Object, "type"); kind == string(corev1.SecretTypeServiceAccountToken) {
+			for _, key := range []string{corev1.ServiceAccountTokenKey, corev1.ServiceAccountRootCAKey, corev1.ServiceAccountNamespaceKey} {
+				takeDefault(merged, live, "data", key)
+			}
+		}
 	case schema.GroupKind{Kind: "ServiceAccount"}:
 		takeDefault(merged, live, "secrets")
 		takeDefault(merged, live, "imagePullSecrets")
@@ -80,7 +88,14 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 		}
 	case schema.GroupKind{Kind: "PersistentVolume"}:
 		takeDefault(merged, live, "spec", "claimRef")
+	case schema.GroupKind{Group: "batch", Kind: "CronJob"}:
+		if Truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveResources]) {
+			keepResources(merged, live, "spec", "jobTemplate", "spec", "template", "spec")
+		}
 	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		if Truthy(desired.GetAnnotations()[resourcesv1alpha1.PreserveResources]) {
+			keepResources(merged, live, "spec", "template", "spec")
+		}
 		if manual, _, _ := unstructured.NestedBool(desired.Object, "spec", "manualSelector"); !manual {
 			take(merged, live, "spec", "selector")
 			labels, _, _ := unstructured.NestedStringMap(live.Object, "spec", "template", "metadata", "labels")
@@ -151,10 +166,10 @@ func mergeService(merged, live *unstructured.Unstructured) {
 	}
 }
 
-// keepResources keeps what containers in the cluster request.
-func keepResources(merged, live *unstructured.Unstructured) {
+// keepResources keeps what containers of a pod in the cluster request.
+func keepResources(merged, live *unstructured.Unstructured, pod ...string) {
 	for _, list := range []string{"containers", "initContainers"} {
-		overNamed(merged, live, []string{"spec", "template", "spec", list}, func(wanted, have map[string]any) {
+		overNamed(merged, live, append(slices.Clone(pod), list), func(wanted, have map[string]any) {
 			if resources, ok := have["resources"]; ok {
 				wanted["resources"] = runtime.DeepCopyJSONValue(resources)
 			}
@@ -230,8 +245,8 @@ func union(have, wanted []any) []any {
 	return out
 }
 
-// truthy reads the value of an annotation that switches something on.
-func truthy(value string) bool {
+// Truthy reads the value of an annotation that switches something on.
+func Truthy(value string) bool {
 	on, err := strconv.ParseBool(value)
 	return err == nil && on
 }

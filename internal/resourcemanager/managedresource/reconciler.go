@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -31,8 +34,15 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// passTimeout limits a pass. What is not done by then is done in the next one.
-const passTimeout = 2 * time.Minute
+const (
+	// passTimeout limits a pass. What is not done by then is done in the next one.
+	passTimeout = 2 * time.Minute
+	// reportTimeout limits writing a status.
+	reportTimeout = 5 * time.Second
+	// firstRetry and lastRetry are after what time a failed pass is repeated. What it failed for, such as a namespace or an admission
+	// webhook, comes without telling.
+	firstRetry, lastRetry = 20 * time.Millisecond, time.Minute
+)
 
 // Settings are what the controller takes from the configuration.
 type Settings struct {
@@ -42,6 +52,8 @@ type Settings struct {
 	Concurrency int
 	// SyncPeriod is how often each is looked at if no event came.
 	SyncPeriod time.Duration
+	// AlwaysUpdate writes objects in each pass, whether they differ or not.
+	AlwaysUpdate bool
 	// ManagedBy is the value of the label that every object gets.
 	ManagedBy string
 	// ClusterID is put in front of the origin of objects, if it is not empty.
@@ -59,7 +71,13 @@ type Reconciler struct {
 	target  *target
 	watches *watches
 	clock   clock.PassiveClock
+	// attempts has for each ManagedResource, by its UID, what was tried last. A failure that is tried again is no news.
+	attempts sync.Map
 }
+
+// failed is about manifests, or about objects in the target cluster. Whatever an API server says about them, that does not mean that
+// the pass came too early or too late, and is to be repeated at once.
+type failed struct{ error }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -74,15 +92,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case mr.DeletionTimestamp != nil || !r.responsible(mr):
 		result, err = r.delete(ctx, mr)
-	case mr.Annotations[resourcesv1alpha1.Ignore] == "true":
+	case Truthy(mr.Annotations[resourcesv1alpha1.Ignore]):
 		return reconcile.Result{}, r.report(ctx, mr, verdict{ignored: true})
 	default:
 		result, err = r.apply(ctx, mr)
 	}
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return kube.Result(err)
+	if err == nil || errors.As(err, new(failed)) {
+		return result, err
 	}
-	return result, err
+	return kube.Result(err)
 }
 
 func (r *Reconciler) responsible(mr *resourcesv1alpha1.ManagedResource) bool {
@@ -110,6 +128,12 @@ func (r *Reconciler) finalizer() string {
 	return resourcesv1alpha1.FinalizerName + "-" + r.Class
 }
 
+// busy tells whether the process of the class that a ManagedResource had before is still deleting its objects.
+func (r *Reconciler) busy(mr *resourcesv1alpha1.ManagedResource) bool {
+	return !slices.Contains(mr.Finalizers, r.finalizer()) &&
+		slices.ContainsFunc(mr.Finalizers, func(f string) bool { return strings.HasPrefix(f, resourcesv1alpha1.FinalizerName) })
+}
+
 // origin says in the target cluster whose objects these are.
 func (r *Reconciler) origin(mr *resourcesv1alpha1.ManagedResource) string {
 	origin := mr.Namespace + "/" + mr.Name
@@ -120,6 +144,9 @@ func (r *Reconciler) origin(mr *resourcesv1alpha1.ManagedResource) string {
 }
 
 func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+	if r.busy(mr) {
+		return reconcile.Result{}, nil // that it lets go starts the next pass
+	}
 	if !slices.Contains(mr.Finalizers, r.finalizer()) {
 		// The change starts the next pass.
 		return reconcile.Result{}, kube.AddFinalizer(ctx, r.source, mr, r.finalizer())
@@ -127,7 +154,7 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	manifests, err := r.manifests(ctx, mr)
 	if err != nil {
 		// Nothing is deleted on the ground of what could not be read.
-		return reconcile.Result{}, errors.Join(err, r.report(ctx, mr, verdict{err: err, reason: resourcesv1alpha1.ConditionDecodingFailed}))
+		return reconcile.Result{}, errors.Join(failed{err}, r.report(ctx, mr, verdict{err: err, reason: resourcesv1alpha1.ConditionDecodingFailed}))
 	}
 	items, errs := r.items(mr, manifests.objects)
 	wanted := map[objectKey]bool{}
@@ -142,7 +169,7 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	}
 	refs := references(items)
 	// Should the process end now, the next one must know what there may be to delete, and which labels to take off.
-	known := slices.Concat(asBefore(refs, mr.Status.Resources), stale)
+	known := slices.Concat(withBefore(refs, mr.Status.Resources), stale)
 	if err := r.begin(ctx, mr, known, manifests.checksum); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -162,12 +189,11 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 		errs = append(errs, removeErr)
 	}
 	errs = append(errs, r.target.apply(ctx, slices.DeleteFunc(items, func(i item) bool { return i.unknown })))
-	err = sortedErrors(errs)
-	v := verdict{err: err, reason: resourcesv1alpha1.ConditionApplyFailed, resources: known}
-	if err == nil {
-		v.resources, v.pending, v.checksum = slices.Concat(refs, left), left, manifests.checksum
+	if err := sortedErrors(errs); err != nil {
+		v := verdict{err: err, reason: resourcesv1alpha1.ConditionApplyFailed, resources: known}
+		return reconcile.Result{}, errors.Join(failed{err}, r.report(ctx, mr, v))
 	}
-	if err := errors.Join(err, r.report(ctx, mr, v)); err != nil {
+	if err := r.report(ctx, mr, verdict{resources: slices.Concat(refs, left), pending: left, checksum: manifests.checksum}); err != nil {
 		return reconcile.Result{}, err
 	}
 	if again == 0 || again > r.SyncPeriod {
@@ -232,8 +258,10 @@ func (r *Reconciler) items(mr *resourcesv1alpha1.ManagedResource, objects []*uns
 		case meta.IsNoMatchError(err):
 			errs = append(errs, fmt.Errorf("%s: the cluster has no kind %s of %s", describe(keyOf(object)), object.GetKind(), object.GetAPIVersion()))
 			// It is not applied, but it is wanted: nothing is deleted.
+			object.SetNamespace(namespaceBefore(object, mr.Status.Resources))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", describe(keyOf(object)), err))
+			object.SetNamespace(namespaceBefore(object, mr.Status.Resources))
 		case !namespaced:
 			object.SetNamespace("")
 		case object.GetNamespace() == "":
@@ -246,7 +274,7 @@ func (r *Reconciler) items(mr *resourcesv1alpha1.ManagedResource, objects []*uns
 		twice[keyOf(object)] = true
 		decorate(object, mr.Spec.InjectLabels, r.ManagedBy, r.origin(mr))
 		items = append(items, item{object: object, last: last[keyOf(object)], unknown: err != nil, mergeOptions: mergeOptions{
-			overwriteLabels: truthyPointer(mr.Spec.ForceOverwriteLabels), overwriteAnnotations: truthyPointer(mr.Spec.ForceOverwriteAnnotations),
+			overwriteLabels: ptr.Deref(mr.Spec.ForceOverwriteLabels, false), overwriteAnnotations: ptr.Deref(mr.Spec.ForceOverwriteAnnotations, false),
 		}})
 	}
 	return items, errs
@@ -269,16 +297,29 @@ func references(items []item) []resourcesv1alpha1.ObjectReference {
 	return refs
 }
 
-// asBefore returns the references with the labels and annotations that the objects were last applied with.
-func asBefore(refs, before []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
+// namespaceBefore returns the namespace of an object that was applied, when the cluster does not say whether its kind has one.
+func namespaceBefore(object *unstructured.Unstructured, before []resourcesv1alpha1.ObjectReference) string {
+	namespace := object.GetNamespace()
+	for _, ref := range before {
+		if key := refKey(ref); key.GroupKind == object.GroupVersionKind().GroupKind() && key.Name == object.GetName() &&
+			(key.Namespace == "" || namespace == "" && key.Namespace == metav1.NamespaceDefault) {
+			return key.Namespace
+		}
+	}
+	return namespace
+}
+
+// withBefore returns the references with all labels and annotations that the objects may have been applied with: those of the last
+// time, which may be there still, and those of this time, which may be there when it fails.
+func withBefore(refs, before []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	last := map[objectKey]resourcesv1alpha1.ObjectReference{}
 	for _, ref := range before {
 		last[refKey(ref)] = ref
 	}
 	out := slices.Clone(refs)
 	for i, ref := range out {
-		if ref, ok := last[refKey(ref)]; ok {
-			out[i] = ref
+		if before, ok := last[refKey(ref)]; ok {
+			out[i].Labels, out[i].Annotations = with(before.Labels, ref.Labels), with(before.Annotations, ref.Annotations)
 		}
 	}
 	return out
@@ -310,12 +351,10 @@ func equivalent(equivalences [][]metav1.GroupKind, key objectKey, wanted map[obj
 }
 
 func (r *Reconciler) remover(mr *resourcesv1alpha1.ManagedResource) remover {
-	return remover{origin: r.origin(mr), collects: r.CollectsGarbage, withClaims: truthyPointer(mr.Spec.DeletePersistentVolumeClaims)}
+	return remover{origin: r.origin(mr), collects: r.CollectsGarbage, withClaims: ptr.Deref(mr.Spec.DeletePersistentVolumeClaims, false)}
 }
 
-func keep(mr *resourcesv1alpha1.ManagedResource) bool { return truthyPointer(mr.Spec.KeepObjects) }
-
-func truthyPointer(value *bool) bool { return value != nil && *value }
+func keep(mr *resourcesv1alpha1.ManagedResource) bool { return ptr.Deref(mr.Spec.KeepObjects, false) }
 
 // delete deletes all objects and then lets go of the ManagedResource. If it is not this process's any more, the one that is
 // responsible now applies them.
@@ -323,31 +362,48 @@ func (r *Reconciler) delete(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	if !slices.Contains(mr.Finalizers, r.finalizer()) {
 		return reconcile.Result{}, nil
 	}
+	r.attempts.Delete(mr.UID)
 	if keep(mr) {
 		var errs []error
 		for _, ref := range mr.Status.Resources {
 			errs = append(errs, r.target.release(ctx, ref, r.origin(mr)))
 		}
 		if err := sortedErrors(errs); err != nil {
-			return reconcile.Result{}, errors.Join(err, r.report(ctx, mr, verdict{err: err, reason: resourcesv1alpha1.ReleaseOfOrphanedResourcesFailed}))
+			return reconcile.Result{}, errors.Join(failed{err}, r.report(ctx, mr, verdict{err: err, reason: resourcesv1alpha1.ReleaseOfOrphanedResourcesFailed}))
 		}
-		return reconcile.Result{}, kube.RemoveFinalizer(ctx, r.source, mr, r.finalizer())
+		return reconcile.Result{}, r.letGo(ctx, mr)
 	}
 	if err := r.watches.ensureReferenced(mr.Status.Resources); err != nil {
 		return reconcile.Result{}, err
 	}
 	left, again, err := r.target.remove(ctx, mr.Status.Resources, r.remover(mr))
-	if err == nil && len(left) == 0 {
-		return reconcile.Result{}, kube.RemoveFinalizer(ctx, r.source, mr, r.finalizer())
+	v := verdict{resources: mr.Status.Resources, pending: left}
+	if err := sortedErrors([]error{err}); err != nil {
+		v.err, v.reason = err, resourcesv1alpha1.ConditionDeletionFailed
+		return reconcile.Result{}, errors.Join(failed{err}, r.report(ctx, mr, v))
 	}
-	v := verdict{err: sortedErrors([]error{err}), reason: resourcesv1alpha1.ConditionDeletionFailed, resources: mr.Status.Resources, pending: left}
-	if err := errors.Join(err, r.report(ctx, mr, v)); err != nil {
+	if len(left) == 0 {
+		return reconcile.Result{}, r.letGo(ctx, mr)
+	}
+	if err := r.report(ctx, mr, v); err != nil {
 		return reconcile.Result{}, err
 	}
 	if again == 0 {
 		again = r.SyncPeriod
 	}
 	return reconcile.Result{RequeueAfter: min(again, r.SyncPeriod)}, nil
+}
+
+// letGo ends the work on a ManagedResource. Who is responsible now, perhaps for another cluster, is not to find these objects in it.
+func (r *Reconciler) letGo(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	if mr.DeletionTimestamp == nil {
+		if err := r.write(ctx, mr, func(status *resourcesv1alpha1.ManagedResourceStatus) {
+			status.Resources, status.SecretsDataChecksum = nil, nil
+		}); err != nil {
+			return err
+		}
+	}
+	return kube.RemoveFinalizer(ctx, r.source, mr, r.finalizer())
 }
 
 // sortedErrors joins errors in an order that is the same on the next pass, for conditions.

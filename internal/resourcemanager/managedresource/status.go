@@ -30,7 +30,10 @@ type verdict struct {
 // begin writes down which objects there will be, before any of them is written. What the health controller found about the
 // objects as they were does not count any more when the manifests have changed.
 func (r *Reconciler) begin(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, resources []resourcesv1alpha1.ObjectReference, checksum string) error {
-	changed := mr.Status.ObservedGeneration != mr.Generation || mr.Status.SecretsDataChecksum == nil || *mr.Status.SecretsDataChecksum != checksum
+	attempt := fmt.Sprintf("%d %s", mr.Generation, checksum)
+	last, _ := r.attempts.Swap(mr.UID, attempt)
+	changed := attempt != last &&
+		(mr.Status.ObservedGeneration != mr.Generation || mr.Status.SecretsDataChecksum == nil || *mr.Status.SecretsDataChecksum != checksum)
 	return r.write(ctx, mr, func(status *resourcesv1alpha1.ManagedResourceStatus) {
 		status.Resources = resources
 		if !changed {
@@ -79,12 +82,15 @@ func (r *Reconciler) set(status *resourcesv1alpha1.ManagedResourceStatus, typ co
 	status.Conditions, _ = kube.SetCondition(status.Conditions, corev1beta1.Condition{Type: typ, Status: value, Reason: reason, Message: message}, r.clock.Now())
 }
 
-// write sends a changed status. The health controller writes conditions, too, and a list cannot be merged: who is late reads again.
+// write sends a changed status, also if the time of the pass is up. The health controller writes conditions, too, and a list cannot
+// be merged: who is late reads again.
 func (r *Reconciler) write(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, change func(*resourcesv1alpha1.ManagedResourceStatus)) error {
 	before := mr.DeepCopy()
 	change(&mr.Status)
 	if apiequality.Semantic.DeepEqual(before.Status, mr.Status) {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
+	defer cancel()
 	return client.IgnoreNotFound(r.source.Status().Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }

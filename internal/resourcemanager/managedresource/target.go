@@ -48,6 +48,8 @@ type target struct {
 	// seen reads metadata that a watch keeps up to date.
 	seen  client.Reader
 	clock clock.PassiveClock
+	// always writes objects that do not differ, too.
+	always bool
 
 	mu      sync.Mutex
 	applied map[objectKey]record
@@ -123,9 +125,10 @@ func keyOf(object *unstructured.Unstructured) objectKey {
 // apply makes the objects as they are to be, group by group, and returns all errors.
 func (t *target) apply(ctx context.Context, items []item) error {
 	var errs []error
+	unseen := &sync.Map{}
 	for _, group := range inGroups(items, func(i item) string { return i.object.GetKind() }) {
 		errs = append(errs, each(ctx, group, func(ctx context.Context, i item) error {
-			if err := t.applyOne(ctx, i); err != nil {
+			if err := t.applyOne(ctx, i, unseen); err != nil {
 				return fmt.Errorf("%s: %w", describe(i.key()), err)
 			}
 			return nil
@@ -154,12 +157,12 @@ func each[T any](ctx context.Context, items []T, do func(context.Context, T) err
 	return errors.Join(flow.Parallel(ctx, append(slices.Repeat([]func(context.Context) error{work}, min(parallel, len(items))), feed)...), errors.Join(errs...))
 }
 
-func (t *target) applyOne(ctx context.Context, i item) error {
+func (t *target) applyOne(ctx context.Context, i item, unseen *sync.Map) error {
 	sum, err := i.checksum()
 	if err != nil {
 		return err
 	}
-	if metadata := t.look(ctx, i); metadata != nil && t.upToDate(i, sum, metadata) {
+	if metadata := t.look(ctx, i, unseen); metadata != nil && t.upToDate(i, sum, metadata) {
 		return nil
 	}
 	for try := 1; ; try++ {
@@ -171,15 +174,23 @@ func (t *target) applyOne(ctx context.Context, i item) error {
 	}
 }
 
-// look returns the metadata of the object as the watch last saw it, or nil.
-func (t *target) look(ctx context.Context, i item) *metav1.PartialObjectMetadata {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	metadata := kube.Metadata(i.object.GroupVersionKind())
-	if t.seen.Get(ctx, client.ObjectKeyFromObject(i.object), metadata) != nil {
+// look returns the metadata of the object as the watch last saw it, or nil. A kind whose watch has not begun in time is unseen: it is
+// not waited for with each of its objects.
+func (t *target) look(ctx context.Context, i item, unseen *sync.Map) *metav1.PartialObjectMetadata {
+	kind := i.object.GroupVersionKind()
+	if _, ok := unseen.Load(kind); ok {
 		return nil
 	}
-	return metadata
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	metadata := kube.Metadata(kind)
+	if t.seen.Get(ctx, client.ObjectKeyFromObject(i.object), metadata) == nil {
+		return metadata
+	}
+	if ctx.Err() != nil {
+		unseen.Store(kind, true)
+	}
+	return nil
 }
 
 // checksum identifies what is asked for.
@@ -197,7 +208,7 @@ func (t *target) upToDate(i item, sum string, object metav1.Object) bool {
 	t.mu.Lock()
 	have, ok := t.applied[i.key()]
 	t.mu.Unlock()
-	return ok && have.manifest == sum && have.unchanged(i, object)
+	return ok && !t.always && have.manifest == sum && have.unchanged(i, object)
 }
 
 // write reads the object, and creates or updates it.
@@ -222,20 +233,20 @@ func (t *target) write(ctx context.Context, i item, sum string) error {
 	if live.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("it is being deleted; it is created again when it is gone, which %q hold up", live.GetFinalizers())
 	}
-	if truthy(i.object.GetAnnotations()[resourcesv1alpha1.Ignore]) {
+	if Truthy(i.object.GetAnnotations()[resourcesv1alpha1.Ignore]) {
 		t.remember(i, sum, live)
 		return nil // created once, and left alone since
 	}
-	if i.keepReplicas, err = t.scaled(ctx, i); err != nil {
+	if i.keepReplicas, err = t.scaled(ctx, i, live); err != nil {
 		return err
 	}
 	merged := merge(i.object, live, i.last, i.mergeOptions)
-	if apiequality.Semantic.DeepEqual(merged.Object, live.Object) {
+	if !t.always && apiequality.Semantic.DeepEqual(merged.Object, live.Object) {
 		t.remember(i, sum, live)
 		return nil
 	}
 	err = t.live.Update(ctx, merged)
-	if apierrors.IsInvalid(err) && truthy(i.object.GetAnnotations()[resourcesv1alpha1.DeleteOnInvalidUpdate]) {
+	if apierrors.IsInvalid(err) && Truthy(i.object.GetAnnotations()[resourcesv1alpha1.DeleteOnInvalidUpdate]) {
 		return t.replace(ctx, live, i)
 	}
 	if err != nil {
@@ -262,10 +273,11 @@ func (t *target) replace(ctx context.Context, live *unstructured.Unstructured, i
 	return nil
 }
 
-// scaled tells whether an autoscaler decides on the number of replicas.
-func (t *target) scaled(ctx context.Context, i item) (bool, error) {
+// scaled tells whether an autoscaler decides on the number of replicas. It leaves a workload alone that has none: who stops it or
+// starts it again is somebody else.
+func (t *target) scaled(ctx context.Context, i item, live *unstructured.Unstructured) (bool, error) {
 	gvk := i.object.GroupVersionKind()
-	if !isWorkload(gvk.GroupKind()) {
+	if !isWorkload(gvk.GroupKind()) || stopped(i.object) || stopped(live) {
 		return false, nil
 	}
 	list := &autoscalingv2.HorizontalPodAutoscalerList{}
@@ -275,6 +287,11 @@ func (t *target) scaled(ctx context.Context, i item) (bool, error) {
 	return slices.ContainsFunc(list.Items, func(a autoscalingv2.HorizontalPodAutoscaler) bool {
 		return a.Spec.ScaleTargetRef.Kind == gvk.Kind && a.Spec.ScaleTargetRef.Name == i.object.GetName()
 	}), nil
+}
+
+func stopped(workload *unstructured.Unstructured) bool {
+	replicas, ok, err := unstructured.NestedInt64(workload.Object, "spec", "replicas")
+	return ok && err == nil && replicas == 0
 }
 
 func (t *target) remember(i item, sum string, object metav1.Object) {
@@ -332,8 +349,7 @@ func (t *target) remove(ctx context.Context, refs []resourcesv1alpha1.ObjectRefe
 
 func (t *target) removeOne(ctx context.Context, ref resourcesv1alpha1.ObjectReference, r remover) (gone bool, again time.Duration, err error) {
 	key := refKey(ref)
-	if truthy(ref.Annotations[resourcesv1alpha1.KeepObject]) {
-		t.forget(key)
+	if Truthy(ref.Annotations[resourcesv1alpha1.KeepObject]) {
 		return true, 0, t.release(ctx, ref, r.origin)
 	}
 	if r.collects && ref.Labels[resourcesv1alpha1.GarbageCollectable] == "true" {
@@ -355,15 +371,16 @@ func (t *target) removeOne(ctx context.Context, ref resourcesv1alpha1.ObjectRefe
 		return true, 0, nil
 	}
 	if object.GetDeletionTimestamp() == nil {
+		if r.withClaims && key.Kind == "StatefulSet" {
+			// Pods hold them for as long as they run. Without the StatefulSet, nobody would know which they are.
+			if err := t.removeClaims(ctx, object); err != nil {
+				return false, 0, err
+			}
+		}
 		uid := object.GetUID()
 		err := t.live.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return false, 0, err
-		}
-		if r.withClaims && key.Kind == "StatefulSet" {
-			if err := t.removeClaims(ctx, object); err != nil {
-				return false, 0, err
-			}
 		}
 		// Most objects are gone at once; whoever still sees this one hears from the watch when it goes.
 		err = t.live.Get(ctx, key.NamespacedName, object)
@@ -409,6 +426,7 @@ func (t *target) removeClaims(ctx context.Context, set *unstructured.Unstructure
 
 // release takes the marks of a managed object off one that stays.
 func (t *target) release(ctx context.Context, ref resourcesv1alpha1.ObjectReference, origin string) error {
+	t.forget(refKey(ref))
 	object := kube.Metadata(ref.GroupVersionKind())
 	if err := t.live.Get(ctx, refKey(ref).NamespacedName, object); err != nil {
 		if meta.IsNoMatchError(err) {

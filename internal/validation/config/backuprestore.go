@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/robfig/cron/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,8 +29,11 @@ func ValidateBackupRestore(c *backuprestoreconfigv1alpha1.BackupRestoreConfigura
 		}
 	}
 	schedule := func(value string, path *field.Path) {
-		if _, err := cron.ParseStandard(value); err != nil {
+		switch s, err := cron.ParseStandard(value); {
+		case err != nil:
 			errs = append(errs, field.Invalid(path, value, err.Error()))
+		case s.Next(time.Unix(0, 0)).IsZero():
+			errs = append(errs, field.Invalid(path, value, "must come to a time some day"))
 		}
 	}
 	positive := func(value *metav1.Duration, path *field.Path) {

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	shootresourcereservationv1alpha1 "gardener.cloud/gardener/api/config/admission/shootresourcereservation/v1alpha1"
 	shoottolerationrestrictionv1alpha1 "gardener.cloud/gardener/api/config/admission/shoottolerationrestriction/v1alpha1"
 	admissioncontrollerconfigv1alpha1 "gardener.cloud/gardener/api/config/admissioncontroller/v1alpha1"
+	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
 	controllermanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/controllermanager/v1alpha1"
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	operatorconfigv1alpha1 "gardener.cloud/gardener/api/config/operator/v1alpha1"
@@ -179,4 +181,22 @@ func TestAdmissionPlugins(t *testing.T) {
 			c.Defaults = []corev1beta1.Toleration{{}, {Key: "a", Value: to("b c")}}
 			c.Whitelist = append(c.Whitelist, corev1beta1.Toleration{Key: "a"})
 		}, "defaults[0].key", "defaults[0].key", "defaults[1].value", "whitelist[1]")
+}
+
+func TestBackupRestoreSchedules(t *testing.T) {
+	for schedule, want := range map[string]bool{
+		"0 2 * * *":  true,
+		"0 2 31 * *": true, // some months have one
+		"0 2 31 2 *": false,
+		"daily":      false,
+	} {
+		c := &backuprestoreconfigv1alpha1.BackupRestoreConfiguration{
+			Defragmentation: &backuprestoreconfigv1alpha1.Defragmentation{Schedule: schedule},
+		}
+		backuprestoreconfigv1alpha1.SetDefaults_BackupRestoreConfiguration(c)
+		refused := slices.ContainsFunc(config.ValidateBackupRestore(c), func(err *field.Error) bool { return err.Field == "defragmentation.schedule" })
+		if refused == want {
+			t.Errorf("%q is refused: %t", schedule, refused)
+		}
+	}
 }

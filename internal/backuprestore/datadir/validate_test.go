@@ -1,0 +1,34 @@
+package datadir
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+	etcddatadir "go.etcd.io/etcd/server/v3/storage/datadir"
+)
+
+// TestStartingEtcdIsInUse is about an etcd that has its database, and no log yet, as it is looking for the other members. Its data must
+// not be thrown away.
+func TestStartingEtcdIsInUse(t *testing.T) {
+	dir := t.TempDir()
+	file := etcddatadir.ToBackendFileName(dir)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	database, err := bolt.Open(file, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if check, err := Validate(t.Context(), dir); !errors.Is(err, ErrInUse) {
+		t.Errorf("Validate() of a database that is open = %+v, %v; want %v", check, err, ErrInUse)
+	}
+	if err := database.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if check, err := Validate(t.Context(), dir); err != nil || check.State != Corrupt {
+		t.Errorf("Validate() of one that is not = %+v, %v; want %s", check, err, Corrupt)
+	}
+}

@@ -1,0 +1,109 @@
+package managedresource
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/yaml"
+
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+)
+
+func parse(t *testing.T, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func TestMerge(t *testing.T) {
+	for name, tc := range map[string]struct {
+		desired, live, want string
+	}{
+		"a token stays in its Secret": {
+			desired: `{apiVersion: v1, kind: Secret, metadata: {name: a}, type: kubernetes.io/service-account-token, data: {own: eA==}}`,
+			live:    `{apiVersion: v1, kind: Secret, metadata: {name: a, uid: u}, type: kubernetes.io/service-account-token, data: {token: dA==, ca.crt: Yw==, namespace: bg==, odd: eA==}}`,
+			want:    `{apiVersion: v1, kind: Secret, metadata: {name: a, uid: u}, type: kubernetes.io/service-account-token, data: {token: dA==, ca.crt: Yw==, namespace: bg==, own: eA==}}`,
+		},
+		"the resources of a CronJob": {
+			desired: `{apiVersion: batch/v1, kind: CronJob, metadata: {annotations: {resources.gardener.cloud/preserve-resources: "true"}}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: new}]}}}}}}`,
+			live:    `{apiVersion: batch/v1, kind: CronJob, metadata: {}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: old, resources: {requests: {cpu: 2}}}]}}}}}}`,
+			want:    `{apiVersion: batch/v1, kind: CronJob, metadata: {annotations: {resources.gardener.cloud/preserve-resources: "true"}}, spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: a, image: new, resources: {requests: {cpu: 2}}}]}}}}}}`,
+		},
+		"the resources of a Job": {
+			desired: `{apiVersion: batch/v1, kind: Job, metadata: {annotations: {resources.gardener.cloud/preserve-resources: "true"}}, spec: {manualSelector: true, template: {spec: {containers: [{name: a}]}}}}`,
+			live:    `{apiVersion: batch/v1, kind: Job, metadata: {}, spec: {manualSelector: true, template: {spec: {containers: [{name: a, resources: {requests: {cpu: 2}}}]}}}}`,
+			want:    `{apiVersion: batch/v1, kind: Job, metadata: {annotations: {resources.gardener.cloud/preserve-resources: "true"}}, spec: {manualSelector: true, template: {spec: {containers: [{name: a, resources: {requests: {cpu: 2}}}]}}}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := merge(parse(t, tc.desired), parse(t, tc.live), before{}, mergeOptions{})
+			want := parse(t, tc.want)
+			delete(want.Object, "metadata")
+			delete(got.Object, "metadata")
+			if diff := cmp.Diff(want.Object, got.Object); diff != "" {
+				t.Errorf("merge() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func reference(namespace string, labels ...string) resourcesv1alpha1.ObjectReference {
+	ref := resourcesv1alpha1.ObjectReference{
+		ObjectReference: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: "a"}, Labels: map[string]string{},
+	}
+	for _, label := range labels {
+		ref.Labels[label] = "x"
+	}
+	return ref
+}
+
+// TestLabelsOfFailedAttempts is about a label that came and went in manifests whose other objects could not be applied.
+func TestLabelsOfFailedAttempts(t *testing.T) {
+	got := withBefore([]resourcesv1alpha1.ObjectReference{reference("n", "new", "both")}, []resourcesv1alpha1.ObjectReference{reference("n", "both", "old")})
+	if diff := cmp.Diff(map[string]string{"old": "x", "both": "x", "new": "x"}, got[0].Labels); diff != "" {
+		t.Errorf("labels that are taken off when they are not wanted (-want +got):\n%s", diff)
+	}
+}
+
+// TestNamespaceOfAnUnknownKind is about objects whose kind the cluster cannot tell anything about for a while. They must not be taken
+// for others, and deleted.
+func TestNamespaceOfAnUnknownKind(t *testing.T) {
+	for name, tc := range map[string]struct {
+		manifest string
+		before   []resourcesv1alpha1.ObjectReference
+		want     string
+	}{
+		"never applied":      {manifest: "n", want: "n"},
+		"as it was":          {manifest: "n", before: []resourcesv1alpha1.ObjectReference{reference("n")}, want: "n"},
+		"it was the default": {before: []resourcesv1alpha1.ObjectReference{reference("default")}, want: "default"},
+		"it has none, whatever its manifest says":       {manifest: "n", before: []resourcesv1alpha1.ObjectReference{reference("")}},
+		"another object of this name is another object": {manifest: "n", before: []resourcesv1alpha1.ObjectReference{reference("m")}, want: "n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`)
+			object.SetNamespace(tc.manifest)
+			if got := namespaceBefore(object, tc.before); got != tc.want {
+				t.Errorf("namespaceBefore() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestReplacedWhileNobodyWatched is about an object that was deleted and created again while a watch was interrupted: the next one
+// tells of a change.
+func TestReplacedWhileNobodyWatched(t *testing.T) {
+	object := func(uid string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Generation: 1}}
+	}
+	if changed := metadataChanged(); !changed.Update(event.UpdateEvent{ObjectOld: object("1"), ObjectNew: object("2")}) || changed.Update(event.UpdateEvent{ObjectOld: object("1"), ObjectNew: object("1")}) {
+		t.Error("another object is a change, and the same one is none")
+	}
+}
