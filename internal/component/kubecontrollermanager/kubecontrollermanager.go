@@ -172,8 +172,15 @@ func (v Values) forNodes(flags map[string]string) {
 		if size := c.NodeCIDRMaskSizeIPv6; size != nil {
 			flags["node-cidr-mask-size-ipv6"] = strconv.Itoa(int(*size))
 		}
-	} else if size := c.NodeCIDRMaskSize; size != nil {
-		flags["node-cidr-mask-size"] = strconv.Itoa(int(*size))
+	} else {
+		// The flags for each family are for clusters with both. The Shoot's field for IPv6 is for all that have it.
+		size := c.NodeCIDRMaskSize
+		if len(v.PodNetworks) == 1 && strings.Contains(v.PodNetworks[0], ":") && c.NodeCIDRMaskSizeIPv6 != nil {
+			size = c.NodeCIDRMaskSizeIPv6
+		}
+		if size != nil {
+			flags["node-cidr-mask-size"] = strconv.Itoa(int(*size))
+		}
 	}
 	duration := func(flag string, d *metav1.Duration) {
 		if d != nil {
