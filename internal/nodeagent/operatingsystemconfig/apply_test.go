@@ -53,7 +53,7 @@ func newMachine(t *testing.T) *machine {
 // apply applies a configuration as a pass does.
 func (m *machine) apply(osc *extensionsv1alpha1.OperatingSystemConfig) (applied, error) {
 	m.t.Helper()
-	before, _, err := m.lastApplied()
+	before, _, err := LastApplied(m.Root)
 	if err != nil {
 		m.t.Fatal(err)
 	}

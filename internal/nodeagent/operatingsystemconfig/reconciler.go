@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("read Node %q: %w", r.Hostname, err)
 	}
-	before, checksumBefore, err := r.lastApplied()
+	before, checksumBefore, err := LastApplied(r.Root)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -160,9 +160,9 @@ func (r *Reconciler) report(ctx context.Context, node *corev1.Node, checksum str
 	return r.TidyKubelet()
 }
 
-// lastApplied returns what was applied last, nil on a new machine, and its checksum.
-func (r *Reconciler) lastApplied() (*extensionsv1alpha1.OperatingSystemConfig, string, error) {
-	data, err := r.Root.Read(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath)
+// LastApplied returns what was applied to a machine last, nil on a new one, and its checksum.
+func LastApplied(root rootfs.Dir) (*extensionsv1alpha1.OperatingSystemConfig, string, error) {
+	data, err := root.Read(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", nil
 	}
