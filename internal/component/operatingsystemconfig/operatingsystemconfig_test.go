@@ -5,6 +5,7 @@ import (
 	"flag"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -259,9 +261,71 @@ func TestNodeAgentSecret(t *testing.T) {
 	if _, err := NodeAgentSecret("small", "abc", osc, nil); err == nil {
 		t.Error("a Secret that nobody can read was no error")
 	}
+	if _, err := NodeAgentSecret("small", "abc", osc, func(string, string) ([]byte, error) { return nil, nil }); err == nil {
+		t.Error("a key that a Secret does not have was no error")
+	}
+}
+
+// A kubelet refuses to start with a soft limit that has no grace period.
+func TestSoftLimitsWithoutGraceHaveAPeriod(t *testing.T) {
+	v := values(Pool{Worker: worker()})
+	v.Kubelet = &corev1beta1.KubeletConfig{EvictionSoftGracePeriod: &corev1beta1.KubeletConfigEvictionSoftGracePeriod{MemoryAvailable: &metav1.Duration{}}}
+	var got kubeletconfigv1beta1.KubeletConfiguration
+	if err := yaml.UnmarshalStrict([]byte(kubeletFile(t, v)), &got); err != nil {
+		t.Fatal(err)
+	}
+	for signal := range got.EvictionSoft {
+		if _, ok := got.EvictionSoftGracePeriod[signal]; !ok {
+			t.Errorf("%s has no grace period", signal)
+		}
+	}
 }
 
 func TestAccess(t *testing.T) {
 	golden(t, "access.yaml", Access(AccessValues{SecretNames: []string{"b", "a"}})...)
 	golden(t, "access-authorizer.yaml", Access(AccessValues{Authorizer: true, SecretNames: []string{"a"}})...)
+}
+
+func TestMachinesForgetAuthoritiesThatThePoolHasNoMore(t *testing.T) {
+	root := t.TempDir()
+	script := updateAuthorities
+	for _, dir := range []string{"/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors", "/var/lib/gardener-node-agent"} {
+		script = strings.ReplaceAll(script, dir, root+dir)
+		if err := os.MkdirAll(root+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, bundle := filepath.Join(root, "log"), root+authoritiesFile
+	for _, command := range []string{"update-ca-certificates", "systemctl"} {
+		stub := "#!/bin/sh\necho $(basename $0) $* >>" + log + "\n"
+		if err := os.WriteFile(filepath.Join(root, command), []byte(stub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const restart = "systemctl try-restart containerd.service\n"
+	for _, step := range []struct{ name, bundle, want string }{
+		{"none", "", ""},
+		{"some", "authorities", "update-ca-certificates\n" + restart},
+		{"none any more", "", "update-ca-certificates --fresh\n" + restart},
+		{"still none", "", ""},
+	} {
+		err := os.Remove(bundle)
+		if step.bundle != "" {
+			err = os.WriteFile(bundle, []byte(step.bundle), 0o644)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(log, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		command := exec.CommandContext(t.Context(), "bash", "-c", script)
+		command.Env = []string{"PATH=" + root + ":" + os.Getenv("PATH")}
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", step.name, err, out)
+		}
+		if got, err := os.ReadFile(log); err != nil || string(got) != step.want {
+			t.Errorf("%s: the script ran %q, %v; want %q", step.name, got, err, step.want)
+		}
+	}
 }

@@ -105,12 +105,18 @@ func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]exte
 	})
 	sshUnits, sshFiles := ssh(v.SSHPublicKeys)
 	units, files = append(units, sshUnits), append(files, sshFiles...)
-	if bundle := pool.Worker.CABundle; bundle != nil && *bundle != "" {
-		files = append(files, inline(authoritiesFile, 0o644, *bundle), inline(authoritiesScript, 0o755, updateAuthorities))
-		units = append(units, oneshot("gardener-authorities.service", "Trust the certificate authorities of the worker pool",
-			authoritiesScript, authoritiesFile))
+	authority, authorityFiles := authorities(pool.Worker.CABundle)
+	return append(units, authority), append(files, authorityFiles...), nil
+}
+
+// authorities has the machine trust those of the pool. The unit is there without any, too, for machines that had some.
+func authorities(bundle *string) (extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
+	const name, title = "gardener-authorities.service", "Trust the certificate authorities of the worker pool"
+	files := []extensionsv1alpha1.File{inline(authoritiesScript, 0o755, updateAuthorities)}
+	if bundle == nil || *bundle == "" {
+		return oneshot(name, title, authoritiesScript), files
 	}
-	return units, files, nil
+	return oneshot(name, title, authoritiesScript, authoritiesFile), append(files, inline(authoritiesFile, 0o644, *bundle))
 }
 
 // ssh opens or closes the machine for the user gardener.
