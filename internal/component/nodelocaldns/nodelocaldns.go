@@ -60,7 +60,7 @@ func Enabled(shoot *corev1beta1.Shoot) bool {
 
 // Address returns where the cache answers in a cluster. Kubelets tell pods to ask there.
 func Address(networks systemcomponent.Networks) netip.Addr {
-	if len(networks.Services) > 0 && networks.Services[0].Addr().Is6() {
+	if networks.PreferIPv6() {
 		return netip.MustParseAddr("fd30:1319:f1e:230b::1")
 	}
 	return netip.MustParseAddr("169.254.20.10")

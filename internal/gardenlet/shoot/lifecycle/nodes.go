@@ -503,6 +503,10 @@ func (h *hosted) networkObjects() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	networks, err := systemcomponent.NetworksOf(h.shoot)
+	if err != nil {
+		return nil, err
+	}
 	server := net.JoinHostPort(h.hosts()[0], httpsPort)
 	agent, err := vpnshoot.Objects(vpnshoot.Values{
 		Image: image, Replicas: h.pods(), Server: server, ServerName: h.tunnelHost(),
@@ -513,7 +517,7 @@ func (h *hosted) networkObjects() ([]client.Object, error) {
 		return nil, err
 	}
 	proxy, err := apiserverproxy.Objects(apiserverproxy.Values{
-		Image: image, Server: server, ServerName: h.tunnelHost(),
+		Address: apiserverproxy.AdvertiseAddress(networks), Image: image, Server: server, ServerName: h.tunnelHost(),
 		Certificate: h.certificate(credentials.APIServerProxy), Key: h.key(credentials.APIServerProxy), CABundle: h.set.Bundle(constants.SecretNameCAVPN),
 	})
 	if err != nil {
