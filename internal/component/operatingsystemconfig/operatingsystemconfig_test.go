@@ -168,11 +168,11 @@ func TestKubeletConfiguration(t *testing.T) {
 }
 
 func TestPoolHash(t *testing.T) {
-	hash := func(version HashVersion, change func(*corev1beta1.Worker), kubernetes string, shoot *corev1beta1.KubeletConfig, rotation Rotation) string {
+	hash := func(version HashVersion, change func(*corev1beta1.Worker), kubernetes string, shoot *corev1beta1.KubeletConfig, dnsCache bool, rotation Rotation) string {
 		t.Helper()
 		w := worker()
 		change(&w)
-		h, err := PoolHash(version, &w, kubernetes, shoot, rotation)
+		h, err := PoolHash(version, &w, kubernetes, shoot, dnsCache, rotation)
 		if err != nil || len(h) != 16 {
 			t.Fatalf("PoolHash() = %q, %v", h, err)
 		}
@@ -186,6 +186,7 @@ func TestPoolHash(t *testing.T) {
 		before, after  func(*corev1beta1.Worker)
 		kubernetes     string
 		kubelet        *corev1beta1.KubeletConfig
+		dnsCache       bool
 		rotation       Rotation
 		rolls1, rolls2 bool
 	}{
@@ -207,6 +208,8 @@ func TestPoolHash(t *testing.T) {
 			w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{}}
 		}, kubelet: static},
 		"another setting of kubelets":  {kubelet: &corev1beta1.KubeletConfig{CPUManagerPolicy: ptr.To("none"), MaxPods: ptr.To[int32](1)}},
+		"DNS cache":                    {dnsCache: true, rolls1: true, rolls2: true},
+		"DNS cache in place":           {before: inPlace, after: inPlace, dnsCache: true, rolls1: true, rolls2: true},
 		"certificate authorities":      {rotation: at, rolls1: true, rolls2: true},
 		"certificate authorities kept": {before: inPlace, after: inPlace, rotation: at},
 	} {
@@ -221,14 +224,14 @@ func TestPoolHash(t *testing.T) {
 				tc.kubernetes = "1.36.3"
 			}
 			for version, rolls := range map[HashVersion]bool{HashVersion1: tc.rolls1, HashVersion2: tc.rolls2} {
-				before := hash(version, tc.before, "1.36.3", nil, Rotation{})
-				if after := hash(version, tc.after, tc.kubernetes, tc.kubelet, tc.rotation); (after != before) != rolls {
+				before := hash(version, tc.before, "1.36.3", nil, false, Rotation{})
+				if after := hash(version, tc.after, tc.kubernetes, tc.kubelet, tc.dnsCache, tc.rotation); (after != before) != rolls {
 					t.Errorf("version %d: %s, then %s; want another one: %v", version, before, after, rolls)
 				}
 			}
 		})
 	}
-	if _, err := PoolHash(LatestHashVersion, &corev1beta1.Worker{Name: "x"}, "new", nil, Rotation{}); err == nil {
+	if _, err := PoolHash(LatestHashVersion, &corev1beta1.Worker{Name: "x"}, "new", nil, false, Rotation{}); err == nil {
 		t.Error("a version that is none was accepted")
 	}
 }

@@ -63,6 +63,7 @@ func (h *hosted) nodes() []flow.Task {
 			return awaitOne(ctx, h.SeedClient, h.namespace, networkResource, &resourcesv1alpha1.ManagedResourceList{}, managed.Healthy)
 		}, "system-components", "vpn-seed-server", "worker")),
 		lasting(extensionTimeout, task("nodes-updated", "Waiting until node agents have done what they are told", h.awaitNodeAgents, "node-agents", "tunnel")),
+		task("stale-node-local-dns", "Removing DNS caches that no node needs", h.dropNodeLocalDNS, "system-components", "worker"),
 		task("stale-operating-system-configs", "Forgetting what was on machines that are gone", h.dropStaleSystemConfigs, "worker", "node-agents"),
 	}
 }
@@ -172,7 +173,7 @@ func (h *hosted) systemConfigValues() (operatingsystemconfig.Values, []pool, err
 	}
 	pools := make([]pool, 0, len(spec.Provider.Workers))
 	for _, worker := range spec.Provider.Workers {
-		hash, err := operatingsystemconfig.PoolHash(operatingsystemconfig.LatestHashVersion, &worker, spec.Kubernetes.Version, spec.Kubernetes.Kubelet, v.Rotation)
+		hash, err := operatingsystemconfig.PoolHash(operatingsystemconfig.LatestHashVersion, &worker, spec.Kubernetes.Version, spec.Kubernetes.Kubelet, nodelocaldns.Enabled(h.shoot), v.Rotation)
 		if err != nil {
 			return v, nil, fmt.Errorf("worker pool %q: %w", worker.Name, err)
 		}
@@ -580,10 +581,10 @@ func (h *hosted) publishNetworks(ctx context.Context, chosen *extensionsv1alpha1
 	return nil
 }
 
-// deployNodeLocalDNS writes the caches for DNS, or removes them.
+// deployNodeLocalDNS writes the caches for DNS.
 func (h *hosted) deployNodeLocalDNS(ctx context.Context) error {
 	if !nodelocaldns.Enabled(h.shoot) {
-		return h.unmanage(ctx, nodelocaldns.ManagedResourceName)
+		return nil // There may be nodes that need theirs, see dropNodeLocalDNS.
 	}
 	v, err := nodelocaldns.For(h.shoot)
 	if err != nil {
@@ -600,6 +601,30 @@ func (h *hosted) deployNodeLocalDNS(ctx context.Context) error {
 		return err
 	}
 	return h.manage(ctx, nodelocaldns.ManagedResourceName, objects...)
+}
+
+// dropNodeLocalDNS removes the caches for DNS of a shoot that is to have none, once there are no nodes whose pods ask them.
+func (h *hosted) dropNodeLocalDNS(ctx context.Context) error {
+	caches := &resourcesv1alpha1.ManagedResource{}
+	err := h.SeedClient.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: nodelocaldns.ManagedResourceName}, caches)
+	if nodelocaldns.Enabled(h.shoot) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read ManagedResource %q: %w", nodelocaldns.ManagedResourceName, err)
+	}
+	shoot, err := h.connect(ctx)
+	if err != nil {
+		return err
+	}
+	nodes := &corev1.NodeList{}
+	if err := shoot.List(ctx, nodes, client.MatchingLabels(nodelocaldns.NodeLabels())); err != nil {
+		return fmt.Errorf("list nodes with DNS caches: %w", err)
+	}
+	if len(nodes.Items) > 0 {
+		return nil
+	}
+	return h.unmanage(ctx, nodelocaldns.ManagedResourceName)
 }
 
 // unmanage removes a ManagedResource, and with it what is in the shoot.
