@@ -14,6 +14,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/controlplane"
 	"gardener.cloud/gardener/internal/component/shootaccess"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
@@ -101,7 +102,7 @@ func Objects(v Values) ([]client.Object, error) {
 		v.forNodes(flags)
 	}
 	if v.Config != nil && len(v.Config.FeatureGates) > 0 {
-		flags["feature-gates"] = controlplane.Switches(v.Config.FeatureGates)
+		flags["feature-gates"] = workload.Switches(v.Config.FeatureGates)
 	}
 	p.Flags = flags
 	return p.Objects()

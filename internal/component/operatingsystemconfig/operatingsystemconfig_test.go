@@ -2,7 +2,6 @@ package operatingsystemconfig
 
 import (
 	"errors"
-	"flag"
 	"net"
 	"os"
 	"os/exec"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
@@ -25,9 +23,8 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/configfile"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
+	"gardener.cloud/gardener/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 func worker() corev1beta1.Worker {
 	return corev1beta1.Worker{
@@ -42,31 +39,6 @@ func values(pools ...Pool) Values {
 		Namespace: "shoot--dev--crazy-botany", KubernetesVersion: "1.36.3", APIServerURL: "https://api.crazy-botany.dev.internal.example.com",
 		ClusterCABundle: []byte("cluster CA\n"), KubeletCABundle: []byte("kubelet CA\n"), ClusterDNS: []net.IP{net.ParseIP("100.64.0.10")},
 		NodeAgentImage: "example.com/gardener:v1", SandboxImage: "example.com/pause:3.10", Pools: pools,
-	}
-}
-
-func golden(t *testing.T, name string, objects ...client.Object) {
-	t.Helper()
-	var documents []string
-	for _, object := range objects {
-		data, err := yaml.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		documents = append(documents, string(data))
-	}
-	got, file := strings.Join(documents, "---\n"), filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got); rewrite it with -update:\n%s", file, diff)
 	}
 }
 
@@ -90,7 +62,7 @@ func TestObjects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, objects...)
+			golden.Objects(t, name, objects, extensionsv1alpha1.AddToScheme)
 			for _, object := range objects {
 				checkAgentConfig(t, object.(*extensionsv1alpha1.OperatingSystemConfig))
 			}
@@ -164,7 +136,7 @@ func TestKubeletConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "kubelet.yaml", &corev1.ConfigMap{Data: map[string]string{"kubelet": string(data)}})
+	golden.Text(t, "kubelet.yaml", string(data))
 }
 
 func TestPoolHash(t *testing.T) {
@@ -248,7 +220,7 @@ func TestNodeAgentSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "secret.yaml", secret)
+	golden.Objects(t, "secret.yaml", []client.Object{secret.DeepCopy()})
 	if osc.Spec.Files[0].Content.SecretRef == nil {
 		t.Error("the configuration itself was changed")
 	}
@@ -285,8 +257,8 @@ func TestSoftLimitsWithoutGraceHaveAPeriod(t *testing.T) {
 }
 
 func TestAccess(t *testing.T) {
-	golden(t, "access.yaml", Access(AccessValues{SecretNames: []string{"b", "a"}})...)
-	golden(t, "access-authorizer.yaml", Access(AccessValues{Authorizer: true, SecretNames: []string{"a"}})...)
+	golden.Objects(t, "access.yaml", Access(AccessValues{SecretNames: []string{"b", "a"}}))
+	golden.Objects(t, "access-authorizer.yaml", Access(AccessValues{Authorizer: true, SecretNames: []string{"a"}}))
 }
 
 func TestMachinesForgetAuthoritiesThatThePoolHasNoMore(t *testing.T) {
@@ -329,6 +301,23 @@ func TestMachinesForgetAuthoritiesThatThePoolHasNoMore(t *testing.T) {
 		}
 		if got, err := os.ReadFile(log); err != nil || string(got) != step.want {
 			t.Errorf("%s: the script ran %q, %v; want %q", step.name, got, err, step.want)
+		}
+	}
+}
+
+// A kubelet ends at once if the kernel is not set as it wants, and authorities restart containerd.
+func TestWhatTheKubeletNeedsStartsBeforeIt(t *testing.T) {
+	objects, err := Objects(values(Pool{Worker: worker()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]int{}
+	for i, unit := range objects[1].(*extensionsv1alpha1.OperatingSystemConfig).Spec.Units {
+		at[unit.Name] = i + 1
+	}
+	for _, first := range []string{"containerd.service", "systemd-sysctl.service", "gardener-authorities.service"} {
+		if at[first] == 0 || at[first] > at["kubelet.service"] {
+			t.Errorf("%s comes after the kubelet: %v", first, at)
 		}
 	}
 }

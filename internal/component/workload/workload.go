@@ -4,6 +4,9 @@ package workload
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -240,3 +243,12 @@ func FromPods(alias string, ports ...int32) map[string]string {
 
 // PolicyTo is the label of pods that talk to whoever lists ports for an alias, as FromPods does.
 func PolicyTo(alias string) string { return resourcesv1alpha1.NetworkPolicyToPrefix + alias }
+
+// Switches writes what is on and what is off, such as feature gates, as a flag takes it, in order.
+func Switches(on map[string]bool) string {
+	list := make([]string, 0, len(on))
+	for _, name := range slices.Sorted(maps.Keys(on)) {
+		list = append(list, name+"="+strconv.FormatBool(on[name]))
+	}
+	return strings.Join(list, ",")
+}
