@@ -461,6 +461,17 @@ func (h *hosted) nodeTemplate(worker *corev1beta1.Worker) *extensionsv1alpha1.No
 	return nil
 }
 
+// cores is how many cores the machines of all pools have, as far as the CloudProfile knows.
+func (h *hosted) cores() (cores int64) {
+	for i := range h.shoot.Spec.Provider.Workers {
+		worker := &h.shoot.Spec.Provider.Workers[i]
+		if template := h.nodeTemplate(worker); template != nil {
+			cores += int64(worker.Minimum) * template.Capacity.Cpu().Value()
+		}
+	}
+	return cores
+}
+
 // deploySystemComponents writes what runs on nodes, but for kube-proxy.
 func (h *hosted) deploySystemComponents(ctx context.Context) error {
 	network, err := h.networkObjects()
@@ -471,6 +482,7 @@ func (h *hosted) deploySystemComponents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	dns.Cores = h.cores()
 	if dns.Image, err = h.image("coredns"); err != nil {
 		return err
 	}

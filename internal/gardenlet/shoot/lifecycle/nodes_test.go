@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -91,5 +92,18 @@ func TestNodesKeepTheDNSCacheThatTheirPodsAsk(t *testing.T) {
 				t.Errorf("a second time: %v", err)
 			}
 		})
+	}
+}
+
+func TestCores(t *testing.T) {
+	w := example()
+	w.cloudProfile = &corev1beta1.CloudProfile{}
+	w.cloudProfile.Spec.MachineTypes = []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2")}, {Name: "large", CPU: resource.MustParse("64")}}
+	w.shoot.Spec.Provider.Workers = []corev1beta1.Worker{
+		{Machine: corev1beta1.Machine{Type: "small"}, Minimum: 3, Maximum: 9}, {Machine: corev1beta1.Machine{Type: "large"}, Minimum: 1},
+		{Machine: corev1beta1.Machine{Type: "unknown"}, Minimum: 7},
+	}
+	if got := (&hosted{world: w}).cores(); got != 70 {
+		t.Errorf("cores() = %d", got)
 	}
 }
