@@ -2,7 +2,6 @@
 package everyfield
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -151,7 +150,7 @@ func two(t *testing.T, typ reflect.Type) [2]any {
 		}
 		return maps
 	default:
-		t.Fatal(fmt.Sprintf("no values of %s are known: name two in Values", typ))
+		t.Fatalf("no values of %s are known: name two in Values", typ)
 	}
 	return [2]any{}
 }

@@ -100,7 +100,8 @@ func TestCores(t *testing.T) {
 	w.cloudProfile = &corev1beta1.CloudProfile{}
 	w.cloudProfile.Spec.MachineTypes = []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2")}, {Name: "large", CPU: resource.MustParse("64")}}
 	w.shoot.Spec.Provider.Workers = []corev1beta1.Worker{
-		{Machine: corev1beta1.Machine{Type: "small"}, Minimum: 3, Maximum: 9}, {Machine: corev1beta1.Machine{Type: "large"}, Minimum: 1},
+		{Machine: corev1beta1.Machine{Type: "small"}, Minimum: 3, Maximum: 9},
+		{Machine: corev1beta1.Machine{Type: "large"}, Minimum: 1},
 		{Machine: corev1beta1.Machine{Type: "unknown"}, Minimum: 7},
 	}
 	if got := (&hosted{world: w}).cores(); got != 70 {
