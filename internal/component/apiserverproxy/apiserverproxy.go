@@ -3,7 +3,7 @@
 package apiserverproxy
 
 import (
-	"net"
+	"net/netip"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,6 +15,7 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/immutable"
+	"gardener.cloud/gardener/internal/component/systemcomponent"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/references"
 	"gardener.cloud/gardener/pkg/secrets"
@@ -23,9 +24,6 @@ import (
 const (
 	// Name is that of the DaemonSet.
 	Name = "apiserver-proxy"
-	// AdvertiseAddress is what the kube-apiserver of a shoot advertises. It is of a range that is in no network (240.0.0.0/8 is reserved
-	// for it), and not of the link-local ones, which Endpoints may not have.
-	AdvertiseAddress = "240.0.0.1"
 
 	// port is that of the kube-apiserver.
 	port = 443
@@ -34,8 +32,20 @@ const (
 	secretDir  = "/srv/tunnel"
 )
 
+// AdvertiseAddress is what the kube-apiserver of a shoot advertises, of the IP family that it prefers, or it would not start. It is of a
+// range that is in no network (240.0.0.0/8 and the range of the tunnel are reserved), and not of the link-local ones, which Endpoints may
+// not have.
+func AdvertiseAddress(networks systemcomponent.Networks) netip.Addr {
+	if networks.PreferIPv6() {
+		return netip.MustParsePrefix(constants.DefaultVPNRangeV6).Addr().Next()
+	}
+	return netip.MustParseAddr("240.0.0.1")
+}
+
 // Values are what the proxy is deployed with.
 type Values struct {
+	// Address is AdvertiseAddress.
+	Address netip.Addr
 	// Image is the image with all our processes.
 	Image string
 	// Server is where the gateway of the seed is reached, as HOST:PORT: the name of the kube-apiserver, which nodes resolve.
@@ -61,7 +71,7 @@ func Objects(v Values) ([]client.Object, error) {
 		Container: corev1.Container{
 			Image: v.Image,
 			Args: []string{
-				Name, "--server=" + v.Server, "--server-name=" + v.ServerName, "--bind=" + net.JoinHostPort(AdvertiseAddress, strconv.Itoa(port)),
+				Name, "--server=" + v.Server, "--server-name=" + v.ServerName, "--bind=" + netip.AddrPortFrom(v.Address, port).String(),
 				"--certificate-directory=" + secretDir, "--ca-file=" + secretDir + "/" + secrets.DataKeyCertificateBundle,
 				"--health-port=" + strconv.Itoa(healthPort),
 			},

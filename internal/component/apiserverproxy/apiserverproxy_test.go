@@ -1,17 +1,20 @@
 package apiserverproxy
 
 import (
+	"net/netip"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"gardener.cloud/gardener/internal/component/systemcomponent"
 	"gardener.cloud/gardener/internal/tunnel"
 	"gardener.cloud/gardener/test/golden"
 )
 
 func TestObjects(t *testing.T) {
 	objects, err := Objects(Values{
-		Image: "registry.example/gardener:v1", Server: "api.first.dev.internal.example.com:443", ServerName: "tunnel.first.dev.internal.example.com",
+		Address: AdvertiseAddress(systemcomponent.Networks{}),
+		Image:   "registry.example/gardener:v1", Server: "api.first.dev.internal.example.com:443", ServerName: "tunnel.first.dev.internal.example.com",
 		Certificate: []byte("certificate"), Key: []byte("key"), CABundle: []byte("authorities"),
 	})
 	if err != nil {
@@ -24,5 +27,22 @@ func TestObjects(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+func TestAdvertiseAddress(t *testing.T) {
+	four, six := netip.MustParsePrefix("100.64.0.0/13"), netip.MustParsePrefix("2001:db8::/112")
+	for name, tc := range map[string]struct {
+		services []netip.Prefix
+		want     string
+	}{
+		"IPv4": {[]netip.Prefix{four}, "240.0.0.1"}, "IPv4 first": {[]netip.Prefix{four, six}, "240.0.0.1"},
+		"IPv6": {[]netip.Prefix{six}, "fd8f:6d53:b97a:1::1"}, "IPv6 first": {[]netip.Prefix{six, four}, "fd8f:6d53:b97a:1::1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := AdvertiseAddress(systemcomponent.Networks{Services: tc.services}); got.String() != tc.want {
+				t.Errorf("AdvertiseAddress() = %s, want %s", got, tc.want)
+			}
+		})
 	}
 }

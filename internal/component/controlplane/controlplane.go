@@ -5,8 +5,6 @@ package controlplane
 import (
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -124,15 +122,6 @@ func args(flags map[string]string) []string {
 		out = append(out, "--"+flag+"="+flags[flag])
 	}
 	return out
-}
-
-// Switches writes feature gates as a flag takes them, in order.
-func Switches(gates map[string]bool) string {
-	var list []string
-	for _, gate := range slices.Sorted(maps.Keys(gates)) {
-		list = append(list, gate+"="+strconv.FormatBool(gates[gate]))
-	}
-	return strings.Join(list, ",")
 }
 
 // ServerNames are the names that the certificate of a server in a namespace has to be valid for.

@@ -1,11 +1,12 @@
 // Package coredns deploys the DNS server of a shoot.
 //
-// The number of its pods follows their load, by a HorizontalPodAutoscaler that reads metrics-server. This is so in both modes that a
-// Shoot may ask for, as there is no autoscaler that follows the number of nodes.
+// The number of its pods follows their load, by a HorizontalPodAutoscaler that reads metrics-server, or, if the Shoot wants that, the
+// number of machines and their cores. Pools have their minimum of machines, so this is known without looking at nodes.
 package coredns
 
 import (
 	_ "embed"
+	"math"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -45,6 +46,8 @@ const (
 	healthPort, readyPort, metricsPort = 8080, 8181, 9153
 
 	minReplicas, maxReplicas = 2, 5
+	// nodesPerReplica and coresPerReplica are how many nodes, and how many of their cores, there is a pod for.
+	nodesPerReplica, coresPerReplica = 16, 256
 	// busy is the share of the requested CPU time, in percent, above which there are more pods.
 	busy = 70
 
@@ -59,21 +62,42 @@ type Values struct {
 	Image string
 	// Addresses are those of the Service, one per IP family.
 	Addresses []netip.Addr
+	// Proportional says that the number of pods follows that of Nodes and of their Cores.
+	Proportional bool
+	Nodes, Cores int64
 	// CommonSuffixes are domains of which no name is one of the cluster.
 	CommonSuffixes []string
 }
 
-// For returns the values for a Shoot but for the image.
+// For returns the values for a Shoot but for the image and the cores.
 func For(shoot *corev1beta1.Shoot) (Values, error) {
 	networks, err := systemcomponent.NetworksOf(shoot)
 	if err != nil {
 		return Values{}, err
 	}
 	v := Values{Addresses: networks.DNS()}
-	if c := shoot.Spec.SystemComponents; c != nil && c.CoreDNS != nil && c.CoreDNS.Rewriting != nil {
+	for i := range shoot.Spec.Provider.Workers {
+		v.Nodes += int64(shoot.Spec.Provider.Workers[i].Minimum)
+	}
+	c := shoot.Spec.SystemComponents
+	if c == nil || c.CoreDNS == nil {
+		return v, nil
+	}
+	if c.CoreDNS.Rewriting != nil {
 		v.CommonSuffixes = c.CoreDNS.Rewriting.CommonSuffixes
 	}
+	v.Proportional = c.CoreDNS.Autoscaling != nil && c.CoreDNS.Autoscaling.Mode == corev1beta1.CoreDNSAutoscalingModeClusterProportional
 	return v, nil
+}
+
+// replicas is how many pods there are, or how many to begin with if they follow their load.
+func (v Values) replicas() int32 {
+	if !v.Proportional {
+		return minReplicas
+	}
+	perUnit := func(n, unit int64) int64 { return (n + unit - 1) / unit }
+	wanted := max(minReplicas, perUnit(v.Nodes, nodesPerReplica), perUnit(v.Cores, coresPerReplica))
+	return int32(min(wanted, math.MaxInt32)) //nolint:gosec // it fits
 }
 
 //go:embed Corefile.tmpl
@@ -125,7 +149,10 @@ func Objects(v Values) ([]client.Object, error) {
 	if err := references.Inject(deployment, nil); err != nil {
 		return nil, err
 	}
-	return append(objects, config, custom(), v.service(w.Labels), deployment, autoscaler(deployment.Labels),
+	if !v.Proportional {
+		objects = append(objects, autoscaler(deployment.Labels))
+	}
+	return append(objects, config, custom(), v.service(w.Labels), deployment,
 		&policyv1.PodDisruptionBudget{ObjectMeta: meta(Name, w.Labels), Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
 			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
@@ -136,7 +163,7 @@ func Objects(v Values) ([]client.Object, error) {
 func (v Values) workload(config string) workload.Workload {
 	ready := workload.HTTPProbe("/ready", readyPort, corev1.URISchemeHTTP)
 	return workload.Workload{
-		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{labelKey: labelValue}, Replicas: minReplicas,
+		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{labelKey: labelValue}, Replicas: v.replicas(),
 		PodLabels:     systemcomponent.PodLabels(constants.NetworkPolicyShootToAPIServer, constants.NetworkPolicyShootFromSeed),
 		PriorityClass: priority,
 		Container: corev1.Container{

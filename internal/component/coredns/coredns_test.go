@@ -44,6 +44,25 @@ func TestFor(t *testing.T) {
 	}
 }
 
+func TestReplicas(t *testing.T) {
+	for name, tc := range map[string]struct {
+		v    Values
+		want int32
+	}{
+		"by load":      {Values{Nodes: 100, Cores: 1000}, 2},
+		"no machines":  {Values{Proportional: true}, 2},
+		"few machines": {Values{Proportional: true, Nodes: 32, Cores: 512}, 2},
+		"many":         {Values{Proportional: true, Nodes: 33, Cores: 132}, 3},
+		"large":        {Values{Proportional: true, Nodes: 10, Cores: 1280}, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.v.replicas(); got != tc.want {
+				t.Errorf("replicas() = %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 // TestRewriting applies the rules of the Corefile as CoreDNS does.
 func TestRewriting(t *testing.T) {
 	text, err := corefile(Values{CommonSuffixes: []string{"gardener.cloud"}})

@@ -219,7 +219,7 @@ var workerlessAPIs = map[string]bool{
 
 func (r *renderer) behaviour() {
 	if gates := r.config.FeatureGates; len(gates) > 0 {
-		r.set("feature-gates", switches(gates))
+		r.set("feature-gates", workload.Switches(gates))
 	}
 	apis := map[string]bool{}
 	if r.Workerless {
@@ -227,7 +227,7 @@ func (r *renderer) behaviour() {
 	}
 	maps.Copy(apis, r.config.RuntimeConfig)
 	if len(apis) > 0 {
-		r.set("runtime-config", switches(apis))
+		r.set("runtime-config", workload.Switches(apis))
 	}
 	r.set("max-requests-inflight", "400")
 	r.set("max-mutating-requests-inflight", "200")
@@ -255,15 +255,6 @@ func (r *renderer) behaviour() {
 			r.set("vmodule", fmt.Sprintf("httplog=%d", *v))
 		}
 	}
-}
-
-// switches writes what is on and what is off, in order.
-func switches(m map[string]bool) string {
-	var list []string
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, key+"="+strconv.FormatBool(m[key]))
-	}
-	return strings.Join(list, ",")
 }
 
 // args are the flags, in order.

@@ -57,7 +57,7 @@ type Values struct {
 	// ServiceNetworks are the ranges of Services, one per IP family.
 	ServiceNetworks []string
 	// AdvertiseAddress is the IP address of the Service default/kubernetes' endpoint, which the API server proxy of each node has. Empty
-	// means that of the pod, which is as good as none from outside of the seed; a workerless cluster has no other.
+	// means that of the pod, which is as good as none from outside of the seed. It is of the family of the first of ServiceNetworks.
 	AdvertiseAddress string
 	// ExternalHostname is the host name that clients use, such as api.<shoot>.<project>.<domain>.
 	ExternalHostname string

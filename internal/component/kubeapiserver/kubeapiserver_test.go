@@ -111,6 +111,13 @@ authorizers:
 	return v
 }
 
+// ipv6 is a cluster with both families, of which IPv6 comes first.
+func ipv6() Values {
+	v := workerless()
+	v.ServiceNetworks, v.AdvertiseAddress = []string{"2001:db8:1::/112", "100.64.0.0/13"}, "fd8f:6d53:b97a:1::1"
+	return v
+}
+
 const kubeconfig = `apiVersion: v1
 kind: Config
 clusters: [{name: a, cluster: {server: "https://webhook.invalid"}}]

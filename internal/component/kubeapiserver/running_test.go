@@ -39,6 +39,7 @@ func TestRunning(t *testing.T) {
 		"workerless": {workerless(), map[string]int{"/readyz": 200, "/livez?exclude=etcd": 200, "/version": 401, "/api": 401, "/metrics": 401}},
 		// The Shoot's own configuration lets everybody ask for the version.
 		"full": {full(), map[string]int{"/readyz": 200, "/livez": 200, "/version": 200, "/api": 401}},
+		"IPv6": {ipv6(), map[string]int{"/readyz": 200}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

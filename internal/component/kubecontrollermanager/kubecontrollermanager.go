@@ -14,6 +14,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/controlplane"
 	"gardener.cloud/gardener/internal/component/shootaccess"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
@@ -101,7 +102,7 @@ func Objects(v Values) ([]client.Object, error) {
 		v.forNodes(flags)
 	}
 	if v.Config != nil && len(v.Config.FeatureGates) > 0 {
-		flags["feature-gates"] = controlplane.Switches(v.Config.FeatureGates)
+		flags["feature-gates"] = workload.Switches(v.Config.FeatureGates)
 	}
 	p.Flags = flags
 	return p.Objects()
@@ -172,8 +173,15 @@ func (v Values) forNodes(flags map[string]string) {
 		if size := c.NodeCIDRMaskSizeIPv6; size != nil {
 			flags["node-cidr-mask-size-ipv6"] = strconv.Itoa(int(*size))
 		}
-	} else if size := c.NodeCIDRMaskSize; size != nil {
-		flags["node-cidr-mask-size"] = strconv.Itoa(int(*size))
+	} else {
+		// The flags for each family are for clusters with both. The Shoot's field for IPv6 is for all that have it.
+		size := c.NodeCIDRMaskSize
+		if len(v.PodNetworks) == 1 && strings.Contains(v.PodNetworks[0], ":") && c.NodeCIDRMaskSizeIPv6 != nil {
+			size = c.NodeCIDRMaskSizeIPv6
+		}
+		if size != nil {
+			flags["node-cidr-mask-size"] = strconv.Itoa(int(*size))
+		}
 	}
 	duration := func(flag string, d *metav1.Duration) {
 		if d != nil {

@@ -20,6 +20,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/immutable"
+	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/component/systemcomponent"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/references"
@@ -90,10 +91,7 @@ func For(shoot *corev1beta1.Shoot, nodes []corev1.Node, image func(version strin
 	}
 	for i := range shoot.Spec.Provider.Workers {
 		worker := &shoot.Spec.Provider.Workers[i]
-		version := shoot.Spec.Kubernetes.Version
-		if worker.Kubernetes != nil && worker.Kubernetes.Version != nil {
-			version = *worker.Kubernetes.Version
-		}
+		version := operatingsystemconfig.KubernetesVersion(worker, shoot.Spec.Kubernetes.Version)
 		v.Pools = append(v.Pools, Pool{Name: worker.Name, Version: version})
 	}
 	for i := range nodes {

@@ -13,6 +13,7 @@ import (
 	"gardener.cloud/gardener/internal/component/controlplane"
 	"gardener.cloud/gardener/internal/component/immutable"
 	"gardener.cloud/gardener/internal/component/shootaccess"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
@@ -86,7 +87,7 @@ func Objects(v Values) ([]client.Object, error) {
 		"secure-port": strconv.Itoa(int(Port)), "v": "2",
 	}
 	if v.Config != nil && len(v.Config.FeatureGates) > 0 {
-		p.Flags["feature-gates"] = controlplane.Switches(v.Config.FeatureGates)
+		p.Flags["feature-gates"] = workload.Switches(v.Config.FeatureGates)
 	}
 	objects, err := p.Objects()
 	if err != nil {

@@ -1,7 +1,8 @@
 // Package nodelocaldns deploys a DNS cache on each node of a shoot.
 //
 // The cache is CoreDNS, in the network of the node, at an address that is the same on every node and never leaves it. Kubelets give that
-// address to pods. Pods that are older than the cache go on asking the cluster's DNS server.
+// address to pods, which keep it: when a cluster gets caches or has them no more, its machines are replaced, and as long as there is a node
+// whose pods ask its cache, it has one.
 package nodelocaldns
 
 import (
@@ -58,9 +59,12 @@ func Enabled(shoot *corev1beta1.Shoot) bool {
 	return c != nil && c.NodeLocalDNS != nil && c.NodeLocalDNS.Enabled
 }
 
+// NodeLabels are on the nodes whose pods ask the cache.
+func NodeLabels() map[string]string { return map[string]string{constants.NodeLocalDNS: "true"} }
+
 // Address returns where the cache answers in a cluster. Kubelets tell pods to ask there.
 func Address(networks systemcomponent.Networks) netip.Addr {
-	if len(networks.Services) > 0 && networks.Services[0].Addr().Is6() {
+	if networks.PreferIPv6() {
 		return netip.MustParseAddr("fd30:1319:f1e:230b::1")
 	}
 	return netip.MustParseAddr("169.254.20.10")
@@ -107,6 +111,7 @@ func Objects(v Values) ([]client.Object, error) {
 	daemonSet.Labels = workload.Merge(systemcomponent.Labels(), w.Labels)
 	pod := &daemonSet.Spec.Template.Spec
 	pod.DNSPolicy = corev1.DNSDefault
+	pod.NodeSelector = NodeLabels()
 	pod.AutomountServiceAccountToken = ptr.To(false)
 	pod.InitContainers = []corev1.Container{{
 		Name: "setup", Image: v.SetupImage, Command: []string{"/bin/sh", "-ec", setup},

@@ -30,9 +30,10 @@ const (
 
 // PoolHash is a hash of everything about a worker pool that needs new machines. Pools that are updated in place keep machines when their
 // Kubernetes version, machine image, kubelet settings or credentials change. The rotation is that of the Shoot, or one from before it
-// for pools whose machines are not replaced by it yet.
+// for pools whose machines are not replaced by it yet. dnsCache is whether nodes have a DNS cache: pods keep the address of the DNS server
+// that they started with.
 func PoolHash(
-	version HashVersion, worker *corev1beta1.Worker, controlPlaneVersion string, shoot *corev1beta1.KubeletConfig, rotation Rotation,
+	version HashVersion, worker *corev1beta1.Worker, controlPlaneVersion string, shoot *corev1beta1.KubeletConfig, dnsCache bool, rotation Rotation,
 ) (string, error) {
 	kubernetes, err := semver.NewVersion(KubernetesVersion(worker, controlPlaneVersion))
 	if err != nil {
@@ -46,6 +47,9 @@ func PoolHash(
 		cri = worker.CRI.Name
 	}
 	add("cri", cri)
+	if dnsCache {
+		add("dnsCache")
+	}
 	if !inPlace(worker) {
 		add("kubernetes", kubernetes.Major(), kubernetes.Minor())
 		if image := worker.Machine.Image; image != nil {

@@ -128,8 +128,12 @@ func toYAML(object any) ([]byte, error) {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, err
 	}
-	delete(fields, "logging") // nothing is set there, but it is full of zeros
+	delete(fields, "logging")                 // nothing is set there, but it is full of zeros
+	const periods = "evictionSoftGracePeriod" // of which none is left out
+	kept := fields[periods]
+	delete(fields, periods)
 	prune(fields)
+	fields[periods] = kept
 	return yaml.Marshal(fields)
 }
 

@@ -2,18 +2,18 @@ package operatingsystemconfig
 
 import (
 	"errors"
-	"flag"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -23,9 +23,8 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/configfile"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
+	"gardener.cloud/gardener/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 func worker() corev1beta1.Worker {
 	return corev1beta1.Worker{
@@ -40,31 +39,6 @@ func values(pools ...Pool) Values {
 		Namespace: "shoot--dev--crazy-botany", KubernetesVersion: "1.36.3", APIServerURL: "https://api.crazy-botany.dev.internal.example.com",
 		ClusterCABundle: []byte("cluster CA\n"), KubeletCABundle: []byte("kubelet CA\n"), ClusterDNS: []net.IP{net.ParseIP("100.64.0.10")},
 		NodeAgentImage: "example.com/gardener:v1", SandboxImage: "example.com/pause:3.10", Pools: pools,
-	}
-}
-
-func golden(t *testing.T, name string, objects ...client.Object) {
-	t.Helper()
-	var documents []string
-	for _, object := range objects {
-		data, err := yaml.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		documents = append(documents, string(data))
-	}
-	got, file := strings.Join(documents, "---\n"), filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got); rewrite it with -update:\n%s", file, diff)
 	}
 }
 
@@ -88,7 +62,7 @@ func TestObjects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name, objects...)
+			golden.Objects(t, name, objects, extensionsv1alpha1.AddToScheme)
 			for _, object := range objects {
 				checkAgentConfig(t, object.(*extensionsv1alpha1.OperatingSystemConfig))
 			}
@@ -162,15 +136,15 @@ func TestKubeletConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "kubelet.yaml", &corev1.ConfigMap{Data: map[string]string{"kubelet": string(data)}})
+	golden.Text(t, "kubelet.yaml", string(data))
 }
 
 func TestPoolHash(t *testing.T) {
-	hash := func(version HashVersion, change func(*corev1beta1.Worker), kubernetes string, shoot *corev1beta1.KubeletConfig, rotation Rotation) string {
+	hash := func(version HashVersion, change func(*corev1beta1.Worker), kubernetes string, shoot *corev1beta1.KubeletConfig, dnsCache bool, rotation Rotation) string {
 		t.Helper()
 		w := worker()
 		change(&w)
-		h, err := PoolHash(version, &w, kubernetes, shoot, rotation)
+		h, err := PoolHash(version, &w, kubernetes, shoot, dnsCache, rotation)
 		if err != nil || len(h) != 16 {
 			t.Fatalf("PoolHash() = %q, %v", h, err)
 		}
@@ -184,6 +158,7 @@ func TestPoolHash(t *testing.T) {
 		before, after  func(*corev1beta1.Worker)
 		kubernetes     string
 		kubelet        *corev1beta1.KubeletConfig
+		dnsCache       bool
 		rotation       Rotation
 		rolls1, rolls2 bool
 	}{
@@ -205,6 +180,8 @@ func TestPoolHash(t *testing.T) {
 			w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{}}
 		}, kubelet: static},
 		"another setting of kubelets":  {kubelet: &corev1beta1.KubeletConfig{CPUManagerPolicy: ptr.To("none"), MaxPods: ptr.To[int32](1)}},
+		"DNS cache":                    {dnsCache: true, rolls1: true, rolls2: true},
+		"DNS cache in place":           {before: inPlace, after: inPlace, dnsCache: true, rolls1: true, rolls2: true},
 		"certificate authorities":      {rotation: at, rolls1: true, rolls2: true},
 		"certificate authorities kept": {before: inPlace, after: inPlace, rotation: at},
 	} {
@@ -219,14 +196,14 @@ func TestPoolHash(t *testing.T) {
 				tc.kubernetes = "1.36.3"
 			}
 			for version, rolls := range map[HashVersion]bool{HashVersion1: tc.rolls1, HashVersion2: tc.rolls2} {
-				before := hash(version, tc.before, "1.36.3", nil, Rotation{})
-				if after := hash(version, tc.after, tc.kubernetes, tc.kubelet, tc.rotation); (after != before) != rolls {
+				before := hash(version, tc.before, "1.36.3", nil, false, Rotation{})
+				if after := hash(version, tc.after, tc.kubernetes, tc.kubelet, tc.dnsCache, tc.rotation); (after != before) != rolls {
 					t.Errorf("version %d: %s, then %s; want another one: %v", version, before, after, rolls)
 				}
 			}
 		})
 	}
-	if _, err := PoolHash(LatestHashVersion, &corev1beta1.Worker{Name: "x"}, "new", nil, Rotation{}); err == nil {
+	if _, err := PoolHash(LatestHashVersion, &corev1beta1.Worker{Name: "x"}, "new", nil, false, Rotation{}); err == nil {
 		t.Error("a version that is none was accepted")
 	}
 }
@@ -243,7 +220,7 @@ func TestNodeAgentSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "secret.yaml", secret)
+	golden.Objects(t, "secret.yaml", []client.Object{secret.DeepCopy()})
 	if osc.Spec.Files[0].Content.SecretRef == nil {
 		t.Error("the configuration itself was changed")
 	}
@@ -259,9 +236,88 @@ func TestNodeAgentSecret(t *testing.T) {
 	if _, err := NodeAgentSecret("small", "abc", osc, nil); err == nil {
 		t.Error("a Secret that nobody can read was no error")
 	}
+	if _, err := NodeAgentSecret("small", "abc", osc, func(string, string) ([]byte, error) { return nil, nil }); err == nil {
+		t.Error("a key that a Secret does not have was no error")
+	}
+}
+
+// A kubelet refuses to start with a soft limit that has no grace period.
+func TestSoftLimitsWithoutGraceHaveAPeriod(t *testing.T) {
+	v := values(Pool{Worker: worker()})
+	v.Kubelet = &corev1beta1.KubeletConfig{EvictionSoftGracePeriod: &corev1beta1.KubeletConfigEvictionSoftGracePeriod{MemoryAvailable: &metav1.Duration{}}}
+	var got kubeletconfigv1beta1.KubeletConfiguration
+	if err := yaml.UnmarshalStrict([]byte(kubeletFile(t, v)), &got); err != nil {
+		t.Fatal(err)
+	}
+	for signal := range got.EvictionSoft {
+		if _, ok := got.EvictionSoftGracePeriod[signal]; !ok {
+			t.Errorf("%s has no grace period", signal)
+		}
+	}
 }
 
 func TestAccess(t *testing.T) {
-	golden(t, "access.yaml", Access(AccessValues{SecretNames: []string{"b", "a"}})...)
-	golden(t, "access-authorizer.yaml", Access(AccessValues{Authorizer: true, SecretNames: []string{"a"}})...)
+	golden.Objects(t, "access.yaml", Access(AccessValues{SecretNames: []string{"b", "a"}}))
+	golden.Objects(t, "access-authorizer.yaml", Access(AccessValues{Authorizer: true, SecretNames: []string{"a"}}))
+}
+
+func TestMachinesForgetAuthoritiesThatThePoolHasNoMore(t *testing.T) {
+	root := t.TempDir()
+	script := updateAuthorities
+	for _, dir := range []string{"/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors", "/var/lib/gardener-node-agent"} {
+		script = strings.ReplaceAll(script, dir, root+dir)
+		if err := os.MkdirAll(root+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, bundle := filepath.Join(root, "log"), root+authoritiesFile
+	for _, command := range []string{"update-ca-certificates", "systemctl"} {
+		stub := "#!/bin/sh\necho $(basename $0) $* >>" + log + "\n"
+		if err := os.WriteFile(filepath.Join(root, command), []byte(stub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const restart = "systemctl try-restart containerd.service\n"
+	for _, step := range []struct{ name, bundle, want string }{
+		{"none", "", ""},
+		{"some", "authorities", "update-ca-certificates\n" + restart},
+		{"none any more", "", "update-ca-certificates --fresh\n" + restart},
+		{"still none", "", ""},
+	} {
+		err := os.Remove(bundle)
+		if step.bundle != "" {
+			err = os.WriteFile(bundle, []byte(step.bundle), 0o644)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(log, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		command := exec.CommandContext(t.Context(), "bash", "-c", script)
+		command.Env = []string{"PATH=" + root + ":" + os.Getenv("PATH")}
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", step.name, err, out)
+		}
+		if got, err := os.ReadFile(log); err != nil || string(got) != step.want {
+			t.Errorf("%s: the script ran %q, %v; want %q", step.name, got, err, step.want)
+		}
+	}
+}
+
+// A kubelet ends at once if the kernel is not set as it wants, and authorities restart containerd.
+func TestWhatTheKubeletNeedsStartsBeforeIt(t *testing.T) {
+	objects, err := Objects(values(Pool{Worker: worker()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]int{}
+	for i, unit := range objects[1].(*extensionsv1alpha1.OperatingSystemConfig).Spec.Units {
+		at[unit.Name] = i + 1
+	}
+	for _, first := range []string{"containerd.service", "systemd-sysctl.service", "gardener-authorities.service"} {
+		if at[first] == 0 || at[first] > at["kubelet.service"] {
+			t.Errorf("%s comes after the kubelet: %v", first, at)
+		}
+	}
 }

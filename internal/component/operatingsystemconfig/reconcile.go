@@ -77,20 +77,23 @@ func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]exte
 		return nil, nil, fmt.Errorf("worker pool %q: kubelet configuration: %w", pool.Worker.Name, err)
 	}
 	const bin = extensionsv1alpha1.OperatingSystemConfigFilePathBinaries
+	authority, authorityFiles := authorities(pool.Worker.CABundle)
+	// They start in this order: a kubelet ends at once if the kernel is not set as it wants, and new authorities restart containerd.
 	units := []extensionsv1alpha1.Unit{
 		{
 			Name:    extensionsv1alpha1.OperatingSystemConfigUnitNameContainerDService,
 			Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
 		},
+		{
+			Name: "systemd-sysctl.service", Command: ptr.To(extensionsv1alpha1.CommandRestart),
+			FilePaths: []string{extensionsv1alpha1.OperatingSystemConfigFilePathKernelSettings},
+		},
+		authority,
 		kubeletUnit(pool, KubernetesVersion(&pool.Worker, v.KubernetesVersion)),
 		{
 			Name: nodeagentconfigv1alpha1.UnitName, Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
 			Content:   ptr.To(NodeAgentUnit()),
 			FilePaths: []string{nodeagentconfigv1alpha1.PathBinary, NodeAgentConfigFile, nodeagentconfigv1alpha1.ClusterCAFilePath},
-		},
-		{
-			Name: "systemd-sysctl.service", Command: ptr.To(extensionsv1alpha1.CommandRestart),
-			FilePaths: []string{extensionsv1alpha1.OperatingSystemConfigFilePathKernelSettings},
 		},
 		{Name: "systemd-journald.service", Command: ptr.To(extensionsv1alpha1.CommandRestart), FilePaths: []string{journaldFile}},
 	}
@@ -104,13 +107,17 @@ func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]exte
 		inline(journaldFile, 0o644, "[Journal]\nMaxFileSec=24h\nMaxRetentionSec=14day\n"),
 	})
 	sshUnits, sshFiles := ssh(v.SSHPublicKeys)
-	units, files = append(units, sshUnits), append(files, sshFiles...)
-	if bundle := pool.Worker.CABundle; bundle != nil && *bundle != "" {
-		files = append(files, inline(authoritiesFile, 0o644, *bundle), inline(authoritiesScript, 0o755, updateAuthorities))
-		units = append(units, oneshot("gardener-authorities.service", "Trust the certificate authorities of the worker pool",
-			authoritiesScript, authoritiesFile))
+	return append(units, sshUnits), slices.Concat(files, sshFiles, authorityFiles), nil
+}
+
+// authorities has the machine trust those of the pool. The unit is there without any, too, for machines that had some.
+func authorities(bundle *string) (extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
+	const name, title = "gardener-authorities.service", "Trust the certificate authorities of the worker pool"
+	files := []extensionsv1alpha1.File{inline(authoritiesScript, 0o755, updateAuthorities)}
+	if bundle == nil || *bundle == "" {
+		return oneshot(name, title, authoritiesScript), files
 	}
-	return units, files, nil
+	return oneshot(name, title, authoritiesScript, authoritiesFile), append(files, inline(authoritiesFile, 0o644, *bundle))
 }
 
 // ssh opens or closes the machine for the user gardener.

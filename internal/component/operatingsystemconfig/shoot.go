@@ -29,7 +29,7 @@ const (
 
 // NodeAgentSecret packs the OperatingSystemConfig with purpose reconcile, which the extension has reconciled, into the Secret that the
 // node agents of a pool read. Contents from Secrets are put in; secretData returns the value of a key of a Secret in the namespace of
-// the OperatingSystemConfig, and may be nil if there are no such contents.
+// the OperatingSystemConfig, or nil if there is no such key, and may be nil itself if there are no such contents.
 func NodeAgentSecret(
 	pool, hash string, osc *extensionsv1alpha1.OperatingSystemConfig, secretData func(name, key string) ([]byte, error),
 ) (*corev1.Secret, error) {
@@ -55,6 +55,9 @@ func NodeAgentSecret(
 			data, err := secretData(ref.Name, ref.DataKey)
 			if err != nil {
 				return nil, fmt.Errorf("file %s: %w", files[i].Path, err)
+			}
+			if data == nil {
+				return nil, fmt.Errorf("file %s: Secret %q has no key %q", files[i].Path, ref.Name, ref.DataKey)
 			}
 			files[i].Content = extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{
 				Encoding: string(extensionsv1alpha1.B64FileCodecID), Data: base64.StdEncoding.EncodeToString(data),

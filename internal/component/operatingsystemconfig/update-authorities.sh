@@ -1,11 +1,30 @@
 #!/bin/bash
-# Makes the machine and containerd trust the certificate authorities of the worker pool.
+# Makes the machine and containerd trust the certificate authorities of the worker pool, and no longer those that it has no more.
 set -euo pipefail
 
+bundle=/usr/local/share/ca-certificates/gardener.crt
+anchor=/etc/pki/ca-trust/source/anchors/gardener.crt
+trusted=/var/lib/gardener-node-agent/authorities-trusted
+if [ ! -e "$bundle" ] && [ ! -e "$trusted" ]; then
+  exit 0
+fi
 if command -v update-ca-certificates >/dev/null; then
-  update-ca-certificates
+  if [ -e "$bundle" ]; then
+    update-ca-certificates
+  else
+    update-ca-certificates --fresh # which forgets what is gone
+  fi
 elif command -v update-ca-trust >/dev/null; then
-  cp /usr/local/share/ca-certificates/gardener.crt /etc/pki/ca-trust/source/anchors/gardener.crt
+  if [ -e "$bundle" ]; then
+    cp "$bundle" "$anchor"
+  else
+    rm -f "$anchor"
+  fi
   update-ca-trust
+fi
+if [ -e "$bundle" ]; then
+  touch "$trusted"
+else
+  rm -f "$trusted"
 fi
 systemctl try-restart containerd.service

@@ -78,6 +78,9 @@ func NetworksOf(shoot *corev1beta1.Shoot) (Networks, error) {
 	return n, nil
 }
 
+// PreferIPv6 tells whether IPv6 is the preferred IP family.
+func (n Networks) PreferIPv6() bool { return len(n.Services) > 0 && n.Services[0].Addr().Is6() }
+
 // DNS returns the addresses of the cluster's DNS server, one per range of Services.
 func (n Networks) DNS() []netip.Addr {
 	addresses := make([]netip.Addr, 0, len(n.Services))

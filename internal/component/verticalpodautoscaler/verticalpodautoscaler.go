@@ -94,7 +94,7 @@ func (v Values) flags(flags map[string]string) []string {
 	all := map[string]string{"v": "2", "kube-api-qps": "100", "kube-api-burst": "120"}
 	maps.Copy(all, flags)
 	if len(v.Config.FeatureGates) > 0 {
-		all["feature-gates"] = controlplane.Switches(v.Config.FeatureGates)
+		all["feature-gates"] = workload.Switches(v.Config.FeatureGates)
 	}
 	var out []string
 	for _, flag := range slices.Sorted(maps.Keys(all)) {

@@ -4,6 +4,9 @@ package workload
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -244,4 +247,13 @@ func PolicyTo(alias string) string { return resourcesv1alpha1.NetworkPolicyToPre
 // PodName is the environment variable by which one of our processes that has crashed knows that it was the leader: see internal/process.
 func PodName() corev1.EnvVar {
 	return FieldEnv("POD_NAME", "metadata.name")
+}
+
+// Switches writes what is on and what is off, such as feature gates, as a flag takes it, in order.
+func Switches(on map[string]bool) string {
+	list := make([]string, 0, len(on))
+	for _, name := range slices.Sorted(maps.Keys(on)) {
+		list = append(list, name+"="+strconv.FormatBool(on[name]))
+	}
+	return strings.Join(list, ",")
 }

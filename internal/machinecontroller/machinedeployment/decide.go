@@ -116,11 +116,15 @@ func newSet(d *machinev1alpha1.MachineDeployment, revision int64) (*machinev1alp
 	return set, nil
 }
 
-// withTemplate brings to a set what changes without new machines.
-func withTemplate(d *machinev1alpha1.MachineDeployment, set *machinev1alpha1.MachineSet) *machinev1alpha1.MachineSet {
+// withTemplate brings to a set what changes without new machines. Nodes of old machines keep their labels: these say what is on them, such
+// as which version of Kubernetes, and where their agents are told what to do.
+func withTemplate(d *machinev1alpha1.MachineDeployment, set *machinev1alpha1.MachineSet, current bool) *machinev1alpha1.MachineSet {
 	want := set.DeepCopy()
 	template := d.Spec.Template.DeepCopy()
-	want.Spec.Template.Spec.NodeTemplate, want.Spec.Template.Spec.MachineConfiguration = template.Spec.NodeTemplate, template.Spec.MachineConfiguration
+	want.Spec.Template.Spec.MachineConfiguration = template.Spec.MachineConfiguration
+	if current {
+		want.Spec.Template.Spec.NodeTemplate = template.Spec.NodeTemplate
+	}
 	want.Spec.MinReadySeconds = d.Spec.MinReadySeconds
 	want.Spec.AutoPreserveFailedMachineMax = d.Spec.AutoPreserveFailedMachineMax
 	return want

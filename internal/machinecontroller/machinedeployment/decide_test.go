@@ -180,6 +180,20 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+func TestNodesOfOldMachinesKeepTheirLabels(t *testing.T) {
+	d := deploymentOfSize(1)
+	d.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{"version": "new"}
+	d.Spec.Template.Spec.MachineConfiguration.DrainTimeout = &metav1.Duration{Duration: time.Minute}
+	for current, want := range map[bool]string{true: "new", false: "old"} {
+		s := set("a", 1, 1)
+		s.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{"version": "old"}
+		got := withTemplate(d, s, current).Spec.Template.Spec
+		if got.NodeTemplate.ObjectMeta.Labels["version"] != want || got.MachineConfiguration.DrainTimeout == nil {
+			t.Errorf("current %v: template is %+v", current, got)
+		}
+	}
+}
+
 func TestCurrentAndOld(t *testing.T) {
 	d := deploymentOfSize(1)
 	a, b, c := set("a", 1, 1), set("current", 1, 1), set("c", 1, 1)

@@ -26,7 +26,8 @@ import (
 const (
 	// pendingFile names the units that are still to be restarted, if the agent ends between writing their files and restarting them.
 	pendingFile = nodeagentconfigv1alpha1.BaseDir + "/pending-units.json"
-	// tryingFile has the configuration that is being applied. If that fails and another one comes, what it left is removed.
+	// tryingFile has the configurations that were begun since one was applied, as YAML documents. If they fail and another one comes,
+	// what they left is removed.
 	tryingFile = nodeagentconfigv1alpha1.BaseDir + "/trying-osc.yaml"
 	// imageFilesFile tells which files came from which images.
 	imageFilesFile = nodeagentconfigv1alpha1.BaseDir + "/image-files.json"
@@ -36,7 +37,7 @@ const (
 
 // applied is what a pass has done.
 type applied struct {
-	// self says that the agent's own unit or binary changed, so that it has to start anew.
+	// self says that the agent's own unit or files changed since it started, so that it has to start anew.
 	self bool
 	// unready are the registries whose mirrors do not answer yet.
 	unready []string
@@ -46,8 +47,8 @@ type applied struct {
 type pass struct {
 	*Reconciler
 	osc    *extensionsv1alpha1.OperatingSystemConfig
-	before *extensionsv1alpha1.OperatingSystemConfig // nil on a new machine
-	tried  *extensionsv1alpha1.OperatingSystemConfig // what a pass before this one did not finish, or nil
+	before *extensionsv1alpha1.OperatingSystemConfig   // nil on a new machine
+	tried  []*extensionsv1alpha1.OperatingSystemConfig // what passes before this one did not finish, the newest first
 
 	units, unitsBefore, unitsTried []extensionsv1alpha1.Unit
 	files, filesBefore, filesTried []extensionsv1alpha1.File
@@ -70,14 +71,10 @@ func (r *Reconciler) apply(ctx context.Context, osc, before *extensionsv1alpha1.
 	if err := errors.Join(p.readTried(), p.readPending()); err != nil {
 		return applied{}, err
 	}
-	same, err := r.Root.Same(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath, raw, 0o600)
-	if err == nil && !same {
-		_, err = r.Root.Update(tryingFile, raw, 0o600)
-	}
-	if err != nil {
+	if err := errors.Join(p.markUnits(), p.try(raw)); err != nil {
 		return applied{}, err
 	}
-	err = errors.Join(p.configureContainerd(ctx), p.writeFiles(ctx), p.writeUnits(ctx))
+	err := errors.Join(p.configureContainerd(ctx), p.writeFiles(ctx), p.writeUnits(ctx))
 	if err == nil {
 		err = p.removeObsolete(ctx)
 	}
@@ -90,27 +87,59 @@ func (r *Reconciler) apply(ctx context.Context, osc, before *extensionsv1alpha1.
 	if err := r.PrepareKubelet(); err != nil {
 		return applied{}, err
 	}
-	self, err := p.startUnits(ctx)
-	if err != nil {
+	if err := p.startUnits(ctx); err != nil {
+		return applied{}, err
+	}
+	if err := r.Root.Remove(pendingFile); err != nil {
 		return applied{}, err
 	}
 	if _, err := r.Root.Update(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath, raw, 0o600); err != nil {
 		return applied{}, err
 	}
-	return applied{self: self, unready: p.unready}, errors.Join(r.Root.Remove(pendingFile), r.Root.Remove(tryingFile))
+	return applied{self: r.outdated, unready: p.unready}, r.Root.Remove(tryingFile)
 }
 
-// readTried finds out what a pass before this one did not finish.
+// between is what stands between two YAML documents. No line of a document is like that.
+const between = "\n---\n"
+
+// readTried finds out what passes before this one did not finish.
 func (p *pass) readTried() error {
 	data, err := p.Root.Read(tryingFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	p.tried = &extensionsv1alpha1.OperatingSystemConfig{}
-	if err == nil {
-		err = yaml.Unmarshal(data, p.tried)
+	if err != nil {
+		return err
 	}
-	p.unitsTried, p.filesTried = merge(p.tried, p.Hostname)
+	for document := range strings.SplitSeq(string(data), between) {
+		osc := &extensionsv1alpha1.OperatingSystemConfig{}
+		if err := yaml.Unmarshal([]byte(document), osc); err != nil {
+			return fmt.Errorf("read what was tried last: %w", err)
+		}
+		units, files := merge(osc, p.Hostname)
+		p.tried, p.unitsTried, p.filesTried = append(p.tried, osc), append(p.unitsTried, units...), append(p.filesTried, files...)
+	}
+	return nil
+}
+
+// try remembers that this configuration is being applied, if it is not what was applied last.
+func (p *pass) try(raw []byte) error {
+	if same, err := p.Root.Same(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath, raw, 0o600); same || err != nil {
+		return err
+	}
+	all, err := p.Root.Read(tryingFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// The document of a Secret ends in a line break, which is not part of what it says.
+	document := strings.TrimSpace(string(raw))
+	tried := []string{document}
+	for other := range strings.SplitSeq(string(all), between) {
+		if other = strings.TrimSpace(other); other != "" && other != document {
+			tried = append(tried, other)
+		}
+	}
+	_, err = p.Root.Update(tryingFile, []byte(strings.Join(tried, between)), 0o600)
 	return err
 }
 
@@ -130,10 +159,15 @@ func (p *pass) readPending() error {
 	return err
 }
 
-// mark remembers that units are to be restarted, before their files change.
+// mark remembers that units are to be restarted, before their files change. Of the agent's own only this process has to know: another
+// one has started after the change.
 func (p *pass) mark(units ...string) error {
 	known := len(p.restart)
 	for _, unit := range units {
+		if unit == nodeagentconfigv1alpha1.UnitName {
+			p.outdated = true
+			continue
+		}
 		p.restart[unit] = true
 	}
 	if len(p.restart) == known {
@@ -150,15 +184,31 @@ func (p *pass) savePending() error {
 	return p.Root.Write(pendingFile, data, 0o600)
 }
 
-// usersOf are the units that are restarted when a file changes.
-func (p *pass) usersOf(file string) []string {
+// usersOf are those of some units that are restarted when a file changes.
+func usersOf(file string, units []extensionsv1alpha1.Unit) []string {
 	var names []string
-	for _, unit := range p.units {
+	for _, unit := range units {
 		if slices.Contains(unit.FilePaths, file) {
 			names = append(names, unit.Name)
 		}
 	}
 	return names
+}
+
+// markUnits remembers the units that are to be started, stopped, enabled or disabled, whatever their files. It goes by what was tried
+// last: that has been done, or is remembered. This process runs from its unit, so there is no need to start it.
+func (p *pass) markUnits() error {
+	var names []string
+	for _, unit := range p.units {
+		last := find(p.unitsTried, unit.Name)
+		if last == nil {
+			last = find(p.unitsBefore, unit.Name)
+		}
+		if differs(last, unit) && unit.Name != nodeagentconfigv1alpha1.UnitName {
+			names = append(names, unit.Name)
+		}
+	}
+	return p.mark(names...)
 }
 
 func (p *pass) configureContainerd(ctx context.Context) error {
@@ -208,6 +258,15 @@ func (p *pass) writeFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	known := len(origins)
+	maps.DeleteFunc(origins, func(path, _ string) bool {
+		return !slices.ContainsFunc(p.files, func(f extensionsv1alpha1.File) bool { return f.Path == path && f.Content.ImageRef != nil })
+	})
+	if len(origins) < known {
+		if err := p.saveOrigins(origins); err != nil {
+			return err
+		}
+	}
 	var errs []error
 	for _, file := range p.files {
 		if ref := file.Content.ImageRef; ref != nil {
@@ -221,12 +280,12 @@ func (p *pass) writeFiles(ctx context.Context) error {
 			errs = append(errs, err)
 			continue
 		}
-		errs = append(errs, p.write(ctx, file.Path, data, mode(file), p.usersOf(file.Path)...))
+		errs = append(errs, p.write(ctx, file.Path, data, mode(file), usersOf(file.Path, p.units)...))
 	}
 	for _, image := range slices.Sorted(maps.Keys(images)) {
 		var users []string
 		for _, file := range images[image] {
-			users = append(users, p.usersOf(file.Path)...)
+			users = append(users, usersOf(file.Path, p.units)...)
 		}
 		logf.FromContext(ctx).Info("Getting files out of an image", "image", image, "files", len(images[image]))
 		if err := p.mark(users...); err != nil {
@@ -247,6 +306,10 @@ func (p *pass) extract(ctx context.Context, image string, files []imagefile.File
 	for _, file := range files {
 		origins[file.Path] = origin(image, file.InImage, file.Mode)
 	}
+	return p.saveOrigins(origins)
+}
+
+func (p *pass) saveOrigins(origins map[string]string) error {
 	data, err := json.Marshal(origins)
 	if err != nil {
 		return err
@@ -293,7 +356,6 @@ func (p *pass) write(ctx context.Context, path string, data []byte, mode fs.File
 // writeUnits writes unit files and drop-ins, and enables and disables units.
 func (p *pass) writeUnits(ctx context.Context) error {
 	for _, unit := range p.units {
-		before := find(p.unitsBefore, unit.Name)
 		for _, file := range unitFiles(unit) {
 			data, err := content(file)
 			if err != nil {
@@ -308,26 +370,16 @@ func (p *pass) writeUnits(ctx context.Context) error {
 				return err
 			}
 		}
-		for _, was := range []*extensionsv1alpha1.Unit{before, find(p.unitsTried, unit.Name)} {
-			if was == nil {
+		for _, was := range slices.Concat(p.unitsBefore, p.unitsTried) {
+			if was.Name != unit.Name {
 				continue
 			}
-			for _, gone := range obsolete(unitFiles(*was), unitFiles(unit)) {
+			for _, gone := range obsolete(unitFiles(was), unitFiles(unit)) {
 				logf.FromContext(ctx).Info("Removing part of a unit", "path", gone)
 				p.reload = true
 				if err := errors.Join(p.mark(unit.Name), p.Root.Remove(gone), p.Root.RemoveEmptyDir(unitDir+"/"+unit.Name+dropInSuffix)); err != nil {
 					return err
 				}
-			}
-		}
-		// What was tried last has been done, or is remembered. This process runs from its unit, so there is no need to start it.
-		last := before
-		if tried := find(p.unitsTried, unit.Name); tried != nil {
-			last = tried
-		}
-		if differs(last, unit) && unit.Name != nodeagentconfigv1alpha1.UnitName {
-			if err := p.mark(unit.Name); err != nil {
-				return err
 			}
 		}
 	}
@@ -366,11 +418,20 @@ func (p *pass) removeObsolete(ctx context.Context) error {
 	}
 	for _, gone := range obsolete(slices.Concat(p.filesBefore, p.filesTried), p.files) {
 		log.Info("Removing file", "path", gone)
-		if err := errors.Join(p.mark(p.usersOf(gone)...), p.Root.Remove(gone)); err != nil {
+		if !p.Root.Exists(gone) {
+			continue
+		}
+		var users []string
+		for _, name := range usersOf(gone, slices.Concat(p.unitsBefore, p.unitsTried)) {
+			if find(p.units, name) != nil {
+				users = append(users, name)
+			}
+		}
+		if err := errors.Join(p.mark(users...), p.Root.Remove(gone)); err != nil {
 			return err
 		}
 	}
-	for _, gone := range obsolete(slices.Concat(registryFiles(p.before), registryFiles(p.tried)), registryFiles(p.osc)) {
+	for _, gone := range obsolete(registryFiles(append(p.tried, p.before)...), registryFiles(p.osc)) {
 		log.Info("Removing file", "path", gone)
 		if err := errors.Join(p.Root.Remove(gone), p.Root.RemoveEmptyDir(path.Dir(gone))); err != nil {
 			return err
@@ -379,20 +440,22 @@ func (p *pass) removeObsolete(ctx context.Context) error {
 	return nil
 }
 
-func registryFiles(osc *extensionsv1alpha1.OperatingSystemConfig) []extensionsv1alpha1.File {
-	if osc == nil || osc.Spec.CRIConfig == nil || osc.Spec.CRIConfig.Containerd == nil {
-		return nil
-	}
+func registryFiles(configurations ...*extensionsv1alpha1.OperatingSystemConfig) []extensionsv1alpha1.File {
 	var files []extensionsv1alpha1.File
-	for _, registry := range osc.Spec.CRIConfig.Containerd.Registries {
-		files = append(files, extensionsv1alpha1.File{Path: hostsPath(registry.Upstream)})
+	for _, osc := range configurations {
+		if osc == nil || osc.Spec.CRIConfig == nil || osc.Spec.CRIConfig.Containerd == nil {
+			continue
+		}
+		for _, registry := range osc.Spec.CRIConfig.Containerd.Registries {
+			files = append(files, extensionsv1alpha1.File{Path: hostsPath(registry.Upstream)})
+		}
 	}
 	return files
 }
 
 // startUnits restarts, starts or stops what changed, in the order of the configuration, and containerd before everything. Units that the
-// operating system masked are left alone. The agent's own unit is left to the caller, which is told.
-func (p *pass) startUnits(ctx context.Context) (self bool, err error) {
+// operating system masked are left alone. What is done is remembered at once, so that a crash does not restart it again.
+func (p *pass) startUnits(ctx context.Context) error {
 	names := slices.Sorted(maps.Keys(p.restart))
 	order := func(name string) int {
 		if name == extensionsv1alpha1.OperatingSystemConfigUnitNameContainerDService {
@@ -403,21 +466,14 @@ func (p *pass) startUnits(ctx context.Context) (self bool, err error) {
 	slices.SortStableFunc(names, func(a, b string) int { return order(a) - order(b) })
 	var errs []error
 	for _, name := range names {
-		if name == nodeagentconfigv1alpha1.UnitName {
-			self = true
-			delete(p.restart, name)
-			continue
-		}
 		if err := ignoreMasked(p.start(ctx, name, find(p.units, name))); err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		delete(p.restart, name)
+		errs = append(errs, p.savePending())
 	}
-	if err := errors.Join(errs...); err != nil {
-		return false, errors.Join(err, p.savePending())
-	}
-	return self, nil
+	return errors.Join(errs...)
 }
 
 func (p *pass) start(ctx context.Context, name string, unit *extensionsv1alpha1.Unit) error {

@@ -53,7 +53,7 @@ func newMachine(t *testing.T) *machine {
 // apply applies a configuration as a pass does.
 func (m *machine) apply(osc *extensionsv1alpha1.OperatingSystemConfig) (applied, error) {
 	m.t.Helper()
-	before, _, err := m.lastApplied()
+	before, _, err := LastApplied(m.Root)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -210,6 +210,7 @@ func TestApply(t *testing.T) {
 			if done := m.mustApply(next); done.self != tc.self {
 				t.Errorf("the agent is to start anew: %v", done.self)
 			}
+			m.outdated = false // it did
 			if diff := cmp.Diff(tc.files, m.files()); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
 			}
@@ -379,5 +380,119 @@ func TestContainerd(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"containerd.service": 2}, m.systemd.Starts()); diff != "" {
 		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+}
+
+// crash applies a configuration and ends in the middle, as a process does that is killed.
+func (m *machine) crash(osc *extensionsv1alpha1.OperatingSystemConfig) {
+	m.t.Helper()
+	defer func() {
+		if recover() == nil {
+			m.t.Fatal("the pass did not come to where it was to crash")
+		}
+	}()
+	_, _ = m.apply(osc)
+}
+
+// crashing crashes when a unit is to be restarted.
+type crashing struct {
+	*fake.Systemd
+	unit string
+}
+
+func (c crashing) Restart(ctx context.Context, unit string) error {
+	if unit == c.unit {
+		panic("crash")
+	}
+	return c.Systemd.Restart(ctx, unit)
+}
+
+func TestUnitThatShallRunIsStartedAfterACrash(t *testing.T) {
+	m := newMachine(t)
+	m.mustApply(example())
+	extract := m.Extract
+	m.Extract = func(context.Context, rootfs.Dir, string, []imagefile.File) error { panic("crash") }
+	next := example()
+	next.Spec.Units[2].Command, next.Spec.Units[2].Enable = nil, nil
+	next.Spec.Files[1] = inImage("/opt/bin/app", "app:2")
+	m.crash(next)
+	m.Extract = extract
+	m.mustApply(next)
+	if u := m.systemd.Unit("off.service"); !u.Running || !u.Enabled {
+		t.Errorf("unit is %+v", u)
+	}
+}
+
+func TestUnitsAreNotRestartedAgainAfterACrash(t *testing.T) {
+	m := newMachine(t)
+	m.Systemd = crashing{m.systemd, "app.service"}
+	m.crash(example()) // system.service comes first
+	m.Systemd = m.systemd
+	m.mustApply(example())
+	if diff := cmp.Diff(map[string]int{"system.service": 1, "app.service": 1}, m.systemd.Starts()); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnitIsRestartedWhenAFileOfItGoes(t *testing.T) {
+	m := newMachine(t)
+	m.mustApply(example())
+	next := example()
+	next.Spec.Units[1].FilePaths, next.Spec.Files = []string{"/opt/bin/app"}, next.Spec.Files[1:]
+	m.mustApply(next)
+	if diff := cmp.Diff(map[string]int{"system.service": 1, "app.service": 2}, m.systemd.Starts()); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+}
+
+func TestAgentStartsAnewAlsoAfterAPassThatFailed(t *testing.T) {
+	m := newMachine(t)
+	m.mustApply(example())
+	m.systemd.Set("app.service", func(u *fake.Unit) { u.Fails = errors.New("broken") })
+	next := example()
+	next.Spec.Files[0], next.Spec.Files[3] = inline("/etc/app", "new"), inline("/etc/agent", "new")
+	if _, err := m.apply(next); err == nil {
+		t.Fatal("a unit that does not start is no error")
+	}
+	m.systemd.Set("app.service", func(u *fake.Unit) { u.Fails = nil })
+	if done := m.mustApply(next); !done.self {
+		t.Error("the agent goes on as it was")
+	}
+}
+
+func TestSeveralConfigurationsThatFailedLeaveNothingBehind(t *testing.T) {
+	m := newMachine(t)
+	m.mustApply(example())
+	files := m.files()
+	m.systemd.Set("new.service", func(u *fake.Unit) { u.Fails = errors.New("broken") })
+	first := example()
+	first.Spec.Files = append(first.Spec.Files, inline("/etc/new", "new"))
+	first.Spec.Units = append(first.Spec.Units, unit{Name: "new.service", Content: ptr.To("new")})
+	if _, err := m.apply(first); err == nil {
+		t.Fatal("a unit that does not start is no error")
+	}
+	second := example()
+	second.Spec.Files[2].Content = extensionsv1alpha1.FileContent{}
+	if _, err := m.apply(second); err == nil {
+		t.Fatal("a file without content is no error")
+	}
+	m.mustApply(example())
+	if diff := cmp.Diff(files, m.files()); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if u := m.systemd.Unit("new.service"); u.Running || u.Enabled {
+		t.Errorf("unit is %+v", u)
+	}
+}
+
+func TestFileComesOutOfItsImageAgain(t *testing.T) {
+	m := newMachine(t)
+	m.mustApply(example())
+	other := example()
+	other.Spec.Files[1] = inline("/opt/bin/app", "script")
+	m.mustApply(other)
+	m.mustApply(example())
+	if got := m.files()["/opt/bin/app"]; got != "/bin/x of app:1" {
+		t.Errorf("file is %q", got)
 	}
 }

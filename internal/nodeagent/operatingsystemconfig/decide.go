@@ -19,9 +19,8 @@ const (
 	dropInSuffix = ".d"
 )
 
-// merge returns the units and files of a configuration with those of the extension: a unit of the same name is changed by what the
-// extension sets, a file of the same path replaced. Files for other nodes are left out.
-func merge(osc *extensionsv1alpha1.OperatingSystemConfig, hostname string) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
+// Units returns the units of a configuration with those of the extension, which changes units of the same name by what it sets.
+func Units(osc *extensionsv1alpha1.OperatingSystemConfig) []extensionsv1alpha1.Unit {
 	var units []extensionsv1alpha1.Unit
 	for _, unit := range slices.Concat(osc.Spec.Units, osc.Status.ExtensionUnits) {
 		at := slices.IndexFunc(units, func(u extensionsv1alpha1.Unit) bool { return u.Name == unit.Name })
@@ -45,6 +44,12 @@ func merge(osc *extensionsv1alpha1.OperatingSystemConfig, hostname string) ([]ex
 		}
 		have.FilePaths = append(have.FilePaths, unit.FilePaths...)
 	}
+	return units
+}
+
+// merge returns the units and files of a configuration with those of the extension, which replaces files of the same path. Files for other
+// nodes are left out.
+func merge(osc *extensionsv1alpha1.OperatingSystemConfig, hostname string) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
 	var files []extensionsv1alpha1.File
 	for _, file := range slices.Concat(osc.Spec.Files, osc.Status.ExtensionFiles) {
 		if file.HostName != nil && *file.HostName != hostname {
@@ -53,7 +58,7 @@ func merge(osc *extensionsv1alpha1.OperatingSystemConfig, hostname string) ([]ex
 		files = slices.DeleteFunc(files, func(f extensionsv1alpha1.File) bool { return f.Path == file.Path })
 		files = append(files, file)
 	}
-	return units, files
+	return Units(osc), files
 }
 
 // content decodes what is in a file.

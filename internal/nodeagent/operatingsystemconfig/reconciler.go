@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,6 +79,8 @@ type Reconciler struct {
 		checksum string
 		at       time.Time
 	}
+	// outdated is whether this process's own binary, unit or configuration changed since it started.
+	outdated bool
 }
 
 func mapTo(request reconcile.Request) handler.MapFunc {
@@ -103,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("read Node %q: %w", r.Hostname, err)
 	}
-	before, checksumBefore, err := r.lastApplied()
+	before, checksumBefore, err := LastApplied(r.Root)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -123,15 +126,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, fmt.Errorf("apply operating system config: %w", err)
 	}
-	if err := r.report(ctx, node, checksum); err != nil {
-		return kube.Result(err)
-	}
-	if node != nil && checksumBefore != checksum {
-		r.Recorder.Eventf(node, nil, corev1.EventTypeNormal, "OSCApplied", "Apply", "Operating system config has been applied successfully")
-	}
-	if done.self {
+	if done.self { // and the one that comes reports: what it is configured with is what the Node is to be told
 		log.Info("Restarting this process")
 		return reconcile.Result{}, r.Systemd.RestartWithoutWaiting(ctx, nodeagentconfigv1alpha1.UnitName)
+	}
+	if err := r.report(ctx, node, checksum); err != nil {
+		return kube.Result(err)
 	}
 	if len(done.unready) > 0 {
 		return reconcile.Result{RequeueAfter: probeAgain}, nil
@@ -144,20 +144,25 @@ func (r *Reconciler) report(ctx context.Context, node *corev1.Node, checksum str
 	if node == nil {
 		return nil
 	}
+	const key = nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig
+	told := node.Annotations[key] == checksum
 	err := kube.PatchMetadata(ctx, r.Client, node, func(o *metav1.PartialObjectMetadata) {
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig, checksum)
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, key, checksum)
 		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.WorkerKubernetesVersion, r.KubernetesVersion)
 		metav1.SetMetaDataLabel(&o.ObjectMeta, constants.WorkerKubernetesVersion, r.KubernetesVersion)
 	})
 	if err != nil {
 		return fmt.Errorf("annotate Node %q: %w", node.Name, err)
 	}
+	if !told {
+		r.Recorder.Eventf(node, nil, corev1.EventTypeNormal, "OSCApplied", "Apply", "Operating system config has been applied successfully")
+	}
 	return r.TidyKubelet()
 }
 
-// lastApplied returns what was applied last, nil on a new machine, and its checksum.
-func (r *Reconciler) lastApplied() (*extensionsv1alpha1.OperatingSystemConfig, string, error) {
-	data, err := r.Root.Read(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath)
+// LastApplied returns what was applied to a machine last, nil on a new one, and its checksum.
+func LastApplied(root rootfs.Dir) (*extensionsv1alpha1.OperatingSystemConfig, string, error) {
+	data, err := root.Read(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", nil
 	}
@@ -193,5 +198,5 @@ func checksumOf(data []byte) string {
 func short(err error) string {
 	const most = 500
 	text := err.Error()
-	return text[:min(len(text), most)]
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

@@ -54,7 +54,12 @@ func (d Dir) WriteFrom(path string, content io.Reader, mode fs.FileMode) (err er
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(filepath.Dir(target), ".gardener-*")
+	// By the name of the file, so that what a process left that was killed goes with the next one.
+	name := filepath.Join(filepath.Dir(target), ".gardener-"+filepath.Base(target))
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

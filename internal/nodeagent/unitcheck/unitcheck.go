@@ -23,11 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
-	"sigs.k8s.io/yaml"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/nodeagent/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
 	"gardener.cloud/gardener/internal/nodeagent/systemd"
 )
@@ -79,10 +79,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.Root.Exists(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath) {
-		return reconcile.Result{}, nil // nobody knows yet
+	osc, _, err := operatingsystemconfig.LastApplied(r.Root)
+	if osc == nil || err != nil {
+		return reconcile.Result{}, err // without one, nobody knows yet
 	}
-	problems, err := r.problems(ctx)
+	problems, err := r.problems(ctx, operatingsystemconfig.Units(osc))
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -127,17 +128,9 @@ func condition(problems []string) corev1.NodeCondition {
 }
 
 // problems says what is wrong with units, in the order of their names.
-func (r *Reconciler) problems(ctx context.Context) ([]string, error) {
-	data, err := r.Root.Read(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath)
-	osc := &extensionsv1alpha1.OperatingSystemConfig{}
-	if err == nil {
-		err = yaml.Unmarshal(data, osc)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read what was applied last: %w", err)
-	}
+func (r *Reconciler) problems(ctx context.Context, units []extensionsv1alpha1.Unit) ([]string, error) {
 	var problems []string
-	for _, unit := range slices.Concat(osc.Spec.Units, osc.Status.ExtensionUnits) {
+	for _, unit := range units {
 		if ptr.Deref(unit.Command, extensionsv1alpha1.CommandRestart) == extensionsv1alpha1.CommandStop {
 			continue
 		}
@@ -150,7 +143,7 @@ func (r *Reconciler) problems(ctx context.Context) ([]string, error) {
 		}
 	}
 	slices.Sort(problems)
-	return slices.Compact(problems), nil
+	return problems, nil
 }
 
 // problem says what is wrong with a unit, or nothing. A unit that is inactive has done its work or waits for a condition.

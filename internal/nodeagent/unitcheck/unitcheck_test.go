@@ -1,11 +1,39 @@
 package unitcheck
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/nodeagent/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/nodeagent/systemd"
 )
+
+// empty is a machine without units.
+type empty struct{}
+
+func (empty) State(context.Context, string) (systemd.State, error) {
+	return systemd.State{Load: "not-found", Active: "inactive"}, nil
+}
+
+func TestUnitThatAnExtensionStopsIsNotMissed(t *testing.T) {
+	osc := &extensionsv1alpha1.OperatingSystemConfig{}
+	osc.Spec.Units = []extensionsv1alpha1.Unit{{Name: "a.service"}, {Name: "b.service"}}
+	osc.Status.ExtensionUnits = []extensionsv1alpha1.Unit{{Name: "a.service", Command: ptr.To(extensionsv1alpha1.CommandStop)}}
+	r := &Reconciler{Clock: clock.RealClock{}, Systemd: empty{}}
+	problems, err := r.problems(t.Context(), operatingsystemconfig.Units(osc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"unit b.service does not exist"}, problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
 
 func TestProblem(t *testing.T) {
 	now := time.Unix(10000, 0)

@@ -28,6 +28,7 @@ import (
 	"gardener.cloud/gardener/internal/component/kubescheduler"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/component/shootaccess"
+	"gardener.cloud/gardener/internal/component/systemcomponent"
 	"gardener.cloud/gardener/internal/component/vpnseedserver"
 	"gardener.cloud/gardener/internal/gardenlet/managed"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/credentials"
@@ -239,8 +240,14 @@ func (h *hosted) apiServerValues(ctx context.Context, replicas int32) (kubeapise
 	if hosts := h.hosts(); len(hosts) > 0 {
 		v.ExternalHostname = hosts[0]
 	}
+	ranges, err := systemcomponent.NetworksOf(h.shoot)
+	if err != nil {
+		return v, err
+	}
+	if !h.workerless() || ranges.PreferIPv6() { // the pod's own address may be of another family
+		v.AdvertiseAddress = apiserverproxy.AdvertiseAddress(ranges).String()
+	}
 	if !h.workerless() {
-		v.AdvertiseAddress = apiserverproxy.AdvertiseAddress
 		v.Tunnel = vpnseedserver.Tunnel(h.set.Name(credentials.HTTPProxyClient), h.set.BundleName(constants.SecretNameCAVPN))
 		agents, err := resourcemanager.AuthorizerKubeconfig(h.namespace, h.set.Bundle(constants.SecretNameCACluster))
 		if err != nil {

@@ -63,6 +63,7 @@ func (h *hosted) nodes() []flow.Task {
 			return awaitOne(ctx, h.SeedClient, h.namespace, networkResource, &resourcesv1alpha1.ManagedResourceList{}, managed.Healthy)
 		}, "system-components", "vpn-seed-server", "worker")),
 		lasting(extensionTimeout, task("nodes-updated", "Waiting until node agents have done what they are told", h.awaitNodeAgents, "node-agents", "tunnel")),
+		task("stale-node-local-dns", "Removing DNS caches that no node needs", h.dropNodeLocalDNS, "system-components", "worker"),
 		task("stale-operating-system-configs", "Forgetting what was on machines that are gone", h.dropStaleSystemConfigs, "worker", "node-agents"),
 	}
 }
@@ -172,7 +173,7 @@ func (h *hosted) systemConfigValues() (operatingsystemconfig.Values, []pool, err
 	}
 	pools := make([]pool, 0, len(spec.Provider.Workers))
 	for _, worker := range spec.Provider.Workers {
-		hash, err := operatingsystemconfig.PoolHash(operatingsystemconfig.LatestHashVersion, &worker, spec.Kubernetes.Version, spec.Kubernetes.Kubelet, v.Rotation)
+		hash, err := operatingsystemconfig.PoolHash(operatingsystemconfig.LatestHashVersion, &worker, spec.Kubernetes.Version, spec.Kubernetes.Kubelet, nodelocaldns.Enabled(h.shoot), v.Rotation)
 		if err != nil {
 			return v, nil, fmt.Errorf("worker pool %q: %w", worker.Name, err)
 		}
@@ -460,6 +461,17 @@ func (h *hosted) nodeTemplate(worker *corev1beta1.Worker) *extensionsv1alpha1.No
 	return nil
 }
 
+// cores is how many cores the machines of all pools have, as far as the CloudProfile knows.
+func (h *hosted) cores() (cores int64) {
+	for i := range h.shoot.Spec.Provider.Workers {
+		worker := &h.shoot.Spec.Provider.Workers[i]
+		if template := h.nodeTemplate(worker); template != nil {
+			cores += int64(worker.Minimum) * template.Capacity.Cpu().Value()
+		}
+	}
+	return cores
+}
+
 // deploySystemComponents writes what runs on nodes, but for kube-proxy.
 func (h *hosted) deploySystemComponents(ctx context.Context) error {
 	network, err := h.networkObjects()
@@ -470,6 +482,7 @@ func (h *hosted) deploySystemComponents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	dns.Cores = h.cores()
 	if dns.Image, err = h.image("coredns"); err != nil {
 		return err
 	}
@@ -503,6 +516,10 @@ func (h *hosted) networkObjects() ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	networks, err := systemcomponent.NetworksOf(h.shoot)
+	if err != nil {
+		return nil, err
+	}
 	server := net.JoinHostPort(h.hosts()[0], httpsPort)
 	agent, err := vpnshoot.Objects(vpnshoot.Values{
 		Image: image, Replicas: h.pods(), Server: server, ServerName: h.tunnelHost(),
@@ -513,7 +530,7 @@ func (h *hosted) networkObjects() ([]client.Object, error) {
 		return nil, err
 	}
 	proxy, err := apiserverproxy.Objects(apiserverproxy.Values{
-		Image: image, Server: server, ServerName: h.tunnelHost(),
+		Address: apiserverproxy.AdvertiseAddress(networks), Image: image, Server: server, ServerName: h.tunnelHost(),
 		Certificate: h.certificate(credentials.APIServerProxy), Key: h.key(credentials.APIServerProxy), CABundle: h.set.Bundle(constants.SecretNameCAVPN),
 	})
 	if err != nil {
@@ -576,10 +593,10 @@ func (h *hosted) publishNetworks(ctx context.Context, chosen *extensionsv1alpha1
 	return nil
 }
 
-// deployNodeLocalDNS writes the caches for DNS, or removes them.
+// deployNodeLocalDNS writes the caches for DNS.
 func (h *hosted) deployNodeLocalDNS(ctx context.Context) error {
 	if !nodelocaldns.Enabled(h.shoot) {
-		return h.unmanage(ctx, nodelocaldns.ManagedResourceName)
+		return nil // There may be nodes that need theirs, see dropNodeLocalDNS.
 	}
 	v, err := nodelocaldns.For(h.shoot)
 	if err != nil {
@@ -596,6 +613,30 @@ func (h *hosted) deployNodeLocalDNS(ctx context.Context) error {
 		return err
 	}
 	return h.manage(ctx, nodelocaldns.ManagedResourceName, objects...)
+}
+
+// dropNodeLocalDNS removes the caches for DNS of a shoot that is to have none, once there are no nodes whose pods ask them.
+func (h *hosted) dropNodeLocalDNS(ctx context.Context) error {
+	caches := &resourcesv1alpha1.ManagedResource{}
+	err := h.SeedClient.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: nodelocaldns.ManagedResourceName}, caches)
+	if nodelocaldns.Enabled(h.shoot) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read ManagedResource %q: %w", nodelocaldns.ManagedResourceName, err)
+	}
+	shoot, err := h.connect(ctx)
+	if err != nil {
+		return err
+	}
+	nodes := &corev1.NodeList{}
+	if err := shoot.List(ctx, nodes, client.MatchingLabels(nodelocaldns.NodeLabels())); err != nil {
+		return fmt.Errorf("list nodes with DNS caches: %w", err)
+	}
+	if len(nodes.Items) > 0 {
+		return nil
+	}
+	return h.unmanage(ctx, nodelocaldns.ManagedResourceName)
 }
 
 // unmanage removes a ManagedResource, and with it what is in the shoot.

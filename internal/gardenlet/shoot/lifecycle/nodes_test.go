@@ -4,7 +4,14 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
 func TestBehind(t *testing.T) {
@@ -39,5 +46,65 @@ func TestBehind(t *testing.T) {
 				t.Errorf("behind() is %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestNodesKeepTheDNSCacheThatTheirPodsAsk(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		enabled     bool
+		label, want string
+	}{
+		"it is wanted":                    {enabled: true, want: "shoot-core-node-local-dns"},
+		"it is not, and no node has it":   {label: "false"},
+		"it is not, and an old node does": {label: "true", want: "shoot-core-node-local-dns"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := example()
+			w.shoot.Spec.SystemComponents = &corev1beta1.SystemComponents{NodeLocalDNS: &corev1beta1.NodeLocalDNS{Enabled: tc.enabled}}
+			seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&resourcesv1alpha1.ManagedResource{
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shoot-core-node-local-dns"},
+			}).Build()
+			shoot := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"networking.gardener.cloud/node-local-dns-enabled": tc.label}},
+			}).Build()
+			h := &hosted{world: w, reconciler: &reconciler{Values: Values{SeedClient: seed}}, shootClient: shoot}
+			if err := h.dropNodeLocalDNS(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			left := &resourcesv1alpha1.ManagedResourceList{}
+			if err := seed.List(t.Context(), left); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for i := range left.Items {
+				got = left.Items[i].Name
+			}
+			if got != tc.want {
+				t.Errorf("there is %q, want %q", got, tc.want)
+			}
+			if err := h.dropNodeLocalDNS(t.Context()); err != nil {
+				t.Errorf("a second time: %v", err)
+			}
+		})
+	}
+}
+
+func TestCores(t *testing.T) {
+	w := example()
+	w.cloudProfile = &corev1beta1.CloudProfile{}
+	w.cloudProfile.Spec.MachineTypes = []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2")}, {Name: "large", CPU: resource.MustParse("64")}}
+	w.shoot.Spec.Provider.Workers = []corev1beta1.Worker{
+		{Machine: corev1beta1.Machine{Type: "small"}, Minimum: 3, Maximum: 9},
+		{Machine: corev1beta1.Machine{Type: "large"}, Minimum: 1},
+		{Machine: corev1beta1.Machine{Type: "unknown"}, Minimum: 7},
+	}
+	if got := (&hosted{world: w}).cores(); got != 70 {
+		t.Errorf("cores() = %d", got)
 	}
 }
