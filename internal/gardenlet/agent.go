@@ -36,6 +36,7 @@ import (
 	shootcare "gardener.cloud/gardener/internal/gardenlet/shoot/care"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	shootstate "gardener.cloud/gardener/internal/gardenlet/shoot/state"
+	"gardener.cloud/gardener/internal/gardenlet/vpaevictionrequirements"
 	"gardener.cloud/gardener/internal/gardenlet/workloadidentity"
 	"gardener.cloud/gardener/internal/networkpolicy/general"
 	"gardener.cloud/gardener/internal/process"
@@ -191,6 +192,9 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 		workloadidentity.Add(a.Manager, workloadidentity.Values{
 			GardenClient: gardenClient, SeedClient: a.seedClient, TokenExpiration: c.TokenRequestorWorkloadIdentity.TokenExpirationDuration.Duration,
 			ConcurrentSyncs: *c.TokenRequestorWorkloadIdentity.ConcurrentSyncs, Clock: a.clock,
+		}),
+		vpaevictionrequirements.Add(a.Manager, vpaevictionrequirements.Values{
+			SeedClient: a.seedClient, ConcurrentSyncs: *c.VPAEvictionRequirements.ConcurrentSyncs, Clock: a.clock,
 		}),
 		required.Add(a.Manager, required.Values{
 			Garden: garden, ConcurrentSyncs: *c.ControllerInstallationRequired.ConcurrentSyncs, Clock: a.clock,
