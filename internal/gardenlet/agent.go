@@ -174,7 +174,7 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenReader: gardenClient, SeedReader: a.seedClient, Config: *c.ShootState, Clock: a.clock,
 		}),
 		seedcare.Add(a.Manager, seedcare.Values{
-			SeedName: a.config.SeedConfig.Name, Garden: garden, Deployments: system.Deployments(), Config: *c.SeedCare, Clock: a.clock,
+			SeedName: a.config.SeedConfig.Name, Garden: garden, Components: system.Components, SeedReader: a.seedClient, Config: *c.SeedCare, Clock: a.clock,
 		}),
 		installation.Add(a.Manager, installation.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenConfig: access.Config, SeedVersion: a.seedDiscovery,

@@ -211,8 +211,22 @@ func DeployKinds(ctx context.Context, seedClient client.WithWatch) error {
 	)
 }
 
-// Deployments are the components in the namespace garden that no ManagedResource holds: these engines hold all others.
-func Deployments() []string { return []string{resourcemanager.Name, etcddruid.Name} }
+// Components are the objects of a seed whose health tells whether it works. No ManagedResource holds them: these engines hold all others.
+func Components(seed *corev1beta1.Seed) []client.Object {
+	deployment := func(namespace, name string) client.Object {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	components := []client.Object{
+		deployment(constants.GardenNamespace, resourcemanager.Name), deployment(constants.GardenNamespace, etcddruid.Name),
+		deployment(gateway.Namespace, gateway.Name), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: gateway.Namespace, Name: gateway.Name}},
+	}
+	if workload.Autoscaled(seed) {
+		for _, name := range []string{verticalpodautoscaler.Recommender, verticalpodautoscaler.Updater, verticalpodautoscaler.AdmissionController} {
+			components = append(components, deployment(constants.GardenNamespace, name))
+		}
+	}
+	return components
+}
 
 func namespace() client.Object {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
