@@ -40,7 +40,7 @@ func (r *reconciler) destroyAutoscaler(seed *corev1beta1.Seed) func(context.Cont
 			return err
 		}
 		var errs []error
-		for _, name := range []string{verticalpodautoscaler.Recommender, verticalpodautoscaler.Updater} {
+		for _, name := range []string{verticalpodautoscaler.Recommender, verticalpodautoscaler.Updater, verticalpodautoscaler.AdmissionController} {
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: name}}
 			errs = append(errs, client.IgnoreNotFound(r.SeedClient.Delete(ctx, lease)))
 		}
