@@ -68,7 +68,7 @@ func (a *agent) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("get access to the garden: %w", err)
 	}
-	garden, err := a.connect(access.Config)
+	garden, err := a.connect(ctx, access.Config)
 	if err != nil {
 		return err
 	}
@@ -85,11 +85,12 @@ func (a *agent) Start(ctx context.Context) error {
 }
 
 // connect adds the garden to the manager. Of what belongs to seeds, a gardenlet may see and keeps only what belongs to its own one.
-func (a *agent) connect(config *rest.Config) (cluster.Cluster, error) {
+func (a *agent) connect(ctx context.Context, config *rest.Config) (cluster.Cluster, error) {
 	name := a.config.SeedConfig.Name
 	only := func(key string) cache.ByObject { return cache.ByObject{Field: fields.OneTermEqualSelector(key, name)} }
 	garden, err := cluster.New(rest.AddUserAgent(config, Name), func(o *cluster.Options) {
 		o.Scheme = a.GetScheme()
+		o.MapperProvider = process.Mapper(ctx, true)
 		o.Logger = a.GetLogger().WithValues("cluster", "garden")
 		o.Client.Cache = uncached()
 		o.Client.Cache.DisableFor = append(o.Client.Cache.DisableFor, &coordinationv1.Lease{})
