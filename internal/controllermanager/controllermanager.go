@@ -80,8 +80,7 @@ func Component() process.Component[Config] {
 				Debugging: c.Debugging, FeatureGates: c.FeatureGates,
 			}
 		},
-		Kinds:    kinds,
-		Protobuf: kinds,
+		Kinds: kinds, Protobuf: kinds, Aggregated: true,
 		Options: func(c *Config, options *manager.Options) {
 			options.Cache.DefaultTransform = Trim
 			options.Controller.CacheSyncTimeout = c.Controllers.CacheSyncTimeout.Duration

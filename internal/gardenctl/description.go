@@ -15,6 +15,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/pkg/maintenance"
 )
 
 // description is what "describe" shows, and knows nothing of where it comes from.
@@ -297,14 +298,14 @@ func or[T any](p *T) (t T) {
 }
 
 func (d *description) maintenance(out *bytes.Buffer) {
-	maintenance := d.shoot.Spec.Maintenance
-	if maintenance == nil {
+	spec := d.shoot.Spec.Maintenance
+	if spec == nil {
 		return
 	}
 	fmt.Fprintln(out, "\nMaintenance:")
 	var rows [][]string
-	if window := maintenance.TimeWindow; window != nil {
-		begin, end, err := nextWindow(*window, d.now)
+	if window := spec.TimeWindow; window != nil {
+		begin, end, err := maintenance.Next(*window, d.now)
 		times := fmt.Sprintf("%s to %s", begin.Format("15:04"), end.Format("15:04 -0700"))
 		next := "now, for another " + duration.HumanDuration(end.Sub(d.now))
 		if begin.After(d.now) {
@@ -315,7 +316,7 @@ func (d *description) maintenance(out *bytes.Buffer) {
 		}
 		rows = append(rows, []string{"Window:", times}, []string{"Next:", next})
 	}
-	if update := maintenance.AutoUpdate; update != nil {
+	if update := spec.AutoUpdate; update != nil {
 		var updates []string
 		if update.KubernetesVersion {
 			updates = append(updates, "Kubernetes patch versions")
@@ -325,7 +326,7 @@ func (d *description) maintenance(out *bytes.Buffer) {
 		}
 		rows = append(rows, []string{"Updates:", text(strings.Join(updates, ", "))})
 	}
-	if confine := maintenance.ConfineSpecUpdateRollout; confine != nil && *confine {
+	if confine := spec.ConfineSpecUpdateRollout; confine != nil && *confine {
 		rows = append(rows, []string{"Changes:", "wait for the window (confineSpecUpdateRollout)"})
 	}
 	if last := d.shoot.Status.LastMaintenance; last != nil {

@@ -36,6 +36,7 @@ import (
 	shootcare "gardener.cloud/gardener/internal/gardenlet/shoot/care"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
 	shootstate "gardener.cloud/gardener/internal/gardenlet/shoot/state"
+	"gardener.cloud/gardener/internal/gardenlet/vpaevictionrequirements"
 	"gardener.cloud/gardener/internal/gardenlet/workloadidentity"
 	"gardener.cloud/gardener/internal/networkpolicy/general"
 	"gardener.cloud/gardener/internal/process"
@@ -67,7 +68,7 @@ func (a *agent) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("get access to the garden: %w", err)
 	}
-	garden, err := a.connect(access.Config)
+	garden, err := a.connect(ctx, access.Config)
 	if err != nil {
 		return err
 	}
@@ -84,11 +85,12 @@ func (a *agent) Start(ctx context.Context) error {
 }
 
 // connect adds the garden to the manager. Of what belongs to seeds, a gardenlet may see and keeps only what belongs to its own one.
-func (a *agent) connect(config *rest.Config) (cluster.Cluster, error) {
+func (a *agent) connect(ctx context.Context, config *rest.Config) (cluster.Cluster, error) {
 	name := a.config.SeedConfig.Name
 	only := func(key string) cache.ByObject { return cache.ByObject{Field: fields.OneTermEqualSelector(key, name)} }
 	garden, err := cluster.New(rest.AddUserAgent(config, Name), func(o *cluster.Options) {
 		o.Scheme = a.GetScheme()
+		o.MapperProvider = process.Mapper(ctx, true)
 		o.Logger = a.GetLogger().WithValues("cluster", "garden")
 		o.Client.Cache = uncached()
 		o.Client.Cache.DisableFor = append(o.Client.Cache.DisableFor, &coordinationv1.Lease{})
@@ -173,7 +175,7 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenReader: gardenClient, SeedReader: a.seedClient, Config: *c.ShootState, Clock: a.clock,
 		}),
 		seedcare.Add(a.Manager, seedcare.Values{
-			SeedName: a.config.SeedConfig.Name, Garden: garden, Deployments: system.Deployments(), Config: *c.SeedCare, Clock: a.clock,
+			SeedName: a.config.SeedConfig.Name, Garden: garden, Components: system.Components, SeedReader: a.seedClient, Config: *c.SeedCare, Clock: a.clock,
 		}),
 		installation.Add(a.Manager, installation.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenConfig: access.Config, SeedVersion: a.seedDiscovery,
@@ -191,6 +193,9 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 		workloadidentity.Add(a.Manager, workloadidentity.Values{
 			GardenClient: gardenClient, SeedClient: a.seedClient, TokenExpiration: c.TokenRequestorWorkloadIdentity.TokenExpirationDuration.Duration,
 			ConcurrentSyncs: *c.TokenRequestorWorkloadIdentity.ConcurrentSyncs, Clock: a.clock,
+		}),
+		vpaevictionrequirements.Add(a.Manager, vpaevictionrequirements.Values{
+			SeedClient: a.seedClient, ConcurrentSyncs: *c.VPAEvictionRequirements.ConcurrentSyncs, Clock: a.clock,
 		}),
 		required.Add(a.Manager, required.Values{
 			Garden: garden, ConcurrentSyncs: *c.ControllerInstallationRequired.ConcurrentSyncs, Clock: a.clock,

@@ -59,6 +59,8 @@ type Values struct {
 	Secrets Secrets
 	// MinAllowed is what etcd gets at least, as the Shoot says. It may be nil.
 	MinAllowed corev1.ResourceList
+	// Autoscaling has its requests follow what it uses. Nil means that they stay.
+	Autoscaling *workload.Autoscaling
 	// DefragmentationSchedule is when the database is defragmented, in the maintenance time window. Empty means never.
 	DefragmentationSchedule string
 	// Backup is where backups go. Only for the role Main; nil means that there are none.
@@ -137,7 +139,17 @@ func PolicyLabel(role Role) string { return workload.PolicyLabel(ServiceName(rol
 
 // Objects renders the order.
 func Objects(v Values) []client.Object {
-	return []client.Object{v.etcd()}
+	etcd := v.etcd()
+	if v.Autoscaling == nil {
+		return []client.Object{etcd}
+	}
+	// The containers that etcd-druid makes of it.
+	containers := []corev1.Container{
+		{Name: "etcd", Resources: *etcd.Spec.Etcd.Resources}, {Name: "backup-restore", Resources: *etcd.Spec.Backup.Resources},
+	}
+	return []client.Object{
+		etcd, workload.Autoscaler(etcd.ObjectMeta, druidv1alpha1.SchemeGroupVersion.WithKind("Etcd"), containers, *v.Autoscaling),
+	}
 }
 
 func (v Values) etcd() *druidv1alpha1.Etcd {

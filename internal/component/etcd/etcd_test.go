@@ -6,7 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -17,6 +19,9 @@ func TestObjects(t *testing.T) {
 			Namespace: "shoot--a--b", Role: Main, Replicas: 3, Secrets: secrets, Spread: []string{corev1.LabelHostname, corev1.LabelTopologyZone},
 			StorageClass: "fast", StorageCapacity: "25Gi", DefragmentationSchedule: "10 22 */3 * *",
 			MinAllowed: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+			Autoscaling: &workload.Autoscaling{
+				Downscale: "in-maintenance-window-only", MaintenanceWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0100", End: "230000+0100"},
+			},
 			Backup: &Backup{
 				Provider: "local", Container: "bucket", Prefix: "shoot--a--b--uid", SecretName: "etcd-backup", FullSnapshotSchedule: "10 22 * * *",
 			},

@@ -29,6 +29,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/shootaccess"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
@@ -340,6 +341,9 @@ func (a *workers) deployManager(
 	}
 	if err := applyManaged(ctx, a.client, namespace, machinecontrollermanager.ManagedResourceName, machinecontrollermanager.TargetObjects()...); err != nil {
 		return err
+	}
+	if cluster.Seed != nil && workload.Autoscaled(cluster.Seed) {
+		objects = append(objects, workload.Autoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
 	}
 	return kube.Apply(ctx, a.client, Name, objects...)
 }

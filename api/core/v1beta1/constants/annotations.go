@@ -51,7 +51,8 @@ const (
 	ConfirmationForceDeletion = "confirmation.gardener.cloud/force-deletion"
 	// DeletionConfirmedBy is who confirmed the deletion. Written by the API server.
 	DeletionConfirmedBy = "deletion.gardener.cloud/confirmed-by"
-	// VPAEvictionRequirementDownscaleRestriction says when pods may be evicted to scale them down.
+	// VPAEvictionRequirementDownscaleRestriction says when pods may be evicted to scale them down. The values are EvictionRequirementNever and
+	// EvictionRequirementInMaintenanceWindowOnly.
 	VPAEvictionRequirementDownscaleRestriction = "eviction-requirements.autoscaling.gardener.cloud/downscale-restriction"
 	// ShootMaintenanceWindow is the maintenance time window of the Shoot that an object in the seed belongs to.
 	ShootMaintenanceWindow = "shoot.gardener.cloud/maintenance-window"

@@ -6,6 +6,9 @@ const (
 	GardenerPurpose = "gardener.cloud/purpose"
 	// GardenRole says what role an object plays in the landscape. The values are the GardenRole constants.
 	GardenRole = "gardener.cloud/role"
+	// VPAEvictionRequirements on a VerticalPodAutoscaler says that a controller of the gardenlet writes its eviction requirements. The value
+	// is EvictionRequirementManagedByController.
+	VPAEvictionRequirements = "autoscaling.gardener.cloud/eviction-requirements"
 	// ShootNoCleanup keeps an object in a shoot from being removed before the shoot is deleted.
 	ShootNoCleanup = "shoot.gardener.cloud/no-cleanup"
 	// ShootIsSelfHosted says that a Shoot is self-hosted.

@@ -6,6 +6,13 @@ const (
 	AuthenticationIssuerManaged = "managed"
 	// SeedNetworkPrivate is the value of SeedNetwork for a private network.
 	SeedNetworkPrivate = "private"
+	// EvictionRequirementManagedByController is the value of VPAEvictionRequirements.
+	EvictionRequirementManagedByController = "managed-by-controller"
+	// EvictionRequirementNever is the value of VPAEvictionRequirementDownscaleRestriction for pods that keep what they have.
+	EvictionRequirementNever = "never"
+	// EvictionRequirementInMaintenanceWindowOnly is the value of VPAEvictionRequirementDownscaleRestriction for pods that are scaled down in
+	// the maintenance time window.
+	EvictionRequirementInMaintenanceWindowOnly = "in-maintenance-window-only"
 	// NetworkPolicyAllowed is the value of all network policy labels.
 	NetworkPolicyAllowed = "allowed"
 	// DiscoveryShootCA is the value of DiscoveryPublic for the certificate authorities of a Shoot.

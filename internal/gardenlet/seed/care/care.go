@@ -1,11 +1,12 @@
 // Package care says whether the components that Gardener runs in a seed are healthy.
 //
-// It reads ManagedResources in the seed, and the Deployments of the few components that cannot be one, and writes the condition SeedSystemComponentsHealthy of the Seed. Source: concepts.txt,
-// gardenlet, Seed Controller, "Care" reconciler.
+// It reads ManagedResources in the seed, and the components that the gardenlet deploys without one, and writes the condition
+// SeedSystemComponentsHealthy of the Seed. Source: concepts.txt, gardenlet, Seed Controller, "Care" reconciler.
 package care
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -42,8 +44,10 @@ type Values struct {
 	SeedName string
 	// Garden is where the Seed is.
 	Garden cluster.Cluster
-	// Deployments are those in the namespace garden that must be healthy.
-	Deployments []string
+	// Components are objects in a seed that must be healthy besides: names and kinds are enough.
+	Components func(*corev1beta1.Seed) []client.Object
+	// SeedReader reads them. Only Deployments are watched; a look at all of them comes with each period.
+	SeedReader client.Reader
 	// Config has the periods, complete.
 	Config gardenletconfigv1alpha1.SeedCareControllerConfiguration
 	// Clock tells the time.
@@ -67,12 +71,10 @@ func Add(mgr manager.Manager, v Values) error {
 			predicate.TypedFuncs[*corev1beta1.Seed]{UpdateFunc: func(event.TypedUpdateEvent[*corev1beta1.Seed]) bool { return false }})).
 		// What else changes of them, such as a message, is in their conditions too.
 		Watches(&resourcesv1alpha1.ManagedResource{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(counts))).
-		Watches(&appsv1.Deployment{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool {
-			return obj.GetNamespace() == constants.GardenNamespace && slices.Contains(v.Deployments, obj.GetName())
-		}))).
+		Watches(&appsv1.Deployment{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(component(v.Components)))).
 		Complete(&reconciler{
-			gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient(), clock: v.Clock,
-			deployments: v.Deployments, period: v.Config.SyncPeriod.Duration, threshold: threshold,
+			gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient(), seedReader: v.SeedReader, clock: v.Clock,
+			components: v.Components, period: v.Config.SyncPeriod.Duration, threshold: threshold,
 		})
 }
 
@@ -82,10 +84,24 @@ func counts(obj client.Object) bool {
 	return mr.Spec.Class != nil && slices.Contains(namespaces, mr.Namespace)
 }
 
+// component returns whether a Deployment is one of those that a seed with everything has.
+func component(components func(*corev1beta1.Seed) []client.Object) func(client.Object) bool {
+	all := components(&corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Settings: &corev1beta1.SeedSettings{
+		VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: true},
+	}}})
+	return func(obj client.Object) bool {
+		return slices.ContainsFunc(all, func(c client.Object) bool {
+			_, deployment := c.(*appsv1.Deployment)
+			return deployment && client.ObjectKeyFromObject(c) == client.ObjectKeyFromObject(obj)
+		})
+	}
+}
+
 type reconciler struct {
 	gardenClient, seedClient client.Client
+	seedReader               client.Reader
 	clock                    clock.PassiveClock
-	deployments              []string
+	components               func(*corev1beta1.Seed) []client.Object
 	period, threshold        time.Duration
 }
 
@@ -95,7 +111,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.gardenClient.Get(ctx, req.NamespacedName, seed); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	problems, err := r.unhealthy(ctx)
+	problems, err := r.unhealthy(ctx, seed)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -120,22 +136,30 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: r.period}, nil
 }
 
-// unhealthy says what is wrong with the Deployments.
-func (r *reconciler) unhealthy(ctx context.Context) (problems []string, err error) {
-	for _, name := range r.deployments {
-		deployment, key := &appsv1.Deployment{}, client.ObjectKey{Namespace: constants.GardenNamespace, Name: name}
-		if err := r.seedClient.Get(ctx, key, deployment); apierrors.IsNotFound(err) {
-			problems = append(problems, fmt.Sprintf("Deployment %s is not there", key))
+// unhealthy says what is wrong with the components that no ManagedResource holds.
+func (r *reconciler) unhealthy(ctx context.Context, seed *corev1beta1.Seed) (problems []string, err error) {
+	for _, object := range r.components(seed) {
+		gvk, err := apiutil.GVKForObject(object, r.seedClient.Scheme())
+		if err != nil {
+			return nil, err
+		}
+		key := client.ObjectKeyFromObject(object)
+		problem := func(err error) { problems = append(problems, fmt.Sprintf("%s %s: %s", gvk.Kind, key, err)) }
+		if err := r.seedReader.Get(ctx, key, object); apierrors.IsNotFound(err) {
+			problem(errors.New("it is not there"))
 		} else if err != nil {
-			return nil, fmt.Errorf("read Deployment %q: %w", key, err)
-		} else if err := kube.Healthy(deployment); err != nil {
-			problems = append(problems, err.Error())
+			return nil, fmt.Errorf("read %s %q: %w", gvk.Kind, key, err)
+		} else if err := kube.Healthy(object); err != nil {
+			problem(err)
+		} else if err := kube.RolledOut(object); err != nil {
+			problem(err)
 		}
 	}
 	return problems, nil
 }
 
-// decide returns the condition for the components of a seed, of which problems are known besides. What was healthy may be unhealthy for a while before it is called so.
+// decide returns the condition for the components of a seed, of which problems are known besides. What was healthy may be unhealthy for a
+// while before it is called so.
 func decide(
 	before *corev1beta1.Condition, components []resourcesv1alpha1.ManagedResource, problems []string, now time.Time, threshold time.Duration,
 ) corev1beta1.Condition {

@@ -5,8 +5,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
@@ -59,6 +63,61 @@ func TestDecide(t *testing.T) {
 			got := decide(tc.before, tc.components, tc.problems, now, tc.threshold)
 			if diff := cmp.Diff([]string{string(tc.status), tc.message}, []string{string(got.Status), got.Message}); diff != "" {
 				t.Errorf("decide() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUnhealthy(t *testing.T) {
+	deployment := func(name string, change func(*appsv1.Deployment)) *appsv1.Deployment {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "gateway", Name: name}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)}}
+		d.Status = appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1, Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+		}}
+		change(d)
+		return d
+	}
+	service := func(addresses ...corev1.LoadBalancerIngress) *corev1.Service {
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "gateway", Name: "gateway"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
+			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: addresses}},
+		}
+	}
+	as := func(*appsv1.Deployment) {}
+	address := corev1.LoadBalancerIngress{IP: "192.0.2.1"}
+	for name, tc := range map[string]struct {
+		there []client.Object
+		want  []string
+	}{
+		"all well":      {there: []client.Object{deployment("gateway", as), service(address)}},
+		"nothing there": {want: []string{"Deployment gateway/gateway: it is not there", "Service gateway/gateway: it is not there"}},
+		"no pod": {
+			there: []client.Object{deployment("gateway", func(d *appsv1.Deployment) {
+				d.Status.AvailableReplicas, d.Status.Conditions[0].Status = 0, corev1.ConditionFalse
+			}), service(address)},
+			want: []string{"Deployment gateway/gateway: it lacks minimum availability: 0 of 1 pods are available"},
+		},
+		"a new pod that does not come": {
+			there: []client.Object{deployment("gateway", func(d *appsv1.Deployment) { d.Status.Replicas = 2 }), service(address)},
+			want:  []string{"Deployment gateway/gateway: 1 old pods are not gone"},
+		},
+		"no address": {
+			there: []client.Object{deployment("gateway", as), service()}, want: []string{"Service gateway/gateway: its load balancer has no address"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithObjects(tc.there...).Build()
+			r := &reconciler{seedClient: c, seedReader: c, components: func(*corev1beta1.Seed) []client.Object {
+				meta := metav1.ObjectMeta{Namespace: "gateway", Name: "gateway"}
+				return []client.Object{&appsv1.Deployment{ObjectMeta: meta}, &corev1.Service{ObjectMeta: meta}}
+			}}
+			got, err := r.unhealthy(t.Context(), &corev1beta1.Seed{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("unhealthy() (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -25,6 +25,7 @@ import (
 	"gardener.cloud/gardener/internal/component/priorityclass"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/component/verticalpodautoscaler"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/flow"
 	"gardener.cloud/gardener/pkg/secrets"
@@ -47,6 +48,7 @@ var again = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 4, Jitter: 0.1
 // newFlow returns what makes a cluster a seed.
 func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
 	own := &credentials{}
+	scaling := []string{"crds-autoscaler"} // who deploys pods has them scaled
 	tasks := []flow.Task{
 		{ID: "namespace", Title: "Creating namespace garden", Run: func(ctx context.Context) error {
 			return r.apply(ctx, namespace())
@@ -61,13 +63,13 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
 		}},
 		{
 			ID: "resource-manager", Title: "Deploying gardener-resource-manager",
-			After: []string{"authorities", "crds-resources", "priority-classes"},
+			After: []string{"authorities", "crds-resources", "priority-classes"}, AfterIfPresent: scaling,
 			Run: func(ctx context.Context) error {
 				_, objects, err := r.resourceManagerObjects(replicas(seed), own)
 				if err != nil {
 					return err
 				}
-				return r.apply(ctx, objects...)
+				return r.install(ctx, seed, objects...)
 			},
 		},
 		{
@@ -87,7 +89,7 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
 			},
 		},
 		{
-			ID: "etcd-druid", Title: "Deploying etcd-druid", After: []string{"namespace", "crds-druid", "priority-classes"},
+			ID: "etcd-druid", Title: "Deploying etcd-druid", After: []string{"namespace", "crds-druid", "priority-classes"}, AfterIfPresent: scaling,
 			Run: r.deploy(seed, r.etcdDruidObjects),
 		},
 		{ID: "etcd-druid-ready", Title: "Waiting until etcd-druid is ready", After: []string{"etcd-druid"}, Run: func(ctx context.Context) error {
@@ -101,12 +103,15 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
 			After: []string{"resource-manager-ready", "resource-manager-webhooks"},
 			Run:   func(ctx context.Context) error { return own.manager.Cleanup(ctx) },
 		},
-		{ID: "gateway", Title: "Deploying the gateway", After: []string{"crds-gateway", "priority-classes"}, Run: func(ctx context.Context) error {
-			return r.apply(ctx, r.gatewayObjects(seed, replicas(seed))...)
-		}},
+		{
+			ID: "gateway", Title: "Deploying the gateway", After: []string{"crds-gateway", "priority-classes"}, AfterIfPresent: scaling,
+			Run: func(ctx context.Context) error {
+				return r.install(ctx, seed, r.gatewayObjects(seed, replicas(seed))...)
+			},
+		},
 		{ID: "cluster-identity", Title: "Identifying the seed", Run: func(ctx context.Context) error { return r.identify(ctx, seed) }},
 	}
-	if autoscaled(seed) {
+	if workload.Autoscaled(seed) {
 		tasks = append(tasks,
 			r.definitions("crds-autoscaler", "Creating kinds of the Vertical Pod Autoscaler", crds.VerticalPodAutoscaler),
 			flow.Task{
@@ -116,7 +121,7 @@ func (r *reconciler) newFlow(seed *corev1beta1.Seed) (*flow.Flow, error) {
 					if err != nil {
 						return err
 					}
-					return r.apply(ctx, objects...)
+					return r.install(ctx, seed, objects...)
 				},
 			})
 	} else {
@@ -165,6 +170,14 @@ func (r *reconciler) apply(ctx context.Context, objects ...client.Object) error 
 	return kube.Apply(ctx, r.SeedClient, owner, objects...)
 }
 
+// install applies a component, and has its pods scaled if the seed does that.
+func (r *reconciler) install(ctx context.Context, seed *corev1beta1.Seed, objects ...client.Object) error {
+	if workload.Autoscaled(seed) {
+		objects = append(objects, workload.Autoscalers(objects, func(string) workload.Autoscaling { return workload.Autoscaling{} })...)
+	}
+	return r.apply(ctx, objects...)
+}
+
 // definitions is the task that creates kinds.
 func (r *reconciler) definitions(id, title string, read func() ([]*apiextensionsv1.CustomResourceDefinition, error)) flow.Task {
 	return flow.Task{ID: id, Title: title, Run: func(ctx context.Context) error {
@@ -192,11 +205,28 @@ func DeployKinds(ctx context.Context, seedClient client.WithWatch) error {
 	if err != nil {
 		return err
 	}
-	return crds.Deploy(ctx, seedClient, owner, slices.Concat(extensions, resources, druid)...)
+	return errors.Join(
+		crds.Deploy(ctx, seedClient, owner, slices.Concat(extensions, resources, druid)...),
+		ensureAutoscalerKinds(ctx, seedClient),
+	)
 }
 
-// Deployments are the components in the namespace garden that no ManagedResource holds: these engines hold all others.
-func Deployments() []string { return []string{resourcemanager.Name, etcddruid.Name} }
+// Components are the objects of a seed whose health tells whether it works. No ManagedResource holds them: these engines hold all others.
+func Components(seed *corev1beta1.Seed) []client.Object {
+	deployment := func(namespace, name string) client.Object {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	components := []client.Object{
+		deployment(constants.GardenNamespace, resourcemanager.Name), deployment(constants.GardenNamespace, etcddruid.Name),
+		deployment(gateway.Namespace, gateway.Name), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: gateway.Namespace, Name: gateway.Name}},
+	}
+	if workload.Autoscaled(seed) {
+		for _, name := range []string{verticalpodautoscaler.Recommender, verticalpodautoscaler.Updater, verticalpodautoscaler.AdmissionController} {
+			components = append(components, deployment(constants.GardenNamespace, name))
+		}
+	}
+	return components
+}
 
 func namespace() client.Object {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -259,30 +289,16 @@ func (r *reconciler) etcdDruidObjects(replicas int32) ([]client.Object, error) {
 	return etcddruid.Objects(etcddruid.Values{Namespace: constants.GardenNamespace, Image: r.Images.Gardener, Replicas: replicas, Config: config})
 }
 
-// autoscaled tells whether a seed gets a Vertical Pod Autoscaler. Defaults have been set.
-func autoscaled(seed *corev1beta1.Seed) bool {
-	s := seed.Spec.Settings
-	return s != nil && s.VerticalPodAutoscaler != nil && s.VerticalPodAutoscaler.Enabled
-}
-
 func (r *reconciler) autoscalerObjects(seed *corev1beta1.Seed, replicas int32, own *credentials) ([]client.Object, error) {
 	v := verticalpodautoscaler.Values{
 		Namespace: constants.GardenNamespace, Images: r.Images.Autoscaler, Replicas: replicas, ServerSecret: own.autoscaler, CABundle: own.ca,
 	}
-	if autoscaled(seed) {
+	if workload.Autoscaled(seed) {
 		v.Config = &corev1beta1.VerticalPodAutoscaler{
 			FeatureGates: seed.Spec.Settings.VerticalPodAutoscaler.FeatureGates, MaxAllowed: seed.Spec.Settings.VerticalPodAutoscaler.MaxAllowed,
 		}
 	}
 	return verticalpodautoscaler.Objects(v)
-}
-
-func (r *reconciler) destroyAutoscaler(seed *corev1beta1.Seed) func(context.Context) error {
-	return func(ctx context.Context) error {
-		return r.destroy(ctx, func(replicas int32) ([]client.Object, error) {
-			return r.autoscalerObjects(seed, replicas, &credentials{autoscaler: "any"})
-		})
-	}
 }
 
 // gatewayObjects are the way into the control planes, with the settings of the Seed for load balancers.
@@ -304,7 +320,7 @@ func (r *reconciler) deploy(seed *corev1beta1.Seed, objects func(int32) ([]clien
 		if err != nil {
 			return err
 		}
-		return r.apply(ctx, rendered...)
+		return r.install(ctx, seed, rendered...)
 	}
 }
 
@@ -342,7 +358,7 @@ func (r *reconciler) authorities(ctx context.Context, seed *corev1beta1.Seed, ow
 	if err != nil {
 		return err
 	}
-	if autoscaled(seed) {
+	if workload.Autoscaled(seed) {
 		names := verticalpodautoscaler.ServerNames(constants.GardenNamespace)
 		autoscaler, err := r.serverCertificate(ctx, manager, verticalpodautoscaler.WebhookService, names)
 		if err != nil {

@@ -30,6 +30,7 @@ import (
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/component/systemcomponent"
 	"gardener.cloud/gardener/internal/component/vpnseedserver"
+	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/gardenlet/managed"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/credentials"
 	"gardener.cloud/gardener/internal/kube"
@@ -131,6 +132,11 @@ func (h *hosted) etcdValues(role etcd.Role, replicas int32) etcd.Values {
 			v.StorageCapacity = volume.MinimumSize.String()
 		}
 	}
+	if workload.Autoscaled(h.seed) {
+		autoscaling := h.cautious()
+		v.Autoscaling = &autoscaling
+	}
+	v.MinAllowed = etcdMinimum(h.shoot, role)
 	if backup := h.seed.Spec.Backup; backup != nil && role == etcd.Main {
 		v.Backup = &etcd.Backup{
 			Provider: backup.Provider, Container: string(h.seed.UID), Prefix: backupEntryName(h.world), SecretName: constants.BackupSecretName,

@@ -162,7 +162,7 @@ func (h *hosted) tidy(ctx context.Context) error {
 }
 
 func (h *hosted) apply(ctx context.Context, objects ...client.Object) error {
-	return kube.Apply(ctx, h.SeedClient, owner, objects...)
+	return kube.Apply(ctx, h.SeedClient, owner, slices.Concat(objects, h.autoscalers(objects))...)
 }
 
 // copyProviderCredentials copies what extensions reach the infrastructure with.

@@ -1,0 +1,45 @@
+package workload
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/test/golden"
+)
+
+func TestAutoscalers(t *testing.T) {
+	api := Workload{Name: "api", Namespace: "shoot--a--b", Container: corev1.Container{Resources: Requests("50m", "300Mi")}}
+	pair := (Workload{Name: "pair", Namespace: "gateway", Container: corev1.Container{Resources: Requests("10m", "40Mi")}}).Deployment()
+	pair.Spec.Template.Spec.Containers = append(pair.Spec.Template.Spec.Containers, corev1.Container{Name: "modest"})
+	quiet := (Workload{Name: "quiet", Namespace: "garden"}).Deployment()
+	objects := []client.Object{api.ServiceAccount(), api.Deployment(), api.Service("https", 443), pair, quiet}
+	golden.Objects(t, "autoscalers.yaml", Autoscalers(objects, func(deployment string) Autoscaling {
+		return map[string]Autoscaling{
+			"api":  {Downscale: "in-maintenance-window-only", MaintenanceWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0100", End: "230000+0100"}},
+			"pair": {Downscale: "never"}, "quiet": {UpdateMode: Off},
+		}[deployment]
+	}))
+}
+
+func TestAutoscaled(t *testing.T) {
+	for name, tc := range map[string]struct {
+		settings *corev1beta1.SeedSettings
+		want     bool
+	}{
+		"nothing said":        {},
+		"nothing about it":    {settings: &corev1beta1.SeedSettings{}},
+		"somebody else's job": {settings: &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{}}},
+		"wanted": {
+			settings: &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: true}}, want: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Autoscaled(&corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Settings: tc.settings}}); got != tc.want {
+				t.Errorf("Autoscaled() is %t", got)
+			}
+		})
+	}
+}

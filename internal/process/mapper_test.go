@@ -1,0 +1,56 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"syscall"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// failing fails with its errors, one after the other, and then finds what it is asked for.
+type failing struct {
+	meta.RESTMapper
+	errs []error
+}
+
+func (f *failing) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	if len(f.errs) == 0 {
+		return &meta.RESTMapping{}, nil
+	}
+	err := f.errs[0]
+	f.errs = f.errs[1:]
+	return nil, err
+}
+
+func TestMapperWaitsForAPIServers(t *testing.T) {
+	version := schema.GroupVersion{Group: "core.gardener.cloud", Version: "v1beta1"}
+	away := fmt.Errorf("x: %w", &apiutil.ErrResourceDiscoveryFailed{version: apierrors.NewServiceUnavailable("away")})
+	refused := &url.Error{Op: "Get", Err: syscall.ECONNREFUSED}
+	absent := fmt.Errorf("x: %w", &apiutil.ErrResourceDiscoveryFailed{version: &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Seed"}}})
+	broken := errors.New("broken")
+	for name, tc := range map[string]struct {
+		errs   []error
+		absent bool
+		want   error
+	}{
+		"there":                          {},
+		"an API server that restarts":    {errs: []error{refused, away}},
+		"a kind that is not there":       {errs: []error{absent}, want: absent},
+		"a kind that is not there yet":   {errs: []error{away, absent}, absent: true},
+		"something that does not mend":   {errs: []error{broken}, want: broken},
+		"something else after a restart": {errs: []error{refused, broken}, want: broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mapping, err := patientMapper{RESTMapper: &failing{errs: tc.errs}, ctx: t.Context(), absent: tc.absent}.RESTMapping(schema.GroupKind{})
+			if !errors.Is(err, tc.want) || (mapping == nil) != (tc.want != nil) {
+				t.Errorf("RESTMapping() is %v, %v", mapping, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,32 @@
+// Package maintenance reckons with the maintenance time windows of Shoots.
+package maintenance
+
+import (
+	"fmt"
+	"time"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+)
+
+// Layout is how begin and end of a window are written.
+const Layout = "150405-0700"
+
+// Next returns the window that is open at a time, or else the next one.
+func Next(window corev1beta1.MaintenanceTimeWindow, now time.Time) (begin, end time.Time, err error) {
+	beginOfDay, err := time.Parse(Layout, window.Begin)
+	if err != nil {
+		return begin, end, fmt.Errorf("begin %q is no time like 220000+0100", window.Begin)
+	}
+	endOfDay, err := time.Parse(Layout, window.End)
+	if err != nil {
+		return begin, end, fmt.Errorf("end %q is no time like 220000+0100", window.End)
+	}
+	const day = 24 * time.Hour
+	length := (endOfDay.Sub(beginOfDay)%day + day) % day
+	local := now.In(beginOfDay.Location())
+	begin = time.Date(local.Year(), local.Month(), local.Day()-1, beginOfDay.Hour(), beginOfDay.Minute(), beginOfDay.Second(), 0, beginOfDay.Location())
+	for !begin.Add(length).After(now) {
+		begin = begin.Add(day) // the zone is a fixed offset, so each day has 24 hours
+	}
+	return begin, begin.Add(length), nil
+}
