@@ -32,6 +32,7 @@ import (
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
 	product "gardener.cloud/gardener/landscape"
+	"gardener.cloud/gardener/test/e2e/serverimage"
 )
 
 // shootPatience is for a shoot to come or to go on a busy machine.
@@ -56,7 +57,7 @@ func TestRunning(t *testing.T) {
 			l.keepArtifacts(t, filepath.Join(root, ".artifacts", l.name))
 		}
 	})
-	l.run(t, "images", "push", serverImage, serverTar(t))
+	l.run(t, "images", "push", serverimage.Reference, serverTar(t))
 	t.Run("gateway", func(t *testing.T) { testGateway(t, l) })
 	t.Run("without nodes", func(t *testing.T) { testWorkerless(t, l) })
 	t.Run("with a node", func(t *testing.T) { testShoot(t, l) })
