@@ -175,11 +175,11 @@ func (p *probes) add(to map[int64]request, r request) {
 }
 
 // known waits until all that happened before a time is known: what a prober asked later has been read. A prober that is lost with its
-// machine says no more; another one does.
+// machine says no more; another one does. Nothing happened before there were probers.
 func (p *probes) known(ctx context.Context, until time.Time) error {
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
-	for !p.any(until) {
+	for p.any(time.Time{}) && !p.any(until) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
