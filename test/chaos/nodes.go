@@ -340,7 +340,9 @@ func twice(name string) *appsv1.Deployment {
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: ptr.To[int64](10),
-			Containers:                    []corev1.Container{{Name: "server", Image: serverimage.Reference}},
+			Containers: []corev1.Container{{
+				Name: "server", Image: serverimage.Reference, ImagePullPolicy: corev1.PullAlways, // its tag does not change
+			}},
 			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 				MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
 			}},
