@@ -72,23 +72,26 @@ func (s *story) kills() []step {
 	}
 }
 
-// victim is a node that has a pod of the workload, or one that has the agent of the tunnel.
+// victim is a node that has a pod of the workload and not the agent of the tunnel, if possible, or the one that has the agent.
 func (s *story) victim(ctx context.Context, tunnel bool) (*corev1.Node, error) {
 	agent, err := podOf(ctx, s.inside, metav1.NamespaceSystem, "vpn-shoot-")
 	if err != nil {
 		return nil, err
 	}
-	nodes := &corev1.NodeList{}
-	if err := s.inside.List(ctx, nodes); err != nil {
-		return nil, err
-	}
-	for i := range nodes.Items {
-		node := &nodes.Items[i]
-		if here := node.Name == agent.Spec.NodeName; here && tunnel || !here && !tunnel && node.Labels[constants.WorkerPool] == tested {
-			return node, nil
+	name := agent.Spec.NodeName
+	if !tunnel {
+		pods := &corev1.PodList{}
+		if err := s.inside.List(ctx, pods, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{"app": app}); err != nil {
+			return nil, err
+		}
+		for _, pod := range pods.Items {
+			if pod.DeletionTimestamp == nil && (name == agent.Spec.NodeName || pod.Spec.NodeName != agent.Spec.NodeName) {
+				name = pod.Spec.NodeName
+			}
 		}
 	}
-	return nil, errors.New("there is no such node")
+	node := &corev1.Node{}
+	return node, s.inside.Get(ctx, client.ObjectKey{Name: name}, node)
 }
 
 // podOf is the pod whose name begins so, and that is not about to end.
@@ -240,7 +243,7 @@ func (s *story) reach(ctx context.Context, pod string) error {
 
 // again tries what cannot be watched until it works.
 func again(ctx context.Context, do func() error) error {
-	ticker := time.NewTicker(100 * time.Millisecond)
+	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()
 	for {
 		err := do()

@@ -23,9 +23,8 @@ import (
 )
 
 const (
-	// proberApp is the label of the pods that ask the workload, probeInterval how often each does.
-	proberApp     = "prober"
-	probeInterval = 100 * time.Millisecond
+	// proberApp is the label of the pods that ask the workload.
+	proberApp = "prober"
 	// logsInterval is how often logs are asked for, logsTimeout how long that may take.
 	logsInterval, logsTimeout = 500 * time.Millisecond, 5 * time.Second
 	// silence is after which time a stream of logs counts as broken: a prober writes ten lines a second.
@@ -174,32 +173,23 @@ func (p *probes) add(to map[int64]request, r request) {
 	to[r.at.UnixMilli()] = r
 }
 
-// known waits until all that happened before a time is known: what a prober asked later has been read. A prober that is lost with its
-// machine says no more; another one does. Nothing happened before there were probers.
+// known waits until all that happened before a time is known: what each prober asked later has been read. One that is lost with its machine
+// says no more, and nothing happened before there were probers.
 func (p *probes) known(ctx context.Context, until time.Time) error {
-	ticker := time.NewTicker(probeInterval)
-	defer ticker.Stop()
-	for p.any(time.Time{}) && !p.any(until) {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return fmt.Errorf("no prober has asked after %s: %w", until.Format(time.TimeOnly), ctx.Err())
+	return again(ctx, func() error {
+		pods, err := p.probers(ctx)
+		if err != nil {
+			return err
 		}
-	}
-	return nil
-}
-
-func (p *probes) any(after time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, requests := range p.byProber {
-		for _, r := range requests {
-			if r.at.After(after) {
-				return true
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for i := range pods {
+			if !slices.ContainsFunc(slices.Collect(maps.Values(p.byProber[pods[i].Name])), func(r request) bool { return r.at.After(until) }) {
+				return fmt.Errorf("%s has not said what it asked after %s", pods[i].Name, until.Format(time.TimeOnly))
 			}
 		}
-	}
-	return false
+		return nil
+	})
 }
 
 // outcome is how requests went.
