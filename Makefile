@@ -105,6 +105,10 @@ bench-shoot: tools ## Measure how long shoots take on the landscape NAME, and wh
 chaos: tools ## Kill processes of the landscape NAME while shoots come, change and go (CHAOSFLAGS="-duration 5m").
 	@go run ./test/chaos shoots -landscape $(NAME) $(CHAOSFLAGS)
 
+.PHONY: chaos-nodes
+chaos-nodes: tools ## Scale, roll, upgrade, kill, hibernate the nodes of a shoot of the landscape NAME, and ask its workload (CHAOSFLAGS="-steps kill").
+	@go run ./test/chaos nodes -landscape $(NAME) $(CHAOSFLAGS)
+
 .PHONY: chaos-up
 chaos-up: tools distribution ## Kill processes of the seed while a landscape comes up, 20 times (CHAOSFLAGS="-rounds 3 -up-flags --without-shoot").
 	@go run ./test/chaos up $(CHAOSFLAGS)

@@ -27,7 +27,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
@@ -123,6 +126,14 @@ func (i *infrastructure) userData(name string) []byte {
 	return i.machines[id(name)].UserData
 }
 
+// notifying is an infrastructure that tells when machines change.
+type notifying struct {
+	*infrastructure
+	changes chan event.GenericEvent
+}
+
+func (n notifying) Changes(h handler.EventHandler) source.Source { return source.Channel(n.changes, h) }
+
 // site is the control cluster and the target cluster in one.
 type site struct {
 	client.WithWatch
@@ -134,6 +145,8 @@ type scenario struct {
 	*site
 	*infrastructure
 	namespace string
+	// changes are what the infrastructure tells about machines. Without it, it tells nothing.
+	changes chan event.GenericEvent
 }
 
 func TestMachineControllerManager(t *testing.T) {
@@ -168,7 +181,7 @@ func TestMachineControllerManager(t *testing.T) {
 		return nil
 	})
 	for name, test := range map[string]func(*testing.T, *scenario){
-		"life": testLife, "unhealthy": testUnhealthy, "rolling": testRolling, "priority": testPriority, "budget": testBudget,
+		"life": testLife, "unhealthy": testUnhealthy, "lost": testLost, "rolling": testRolling, "priority": testPriority, "budget": testBudget,
 		"restart": testRestart, "failure": testFailure, "in-place": testInPlace, "orphans": testOrphans,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +254,12 @@ func (s *scenario) start(t *testing.T, change func(*Options)) (stop func()) {
 	if change != nil {
 		change(o)
 	}
-	c := component(func(*process.Process, *Options) driver.Driver { return s.infrastructure })
+	c := component(func(*process.Process, *Options) driver.Driver {
+		if s.changes != nil {
+			return notifying{s.infrastructure, s.changes}
+		}
+		return s.infrastructure
+	})
 	own := c.Options
 	c.Options = func(o *Options, m *manager.Options) {
 		own(o, m)
@@ -519,6 +537,27 @@ func testUnhealthy(t *testing.T, s *scenario) {
 			return fmt.Errorf("machine %s is left", after[0].Name)
 		}
 		return allRunning(found, 2)
+	})
+}
+
+// testLost loses a machine whose Node goes on to say that it is Ready.
+func testLost(t *testing.T, s *scenario) {
+	s.joins, s.changes = s.join(t), make(chan event.GenericEvent)
+	s.start(t, nil)
+	s.deploy(t, 1)
+	before := s.running(t, 1)[0]
+	if err := s.DeleteMachine(t.Context(), driver.Request{Machine: before}); err != nil {
+		t.Fatal(err)
+	}
+	s.changes <- event.GenericEvent{Object: before}
+	s.machines(t, func(found []*machinev1alpha1.Machine) error {
+		if err := allRunning(found, 1); err != nil {
+			return err
+		}
+		if found[0].Name == before.Name {
+			return fmt.Errorf("machine %s is left", before.Name)
+		}
+		return nil
 	})
 }
 

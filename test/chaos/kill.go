@@ -64,12 +64,7 @@ func (k *killer) kill() {
 // victims are the processes of the landscape that may be killed, by program.
 func (k *killer) victims() map[string][]int {
 	found := map[string][]int{}
-	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
-	for _, dir := range dirs {
-		cgroup, err := os.ReadFile(filepath.Join(dir, "cgroup"))
-		if err != nil || !bytes.Contains(cgroup, []byte("/gardener-"+k.landscape+"/")) {
-			continue
-		}
+	for _, dir := range k.processes() {
 		if program := programOf(dir); slices.Contains(k.programs, program) {
 			if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
 				found[program] = append(found[program], pid)
@@ -77,6 +72,15 @@ func (k *killer) victims() map[string][]int {
 		}
 	}
 	return found
+}
+
+// processes are the directories of the landscape's processes.
+func (k *killer) processes() []string {
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
+	return slices.DeleteFunc(dirs, func(dir string) bool {
+		cgroup, err := os.ReadFile(filepath.Join(dir, "cgroup"))
+		return err != nil || !bytes.Contains(cgroup, []byte("/gardener-"+k.landscape+"/"))
+	})
 }
 
 // programOf is the name of the binary of a process, or that of the command if the binary has several.

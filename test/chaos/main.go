@@ -5,6 +5,7 @@
 //	go run ./test/chaos shoots -duration 20m   # while shoots are created, changed and deleted on a landscape that runs
 //	go run ./test/chaos boundaries             # the gardenlet, at each step of the creation and deletion of a shoot
 //	go run ./test/chaos writes -kubeconfig FILE # writes into a cluster while somebody else kills or upgrades it
+//	go run ./test/chaos nodes                  # everything that happens to a shoot with nodes, while its workload is asked
 package main
 
 import (
@@ -34,7 +35,7 @@ func main() {
 
 func run(args []string) error {
 	scenarios := map[string]func(context.Context, *flag.FlagSet, []string) error{
-		"up": runUp, "shoots": runShoots, "boundaries": runBoundaries, "writes": runWrites,
+		"up": runUp, "shoots": runShoots, "boundaries": runBoundaries, "writes": runWrites, "nodes": runNodes,
 	}
 	if len(args) == 0 || scenarios[args[0]] == nil {
 		return fmt.Errorf("name a scenario: %s", strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))

@@ -5,7 +5,6 @@
 package e2e
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
@@ -21,8 +20,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -48,10 +45,10 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/test/e2e/serverimage"
 )
 
 const (
-	serverImage = "registry.local.gardener.cloud/gardener/e2e-server:test"
 	// patience is for one thing to happen on a machine that is busy with other things too.
 	patience = 6 * time.Minute
 )
@@ -67,7 +64,7 @@ func TestLandscape(t *testing.T) {
 	l.run(t, "up", "--without-shoot")
 	t.Logf("up took %s without the shoot", time.Since(start).Round(time.Second))
 	l.connect(t)
-	timed(t, "images push", func(t *testing.T) { l.run(t, "images", "push", serverImage, serverTar(t)) })
+	timed(t, "images push", func(t *testing.T) { l.run(t, "images", "push", serverimage.Reference, serverTar(t)) })
 
 	timed(t, "a shoot without nodes", func(t *testing.T) { testWorkerless(t, l) })
 	timed(t, "a shoot with a node", func(t *testing.T) { testShoot(t, l) })
@@ -437,7 +434,7 @@ func serverDeployment(name string) *appsv1.Deployment {
 				TerminationGracePeriodSeconds: ptr.To[int64](1),
 				SecurityContext:               &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](1000)},
 				Containers: []corev1.Container{{
-					Name: "server", Image: serverImage,
+					Name: "server", Image: serverimage.Reference,
 					ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
 						HTTPGet: &corev1.HTTPGetAction{Path: "/hostname", Port: intstr.FromInt(8080)},
 					}},
@@ -597,50 +594,15 @@ func (c cluster) portForward(t *testing.T, pod, path string) string {
 // serverTar builds the test's server and an image of it, as a file that "docker save" could have written.
 func serverTar(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	binary := filepath.Join(dir, "server")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", binary, "./server")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	content, err := os.ReadFile(binary)
+	image, err := serverimage.Build(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var files bytes.Buffer
-	writer := tar.NewWriter(&files)
-	if err := writer.WriteHeader(&tar.Header{Name: "server", Mode: 0o755, Size: int64(len(content))}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := writer.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files.Bytes())), nil })
+	tag, err := name.NewTag(serverimage.Reference)
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := mutate.AppendLayers(empty.Image, layer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config = config.DeepCopy()
-	config.OS, config.Architecture, config.Config.Entrypoint = "linux", "amd64", []string{"/server"}
-	if image, err = mutate.ConfigFile(image, config); err != nil {
-		t.Fatal(err)
-	}
-	tag, err := name.NewTag(serverImage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "server.tar")
+	path := filepath.Join(t.TempDir(), "server.tar")
 	if err := tarball.WriteToFile(path, tag, image); err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,7 @@ import (
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
 	product "gardener.cloud/gardener/landscape"
+	"gardener.cloud/gardener/test/e2e/serverimage"
 	"gardener.cloud/gardener/test/snapshot"
 )
 
@@ -54,7 +55,7 @@ func TestRunning(t *testing.T) {
 	l.artifacts = filepath.Join(root, ".artifacts", l.name)
 	l.connect(t)
 	t.Cleanup(func() { l.keepArtifacts(t) })
-	l.run(t, "images", "push", serverImage, serverTar(t))
+	l.run(t, "images", "push", serverimage.Reference, serverTar(t))
 	t.Run("gateway", func(t *testing.T) { testGateway(t, l) })
 	t.Run("without nodes", func(t *testing.T) { testWorkerless(t, l) })
 	t.Run("with a node", func(t *testing.T) { testShoot(t, l) })

@@ -32,7 +32,8 @@ type Driver interface {
 	ListMachines(context.Context, ClassRequest) (map[string]string, error)
 }
 
-// Notifier is implemented by drivers that learn from the infrastructure when a machine changes.
+// Notifier is implemented by drivers that learn from the infrastructure when a machine changes. Their GetMachineStatus is cheap: it is
+// also called for healthy machines, so that one that is lost is replaced before its Node is known to be gone.
 type Notifier interface {
 	// Changes is a source of events about machines. The handler is given objects with the namespace and name of the Machine.
 	Changes(handler.EventHandler) source.Source

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,10 @@ import (
 
 // passTimeout limits a pass. An infrastructure may take minutes to answer.
 const passTimeout = 5 * time.Minute
+
+// firstRetry and lastRetry are how soon a machine is looked at again after an error. However long a cluster was away, machines go on soon
+// when it is back.
+const firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
 
 // Options are what the controller needs to know.
 type Options struct {
@@ -73,7 +78,10 @@ func Add(mgr manager.Manager, target cluster.Cluster, o Options) error {
 			return unmadeOf(ctx, mgr.GetClient(), class)
 		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind(target.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency, ReconciliationTimeout: passTimeout})
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.Concurrency, ReconciliationTimeout: passTimeout,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		})
 	if notifier, ok := o.Driver.(driver.Notifier); ok {
 		b = b.WatchesRawSource(notifier.Changes(&handler.EnqueueRequestForObject{}))
 	}

@@ -113,7 +113,7 @@ type observation struct {
 	node     *corev1.Node
 	// addresses are what the infrastructure says.
 	addresses []corev1.NodeAddress
-	// lost is why the infrastructure has no such machine any more. It is only asked for unhealthy ones.
+	// lost is why the infrastructure has no such machine any more. It does not come back, whatever its Node says.
 	lost string
 	// mayFail says that few enough other machines are being replaced.
 	mayFail bool
@@ -153,11 +153,11 @@ func decide(o observation) verdict {
 		machinev1alpha1.MachineInPlaceUpdating, machinev1alpha1.MachineInPlaceUpdateSuccessful, machinev1alpha1.MachineInPlaceUpdateFailed:
 		return verdict{phase: current.Phase}
 	case machinev1alpha1.MachineRunning:
+		if o.lost != "" {
+			return failed(machinev1alpha1.MachineOperationHealthCheck, "The machine is lost: %s", o.lost)
+		}
 		if problem == "" {
 			return verdict{phase: machinev1alpha1.MachineRunning}
-		}
-		if o.lost != "" {
-			return failed(machinev1alpha1.MachineOperationHealthCheck, "The machine is lost: %s. %s", o.lost, problem)
 		}
 		v := verdict{
 			phase:     machinev1alpha1.MachineUnknown,
@@ -180,15 +180,14 @@ func failed(typ machinev1alpha1.MachineOperationType, format string, args ...any
 
 func decideUnknown(o observation, problem string) verdict {
 	check := machinev1alpha1.MachineOperationHealthCheck
+	if o.lost != "" {
+		return failed(check, "The machine is lost: %s", o.lost)
+	}
 	if problem == "" {
 		return verdict{
 			phase:     machinev1alpha1.MachineRunning,
 			operation: operation(check, machinev1alpha1.MachineStateSuccessful, "Node %s is healthy again.", o.nodeName),
 		}
-	}
-	if o.lost != "" {
-		// It does not come back, so there is nothing to be careful about.
-		return failed(check, "The machine is lost: %s. %s", o.lost, problem)
 	}
 	stay := verdict{
 		phase:     machinev1alpha1.MachineUnknown,
@@ -214,6 +213,9 @@ func decideUnknown(o observation, problem string) verdict {
 
 func decideJoining(o observation, problem string) verdict {
 	create := machinev1alpha1.MachineOperationCreate
+	if o.lost != "" {
+		return failed(create, "The machine was lost before it joined: %s", o.lost)
+	}
 	if problem == "" && hasTaint(o.node, taintNotReady) {
 		problem = fmt.Sprintf("Node %s: critical components are not ready", o.nodeName)
 	}
@@ -222,9 +224,6 @@ func decideJoining(o observation, problem string) verdict {
 			phase: machinev1alpha1.MachineRunning, joined: true,
 			operation: operation(create, machinev1alpha1.MachineStateSuccessful, "The machine joined the cluster as Node %s.", o.nodeName),
 		}
-	}
-	if o.lost != "" {
-		return failed(create, "The machine was lost before it joined: %s", o.lost)
 	}
 	since := o.machine.CreationTimestamp.Time
 	if o.reachableSince.After(since) {

@@ -84,6 +84,10 @@ func TestDecide(t *testing.T) {
 			machine: machineIn(pending, time.Minute), change: func(o *observation) { o.lost = "gone" }, want: verdict{phase: failed},
 			says: "The machine was lost before it joined: gone",
 		},
+		"one that is lost as it joins fails": {
+			machine: machineIn(pending, time.Minute), node: readyNode, change: func(o *observation) { o.lost = "gone" }, want: verdict{phase: failed},
+			says: "The machine was lost before it joined: gone",
+		},
 		"a healthy one stays": {machine: machineIn(running, time.Hour), node: readyNode, want: verdict{phase: running}},
 		"one that stops to report is unknown": {
 			machine: machineIn(running, time.Hour), node: unknownNode, want: verdict{phase: unknown, recheck: 10 * time.Minute},
@@ -96,7 +100,15 @@ func TestDecide(t *testing.T) {
 		},
 		"a running one that is lost fails at once": {
 			machine: machineIn(running, time.Hour), node: unknownNode, change: func(o *observation) { o.lost = "gone" }, want: verdict{phase: failed},
-			says: "The machine is lost: gone. Node n: Ready is Unknown (Why)",
+			says: "The machine is lost: gone",
+		},
+		"one that is lost fails before its Node says anything": {
+			machine: machineIn(running, time.Hour), node: readyNode, change: func(o *observation) { o.lost = "gone"; o.mayFail = false },
+			want: verdict{phase: failed}, says: "The machine is lost: gone",
+		},
+		"an unknown one that is lost fails, whatever its Node says": {
+			machine: machineIn(unknown, time.Minute), node: readyNode, change: func(o *observation) { o.lost = "gone" }, want: verdict{phase: failed},
+			says: "The machine is lost: gone",
 		},
 		"one that is unhealthy for a while stays unknown": {
 			machine: machineIn(unknown, 4*time.Minute), node: unknownNode, want: verdict{phase: unknown, recheck: 6 * time.Minute},

@@ -169,7 +169,10 @@ func (r *Reconciler) judge(ctx context.Context, o observation, asked bool) (reco
 		// What is known of the Node is old. It will be looked at when the cluster is back.
 		return reconcile.Result{RequeueAfter: undecided}, nil
 	}
-	if !asked && problems(o.nodeName, o.node, o.limits.NodeConditions) != "" {
+	// A driver that says when machines change is asked whenever there is news: the loss of a machine is known at once, long before
+	// its Node stops being Ready. Others are asked when the Node is not well.
+	_, tells := r.driver.(driver.Notifier)
+	if !asked && (tells || problems(o.nodeName, o.node, o.limits.NodeConditions) != "") {
 		if err := r.askDriver(ctx, &o); err != nil {
 			logf.FromContext(ctx).V(1).Info("Cannot ask for the machine", "error", err.Error()) // its Node says enough
 		}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,8 @@ const (
 	renewEvery, duration = 10 * time.Second, 40 * time.Second
 	// passTimeout limits a pass: the next one is due then.
 	passTimeout = renewEvery
+	// firstRetry is how soon a renewal is tried again that failed. After a long outage, too, it takes no longer than to the next one.
+	firstRetry = 500 * time.Millisecond
 )
 
 // Reconciler renews the Lease.
@@ -49,7 +52,10 @@ type Reconciler struct {
 
 // Add adds the controller to a manager whose cache has no other Node than that of the agent.
 func (r *Reconciler) Add(mgr manager.Manager) error {
-	c, err := controller.New("lease", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 1})
+	c, err := controller.New("lease", mgr, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: 1,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, renewEvery),
+	})
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 // Command server is what the end-to-end test runs in pods: it shows who answers, keeps a file, resolves names, fetches
-// pages, asks the API server, uses memory, and refuses objects as a webhook, each when asked to.
+// pages, asks the API server, uses memory, and refuses objects as a webhook, each when asked to. "probe URL" asks others.
 package main
 
 import (
@@ -61,9 +61,14 @@ func main() {
 		answer(w, string(data), err)
 	})
 	http.HandleFunc("POST /validate", validate)
-	if len(os.Args) > 1 && os.Args[1] == "say" { // for exec
-		fmt.Println(os.Args[2:])
-		return
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case "say": // for exec
+			fmt.Println(os.Args[2:])
+			return
+		case "probe":
+			probe(os.Args[2])
+		}
 	}
 	server := &http.Server{Addr: ":8080", ReadHeaderTimeout: 5 * time.Second}
 	log.Print("listening on ", server.Addr)
@@ -121,6 +126,31 @@ func validate(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind, "response": map[string]any{
 		"uid": review.Request.UID, "allowed": review.Request.Name != "refused", "status": map[string]any{"message": "the pod says no"},
 	}})
+}
+
+// probe asks an address ten times a second, over a new connection each time, and writes a line for each answer: when it asked, in
+// milliseconds, and "ok" or what went wrong. There has to be a connection within a second; an answer may take longer on a busy machine. It
+// never ends.
+func probe(url string) {
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: time.Second}).DialContext,
+	}}
+	for at := range time.Tick(100 * time.Millisecond) {
+		go func() {
+			result := "ok"
+			response, err := client.Get(url) //nolint:noctx // it has a timeout
+			switch {
+			case err != nil:
+				result = strconv.Quote(err.Error())
+			case response.StatusCode != http.StatusOK:
+				result = strconv.Quote(response.Status)
+			}
+			if err == nil {
+				_ = response.Body.Close()
+			}
+			fmt.Println(at.UnixMilli(), result)
+		}()
+	}
 }
 
 // eaten keeps memory in use.

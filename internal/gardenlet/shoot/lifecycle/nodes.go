@@ -543,37 +543,26 @@ func (h *hosted) networkObjects() ([]client.Object, error) {
 func (h *hosted) allNetworks() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var all []string
-	if h.infra != nil {
-		if n := h.infra.Status.Networking; n != nil {
-			all = slices.Concat(n.Nodes, n.Pods, n.Services)
-		}
-		if cidr := h.infra.Status.NodesCIDR; cidr != nil {
-			all = append(all, *cidr)
-		}
-	}
-	if n := h.shoot.Status.Networking; n != nil {
-		all = slices.Concat(all, n.Nodes, n.Pods, n.Services)
-	}
+	n := withChosen(h.shoot.Status.Networking, h.infra)
+	all := slices.Concat(n.Nodes, n.Pods, n.Services)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// publishNetworks writes the networks that the infrastructure has chosen into the status of the Shoot.
-func (h *hosted) publishNetworks(ctx context.Context, chosen *extensionsv1alpha1.Infrastructure) error {
-	before := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: h.shoot.Namespace, Name: h.shoot.Name}}
-	if h.shoot.Status.Networking != nil {
-		before.Status.Networking = h.shoot.Status.Networking.DeepCopy()
+// withChosen are the networks of a Shoot with those that its infrastructure has chosen, which count instead.
+func withChosen(networks *corev1beta1.NetworkingStatus, infrastructure *extensionsv1alpha1.Infrastructure) *corev1beta1.NetworkingStatus {
+	n := &corev1beta1.NetworkingStatus{}
+	if networks != nil {
+		n = networks.DeepCopy()
 	}
-	after := before.DeepCopy()
-	if after.Status.Networking == nil {
-		after.Status.Networking = &corev1beta1.NetworkingStatus{}
+	if infrastructure == nil {
+		return n
 	}
-	n := after.Status.Networking
-	if cidr := chosen.Status.NodesCIDR; cidr != nil {
+	chosen := infrastructure.Status
+	if cidr := chosen.NodesCIDR; cidr != nil {
 		n.Nodes = []string{*cidr}
 	}
-	if from := chosen.Status.Networking; from != nil {
+	if from := chosen.Networking; from != nil {
 		for _, list := range []struct {
 			to   *[]string
 			from []string
@@ -583,7 +572,16 @@ func (h *hosted) publishNetworks(ctx context.Context, chosen *extensionsv1alpha1
 			}
 		}
 	}
-	n.EgressCIDRs = chosen.Status.EgressCIDRs
+	n.EgressCIDRs = chosen.EgressCIDRs
+	return n
+}
+
+// publishNetworks writes the networks that the infrastructure has chosen into the status of the Shoot.
+func (h *hosted) publishNetworks(ctx context.Context, chosen *extensionsv1alpha1.Infrastructure) error {
+	before := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: h.shoot.Namespace, Name: h.shoot.Name}}
+	before.Status.Networking = h.shoot.Status.Networking
+	after := before.DeepCopy()
+	after.Status.Networking = withChosen(before.Status.Networking, chosen)
 	if apiequality.Semantic.DeepEqual(before.Status, after.Status) {
 		return nil
 	}

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
@@ -90,6 +92,33 @@ func TestNodesKeepTheDNSCacheThatTheirPodsAsk(t *testing.T) {
 			}
 			if err := h.dropNodeLocalDNS(t.Context()); err != nil {
 				t.Errorf("a second time: %v", err)
+			}
+		})
+	}
+}
+
+// The first pass, before the choice is in the status, has the same networks as later ones: what is rendered from them would be rolled.
+func TestAllNetworks(t *testing.T) {
+	ordered := &corev1beta1.NetworkingStatus{Nodes: []string{"10.0.0.0/16"}, Pods: []string{"10.3.0.0/16"}, Services: []string{"10.4.0.0/16"}}
+	chosen := &extensionsv1alpha1.Infrastructure{}
+	chosen.Status.Networking = &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: []string{"10.1.0.0/16"}}
+	older := &extensionsv1alpha1.Infrastructure{}
+	older.Status.NodesCIDR = new("10.2.0.0/16")
+	for name, tc := range map[string]struct {
+		status *corev1beta1.NetworkingStatus
+		infra  *extensionsv1alpha1.Infrastructure
+		want   []string
+	}{
+		"nothing is chosen":          {ordered, nil, []string{"10.0.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
+		"nodes are chosen":           {ordered, chosen, []string{"10.1.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
+		"nodes are chosen as before": {ordered, older, []string{"10.2.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
+		"and published":              {withChosen(ordered, chosen), chosen, []string{"10.1.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
+		"nothing is ordered":         {nil, chosen, []string{"10.1.0.0/16"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &hosted{infra: tc.infra, world: &world{shoot: &corev1beta1.Shoot{Status: corev1beta1.ShootStatus{Networking: tc.status}}}}
+			if diff := cmp.Diff(tc.want, h.allNetworks()); diff != "" {
+				t.Errorf("networks (-want +got):\n%s", diff)
 			}
 		})
 	}

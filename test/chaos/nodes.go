@@ -1,0 +1,622 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/landscape"
+	"gardener.cloud/gardener/test/e2e/serverimage"
+)
+
+const (
+	// stepTimeout is how long a step may take on a busy machine.
+	stepTimeout = 25 * time.Minute
+	// hold is how long a disruption budget is kept closed while machines are to be replaced.
+	hold = 45 * time.Second
+	// app is the workload, in the pool tested; the probers are where they find room.
+	app, tested, other = "app", "tested", "other"
+	fieldOwner         = "chaos"
+)
+
+// story is the life of a shoot with nodes.
+type story struct {
+	landscape *landscape.Landscape
+	garden    client.WithWatch
+	killer    *killer
+	key       client.ObjectKey
+	manifest  string
+	versions  []string
+	namespace string // of the control plane
+
+	// inside is the shoot, config how it is reached.
+	config    *rest.Config
+	inside    client.WithWatch
+	clientset kubernetes.Interface
+	probes    *probes
+	stop      context.CancelFunc // of the probes
+
+	rows []row
+}
+
+// step is a part of the story. It returns what is worth a note.
+type step struct {
+	name string
+	do   func(context.Context) (note string, err error)
+}
+
+// row is how a step went.
+type row struct {
+	name           string
+	took           time.Duration
+	load           string
+	workload, logs outcome
+	note           string
+}
+
+// runNodes does everything to a shoot with nodes that users do, and kills everything that may die, while its workload is asked all the time.
+func runNodes(ctx context.Context, flags *flag.FlagSet, args []string) error {
+	name := flags.String("landscape", "local", "name of the landscape, which must be up")
+	manifest := flags.String("f", "example/shoot.yaml", "the shoot that is ordered, with another name and two pools")
+	versions := flags.String("versions", "1.35.4,1.36.1,1.36.3", "of Kubernetes: that of the order, and those that it is upgraded to")
+	only := flags.String("steps", "", "a regular expression; steps whose names do not match it are left out")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	steps, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	l, err := landscape.Open(".landscape", *name)
+	if err != nil {
+		return err
+	}
+	garden, err := l.Client(landscape.RuntimeCluster)
+	if err != nil {
+		return err
+	}
+	s := &story{
+		landscape: l, garden: garden, killer: &killer{landscape: *name}, key: client.ObjectKey{Namespace: landscape.SampleShoot.Namespace, Name: "nodes"},
+		manifest: *manifest, versions: strings.Split(*versions, ","), stop: func() {},
+	}
+	defer func() { s.stop() }()
+	if err := s.connect(ctx); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	for _, step := range s.steps() {
+		if !steps.MatchString(step.name) {
+			continue
+		}
+		if err := s.run(ctx, step); err != nil {
+			s.print()
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	s.print()
+	return nil
+}
+
+func (s *story) steps() []step {
+	steps := []step{
+		{"order with two pools", s.order},
+		{"deploy a workload", s.deploy},
+		{"one machine more", s.scale(3)},
+		{"one machine less", s.scale(2)},
+		{"another machine type", s.changeType("large")},
+		{"another kubelet configuration", s.configureKubelet},
+		{"a budget that allows nothing", s.block},
+	}
+	for _, version := range s.versions[1:] {
+		steps = append(steps, step{"upgrade to " + version, s.upgrade(version)})
+	}
+	return append(append(steps, s.kills()...),
+		step{"hibernate", s.hibernate},
+		step{"wake up", s.wake},
+		step{"delete", s.remove},
+	)
+}
+
+// run does a step, and prints how it went.
+func (s *story) run(ctx context.Context, step step) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, stepTimeout, fmt.Errorf("not done after %s", stepTimeout))
+	defer cancel()
+	begin := time.Now()
+	note, err := step.do(ctx)
+	end := time.Now()
+	r := row{name: step.name, took: end.Sub(begin), load: load(), note: note}
+	if s.probes != nil {
+		if err == nil && !s.probes.asleep.Load() {
+			err = s.probes.known(ctx, end)
+		}
+		r.workload, r.logs = s.probes.between(begin, end)
+	}
+	s.rows = append(s.rows, r)
+	fmt.Fprintf(os.Stderr, "%s %s", time.Now().Format(time.TimeOnly), r)
+	for _, o := range []outcome{r.workload, r.logs} {
+		for failure, times := range o.failures {
+			fmt.Fprintf(os.Stderr, "    %4d times %s\n", times, failure)
+		}
+	}
+	return err
+}
+
+const line = "%-38s %8s %6s %9s %7s %8s %6s %8s  %s\n"
+
+func (r row) String() string {
+	return fmt.Sprintf(line, r.name, r.took.Round(100*time.Millisecond), r.load, fmt.Sprint(r.workload.requests), fmt.Sprint(r.workload.failed),
+		r.workload.gap.Round(10*time.Millisecond), fmt.Sprint(r.logs.failed), r.logs.gap.Round(10*time.Millisecond), r.note)
+}
+
+func (s *story) print() {
+	fmt.Printf(line, "step", "time", "load", "requests", "failed", "gap", "logs", "gap", "")
+	for _, r := range s.rows {
+		fmt.Print(r)
+	}
+}
+
+// load is that of the last minute.
+func load() string {
+	content, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(content), " ")
+	return first
+}
+
+// order has the shoot made.
+func (s *story) order(ctx context.Context) (string, error) {
+	shoot, err := (&users{manifest: s.manifest}).shoot(s.key.Name)
+	if err != nil {
+		return "", err
+	}
+	shoot.Namespace, shoot.Spec.Kubernetes.Version = s.key.Namespace, s.versions[0]
+	template := shoot.Spec.Provider.Workers[0]
+	shoot.Spec.Provider.Workers = nil
+	for name, count := range map[string]int32{tested: 2, other: 1} {
+		worker := *template.DeepCopy()
+		worker.Name, worker.Minimum, worker.Maximum = name, count, count
+		shoot.Spec.Provider.Workers = append(shoot.Spec.Provider.Workers, worker)
+	}
+	if err := client.IgnoreAlreadyExists(s.garden.Create(ctx, shoot)); err != nil {
+		return "", err
+	}
+	if err := s.healthy(ctx); err != nil {
+		return "", err
+	}
+	if err := s.connect(ctx); err != nil {
+		return "", err
+	}
+	return "", errors.Join(s.pool(ctx, tested, 2, nil), s.pool(ctx, other, 1, nil))
+}
+
+// connect gets access to the shoot, and begins to ask what runs in it.
+func (s *story) connect(ctx context.Context) error {
+	shoot := &corev1beta1.Shoot{}
+	if err := s.garden.Get(ctx, s.key, shoot); err != nil {
+		return err
+	}
+	if s.probes != nil || shoot.Status.TechnicalID == "" {
+		return nil
+	}
+	s.namespace = shoot.Status.TechnicalID
+	file, err := s.landscape.ShootKubeconfig(ctx, landscape.Access{Shoot: s.key, Expiration: 8 * time.Hour})
+	if err != nil {
+		return err
+	}
+	if s.config, err = clientcmd.BuildConfigFromFlags("", file); err != nil {
+		return err
+	}
+	s.config.QPS = -1
+	if s.inside, err = client.NewWithWatch(s.config, client.Options{}); err != nil {
+		return err
+	}
+	if s.clientset, err = kubernetes.NewForConfig(s.config); err != nil {
+		return err
+	}
+	s.probes = newProbes(s.clientset)
+	probing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() { defer close(done); s.probes.run(probing) }()
+	s.stop = func() { stop(); <-done }
+	return nil
+}
+
+// healthy waits until the shoot is as it was ordered.
+func (s *story) healthy(ctx context.Context) error {
+	return kube.AwaitShoot(ctx, s.garden, s.key, kube.ShootHealthy, nil)
+}
+
+// change changes the order.
+func (s *story) change(ctx context.Context, change func(*corev1beta1.ShootSpec)) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		shoot := &corev1beta1.Shoot{}
+		if err := s.garden.Get(ctx, s.key, shoot); err != nil {
+			return err
+		}
+		change(&shoot.Spec)
+		return s.garden.Update(ctx, shoot)
+	})
+}
+
+// pool waits until a pool has a number of nodes that are Ready and as they are to be, and no others.
+func (s *story) pool(ctx context.Context, name string, count int, check func(*corev1.Node) error) error {
+	return kube.Await(ctx, s.inside, &corev1.NodeList{}, func(nodes []*corev1.Node) error {
+		for _, node := range nodes {
+			if node.DeletionTimestamp != nil || node.Spec.Unschedulable {
+				return fmt.Errorf("node %s is about to go", node.Name)
+			}
+			if err := kube.NodeReady(node); err != nil {
+				return err
+			}
+			if check != nil {
+				if err := check(node); err != nil {
+					return err
+				}
+			}
+		}
+		if len(nodes) != count {
+			return fmt.Errorf("pool %s has %d nodes", name, len(nodes))
+		}
+		return nil
+	}, nil, client.MatchingLabels{constants.WorkerPool: name})
+}
+
+// deploy makes a workload that can lose a pod, and those who ask it.
+func (s *story) deploy(ctx context.Context) (string, error) {
+	image, err := serverimage.Build(ctx)
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.landscape.Push(ctx, serverimage.Reference, image); err != nil {
+		return "", err
+	}
+	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: app}
+	service := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+		Selector: map[string]string{"app": app}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt(8080)}},
+	}}
+	server := twice(app)
+	pod := &server.Spec.Template.Spec
+	pod.NodeSelector = map[string]string{constants.WorkerPool: tested}
+	pod.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
+		HTTPGet: &corev1.HTTPGetAction{Path: "/hostname", Port: intstr.FromInt(8080)},
+	}}
+	// Everybody hears that the pod ends before it does.
+	pod.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 5}}}
+	if err := kube.Apply(ctx, s.inside, fieldOwner, service, server, budget(app)); err != nil {
+		return "", err
+	}
+	if err := s.inside.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
+		return "", err
+	}
+	if err := s.deployed(ctx, app); err != nil {
+		return "", err
+	}
+	prober := twice(proberApp)
+	prober.Spec.Template.Spec.Containers[0].Args = []string{"probe", "http://" + service.Spec.ClusterIP + "/hostname"}
+	if err := kube.Apply(ctx, s.inside, fieldOwner, prober, budget(proberApp)); err != nil {
+		return "", err
+	}
+	return "", s.deployed(ctx, proberApp)
+}
+
+// twice runs the test's server in two pods, on different nodes if possible.
+func twice(name string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To[int32](2),
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: ptr.To[int64](10),
+			Containers: []corev1.Container{{
+				Name: "server", Image: serverimage.Reference, ImagePullPolicy: corev1.PullAlways, // its tag does not change
+			}},
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+			}},
+		}},
+	}}
+}
+
+// budget allows that one pod is missing.
+func budget(name string) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}, Spec: policyv1.PodDisruptionBudgetSpec{
+		MaxUnavailable: ptr.To(intstr.FromInt(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+	}}
+}
+
+func (s *story) deployed(ctx context.Context, name string) error {
+	return kube.Await(ctx, s.inside, &appsv1.DeploymentList{}, func(found []*appsv1.Deployment) error {
+		if len(found) == 0 {
+			return fmt.Errorf("Deployment %q is gone", name) //nolint:staticcheck // kinds are proper names
+		}
+		return kube.DeploymentHealthy(found[0])
+	}, nil, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{"metadata.name": name})
+}
+
+// worker is the pool that is tested.
+func worker(spec *corev1beta1.ShootSpec) *corev1beta1.Worker {
+	at := slices.IndexFunc(spec.Provider.Workers, func(w corev1beta1.Worker) bool { return w.Name == tested })
+	return &spec.Provider.Workers[at]
+}
+
+func (s *story) scale(count int32) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) { worker(spec).Minimum, worker(spec).Maximum = count, count }); err != nil {
+			return "", err
+		}
+		return s.settled(ctx, func() error { return s.pool(ctx, tested, int(count), nil) })
+	}
+}
+
+// settled waits until nodes are as they are to be, then the workload, then the shoot.
+func (s *story) settled(ctx context.Context, nodes func() error) (string, error) {
+	begin := time.Now()
+	if err := nodes(); err != nil {
+		return "", err
+	}
+	note := fmt.Sprintf("nodes after %s", time.Since(begin).Round(time.Second))
+	return note, errors.Join(s.deployed(ctx, app), s.healthy(ctx))
+}
+
+func (s *story) changeType(name string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		old, err := s.nodeNames(ctx)
+		if err != nil {
+			return "", err
+		}
+		if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) { worker(spec).Machine.Type = name }); err != nil {
+			return "", err
+		}
+		return s.settled(ctx, func() error { return s.pool(ctx, tested, 2, noneOf(old)) })
+	}
+}
+
+// nodeNames are those of the pool that is tested.
+func (s *story) nodeNames(ctx context.Context) ([]string, error) {
+	nodes := &corev1.NodeList{}
+	if err := s.inside.List(ctx, nodes, client.MatchingLabels{constants.WorkerPool: tested}); err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range nodes.Items {
+		names = append(names, nodes.Items[i].Name)
+	}
+	return names, nil
+}
+
+func noneOf(names []string) func(*corev1.Node) error {
+	return func(node *corev1.Node) error {
+		if slices.Contains(names, node.Name) {
+			return fmt.Errorf("node %s is still there", node.Name)
+		}
+		return nil
+	}
+}
+
+// configureKubelet changes what needs no new machines.
+func (s *story) configureKubelet(ctx context.Context) (string, error) {
+	const pods = 99
+	before, err := s.nodeNames(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) {
+		if spec.Kubernetes.Kubelet == nil {
+			spec.Kubernetes.Kubelet = &corev1beta1.KubeletConfig{}
+		}
+		spec.Kubernetes.Kubelet.MaxPods = ptr.To[int32](pods)
+	}); err != nil {
+		return "", err
+	}
+	return s.settled(ctx, func() error {
+		return s.pool(ctx, tested, 2, func(node *corev1.Node) error {
+			if !slices.Contains(before, node.Name) {
+				return fmt.Errorf("node %s is new", node.Name)
+			}
+			if got := node.Status.Capacity.Pods().Value(); got != pods {
+				return fmt.Errorf("node %s takes %d pods", node.Name, got)
+			}
+			return nil
+		})
+	})
+}
+
+// block has machines replaced while a budget allows nothing, and allows it after a while.
+func (s *story) block(ctx context.Context) (string, error) {
+	closed := budget(app)
+	closed.Spec.MaxUnavailable, closed.Spec.MinAvailable = nil, ptr.To(intstr.FromInt(2))
+	if err := kube.Apply(ctx, s.inside, fieldOwner, closed); err != nil {
+		return "", err
+	}
+	old, err := s.nodeNames(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) { worker(spec).Machine.Type = "local" }); err != nil {
+		return "", err
+	}
+	var kept *machinev1alpha1.Machine
+	if err := kube.Await(ctx, s.garden, &machinev1alpha1.MachineList{}, func(machines []*machinev1alpha1.Machine) error {
+		for _, kept = range machines {
+			if strings.Contains(kept.Status.LastOperation.Description, "disruption budget") {
+				return nil
+			}
+		}
+		return errors.New("no machine waits for a budget")
+	}, nil, client.InNamespace(s.namespace)); err != nil {
+		return "", err
+	}
+	begin := time.Now()
+	waiting, cancel := context.WithTimeout(ctx, hold)
+	defer cancel()
+	err = kube.Await(waiting, s.garden, &machinev1alpha1.MachineList{}, func(machines []*machinev1alpha1.Machine) error {
+		if len(machines) == 0 {
+			return nil
+		}
+		return errors.New("it waits, as it should")
+	}, nil, client.InNamespace(s.namespace), client.MatchingFields{"metadata.name": kept.Name})
+	if err == nil {
+		return "", fmt.Errorf("machine %s is gone after %s, whatever the budget says", kept.Name, time.Since(begin))
+	}
+	if ctx.Err() != nil {
+		return "", err
+	}
+	if err := kube.Apply(ctx, s.inside, fieldOwner, budget(app)); err != nil {
+		return "", err
+	}
+	note, err := s.settled(ctx, func() error { return s.pool(ctx, tested, 2, noneOf(old)) })
+	return fmt.Sprintf("a machine waited %s, then %s", hold, note), err
+}
+
+func (s *story) upgrade(version string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		old, err := s.nodeNames(ctx)
+		if err != nil {
+			return "", err
+		}
+		if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) { spec.Kubernetes.Version = version }); err != nil {
+			return "", err
+		}
+		replaced := 0
+		upgraded := func(node *corev1.Node) error {
+			if got := node.Status.NodeInfo.KubeletVersion; got != "v"+version {
+				return fmt.Errorf("node %s has version %s", node.Name, got)
+			}
+			return nil
+		}
+		note, err := s.settled(ctx, func() error {
+			return errors.Join(s.pool(ctx, tested, 2, upgraded), s.pool(ctx, other, 1, upgraded))
+		})
+		if err != nil {
+			return "", err
+		}
+		now, err := s.nodeNames(ctx)
+		for _, name := range now {
+			if !slices.Contains(old, name) {
+				replaced++
+			}
+		}
+		return fmt.Sprintf("%s, %d of %d new", note, replaced, len(now)), err
+	}
+}
+
+// hibernate puts the shoot to sleep, and looks at what is left.
+func (s *story) hibernate(ctx context.Context) (string, error) {
+	s.probes.asleep.Store(true)
+	volumes, err := s.volumes(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) { spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} }); err != nil {
+		return "", err
+	}
+	if err := s.healthy(ctx); err != nil {
+		return "", err
+	}
+	pods := &corev1.PodList{}
+	if err := s.garden.List(ctx, pods, client.InNamespace(s.namespace)); err != nil {
+		return "", err
+	}
+	var left []string
+	for _, pod := range pods.Items {
+		left = append(left, pod.Name)
+	}
+	kept, err := s.volumes(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !slices.Equal(volumes, kept) {
+		return "", fmt.Errorf("volumes were %v and are %v", volumes, kept)
+	}
+	if len(left) > 0 {
+		return "", fmt.Errorf("these pods are left: %v", left)
+	}
+	return fmt.Sprintf("no pods, %d volumes kept", len(kept)), nil
+}
+
+// volumes are those of the control plane.
+func (s *story) volumes(ctx context.Context) ([]string, error) {
+	all := &corev1.PersistentVolumeList{}
+	if err := s.garden.List(ctx, all); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, volume := range all.Items {
+		if claim := volume.Spec.ClaimRef; claim != nil && claim.Namespace == s.namespace {
+			names = append(names, volume.Name)
+		}
+	}
+	return names, nil
+}
+
+func (s *story) wake(ctx context.Context) (string, error) {
+	if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) { spec.Hibernation.Enabled = ptr.To(false) }); err != nil {
+		return "", err
+	}
+	note, err := s.settled(ctx, func() error {
+		if err := s.healthy(ctx); err != nil {
+			return err
+		}
+		return errors.Join(s.pool(ctx, tested, 2, nil), s.pool(ctx, other, 1, nil))
+	})
+	if err != nil {
+		return "", err
+	}
+	s.probes.asleep.Store(false)
+	return note, s.deployed(ctx, proberApp)
+}
+
+// remove deletes the shoot, and looks for what is left.
+func (s *story) remove(ctx context.Context) (string, error) {
+	s.probes.asleep.Store(true)
+	if err := kube.DeleteShoot(ctx, s.garden, s.key); err != nil {
+		return "", err
+	}
+	if err := kube.AwaitShoot(ctx, s.garden, s.key, kube.ShootGone, nil); err != nil {
+		return "", err
+	}
+	if err := kube.Await(ctx, s.garden, &corev1.NamespaceList{}, func(namespaces []*corev1.Namespace) error {
+		if len(namespaces) > 0 {
+			return fmt.Errorf("namespace %s is left", s.namespace)
+		}
+		return nil
+	}, nil, client.MatchingFields{"metadata.name": s.namespace}); err != nil {
+		return "", err
+	}
+	return "no namespace, no volumes", kube.Await(ctx, s.garden, &corev1.PersistentVolumeList{}, func(volumes []*corev1.PersistentVolume) error {
+		for _, volume := range volumes {
+			if claim := volume.Spec.ClaimRef; claim != nil && claim.Namespace == s.namespace {
+				return fmt.Errorf("volume %s of %s is left", volume.Name, claim.Name)
+			}
+		}
+		return nil
+	}, nil)
+}
