@@ -74,14 +74,14 @@ func Add(mgr manager.Manager, v Values) error {
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
 		WatchesRawSource(source.Kind(garden, &corev1beta1.Shoot{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Shoot]{}, changed())).
-		// A seed that becomes ready has shoots waiting for it.
+		// A seed that becomes ready, or on which work may go on, has shoots waiting for it.
 		WatchesRawSource(source.Kind(garden, &corev1beta1.Seed{},
 			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ *corev1beta1.Seed) []reconcile.Request {
 				return r.waiting(ctx)
 			}), predicate.TypedFuncs[*corev1beta1.Seed]{
 				CreateFunc: func(event.TypedCreateEvent[*corev1beta1.Seed]) bool { return false }, // the Shoots come by themselves
 				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Seed]) bool {
-					return seedUnready(e.ObjectOld, v.Gardener.Version) != "" && seedUnready(e.ObjectNew, v.Gardener.Version) == ""
+					return resumes(e.ObjectOld, e.ObjectNew, v.Gardener.Version)
 				},
 				DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Seed]) bool { return false },
 			})).
@@ -99,7 +99,13 @@ func changed() predicate.TypedFuncs[*corev1beta1.Shoot] {
 	}
 }
 
-// waiting are the shoots with work to do.
+// resumes is whether a change of a seed is what shoots have waited for.
+func resumes(before, after *corev1beta1.Seed, version string) bool {
+	works := func(seed *corev1beta1.Seed) bool { return !stopped(seed) && seedUnready(seed, version) == "" }
+	return !works(before) && works(after)
+}
+
+// waiting are the shoots of the seed: those with work to do, and those whose next look was not planned while nothing was to be done.
 func (r *reconciler) waiting(ctx context.Context) []reconcile.Request {
 	shoots := &corev1beta1.ShootList{}
 	if err := r.gardenClient.List(ctx, shoots); err != nil {
@@ -107,8 +113,7 @@ func (r *reconciler) waiting(ctx context.Context) []reconcile.Request {
 	}
 	var requests []reconcile.Request
 	for i := range shoots.Items {
-		shoot := &shoots.Items[i]
-		if last := shoot.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded || shoot.Status.ObservedGeneration != shoot.Generation {
+		if shoot := &shoots.Items[i]; deref(shoot.Spec.SeedName) == r.SeedName {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -139,10 +140,16 @@ func (h *hosted) etcdValues(role etcd.Role, replicas int32) etcd.Values {
 	return v
 }
 
-// snapshotSchedule is once a day at a time of its own, in the hours before the maintenance time window.
+// snapshotSchedule is once a day at a time of its own: in the first hour of the maintenance time window, if there is one.
 func (w *world) snapshotSchedule() string {
-	minute, hour := hash(string(w.shoot.UID))%60, hash("hour"+string(w.shoot.UID))%24
-	return fmt.Sprintf("%d %d * * *", minute, hour)
+	begin, length, ok := window(w.shoot, time.Time{})
+	if !ok {
+		begin, length = time.Time{}, 24*time.Hour
+	} else {
+		length = min(length, time.Hour)
+	}
+	at := begin.Add(time.Duration(hash(string(w.shoot.UID)) % uint64(length))) //nolint:gosec // less than a duration
+	return fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())
 }
 
 func (h *hosted) etcdReady(role etcd.Role) func(context.Context) error {

@@ -30,6 +30,7 @@ func settled() facts {
 	}
 	seed := &corev1beta1.Seed{}
 	seed.Status.Gardener = &corev1beta1.Gardener{Version: "v1"}
+	seed.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue}}
 	return facts{
 		shoot: shoot, seed: seed, seedName: "here", version: "v1", now: noon,
 		config: gardenletconfigv1alpha1.ShootControllerConfiguration{SyncPeriod: &metav1.Duration{Duration: time.Hour}},
@@ -81,12 +82,20 @@ func TestDecide(t *testing.T) {
 			f.shoot.Generation++
 			f.seed.Annotations = map[string]string{constants.EmergencyStopShootReconciliations: "true"}
 		}, want: tell},
-		"seed of another version": {change: func(f *facts) { f.shoot.Generation++; f.seed.Status.Gardener.Version = "v0" }, want: idle},
-		"seed has changed":        {change: func(f *facts) { f.shoot.Generation++; f.seed.Generation++ }, want: idle},
-		"deleted":                 {change: deleted, want: remove, operation: remove_},
-		"deleted, failed":         {change: func(f *facts) { deleted(f); failed(f) }, want: tell},
-		"deleted, never begun":    {change: func(f *facts) { deleted(f); f.shoot.Status = corev1beta1.ShootStatus{} }, want: release, operation: remove_},
-		"deleted, let go":         {change: func(f *facts) { deleted(f); f.shoot.Finalizers = nil }, want: idle},
+		"seed of another version": {change: func(f *facts) { f.shoot.Generation++; f.seed.Status.Gardener.Version = "v0" }, want: postpone, operation: reconcile},
+		"seed has changed":        {change: func(f *facts) { f.shoot.Generation++; f.seed.Generation++ }, want: postpone, operation: reconcile},
+		"seed is silent": {change: func(f *facts) {
+			f.shoot.Generation++
+			f.seed.Status.Conditions[0].Status = corev1beta1.ConditionUnknown
+		}, want: postpone, operation: reconcile},
+		"seed has said nothing yet":   {change: func(f *facts) { f.shoot.Status, f.seed.Status.Conditions = corev1beta1.ShootStatus{}, nil }, want: postpone, operation: create},
+		"deleted, seed is not ready":  {change: func(f *facts) { deleted(f); f.seed.Status.Gardener = nil }, want: postpone, operation: remove_},
+		"due, but seed is not ready":  {change: func(f *facts) { f.now, f.seed.Status.Gardener = noon.Add(2*time.Hour), nil }, want: idle},
+		"just before the next period": {change: func(f *facts) { f.now = noon.Add(49*time.Minute + 59*time.Second) }, want: idle},
+		"deleted":                     {change: deleted, want: remove, operation: remove_},
+		"deleted, failed":             {change: func(f *facts) { deleted(f); failed(f) }, want: tell},
+		"deleted, never begun":        {change: func(f *facts) { deleted(f); f.shoot.Status = corev1beta1.ShootStatus{} }, want: release, operation: remove_},
+		"deleted, let go":             {change: func(f *facts) { deleted(f); f.shoot.Finalizers = nil }, want: idle},
 		"longer period, not allowed": {change: func(f *facts) {
 			f.now, f.shoot.Annotations[constants.ShootSyncPeriod] = noon.Add(2*time.Hour), "24h"
 		}, want: reconcileShoot, operation: reconcile},

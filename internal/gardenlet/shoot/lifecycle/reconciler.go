@@ -55,9 +55,18 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case idle:
 		return reconcile.Result{RequeueAfter: v.after}, nil
 	case release:
-		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, shoot, constants.FinalizerGardenerName))
+		status := r.reporter(shoot, v)
+		if err := status.succeeded(ctx, nil); err != nil { // the API wants to be told that nothing is left
+			return kube.Result(err)
+		}
+		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, status.shoot, constants.FinalizerGardenerName))
 	case tell:
 		return kube.Result(r.tell(ctx, shoot, seed))
+	case postpone:
+		if err := r.reporter(shoot, v).postponed(ctx, v.reason); err != nil {
+			return kube.Result(err)
+		}
+		return reconcile.Result{RequeueAfter: v.after}, nil
 	case reconcileShoot, remove:
 	}
 	if v.action == reconcileShoot {
@@ -80,17 +89,21 @@ func (r *reconciler) tell(ctx context.Context, shoot *corev1beta1.Shoot, seed *c
 	return r.syncCluster(ctx, w, shoot)
 }
 
+func (r *reconciler) reporter(shoot *corev1beta1.Shoot, v verdict) *reporter {
+	return &reporter{
+		client: r.gardenClient, recorder: r.recorder, clock: r.Clock, shoot: shoot, operation: v.operation, generation: shoot.Generation,
+		gardener: r.Gardener, retry: r.Config.RetryDuration.Duration,
+	}
+}
+
 // operate runs the flow of an operation.
 func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, v verdict) (reconcile.Result, error) {
-	status := &reporter{
-		client: r.gardenClient, recorder: r.recorder, clock: r.Clock, shoot: shoot, operation: v.operation, generation: shoot.Generation,
-		retry: r.Config.RetryDuration.Duration,
-	}
+	status := r.reporter(shoot, v)
 	w, err := r.observe(ctx, shoot, seed)
 	if err != nil {
 		return r.failed(ctx, status, err)
 	}
-	if err := status.begun(ctx, w, r.SeedName, r.Gardener); err != nil {
+	if err := status.begun(ctx, w, r.SeedName); err != nil {
 		return kube.Result(err)
 	}
 	if v.action == reconcileShoot {
@@ -114,13 +127,10 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	if err := status.succeeded(ctx, w); err != nil {
 		return kube.Result(err)
 	}
-	if err := r.dropTasks(ctx, status.shoot, tasksOf(w.shoot)); err != nil {
-		return kube.Result(err)
-	}
-	if v.action == remove { // only now: the API wants to be told that nothing is left
+	if v.action == remove { // only now, as above
 		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, status.shoot, constants.FinalizerGardenerName))
 	}
-	if err := r.tasksDone(ctx, status.shoot, w.shoot.Annotations[constants.ShootTasks]); err != nil {
+	if err := r.dropTasks(ctx, status.shoot, tasksOf(w.shoot)); err != nil {
 		return kube.Result(err)
 	}
 	// Extensions look at the last operation, too.
@@ -164,16 +174,6 @@ func (r *reconciler) takeOperations(ctx context.Context, shoot *corev1beta1.Shoo
 		} else {
 			o.Annotations[constants.GardenerOperation] = left
 		}
-	})
-}
-
-// tasksDone takes the annotation off that asks for tasks. Each run does them all; those that somebody asked for meanwhile are for the next.
-func (r *reconciler) tasksDone(ctx context.Context, shoot *corev1beta1.Shoot, done string) error {
-	if done == "" || shoot.Annotations[constants.ShootTasks] != done {
-		return nil
-	}
-	return kube.PatchMetadata(ctx, r.gardenClient, shoot, func(o *metav1.PartialObjectMetadata) {
-		delete(o.Annotations, constants.ShootTasks)
 	})
 }
 
