@@ -75,7 +75,7 @@ func decide(f facts) verdict {
 		return verdict{action: tell, reason: "it is to be ignored"}
 	}
 	last, current := shoot.Status.LastOperation, shoot.Generation == shoot.Status.ObservedGeneration
-	if last != nil && last.State == corev1beta1.LastOperationStateFailed && current && shoot.Status.Gardener.Version == f.version {
+	if last != nil && last.State == corev1beta1.LastOperationStateFailed && current && shoot.Status.Gardener.Version == f.version && !forced(shoot) {
 		return verdict{action: tell, reason: "its last operation failed for good"}
 	}
 	todo, why := work(f), seedUnready(f.seed, f.version)

@@ -94,8 +94,18 @@ func TestDecide(t *testing.T) {
 		"just before the next period": {change: func(f *facts) { f.now = noon.Add(49*time.Minute + 59*time.Second) }, want: idle},
 		"deleted":                     {change: deleted, want: remove, operation: remove_},
 		"deleted, failed":             {change: func(f *facts) { deleted(f); failed(f) }, want: tell},
-		"deleted, never begun":        {change: func(f *facts) { deleted(f); f.shoot.Status = corev1beta1.ShootStatus{} }, want: release, operation: remove_},
-		"deleted, let go":             {change: func(f *facts) { deleted(f); f.shoot.Finalizers = nil }, want: idle},
+		"deleted by force, failed": {change: func(f *facts) {
+			deleted(f)
+			failed(f)
+			f.shoot.Annotations[constants.ConfirmationForceDeletion] = "true"
+		}, want: remove, operation: remove_},
+		"deleted, force declined": {change: func(f *facts) {
+			deleted(f)
+			failed(f)
+			f.shoot.Annotations[constants.ConfirmationForceDeletion] = "false"
+		}, want: tell},
+		"deleted, never begun": {change: func(f *facts) { deleted(f); f.shoot.Status = corev1beta1.ShootStatus{} }, want: release, operation: remove_},
+		"deleted, let go":      {change: func(f *facts) { deleted(f); f.shoot.Finalizers = nil }, want: idle},
 		"longer period, not allowed": {change: func(f *facts) {
 			f.now, f.shoot.Annotations[constants.ShootSyncPeriod] = noon.Add(2*time.Hour), "24h"
 		}, want: reconcileShoot, operation: reconcile},

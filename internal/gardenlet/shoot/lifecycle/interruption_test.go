@@ -107,11 +107,7 @@ func newCluster(scheme *runtime.Scheme) client.WithWatch {
 			})
 		},
 		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
-			options := (&client.ListOptions{}).ApplyOptions(opts)
-			if raw := options.Raw; raw != nil && raw.SendInitialEvents != nil { // lists are what this cluster can do
-				return nil, apierrors.NewInvalid(schema.GroupKind{}, "sendInitialEvents", nil)
-			}
-			events, err := c.Watch(ctx, list, opts...)
+			events, err := watchWithoutList(ctx, c, list, opts...)
 			if err != nil {
 				return nil, err
 			}
@@ -121,6 +117,15 @@ func newCluster(scheme *runtime.Scheme) client.WithWatch {
 			}), nil
 		},
 	}).Build()
+}
+
+// watchWithoutList refuses watches that begin with a list, which these clusters cannot do.
+func watchWithoutList(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	if raw := options.Raw; raw != nil && raw.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "sendInitialEvents", nil)
+	}
+	return c.Watch(ctx, list, opts...)
 }
 
 // fulfil makes what is read be as those who work on it would have left it.
@@ -176,6 +181,7 @@ func TestInterruption(t *testing.T) {
 		"deletion":              {change: workerless, before: (*reconciler).reconcileFlow, flow: (*reconciler).deletionFlow},
 		"creation with workers": {change: workers, every: 4, flow: (*reconciler).reconcileFlow},
 		"deletion with workers": {change: workers, every: 4, before: (*reconciler).reconcileFlow, flow: (*reconciler).deletionFlow},
+		"deletion by force":     {change: workers, every: 4, before: (*reconciler).reconcileFlow, flow: (*reconciler).forcedFlow},
 		// It is deleted before anything but the namespace was made.
 		"deletion of what was begun": {change: workerless, before: func(r *reconciler, w *world) (*flow.Flow, error) {
 			return compose("start", (&hosted{reconciler: r, world: w}).foundation()[:1])

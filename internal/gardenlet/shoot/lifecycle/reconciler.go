@@ -113,7 +113,10 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	}
 	w.shoot = status.shoot.DeepCopy() // with what the status says now
 	compose := r.reconcileFlow
-	if v.action == remove {
+	switch {
+	case forced(w.shoot):
+		compose = r.forcedFlow
+	case v.action == remove:
 		compose = r.deletionFlow
 	}
 	f, err := compose(w)

@@ -65,10 +65,11 @@ func (s *reporter) begun(ctx context.Context, w *world, seedName string) error {
 	return err
 }
 
-// again is whether the operation was begun before for what is wanted now.
+// again is whether the operation was begun before for what is wanted now, and goes on.
 func (s *reporter) again() bool {
 	last := s.shoot.Status.LastOperation
-	return last != nil && last.Type == s.operation && last.State != corev1beta1.LastOperationStateSucceeded && s.shoot.Status.ObservedGeneration == s.generation
+	return last != nil && last.Type == s.operation && s.shoot.Status.ObservedGeneration == s.generation &&
+		last.State != corev1beta1.LastOperationStateSucceeded && last.State != corev1beta1.LastOperationStateFailed
 }
 
 // take notes who works on what. Something new, or another gardenlet, may fail for as long as it takes from now on.

@@ -48,6 +48,10 @@ func TestFailure(t *testing.T) {
 			s.Status.RetryCycleStartTime = new(metav1.NewTime(noon.Add(-13 * time.Hour)))
 			s.Status.Gardener.Version = "v0"
 		}, err: errors.New("x"), want: "Error", cycle: noon},
+		"for good, and tried again": {change: func(s *corev1beta1.Shoot) {
+			s.Status.RetryCycleStartTime = new(metav1.NewTime(noon.Add(-13 * time.Hour)))
+			s.Status.LastOperation.State = corev1beta1.LastOperationStateFailed
+		}, err: errors.New("x"), want: "Error", cycle: noon},
 		"before it was begun": {change: func(s *corev1beta1.Shoot) { s.Status = corev1beta1.ShootStatus{} }, err: errors.New("x"), want: "Error", cycle: noon},
 	} {
 		t.Run(name, func(t *testing.T) {
