@@ -10,6 +10,7 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -51,6 +52,8 @@ type Values struct {
 	SeedClient client.WithWatch
 	// Connect returns a client for the API server of a shoot.
 	Connect func(config *rest.Config) (client.WithWatch, error)
+	// Discover returns which kinds of objects the API server of a shoot serves, as far as it can tell.
+	Discover func(config *rest.Config) ([]*metav1.APIResourceList, error)
 	// Gardener is the running gardenlet.
 	Gardener corev1beta1.Gardener
 	// Images are those of the components.

@@ -431,8 +431,27 @@ func (h *hosted) connect(ctx context.Context) (client.WithWatch, error) {
 	if err != nil {
 		return nil, errors.New("the kubeconfig for the shoot is not usable")
 	}
+	h.shootConfig = config
 	h.shootClient, err = h.Connect(config)
 	return h.shootClient, err
+}
+
+// discover returns which kinds of objects the API server of the shoot serves. All tasks of a run see the same.
+func (h *hosted) discover(ctx context.Context) ([]*metav1.APIResourceList, error) {
+	if _, err := h.connect(ctx); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.served != nil {
+		return h.served, nil
+	}
+	served, err := h.Discover(h.shootConfig)
+	if err != nil {
+		return nil, fmt.Errorf("find out what the API server of the shoot serves: %w", err)
+	}
+	h.served = served
+	return served, nil
 }
 
 func (h *hosted) deployResourceManager(ctx context.Context, replicas int32) error {

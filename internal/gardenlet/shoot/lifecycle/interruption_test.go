@@ -70,7 +70,11 @@ func newStage(t *testing.T) *stage {
 	s.reconciler = &reconciler{
 		Values: Values{
 			SeedName: "here", GardenClient: s.garden, SeedClient: s.seed, Images: images, Gardener: corev1beta1.Gardener{Version: "v1"},
-			Connect: func(*rest.Config) (client.WithWatch, error) { return s.shoot, nil }, Clock: clock.RealClock{},
+			Connect: func(*rest.Config) (client.WithWatch, error) { return s.shoot, nil },
+			Discover: func(*rest.Config) ([]*metav1.APIResourceList, error) {
+				return []*metav1.APIResourceList{{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "things", Verbs: metav1.Verbs{"get", "list", "watch"}}}}}, nil
+			},
+			Clock:  clock.RealClock{},
 			Config: gardenletconfigv1alpha1.ShootControllerConfiguration{DNSEntryTTLSeconds: new(int64(120))},
 		},
 		gardenClient: s.garden, live: s.garden,
