@@ -188,18 +188,56 @@ func TestRotationWithoutRollout(t *testing.T) {
 	if left := order(shoot, now); left != "maintain" {
 		t.Errorf("%q is left", left)
 	}
+	before := shoot.Status.Credentials.DeepCopy()
+	if order(shoot, metav1.NewTime(noon.Add(time.Hour))); !cmp.Equal(before, shoot.Status.Credentials) { // a run that was interrupted begins again
+		t.Errorf("order() once more (-first +second):\n%s", cmp.Diff(before, shoot.Status.Credentials))
+	}
+	if r := rotation(shoot, "a"); r.CertificateAuthorities != nil {
+		t.Errorf("the machines of a pool that waits are replaced: %+v", r)
+	}
 	finish(shoot, now)
 	ca := func() *corev1beta1.CARotation { return shoot.Status.Credentials.Rotation.CertificateAuthorities }
 	if ca().Phase != corev1beta1.RotationWaitingForWorkersRollout || len(ca().PendingWorkersRollouts) != 2 {
 		t.Errorf("rotation is %+v", ca())
 	}
-	for _, pools := range []string{"a", "*"} {
+	for i, pools := range []string{"a", "*"} {
+		if r := rotation(shoot, "a"); i > 0 && !r.CertificateAuthorities.Equal(&now) {
+			t.Errorf("the machines of a pool that is rolled out stay: %+v", r)
+		}
+		if r := rotation(shoot, "b"); r.CertificateAuthorities != nil {
+			t.Errorf("the machines of a pool that waits are replaced: %+v", r)
+		}
 		shoot.Annotations[constants.GardenerOperation] = "rotate-rollout-workers=" + pools
 		order(shoot, now)
 		finish(shoot, now)
 	}
 	if ca().Phase != corev1beta1.RotationPrepared {
 		t.Errorf("rotation is %+v", ca())
+	}
+}
+
+// A second rotation leaves machines that wait as the first one made them, and does not wait for pools that are no more.
+func TestPoolsThatWait(t *testing.T) {
+	first, second := metav1.NewTime(noon), metav1.NewTime(noon.Add(time.Hour))
+	shoot := &corev1beta1.Shoot{}
+	shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
+	for _, operation := range []string{"rotate-ca-start", "rotate-ca-complete"} {
+		shoot.Annotations = map[string]string{constants.GardenerOperation: operation}
+		order(shoot, first)
+		finish(shoot, first)
+	}
+	shoot.Annotations = map[string]string{constants.GardenerOperation: "rotate-ca-start-without-workers-rollout"}
+	order(shoot, second)
+	if r := rotation(shoot, "a"); !r.CertificateAuthorities.Equal(&first) {
+		t.Errorf("the machines are those of %s", r.CertificateAuthorities)
+	}
+	if r := rotation(shoot, "new"); !r.CertificateAuthorities.Equal(&second) {
+		t.Errorf("new machines are those of %s", r.CertificateAuthorities)
+	}
+	shoot.Spec.Provider.Workers[0].Name = "other"
+	finish(shoot, second)
+	if ca := shoot.Status.Credentials.Rotation.CertificateAuthorities; ca.Phase != corev1beta1.RotationPrepared {
+		t.Errorf("rotation is %+v", ca)
 	}
 }
 
