@@ -206,6 +206,7 @@ func TestPoolHash(t *testing.T) {
 		}, kubelet: static},
 		"another setting of kubelets":  {kubelet: &corev1beta1.KubeletConfig{CPUManagerPolicy: ptr.To("none"), MaxPods: ptr.To[int32](1)}},
 		"certificate authorities":      {rotation: at, rolls1: true, rolls2: true},
+		"somebody asks for it":         {rotation: Rotation{Rollout: &metav1.Time{Time: time.Unix(1, 0)}}, rolls1: true, rolls2: true},
 		"certificate authorities kept": {before: inPlace, after: inPlace, rotation: at},
 	} {
 		t.Run(name, func(t *testing.T) {

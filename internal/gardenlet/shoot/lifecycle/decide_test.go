@@ -216,6 +216,33 @@ func TestRotationWithoutRollout(t *testing.T) {
 	}
 }
 
+// New machines may be asked for without any other reason, pool by pool.
+func TestRollOut(t *testing.T) {
+	first, second := metav1.NewTime(noon), metav1.NewTime(noon.Add(time.Hour))
+	shoot := &corev1beta1.Shoot{}
+	shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	ask := func(pools string, at metav1.Time) {
+		t.Helper()
+		shoot.Annotations = map[string]string{constants.GardenerOperation: "rollout-workers=" + pools}
+		if left := order(shoot, at); left != "" {
+			t.Errorf("%q is left", left)
+		}
+	}
+	ask("a,b", first)
+	ask("b,unknown", second)
+	shoot.Spec.Provider.Workers = shoot.Spec.Provider.Workers[1:] // "a" goes
+	finish(shoot, second)
+	for pool, want := range map[string]*metav1.Time{"a": &first, "b": &second, "c": nil} {
+		if got := rotation(shoot, pool).Rollout; !got.Equal(want) {
+			t.Errorf("pool %q has the machines of %s, want those of %s", pool, got, want)
+		}
+	}
+	ask("*", second)
+	if list := shoot.Status.ManualWorkerPoolRollout.PendingWorkersRollouts; len(list) != 2 {
+		t.Errorf("noted are %+v", list)
+	}
+}
+
 // A second rotation leaves machines that wait as the first one made them, and does not wait for pools that are no more.
 func TestPoolsThatWait(t *testing.T) {
 	first, second := metav1.NewTime(noon), metav1.NewTime(noon.Add(time.Hour))

@@ -93,6 +93,9 @@ type pool struct {
 // rotation is when credentials were rotated that the machines of a pool hold.
 func rotation(shoot *corev1beta1.Shoot, pool string) operatingsystemconfig.Rotation {
 	var r operatingsystemconfig.Rotation
+	if m := shoot.Status.ManualWorkerPoolRollout; m != nil {
+		r.Rollout = rotatedFor(pool, nil, m.PendingWorkersRollouts)
+	}
 	if c := shoot.Status.Credentials; c != nil && c.Rotation != nil {
 		if ca := c.Rotation.CertificateAuthorities; ca != nil {
 			r.CertificateAuthorities = rotatedFor(pool, ca.LastInitiationTime, ca.PendingWorkersRollouts)

@@ -157,6 +157,8 @@ func order(shoot *corev1beta1.Shoot, now metav1.Time) (left string) {
 		case constants.OperationRotateRolloutWorkers:
 			rolledOut(ca, names)
 			rolledOut(account, names)
+		case constants.OperationRolloutWorkers:
+			rollOut(shoot, names, now)
 		default:
 			rest = append(rest, operation)
 		}
@@ -242,6 +244,29 @@ func rotatedFor(pool string, initiated *metav1.Time, pending []corev1beta1.Pendi
 		return pending[i].LastInitiationTime
 	}
 	return initiated
+}
+
+// rollOut notes when the machines of pools were to be replaced. The note stays: machines are those that were wanted then. The names are
+// separated by commas; "*" means all.
+func rollOut(shoot *corev1beta1.Shoot, names string, now metav1.Time) {
+	var noted []corev1beta1.PendingWorkersRollout
+	if m := shoot.Status.ManualWorkerPoolRollout; m != nil {
+		noted = m.PendingWorkersRollouts
+	}
+	chosen := strings.Split(names, ",")
+	var list []corev1beta1.PendingWorkersRollout
+	for _, pool := range shoot.Spec.Provider.Workers {
+		at := rotatedFor(pool.Name, nil, noted)
+		if names == "*" || slices.Contains(chosen, pool.Name) {
+			at = &now
+		}
+		if at != nil {
+			list = append(list, corev1beta1.PendingWorkersRollout{Name: pool.Name, LastInitiationTime: at})
+		}
+	}
+	if len(list) > 0 {
+		shoot.Status.ManualWorkerPoolRollout = &corev1beta1.ManualWorkerPoolRollout{PendingWorkersRollouts: list}
+	}
 }
 
 // rolledOut takes pools off the list of those that wait: the flow rolls them out. The names are separated by commas; "*" means all.
