@@ -76,7 +76,7 @@ func Add(mgr manager.Manager, v Values) error {
 			MaxConcurrentReconciles: *v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
-		WatchesRawSource(source.Kind(garden, &corev1beta1.Shoot{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Shoot]{}, changed())).
+		WatchesRawSource(source.Kind(garden, &corev1beta1.Shoot{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Shoot]{}, r.changed())).
 		// A seed that becomes ready, or on which work may go on, has shoots waiting for it.
 		WatchesRawSource(source.Kind(garden, &corev1beta1.Seed{},
 			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ *corev1beta1.Seed) []reconcile.Request {
@@ -91,10 +91,14 @@ func Add(mgr manager.Manager, v Values) error {
 		Complete(r)
 }
 
-// changed leaves out changes of the status, which are our own, and of annotations that do not count as a new generation.
-func changed() predicate.TypedFuncs[*corev1beta1.Shoot] {
+// changed leaves out changes of the status, which are our own, and of annotations that do not count as a new generation. A deletion that
+// is by force from now on begins anew.
+func (r *reconciler) changed() predicate.TypedFuncs[*corev1beta1.Shoot] {
 	return predicate.TypedFuncs[*corev1beta1.Shoot]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Shoot]) bool {
+			if forced(e.ObjectNew) && !forced(e.ObjectOld) {
+				r.interrupt(e.ObjectNew)
+			}
 			return e.ObjectNew.Generation != e.ObjectOld.Generation || relevant(e.ObjectNew) != relevant(e.ObjectOld) ||
 				e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
 		},

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -14,9 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/pkg/flow"
 )
 
 func TestForced(t *testing.T) {
@@ -41,6 +44,32 @@ func TestForced(t *testing.T) {
 				t.Errorf("forced() is %t", got)
 			}
 		})
+	}
+}
+
+// A deletion that waits for something ends when it is by force from now on, and is heard of again.
+func TestForceInterruptsDeletion(t *testing.T) {
+	r := &reconciler{Values: Values{Clock: clock.RealClock{}}}
+	shoot := &corev1beta1.Shoot{}
+	shoot.Namespace, shoot.Name, shoot.DeletionTimestamp, shoot.Finalizers = "garden-dev", "crazy-botany", new(metav1.NewTime(noon)), []string{"gardener"}
+	before := shoot.DeepCopy()
+	shoot.Annotations = map[string]string{"confirmation.gardener.cloud/force-deletion": "true"}
+	f, err := compose("x", []flow.Task{task("waits", "Waiting", func(ctx context.Context) error {
+		if !r.changed().Update(event.TypedUpdateEvent[*corev1beta1.Shoot]{ObjectOld: before, ObjectNew: shoot}) {
+			t.Error("the change is not heard of")
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := &reporter{client: garden(t, before), clock: r.Clock, shoot: before, operation: corev1beta1.LastOperationTypeDelete}
+	if err := r.run(t.Context(), status, f, example()); !errors.Is(err, errForced) {
+		t.Errorf("run() ends with %v", err)
+	}
+	if _, ok := r.running.Load(client.ObjectKeyFromObject(shoot)); ok {
+		t.Error("the flow that has ended is still known")
 	}
 }
 

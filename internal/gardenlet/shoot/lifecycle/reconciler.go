@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,8 @@ type reconciler struct {
 	// live reads what is not worth a cache.
 	live     client.Reader
 	recorder events.EventRecorder
+	// running has what ends the flows that run, by the key of their shoots.
+	running sync.Map
 }
 
 // relevant are the annotations that decide what happens to a shoot, besides its generation.
@@ -124,7 +127,9 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 		return r.failed(ctx, status, err)
 	}
 	logf.FromContext(ctx).Info("Beginning operation", "operation", v.operation, "reason", v.reason)
-	if err := r.run(ctx, status, f, w); err != nil {
+	if err := r.run(ctx, status, f, w); errors.Is(err, errForced) {
+		return reconcile.Result{}, nil // the change has brought the shoot back into the queue
+	} else if err != nil {
 		return r.failed(ctx, status, err)
 	}
 	if err := status.succeeded(ctx, w); err != nil {
@@ -184,6 +189,11 @@ func (r *reconciler) takeOperations(ctx context.Context, shoot *corev1beta1.Shoo
 func (r *reconciler) run(ctx context.Context, status *reporter, f *flow.Flow, w *world) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, flowTimeout, fmt.Errorf("not done within %s", flowTimeout))
 	defer cancel()
+	ctx, interrupt := context.WithCancelCause(ctx)
+	defer interrupt(nil)
+	key := client.ObjectKeyFromObject(status.shoot)
+	r.running.Store(key, interrupt)
+	defer r.running.Delete(key)
 	begin := r.Clock.Now()
 	offer, stop := flow.Latest(func(p flow.Progress) { status.progress(ctx, p) })
 	result, err := f.Run(ctx, flow.Options{Progress: offer, Metrics: r.FlowMetrics, Clock: r.Clock})
@@ -196,5 +206,18 @@ func (r *reconciler) run(ctx context.Context, status *reporter, f *flow.Flow, w 
 		log.V(1).Info("Ran task", "task", t.ID, "begin", t.Start.Sub(begin).Round(time.Millisecond).String(), "took", t.Duration().Round(time.Millisecond).String(), "after", t.After)
 	}
 	log.Info("Ended flow", "flow", f.Name(), "took", r.Clock.Since(begin).Round(time.Millisecond).String(), "succeeded", err == nil)
+	if err != nil && errors.Is(context.Cause(ctx), errForced) {
+		return errForced
+	}
 	return err
+}
+
+// errForced ends a flow that waits for what is not worth waiting for any more.
+var errForced = errors.New("the shoot is deleted by force from now on")
+
+// interrupt ends the flow of a shoot, if it has one.
+func (r *reconciler) interrupt(shoot *corev1beta1.Shoot) {
+	if end, ok := r.running.Load(client.ObjectKeyFromObject(shoot)); ok {
+		end.(context.CancelCauseFunc)(errForced) //nolint:forcetypeassert // nothing else is in there
+	}
 }
