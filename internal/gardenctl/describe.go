@@ -141,9 +141,6 @@ func judge(shoot *corev1beta1.Shoot, program string) verdict {
 		return verdict{busy, "to be deleted", ""}
 	}
 	if shoot.Generation > shoot.Status.ObservedGeneration {
-		if m := shoot.Spec.Maintenance; m != nil && m.ConfineSpecUpdateRollout != nil && *m.ConfineSpecUpdateRollout {
-			return verdict{busy, "changed; the change waits for the maintenance window", "do it now with: " + program + " maintain" + on}
-		}
 		return verdict{busy, "changed; the gardenlet has not begun with it", ""}
 	}
 	if unhealthy := notTrue(shoot.Status.Conditions); len(unhealthy) > 0 {

@@ -198,9 +198,9 @@ func TestJudge(t *testing.T) {
 		"deleting":         {deleting(), verdict{busy, "delete is under way", ""}},
 		"deleted":          {state(func(s *corev1beta1.Shoot) { s.DeletionTimestamp = new(before(0)) }), verdict{busy, "to be deleted", ""}},
 		"changed":          {state(func(s *corev1beta1.Shoot) { s.Generation = 2 }), verdict{busy, "changed; the gardenlet has not begun with it", ""}},
-		"confined": {
+		"changed in a way that does not wait for the maintenance window": { // others are no new generation
 			state(func(s *corev1beta1.Shoot) { s.Generation, s.Spec.Maintenance.ConfineSpecUpdateRollout = 2, new(true) }),
-			verdict{busy, "changed; the change waits for the maintenance window", "do it now with: gardenctl maintain shoot crazy-botany -n garden-dev"},
+			verdict{busy, "changed; the gardenlet has not begun with it", ""},
 		},
 		"unhealthy": {state(func(s *corev1beta1.Shoot) { s.Status.Conditions[2].Status = corev1beta1.ConditionProgressing }), verdict{bad, "unhealthy (EveryNodeReady)", ""}},
 	} {

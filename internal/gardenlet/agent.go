@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -119,6 +120,24 @@ func (a *agent) connectShoot(config *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: a.GetScheme()})
 }
 
+// discoverTimeout is for how long an API server may take to say what it serves.
+const discoverTimeout = 15 * time.Second
+
+// discoverShoot asks the API server of a shoot what it serves. It does not know about groups whose servers do not answer.
+func discoverShoot(config *rest.Config) ([]*metav1.APIResourceList, error) {
+	config = rest.AddUserAgent(config, Name)
+	config.Timeout = discoverTimeout
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	_, resources, err := d.ServerGroupsAndResources()
+	if discovery.IsGroupDiscoveryFailedError(err) {
+		err = nil
+	}
+	return resources, err
+}
+
 // uncached are the kinds that are read when they are needed: there are many, most of which are not for the gardenlet, and they are large
 // or secret.
 func uncached() *client.CacheOptions {
@@ -165,6 +184,7 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 		}),
 		lifecycle.Add(a.Manager, lifecycle.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenClient: gardenClient, SeedClient: a.seedClient, Connect: a.connectShoot,
+			Discover: discoverShoot,
 			Gardener: a.gardener, Images: a.vector, Config: *c.Shoot, Metrics: a.shoots, FlowMetrics: a.flows, Clock: a.clock,
 		}),
 		shootcare.Add(a.Manager, shootcare.Values{

@@ -57,6 +57,9 @@ func PoolHash(
 		}
 		add("authorities", unix(rotation.CertificateAuthorities))
 		add("serviceAccountKey", unix(rotation.ServiceAccountKey))
+		if rotation.Rollout != nil {
+			add("rollout", unix(rotation.Rollout))
+		}
 	}
 	if version >= HashVersion2 {
 		add("type", worker.Machine.Type)

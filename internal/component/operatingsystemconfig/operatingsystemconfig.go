@@ -68,6 +68,8 @@ type Values struct {
 type Rotation struct {
 	// CertificateAuthorities is for status.credentials.rotation.certificateAuthorities, and ServiceAccountKey for serviceAccountKey.
 	CertificateAuthorities, ServiceAccountKey *metav1.Time
+	// Rollout is when somebody last asked for new machines of the pool: its entry in status.manualWorkerPoolRollout.
+	Rollout *metav1.Time
 }
 
 // Pool is a worker pool.

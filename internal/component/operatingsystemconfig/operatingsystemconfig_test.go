@@ -183,6 +183,7 @@ func TestPoolHash(t *testing.T) {
 		"DNS cache":                    {dnsCache: true, rolls1: true, rolls2: true},
 		"DNS cache in place":           {before: inPlace, after: inPlace, dnsCache: true, rolls1: true, rolls2: true},
 		"certificate authorities":      {rotation: at, rolls1: true, rolls2: true},
+		"somebody asks for it":         {rotation: Rotation{Rollout: &metav1.Time{Time: time.Unix(1, 0)}}, rolls1: true, rolls2: true},
 		"certificate authorities kept": {before: inPlace, after: inPlace, rotation: at},
 	} {
 		t.Run(name, func(t *testing.T) {

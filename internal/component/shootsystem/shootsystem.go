@@ -41,7 +41,8 @@ type Values struct {
 	Zones            []string
 	FailureTolerance string
 	// Resources are the kinds of objects that the API server serves, as discovery lists them: RBAC cannot say "all but secrets", so who may
-	// only read is allowed one by one. Nil means those that Kubernetes brings along, for the time before there is an API server to ask.
+	// only read is allowed one by one. Those that Kubernetes brings along count even if they are not among them: some groups have a server
+	// that does not answer yet.
 	Resources []*metav1.APIResourceList
 	// EncryptedResources are resources that are encrypted at rest, such as "secrets" or "things.example.com": who may only read does not
 	// see them.
@@ -166,13 +167,12 @@ func binding(name, role string, subject rbacv1.Subject) client.Object {
 func (v Values) readable() []rbacv1.PolicyRule {
 	hidden := map[schema.GroupResource]bool{{Resource: "secrets"}: true}
 	for _, resource := range v.EncryptedResources {
-		if resource != "configmaps" { // many people keep what is not secret in them
-			hidden[schema.ParseGroupResource(resource)] = true
-		}
+		hidden[schema.ParseGroupResource(resource)] = true
 	}
 	byGroup := map[string]map[string]bool{}
 	add := func(group, resource string) {
-		if hidden[schema.GroupResource{Group: group, Resource: resource}] {
+		object, _, _ := strings.Cut(resource, "/")
+		if hidden[schema.GroupResource{Group: group, Resource: object}] {
 			return
 		}
 		if byGroup[group] == nil {
@@ -180,11 +180,9 @@ func (v Values) readable() []rbacv1.PolicyRule {
 		}
 		byGroup[group][resource] = true
 	}
-	if v.Resources == nil {
-		for group, resources := range builtIn {
-			for _, resource := range strings.Fields(resources) {
-				add(group, resource)
-			}
+	for group, resources := range builtIn {
+		for _, resource := range strings.Fields(resources) {
+			add(group, resource)
 		}
 	}
 	for _, list := range v.Resources {

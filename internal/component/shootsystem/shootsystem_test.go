@@ -1,6 +1,8 @@
 package shootsystem
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,29 +26,102 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// Who may only read sees all kinds of objects but Secrets and what is encrypted. To get into a pod or a node is more than to read.
 func TestReadable(t *testing.T) {
 	read := metav1.Verbs{"create", "get", "list", "watch"}
-	v := Values{
-		Resources: []*metav1.APIResourceList{
-			{GroupVersion: "v1", APIResources: []metav1.APIResource{
-				{Name: "pods", Verbs: read},
-				{Name: "pods/log", Verbs: metav1.Verbs{"get"}},
-				{Name: "pods/exec", Verbs: metav1.Verbs{"create", "get"}},
-				{Name: "nodes/proxy", Verbs: metav1.Verbs{"create", "delete", "get"}},
-				{Name: "secrets", Verbs: read},
-				{Name: "configmaps", Verbs: read},
-			}},
-			{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "things", Verbs: read}, {Name: "keys", Verbs: read}}},
-			{GroupVersion: "example.com/v2", APIResources: []metav1.APIResource{{Name: "things", Verbs: read}}},
-			{GroupVersion: "a/b/c"},
+	served := []*metav1.APIResourceList{
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "pods", Verbs: read},
+			{Name: "pods/log", Verbs: metav1.Verbs{"get"}},
+			{Name: "pods/exec", Verbs: metav1.Verbs{"create", "get"}},
+			{Name: "nodes/proxy", Verbs: metav1.Verbs{"create", "delete", "get"}},
+			{Name: "secrets", Verbs: read},
+			{Name: "configmaps", Verbs: read},
+			{Name: "bindings", Verbs: metav1.Verbs{"create"}},
+		}},
+		{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{
+			{Name: "things", Verbs: read},
+			{Name: "things/status", Verbs: metav1.Verbs{"get", "patch", "update"}},
+			{Name: "keys", Verbs: read},
+			{Name: "keys/status", Verbs: metav1.Verbs{"get"}},
+		}},
+		{GroupVersion: "example.com/v2", APIResources: []metav1.APIResource{{Name: "things", Verbs: read}}},
+		{GroupVersion: "a/b/c"},
+	}
+	for name, tc := range map[string]struct {
+		values  Values
+		yes, no []string
+	}{
+		"nobody was asked yet": {yes: []string{"pods", "configmaps", "pods.metrics.k8s.io"}, no: []string{"secrets", "things.example.com"}},
+		"kinds of users": {
+			values: Values{Resources: served, EncryptedResources: []string{"secrets"}},
+			yes:    []string{"pods", "pods/log", "configmaps", "things.example.com", "things/status.example.com", "keys.example.com", "deployments.apps", "pods.metrics.k8s.io"},
+			no:     []string{"secrets", "pods/exec", "nodes/proxy", "bindings", "other.example.com"},
 		},
-		EncryptedResources: []string{"configmaps", "secrets", "keys.example.com"},
+		"some are encrypted": {
+			values: Values{Resources: served, EncryptedResources: []string{"secrets", "configmaps", "keys.example.com"}},
+			yes:    []string{"pods", "things.example.com"},
+			no:     []string{"secrets", "configmaps", "keys.example.com", "keys/status.example.com"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			readable := map[string]bool{}
+			for _, rule := range tc.values.readable() {
+				if diff := cmp.Diff([]string{"get", "list", "watch"}, rule.Verbs); diff != "" {
+					t.Errorf("verbs (-want +got):\n%s", diff)
+				}
+				if slices.Contains(rule.APIGroups, "*") || slices.Contains(rule.Resources, "*") || len(rule.NonResourceURLs) > 0 {
+					t.Errorf("a rule says more than it names: %v", rule)
+				}
+				for _, group := range rule.APIGroups {
+					for _, resource := range rule.Resources {
+						readable[strings.TrimSuffix(resource+"."+group, ".")] = true
+					}
+				}
+			}
+			for _, resource := range tc.yes {
+				if !readable[resource] {
+					t.Errorf("%q is not readable", resource)
+				}
+			}
+			for _, resource := range tc.no {
+				if readable[resource] {
+					t.Errorf("%q is readable", resource)
+				}
+			}
+		})
 	}
-	want := []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps", "pods", "pods/log"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"example.com"}, Resources: []string{"things"}, Verbs: []string{"get", "list", "watch"}},
+}
+
+// All viewers, and nobody else, get what is readable.
+func TestViewers(t *testing.T) {
+	bound := map[string]string{}
+	var rules []rbacv1.PolicyRule
+	for _, object := range Objects(Values{}) {
+		switch o := object.(type) {
+		case *rbacv1.ClusterRole:
+			if o.Name == "gardener.cloud:system:read-only" {
+				rules = o.Rules
+			}
+			if o.AggregationRule != nil || o.Labels["rbac.authorization.k8s.io/aggregate-to-view"] != "" {
+				t.Errorf("ClusterRole %q is not what it seems", o.Name) // others could add to it
+			}
+		case *rbacv1.ClusterRoleBinding:
+			for _, subject := range o.Subjects {
+				if subject.Kind == rbacv1.GroupKind {
+					bound[subject.Name] = o.RoleRef.Name
+				}
+			}
+		}
 	}
-	if diff := cmp.Diff(want, v.readable()); diff != "" {
-		t.Errorf("readable() (-want +got):\n%s", diff)
+	if len(rules) == 0 {
+		t.Error("viewers may read nothing")
+	}
+	want := map[string]string{
+		"gardener.cloud:system:viewers": "gardener.cloud:system:read-only", "gardener.cloud:project:viewers": "gardener.cloud:system:read-only",
+		"gardener.cloud:system:admins": "cluster-admin", "gardener.cloud:project:admins": "cluster-admin",
+	}
+	if diff := cmp.Diff(want, bound); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
 	}
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -19,7 +20,7 @@ var shootPurposes = []corev1beta1.ShootPurpose{
 
 // ValidateShoot checks a new Shoot, after defaulting and mutating admission.
 func ValidateShoot(shoot *corev1beta1.Shoot, opts Options) field.ErrorList {
-	errs := validateShoot(shoot, opts)
+	errs := validateShoot(shoot, nil, opts)
 	errs = append(errs, cloudProfileName(&shoot.Spec, field.NewPath("spec"))...)
 	for i, finalizer := range shoot.Finalizers {
 		if finalizer == constants.FinalizerGardenerName || finalizer == constants.FinalizerReferenceProtection {
@@ -29,7 +30,7 @@ func ValidateShoot(shoot *corev1beta1.Shoot, opts Options) field.ErrorList {
 	return errs
 }
 
-func validateShoot(shoot *corev1beta1.Shoot, opts Options) field.ErrorList {
+func validateShoot(shoot, old *corev1beta1.Shoot, opts Options) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&shoot.ObjectMeta, true, func(name string, prefix bool) []string {
 		if strings.Contains(name, "--") {
 			return []string{"must not contain two hyphens in a row, as they separate names in technical IDs"}
@@ -37,7 +38,7 @@ func validateShoot(shoot *corev1beta1.Shoot, opts Options) field.ErrorList {
 		return apivalidation.NameIsDNSLabel(name, prefix)
 	}, metadataPath)
 	errs = append(errs, shootOperations(shoot, metadataPath.Child("annotations"))...)
-	errs = append(errs, forceDeletion(shoot, metadataPath.Child("annotations"))...)
+	errs = append(errs, forceDeletion(shoot, old, metadataPath.Child("annotations"))...)
 	errs = append(errs, ShootSpec(&shoot.Spec, shoot.Namespace, opts, field.NewPath("spec"))...)
 	for i, worker := range shoot.Spec.Provider.Workers {
 		if worker.Machine.Image == nil {
@@ -71,12 +72,23 @@ func ValidateShootTemplate(template *corev1beta1.ShootTemplate, opts Options, pa
 	return append(errs, selfHosted(&template.Spec, "", path)...)
 }
 
-// forceDeletion refuses the confirmation unless a deletion goes on and its errors allow giving up on resources.
-func forceDeletion(shoot *corev1beta1.Shoot, path *field.Path) field.ErrorList {
-	if confirmed := shoot.Annotations[constants.ConfirmationForceDeletion]; confirmed != "true" && confirmed != "1" && confirmed != "t" {
-		return nil
+// forceDeletion refuses the confirmation unless a deletion goes on and its errors allow giving up on resources. Once given, it stays: what
+// was given up is not looked after again.
+func forceDeletion(shoot, old *corev1beta1.Shoot, path *field.Path) field.ErrorList {
+	confirmed := func(shoot *corev1beta1.Shoot) bool {
+		if shoot == nil {
+			return false
+		}
+		force, err := strconv.ParseBool(shoot.Annotations[constants.ConfirmationForceDeletion])
+		return err == nil && force
 	}
 	path = path.Key(constants.ConfirmationForceDeletion)
+	switch before, now := confirmed(old), confirmed(shoot); {
+	case before && !now:
+		return field.ErrorList{field.Forbidden(path, "cannot be taken back")}
+	case before == now:
+		return nil
+	}
 	if shoot.DeletionTimestamp == nil {
 		return field.ErrorList{field.Forbidden(path, "the shoot must be in deletion")}
 	}

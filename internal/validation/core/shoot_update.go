@@ -15,7 +15,7 @@ func ValidateShootUpdate(shoot, old *corev1beta1.Shoot, opts Options) field.Erro
 	if shoot.DeletionTimestamp == nil || !equal(shoot.Spec, old.Spec) {
 		errs = append(errs, shootSpecUpdate(shoot, old, field.NewPath("spec"))...)
 	}
-	return append(errs, validateShoot(shoot, opts)...)
+	return append(errs, validateShoot(shoot, old, opts)...)
 }
 
 // ValidateShootTemplateUpdate checks a changed template: replicas follow it, so what they cannot change it cannot either.

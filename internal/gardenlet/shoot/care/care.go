@@ -163,17 +163,12 @@ func (r *reconciler) report(ctx context.Context, shoot *corev1beta1.Shoot, seen 
 	now, after, limits := r.Clock.Now(), shoot.DeepCopy(), limitsOf(r.Config)
 	for _, want := range judge(shoot, seen, limits, now) {
 		want = tolerate(kube.Condition(shoot.Status.Conditions, want.Type), want, r.threshold(want.Type), now)
-		after.Status.Conditions, _ = kube.SetCondition(after.Status.Conditions, want, now)
+		after.Status.Conditions, _ = kube.SetCondition(after.Status.Conditions, pardon(shoot, want), now)
 	}
 	if len(shoot.Spec.Provider.Workers) == 0 { // what cannot be there is not spoken of
 		after.Status.Conditions = slices.DeleteFunc(after.Status.Conditions, func(c corev1beta1.Condition) bool { return c.Type == corev1beta1.ShootEveryNodeReady })
 	}
-	for _, want := range constraints(shoot, seen, now) {
-		after.Status.Constraints, _ = kube.SetCondition(after.Status.Constraints, want, now)
-	}
-	after.Status.Constraints = slices.DeleteFunc(after.Status.Constraints, func(c corev1beta1.Condition) bool {
-		return c.Type == corev1beta1.ShootCACertificateValiditiesAcceptable && c.Status == corev1beta1.ConditionTrue // said only if it is not so
-	})
+	after.Status.Constraints = constrain(shoot.Status.Constraints, constraints(shoot, seen, now), now)
 	if apiequality.Semantic.DeepEqual(shoot.Status, after.Status) {
 		return nil
 	}
@@ -201,7 +196,8 @@ func (r *reconciler) collect(ctx context.Context, namespace string) error {
 	var errs []error
 	for i := range pods.Items {
 		if stale(&pods.Items[i], r.Clock.Now()) {
-			errs = append(errs, client.IgnoreNotFound(r.seedClient.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(0))))
+			pod := &pods.Items[i] // another one may have its name by now
+			errs = append(errs, client.IgnoreNotFound(r.seedClient.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})))
 		}
 	}
 	return errors.Join(errs...)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,15 +23,10 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/gardenlet/managed"
 	"gardener.cloud/gardener/internal/kube"
-	"gardener.cloud/gardener/pkg/secrets"
 )
 
-const (
-	// expirySoon is how long before the end of an authority its owner is told to rotate it.
-	expirySoon = 365 * 24 * time.Hour
-	// stuckAfter is how long a pod may take to end.
-	stuckAfter = 5 * time.Minute
-)
+// stuckAfter is how long a pod may take to end.
+const stuckAfter = 5 * time.Minute
 
 // observation is what was seen of a control plane.
 type observation struct {
@@ -52,6 +46,9 @@ type observation struct {
 	mutating        []admissionregistrationv1.MutatingWebhookConfiguration
 	validating      []admissionregistrationv1.ValidatingWebhookConfiguration
 	webhooksUnknown error
+	// conversions are the names of kinds of users whose objects are stored in several versions, and are converted by a webhook. It is nil as
+	// long as nobody knows.
+	conversions []string
 }
 
 // report is what one extension says about one condition.
@@ -298,75 +295,17 @@ func tolerate(before *corev1beta1.Condition, want corev1beta1.Condition, thresho
 	return want
 }
 
-// constraints say what the owner of a shoot cannot do now, or should do soon.
-func constraints(shoot *corev1beta1.Shoot, seen *observation, now time.Time) []corev1beta1.Condition {
-	maintenance := webhookConstraint(shoot, seen)
-	maintenance.Type = corev1beta1.ShootMaintenancePreconditionsSatisfied
-	list := []corev1beta1.Condition{maintenance, authorities(seen, now)}
-	if len(shoot.Spec.Provider.Workers) > 0 {
-		maintenance.Type = corev1beta1.ShootHibernationPossible
-		list = append(list, maintenance)
+// pardon does not blame a cluster for what it does not have yet, as long as its creation goes well.
+func pardon(shoot *corev1beta1.Shoot, want corev1beta1.Condition) corev1beta1.Condition {
+	last := shoot.Status.LastOperation
+	if want.Status != corev1beta1.ConditionFalse || last == nil || len(shoot.Status.LastErrors) > 0 {
+		return want
 	}
-	return list
-}
-
-// webhookConstraint says whether webhooks are in the way of operations.
-func webhookConstraint(shoot *corev1beta1.Shoot, seen *observation) corev1beta1.Condition {
-	switch {
-	case hibernated(shoot):
-		return corev1beta1.Condition{Status: corev1beta1.ConditionTrue, Reason: "ConditionNotChecked", Message: asleep}
-	case seen.unavailable != nil:
-		return corev1beta1.Condition{Status: corev1beta1.ConditionUnknown, Reason: "APIServerDown", Message: "Nothing is known of webhooks, as the API server does not answer."}
-	case seen.webhooksUnknown != nil:
-		return corev1beta1.Condition{Status: corev1beta1.ConditionUnknown, Reason: "WebhooksUnknown", Message: "Nothing is known of webhooks, as they cannot be read."}
+	creates := last.Type == corev1beta1.LastOperationTypeCreate || last.Type == corev1beta1.LastOperationTypeRestore
+	if creates && (last.State == corev1beta1.LastOperationStateProcessing || last.State == corev1beta1.LastOperationStatePending) {
+		want.Status = corev1beta1.ConditionProgressing
 	}
-	var found []string
-	for i := range seen.mutating {
-		if c := &seen.mutating[i]; !ours(c) {
-			found = append(found, problems("MutatingWebhookConfiguration", c.Name, mutating(c))...)
-		}
-	}
-	for i := range seen.validating {
-		if c := &seen.validating[i]; !ours(c) {
-			found = append(found, problems("ValidatingWebhookConfiguration", c.Name, validating(c))...)
-		}
-	}
-	if len(found) == 0 {
-		return corev1beta1.Condition{Status: corev1beta1.ConditionTrue, Reason: "NoProblematicWebhooks", Message: "No webhook is in the way."}
-	}
-	slices.Sort(found)
-	return corev1beta1.Condition{
-		Status: corev1beta1.ConditionFalse, Reason: "ProblematicWebhooks", Message: strings.Join(found, "; "),
-		Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorProblematicWebhook},
-	}
-}
-
-// asleep is said of a shoot that sleeps.
-const asleep = "Shoot cluster has been hibernated."
-
-// authorities says whether the certificates of authorities are good for a year yet.
-func authorities(seen *observation, now time.Time) corev1beta1.Condition {
-	condition := corev1beta1.Condition{
-		Type: corev1beta1.ShootCACertificateValiditiesAcceptable, Status: corev1beta1.ConditionTrue, Reason: "NoExpiringCACertificates",
-		Message: "All authorities are valid for a year at least.",
-	}
-	var expiring []string
-	for _, secret := range seen.credentials {
-		name := secret.Labels[secrets.LabelKeyName]
-		until, err := strconv.ParseInt(secret.Labels[secrets.LabelKeyValidUntilTime], 10, 64)
-		if err != nil || name != constants.SecretNameCACluster && !strings.HasPrefix(name, constants.SecretNameCACluster+"-") || secret.Labels[secrets.LabelKeyBundleFor] != "" {
-			continue
-		}
-		if end := time.Unix(until, 0).UTC(); end.Sub(now) < expirySoon {
-			expiring = append(expiring, fmt.Sprintf("%q expires on %s", name, end.Format(time.DateOnly)))
-		}
-	}
-	if len(expiring) > 0 {
-		slices.Sort(expiring)
-		condition.Status, condition.Reason = corev1beta1.ConditionFalse, "ExpiringCACertificates"
-		condition.Message = "Rotate the authorities of the cluster: " + strings.Join(expiring, ", ")
-	}
-	return condition
+	return want
 }
 
 // stale is whether a pod is in the way.

@@ -2,12 +2,10 @@ package care
 
 import (
 	"errors"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,63 +101,6 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestConstraints(t *testing.T) {
-	const yes, no, unknown = corev1beta1.ConditionTrue, corev1beta1.ConditionFalse, corev1beta1.ConditionUnknown
-	validator := admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "users"},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "w", Rules: []admissionregistrationv1.RuleWithOperations{about("", admissionregistrationv1.Create, "pods")},
-		}},
-	}
-	authority := func(name string, left time.Duration) metav1.PartialObjectMetadata {
-		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
-			"name": name, "valid-until-time": strconv.FormatInt(now.Add(left).Unix(), 10),
-		}}}
-	}
-	const year = 365 * 24 * time.Hour
-	for name, tc := range map[string]struct {
-		change func(*corev1beta1.Shoot, *observation)
-		// webhooks is what the constraints for hibernation and maintenance have, and authorities the one for them.
-		webhooks, authorities corev1beta1.ConditionStatus
-	}{
-		"nothing is in the way": {change: func(*corev1beta1.Shoot, *observation) {}, webhooks: yes, authorities: yes},
-		"a webhook of users":    {change: func(_ *corev1beta1.Shoot, o *observation) { o.validating = append(o.validating, validator) }, webhooks: no, authorities: yes},
-		"a webhook of ours": {change: func(_ *corev1beta1.Shoot, o *observation) {
-			ours := *validator.DeepCopy()
-			ours.Labels = map[string]string{resourcesv1alpha1.ManagedBy: "gardener"}
-			o.validating = append(o.validating, ours)
-		}, webhooks: yes, authorities: yes},
-		"nobody answers": {change: func(_ *corev1beta1.Shoot, o *observation) { o.unavailable = errors.New("x") }, webhooks: unknown, authorities: yes},
-		"nobody tells":   {change: func(_ *corev1beta1.Shoot, o *observation) { o.webhooksUnknown = errors.New("x") }, webhooks: unknown, authorities: yes},
-		"an old authority": {change: func(_ *corev1beta1.Shoot, o *observation) {
-			o.credentials = append(o.credentials, authority("ca-client", year-time.Hour))
-		}, webhooks: yes, authorities: no},
-		"certificates are renewed by themselves": {change: func(_ *corev1beta1.Shoot, o *observation) {
-			o.credentials = append(o.credentials, authority("kube-apiserver", time.Hour), authority("ca", year+time.Hour))
-		}, webhooks: yes, authorities: yes},
-		"asleep": {change: func(s *corev1beta1.Shoot, _ *observation) {
-			s.Spec.Hibernation, s.Status.Hibernated = &corev1beta1.Hibernation{Enabled: new(true)}, true
-		}, webhooks: yes, authorities: yes},
-	} {
-		t.Run(name, func(t *testing.T) {
-			shoot, seen := &corev1beta1.Shoot{}, healthy()
-			shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
-			tc.change(shoot, seen)
-			got := map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{}
-			for _, constraint := range constraints(shoot, seen, now) {
-				got[constraint.Type] = constraint.Status
-			}
-			want := map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
-				corev1beta1.ShootHibernationPossible: tc.webhooks, corev1beta1.ShootMaintenancePreconditionsSatisfied: tc.webhooks,
-				corev1beta1.ShootCACertificateValiditiesAcceptable: tc.authorities,
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("constraints() (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestTolerate(t *testing.T) {
 	bad := corev1beta1.Condition{Status: corev1beta1.ConditionFalse}
 	before := func(status corev1beta1.ConditionStatus, age time.Duration) *corev1beta1.Condition {
@@ -200,6 +141,36 @@ func TestStale(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := stale(tc.pod, now); got != tc.want {
 				t.Errorf("stale() is %t", got)
+			}
+		})
+	}
+}
+
+// A cluster that is being made is not ill because of what it does not have yet.
+func TestPardon(t *testing.T) {
+	type status = corev1beta1.ShootStatus
+	last := func(operation corev1beta1.LastOperationType, state corev1beta1.LastOperationState) status {
+		return status{LastOperation: &corev1beta1.LastOperation{Type: operation, State: state}}
+	}
+	failing := last(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateProcessing)
+	failing.LastErrors = []corev1beta1.LastError{{Description: "x"}}
+	const no, progressing = corev1beta1.ConditionFalse, corev1beta1.ConditionProgressing
+	for name, tc := range map[string]struct {
+		status status
+		have   corev1beta1.ConditionStatus
+		want   corev1beta1.ConditionStatus
+	}{
+		"nothing is known":          {have: no, want: no},
+		"it is made":                {last(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateProcessing), no, progressing},
+		"it is made, and is well":   {last(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateProcessing), corev1beta1.ConditionTrue, corev1beta1.ConditionTrue},
+		"it is made, with errors":   {failing, no, no},
+		"it could not be made":      {last(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateError), no, no},
+		"it is restored":            {last(corev1beta1.LastOperationTypeRestore, corev1beta1.LastOperationStateProcessing), no, progressing},
+		"it is there, and changing": {last(corev1beta1.LastOperationTypeReconcile, corev1beta1.LastOperationStateProcessing), no, no},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := pardon(&corev1beta1.Shoot{Status: tc.status}, corev1beta1.Condition{Status: tc.have}); got.Status != tc.want {
+				t.Errorf("pardon() is %s, want %s", got.Status, tc.want)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,6 +97,9 @@ func (r *reconciler) ask(ctx context.Context, shoot *corev1beta1.Shoot, seen *ob
 	defer cancel()
 	seen.access = access
 	seen.webhooksUnknown = seen.readWebhooks(read)
+	if err := seen.readConversions(read); err != nil {
+		logf.FromContext(ctx).V(1).Info("Failed reading kinds in the shoot", "reason", err.Error()) // what is known of them stays
+	}
 	if len(shoot.Spec.Provider.Workers) > 0 {
 		if seen.nodesUnknown = seen.readNodes(read); seen.nodesUnknown == nil {
 			seen.unreachable = reach(read, access, seen.nodes)
@@ -130,6 +134,23 @@ func (o *observation) readWebhooks(ctx context.Context) error {
 		return fmt.Errorf("list webhooks in the shoot: %w", err)
 	}
 	o.mutating, o.validating = mutators.Items, validators.Items
+	return nil
+}
+
+// readConversions finds the kinds of users that are stored in several versions, and are converted by a webhook.
+func (o *observation) readConversions(ctx context.Context) error {
+	kinds := &apiextensionsv1.CustomResourceDefinitionList{}
+	if err := o.access.List(ctx, kinds, cached()); err != nil {
+		return fmt.Errorf("list CustomResourceDefinitions in the shoot: %w", err)
+	}
+	o.conversions = []string{}
+	for i := range kinds.Items {
+		kind := &kinds.Items[i]
+		if c := kind.Spec.Conversion; len(kind.Status.StoredVersions) > 1 && c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
+			o.conversions = append(o.conversions, kind.Name)
+		}
+	}
+	slices.Sort(o.conversions)
 	return nil
 }
 
@@ -296,7 +317,7 @@ func (o *observation) remediate(ctx context.Context) error {
 }
 
 func change(ctx context.Context, shoot client.Client, config client.Object, webhooks func() []webhook) error {
-	if ours(config) || config.GetLabels()[constants.ExcludeWebhookFromRemediation] == "true" {
+	if ours(config) || vouched(config) {
 		return nil
 	}
 	before, changed := config.DeepCopyObject().(client.Object), false //nolint:forcetypeassert // a copy has its original's type

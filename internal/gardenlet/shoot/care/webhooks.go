@@ -108,6 +108,11 @@ func ours(o client.Object) bool {
 	return l[resourcesv1alpha1.ManagedBy] == "gardener" || l[constants.ShootNoCleanup] == "true"
 }
 
+// vouched is whether the owner of a configuration has said that it is not in the way.
+func vouched(o client.Object) bool {
+	return o.GetLabels()[constants.ExcludeWebhookFromRemediation] == "true"
+}
+
 // problems says which webhooks of a configuration are in the way of a cluster that wakes up, or whose nodes are replaced.
 func problems(kind, name string, webhooks []webhook) []string {
 	var list []string

@@ -10,6 +10,7 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -51,6 +52,8 @@ type Values struct {
 	SeedClient client.WithWatch
 	// Connect returns a client for the API server of a shoot.
 	Connect func(config *rest.Config) (client.WithWatch, error)
+	// Discover returns which kinds of objects the API server of a shoot serves, as far as it can tell.
+	Discover func(config *rest.Config) ([]*metav1.APIResourceList, error)
 	// Gardener is the running gardenlet.
 	Gardener corev1beta1.Gardener
 	// Images are those of the components.
@@ -73,25 +76,29 @@ func Add(mgr manager.Manager, v Values) error {
 			MaxConcurrentReconciles: *v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
-		WatchesRawSource(source.Kind(garden, &corev1beta1.Shoot{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Shoot]{}, changed())).
-		// A seed that becomes ready has shoots waiting for it.
+		WatchesRawSource(source.Kind(garden, &corev1beta1.Shoot{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Shoot]{}, r.changed())).
+		// A seed that becomes ready, or on which work may go on, has shoots waiting for it.
 		WatchesRawSource(source.Kind(garden, &corev1beta1.Seed{},
 			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ *corev1beta1.Seed) []reconcile.Request {
 				return r.waiting(ctx)
 			}), predicate.TypedFuncs[*corev1beta1.Seed]{
 				CreateFunc: func(event.TypedCreateEvent[*corev1beta1.Seed]) bool { return false }, // the Shoots come by themselves
 				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Seed]) bool {
-					return seedUnready(e.ObjectOld, v.Gardener.Version) != "" && seedUnready(e.ObjectNew, v.Gardener.Version) == ""
+					return resumes(e.ObjectOld, e.ObjectNew, v.Gardener.Version)
 				},
 				DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Seed]) bool { return false },
 			})).
 		Complete(r)
 }
 
-// changed leaves out changes of the status, which are our own, and of annotations that do not count as a new generation.
-func changed() predicate.TypedFuncs[*corev1beta1.Shoot] {
+// changed leaves out changes of the status, which are our own, and of annotations that do not count as a new generation. A deletion that
+// is by force from now on begins anew.
+func (r *reconciler) changed() predicate.TypedFuncs[*corev1beta1.Shoot] {
 	return predicate.TypedFuncs[*corev1beta1.Shoot]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Shoot]) bool {
+			if forced(e.ObjectNew) && !forced(e.ObjectOld) {
+				r.interrupt(e.ObjectNew)
+			}
 			return e.ObjectNew.Generation != e.ObjectOld.Generation || relevant(e.ObjectNew) != relevant(e.ObjectOld) ||
 				e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
 		},
@@ -99,7 +106,13 @@ func changed() predicate.TypedFuncs[*corev1beta1.Shoot] {
 	}
 }
 
-// waiting are the shoots with work to do.
+// resumes is whether a change of a seed is what shoots have waited for.
+func resumes(before, after *corev1beta1.Seed, version string) bool {
+	works := func(seed *corev1beta1.Seed) bool { return !stopped(seed) && seedUnready(seed, version) == "" }
+	return !works(before) && works(after)
+}
+
+// waiting are the shoots of the seed: those with work to do, and those whose next look was not planned while nothing was to be done.
 func (r *reconciler) waiting(ctx context.Context) []reconcile.Request {
 	shoots := &corev1beta1.ShootList{}
 	if err := r.gardenClient.List(ctx, shoots); err != nil {
@@ -107,8 +120,7 @@ func (r *reconciler) waiting(ctx context.Context) []reconcile.Request {
 	}
 	var requests []reconcile.Request
 	for i := range shoots.Items {
-		shoot := &shoots.Items[i]
-		if last := shoot.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded || shoot.Status.ObservedGeneration != shoot.Generation {
+		if shoot := &shoots.Items[i]; deref(shoot.Spec.SeedName) == r.SeedName {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)})
 		}
 	}

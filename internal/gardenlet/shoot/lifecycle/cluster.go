@@ -25,9 +25,12 @@ const genericKubeconfigAnnotation = "generic-token-kubeconfig.secret.gardener.cl
 // syncCluster writes the Cluster resource, from which extensions know the shoot.
 func (r *reconciler) syncCluster(ctx context.Context, w *world, shoot *corev1beta1.Shoot) error {
 	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
-	profile, err := raw(w.cloudProfile, "CloudProfile")
-	if err != nil {
-		return err
+	var profile *runtime.RawExtension
+	var err error
+	if w.cloudProfile != nil { // else what is known of it stays
+		if profile, err = raw(w.cloudProfile, "CloudProfile"); err != nil {
+			return err
+		}
 	}
 	seed, err := raw(w.seed, "Seed")
 	if err != nil {
@@ -38,7 +41,10 @@ func (r *reconciler) syncCluster(ctx context.Context, w *world, shoot *corev1bet
 		return err
 	}
 	_, err = controllerutil.CreateOrPatch(ctx, r.SeedClient, cluster, func() error {
-		cluster.Spec = extensionsv1alpha1.ClusterSpec{CloudProfile: *profile, Seed: seed, Shoot: *wanted}
+		cluster.Spec.Seed, cluster.Spec.Shoot = seed, *wanted
+		if profile != nil {
+			cluster.Spec.CloudProfile = *profile
+		}
 		return nil
 	})
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 // resourceManagerResource is the ManagedResource with what the resource manager needs in the shoot.
 const resourceManagerResource = "shoot-core-gardener-resource-manager"
 
-// content are the tasks for what is in the shoot itself. It is written at once, and applied when there is a resource manager.
+// content are the tasks for what is in the shoot itself. It is written when there is an API server, and applied when there is a resource
+// manager.
 func (h *hosted) content() []flow.Task {
 	return []flow.Task{
 		task("shoot-core", "Writing what the cluster has", func(ctx context.Context) error {
@@ -27,24 +28,33 @@ func (h *hosted) content() []flow.Task {
 			if err != nil {
 				return err
 			}
+			system, err := h.systemValues(ctx)
+			if err != nil {
+				return err
+			}
 			for name, objects := range map[string][]client.Object{
-				shootsystem.ManagedResourceName: shootsystem.Objects(h.systemValues()), resourceManagerResource: resourcemanager.TargetObjects(values),
+				shootsystem.ManagedResourceName: shootsystem.Objects(system), resourceManagerResource: resourcemanager.TargetObjects(values),
 			} {
 				if err := h.manage(ctx, name, objects...); err != nil {
 					return err
 				}
 			}
 			return nil
-		}, "credentials"),
+		}, "kube-apiserver-ready"), // it tells what may be read
 		lasting(podsTimeout, task("shoot-core-applied", "Waiting for what the cluster has", func(ctx context.Context) error {
 			return flow.Parallel(ctx, h.applied(shootsystem.ManagedResourceName), h.applied(resourceManagerResource))
 		}, "shoot-core", "resource-manager")),
 	}
 }
 
-func (h *hosted) systemValues() shootsystem.Values {
+func (h *hosted) systemValues(ctx context.Context) (shootsystem.Values, error) {
+	served, err := h.discover(ctx)
+	if err != nil {
+		return shootsystem.Values{}, err
+	}
 	spec := h.shoot.Spec
 	v := shootsystem.Values{
+		Resources:  served,
 		Workerless: h.workerless(), ClusterIdentity: h.identity, FailureTolerance: string(tolerance(h.shoot)), EncryptedResources: h.encryption().Resources,
 		Info: shootsystem.Info{
 			ProjectName: h.project, ShootName: h.shoot.Name, Provider: spec.Provider.Type, Region: spec.Region, KubernetesVersion: spec.Kubernetes.Version,
@@ -65,7 +75,7 @@ func (h *hosted) systemValues() shootsystem.Values {
 	for _, pool := range spec.Provider.Workers {
 		v.Zones = append(v.Zones, pool.Zones...)
 	}
-	return v
+	return v, nil
 }
 
 // grant lets the first users of an API server in: the programs of the control plane, and people. All of this is in ManagedResources too,
@@ -75,12 +85,16 @@ func (h *hosted) grant(ctx context.Context, shoot client.Client) error {
 	if err != nil {
 		return err
 	}
+	system, err := h.systemValues(ctx)
+	if err != nil {
+		return err
+	}
 	objects := []client.Object{&rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "gardener.cloud:system:" + constants.SecretNameGardener, Labels: map[string]string{constants.ShootNoCleanup: "true"}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: constants.SecretNameGardener}},
 	}}
-	for _, object := range append(shootsystem.Objects(h.systemValues()), resourcemanager.TargetObjects(values)...) {
+	for _, object := range append(shootsystem.Objects(system), resourcemanager.TargetObjects(values)...) {
 		switch object.(type) {
 		case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, *rbacv1.RoleBinding:
 			objects = append(objects, object)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -146,10 +147,16 @@ func (h *hosted) etcdValues(role etcd.Role, replicas int32) etcd.Values {
 	return v
 }
 
-// snapshotSchedule is once a day at a time of its own, in the hours before the maintenance time window.
+// snapshotSchedule is once a day at a time of its own: in the first hour of the maintenance time window, if there is one.
 func (w *world) snapshotSchedule() string {
-	minute, hour := hash(string(w.shoot.UID))%60, hash("hour"+string(w.shoot.UID))%24
-	return fmt.Sprintf("%d %d * * *", minute, hour)
+	begin, length, ok := window(w.shoot, time.Time{})
+	if !ok {
+		begin, length = time.Time{}, 24*time.Hour
+	} else {
+		length = min(length, time.Hour)
+	}
+	at := begin.Add(time.Duration(hash(string(w.shoot.UID)) % uint64(length))) //nolint:gosec // less than a duration
+	return fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())
 }
 
 func (h *hosted) etcdReady(role etcd.Role) func(context.Context) error {
@@ -437,8 +444,27 @@ func (h *hosted) connect(ctx context.Context) (client.WithWatch, error) {
 	if err != nil {
 		return nil, errors.New("the kubeconfig for the shoot is not usable")
 	}
+	h.shootConfig = config
 	h.shootClient, err = h.Connect(config)
 	return h.shootClient, err
+}
+
+// discover returns which kinds of objects the API server of the shoot serves. All tasks of a run see the same.
+func (h *hosted) discover(ctx context.Context) ([]*metav1.APIResourceList, error) {
+	if _, err := h.connect(ctx); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.served != nil {
+		return h.served, nil
+	}
+	served, err := h.Discover(h.shootConfig)
+	if err != nil {
+		return nil, fmt.Errorf("find out what the API server of the shoot serves: %w", err)
+	}
+	h.served = served
+	return served, nil
 }
 
 func (h *hosted) deployResourceManager(ctx context.Context, replicas int32) error {

@@ -25,6 +25,8 @@ const (
 	reconcileShoot action = "reconcile"
 	// remove runs the flow that takes it away.
 	remove action = "remove"
+	// postpone only says in the status that there is something to do, and what it waits for.
+	postpone action = "postpone"
 	// release takes off the finalizer: nothing was ever made for the shoot.
 	release action = "release"
 )
@@ -73,13 +75,28 @@ func decide(f facts) verdict {
 		return verdict{action: tell, reason: "it is to be ignored"}
 	}
 	last, current := shoot.Status.LastOperation, shoot.Generation == shoot.Status.ObservedGeneration
-	if last != nil && last.State == corev1beta1.LastOperationStateFailed && current && shoot.Status.Gardener.Version == f.version {
+	if last != nil && last.State == corev1beta1.LastOperationStateFailed && current && shoot.Status.Gardener.Version == f.version && !forced(shoot) {
 		return verdict{action: tell, reason: "its last operation failed for good"}
 	}
-	if why := seedUnready(f.seed, f.version); why != "" {
+	todo, why := work(f), seedUnready(f.seed, f.version)
+	switch {
+	case why != "" && todo.action == idle:
 		return verdict{action: idle, after: seedPatience, reason: why}
+	case why != "":
+		return verdict{action: postpone, operation: todo.operation, after: seedPatience, reason: why}
+	case todo.action != idle:
+		return todo
 	}
-	if deleting {
+	if wait := nextRegular(f).Sub(f.now); wait > 0 {
+		return verdict{action: idle, after: wait, reason: "nothing has changed"}
+	}
+	return verdict{action: reconcileShoot, operation: nextOperation(last), reason: "it is time to look at it"}
+}
+
+// work is what there is to do for a shoot, whatever time it is.
+func work(f facts) verdict {
+	last := f.shoot.Status.LastOperation
+	if f.shoot.DeletionTimestamp != nil {
 		return verdict{action: remove, operation: corev1beta1.LastOperationTypeDelete, reason: "it is deleted"}
 	}
 	operation := nextOperation(last)
@@ -88,13 +105,10 @@ func decide(f facts) verdict {
 		return verdict{action: reconcileShoot, operation: operation, reason: "it is new"}
 	case last.State != corev1beta1.LastOperationStateSucceeded:
 		return verdict{action: reconcileShoot, operation: operation, reason: "its last operation is not done"}
-	case !current:
+	case f.shoot.Generation != f.shoot.Status.ObservedGeneration:
 		return verdict{action: reconcileShoot, operation: operation, reason: "it has changed"}
 	}
-	if wait := nextRegular(f).Sub(f.now); wait > 0 {
-		return verdict{action: idle, after: wait, reason: "nothing has changed"}
-	}
-	return verdict{action: reconcileShoot, operation: operation, reason: "it is time to look at it"}
+	return verdict{action: idle}
 }
 
 func hasFinalizer(shoot *corev1beta1.Shoot) bool {
@@ -125,11 +139,16 @@ func mayOverwrite(f facts) bool {
 
 func ignored(f facts) bool {
 	value, _ := strconv.ParseBool(f.shoot.Annotations[constants.ShootIgnore]) // what is no answer is a no
-	stopped := false
-	if f.seed != nil {
-		stopped, _ = strconv.ParseBool(f.seed.Annotations[constants.EmergencyStopShootReconciliations])
+	return value && mayOverwrite(f) || stopped(f.seed)
+}
+
+// stopped is whether an operator wants that nothing is done on a seed.
+func stopped(seed *corev1beta1.Seed) bool {
+	value := false
+	if seed != nil {
+		value, _ = strconv.ParseBool(seed.Annotations[constants.EmergencyStopShootReconciliations])
 	}
-	return value && mayOverwrite(f) || stopped
+	return value
 }
 
 // seedUnready says why a seed cannot take changes now, or nothing. Its components have to be those of this gardenlet.
@@ -142,7 +161,11 @@ func seedUnready(seed *corev1beta1.Seed, version string) string {
 	case seed.Status.ObservedGeneration < seed.Generation:
 		return "its seed has changed and was not reconciled yet"
 	}
-	if ready := kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady); ready != nil && ready.Status == corev1beta1.ConditionFalse {
+	ready := kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady)
+	switch {
+	case ready == nil:
+		return "its seed is not known to be ready"
+	case ready.Status != corev1beta1.ConditionTrue:
 		return "its seed is not ready: " + ready.Message
 	}
 	return ""
@@ -160,8 +183,8 @@ func nextRegular(f facts) time.Time {
 			period = max(period, own)
 		}
 	}
-	// Up to a tenth earlier or later, so that shoots that were made together drift apart.
-	return last.Add(period*9/10 + share(f.shoot, period/5, last))
+	// Up to a tenth later, so that shoots that were made together drift apart.
+	return last.Add(period + share(f.shoot, period/10, last))
 }
 
 // confined is whether a shoot is looked at in its maintenance time window only.

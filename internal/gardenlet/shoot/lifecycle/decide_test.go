@@ -30,6 +30,7 @@ func settled() facts {
 	}
 	seed := &corev1beta1.Seed{}
 	seed.Status.Gardener = &corev1beta1.Gardener{Version: "v1"}
+	seed.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue}}
 	return facts{
 		shoot: shoot, seed: seed, seedName: "here", version: "v1", now: noon,
 		config: gardenletconfigv1alpha1.ShootControllerConfiguration{SyncPeriod: &metav1.Duration{Duration: time.Hour}},
@@ -81,12 +82,30 @@ func TestDecide(t *testing.T) {
 			f.shoot.Generation++
 			f.seed.Annotations = map[string]string{constants.EmergencyStopShootReconciliations: "true"}
 		}, want: tell},
-		"seed of another version": {change: func(f *facts) { f.shoot.Generation++; f.seed.Status.Gardener.Version = "v0" }, want: idle},
-		"seed has changed":        {change: func(f *facts) { f.shoot.Generation++; f.seed.Generation++ }, want: idle},
-		"deleted":                 {change: deleted, want: remove, operation: remove_},
-		"deleted, failed":         {change: func(f *facts) { deleted(f); failed(f) }, want: tell},
-		"deleted, never begun":    {change: func(f *facts) { deleted(f); f.shoot.Status = corev1beta1.ShootStatus{} }, want: release, operation: remove_},
-		"deleted, let go":         {change: func(f *facts) { deleted(f); f.shoot.Finalizers = nil }, want: idle},
+		"seed of another version": {change: func(f *facts) { f.shoot.Generation++; f.seed.Status.Gardener.Version = "v0" }, want: postpone, operation: reconcile},
+		"seed has changed":        {change: func(f *facts) { f.shoot.Generation++; f.seed.Generation++ }, want: postpone, operation: reconcile},
+		"seed is silent": {change: func(f *facts) {
+			f.shoot.Generation++
+			f.seed.Status.Conditions[0].Status = corev1beta1.ConditionUnknown
+		}, want: postpone, operation: reconcile},
+		"seed has said nothing yet":   {change: func(f *facts) { f.shoot.Status, f.seed.Status.Conditions = corev1beta1.ShootStatus{}, nil }, want: postpone, operation: create},
+		"deleted, seed is not ready":  {change: func(f *facts) { deleted(f); f.seed.Status.Gardener = nil }, want: postpone, operation: remove_},
+		"due, but seed is not ready":  {change: func(f *facts) { f.now, f.seed.Status.Gardener = noon.Add(2*time.Hour), nil }, want: idle},
+		"just before the next period": {change: func(f *facts) { f.now = noon.Add(49*time.Minute + 59*time.Second) }, want: idle},
+		"deleted":                     {change: deleted, want: remove, operation: remove_},
+		"deleted, failed":             {change: func(f *facts) { deleted(f); failed(f) }, want: tell},
+		"deleted by force, failed": {change: func(f *facts) {
+			deleted(f)
+			failed(f)
+			f.shoot.Annotations[constants.ConfirmationForceDeletion] = "true"
+		}, want: remove, operation: remove_},
+		"deleted, force declined": {change: func(f *facts) {
+			deleted(f)
+			failed(f)
+			f.shoot.Annotations[constants.ConfirmationForceDeletion] = "false"
+		}, want: tell},
+		"deleted, never begun": {change: func(f *facts) { deleted(f); f.shoot.Status = corev1beta1.ShootStatus{} }, want: release, operation: remove_},
+		"deleted, let go":      {change: func(f *facts) { deleted(f); f.shoot.Finalizers = nil }, want: idle},
 		"longer period, not allowed": {change: func(f *facts) {
 			f.now, f.shoot.Annotations[constants.ShootSyncPeriod] = noon.Add(2*time.Hour), "24h"
 		}, want: reconcileShoot, operation: reconcile},
@@ -169,18 +188,83 @@ func TestRotationWithoutRollout(t *testing.T) {
 	if left := order(shoot, now); left != "maintain" {
 		t.Errorf("%q is left", left)
 	}
+	before := shoot.Status.Credentials.DeepCopy()
+	if order(shoot, metav1.NewTime(noon.Add(time.Hour))); !cmp.Equal(before, shoot.Status.Credentials) { // a run that was interrupted begins again
+		t.Errorf("order() once more (-first +second):\n%s", cmp.Diff(before, shoot.Status.Credentials))
+	}
+	if r := rotation(shoot, "a"); r.CertificateAuthorities != nil {
+		t.Errorf("the machines of a pool that waits are replaced: %+v", r)
+	}
 	finish(shoot, now)
 	ca := func() *corev1beta1.CARotation { return shoot.Status.Credentials.Rotation.CertificateAuthorities }
 	if ca().Phase != corev1beta1.RotationWaitingForWorkersRollout || len(ca().PendingWorkersRollouts) != 2 {
 		t.Errorf("rotation is %+v", ca())
 	}
-	for _, pools := range []string{"a", "*"} {
+	for i, pools := range []string{"a", "*"} {
+		if r := rotation(shoot, "a"); i > 0 && !r.CertificateAuthorities.Equal(&now) {
+			t.Errorf("the machines of a pool that is rolled out stay: %+v", r)
+		}
+		if r := rotation(shoot, "b"); r.CertificateAuthorities != nil {
+			t.Errorf("the machines of a pool that waits are replaced: %+v", r)
+		}
 		shoot.Annotations[constants.GardenerOperation] = "rotate-rollout-workers=" + pools
 		order(shoot, now)
 		finish(shoot, now)
 	}
 	if ca().Phase != corev1beta1.RotationPrepared {
 		t.Errorf("rotation is %+v", ca())
+	}
+}
+
+// New machines may be asked for without any other reason, pool by pool.
+func TestRollOut(t *testing.T) {
+	first, second := metav1.NewTime(noon), metav1.NewTime(noon.Add(time.Hour))
+	shoot := &corev1beta1.Shoot{}
+	shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	ask := func(pools string, at metav1.Time) {
+		t.Helper()
+		shoot.Annotations = map[string]string{constants.GardenerOperation: "rollout-workers=" + pools}
+		if left := order(shoot, at); left != "" {
+			t.Errorf("%q is left", left)
+		}
+	}
+	ask("a,b", first)
+	ask("b,unknown", second)
+	shoot.Spec.Provider.Workers = shoot.Spec.Provider.Workers[1:] // "a" goes
+	finish(shoot, second)
+	for pool, want := range map[string]*metav1.Time{"a": &first, "b": &second, "c": nil} {
+		if got := rotation(shoot, pool).Rollout; !got.Equal(want) {
+			t.Errorf("pool %q has the machines of %s, want those of %s", pool, got, want)
+		}
+	}
+	ask("*", second)
+	if list := shoot.Status.ManualWorkerPoolRollout.PendingWorkersRollouts; len(list) != 2 {
+		t.Errorf("noted are %+v", list)
+	}
+}
+
+// A second rotation leaves machines that wait as the first one made them, and does not wait for pools that are no more.
+func TestPoolsThatWait(t *testing.T) {
+	first, second := metav1.NewTime(noon), metav1.NewTime(noon.Add(time.Hour))
+	shoot := &corev1beta1.Shoot{}
+	shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
+	for _, operation := range []string{"rotate-ca-start", "rotate-ca-complete"} {
+		shoot.Annotations = map[string]string{constants.GardenerOperation: operation}
+		order(shoot, first)
+		finish(shoot, first)
+	}
+	shoot.Annotations = map[string]string{constants.GardenerOperation: "rotate-ca-start-without-workers-rollout"}
+	order(shoot, second)
+	if r := rotation(shoot, "a"); !r.CertificateAuthorities.Equal(&first) {
+		t.Errorf("the machines are those of %s", r.CertificateAuthorities)
+	}
+	if r := rotation(shoot, "new"); !r.CertificateAuthorities.Equal(&second) {
+		t.Errorf("new machines are those of %s", r.CertificateAuthorities)
+	}
+	shoot.Spec.Provider.Workers[0].Name = "other"
+	finish(shoot, second)
+	if ca := shoot.Status.Credentials.Rotation.CertificateAuthorities; ca.Phase != corev1beta1.RotationPrepared {
+		t.Errorf("rotation is %+v", ca)
 	}
 }
 

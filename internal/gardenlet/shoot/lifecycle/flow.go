@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -41,6 +43,8 @@ type hosted struct {
 
 	mu          sync.Mutex
 	shootClient client.WithWatch
+	shootConfig *rest.Config
+	served      []*metav1.APIResourceList
 	infra       *extensionsv1alpha1.Infrastructure
 	pools       []pool
 }

@@ -66,4 +66,9 @@ func TestFlows(t *testing.T) {
 		}
 		golden.Text(t, "flows/"+name+"-deletion.txt", f.String())
 	}
+	f, err := (&reconciler{}).forcedFlow(example())
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Text(t, "flows/forced-deletion.txt", f.String())
 }

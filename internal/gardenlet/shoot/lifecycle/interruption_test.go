@@ -14,12 +14,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -47,7 +49,7 @@ func newStage(t *testing.T) *stage {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, corev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
-		druidv1alpha1.AddToScheme, gatewayv1.Install,
+		druidv1alpha1.AddToScheme, gatewayv1.Install, apiregistrationv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -68,7 +70,11 @@ func newStage(t *testing.T) *stage {
 	s.reconciler = &reconciler{
 		Values: Values{
 			SeedName: "here", GardenClient: s.garden, SeedClient: s.seed, Images: images, Gardener: corev1beta1.Gardener{Version: "v1"},
-			Connect: func(*rest.Config) (client.WithWatch, error) { return s.shoot, nil }, Clock: clock.RealClock{},
+			Connect: func(*rest.Config) (client.WithWatch, error) { return s.shoot, nil },
+			Discover: func(*rest.Config) ([]*metav1.APIResourceList, error) {
+				return []*metav1.APIResourceList{{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "things", Verbs: metav1.Verbs{"get", "list", "watch"}}}}}, nil
+			},
+			Clock:  clock.RealClock{},
 			Config: gardenletconfigv1alpha1.ShootControllerConfiguration{DNSEntryTTLSeconds: new(int64(120))},
 		},
 		gardenClient: s.garden, live: s.garden,
@@ -81,58 +87,53 @@ func newCluster(scheme *runtime.Scheme) client.WithWatch {
 	byName := func(object client.Object) []string { return []string{object.GetName()} }
 	builder := fake.NewClientBuilder().WithScheme(scheme)
 	for _, kind := range []client.Object{
-		&corev1.Namespace{}, &gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &extensionsv1alpha1.DNSRecord{}, &resourcesv1alpha1.ManagedResource{},
+		&corev1.Namespace{}, &gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &resourcesv1alpha1.ManagedResource{},
+		&extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.ControlPlane{}, &extensionsv1alpha1.Network{},
+		&extensionsv1alpha1.OperatingSystemConfig{}, &extensionsv1alpha1.Worker{}, &extensionsv1alpha1.Extension{},
 	} {
 		builder = builder.WithIndex(kind, "metadata.name", byName)
 	}
 	return builder.WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, object, opts...)
+			if _, ok := object.(extensionsv1alpha1.Object); ok && err == nil {
+				fulfil(object)
+			}
+			return err
+		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if err := c.List(ctx, list, opts...); err != nil {
 				return err
 			}
-			fulfil(list)
-			return nil
+			return meta.EachListItem(list, func(item runtime.Object) error {
+				fulfil(item)
+				return nil
+			})
 		},
 		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
-			options := (&client.ListOptions{}).ApplyOptions(opts)
-			if raw := options.Raw; raw != nil && raw.SendInitialEvents != nil { // lists are what this cluster can do
-				return nil, apierrors.NewInvalid(schema.GroupKind{}, "sendInitialEvents", nil)
-			}
-			events, err := c.Watch(ctx, list, opts...)
+			events, err := watchWithoutList(ctx, c, list, opts...)
 			if err != nil {
 				return nil, err
 			}
 			return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
-				fulfilObject(event.Object)
+				fulfil(event.Object)
 				return event, true
 			}), nil
 		},
 	}).Build()
 }
 
-// fulfil makes what is read be as those who work on it would have left it.
-func fulfil(list client.ObjectList) {
-	switch l := list.(type) {
-	case *appsv1.DeploymentList:
-		for i := range l.Items {
-			fulfilObject(&l.Items[i])
-		}
-	case *druidv1alpha1.EtcdList:
-		for i := range l.Items {
-			fulfilObject(&l.Items[i])
-		}
-	case *extensionsv1alpha1.DNSRecordList:
-		for i := range l.Items {
-			fulfilObject(&l.Items[i])
-		}
-	case *resourcesv1alpha1.ManagedResourceList:
-		for i := range l.Items {
-			fulfilObject(&l.Items[i])
-		}
+// watchWithoutList refuses watches that begin with a list, which these clusters cannot do.
+func watchWithoutList(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	if raw := options.Raw; raw != nil && raw.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "sendInitialEvents", nil)
 	}
+	return c.Watch(ctx, list, opts...)
 }
 
-func fulfilObject(object runtime.Object) {
+// fulfil makes what is read be as those who work on it would have left it.
+func fulfil(object runtime.Object) {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
 		o.Status = appsv1.DeploymentStatus{
@@ -140,13 +141,21 @@ func fulfilObject(object runtime.Object) {
 		}
 	case *druidv1alpha1.Etcd:
 		o.Status = druidv1alpha1.EtcdStatus{ObservedGeneration: &o.Generation, Ready: new(true)}
-	case *extensionsv1alpha1.DNSRecord:
-		delete(o.Annotations, "gardener.cloud/operation")
-		o.Status.ObservedGeneration = o.Generation
-		o.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+	case extensionsv1alpha1.Object:
+		annotations := o.GetAnnotations()
+		delete(annotations, "gardener.cloud/operation")
+		o.SetAnnotations(annotations)
+		o.GetExtensionStatus().SetObservedGeneration(o.GetGeneration())
+		o.GetExtensionStatus().SetLastOperation(&corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded})
+		if config, ok := o.(*extensionsv1alpha1.OperatingSystemConfig); ok {
+			config.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: config.Namespace, Name: config.Name}}
+		}
 	case *resourcesv1alpha1.ManagedResource:
 		o.Status.ObservedGeneration = o.Generation
-		o.Status.Conditions = []corev1beta1.Condition{{Type: resourcesv1alpha1.ResourcesApplied, Status: corev1beta1.ConditionTrue}}
+		o.Status.Conditions = []corev1beta1.Condition{
+			{Type: resourcesv1alpha1.ResourcesApplied, Status: corev1beta1.ConditionTrue},
+			{Type: resourcesv1alpha1.ResourcesHealthy, Status: corev1beta1.ConditionTrue},
+		}
 	}
 }
 
@@ -157,13 +166,26 @@ func TestInterruption(t *testing.T) {
 	}
 	logf.SetLogger(logr.Discard())
 	workerless := func(w *world) { w.shoot.Spec.Provider.Workers, w.extensions = nil, nil }
+	workers := func(w *world) {
+		w.shoot.Spec.Provider = corev1beta1.Provider{Type: "local", WorkersSettings: &corev1beta1.WorkersSettings{SSHAccess: &corev1beta1.SSHAccess{}}} // its key takes seconds
+		w.shoot.Spec.Provider.Workers = []corev1beta1.Worker{{
+			Name: "a", Machine: corev1beta1.Machine{Type: "small", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: new("1.0.0")}},
+			CRI: &corev1beta1.CRI{Name: corev1beta1.CRINameContainerD},
+		}}
+		w.shoot.Spec.Networking = &corev1beta1.Networking{Type: new("local"), Pods: new("10.5.0.0/16"), Services: new("10.4.0.0/16"), Nodes: new("10.6.0.0/16")}
+	}
 	for name, test := range map[string]struct {
 		change func(*world)
+		// every is after how many tasks one run is interrupted, again and again. Zero means a run of its own for each interruption.
+		every int
 		// before is what there is when the flow begins.
 		before, flow func(*reconciler, *world) (*flow.Flow, error)
 	}{
-		"creation": {change: workerless, flow: (*reconciler).reconcileFlow},
-		"deletion": {change: workerless, before: (*reconciler).reconcileFlow, flow: (*reconciler).deletionFlow},
+		"creation":              {change: workerless, flow: (*reconciler).reconcileFlow},
+		"deletion":              {change: workerless, before: (*reconciler).reconcileFlow, flow: (*reconciler).deletionFlow},
+		"creation with workers": {change: workers, every: 4, flow: (*reconciler).reconcileFlow},
+		"deletion with workers": {change: workers, every: 4, before: (*reconciler).reconcileFlow, flow: (*reconciler).deletionFlow},
+		"deletion by force":     {change: workers, every: 4, before: (*reconciler).reconcileFlow, flow: (*reconciler).forcedFlow},
 		// It is deleted before anything but the namespace was made.
 		"deletion of what was begun": {change: workerless, before: func(r *reconciler, w *world) (*flow.Flow, error) {
 			return compose("start", (&hosted{reconciler: r, world: w}).foundation()[:1])
@@ -188,11 +210,17 @@ func TestInterruption(t *testing.T) {
 			s := begin(t)
 			total := s.run(t, test.flow, w, -1)
 			want := s.objects(t)
-			for after := range total {
-				t.Run(fmt.Sprintf("after %d tasks", after), func(t *testing.T) {
+			runs, step := total, total
+			if test.every > 0 {
+				runs, step = 1, test.every
+			}
+			for first := range runs {
+				t.Run(fmt.Sprintf("after %d tasks", first), func(t *testing.T) {
 					t.Parallel()
 					s := begin(t)
-					s.run(t, test.flow, w, after)
+					for after := first; after < total; after += step {
+						s.run(t, test.flow, w, after)
+					}
 					s.run(t, test.flow, w, -1)
 					if diff := cmp.Diff(want, s.objects(t)); diff != "" {
 						t.Errorf("what there is in the end (-uninterrupted +interrupted):\n%s", diff)

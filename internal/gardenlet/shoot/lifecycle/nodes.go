@@ -91,15 +91,18 @@ type pool struct {
 	provision, reconcile *extensionsv1alpha1.OperatingSystemConfig
 }
 
-// rotation is when credentials were rotated that machines hold.
-func rotation(shoot *corev1beta1.Shoot) operatingsystemconfig.Rotation {
+// rotation is when credentials were rotated that the machines of a pool hold.
+func rotation(shoot *corev1beta1.Shoot, pool string) operatingsystemconfig.Rotation {
 	var r operatingsystemconfig.Rotation
+	if m := shoot.Status.ManualWorkerPoolRollout; m != nil {
+		r.Rollout = rotatedFor(pool, nil, m.PendingWorkersRollouts)
+	}
 	if c := shoot.Status.Credentials; c != nil && c.Rotation != nil {
 		if ca := c.Rotation.CertificateAuthorities; ca != nil {
-			r.CertificateAuthorities = ca.LastInitiationTime
+			r.CertificateAuthorities = rotatedFor(pool, ca.LastInitiationTime, ca.PendingWorkersRollouts)
 		}
 		if key := c.Rotation.ServiceAccountKey; key != nil {
-			r.ServiceAccountKey = key.LastInitiationTime
+			r.ServiceAccountKey = rotatedFor(pool, key.LastInitiationTime, key.PendingWorkersRollouts)
 		}
 	}
 	return r
@@ -164,7 +167,7 @@ func (h *hosted) systemConfigValues() (operatingsystemconfig.Values, []pool, err
 	v := operatingsystemconfig.Values{
 		Namespace: h.namespace, KubernetesVersion: spec.Kubernetes.Version, APIServerURL: "https://" + h.hosts()[0],
 		ClusterCABundle: h.set.Bundle(constants.SecretNameCACluster), KubeletCABundle: h.set.Bundle(constants.SecretNameCAKubelet),
-		ClusterDNS: dns, Kubelet: spec.Kubernetes.Kubelet, NodeAgentImage: agent, SandboxImage: pause.String(), Rotation: rotation(h.shoot),
+		ClusterDNS: dns, Kubelet: spec.Kubernetes.Kubelet, NodeAgentImage: agent, SandboxImage: pause.String(), Rotation: rotation(h.shoot, ""),
 	}
 	for _, key := range []*corev1.Secret{h.set.Current(constants.SecretNameSSHKeyPair), h.set.Old(constants.SecretNameSSHKeyPair)} {
 		if key != nil && sshAccess(h.shoot) {
@@ -173,7 +176,7 @@ func (h *hosted) systemConfigValues() (operatingsystemconfig.Values, []pool, err
 	}
 	pools := make([]pool, 0, len(spec.Provider.Workers))
 	for _, worker := range spec.Provider.Workers {
-		hash, err := operatingsystemconfig.PoolHash(operatingsystemconfig.LatestHashVersion, &worker, spec.Kubernetes.Version, spec.Kubernetes.Kubelet, nodelocaldns.Enabled(h.shoot), v.Rotation)
+		hash, err := operatingsystemconfig.PoolHash(operatingsystemconfig.LatestHashVersion, &worker, spec.Kubernetes.Version, spec.Kubernetes.Kubelet, nodelocaldns.Enabled(h.shoot), rotation(h.shoot, worker.Name))
 		if err != nil {
 			return v, nil, fmt.Errorf("worker pool %q: %w", worker.Name, err)
 		}

@@ -113,7 +113,7 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	if w.identity = deref(shoot.Status.ClusterIdentity); w.identity == "" {
 		w.identity = w.namespace + "-" + string(shoot.UID) + "-" + garden
 	}
-	if w.internal, w.external, err = r.domains(ctx, w); err != nil {
+	if w.internal, w.external, err = r.domains(ctx, w); err != nil && !forced(shoot) {
 		return nil, err
 	}
 	if w.provider, err = r.providerCredentials(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,8 @@ type reconciler struct {
 	// live reads what is not worth a cache.
 	live     client.Reader
 	recorder events.EventRecorder
+	// running has what ends the flows that run, by the key of their shoots.
+	running sync.Map
 }
 
 // relevant are the annotations that decide what happens to a shoot, besides its generation.
@@ -54,9 +57,18 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case idle:
 		return reconcile.Result{RequeueAfter: v.after}, nil
 	case release:
-		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, shoot, constants.FinalizerGardenerName))
+		status := r.reporter(shoot, v)
+		if err := status.succeeded(ctx, nil); err != nil { // the API wants to be told that nothing is left
+			return kube.Result(err)
+		}
+		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, status.shoot, constants.FinalizerGardenerName))
 	case tell:
 		return kube.Result(r.tell(ctx, shoot, seed))
+	case postpone:
+		if err := r.reporter(shoot, v).postponed(ctx, v.reason); err != nil {
+			return kube.Result(err)
+		}
+		return reconcile.Result{RequeueAfter: v.after}, nil
 	case reconcileShoot, remove:
 	}
 	if v.action == reconcileShoot {
@@ -79,17 +91,21 @@ func (r *reconciler) tell(ctx context.Context, shoot *corev1beta1.Shoot, seed *c
 	return r.syncCluster(ctx, w, shoot)
 }
 
+func (r *reconciler) reporter(shoot *corev1beta1.Shoot, v verdict) *reporter {
+	return &reporter{
+		client: r.gardenClient, recorder: r.recorder, clock: r.Clock, shoot: shoot, operation: v.operation, generation: shoot.Generation,
+		gardener: r.Gardener, retry: r.Config.RetryDuration.Duration,
+	}
+}
+
 // operate runs the flow of an operation.
 func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, v verdict) (reconcile.Result, error) {
-	status := &reporter{
-		client: r.gardenClient, recorder: r.recorder, clock: r.Clock, shoot: shoot, operation: v.operation, generation: shoot.Generation,
-		retry: r.Config.RetryDuration.Duration,
-	}
+	status := r.reporter(shoot, v)
 	w, err := r.observe(ctx, shoot, seed)
 	if err != nil {
 		return r.failed(ctx, status, err)
 	}
-	if err := status.begun(ctx, w, r.SeedName, r.Gardener); err != nil {
+	if err := status.begun(ctx, w, r.SeedName); err != nil {
 		return kube.Result(err)
 	}
 	if v.action == reconcileShoot {
@@ -99,7 +115,10 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	}
 	w.shoot = status.shoot.DeepCopy() // with what the status says now
 	compose := r.reconcileFlow
-	if v.action == remove {
+	switch {
+	case forced(w.shoot):
+		compose = r.forcedFlow
+	case v.action == remove:
 		compose = r.deletionFlow
 	}
 	f, err := compose(w)
@@ -107,19 +126,18 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 		return r.failed(ctx, status, err)
 	}
 	logf.FromContext(ctx).Info("Beginning operation", "operation", v.operation, "reason", v.reason)
-	if err := r.run(ctx, status, f, w); err != nil {
+	if err := r.run(ctx, status, f, w); errors.Is(err, errForced) {
+		return reconcile.Result{}, nil // the change has brought the shoot back into the queue
+	} else if err != nil {
 		return r.failed(ctx, status, err)
 	}
 	if err := status.succeeded(ctx, w); err != nil {
 		return kube.Result(err)
 	}
-	if err := r.dropTasks(ctx, status.shoot, tasksOf(w.shoot)); err != nil {
-		return kube.Result(err)
-	}
-	if v.action == remove { // only now: the API wants to be told that nothing is left
+	if v.action == remove { // only now, as above
 		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, status.shoot, constants.FinalizerGardenerName))
 	}
-	if err := r.tasksDone(ctx, status.shoot, w.shoot.Annotations[constants.ShootTasks]); err != nil {
+	if err := r.dropTasks(ctx, status.shoot, tasksOf(w.shoot)); err != nil {
 		return kube.Result(err)
 	}
 	// Extensions look at the last operation, too.
@@ -166,20 +184,15 @@ func (r *reconciler) takeOperations(ctx context.Context, shoot *corev1beta1.Shoo
 	})
 }
 
-// tasksDone takes the annotation off that asks for tasks. Each run does them all; those that somebody asked for meanwhile are for the next.
-func (r *reconciler) tasksDone(ctx context.Context, shoot *corev1beta1.Shoot, done string) error {
-	if done == "" || shoot.Annotations[constants.ShootTasks] != done {
-		return nil
-	}
-	return kube.PatchMetadata(ctx, r.gardenClient, shoot, func(o *metav1.PartialObjectMetadata) {
-		delete(o.Annotations, constants.ShootTasks)
-	})
-}
-
 // run runs a flow and reports its progress.
 func (r *reconciler) run(ctx context.Context, status *reporter, f *flow.Flow, w *world) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, flowTimeout, fmt.Errorf("not done within %s", flowTimeout))
 	defer cancel()
+	ctx, interrupt := context.WithCancelCause(ctx)
+	defer interrupt(nil)
+	key := client.ObjectKeyFromObject(status.shoot)
+	r.running.Store(key, interrupt)
+	defer r.running.Delete(key)
 	begin := r.Clock.Now()
 	offer, stop := flow.Latest(func(p flow.Progress) { status.progress(ctx, p) })
 	log := logf.FromContext(ctx)
@@ -193,5 +206,18 @@ func (r *reconciler) run(ctx context.Context, status *reporter, f *flow.Flow, w 
 	stop()
 	r.Metrics.observe(status.operation, w, r.Clock.Since(begin), err)
 	log.Info("Ended flow", "flow", f.Name(), "took", r.Clock.Since(begin).Round(time.Millisecond).String(), "succeeded", err == nil)
+	if err != nil && errors.Is(context.Cause(ctx), errForced) {
+		return errForced
+	}
 	return err
+}
+
+// errForced ends a flow that waits for what is not worth waiting for any more.
+var errForced = errors.New("the shoot is deleted by force from now on")
+
+// interrupt ends the flow of a shoot, if it has one.
+func (r *reconciler) interrupt(shoot *corev1beta1.Shoot) {
+	if end, ok := r.running.Load(client.ObjectKeyFromObject(shoot)); ok {
+		end.(context.CancelCauseFunc)(errForced) //nolint:forcetypeassert // nothing else is in there
+	}
 }

@@ -64,9 +64,15 @@ func dropEmpty(c *corev1beta1.ShootCredentials) {
 	}
 }
 
-func (p phased) start(now metav1.Time, to corev1beta1.CredentialsRotationPhase) {
+func (p phased) start(now metav1.Time, to corev1beta1.CredentialsRotationPhase, waiting ...corev1beta1.Worker) {
 	if *p.phase != "" && *p.phase != corev1beta1.RotationCompleted {
 		return // one after the other
+	}
+	if p.pending != nil {
+		*p.pending = nil
+		for _, pool := range waiting { // until it is rolled out, its machines are those of the rotation before
+			*p.pending = append(*p.pending, corev1beta1.PendingWorkersRollout{Name: pool.Name, LastInitiationTime: *p.initiated})
+		}
 	}
 	*p.phase, *p.initiated, *p.prepared, *p.completionOrdered = to, &now, nil, nil
 }
@@ -100,13 +106,13 @@ func order(shoot *corev1beta1.Shoot, now metav1.Time) (left string) {
 	}
 	c := shoot.Status.Credentials
 	ca, account, encryption := rotations(c)
-	withoutRollout := corev1beta1.RotationPreparingWithoutWorkersRollout
-	if len(shoot.Spec.Provider.Workers) == 0 {
+	pools, withoutRollout := shoot.Spec.Provider.Workers, corev1beta1.RotationPreparingWithoutWorkersRollout
+	if len(pools) == 0 {
 		withoutRollout = corev1beta1.RotationPreparing // there are none to wait for
 	}
 	var rest []string
 	for operation := range strings.SplitSeq(shoot.Annotations[constants.GardenerOperation], constants.OperationsSeparator) {
-		base, pools, _ := strings.Cut(operation, "=")
+		base, names, _ := strings.Cut(operation, "=")
 		switch base {
 		case "", constants.GardenerOperationReconcile, constants.ShootOperationRetry:
 		case constants.OperationRotateCredentialsStart:
@@ -116,13 +122,11 @@ func order(shoot *corev1beta1.Shoot, now metav1.Time) (left string) {
 			rotateSSH(c, shoot, now)
 			rotateObservability(c, now)
 		case constants.OperationRotateCredentialsStartWithoutWorkersRollout:
-			ca.start(now, withoutRollout)
-			account.start(now, withoutRollout)
+			ca.start(now, withoutRollout, pools...)
+			account.start(now, withoutRollout, pools...)
 			encryption.start(now, corev1beta1.RotationPreparing)
 			rotateSSH(c, shoot, now)
 			rotateObservability(c, now)
-			pend(shoot, ca, now)
-			pend(shoot, account, now)
 		case constants.OperationRotateCredentialsComplete:
 			ca.finalize(now)
 			account.finalize(now)
@@ -130,15 +134,13 @@ func order(shoot *corev1beta1.Shoot, now metav1.Time) (left string) {
 		case constants.OperationRotateCAStart:
 			ca.start(now, corev1beta1.RotationPreparing)
 		case constants.OperationRotateCAStartWithoutWorkersRollout:
-			ca.start(now, withoutRollout)
-			pend(shoot, ca, now)
+			ca.start(now, withoutRollout, pools...)
 		case constants.OperationRotateCAComplete:
 			ca.finalize(now)
 		case constants.OperationRotateServiceAccountKeyStart:
 			account.start(now, corev1beta1.RotationPreparing)
 		case constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout:
-			account.start(now, withoutRollout)
-			pend(shoot, account, now)
+			account.start(now, withoutRollout, pools...)
 		case constants.OperationRotateServiceAccountKeyComplete:
 			account.finalize(now)
 		case constants.OperationRotateETCDEncryptionKey:
@@ -153,8 +155,10 @@ func order(shoot *corev1beta1.Shoot, now metav1.Time) (left string) {
 		case constants.OperationRotateObservabilityCredentials:
 			rotateObservability(c, now)
 		case constants.OperationRotateRolloutWorkers:
-			rolledOut(ca, pools)
-			rolledOut(account, pools)
+			rolledOut(ca, names)
+			rolledOut(account, names)
+		case constants.OperationRolloutWorkers:
+			rollOut(shoot, names, now)
 		default:
 			rest = append(rest, operation)
 		}
@@ -170,6 +174,8 @@ func finish(shoot *corev1beta1.Shoot, now metav1.Time) {
 		return
 	}
 	ca, account, encryption := rotations(c)
+	forget(ca, shoot.Spec.Provider.Workers)
+	forget(account, shoot.Spec.Provider.Workers)
 	ca.advance(now)
 	account.advance(now)
 	encryption.advance(now)
@@ -222,14 +228,44 @@ func sshAccess(shoot *corev1beta1.Shoot) bool {
 	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
 }
 
-// pend notes the pools whose owners decide when they are rolled out.
-func pend(shoot *corev1beta1.Shoot, p phased, now metav1.Time) {
-	if *p.phase != corev1beta1.RotationPreparingWithoutWorkersRollout {
-		return
+// forget takes pools off the list of those that wait that are no more.
+func forget(p phased, pools []corev1beta1.Worker) {
+	*p.pending = slices.DeleteFunc(*p.pending, func(pending corev1beta1.PendingWorkersRollout) bool {
+		return !slices.ContainsFunc(pools, func(pool corev1beta1.Worker) bool { return pool.Name == pending.Name })
+	})
+	if len(*p.pending) == 0 {
+		*p.pending = nil
 	}
-	*p.pending = nil
+}
+
+// rotatedFor is when credentials were rotated that the machines of a pool hold.
+func rotatedFor(pool string, initiated *metav1.Time, pending []corev1beta1.PendingWorkersRollout) *metav1.Time {
+	if i := slices.IndexFunc(pending, func(p corev1beta1.PendingWorkersRollout) bool { return p.Name == pool }); i >= 0 {
+		return pending[i].LastInitiationTime
+	}
+	return initiated
+}
+
+// rollOut notes when the machines of pools were to be replaced. The note stays: machines are those that were wanted then. The names are
+// separated by commas; "*" means all.
+func rollOut(shoot *corev1beta1.Shoot, names string, now metav1.Time) {
+	var noted []corev1beta1.PendingWorkersRollout
+	if m := shoot.Status.ManualWorkerPoolRollout; m != nil {
+		noted = m.PendingWorkersRollouts
+	}
+	chosen := strings.Split(names, ",")
+	var list []corev1beta1.PendingWorkersRollout
 	for _, pool := range shoot.Spec.Provider.Workers {
-		*p.pending = append(*p.pending, corev1beta1.PendingWorkersRollout{Name: pool.Name, LastInitiationTime: &now})
+		at := rotatedFor(pool.Name, nil, noted)
+		if names == "*" || slices.Contains(chosen, pool.Name) {
+			at = &now
+		}
+		if at != nil {
+			list = append(list, corev1beta1.PendingWorkersRollout{Name: pool.Name, LastInitiationTime: at})
+		}
+	}
+	if len(list) > 0 {
+		shoot.Status.ManualWorkerPoolRollout = &corev1beta1.ManualWorkerPoolRollout{PendingWorkersRollouts: list}
 	}
 }
 

@@ -32,17 +32,19 @@ type reporter struct {
 	operation corev1beta1.LastOperationType
 	// generation is that of the spec which the pass works on. A change during the pass is for the next one.
 	generation int64
+	// gardener is the gardenlet that does it.
+	gardener corev1beta1.Gardener
 	// retry is for how long an operation may go on failing until it counts as failed for good.
 	retry time.Duration
 }
 
 // begun reports that an operation has begun, and where the control plane is.
-func (s *reporter) begun(ctx context.Context, w *world, seedName string, gardener corev1beta1.Gardener) error {
-	before := s.shoot.Status.LastOperation
-	again := before != nil && before.Type == s.operation && before.State != corev1beta1.LastOperationStateSucceeded && s.shoot.Status.ObservedGeneration == s.generation
+func (s *reporter) begun(ctx context.Context, w *world, seedName string) error {
+	before, again := s.shoot.Status.LastOperation, s.again()
 	err := s.patch(ctx, func(shoot *corev1beta1.Shoot) {
 		status := &shoot.Status
-		status.Gardener, status.SeedName, status.TechnicalID, status.UID = gardener, &seedName, w.namespace, shoot.UID
+		s.take(status)
+		status.SeedName, status.TechnicalID, status.UID = &seedName, w.namespace, shoot.UID
 		status.ClusterIdentity = &w.identity
 		if s.operation != corev1beta1.LastOperationTypeDelete {
 			status.AdvertisedAddresses = addresses(w)
@@ -51,10 +53,6 @@ func (s *reporter) begun(ctx context.Context, w *world, seedName string, gardene
 		if n := shoot.Spec.Networking; n != nil {
 			status.Networking = networking(n, status.Networking)
 		}
-		if status.RetryCycleStartTime == nil || status.ObservedGeneration != s.generation || !again {
-			status.RetryCycleStartTime = new(metav1.NewTime(s.clock.Now()))
-		}
-		status.ObservedGeneration = s.generation
 		s.set(status, corev1beta1.LastOperationStateProcessing, startProgress(before, again), title(s.operation)+" of the cluster has begun.")
 	})
 	if err == nil && !again {
@@ -65,6 +63,28 @@ func (s *reporter) begun(ctx context.Context, w *world, seedName string, gardene
 		s.event(corev1.EventTypeNormal, reason, action, "%s of the cluster has begun.", title(s.operation))
 	}
 	return err
+}
+
+// again is whether the operation was begun before for what is wanted now, and goes on.
+func (s *reporter) again() bool {
+	last := s.shoot.Status.LastOperation
+	return last != nil && last.Type == s.operation && s.shoot.Status.ObservedGeneration == s.generation &&
+		last.State != corev1beta1.LastOperationStateSucceeded && last.State != corev1beta1.LastOperationStateFailed
+}
+
+// take notes who works on what. Something new, or another gardenlet, may fail for as long as it takes from now on.
+func (s *reporter) take(status *corev1beta1.ShootStatus) {
+	if status.RetryCycleStartTime == nil || !s.again() || status.Gardener.Version != s.gardener.Version {
+		status.RetryCycleStartTime = new(metav1.NewTime(s.clock.Now()))
+	}
+	status.Gardener, status.ObservedGeneration = s.gardener, s.generation
+}
+
+// postponed reports that there is something to do, and what it waits for.
+func (s *reporter) postponed(ctx context.Context, reason string) error {
+	return s.patch(ctx, func(shoot *corev1beta1.Shoot) {
+		s.set(&shoot.Status, corev1beta1.LastOperationStatePending, startProgress(shoot.Status.LastOperation, s.again()), title(s.operation)+" of the cluster waits: "+reason+".")
+	})
 }
 
 func startProgress(before *corev1beta1.LastOperation, again bool) int32 {
@@ -111,14 +131,16 @@ func (s *reporter) failed(ctx context.Context, err error) (final bool, reported 
 		descriptions = append(descriptions, last.Description)
 	}
 	state := corev1beta1.LastOperationStateError
-	begun := s.shoot.Status.RetryCycleStartTime
+	begun := s.shoot.Status.DeepCopy()
+	s.take(begun) // the error may be from before the operation began
 	// What only the owner can mend is not tried again and again, and neither is what has failed for too long.
-	final = errorcode.NeedsUser(errorcode.Of(err)) || begun != nil && s.clock.Since(begun.Time) > s.retry
+	final = errorcode.NeedsUser(errorcode.Of(err)) || s.clock.Since(begun.RetryCycleStartTime.Time) > s.retry
 	if final {
 		state = corev1beta1.LastOperationStateFailed
 	}
 	description := strings.Join(descriptions, "; ")
 	reported = s.patch(ctx, func(shoot *corev1beta1.Shoot) {
+		s.take(&shoot.Status)
 		keepTimes(shoot.Status.LastErrors, lastErrors)
 		shoot.Status.LastErrors = lastErrors
 		progress := int32(0)
