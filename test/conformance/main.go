@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -135,10 +137,11 @@ func (r *run) pushImages(ctx context.Context) error {
 
 // test runs the tests, and says so if some failed.
 func (r *run) test(ctx context.Context) error {
-	kubeconfig, err := r.landscape.ShootKubeconfig(ctx, landscape.Access{Shoot: r.shoot, Expiration: limit})
+	kubeconfig, err := r.kubeconfig(ctx)
 	if err != nil {
 		return err
 	}
+	defer os.Remove(kubeconfig) //nolint:errcheck // only this user can read it, and it expires
 	tests, err := r.builds.Artifact("e2e-test")
 	if err != nil {
 		return err
@@ -161,7 +164,7 @@ func (r *run) test(ctx context.Context) error {
 	}
 
 	args := []string{
-		"-procs", strconv.Itoa(r.procs), "-timeout", limit.String(), "-no-color", "-label-filter", "Conformance",
+		"-procs", strconv.Itoa(r.procs), "-timeout", limit.String(), "-no-color", "-silence-skips", "-label-filter", "Conformance",
 	}
 	if r.focus != "" {
 		args = append(args, "-focus", r.focus)
@@ -180,4 +183,35 @@ func (r *run) test(ctx context.Context) error {
 		return fmt.Errorf("run the tests: %w", err)
 	}
 	return nil
+}
+
+// kubeconfig orders credentials for the shoot, and returns a file with them. e2e.test looks for a cluster that is called as the current
+// context is. If there is one, it connects to its address without its server name, by which the gateway tells shoots apart.
+func (r *run) kubeconfig(ctx context.Context) (string, error) {
+	file, err := r.landscape.ShootKubeconfig(ctx, landscape.Access{Shoot: r.shoot, Expiration: limit})
+	if err != nil {
+		return "", err
+	}
+	config, err := clientcmd.LoadFromFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read the kubeconfig of shoot %q: %w", r.shoot, err)
+	}
+	renameContext(config)
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		return "", err
+	}
+	own, err := os.CreateTemp("", "conformance-*.yaml")
+	if err != nil {
+		return "", err
+	}
+	_, err = own.Write(data)
+	return own.Name(), errors.Join(err, own.Close())
+}
+
+// renameContext leaves the current context only, under a name that no cluster has.
+func renameContext(config *clientcmdapi.Config) {
+	const name = "conformance"
+	config.Contexts = map[string]*clientcmdapi.Context{name: config.Contexts[config.CurrentContext]}
+	config.CurrentContext = name
 }
