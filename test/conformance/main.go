@@ -176,8 +176,9 @@ func (r *run) test(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, binaries["ginkgo"], args...)
 	cmd.Dir = r.report
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal would interrupt ginkgo too, and twice means at once
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	// A group of its own, as a terminal would interrupt ginkgo too, and twice means at once. Its processes do not hear of it from ginkgo.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = cleaning
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("run the tests: %w", err)
