@@ -88,6 +88,15 @@ test-corpus: tools ## Replay the recorded requests against a fresh garden (KIND=
 	@bin/distribution build kubernetes etcd
 	@go run ./test/compat/replay -kind "$(KIND)" -show $(or $(SHOW),0) -least 99.5 -exact 97
 
+# The shoot that the conformance tests run in, and how many run at the same time.
+SHOOT ?= garden-local/local
+PROCS ?= 2
+
+.PHONY: conformance
+conformance: tools ## Run Kubernetes' conformance tests in SHOOT=garden-local/local of the landscape NAME (FOCUS="Services|DNS" PROCS=2).
+	@bin/distribution build kubernetes etcd e2e-test test-images
+	@go run ./test/conformance -landscape $(NAME) -shoot $(SHOOT) -focus "$(FOCUS)" -procs $(PROCS)
+
 .PHONY: test-compat
 test-compat: tools ## Compare what is served, and the CustomResourceDefinitions, with the compatibility facts; print the counts.
 	@bin/distribution build kubernetes etcd

@@ -92,8 +92,9 @@ type ImageRecipe struct {
 	// Tag is a template over Values; {{.Version}} by default.
 	Tag string `json:"tag,omitempty"`
 	// From are products whose layers lie below the product's own.
-	From       []string          `json:"from,omitempty"`
-	Entrypoint []string          `json:"entrypoint"`
+	From []string `json:"from,omitempty"`
+	// Entrypoint is what runs, and Cmd its arguments, or without an entry point the whole command. A pod can replace each of them.
+	Entrypoint []string          `json:"entrypoint,omitempty"`
 	Cmd        []string          `json:"cmd,omitempty"`
 	User       string            `json:"user,omitempty"`
 	StopSignal string            `json:"stopSignal,omitempty"`
@@ -277,8 +278,8 @@ func (r *Recipe) validate() []string {
 		if host, rest, ok := strings.Cut(image.Repository, "/"); !ok || rest == "" || !strings.Contains(host, ".") || strings.Contains(rest, ":") {
 			bad(at+".repository", "%q is not a full name such as registry.k8s.io/pause", image.Repository)
 		}
-		if len(image.Entrypoint) == 0 {
-			bad(at+".entrypoint", "missing")
+		if len(image.Entrypoint)+len(image.Cmd) == 0 {
+			bad(at+".entrypoint", "missing, and there is no cmd either")
 		}
 		tmpl(at+".tag", image.Tag)
 		for j, from := range image.From {

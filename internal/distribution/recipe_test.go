@@ -28,6 +28,7 @@ func TestParseRecipe(t *testing.T) {
 		"relative directory":      {head + "binaries: [{name: a, package: ., dir: bin}]\n", []string{`binaries[0].dir: "bin" is not an absolute, clean path`}},
 		"short image name":        {head + "images: [{repository: pause, entrypoint: [/pause]}]\n", []string{"images[0].repository", "not a full name"}},
 		"image name with tag":     {head + "images: [{repository: 'a.b/c:1', entrypoint: [/pause]}]\n", []string{"images[0].repository"}},
+		"image with a command":    {head + "images: [{repository: a.b/c, cmd: [sh]}]\n", nil},
 		"image that runs nothing": {head + "images: [{repository: a.b/c}]\n", []string{"images[0].entrypoint: missing"}},
 		"debian": {
 			head + "debian: {variant: tiny, refreshed: today, versionOf: x}\n",
