@@ -80,7 +80,8 @@ func Component() process.Component[Config] {
 				Debugging: c.Debugging, FeatureGates: c.FeatureGates,
 			}
 		},
-		Kinds: kinds, Protobuf: kinds, Aggregated: true,
+		Kinds:    kinds,
+		Protobuf: kinds,
 		Options: func(c *Config, options *manager.Options) {
 			options.Cache.DefaultTransform = Trim
 			options.Controller.CacheSyncTimeout = c.Controllers.CacheSyncTimeout.Duration

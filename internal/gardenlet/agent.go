@@ -91,7 +91,7 @@ func (a *agent) connect(ctx context.Context, config *rest.Config) (cluster.Clust
 	only := func(key string) cache.ByObject { return cache.ByObject{Field: fields.OneTermEqualSelector(key, name)} }
 	garden, err := cluster.New(rest.AddUserAgent(config, Name), func(o *cluster.Options) {
 		o.Scheme = a.GetScheme()
-		o.MapperProvider = process.Mapper(ctx, true)
+		o.MapperProvider = process.Mapper(ctx, gardenKinds()...)
 		o.Logger = a.GetLogger().WithValues("cluster", "garden")
 		o.Client.Cache = uncached()
 		o.Client.Cache.DisableFor = append(o.Client.Cache.DisableFor, &coordinationv1.Lease{})

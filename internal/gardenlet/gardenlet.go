@@ -51,10 +51,7 @@ type Config = gardenletconfigv1alpha1.GardenletConfiguration
 
 // Component describes the process. Its manager belongs to the seed; the garden is added when the gardenlet has access to it.
 func Component() process.Component[Config] {
-	garden := []process.AddToScheme{
-		corev1beta1.AddToScheme, gardencorev1.AddToScheme, securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme,
-		operationsv1alpha1.AddToScheme,
-	}
+	garden := gardenKinds()
 	seed := []process.AddToScheme{
 		apiextensionsv1.AddToScheme, resourcesv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, druidv1alpha1.AddToScheme,
 		machinev1alpha1.AddToScheme, gatewayv1.Install, apiregistrationv1.AddToScheme,
@@ -79,6 +76,14 @@ func Component() process.Component[Config] {
 			options.Controller.ReconciliationTimeout = passTimeout
 		},
 		Wire: wire,
+	}
+}
+
+// gardenKinds are those that it works with in the garden.
+func gardenKinds() []process.AddToScheme {
+	return []process.AddToScheme{
+		corev1beta1.AddToScheme, gardencorev1.AddToScheme, securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme,
+		operationsv1alpha1.AddToScheme,
 	}
 }
 

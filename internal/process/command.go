@@ -37,8 +37,6 @@ type Component[T any] struct {
 	// Protobuf are those of the Kinds that are served as protobuf too, which takes less time and memory than JSON. Those of
 	// Kubernetes itself always count as such, those of a CustomResourceDefinition never.
 	Protobuf []AddToScheme
-	// Aggregated says that an API server behind that of the cluster serves the kinds: they may be away for a while.
-	Aggregated bool
 	// Options changes the options of the manager, for instance what its cache keeps. It may be nil.
 	Options func(*T, *manager.Options)
 	// Wire adds controllers, webhooks, checks and clusters to the process. The context ends with the process.

@@ -6,9 +6,12 @@ import (
 	"net/url"
 	"syscall"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -34,20 +37,29 @@ func TestMapperWaitsForAPIServers(t *testing.T) {
 	refused := &url.Error{Op: "Get", Err: syscall.ECONNREFUSED}
 	absent := fmt.Errorf("x: %w", &apiutil.ErrResourceDiscoveryFailed{version: &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Seed"}}})
 	broken := errors.New("broken")
+	seed := schema.GroupKind{Group: "core.gardener.cloud", Kind: "Seed"}
+	known := runtime.NewScheme()
+	known.AddKnownTypeWithName(seed.WithVersion("v1beta1"), &metav1.PartialObjectMetadata{})
 	for name, tc := range map[string]struct {
-		errs   []error
-		absent bool
-		want   error
+		errs  []error
+		kind  schema.GroupKind
+		later bool
+		want  error
 	}{
 		"there":                          {},
 		"an API server that restarts":    {errs: []error{refused, away}},
 		"a kind that is not there":       {errs: []error{absent}, want: absent},
-		"a kind that is not there yet":   {errs: []error{away, absent}, absent: true},
+		"a kind that is not there yet":   {errs: []error{away, absent}, kind: seed},
+		"when it has started":            {errs: []error{refused}, kind: seed, later: true, want: refused},
 		"something that does not mend":   {errs: []error{broken}, want: broken},
 		"something else after a restart": {errs: []error{refused, broken}, want: broken},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mapping, err := patientMapper{RESTMapper: &failing{errs: tc.errs}, ctx: t.Context(), absent: tc.absent}.RESTMapping(schema.GroupKind{})
+			until := time.Now().Add(patience)
+			if tc.later {
+				until = time.Now()
+			}
+			mapping, err := patientMapper{RESTMapper: &failing{errs: tc.errs}, ctx: t.Context(), until: until, kinds: known}.RESTMapping(tc.kind)
 			if !errors.Is(err, tc.want) || (mapping == nil) != (tc.want != nil) {
 				t.Errorf("RESTMapping() is %v, %v", mapping, err)
 			}

@@ -120,7 +120,7 @@ func (c Component[T]) managerOptions(ctx context.Context, config *T, settings Se
 		BaseContext:            func() context.Context { return logr.NewContext(context.WithoutCancel(ctx), log) },
 		Metrics:                metricsserver.Options{BindAddress: "0"}, // served with the component's own, see addMetricsServer
 		HealthProbeBindAddress: settings.Health.address(),
-		MapperProvider:         Mapper(ctx, c.Aggregated),
+		MapperProvider:         Mapper(ctx, c.Kinds...),
 	}
 	// Nothing of ours reads managed fields, and they are a third of what an object takes.
 	options.Cache.DefaultTransform = cache.TransformStripManagedFields()

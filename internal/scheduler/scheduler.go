@@ -32,10 +32,9 @@ func Component() process.Component[config] {
 				Debugging: c.Debugging, FeatureGates: c.FeatureGates,
 			}
 		},
-		Kinds:      []process.AddToScheme{corev1beta1.AddToScheme},
-		Protobuf:   []process.AddToScheme{corev1beta1.AddToScheme},
-		Aggregated: true,
-		Options:    func(_ *config, options *manager.Options) { options.Cache.ByObject = shoot.Cached() },
+		Kinds:    []process.AddToScheme{corev1beta1.AddToScheme},
+		Protobuf: []process.AddToScheme{corev1beta1.AddToScheme},
+		Options:  func(_ *config, options *manager.Options) { options.Cache.ByObject = shoot.Cached() },
 		Wire: func(_ context.Context, p *process.Process, c *config) error {
 			return shoot.Add(p.Manager, shoot.Options{Config: *c.Schedulers.Shoot, Metrics: p.Metrics})
 		},
