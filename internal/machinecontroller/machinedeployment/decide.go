@@ -116,11 +116,15 @@ func newSet(d *machinev1alpha1.MachineDeployment, revision int64) (*machinev1alp
 	return set, nil
 }
 
-// withTemplate brings to a set what changes without new machines.
-func withTemplate(d *machinev1alpha1.MachineDeployment, set *machinev1alpha1.MachineSet) *machinev1alpha1.MachineSet {
+// withTemplate brings to a set what changes without new machines. What Nodes get is for the current set only: labels say what the agent of
+// a Node is to do, and Nodes that are about to be replaced go on as they are.
+func withTemplate(d *machinev1alpha1.MachineDeployment, set *machinev1alpha1.MachineSet, current bool) *machinev1alpha1.MachineSet {
 	want := set.DeepCopy()
 	template := d.Spec.Template.DeepCopy()
-	want.Spec.Template.Spec.NodeTemplate, want.Spec.Template.Spec.MachineConfiguration = template.Spec.NodeTemplate, template.Spec.MachineConfiguration
+	if current {
+		want.Spec.Template.Spec.NodeTemplate = template.Spec.NodeTemplate
+	}
+	want.Spec.Template.Spec.MachineConfiguration = template.Spec.MachineConfiguration
 	want.Spec.MinReadySeconds = d.Spec.MinReadySeconds
 	want.Spec.AutoPreserveFailedMachineMax = d.Spec.AutoPreserveFailedMachineMax
 	return want

@@ -297,3 +297,21 @@ func TestStatus(t *testing.T) {
 		t.Errorf("Progressing is %q", got)
 	}
 }
+
+// A template that needs new machines leaves the Nodes of old ones alone: their labels say what is applied to them.
+func TestWithTemplate(t *testing.T) {
+	d := &machinev1alpha1.MachineDeployment{}
+	d.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{"told": "new"}
+	d.Spec.Template.Spec.MachineConfiguration.MaxEvictRetries = new(int32(7))
+	set := &machinev1alpha1.MachineSet{}
+	set.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{"told": "old"}
+	for want, current := range map[string]bool{"new": true, "old": false} {
+		got := withTemplate(d, set, current).Spec.Template.Spec
+		if told := got.NodeTemplate.ObjectMeta.Labels["told"]; told != want {
+			t.Errorf("with current %t, Nodes are told %q, want %q", current, told, want)
+		}
+		if retries := got.MachineConfiguration.MaxEvictRetries; retries == nil || *retries != 7 {
+			t.Errorf("with current %t, the times of machines do not change", current)
+		}
+	}
+}

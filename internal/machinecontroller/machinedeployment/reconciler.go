@@ -193,7 +193,7 @@ func (r *Reconciler) act(ctx context.Context, in *input) error {
 	numbers := scale(*in)
 	number := strconv.FormatInt(nextRevision(in.current, in.old), 10)
 	for i, set := range append([]*machinev1alpha1.MachineSet{in.current}, in.old...) {
-		want := withTemplate(d, set)
+		want := withTemplate(d, set, i == 0)
 		want.Spec.Replicas = numbers[set.Name]
 		if i == 0 {
 			metav1.SetMetaDataAnnotation(&want.ObjectMeta, revisionAnnotation, number)
@@ -217,7 +217,7 @@ func (r *Reconciler) scalePaused(ctx context.Context, in *input) error {
 	paused.Spec.Paused = true
 	numbers := scale(input{deployment: paused, current: newest, old: in.old[:len(in.old)-1]})
 	for _, set := range in.old {
-		want := withTemplate(in.deployment, set)
+		want := withTemplate(in.deployment, set, false)
 		want.Spec.Replicas = numbers[set.Name]
 		if err := r.patchSet(ctx, in.deployment, set, want); err != nil {
 			return err
