@@ -546,13 +546,13 @@ func (s *story) hibernate(ctx context.Context) (string, error) {
 	if err := s.healthy(ctx); err != nil {
 		return "", err
 	}
-	pods := &corev1.PodList{}
-	if err := s.garden.List(ctx, pods, client.InNamespace(s.namespace)); err != nil {
+	if err := kube.Await(ctx, s.garden, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+		if len(pods) > 0 {
+			return fmt.Errorf("%d pods are left, such as %s", len(pods), pods[0].Name)
+		}
+		return nil
+	}, nil, client.InNamespace(s.namespace)); err != nil {
 		return "", err
-	}
-	var left []string
-	for _, pod := range pods.Items {
-		left = append(left, pod.Name)
 	}
 	kept, err := s.volumes(ctx)
 	if err != nil {
@@ -560,9 +560,6 @@ func (s *story) hibernate(ctx context.Context) (string, error) {
 	}
 	if !slices.Equal(volumes, kept) {
 		return "", fmt.Errorf("volumes were %v and are %v", volumes, kept)
-	}
-	if len(left) > 0 {
-		return "", fmt.Errorf("these pods are left: %v", left)
 	}
 	return fmt.Sprintf("no pods, %d volumes kept", len(kept)), nil
 }
