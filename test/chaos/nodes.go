@@ -129,7 +129,7 @@ func (s *story) steps() []step {
 		{"deploy a workload", s.deploy},
 		{"one machine more", s.scale(3)},
 		{"one machine less", s.scale(2)},
-		{"another machine type", s.changeType("large")},
+		{"another machine type", s.changeType},
 		{"another kubelet configuration", s.configureKubelet},
 		{"a budget that allows nothing", s.block},
 	}
@@ -391,16 +391,24 @@ func (s *story) settled(ctx context.Context, nodes func() error) (string, error)
 	return note, errors.Join(s.deployed(ctx, app), s.healthy(ctx))
 }
 
-func (s *story) changeType(name string) func(context.Context) (string, error) {
-	return func(ctx context.Context) (string, error) {
-		old, err := s.nodeNames(ctx)
-		if err != nil {
-			return "", err
-		}
-		if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) { worker(spec).Machine.Type = name }); err != nil {
-			return "", err
-		}
-		return s.settled(ctx, func() error { return s.pool(ctx, tested, 2, noneOf(old)) })
+func (s *story) changeType(ctx context.Context) (string, error) {
+	old, err := s.nodeNames(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := s.change(ctx, otherType); err != nil {
+		return "", err
+	}
+	return s.settled(ctx, func() error { return s.pool(ctx, tested, 2, noneOf(old)) })
+}
+
+// otherType has machines of the other type that the landscape knows.
+func otherType(spec *corev1beta1.ShootSpec) {
+	machine := &worker(spec).Machine
+	if machine.Type == "large" {
+		machine.Type = "local"
+	} else {
+		machine.Type = "large"
 	}
 }
 
@@ -465,7 +473,7 @@ func (s *story) block(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) { worker(spec).Machine.Type = "local" }); err != nil {
+	if err := s.change(ctx, otherType); err != nil {
 		return "", err
 	}
 	var kept *machinev1alpha1.Machine
