@@ -60,6 +60,9 @@ func (h *hosted) nodes() []flow.Task {
 		task("system-components", "Writing what runs on nodes", h.deploySystemComponents, "infrastructure"),
 		task("kube-proxy", "Writing kube-proxies", h.deployKubeProxy, "kube-apiserver-ready"),
 		lasting(podsTimeout, task("tunnel", "Waiting until the control plane reaches the nodes", func(ctx context.Context) error {
+			if h.hibernated() {
+				return nil // The nodes go, and with them the tunnel's agent.
+			}
 			return awaitOne(ctx, h.SeedClient, h.namespace, networkResource, &resourcesv1alpha1.ManagedResourceList{}, managed.Healthy)
 		}, "system-components", "vpn-seed-server", "worker")),
 		lasting(extensionTimeout, task("nodes-updated", "Waiting until node agents have done what they are told", h.awaitNodeAgents, "node-agents", "tunnel")),

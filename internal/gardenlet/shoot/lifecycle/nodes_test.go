@@ -137,3 +137,19 @@ func TestCores(t *testing.T) {
 		t.Errorf("cores() = %d", got)
 	}
 }
+
+// What the agent of the tunnel runs on goes when a shoot is hibernated, so nobody may wait for it. There is no client to do that with.
+func TestHibernationDoesNotWaitForTheTunnel(t *testing.T) {
+	shoot := &corev1beta1.Shoot{}
+	shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
+	h := &hosted{world: &world{shoot: shoot}}
+	for _, task := range h.nodes() {
+		if task.ID == "tunnel" {
+			if err := task.Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+	}
+	t.Error("there is no such task")
+}
