@@ -20,7 +20,7 @@ const corefile = `.:8053 {
     kubernetes cluster.local in-addr.arpa ip6.arpa {
         pods insecure
         fallthrough in-addr.arpa ip6.arpa
-        ttl 30
+        ttl 5
     }
     forward . /etc/resolv.conf {
         max_concurrent 1000
