@@ -20,7 +20,7 @@ const PodNameEnv = "POD_NAME"
 
 // releaseOwnLease gives up the leadership that the container had before it crashed: there is only one of it in a pod, so nobody leads.
 func releaseOwnLease(ctx context.Context, config *rest.Config, election *componentbaseconfigv1alpha1.LeaderElectionConfiguration, log logr.Logger) error {
-	pod := os.Getenv(PodNameEnv)
+	pod := os.Getenv(PodNameEnv) //nolint:forbidigo // the wiring is where it is read
 	// The identity of a leader begins with the name of the host, which others have as well if it is that of a node.
 	if host, err := os.Hostname(); err != nil || pod == "" || pod != host {
 		return err

@@ -141,7 +141,7 @@ func (p *probes) read(ctx context.Context, pod string, since *time.Time) error {
 	if err != nil {
 		return err
 	}
-	defer stream.Close() //nolint:errcheck // only read
+	defer stream.Close()
 	for lines := bufio.NewScanner(stream); lines.Scan(); {
 		watchdog.Reset(silence)
 		first, result, _ := strings.Cut(lines.Text(), " ")

@@ -96,7 +96,7 @@ func TestAbandon(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- h.abandon(t.Context(), &extensionsv1alpha1.ExtensionList{}) }()
 		synctest.Wait()
-		time.Sleep(forcedPatience / 2)
+		time.Sleep(forcedPatience / 2) //nolint:forbidigo // the time of the bubble
 		for name, want := range map[string]string{"works": "confirmation.gardener.cloud/deletion", "stuck": "gardener.cloud/timestamp"} {
 			obj := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: name}}
 			if err := seed.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
