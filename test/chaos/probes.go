@@ -116,8 +116,14 @@ func (p *probes) tail(ctx context.Context, pods []corev1.Pod) error {
 	return err
 }
 
-// follow reads what a prober writes, again and again, until it is gone.
+// follow reads what a prober writes, again and again, until it is gone. A kubelet that has just started does not know it either, so it is
+// followed again if it is still there.
 func (p *probes) follow(ctx context.Context, pod string) {
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.following, pod)
+	}()
 	since := time.Now().Add(-time.Hour)
 	for ctx.Err() == nil {
 		err := p.read(ctx, pod, &since)
