@@ -19,7 +19,6 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/kube"
-	"gardener.cloud/gardener/landscape"
 )
 
 // boundaryTimeout is how long a creation or a deletion may take that is interrupted at each step.
@@ -32,11 +31,7 @@ func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) erro
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	l, err := landscape.Open(".landscape", *name)
-	if err != nil {
-		return err
-	}
-	c, err := l.Client(landscape.RuntimeCluster)
+	l, c, err := open(*name)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"gardener.cloud/gardener/landscape"
 )
 
 func main() {
@@ -45,6 +48,16 @@ func run(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return scenarios[args[0]](ctx, flag.NewFlagSet(args[0], flag.ExitOnError), args[1:])
+}
+
+// open returns a landscape that is up, and a client of its garden, which is its seed as well.
+func open(name string) (*landscape.Landscape, client.WithWatch, error) {
+	l, err := landscape.Open(".landscape", name)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := l.Client(landscape.RuntimeCluster)
+	return l, c, err
 }
 
 // newRandom returns a source that a failed round can be repeated with.

@@ -94,11 +94,7 @@ func runNodes(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	}
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	l, err := landscape.Open(".landscape", *name)
-	if err != nil {
-		return err
-	}
-	garden, err := l.Client(landscape.RuntimeCluster)
+	l, garden, err := open(*name)
 	if err != nil {
 		return err
 	}

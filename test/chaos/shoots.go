@@ -55,11 +55,7 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	l, err := landscape.Open(".landscape", *name)
-	if err != nil {
-		return err
-	}
-	c, err := l.Client(landscape.RuntimeCluster)
+	l, c, err := open(*name)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/kube"
-	"gardener.cloud/gardener/landscape"
 )
 
 // upLimit is how long a landscape may take to come up while its processes are killed.
@@ -71,11 +70,7 @@ func upOnce(ctx context.Context, binary, name string, upFlags []string, k *kille
 	if err != nil {
 		return took, fmt.Errorf("up: %w\n%s", err, out)
 	}
-	l, err := landscape.Open(".landscape", name)
-	if err != nil {
-		return took, err
-	}
-	c, err := l.Client(landscape.RuntimeCluster)
+	_, c, err := open(name)
 	if err != nil {
 		return took, err
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
 )
 
 // Suite says which fields of T are tried, and what shows their effect.
@@ -71,6 +72,19 @@ func Run[T any](t *testing.T, s Suite[T]) {
 			t.Errorf("there are values for %s, which is no field", path)
 		}
 	}
+}
+
+// YAML is what Render may show of objects; it takes the two results of a function that renders.
+func YAML(t *testing.T, objects any, err error) string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := yaml.Marshal(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 // place leads from a configuration to a field in it, and makes what is on the way.

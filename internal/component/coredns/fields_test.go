@@ -3,8 +3,6 @@ package coredns
 import (
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/test/everyfield"
 )
@@ -19,14 +17,7 @@ func TestEveryFieldReachesCoreDNS(t *testing.T) {
 				t.Fatal(err)
 			}
 			objects, err := Objects(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, err := yaml.Marshal(objects)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(data)
+			return everyfield.YAML(t, objects, err)
 		},
 		Values: map[string][2]any{"autoscaling.mode": {
 			corev1beta1.CoreDNSAutoscalingModeHorizontal, corev1beta1.CoreDNSAutoscalingModeClusterProportional,

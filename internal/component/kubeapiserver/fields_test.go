@@ -3,8 +3,6 @@ package kubeapiserver
 import (
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/test/everyfield"
 )
@@ -19,14 +17,7 @@ func TestEveryFieldReachesTheAPIServer(t *testing.T) {
 			v := full()
 			v.Files, v.Config = Files{}, config
 			objects, err := Objects(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, err := yaml.Marshal(objects)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(data)
+			return everyfield.YAML(t, objects, err)
 		},
 		Values: map[string][2]any{"watchCacheSizes.resources[].apiGroup": {"some", "other"}},
 		Exceptions: map[string]string{

@@ -3,8 +3,6 @@ package kubecontrollermanager
 import (
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/test/everyfield"
 )
@@ -23,14 +21,7 @@ func TestEveryFieldReachesTheControllerManager(t *testing.T) {
 			everyfield.Run(t, everyfield.Suite[corev1beta1.KubeControllerManagerConfig]{
 				Render: func(t *testing.T, config *corev1beta1.KubeControllerManagerConfig) string {
 					objects, err := Objects(Values{Config: config, PodNetworks: tc.pods})
-					if err != nil {
-						t.Fatal(err)
-					}
-					data, err := yaml.Marshal(objects)
-					if err != nil {
-						t.Fatal(err)
-					}
-					return string(data)
+					return everyfield.YAML(t, objects, err)
 				},
 				Exceptions: tc.except,
 			})

@@ -21,14 +21,7 @@ func TestEveryFieldReachesKubeProxy(t *testing.T) {
 				t.Fatal(err)
 			}
 			objects, err := Objects(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, err := yaml.Marshal(objects)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(data)
+			return everyfield.YAML(t, objects, err)
 		},
 		Values: map[string][2]any{"mode": {corev1beta1.ProxyModeIPTables, corev1beta1.ProxyModeIPVS}},
 	})

@@ -3,8 +3,6 @@ package kubescheduler
 import (
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/test/everyfield"
 )
@@ -13,14 +11,7 @@ func TestEveryFieldReachesTheScheduler(t *testing.T) {
 	everyfield.Run(t, everyfield.Suite[corev1beta1.KubeSchedulerConfig]{
 		Render: func(t *testing.T, config *corev1beta1.KubeSchedulerConfig) string {
 			objects, err := Objects(Values{Config: config})
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, err := yaml.Marshal(objects)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(data)
+			return everyfield.YAML(t, objects, err)
 		},
 		Values:     map[string][2]any{"profile": {corev1beta1.SchedulingProfileBalanced, corev1beta1.SchedulingProfileBinPacking}},
 		Exceptions: map[string]string{"kubeMaxPDVols": "deprecated: CSI drivers say how many volumes a node takes"},

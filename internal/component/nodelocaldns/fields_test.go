@@ -3,8 +3,6 @@ package nodelocaldns
 import (
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/test/everyfield"
 )
@@ -20,14 +18,7 @@ func TestEveryFieldReachesTheCache(t *testing.T) {
 				t.Fatal(err)
 			}
 			objects, err := Objects(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, err := yaml.Marshal([]any{Enabled(shoot), objects})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(data)
+			return everyfield.YAML(t, []any{Enabled(shoot), objects}, err)
 		},
 	})
 }

@@ -11,6 +11,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/maintenance"
 )
 
 // action is what one pass does.
@@ -217,8 +218,8 @@ func window(shoot *corev1beta1.Shoot, now time.Time) (begin time.Time, length ti
 	if shoot.Spec.Maintenance == nil || shoot.Spec.Maintenance.TimeWindow == nil {
 		return begin, 0, false
 	}
-	from, errFrom := time.Parse(windowFormat, shoot.Spec.Maintenance.TimeWindow.Begin)
-	to, errTo := time.Parse(windowFormat, shoot.Spec.Maintenance.TimeWindow.End)
+	from, errFrom := time.Parse(maintenance.Layout, shoot.Spec.Maintenance.TimeWindow.Begin)
+	to, errTo := time.Parse(maintenance.Layout, shoot.Spec.Maintenance.TimeWindow.End)
 	if errFrom != nil || errTo != nil {
 		return begin, 0, false
 	}
@@ -235,9 +236,6 @@ func window(shoot *corev1beta1.Shoot, now time.Time) (begin time.Time, length ti
 	}
 	return begin, length, true
 }
-
-// windowFormat is how the API writes the time of a day.
-const windowFormat = "150405-0700"
 
 // share is a part of a duration that is another for every shoot and every time, and the same at every look.
 func share(shoot *corev1beta1.Shoot, of time.Duration, at time.Time) time.Duration {
