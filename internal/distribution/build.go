@@ -267,7 +267,11 @@ func (b *build) fileLayers(layout string) ([]Layer, error) {
 	var entries []entry
 	for _, binary := range b.v.recipe.Binaries {
 		dir := strings.TrimSuffix(binary.dir(), "/")
-		e, err := fileEntry(dir+"/"+binary.Name, filepath.Join(b.temp, "bin", binary.Name), 0o755)
+		mode := int64(0o755)
+		if binary.Setuid {
+			mode |= 0o4000
+		}
+		e, err := fileEntry(dir+"/"+binary.Name, filepath.Join(b.temp, "bin", binary.Name), mode)
 		if err != nil {
 			return nil, err
 		}

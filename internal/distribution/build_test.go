@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -105,6 +106,25 @@ func TestBuild(t *testing.T) {
 	}
 	if diff := cmp.Diff(imagesOf(t, artifacts[0]), imagesOf(t, elsewhere[0])); diff != "" {
 		t.Errorf("images differ:\n%s", diff)
+	}
+}
+
+func TestSetuid(t *testing.T) {
+	files := tiny()
+	files["tiny/product.yaml"] = strings.Replace(files["tiny/product.yaml"], "links: [small]", "setuid: true", 1)
+	delete(files, "tiny/files/etc/x")
+	artifacts, err := open(t, checkout(t, files), t.TempDir()).Build(t.Context(), nil, "tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := artifacts[0].manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(listLayer(t, artifacts[0].ImagesDir(), m.Layers[0]), func(line string) bool {
+		return strings.HasPrefix(line, "urwxr-xr-x usr/local/bin/tiny:")
+	}) {
+		t.Error("the layer has no setuid program")
 	}
 }
 

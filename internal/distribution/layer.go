@@ -43,13 +43,14 @@ type entry struct {
 	open   func() (io.ReadCloser, error)
 }
 
-func fileEntry(name, source string, mode fs.FileMode) (entry, error) {
+// fileEntry is a file with a mode as archives write it, so 0o4755 is a setuid program.
+func fileEntry(name, source string, mode int64) (entry, error) {
 	info, err := os.Stat(source)
 	if err != nil {
 		return entry{}, err
 	}
 	return entry{
-		name: strings.TrimPrefix(name, "/"), typ: tar.TypeReg, mode: int64(mode), size: info.Size(),
+		name: strings.TrimPrefix(name, "/"), typ: tar.TypeReg, mode: mode, size: info.Size(),
 		open: func() (io.ReadCloser, error) { return os.Open(source) },
 	}, nil
 }
@@ -78,7 +79,7 @@ func treeEntries(dir string) ([]entry, error) {
 		if err != nil {
 			return err
 		}
-		f, err := fileEntry(filepath.ToSlash(rel), file, gitMode(info.Mode()))
+		f, err := fileEntry(filepath.ToSlash(rel), file, int64(gitMode(info.Mode())))
 		entries = append(entries, f)
 		return err
 	})

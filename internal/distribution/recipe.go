@@ -59,6 +59,8 @@ type Binary struct {
 	Links []string `json:"links,omitempty"`
 	// Dir is where the binary lies in images: /usr/local/bin by default.
 	Dir string `json:"dir,omitempty"`
+	// Setuid makes the binary run as its owner in images, who is root.
+	Setuid bool `json:"setuid,omitempty"`
 }
 
 // Debian is a root file system made by mmdebstrap.
