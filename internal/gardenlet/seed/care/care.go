@@ -1,7 +1,8 @@
 // Package care says whether the components that Gardener runs in a seed are healthy.
 //
 // It reads ManagedResources in the seed, and the components that the gardenlet deploys without one, and writes the condition
-// SeedSystemComponentsHealthy of the Seed. Source: concepts.txt, gardenlet, Seed Controller, "Care" reconciler.
+// SeedSystemComponentsHealthy of the Seed. While an operator has stopped the work on shoots, it says so in the condition
+// EmergencyStopShootReconciliations. Source: concepts.txt, gardenlet, Seed Controller, "Care" reconciler.
 package care
 
 import (
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,7 +70,9 @@ func Add(mgr manager.Manager, v Values) error {
 	return builder.ControllerManagedBy(mgr).Named("seed-care").
 		// Once for each Seed, then again and again: thresholds pass without anything happening.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{},
-			predicate.TypedFuncs[*corev1beta1.Seed]{UpdateFunc: func(event.TypedUpdateEvent[*corev1beta1.Seed]) bool { return false }})).
+			predicate.TypedFuncs[*corev1beta1.Seed]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Seed]) bool {
+				return Stopped(e.ObjectOld) != Stopped(e.ObjectNew)
+			}})).
 		// What else changes of them, such as a message, is in their conditions too.
 		Watches(&resourcesv1alpha1.ManagedResource{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(counts))).
 		Watches(&appsv1.Deployment{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(component(v.Components)))).
@@ -126,7 +130,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	now := r.clock.Now()
 	want := decide(kube.Condition(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy), components, problems, now, r.threshold)
 	conditions, changed := kube.SetCondition(seed.Status.Conditions, want, now)
-	if changed {
+	conditions, stopChanged := withStop(conditions, Stopped(seed), now)
+	if changed || stopChanged {
 		after := seed.DeepCopy()
 		after.Status.Conditions = conditions
 		if err := r.gardenClient.Status().Patch(ctx, after, client.StrategicMergeFrom(seed)); err != nil {
@@ -134,6 +139,26 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	return reconcile.Result{RequeueAfter: r.period}, nil
+}
+
+// Stopped is whether an operator wants that nothing is done to the shoots of a seed.
+func Stopped(seed *corev1beta1.Seed) bool {
+	stopped, _ := strconv.ParseBool(seed.Annotations[constants.EmergencyStopShootReconciliations]) // what is no answer is a no
+	return stopped
+}
+
+// withStop returns the conditions with that about the stop, which is there as long as it lasts, and whether that is a change.
+func withStop(conditions []corev1beta1.Condition, stopped bool, now time.Time) ([]corev1beta1.Condition, bool) {
+	if stopped {
+		return kube.SetCondition(conditions, corev1beta1.Condition{
+			Type: corev1beta1.SeedEmergencyStopShootReconciliations, Status: corev1beta1.ConditionTrue, Reason: "EmergencyStop",
+			Message: "Nothing is done to shoots until the annotation " + constants.EmergencyStopShootReconciliations + " is taken off.",
+		}, now)
+	}
+	without := slices.DeleteFunc(slices.Clone(conditions), func(c corev1beta1.Condition) bool {
+		return c.Type == corev1beta1.SeedEmergencyStopShootReconciliations
+	})
+	return without, len(without) != len(conditions)
 }
 
 // unhealthy says what is wrong with the components that no ManagedResource holds.

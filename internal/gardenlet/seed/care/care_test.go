@@ -68,6 +68,36 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+func TestStop(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	types := func(conditions []corev1beta1.Condition) (names []string) {
+		for _, c := range conditions {
+			names = append(names, string(c.Type)+" "+string(c.Status))
+		}
+		return names
+	}
+	healthy := []corev1beta1.Condition{{Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue}}
+	for _, tc := range []struct {
+		annotation string
+		want       []string
+	}{
+		{"", []string{"SeedSystemComponentsHealthy True"}},
+		{"no", []string{"SeedSystemComponentsHealthy True"}},
+		{"true", []string{"SeedSystemComponentsHealthy True", "EmergencyStopShootReconciliations True"}},
+	} {
+		seed := &corev1beta1.Seed{}
+		seed.Annotations = map[string]string{"shoot.gardener.cloud/emergency-stop-reconciliations": tc.annotation}
+		conditions, changed := withStop(healthy, Stopped(seed), now)
+		if diff := cmp.Diff(tc.want, types(conditions)); diff != "" || changed != (len(tc.want) > 1) {
+			t.Errorf("%q: changed is %t, conditions (-want +got):\n%s", tc.annotation, changed, diff)
+		}
+		after, changed := withStop(conditions, false, now)
+		if diff := cmp.Diff(types(healthy), types(after)); diff != "" || changed != (len(tc.want) > 1) {
+			t.Errorf("after %q: changed is %t, conditions (-want +got):\n%s", tc.annotation, changed, diff)
+		}
+	}
+}
+
 func TestUnhealthy(t *testing.T) {
 	deployment := func(name string, change func(*appsv1.Deployment)) *appsv1.Deployment {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "gateway", Name: name}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)}}

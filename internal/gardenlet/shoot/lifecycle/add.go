@@ -108,7 +108,7 @@ func (r *reconciler) changed() predicate.TypedFuncs[*corev1beta1.Shoot] {
 
 // resumes is whether a change of a seed is what shoots have waited for.
 func resumes(before, after *corev1beta1.Seed, version string) bool {
-	works := func(seed *corev1beta1.Seed) bool { return !stopped(seed) && seedUnready(seed, version) == "" }
+	works := func(seed *corev1beta1.Seed) bool { return seedUnready(seed, version) == "" }
 	return !works(before) && works(after)
 }
 

@@ -10,6 +10,7 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/gardenlet/seed/care"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/maintenance"
 )
@@ -140,16 +141,7 @@ func mayOverwrite(f facts) bool {
 
 func ignored(f facts) bool {
 	value, _ := strconv.ParseBool(f.shoot.Annotations[constants.ShootIgnore]) // what is no answer is a no
-	return value && mayOverwrite(f) || stopped(f.seed)
-}
-
-// stopped is whether an operator wants that nothing is done on a seed.
-func stopped(seed *corev1beta1.Seed) bool {
-	value := false
-	if seed != nil {
-		value, _ = strconv.ParseBool(seed.Annotations[constants.EmergencyStopShootReconciliations])
-	}
-	return value
+	return value && mayOverwrite(f)
 }
 
 // seedUnready says why a seed cannot take changes now, or nothing. Its components have to be those of this gardenlet.
@@ -157,6 +149,8 @@ func seedUnready(seed *corev1beta1.Seed, version string) string {
 	switch {
 	case seed == nil:
 		return "its seed is not there"
+	case care.Stopped(seed):
+		return "an operator has stopped all work on shoots of its seed"
 	case seed.Status.Gardener == nil || seed.Status.Gardener.Version != version:
 		return "its seed was not reconciled by this version of the gardenlet yet"
 	case seed.Status.ObservedGeneration < seed.Generation:

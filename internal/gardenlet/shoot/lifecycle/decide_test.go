@@ -81,7 +81,10 @@ func TestDecide(t *testing.T) {
 		"everything is stopped": {change: func(f *facts) {
 			f.shoot.Generation++
 			f.seed.Annotations = map[string]string{constants.EmergencyStopShootReconciliations: "true"}
-		}, want: tell},
+		}, want: postpone, operation: reconcile},
+		"everything is stopped, and nothing to do": {change: func(f *facts) {
+			f.seed.Annotations = map[string]string{constants.EmergencyStopShootReconciliations: "true"}
+		}, want: idle},
 		"seed of another version": {change: func(f *facts) { f.shoot.Generation++; f.seed.Status.Gardener.Version = "v0" }, want: postpone, operation: reconcile},
 		"seed has changed":        {change: func(f *facts) { f.shoot.Generation++; f.seed.Generation++ }, want: postpone, operation: reconcile},
 		"seed is silent": {change: func(f *facts) {
