@@ -41,6 +41,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/example"
@@ -67,6 +68,7 @@ func TestLandscape(t *testing.T) {
 	timed(t, "images push", func(t *testing.T) { l.run(t, "images", "push", serverimage.Reference, serverTar(t)) })
 
 	timed(t, "a shoot without nodes", func(t *testing.T) { testWorkerless(t, l) })
+	timed(t, "a shoot that sleeps", func(t *testing.T) { testAsleep(t, l) })
 	timed(t, "a shoot with a node", func(t *testing.T) { testShoot(t, l) })
 	timed(t, "garden", func(t *testing.T) { testGarden(t, l) })
 	timed(t, "gateway", func(t *testing.T) { testGateway(t, l) })
@@ -271,7 +273,7 @@ func connect(t *testing.T, file string) (c cluster) {
 	}
 	c.config.QPS, c.config.Burst = -1, -1
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), gatewayv1.Install(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), gatewayv1.Install(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	if c.client, err = client.NewWithWatch(c.config, client.Options{Scheme: scheme}); err != nil {

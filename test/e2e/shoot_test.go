@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
 	product "gardener.cloud/gardener/landscape"
@@ -58,6 +59,7 @@ func TestRunning(t *testing.T) {
 	l.run(t, "images", "push", serverimage.Reference, serverTar(t))
 	t.Run("gateway", func(t *testing.T) { testGateway(t, l) })
 	t.Run("without nodes", func(t *testing.T) { testWorkerless(t, l) })
+	t.Run("asleep", func(t *testing.T) { testAsleep(t, l) })
 	t.Run("with a node", func(t *testing.T) { testShoot(t, l) })
 }
 
@@ -129,6 +131,98 @@ func testWorkerless(t *testing.T, l *landscape) {
 		})
 		if kept.UID != precious.UID || kept.Data["a"] != "b" {
 			t.Errorf("the ConfigMap is %+v", kept)
+		}
+	})
+	timed(t, "its credentials are rotated", func(t *testing.T) { l.rotate(t, key, admin) })
+	timed(t, "it goes without a trace", func(t *testing.T) {
+		l.deleteShoot(t, key)
+		l.expectAsBefore(t, before, other)
+	})
+}
+
+// rotate renews all credentials of a shoot. Who had access keeps it until the end, and needs a new kubeconfig then.
+func (l *landscape) rotate(t *testing.T, key client.ObjectKey, old cluster) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old"}, StringData: map[string]string{"a": "b"}}
+	if err := old.client.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	operate := func(operation string, want corev1beta1.CredentialsRotationPhase) {
+		t.Helper()
+		l.patchShoot(t, key, `{"metadata":{"annotations":{"gardener.cloud/operation":"`+operation+`"}}}`)
+		l.awaitShoot(t, key, func(shoot *corev1beta1.Shoot) error {
+			if err := kube.ShootHealthy(shoot); err != nil {
+				return err
+			}
+			return rotated(shoot.Status.Credentials, want)
+		})
+	}
+	// works reads what was there before, and sees a controller at work: kube-controller-manager makes a ServiceAccount per namespace.
+	works := func(c cluster, name string) {
+		t.Helper()
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		eventually(t, func(ctx context.Context) error {
+			if err := c.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+				return err
+			}
+			if err := c.client.Get(ctx, client.ObjectKeyFromObject(secret), &corev1.Secret{}); err != nil {
+				return err
+			}
+			return c.client.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
+		})
+	}
+	operate("rotate-credentials-start", corev1beta1.RotationPrepared)
+	works(old, "prepared")
+	renewed := l.shoot(t, key)
+	operate("rotate-credentials-complete", corev1beta1.RotationCompleted)
+	works(renewed, "completed")
+	eventually(t, func(ctx context.Context) error {
+		if err := old.client.Get(ctx, client.ObjectKeyFromObject(secret), &corev1.Secret{}); err == nil {
+			return errors.New("the kubeconfig from before the rotation still works")
+		}
+		return nil
+	})
+}
+
+// rotated is nil when the rotations of all credentials with phases are in one.
+func rotated(credentials *corev1beta1.ShootCredentials, want corev1beta1.CredentialsRotationPhase) error {
+	if credentials == nil || credentials.Rotation == nil {
+		return errors.New("no rotation")
+	}
+	r := credentials.Rotation
+	if r.CertificateAuthorities == nil || r.ServiceAccountKey == nil || r.ETCDEncryptionKey == nil {
+		return errors.New("not all are rotated")
+	}
+	got := []corev1beta1.CredentialsRotationPhase{r.CertificateAuthorities.Phase, r.ServiceAccountKey.Phase, r.ETCDEncryptionKey.Phase}
+	if slices.ContainsFunc(got, func(phase corev1beta1.CredentialsRotationPhase) bool { return phase != want }) {
+		return fmt.Errorf("authorities, service account key and encryption key are %q", got)
+	}
+	return nil
+}
+
+// testAsleep orders a shoot that sleeps from the start, and deletes it as it is.
+func testAsleep(t *testing.T, l *landscape) {
+	const other = "shoot--local--local"
+	before, err := snapshot.Take(t.Context(), l.config, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shoot := sample(t, example.Shoot)
+	shoot.Name, shoot.Spec.Hibernation = "asleep", &corev1beta1.Hibernation{Enabled: ptr.To(true)}
+	key := client.ObjectKeyFromObject(shoot)
+	timed(t, "it is made without machines", func(t *testing.T) {
+		if err := l.client.Create(t.Context(), shoot); err != nil {
+			t.Fatal(err)
+		}
+		l.awaitShoot(t, key, func(shoot *corev1beta1.Shoot) error {
+			if shoot != nil && !shoot.Status.Hibernated {
+				return errors.New("it does not sleep")
+			}
+			return kube.ShootHealthy(shoot)
+		})
+		machines := &machinev1alpha1.MachineList{}
+		if err := l.client.List(t.Context(), machines, client.InNamespace("shoot--local--asleep")); err != nil || len(machines.Items) > 0 {
+			t.Errorf("there are %d machines, %v", len(machines.Items), err)
 		}
 	})
 	timed(t, "it goes without a trace", func(t *testing.T) {
