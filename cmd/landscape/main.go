@@ -17,6 +17,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"gardener.cloud/gardener/internal/distribution"
+	"gardener.cloud/gardener/internal/subcommand"
 	"gardener.cloud/gardener/landscape"
 	"gardener.cloud/gardener/landscape/progress"
 )
@@ -71,7 +72,8 @@ landscape starts machines, which are containers with systemd, and makes Kubernet
 containerd, a registry and a network of its own; "down" leaves nothing behind.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          subcommand.Choose,
 	}
 	cmd.SetIn(in)
 	cmd.SetOut(out)

@@ -20,7 +20,7 @@ import (
 
 func (c *cli) upCommand() *cobra.Command {
 	var options landscape.UpOptions
-	var onlyClusters, withoutShoot, asJSON bool
+	var onlyClusters, withoutShoot, asJSON, check bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring a landscape up, or change it",
@@ -30,6 +30,7 @@ func (c *cli) upCommand() *cobra.Command {
   landscape up --only-clusters                 # without the garden
   landscape up --machines 3                    # the runtime cluster with three machines, more or fewer than before
   landscape up --cluster seed2 --machines 1    # a second cluster, beside the runtime cluster
+  landscape up --check                         # only say whether this computer can do it; builds nothing
   landscape up --json | jq                     # for programs: one object for each thing that happens
 
 "up" makes what is missing and leaves alone what is there. It can be interrupted and run again at any time.`,
@@ -39,11 +40,15 @@ func (c *cli) upCommand() *cobra.Command {
 			if cmd.Flags().Changed("machines") && options.Machines < 1 {
 				return fmt.Errorf("--machines must be at least 1, not %d", options.Machines)
 			}
-			builds, err := c.builds()
+			options.Shoot = !onlyClusters && !withoutShoot
+			l, err := c.open()
 			if err != nil {
 				return err
 			}
-			l, err := c.open()
+			if check {
+				return l.Check(options)
+			}
+			builds, err := c.builds()
 			if err != nil {
 				return err
 			}
@@ -55,7 +60,6 @@ func (c *cli) upCommand() *cobra.Command {
 					return err
 				}
 			}
-			options.Shoot = !onlyClusters && !withoutShoot
 			printer := c.printer()
 			if asJSON {
 				printer = progress.NewJSON(c.out)
@@ -87,6 +91,7 @@ func (c *cli) upCommand() *cobra.Command {
 	cmd.Flags().StringVar(&options.Version, "kubernetes-version", "", "Kubernetes version of a new cluster, such as v1.35.4 (default: the distribution's); it must have been built")
 	cmd.Flags().BoolVar(&onlyClusters, "only-clusters", false, "bring up clusters without a garden")
 	cmd.Flags().BoolVar(&withoutShoot, "without-shoot", false, "do not order the sample shoot; one that is there stays")
+	cmd.Flags().BoolVar(&check, "check", false, "only check whether this computer can carry the landscape, and change nothing")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write events as JSON to the standard output, one a line; the last one says how to connect")
 	return cmd
 }
