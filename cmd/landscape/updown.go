@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/distribution"
 	"gardener.cloud/gardener/landscape"
 	"gardener.cloud/gardener/landscape/progress"
 )
@@ -82,7 +84,7 @@ func (c *cli) upCommand() *cobra.Command {
 				return json.NewEncoder(c.out).Encode(done)
 			}
 			fmt.Fprintf(c.errOut, "\nLandscape %q is up after %.0fs and takes %.1f GiB of disk.\n%s",
-				l.Name, done.Seconds, float64(l.DiskUse())/(1<<30), done.advice(l.Name, !onlyClusters && cluster == landscape.RuntimeCluster))
+				l.Name, done.Seconds, float64(l.DiskUse())/(1<<30), done.advice(l.Name, missingKubectl(builds), !onlyClusters && cluster == landscape.RuntimeCluster))
 			return nil
 		},
 	}
@@ -109,13 +111,33 @@ type upResult struct {
 	ShootKubeconfig string `json:"shootKubeconfig,omitempty"`
 }
 
-// advice is what a person may want to do next.
-func (r upResult) advice(name string, garden bool) string {
+// missingKubectl is the kubectl of the distribution, if the computer has no other one.
+func missingKubectl(builds *distribution.Distribution) string {
+	if _, err := exec.LookPath("kubectl"); err == nil {
+		return ""
+	}
+	artifact, err := builds.Artifact("kubernetes")
+	if err != nil {
+		return ""
+	}
+	path, err := artifact.Binary("kubectl")
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// advice is what a person may want to do next. The path of a kubectl is that of the only one there is.
+func (r upResult) advice(name, kubectl string, garden bool) string {
 	program := os.Args[0]
 	if name != landscape.DefaultName {
 		program += " --name " + name
 	}
-	text := "\n  export KUBECONFIG=" + r.Kubeconfig + "\n"
+	text := "\n"
+	if kubectl != "" {
+		text += "  alias kubectl=" + kubectl + "    # there is no other one in PATH\n"
+	}
+	text += "  export KUBECONFIG=" + r.Kubeconfig + "\n"
 	if !garden {
 		return text + "  kubectl get nodes,pods -A\n  " + program + " status\n"
 	}
