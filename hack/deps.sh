@@ -16,7 +16,7 @@ if [[ $# -gt 0 ]]; then
   packages=("$@")
 elif ! command -v go >/dev/null; then
   version=$(sed -n 's/^go //p' "$(dirname "$0")/../go.mod")
-  echo "deps: there is no go in PATH: install Go $version or newer, from https://go.dev/dl, and put its bin directory into PATH" >&2
+  echo "deps: there is no go in PATH: install Go $version or newer (https://go.dev/doc/install) and put its bin directory into PATH" >&2
   echo "deps: if you have it and it is only sudo that does not find it: sudo env PATH=\"\$PATH\" make up" >&2
   exit 1
 fi

@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +18,6 @@ import (
 	"gardener.cloud/gardener/internal/component/gardenerapiserver"
 	"gardener.cloud/gardener/internal/component/gardenercontrollermanager"
 	"gardener.cloud/gardener/internal/component/gardenerscheduler"
-	"gardener.cloud/gardener/internal/component/gardenlet"
 	"gardener.cloud/gardener/internal/component/gardenrbac"
 	"gardener.cloud/gardener/internal/component/priorityclass"
 	"gardener.cloud/gardener/internal/kube"
@@ -64,32 +62,18 @@ func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 	}); err != nil {
 		return err
 	}
-	before, err := u.gardenletImage(ctx, cluster)
-	if err != nil {
-		return err
-	}
 	if err := u.bringUpSeed(ctx, cluster, image); err != nil {
 		return err
 	}
-	if before == "" || before == image {
+	if image == u.state.Image {
 		return nil
 	}
-	return u.rollShoots(ctx, cluster)
-}
-
-// gardenletImage is the image that the gardenlet of a cluster has so far, empty if there is none.
-func (u *upRun) gardenletImage(ctx context.Context, cluster Cluster) (string, error) {
-	c, err := u.Client(cluster.Name)
-	if err != nil {
-		return "", err
+	if err := u.rollShoots(ctx, cluster); err != nil {
+		return err
 	}
-	deployment := &appsv1.Deployment{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: gardenlet.Name}, deployment); apierrors.IsNotFound(err) {
-		return "", nil
-	} else if err != nil {
-		return "", fmt.Errorf("read the image of the gardenlet: %w", err)
-	}
-	return deployment.Spec.Template.Spec.Containers[0].Image, nil
+	// Only now: a run that ends before this one is to be made up for by the next.
+	u.state.Image = image
+	return u.save()
 }
 
 // gardenerImage makes the image of the binary with all our processes, pushes it, and returns its reference with digest.

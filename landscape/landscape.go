@@ -51,6 +51,8 @@ type state struct {
 	Index int `json:"index"`
 	// Clusters are ordered by Number; the runtime cluster is the first.
 	Clusters []Cluster `json:"clusters"`
+	// Image is the image of our processes that all shoots were asked to follow, empty without a garden.
+	Image string `json:"image,omitempty"`
 }
 
 // Cluster is one Kubernetes cluster of a landscape.

@@ -2,7 +2,6 @@ package landscape
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,30 +15,31 @@ import (
 // rollShoots asks for every shoot to be reconciled by a gardenlet that has a new image, and does not wait for it. The gardenlet would do
 // it by itself within the hour, and would leave alone what has failed for good.
 func (u *upRun) rollShoots(ctx context.Context, cluster Cluster) error {
-	return u.step(ctx, "Roll the new image out to all shoots", "", func(ctx context.Context, detail func(string)) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
-		defer cancel()
-		c, err := u.Client(cluster.Name)
-		if err != nil {
+	ctx, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
+	defer cancel()
+	c, err := u.Client(cluster.Name)
+	if err != nil {
+		return err
+	}
+	shoots := &corev1beta1.ShootList{}
+	if err := retryReplaced(func() error { return c.List(ctx, shoots) }); err != nil {
+		return fmt.Errorf("list the shoots that are to follow the new image: %w", err)
+	}
+	for _, shoot := range shoots.Items {
+		operation := rollOperation(&shoot)
+		if operation == "" {
+			continue
+		}
+		title := fmt.Sprintf("Ask shoot %s to follow the new image (%s)", client.ObjectKeyFromObject(&shoot), operation)
+		if err := u.step(ctx, title, "", func(ctx context.Context, _ func(string)) error {
+			return client.IgnoreNotFound(kube.PatchMetadata(ctx, c, &shoot, func(o *metav1.PartialObjectMetadata) {
+				metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, operation)
+			}))
+		}); err != nil {
 			return err
 		}
-		shoots := &corev1beta1.ShootList{}
-		if err := c.List(ctx, shoots); err != nil {
-			return fmt.Errorf("list shoots: %w", err)
-		}
-		var errs []error
-		for _, shoot := range shoots.Items {
-			operation := rollOperation(&shoot)
-			if operation == "" {
-				continue
-			}
-			detail(fmt.Sprintf("%s %s", operation, client.ObjectKeyFromObject(&shoot)))
-			errs = append(errs, client.IgnoreNotFound(kube.PatchMetadata(ctx, c, &shoot, func(o *metav1.PartialObjectMetadata) {
-				metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, operation)
-			})))
-		}
-		return errors.Join(errs...)
-	})
+	}
+	return nil
 }
 
 // rollOperation is what has to be asked of a shoot so that it follows a new image; empty if it does so anyway, or must be left alone.

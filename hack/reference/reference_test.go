@@ -117,7 +117,8 @@ func TestListed(t *testing.T) {
 	}{
 		"subcommands": {
 			"Usage:\n  x\n\nAvailable Commands:\n  completion  For shells\n  up          Come up\n  help        Help\n\nFlags:\n  -h\n",
-			"Available Commands:", []string{"up"},
+			"Available Commands:",
+			[]string{"up"},
 		},
 		"components":   {"Examples:\n  gardener a\n\nComponents:\n  a   Do one thing\n  bc  Do another\n", "Components:", []string{"a", "bc"}},
 		"none of them": {"Usage:\n  x\n", "Components:", nil},
