@@ -10,6 +10,9 @@ BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X k8s.io/component-ba
 # The landscape that `up`, `down` and `status` work on; several can live side by side.
 NAME ?= local
 
+# Targets depend on others in the order in which those must run, also with -j. What takes time uses all cores by itself.
+.NOTPARALLEL:
+
 ##@ General
 
 .PHONY: help
@@ -21,8 +24,13 @@ help: ## Show this help.
 ##@ Landscape
 
 .PHONY: up
-up: deps tools distribution ## Bring up a local landscape from nothing; a second time, check it and change what differs.
+up: deps preflight tools distribution ## Bring up a local landscape from nothing; a second time, check it and change what differs.
 	@bin/landscape up --name $(NAME) $(UPFLAGS)
+
+.PHONY: preflight
+preflight: deps ## Check whether this computer can carry the landscape, before most is built.
+	@$(BUILD) ./cmd/landscape
+	@bin/landscape up --check --name $(NAME) $(UPFLAGS)
 
 .PHONY: down
 down: bin/landscape ## Remove the landscape and all its data.
@@ -50,7 +58,7 @@ bin/landscape:
 	@$(MAKE) --no-print-directory tools
 
 .PHONY: deps
-deps: ## Install the Debian packages that building needs, if root.
+deps: ## See that Go is there, and install the Debian packages that building needs, if root.
 	@hack/deps.sh
 
 .PHONY: test-e2e

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing need, as far as they are missing. Usage: hack/deps.sh [PACKAGE...]
 #
-# Without arguments it is about the list below. It asks nothing and says what it does; who may not install packages is told
+# Without arguments it is about the list below, and about Go, which it does not install. It asks nothing and says what it does; who may not install packages is told
 # the command instead. Done in no time when everything is there.
 set -euo pipefail
 
@@ -12,7 +12,14 @@ packages=(
   mmdebstrap                # the machine image
   iproute2                  # bridges, routes and addresses of the local landscape
 )
-[[ $# -eq 0 ]] || packages=("$@")
+if [[ $# -gt 0 ]]; then
+  packages=("$@")
+elif ! command -v go >/dev/null; then
+  version=$(sed -n 's/^go //p' "$(dirname "$0")/../go.mod")
+  echo "deps: there is no go in PATH: install Go $version or newer (https://go.dev/doc/install) and put its bin directory into PATH" >&2
+  echo "deps: if you have it and it is only sudo that does not find it: sudo env PATH=\"\$PATH\" make up" >&2
+  exit 1
+fi
 
 if ! command -v dpkg-query >/dev/null; then
   echo "deps: this is not Debian; make sure these are installed: ${packages[*]}" >&2

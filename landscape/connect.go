@@ -16,7 +16,7 @@ func (l *Landscape) Connect(ctx context.Context, machine string) (*containers.Cl
 	}
 	client, err := l.daemon(nil).Connect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w; start it with: landscape up --name %s", err, l.Name)
+		return nil, fmt.Errorf("%w; start it with: %s", err, makeCommand("up", l.Name))
 	}
 	return client, nil
 }

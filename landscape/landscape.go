@@ -51,6 +51,8 @@ type state struct {
 	Index int `json:"index"`
 	// Clusters are ordered by Number; the runtime cluster is the first.
 	Clusters []Cluster `json:"clusters"`
+	// Image is the image of our processes that all shoots were asked to follow, empty without a garden.
+	Image string `json:"image,omitempty"`
 }
 
 // Cluster is one Kubernetes cluster of a landscape.
@@ -118,10 +120,18 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("read %s: %v; remove the landscape with: landscape down --name %s", e.File, e.Err, e.Landscape)
+	return fmt.Sprintf("read %s: %v; remove the landscape with: %s", e.File, e.Err, makeCommand("down", e.Landscape))
 }
 
 func (e *DamagedError) Unwrap() error { return e.Err }
+
+// makeCommand is how a person does something with a landscape in the checkout.
+func makeCommand(target, landscape string) string {
+	if landscape == DefaultName {
+		return "make " + target
+	}
+	return "make " + target + " NAME=" + landscape
+}
 
 // Exists tells whether anything of the landscape was ever made.
 func (l *Landscape) Exists() bool {
@@ -144,9 +154,24 @@ func (l *Landscape) Cluster(name string) (Cluster, error) {
 		}
 	}
 	if len(l.state.Clusters) == 0 {
-		return Cluster{}, fmt.Errorf("landscape %q is not there yet; bring it up with: landscape up --name %s", l.Name, l.Name)
+		return Cluster{}, fmt.Errorf("landscape %q is not there yet; bring it up with: %s", l.Name, makeCommand("up", l.Name))
 	}
 	return Cluster{}, fmt.Errorf("landscape %q has no cluster %q, but: %s", l.Name, name, strings.Join(clusterNames(l.state.Clusters), ", "))
+}
+
+// CheckKubeconfig returns nil if there is an administrator's kubeconfig of a cluster, and else what to do about it.
+func (l *Landscape) CheckKubeconfig(cluster string) error {
+	if _, err := l.Cluster(cluster); err != nil {
+		return err
+	}
+	if _, err := os.Stat(l.KubeconfigFile(cluster)); err != nil {
+		command := makeCommand("up", l.Name)
+		if cluster != RuntimeCluster {
+			command += fmt.Sprintf(" UPFLAGS=%q", "--cluster "+cluster)
+		}
+		return fmt.Errorf("cluster %q has no kubeconfig yet (%w); finish it with: %s", cluster, err, command)
+	}
+	return nil
 }
 
 func clusterNames(clusters []Cluster) []string {
@@ -177,7 +202,7 @@ func (l *Landscape) checkMachine(name string) error {
 		names = append(names, machineNames(cluster.Machines)...)
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("landscape %q has no machines yet; bring it up with: landscape up --name %s", l.Name, l.Name)
+		return fmt.Errorf("landscape %q has no machines yet; bring it up with: %s", l.Name, makeCommand("up", l.Name))
 	}
 	return fmt.Errorf("landscape %q has no machine %q, but: %s", l.Name, name, strings.Join(names, ", "))
 }

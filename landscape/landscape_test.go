@@ -173,7 +173,7 @@ func TestOpen(t *testing.T) {
 	if l.Exists() {
 		t.Error("a landscape exists that nobody made")
 	}
-	if _, err := l.Cluster("runtime"); err == nil || !strings.Contains(err.Error(), "landscape up --name test") {
+	if _, err := l.Cluster("runtime"); err == nil || !strings.Contains(err.Error(), "make up NAME=test") {
 		t.Errorf("error = %v, want the command that helps", err)
 	}
 	l.state = state{Index: 4, Clusters: []Cluster{{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0}}}}}

@@ -1,6 +1,7 @@
 package landscape
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
 )
@@ -50,8 +52,44 @@ func (u *upRun) bringUpSample(ctx context.Context) error {
 		if err := retryReplaced(func() error { return c.Create(ctx, shoot.DeepCopy()) }); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("order it: %w", err)
 		}
-		return kube.AwaitShoot(ctx, c, SampleShoot, kube.ShootHealthy, report)
+		var failed error
+		err = kube.AwaitShoot(ctx, c, SampleShoot, func(shoot *corev1beta1.Shoot) error {
+			if failed = failedForGood(shoot); failed != nil {
+				return nil // There is nothing to wait for.
+			}
+			return sampleReady(shoot)
+		}, report)
+		return cmp.Or(failed, err)
 	})
+}
+
+// sampleReady returns what is missing until a shoot is healthy, and nothing that was asked of it is left to do.
+func sampleReady(shoot *corev1beta1.Shoot) error {
+	if operation := pendingOperation(shoot); operation != "" {
+		return fmt.Errorf("operation %q is to be taken up", operation)
+	}
+	return kube.ShootHealthy(shoot)
+}
+
+// failedForGood says what to do about a shoot that nobody tries to make healthy any more, and is nil for all others.
+func failedForGood(shoot *corev1beta1.Shoot) error {
+	if shoot == nil || pendingOperation(shoot) != "" || shoot.Status.ObservedGeneration != shoot.Generation || !hasFailed(shoot) {
+		return nil
+	}
+	return fmt.Errorf("it has failed and is not tried again: %s; see why with: bin/gardenctl describe shoot %s -n %[3]s; once that is mended: bin/gardenctl retry shoot %[2]s -n %[3]s",
+		kube.ShootOperation(shoot), shoot.Name, shoot.Namespace)
+}
+
+func hasFailed(shoot *corev1beta1.Shoot) bool {
+	return shoot.Status.LastOperation != nil && shoot.Status.LastOperation.State == corev1beta1.LastOperationStateFailed
+}
+
+// pendingOperation is what a shoot was asked to do and has not taken up yet.
+func pendingOperation(shoot *corev1beta1.Shoot) string {
+	if shoot == nil {
+		return ""
+	}
+	return shoot.Annotations[constants.GardenerOperation]
 }
 
 // sampleShoot is the shoot of the examples that has nodes.

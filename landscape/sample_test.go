@@ -1,6 +1,14 @@
 package landscape
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+)
 
 func TestVersion(t *testing.T) {
 	for image, want := range map[string]string{
@@ -19,5 +27,57 @@ func TestSampleShoot(t *testing.T) {
 	}
 	if shoot.Namespace != SampleShoot.Namespace || shoot.Name != SampleShoot.Name {
 		t.Errorf("the example is %s/%s, want %s", shoot.Namespace, shoot.Name, SampleShoot)
+	}
+}
+
+// asked is a shoot in its second generation, with the last operation in a state and the conditions True.
+func asked(state corev1beta1.LastOperationState, change func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
+	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-local", Name: "local", Generation: 2}}
+	shoot.Status.ObservedGeneration = 2
+	shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: state}
+	shoot.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.ShootAPIServerAvailable, Status: corev1beta1.ConditionTrue}}
+	if change != nil {
+		change(shoot)
+	}
+	return shoot
+}
+
+func operation(name string) func(*corev1beta1.Shoot) {
+	return func(shoot *corev1beta1.Shoot) {
+		shoot.Annotations = map[string]string{constants.GardenerOperation: name}
+	}
+}
+
+func TestSampleReady(t *testing.T) {
+	older := func(shoot *corev1beta1.Shoot) { shoot.Status.ObservedGeneration = 1 }
+	for name, tc := range map[string]struct {
+		shoot       *corev1beta1.Shoot
+		ready, fail bool
+	}{
+		"none yet":                     {},
+		"nobody has begun":             {shoot: &corev1beta1.Shoot{}},
+		"healthy":                      {shoot: asked("Succeeded", nil), ready: true},
+		"healthy before it was asked":  {shoot: asked("Succeeded", operation("reconcile"))},
+		"healthy before its change":    {shoot: asked("Succeeded", older)},
+		"under way":                    {shoot: asked("Processing", nil)},
+		"to be tried again":            {shoot: asked("Error", nil)},
+		"failed for good":              {shoot: asked("Failed", nil), fail: true},
+		"failed before it was retried": {shoot: asked("Failed", operation("retry"))},
+		"failed before its change":     {shoot: asked("Failed", older)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := sampleReady(tc.shoot); (err == nil) != tc.ready {
+				t.Errorf("sampleReady() = %v, want ready: %v", err, tc.ready)
+			}
+			err := failedForGood(tc.shoot)
+			if (err != nil) != tc.fail {
+				t.Fatalf("failedForGood() = %v, want an error: %v", err, tc.fail)
+			}
+			for _, command := range []string{"bin/gardenctl describe shoot local -n garden-local", "bin/gardenctl retry shoot local -n garden-local"} {
+				if tc.fail && !strings.Contains(err.Error(), command) {
+					t.Errorf("the error does not say %q: %v", command, err)
+				}
+			}
+		})
 	}
 }

@@ -36,6 +36,9 @@ type Access struct {
 // ShootKubeconfig orders credentials for a shoot from the garden, and returns the file with a kubeconfig that works on this computer: the
 // names of shoots are known in clusters of the landscape only, so it has the address of the gateway.
 func (l *Landscape) ShootKubeconfig(ctx context.Context, access Access) (string, error) {
+	if err := l.CheckKubeconfig(RuntimeCluster); err != nil {
+		return "", err
+	}
 	c, err := l.Client(RuntimeCluster)
 	if err != nil {
 		return "", err

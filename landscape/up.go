@@ -24,6 +24,11 @@ const (
 	bootTimeout    = 3 * time.Minute
 	kubeadmTimeout = 8 * time.Minute
 	readyTimeout   = 8 * time.Minute
+
+	// clusterMemory is what a runtime cluster of one machine uses, with room for the kernel's caches.
+	clusterMemory = 2 << 30
+	// shootMemory is what the garden, a seed and a shoot with a node take together with it.
+	shootMemory = 5 << 30
 )
 
 // UpOptions say what a landscape is to be.
@@ -43,16 +48,33 @@ type UpOptions struct {
 	Shoot bool
 }
 
+// Check finds out whether this computer can carry the landscape, before anything is built or changed. It returns every reason why not.
+func (l *Landscape) Check(options UpOptions) error {
+	if l.damage != nil {
+		return l.damage
+	}
+	owner, running, err := l.owner()
+	if err != nil {
+		return err
+	}
+	return host.Preflight(l.Dir, neededMemory(options, running && owner.Dir == l.Dir))
+}
+
+// neededMemory is what has to be available for what Up adds.
+func neededMemory(options UpOptions, running bool) int64 {
+	if options.Shoot && !running {
+		return shootMemory
+	}
+	return clusterMemory
+}
+
 // Up brings the landscape up, or goes on where an earlier run ended, and returns when all nodes and system pods of the
 // cluster are ready, and the sample shoot is healthy.
 func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, printer *progress.Printer, options UpOptions) error {
 	if options.Cluster == "" {
 		options.Cluster = RuntimeCluster
 	}
-	if l.damage != nil {
-		return l.damage
-	}
-	if err := host.Preflight(l.Dir); err != nil {
+	if err := l.Check(options); err != nil {
 		return err
 	}
 	version, err := defaultVersion(builds)

@@ -3,11 +3,12 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -47,10 +48,16 @@ var commands = map[string]func() *cobra.Command{
 
 func main() {
 	name, args := choose(os.Args)
+	if slices.Contains([]string{"", "-h", "--help", "help"}, name) {
+		if err := help(os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "error: "+err.Error())
+			os.Exit(1)
+		}
+		return
+	}
 	newCommand, ok := commands[name]
 	if !ok {
-		fmt.Fprintf(os.Stderr, "error: unknown component %q; start one with: gardener %s\n", name,
-			strings.Join(slices.Sorted(maps.Keys(commands)), "|"))
+		fmt.Fprintf(os.Stderr, "error: unknown component %q; list what there is with: gardener --help\n", name)
 		os.Exit(2)
 	}
 	cmd := newCommand()
@@ -59,6 +66,23 @@ func main() {
 	if err := cmd.ExecuteContext(genericapiserver.SetupSignalContext()); err != nil {
 		os.Exit(1)
 	}
+}
+
+// help writes which components there are, and what each is for.
+func help(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprint(w, `Examples:
+  gardener gardenlet --config=config.yaml
+  gardener gardenlet --help
+
+All server components in one binary: the first argument, or the name it is started by, says which.
+
+Components:
+`)
+	for _, name := range slices.Sorted(maps.Keys(commands)) {
+		fmt.Fprintf(w, "  %s\t%s\n", name, commands[name]().Short)
+	}
+	return w.Flush()
 }
 
 // choose returns the component that a command line asks for, and its arguments.

@@ -9,10 +9,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/spf13/cobra"
+
+	"gardener.cloud/gardener/internal/subcommand"
 )
 
 func (c *cli) imagesCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "images", Short: "Work with the landscape's registry", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "images", Short: "Work with the landscape's registry", Args: cobra.ArbitraryArgs, RunE: subcommand.Choose}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "push IMAGE SOURCE",
 		Short: "Put an image into the registry that all machines pull from",

@@ -178,14 +178,14 @@ func mebibytes(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(byte
 
 func (c *cli) kubeconfigCommand() *cobra.Command {
 	var content bool
-	show := func(file, missing string) error {
+	show := func(file string) error {
 		if !content {
 			_, err := fmt.Fprintln(c.out, file)
 			return err
 		}
 		data, err := os.ReadFile(file)
 		if err != nil {
-			return fmt.Errorf("%s (%w)", missing, err)
+			return err
 		}
 		_, err = c.out.Write(data)
 		return err
@@ -207,15 +207,10 @@ func (c *cli) kubeconfigCommand() *cobra.Command {
 			if len(args) > 0 {
 				name = args[0]
 			}
-			if _, err := l.Cluster(name); err != nil {
+			if err := l.CheckKubeconfig(name); err != nil {
 				return err
 			}
-			missing := fmt.Sprintf("cluster %q has no kubeconfig yet; finish it with: landscape up --cluster %s", name, name)
-			file := l.KubeconfigFile(name)
-			if _, err := os.Stat(file); err != nil {
-				return fmt.Errorf("%s (%w)", missing, err)
-			}
-			return show(file, missing)
+			return show(l.KubeconfigFile(name))
 		},
 	}
 	cmd.PersistentFlags().BoolVar(&content, "content", false, "print the kubeconfig itself")
@@ -223,7 +218,7 @@ func (c *cli) kubeconfigCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) shootKubeconfigCommand(show func(file, missing string) error) *cobra.Command {
+func (c *cli) shootKubeconfigCommand(show func(file string) error) *cobra.Command {
 	access := landscape.Access{}
 	cmd := &cobra.Command{
 		Use:   "shoot NAMESPACE/NAME",
@@ -248,7 +243,7 @@ The names of shoots are known within the landscape only. This kubeconfig has the
 			if err != nil {
 				return err
 			}
-			return show(file, "the kubeconfig is gone")
+			return show(file)
 		},
 	}
 	cmd.Flags().BoolVar(&access.Viewer, "viewer", false, "for reading only, and without Secrets")

@@ -124,6 +124,9 @@ func (c *cli) logsCommand() *cobra.Command {
 				command = append(command, "--unit="+args[1])
 			}
 			code, err := client.Exec(cmd.Context(), args[0], containers.Streams{Out: c.out, Err: c.errOut}, command...)
+			if follow && cmd.Context().Err() != nil {
+				return nil // The person pressed Ctrl-C, which is how following ends.
+			}
 			if err == nil && code != 0 {
 				err = exitCode(code)
 			}

@@ -17,6 +17,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"gardener.cloud/gardener/internal/distribution"
+	"gardener.cloud/gardener/internal/subcommand"
 	"gardener.cloud/gardener/landscape"
 	"gardener.cloud/gardener/landscape/progress"
 )
@@ -27,19 +28,28 @@ func main() {
 	ctrllog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := newCommand(os.Stdin, os.Stdout, os.Stderr).ExecuteContext(ctx)
+	cmd, err := newCommand(os.Stdin, os.Stdout, os.Stderr).ExecuteContextC(ctx)
+	message, code := outcome(cmd.Name(), err, ctx.Err() != nil)
+	if message != "" {
+		fmt.Fprintln(os.Stderr, message)
+	}
+	os.Exit(code)
+}
+
+// outcome is what to say at the end of a command, and the exit code.
+func outcome(command string, err error, interrupted bool) (message string, code int) {
 	var exit exitCode
 	switch {
 	case err == nil:
+		return "", 0
 	case errors.As(err, &exit):
-		os.Exit(int(exit))
-	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "interrupted; the same command goes on from there")
-		os.Exit(130)
-	default:
-		fmt.Fprintln(os.Stderr, "error: "+err.Error())
-		os.Exit(1)
+		return "", int(exit)
+	case interrupted && (command == "up" || command == "down"):
+		return "interrupted; the same command goes on from there", 130
+	case interrupted:
+		return "", 130
 	}
+	return "error: " + err.Error(), 1
 }
 
 // exitCode ends the process without a message.
@@ -71,7 +81,8 @@ landscape starts machines, which are containers with systemd, and makes Kubernet
 containerd, a registry and a network of its own; "down" leaves nothing behind.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          subcommand.Choose,
 	}
 	cmd.SetIn(in)
 	cmd.SetOut(out)

@@ -57,5 +57,5 @@ func lastLines(content []byte, lines int) []byte {
 			return content
 		}
 	}
-	return content[end+1:]
+	return content[min(end+1, len(content)):]
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,13 +15,14 @@ import (
 	"golang.org/x/term"
 
 	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/distribution"
 	"gardener.cloud/gardener/landscape"
 	"gardener.cloud/gardener/landscape/progress"
 )
 
 func (c *cli) upCommand() *cobra.Command {
 	var options landscape.UpOptions
-	var onlyClusters, withoutShoot, asJSON bool
+	var onlyClusters, withoutShoot, asJSON, check bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring a landscape up, or change it",
@@ -30,6 +32,7 @@ func (c *cli) upCommand() *cobra.Command {
   landscape up --only-clusters                 # without the garden
   landscape up --machines 3                    # the runtime cluster with three machines, more or fewer than before
   landscape up --cluster seed2 --machines 1    # a second cluster, beside the runtime cluster
+  landscape up --check                         # only say whether this computer can do it; builds nothing
   landscape up --json | jq                     # for programs: one object for each thing that happens
 
 "up" makes what is missing and leaves alone what is there. It can be interrupted and run again at any time.`,
@@ -39,11 +42,15 @@ func (c *cli) upCommand() *cobra.Command {
 			if cmd.Flags().Changed("machines") && options.Machines < 1 {
 				return fmt.Errorf("--machines must be at least 1, not %d", options.Machines)
 			}
-			builds, err := c.builds()
+			options.Shoot = !onlyClusters && !withoutShoot
+			l, err := c.open()
 			if err != nil {
 				return err
 			}
-			l, err := c.open()
+			if check {
+				return l.Check(options)
+			}
+			builds, err := c.builds()
 			if err != nil {
 				return err
 			}
@@ -55,7 +62,6 @@ func (c *cli) upCommand() *cobra.Command {
 					return err
 				}
 			}
-			options.Shoot = !onlyClusters && !withoutShoot
 			printer := c.printer()
 			if asJSON {
 				printer = progress.NewJSON(c.out)
@@ -78,7 +84,7 @@ func (c *cli) upCommand() *cobra.Command {
 				return json.NewEncoder(c.out).Encode(done)
 			}
 			fmt.Fprintf(c.errOut, "\nLandscape %q is up after %.0fs and takes %.1f GiB of disk.\n%s",
-				l.Name, done.Seconds, float64(l.DiskUse())/(1<<30), done.advice(l.Name, !onlyClusters && cluster == landscape.RuntimeCluster))
+				l.Name, done.Seconds, float64(l.DiskUse())/(1<<30), done.advice(l.Name, missingKubectl(builds), !onlyClusters && cluster == landscape.RuntimeCluster))
 			return nil
 		},
 	}
@@ -87,6 +93,7 @@ func (c *cli) upCommand() *cobra.Command {
 	cmd.Flags().StringVar(&options.Version, "kubernetes-version", "", "Kubernetes version of a new cluster, such as v1.35.4 (default: the distribution's); it must have been built")
 	cmd.Flags().BoolVar(&onlyClusters, "only-clusters", false, "bring up clusters without a garden")
 	cmd.Flags().BoolVar(&withoutShoot, "without-shoot", false, "do not order the sample shoot; one that is there stays")
+	cmd.Flags().BoolVar(&check, "check", false, "only check whether this computer can carry the landscape, and change nothing")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write events as JSON to the standard output, one a line; the last one says how to connect")
 	return cmd
 }
@@ -104,13 +111,33 @@ type upResult struct {
 	ShootKubeconfig string `json:"shootKubeconfig,omitempty"`
 }
 
-// advice is what a person may want to do next.
-func (r upResult) advice(name string, garden bool) string {
+// missingKubectl is the kubectl of the distribution, if the computer has no other one.
+func missingKubectl(builds *distribution.Distribution) string {
+	if _, err := exec.LookPath("kubectl"); err == nil {
+		return ""
+	}
+	artifact, err := builds.Artifact("kubernetes")
+	if err != nil {
+		return ""
+	}
+	path, err := artifact.Binary("kubectl")
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// advice is what a person may want to do next. The path of a kubectl is that of the only one there is.
+func (r upResult) advice(name, kubectl string, garden bool) string {
 	program := os.Args[0]
 	if name != landscape.DefaultName {
 		program += " --name " + name
 	}
-	text := "\n  export KUBECONFIG=" + r.Kubeconfig + "\n"
+	text := "\n"
+	if kubectl != "" {
+		text += "  alias kubectl=" + kubectl + "    # there is no other one in PATH\n"
+	}
+	text += "  export KUBECONFIG=" + r.Kubeconfig + "\n"
 	if !garden {
 		return text + "  kubectl get nodes,pods -A\n  " + program + " status\n"
 	}

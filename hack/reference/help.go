@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -37,17 +36,17 @@ func writeHelp(dir, binaries string) error {
 	return nil
 }
 
-// componentsOf asks the gardener binary, which names its components when it gets none.
+// componentsOf asks the gardener binary, whose help lists its components.
 func componentsOf(gardener string) ([]string, error) {
-	text, err := output(gardener)
-	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
-		return nil, err
+	text, err := output(gardener, "--help")
+	if err != nil {
+		return nil, fmt.Errorf("help of %s: %w: %s", gardener, err, text)
 	}
-	_, list, ok := strings.Cut(strings.TrimSpace(string(text)), "start one with: gardener ")
-	if !ok {
+	components := listed(string(text), "Components:")
+	if len(components) == 0 {
 		return nil, fmt.Errorf("%s does not name its components: %s", gardener, text)
 	}
-	return strings.Split(list, "|"), nil
+	return components, nil
 }
 
 func writeCommand(dir, name string, argv ...string) error {
@@ -66,7 +65,7 @@ func help(b *bytes.Buffer, name string, argv []string, level int) error {
 		return fmt.Errorf("help of %s: %w: %s", name, err, text)
 	}
 	fmt.Fprintf(b, "\n```text\n%s\n```\n", trimRight(string(text)))
-	for _, sub := range subcommands(string(text)) {
+	for _, sub := range listed(string(text), "Available Commands:") {
 		fmt.Fprintf(b, "\n%s %s %s\n", strings.Repeat("#", level), name, sub)
 		if err := help(b, name+" "+sub, append(slices.Clone(argv), sub), min(level+1, 6)); err != nil {
 			return err
@@ -84,9 +83,9 @@ func trimRight(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// subcommands reads the names out of a help text, but for those that every command has.
-func subcommands(text string) []string {
-	_, list, ok := strings.Cut(text, "Available Commands:\n")
+// listed reads the names below a heading out of a help text, but for those that every command has.
+func listed(text, heading string) []string {
+	_, list, ok := strings.Cut(text, heading+"\n")
 	if !ok {
 		return nil
 	}

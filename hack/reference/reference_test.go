@@ -110,9 +110,23 @@ Is written as string.
 	}
 }
 
-func TestSubcommands(t *testing.T) {
-	got := subcommands("Usage:\n  x\n\nAvailable Commands:\n  completion  For shells\n  up          Come up\n  help        Help\n\nFlags:\n  -h\n")
-	if diff := cmp.Diff([]string{"up"}, got); diff != "" {
-		t.Errorf("subcommands (-want +got):\n%s", diff)
+func TestListed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text, heading string
+		want          []string
+	}{
+		"subcommands": {
+			"Usage:\n  x\n\nAvailable Commands:\n  completion  For shells\n  up          Come up\n  help        Help\n\nFlags:\n  -h\n",
+			"Available Commands:",
+			[]string{"up"},
+		},
+		"components":   {"Examples:\n  gardener a\n\nComponents:\n  a   Do one thing\n  bc  Do another\n", "Components:", []string{"a", "bc"}},
+		"none of them": {"Usage:\n  x\n", "Components:", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, listed(tc.text, tc.heading)); diff != "" {
+				t.Errorf("listed() (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

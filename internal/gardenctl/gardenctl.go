@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/version"
 	"k8s.io/utils/clock"
+
+	"gardener.cloud/gardener/internal/subcommand"
 )
 
 const (
@@ -98,7 +100,7 @@ func newCommand(options Options) *cobra.Command {
   export KUBECONFIG=$(PROGRAM kubeconfig my-cluster --exec)
   PROGRAM logs shoot my-cluster kube-apiserver -f`) + `
 The garden is the cluster of the current kubeconfig, or of one that was added with "` + c.program() + ` config add garden".`,
-		SilenceUsage: true, SilenceErrors: true, Args: cobra.ArbitraryArgs, RunE: chooseSubcommand,
+		SilenceUsage: true, SilenceErrors: true, Args: cobra.ArbitraryArgs, RunE: subcommand.Choose,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: c.program()},
 	}
 	cmd.SetIn(options.In)
@@ -122,19 +124,6 @@ The garden is the cluster of the current kubeconfig, or of one that was added wi
 		c.kubeconfigCommand(), c.credentialCommand(), c.logsCommand(), c.deleteCommand(), c.versionCommand(),
 	)
 	return cmd
-}
-
-// chooseSubcommand runs what has subcommands only.
-func chooseSubcommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cmd.Help()
-	}
-	cmd.SuggestionsMinimumDistance = 2 // letters, as cobra has it for its own errors
-	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		text += fmt.Sprintf("; did you mean %q?", near[0])
-	}
-	return fmt.Errorf("%s; list what there is with: %s --help", text, cmd.CommandPath())
 }
 
 // examples is the beginning of a help text.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/subcommand"
 )
 
 // asTable asks for what kubectl shows too; the server knows best what is worth a column.
@@ -44,7 +45,7 @@ type listing struct {
 
 func (c *cli) getCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "get", Short: "List shoots, projects and seeds", Args: cobra.ArbitraryArgs, RunE: chooseSubcommand,
+		Use: "get", Short: "List shoots, projects and seeds", Args: cobra.ArbitraryArgs, RunE: subcommand.Choose,
 		Long: c.examples(`get shoots
   PROGRAM get shoots -A -o wide
   PROGRAM get shoot my-cluster -o yaml

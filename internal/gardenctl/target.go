@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/subcommand"
 )
 
 func (c *cli) targetCommand() *cobra.Command {
@@ -139,7 +140,7 @@ func (c *cli) aimShoot(ctx context.Context, name string) (Target, error) {
 
 func (c *cli) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "config", Short: "Show and change which gardens and seeds are known", Args: cobra.ArbitraryArgs, RunE: chooseSubcommand,
+		Use: "config", Short: "Show and change which gardens and seeds are known", Args: cobra.ArbitraryArgs, RunE: subcommand.Choose,
 		Long: c.examples(`config add garden live ~/live.yaml
   PROGRAM config add seed aws-1 ~/aws-1.yaml --garden live       # for logs of control planes
   PROGRAM config view
@@ -160,8 +161,8 @@ func (c *cli) configCommand() *cobra.Command {
 			return err
 		},
 	})
-	add := &cobra.Command{Use: "add", Short: "Add or replace a garden or a seed", Args: cobra.ArbitraryArgs, RunE: chooseSubcommand}
-	remove := &cobra.Command{Use: "delete", Short: "Forget a garden or a seed", Args: cobra.ArbitraryArgs, RunE: chooseSubcommand}
+	add := &cobra.Command{Use: "add", Short: "Add or replace a garden or a seed", Args: cobra.ArbitraryArgs, RunE: subcommand.Choose}
+	remove := &cobra.Command{Use: "delete", Short: "Forget a garden or a seed", Args: cobra.ArbitraryArgs, RunE: subcommand.Choose}
 	add.AddCommand(
 		&cobra.Command{
 			Use: "garden NAME KUBECONFIG", Short: "Add a garden by a kubeconfig (and a --context in it)", Args: cobra.ExactArgs(2),

@@ -204,11 +204,12 @@ func TestPreflightChecks(t *testing.T) {
 		err  error
 		want string
 	}{
-		"overlay is there":    {err: checkFilesystems(file("nodev\ttmpfs\nnodev\toverlay\n"))},
-		"overlay is missing":  {err: checkFilesystems(file("nodev\ttmpfs\n\text4\n")), want: "modprobe overlay"},
-		"memory is enough":    {err: checkMemory(file("MemTotal: 1 kB\nMemAvailable:    8388608 kB\n"))},
-		"memory is too small": {err: checkMemory(file("MemAvailable:    1048576 kB\n")), want: "1.0 GiB of memory are available and a landscape needs 2 GiB"},
-		"no such file":        {err: checkMemory("/nonexistent"), want: "no such file"},
+		"overlay is there":     {err: checkFilesystems(file("nodev\ttmpfs\nnodev\toverlay\n"))},
+		"overlay is missing":   {err: checkFilesystems(file("nodev\ttmpfs\n\text4\n")), want: "modprobe overlay"},
+		"memory is enough":     {err: checkMemory(file("MemTotal: 1 kB\nMemAvailable:    8388608 kB\n"), 5<<30)},
+		"memory is too small":  {err: checkMemory(file("MemAvailable:    4194304 kB\n"), 5<<30), want: "4.0 GiB of memory are available and 5 GiB are needed"},
+		"memory is just right": {err: checkMemory(file("MemAvailable:    2097152 kB\n"), 2<<30)},
+		"no such file":         {err: checkMemory("/nonexistent", 0), want: "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.want == "" && tc.err != nil || tc.want != "" && (tc.err == nil || !strings.Contains(tc.err.Error(), tc.want)) {

@@ -15,8 +15,6 @@ import (
 
 const (
 	gibibyte = 1 << 30
-	// neededMemory is what a runtime cluster of one machine uses, with room for the kernel's caches.
-	neededMemory = 2 * gibibyte
 	// neededDisk is what a landscape's images and data take on the file system they are on.
 	neededDisk = 5 * gibibyte
 )
@@ -24,13 +22,13 @@ const (
 // neededControllers are the control group controllers that the kubelet needs.
 var neededControllers = []string{"cpu", "cpuset", "memory", "pids"}
 
-// Preflight finds out whether this host can carry a landscape in dir, before anything is changed. It returns every
-// reason why not, each as one sentence that says what to do.
-func Preflight(dir string) error {
+// Preflight finds out whether this host can carry a landscape in dir that takes so many bytes of memory more than it has now, before
+// anything is changed. It returns every reason why not, each as one sentence that says what to do.
+func Preflight(dir string, memory int64) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a landscape starts containers and networks, which only root may do: run this as root, for example with sudo")
 	}
-	return errors.Join(checkFilesystems("/proc/filesystems"), checkControllers(), checkNetwork(), checkDisk(dir), checkMemory("/proc/meminfo"))
+	return errors.Join(checkFilesystems("/proc/filesystems"), checkControllers(), checkNetwork(), checkDisk(dir), checkMemory("/proc/meminfo", memory))
 }
 
 func checkFilesystems(path string) error {
@@ -117,16 +115,16 @@ func checkDisk(dir string) error {
 	}
 }
 
-func checkMemory(path string) error {
+func checkMemory(path string, needed int64) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
 	for line := range strings.Lines(string(data)) {
 		var kib int64
-		if _, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); err == nil && kib<<10 < neededMemory {
-			return fmt.Errorf("%.1f GiB of memory are available and a landscape needs %d GiB: end something else first",
-				float64(kib<<10)/gibibyte, neededMemory/gibibyte)
+		if _, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); err == nil && kib<<10 < needed {
+			return fmt.Errorf("%.1f GiB of memory are available and %d GiB are needed: end something else first",
+				float64(kib<<10)/gibibyte, needed/gibibyte)
 		}
 	}
 	return nil

@@ -27,6 +27,7 @@ var sharedRooms = []string{
 	"internal/kube",
 	"internal/networkpolicy",  // a controller that gardenlet and gardener-operator run too
 	"internal/process",        // how every component starts
+	"internal/subcommand",     // how commands that hold others speak
 	"internal/tokenrequestor", // a controller that gardenlet runs too
 	"internal/validation",
 }
