@@ -240,8 +240,8 @@ func TestWorker(t *testing.T) {
 	if err := a.client.Create(t.Context(), machine); err != nil {
 		t.Fatal(err)
 	}
-	waits(t, a.Delete(t.Context(), worker, cluster), "1 machines and 2 MachineDeployments are being deleted")
-	waits(t, a.ForceDelete(t.Context(), worker, cluster), "1 machines and 0 MachineDeployments are being deleted")
+	waits(t, a.Delete(t.Context(), worker, cluster), "1 machines, 0 MachineSets and 2 MachineDeployments are being deleted")
+	waits(t, a.ForceDelete(t.Context(), worker, cluster), "1 machines, 0 MachineSets and 0 MachineDeployments are being deleted")
 	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); err != nil || machine.Labels["force-deletion"] != "True" {
 		t.Errorf("the machine has labels %v, %v", machine.Labels, err)
 	}
@@ -255,6 +255,93 @@ func TestWorker(t *testing.T) {
 	}
 	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err == nil {
 		t.Error("the machine-controller-manager is left")
+	}
+}
+
+// replicas are those of the machine-controller-manager, which has a token.
+func replicas(t *testing.T, a *workers) int32 {
+	t.Helper()
+	manager := &appsv1.Deployment{}
+	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "machine-controller-manager"}, manager); err != nil {
+		t.Fatal(err)
+	}
+	return *manager.Spec.Replicas
+}
+
+// What a machine-controller-manager left unfinished in a shoot that sleeps is finished by one that starts for it, in whatever way the
+// shoot goes on.
+func TestSleepingWorker(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*machinev1alpha1.MachineDeployment)
+		left   []client.Object // besides the MachineDeployments
+		sleeps string          // what a reconciliation waits for
+		goes   string          // what the deletion waits for
+		awake  int32
+	}{
+		"nothing": {goes: "0 machines, 0 MachineSets and 2 MachineDeployments are being deleted"},
+		"one that was created asleep": {
+			change: func(d *machinev1alpha1.MachineDeployment) { d.Generation = d.Status.ObservedGeneration + 1 }, awake: 1,
+			sleeps: `0 of 0 machines of "shoot--dev--crazy-pool-z1" are ready; 0 of 0 machines of "shoot--dev--crazy-pool-z2" are ready`,
+			goes:   "0 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
+		},
+		"a set that outlived its deployment": {
+			left: []client.Object{&machinev1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: "outlived", Finalizers: []string{machinev1alpha1.MCMFinalizerName},
+			}}},
+			goes: "0 machines, 1 MachineSets and 2 MachineDeployments are being deleted",
+		},
+		"a machine": {
+			left:   []client.Object{&machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}},
+			sleeps: "1 machines are being deleted", awake: 1,
+			goes: "1 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
+			cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
+			token := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shoot-access-machine-controller-manager"}, Data: map[string][]byte{"token": []byte("secret")},
+			}
+			if err := a.client.Create(t.Context(), token); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
+				t.Fatal(err)
+			}
+			deployments, err := a.deployments(t.Context(), namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range deployments {
+				d.Finalizers = []string{machinev1alpha1.MCMFinalizerName}
+				if tc.change != nil {
+					tc.change(d)
+				}
+				if err := a.client.Update(t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, o := range tc.left {
+				if err := a.client.Create(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			if err := a.Reconcile(t.Context(), worker, cluster); tc.sleeps == "" && err != nil {
+				t.Fatal(err)
+			} else if tc.sleeps != "" {
+				waits(t, err, tc.sleeps)
+			}
+			if got := replicas(t, a); got != tc.awake {
+				t.Errorf("asleep, the machine-controller-manager has %d replicas, want %d", got, tc.awake)
+			}
+			for range 2 {
+				waits(t, a.Delete(t.Context(), worker, cluster), tc.goes)
+				if got := replicas(t, a); got != 1 {
+					t.Fatalf("the machine-controller-manager has %d replicas while there is something to let go of", got)
+				}
+			}
+		})
 	}
 }
 
