@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -258,6 +260,13 @@ func TestWorker(t *testing.T) {
 	}
 }
 
+// newToken is what the machine-controller-manager waits for.
+func newToken() *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shoot-access-machine-controller-manager"}, Data: map[string][]byte{"token": []byte("secret")},
+	}
+}
+
 // replicas are those of the machine-controller-manager, which has a token.
 func replicas(t *testing.T, a *workers) int32 {
 	t.Helper()
@@ -299,10 +308,7 @@ func TestSleepingWorker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
 			cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
-			token := &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shoot-access-machine-controller-manager"}, Data: map[string][]byte{"token": []byte("secret")},
-			}
-			if err := a.client.Create(t.Context(), token); err != nil {
+			if err := a.client.Create(t.Context(), newToken()); err != nil {
 				t.Fatal(err)
 			}
 			if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
@@ -342,6 +348,33 @@ func TestSleepingWorker(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A machine that goes in the middle of a pass does not leave the machine-controller-manager running: when nothing is waited for, nobody
+// comes back to stop it.
+func TestSleepLeavesNothingRunning(t *testing.T) {
+	a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
+	cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
+	machine := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
+	if err := errors.Join(a.client.Create(t.Context(), newToken()), a.client.Create(t.Context(), machine)); err != nil {
+		t.Fatal(err)
+	}
+	a.reader = interceptor.NewClient(a.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one is
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			err := c.List(ctx, list, options...)
+			if _, ok := list.(*machinev1alpha1.MachineList); ok {
+				err = errors.Join(err, client.IgnoreNotFound(c.Delete(ctx, machine)))
+			}
+			return err
+		},
+	})
+	waits(t, a.Reconcile(t.Context(), worker, cluster), "1 machines are being deleted")
+	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
+		t.Fatal(err)
+	}
+	if got := replicas(t, a); got != 0 {
+		t.Errorf("the machine-controller-manager has %d replicas", got)
 	}
 }
 
