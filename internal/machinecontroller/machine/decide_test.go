@@ -273,8 +273,9 @@ func TestWithTemplate(t *testing.T) {
 	step(true, map[string]string{"a": "2"})
 	step(false, map[string]string{"a": "2"})
 
-	node.Annotations[machinev1alpha1.LastAppliedALTAnnotation] = "{"
-	if _, _, err := withTemplate(m, node); err == nil {
-		t.Error("a broken annotation is no error")
-	}
+	// What is not readable is written anew, and nothing is taken off.
+	node.Annotations[machinev1alpha1.LastAppliedALTAnnotation] = `{"metadata":{"labels":{"a":"2"}},"spec":1}`
+	m.Spec.NodeTemplate.ObjectMeta.Labels = nil
+	step(true, map[string]string{"a": "2"})
+	step(false, map[string]string{"a": "2"})
 }
