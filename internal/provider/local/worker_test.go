@@ -390,6 +390,38 @@ func TestWorkerObjects(t *testing.T) {
 	golden.Objects(t, "worker.yaml", objects, machinev1alpha1.AddToScheme)
 }
 
+// The numbers of a pool are shared by its zones, and a zone without a share can be updated all the same, in the way that the pool allows.
+func TestWorkerUpdates(t *testing.T) {
+	type numbers struct{ surge, unavailable [2]int32 }
+	for name, tc := range map[string]struct {
+		surge, unavailable int32
+		want               numbers
+	}{
+		"one more at a time is one more in each zone":         {1, 0, numbers{[2]int32{1, 1}, [2]int32{0, 0}}},
+		"none more at a time is none more in each zone":       {0, 1, numbers{[2]int32{0, 0}, [2]int32{1, 1}}},
+		"where both are allowed, none is missing in the rest": {1, 1, numbers{[2]int32{1, 1}, [2]int32{1, 0}}},
+		"what is enough for all zones is shared":              {2, 2, numbers{[2]int32{1, 1}, [2]int32{1, 1}}},
+		"neither is allowed, but machines are replaced":       {0, 0, numbers{[2]int32{0, 0}, [2]int32{1, 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			worker := newWorker()
+			worker.Spec.Pools[0].MaxSurge, worker.Spec.Pools[0].MaxUnavailable = intstr.FromInt32(tc.surge), intstr.FromInt32(tc.unavailable)
+			all, _, err := render(worker, newCluster(t), nil, nil, func(corev1.SecretKeySelector) ([]byte, error) { return nil, nil })
+			if err != nil || len(all) != 2 {
+				t.Fatalf("%d parts, %v", len(all), err)
+			}
+			var got numbers
+			for i, m := range all {
+				update := m.deployment.Spec.Strategy.RollingUpdate
+				got.surge[i], got.unavailable[i] = update.MaxSurge.IntVal, update.MaxUnavailable.IntVal
+			}
+			if got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestWorkerRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*extensionsv1alpha1.WorkerPool)
