@@ -187,6 +187,9 @@ func decide(pod *corev1.Pod, force bool) action {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return stays
+	case force && pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0:
+		// It ended, or was deleted at once. Only a finalizer keeps it, such as that of a Job whose controller counts it.
+		return stays
 	case force:
 		return isDeleted
 	case pod.DeletionTimestamp != nil:

@@ -10,6 +10,8 @@ import (
 
 func TestDecide(t *testing.T) {
 	deleting := metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.Now())}
+	kept, slow := deleting, deleting
+	kept.DeletionGracePeriodSeconds, slow.DeletionGracePeriodSeconds = ptr.To[int64](0), ptr.To[int64](30)
 	ofKind := func(kind string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: kind, Controller: ptr.To(true)}}}
 	}
@@ -20,7 +22,9 @@ func TestDecide(t *testing.T) {
 		"a pod is evicted":            {corev1.Pod{}, isEvicted, isDeleted},
 		"one of a ReplicaSet too":     {corev1.Pod{ObjectMeta: ofKind("ReplicaSet")}, isEvicted, isDeleted},
 		"one that ends is waited for": {corev1.Pod{ObjectMeta: deleting}, ends, isDeleted},
-		"one of a DaemonSet stays":    {corev1.Pod{ObjectMeta: ofKind("DaemonSet")}, stays, stays},
+		"one that ends slowly too":    {corev1.Pod{ObjectMeta: slow}, ends, isDeleted},
+		"one that only a finalizer keeps is waited for, but not by force": {corev1.Pod{ObjectMeta: kept}, ends, stays},
+		"one of a DaemonSet stays":                                        {corev1.Pod{ObjectMeta: ofKind("DaemonSet")}, stays, stays},
 		"one of the kubelet stays": {
 			corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}}}, stays, stays,
 		},

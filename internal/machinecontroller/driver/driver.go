@@ -20,7 +20,8 @@ type Driver interface {
 	// booted.
 	CreateMachine(context.Context, Request) (Status, error)
 	// GetMachineStatus finds the machine, by its provider ID or, if it has none yet, by its name. The error has the code NotFound if
-	// there is none, or one that has ended and will not come back. It has the code Uninitialized if the machine is to be initialized.
+	// there is none, or one that has ended and will not come back; a Status with the NodeName beside it has a Node deleted that joined
+	// just before. It has the code Uninitialized if the machine is to be initialized.
 	GetMachineStatus(context.Context, Request) (Status, error)
 	// InitializeMachine does what is left to do after a machine was made. Drivers that never return Uninitialized need not care.
 	InitializeMachine(context.Context, Request) (Status, error)

@@ -17,7 +17,7 @@ const taintNotReady = "node.gardener.cloud/critical-components-not-ready"
 
 // Limits are the times in a machine's life, and what counts as healthy. A Machine may have its own.
 type Limits struct {
-	// Creation is how long a machine may take to join.
+	// Creation is how long it may take to make a machine, and then, how long it may take to join.
 	Creation time.Duration
 	// Health is how long it may be unhealthy. DisableHealth means forever.
 	Health        time.Duration
@@ -214,7 +214,12 @@ func decideUnknown(o observation, problem string) verdict {
 func decideJoining(o observation, problem string) verdict {
 	create := machinev1alpha1.MachineOperationCreate
 	if o.lost != "" {
-		return failed(create, "The machine was lost before it joined: %s", o.lost)
+		v := failed(create, "The machine was lost before it joined: %s", o.lost)
+		if left := o.machine.CreationTimestamp.Add(retryCreation).Sub(o.now); left > 0 {
+			// The next one may fare no better, so it has to wait.
+			v.phase, v.recheck = machinev1alpha1.MachineCrashLoopBackOff, left
+		}
+		return v
 	}
 	if problem == "" && hasTaint(o.node, taintNotReady) {
 		problem = fmt.Sprintf("Node %s: critical components are not ready", o.nodeName)
@@ -225,7 +230,10 @@ func decideJoining(o observation, problem string) verdict {
 			operation: operation(create, machinev1alpha1.MachineStateSuccessful, "The machine joined the cluster as Node %s.", o.nodeName),
 		}
 	}
-	since := o.machine.CreationTimestamp.Time
+	since := o.now // it has just been made, however long that took
+	if current := o.machine.Status.CurrentStatus; current.Phase == machinev1alpha1.MachinePending {
+		since = current.LastUpdateTime.Time
+	}
 	if o.reachableSince.After(since) {
 		since = o.reachableSince
 	}

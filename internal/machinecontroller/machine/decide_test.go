@@ -58,7 +58,16 @@ func TestDecide(t *testing.T) {
 		says    string
 	}{
 		"a new one waits for its Node": {
-			machine: machineIn("", time.Minute), want: verdict{phase: pending, recheck: 19 * time.Minute},
+			machine: machineIn("", time.Minute), want: verdict{phase: pending, recheck: 20 * time.Minute},
+			says: "Waiting for the machine to join. Node n does not exist",
+		},
+		"one that could not be made for long gets all of its time": {
+			machine: machineIn(machinev1alpha1.MachineCrashLoopBackOff, 30*time.Minute), want: verdict{phase: pending, recheck: 20 * time.Minute},
+			says: "Waiting for the machine to join. Node n does not exist",
+		},
+		"its time begins when it waits": {
+			machine: machineIn(pending, time.Minute), change: func(o *observation) { o.machine.CreationTimestamp = ago(time.Hour) },
+			want: verdict{phase: pending, recheck: 19 * time.Minute},
 			says: "Waiting for the machine to join. Node n does not exist",
 		},
 		"one that has joined runs": {
@@ -83,6 +92,18 @@ func TestDecide(t *testing.T) {
 		"one that is lost before it joins fails": {
 			machine: machineIn(pending, time.Minute), change: func(o *observation) { o.lost = "gone" }, want: verdict{phase: failed},
 			says: "The machine was lost before it joined: gone",
+		},
+		"one that is lost as soon as it is made waits before it fails": {
+			machine: machineIn(pending, 10*time.Second), change: func(o *observation) { o.lost = "gone" },
+			want: verdict{phase: machinev1alpha1.MachineCrashLoopBackOff, recheck: 20 * time.Second}, says: "The machine was lost before it joined: gone",
+		},
+		"and fails then": {
+			machine: machineIn(machinev1alpha1.MachineCrashLoopBackOff, retryCreation), change: func(o *observation) { o.lost = "gone" },
+			want: verdict{phase: failed}, says: "The machine was lost before it joined: gone",
+		},
+		"one that is lost as soon as it has joined fails at once": {
+			machine: machineIn(running, 10*time.Second), node: readyNode, change: func(o *observation) { o.lost = "gone" },
+			want: verdict{phase: failed}, says: "The machine is lost: gone",
 		},
 		"one that is lost as it joins fails": {
 			machine: machineIn(pending, time.Minute), node: readyNode, change: func(o *observation) { o.lost = "gone" }, want: verdict{phase: failed},
@@ -252,8 +273,9 @@ func TestWithTemplate(t *testing.T) {
 	step(true, map[string]string{"a": "2"})
 	step(false, map[string]string{"a": "2"})
 
-	node.Annotations[machinev1alpha1.LastAppliedALTAnnotation] = "{"
-	if _, _, err := withTemplate(m, node); err == nil {
-		t.Error("a broken annotation is no error")
-	}
+	// What is not readable is written anew, and nothing is taken off.
+	node.Annotations[machinev1alpha1.LastAppliedALTAnnotation] = `{"metadata":{"labels":{"a":"2"}},"spec":1}`
+	m.Spec.NodeTemplate.ObjectMeta.Labels = nil
+	step(true, map[string]string{"a": "2"})
+	step(false, map[string]string{"a": "2"})
 }

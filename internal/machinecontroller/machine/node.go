@@ -2,7 +2,6 @@ package machine
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -21,7 +20,7 @@ func withTemplate(machine *machinev1alpha1.Machine, before *corev1.Node) (*corev
 	var last machinev1alpha1.NodeTemplateSpec
 	if text := node.Annotations[machinev1alpha1.LastAppliedALTAnnotation]; text != "" {
 		if err := json.Unmarshal([]byte(text), &last); err != nil {
-			return nil, false, fmt.Errorf("decode annotation %s of Node %s: %w", machinev1alpha1.LastAppliedALTAnnotation, node.Name, err)
+			last = machinev1alpha1.NodeTemplateSpec{} // somebody else wrote it, so nothing is known of ours; it is written anew
 		}
 	}
 	now := machinev1alpha1.NodeTemplateSpec{}

@@ -145,6 +145,7 @@ func (r *Reconciler) keep(ctx context.Context, machine *machinev1alpha1.Machine)
 			return reconcile.Result{}, err
 		}
 	}
+	var failure error
 	if o.node != nil {
 		if joining {
 			if err := r.label(ctx, machine, o.nodeName); err != nil {
@@ -154,11 +155,14 @@ func (r *Reconciler) keep(ctx context.Context, machine *machinev1alpha1.Machine)
 		if deleted, err := r.deleteIfAsked(ctx, machine, o.node); deleted || err != nil {
 			return reconcile.Result{}, err
 		}
-		if err := r.syncNode(ctx, machine, o.node); err != nil {
-			return reconcile.Result{}, err
-		}
+		failure = r.syncNode(ctx, machine, o.node)
 	}
-	return r.judge(ctx, o, joining)
+	// A machine does not run before its Node has what the template wants. One that has run is watched over, whatever the template wants.
+	if phase := machine.Status.CurrentStatus.Phase; failure != nil && phase != machinev1alpha1.MachineRunning && phase != machinev1alpha1.MachineUnknown {
+		return reconcile.Result{}, failure
+	}
+	result, err := r.judge(ctx, o, joining)
+	return result, errors.Join(failure, err)
 }
 
 // judge decides how the machine is, and reports it.
@@ -238,14 +242,14 @@ func (r *Reconciler) askDriver(ctx context.Context, o *observation) error {
 	status, err := r.driver.GetMachineStatus(ctx, request)
 	switch driver.CodeOf(err) {
 	case "", driver.Uninitialized:
-		if o.nodeName == "" {
-			o.nodeName = status.NodeName
-		}
 		o.addresses = status.Addresses
 	case driver.NotFound:
 		o.lost = err.Error()
 	default:
 		return fmt.Errorf("ask for machine %s: %w", o.machine.Name, err)
+	}
+	if o.nodeName == "" {
+		o.nodeName = status.NodeName
 	}
 	return nil
 }

@@ -32,8 +32,10 @@ func Add(mgr manager.Manager, target cluster.Cluster, concurrency int, c clock.P
 		events: mgr.GetEventRecorder("machine-controller-manager"), clock: c,
 	}
 	return builder.ControllerManagedBy(mgr).Named("machinedeployment").
-		// The status is our own writing. A label may freeze the deployment.
-		For(&machinev1alpha1.MachineDeployment{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		// The status is our own writing. A label may freeze the deployment, and an annotation take it off.
+		For(&machinev1alpha1.MachineDeployment{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+		))).
 		Owns(&machinev1alpha1.MachineSet{}).
 		// Nodes of old machines are tainted, and the last machine of an old set may be what is waited for.
 		Watches(&machinev1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, machine client.Object) []reconcile.Request {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/machineset"
 )
 
 const (
@@ -27,8 +28,6 @@ const (
 	revisionAnnotation = "deployment.kubernetes.io/revision"
 	// defaultHistory is how many old sets are kept if the deployment does not say.
 	defaultHistory = 10
-
-	freezeLabel, freezeValue = "freeze", "True"
 )
 
 // replacing is the part of a template that machines are replaced for. The rest is brought to those that there are.
@@ -189,7 +188,7 @@ func scale(in input) map[string]int32 {
 	}
 	out[in.current.Name] = in.current.Spec.Replicas
 	wanted := in.deployment.Spec.Replicas
-	rolls := !in.deployment.Spec.Paused && in.deployment.Labels[freezeLabel] != freezeValue
+	rolls := !in.deployment.Spec.Paused && in.deployment.Labels[machineset.FreezeLabel] != machineset.FreezeValue
 	switch {
 	case !rolls:
 		// Numbers follow, templates do not: the newest set with machines gets what is wanted.
@@ -203,7 +202,7 @@ func scale(in input) map[string]int32 {
 			}
 		}
 		out[active.Name] = max(0, wanted-(total-active.Spec.Replicas))
-		if in.deployment.Labels[freezeLabel] == freezeValue {
+		if in.deployment.Labels[machineset.FreezeLabel] == machineset.FreezeValue {
 			out[active.Name] = min(out[active.Name], active.Spec.Replicas)
 		}
 	case in.deployment.Spec.Strategy.Type == machinev1alpha1.RecreateMachineDeploymentStrategyType:
@@ -292,7 +291,7 @@ func status(in input, failure error, now time.Time) (machinev1alpha1.MachineDepl
 	out := *before.DeepCopy()
 	out.ObservedGeneration = d.Generation
 	out.Replicas, out.UpdatedReplicas, out.ReadyReplicas, out.AvailableReplicas, out.FailedMachines = 0, 0, 0, 0, nil
-	frozen := ""
+	frozen, frozenReason := "", ""
 	all := in.old
 	if in.current != nil {
 		out.UpdatedReplicas = in.current.Status.Replicas
@@ -305,15 +304,15 @@ func status(in input, failure error, now time.Time) (machinev1alpha1.MachineDepl
 		out.FailedMachines = append(out.FailedMachines, set.Status.FailedMachines...)
 		for _, condition := range set.Status.Conditions {
 			if condition.Type == machinev1alpha1.MachineSetFrozen {
-				frozen = fmt.Sprintf("MachineSet %s: %s", set.Name, condition.Message)
+				frozen, frozenReason = fmt.Sprintf("MachineSet %s: %s", set.Name, condition.Message), condition.Reason
 			}
 			if condition.Type == machinev1alpha1.MachineSetReplicaFailure && failure == nil {
 				failure = fmt.Errorf("MachineSet %s: %s", set.Name, condition.Message)
 			}
 		}
 	}
-	if frozen == "" && d.Labels[freezeLabel] == freezeValue {
-		frozen = "The label " + freezeLabel + " says so."
+	if frozen == "" && d.Labels[machineset.FreezeLabel] == machineset.FreezeValue {
+		frozen, frozenReason = "The label "+machineset.FreezeLabel+" says so.", machineset.ReasonLabel
 	}
 	slices.SortFunc(out.FailedMachines, func(a, b machinev1alpha1.MachineSummary) int { return cmp.Compare(a.Name, b.Name) })
 	out.UnavailableReplicas = max(0, d.Spec.Replicas-out.AvailableReplicas)
@@ -330,7 +329,7 @@ func status(in input, failure error, now time.Time) (machinev1alpha1.MachineDepl
 		typ             machinev1alpha1.MachineDeploymentConditionType
 		reason, message string
 	}{
-		{machinev1alpha1.MachineDeploymentFrozen, "OverShootingReplicaCount", frozen},
+		{machinev1alpha1.MachineDeploymentFrozen, frozenReason, frozen},
 		{machinev1alpha1.MachineDeploymentReplicaFailure, "MachinesNotChanged", text(failure)},
 	} {
 		if wrong.message != "" {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/machineset"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -39,7 +40,7 @@ func set(name string, replicas, available int32) *machinev1alpha1.MachineSet {
 func TestScale(t *testing.T) {
 	paused, frozen, recreate := deploymentOfSize(3), deploymentOfSize(5), deploymentOfSize(3)
 	paused.Spec.Paused = true
-	frozen.Labels = map[string]string{freezeLabel: freezeValue}
+	frozen.Labels = map[string]string{machineset.FreezeLabel: machineset.FreezeValue}
 	recreate.Spec.Strategy.Type = machinev1alpha1.RecreateMachineDeploymentStrategyType
 	for name, tc := range map[string]struct {
 		in   input
@@ -260,15 +261,17 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-func TestStatus(t *testing.T) {
-	reason := func(s machinev1alpha1.MachineDeploymentStatus, typ machinev1alpha1.MachineDeploymentConditionType) string {
-		for _, c := range s.Conditions {
-			if c.Type == typ {
-				return string(c.Status) + " " + c.Reason
-			}
+// reasonOf is what a condition says.
+func reasonOf(s machinev1alpha1.MachineDeploymentStatus, typ machinev1alpha1.MachineDeploymentConditionType) string {
+	for _, c := range s.Conditions {
+		if c.Type == typ {
+			return string(c.Status) + " " + c.Reason
 		}
-		return ""
 	}
+	return ""
+}
+
+func TestStatus(t *testing.T) {
 	d := deploymentOfSize(3)
 	d.Spec.ProgressDeadlineSeconds = ptr.To[int32](600)
 	in := input{deployment: d, current: set("c", 1, 0), old: []*machinev1alpha1.MachineSet{set("o", 3, 3)}, surge: 1, oldMachines: 3}
@@ -280,7 +283,7 @@ func TestStatus(t *testing.T) {
 		machinev1alpha1.MachineDeploymentAvailable: "True MinimumReplicasAvailable", machinev1alpha1.MachineDeploymentProgressing: "True MachineSetUpdated",
 		machinev1alpha1.MachineDeploymentReplicaFailure: "True MachinesNotChanged",
 	} {
-		if got := reason(got, typ); got != want {
+		if got := reasonOf(got, typ); got != want {
 			t.Errorf("%s is %q, want %q", typ, got, want)
 		}
 	}
@@ -294,10 +297,10 @@ func TestStatus(t *testing.T) {
 		t.Errorf("again in %s (-before +after):\n%s", recheck, diff)
 	}
 	late, _ := status(in, nil, now.Add(10*time.Minute))
-	if got := reason(late, machinev1alpha1.MachineDeploymentProgressing); got != "False ProgressDeadlineExceeded" {
+	if got := reasonOf(late, machinev1alpha1.MachineDeploymentProgressing); got != "False ProgressDeadlineExceeded" {
 		t.Errorf("Progressing is %q", got)
 	}
-	if got := reason(late, machinev1alpha1.MachineDeploymentReplicaFailure); got != "" {
+	if got := reasonOf(late, machinev1alpha1.MachineDeploymentReplicaFailure); got != "" {
 		t.Errorf("ReplicaFailure is %q", got)
 	}
 	// It stays late, instead of beginning anew.
@@ -307,7 +310,14 @@ func TestStatus(t *testing.T) {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 	done, _ := status(input{deployment: d, current: set("c", 3, 3), surge: 1}, nil, now)
-	if got := reason(done, machinev1alpha1.MachineDeploymentProgressing); got != "True NewMachineSetAvailable" {
+	if got := reasonOf(done, machinev1alpha1.MachineDeploymentProgressing); got != "True NewMachineSetAvailable" {
 		t.Errorf("Progressing is %q", got)
+	}
+	// One that is frozen says why.
+	overshoots := set("c", 3, 3)
+	overshoots.Status.Conditions = []machinev1alpha1.MachineSetCondition{{Type: machinev1alpha1.MachineSetFrozen, Reason: "TooMany"}}
+	frozen, _ := status(input{deployment: d, current: overshoots, surge: 1}, nil, now)
+	if got := reasonOf(frozen, machinev1alpha1.MachineDeploymentFrozen); got != "True TooMany" {
+		t.Errorf("Frozen is %q", got)
 	}
 }

@@ -23,6 +23,7 @@ import (
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/machinecontroller/machineset"
 )
 
 // Reconciler brings the machines of a deployment to its template.
@@ -55,6 +56,10 @@ func (r *Reconciler) reconcile(ctx context.Context, d *machinev1alpha1.MachineDe
 	}
 	if d.DeletionTimestamp != nil {
 		return 0, r.delete(ctx, d, sets)
+	}
+	if d.Annotations[machinev1alpha1.UnfreezeAnnotation] == machineset.FreezeValue {
+		// Its change brings it back here.
+		return 0, kube.PatchMetadata(ctx, r.client, d, func(o *metav1.PartialObjectMetadata) { machineset.Thaw(&o.ObjectMeta) })
 	}
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {

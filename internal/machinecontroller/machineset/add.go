@@ -44,7 +44,7 @@ func Add(mgr manager.Manager, o Options) error {
 		clock: o.Clock, burst: o.Burst, up: o.SafetyUp, down: o.SafetyDown,
 	}
 	return builder.ControllerManagedBy(mgr).Named("machineset").
-		// The status is our own writing. A label may freeze the set.
+		// The status is our own writing. A label may freeze the set, and an annotation take it off.
 		For(&machinev1alpha1.MachineSet{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 		))).

@@ -3,7 +3,6 @@ package machineset
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -140,18 +139,34 @@ func toTemplate(set *machinev1alpha1.MachineSet, machine *machinev1alpha1.Machin
 	return want
 }
 
-// freeze decides whether a set has so many machines, besides those that are about to go, that it must not make any more. Something goes
-// wrong then, such as machines that lose their labels. It stays frozen until the surplus is gone.
-func freeze(set *machinev1alpha1.MachineSet, machines, up, down int) string {
+// Why a set is frozen. A set freezes itself when it overshoots, and goes on by itself; what somebody else froze stays so.
+const (
+	reasonOvershoots = "OverShootingReplicaCount"
+	// ReasonLabel is that of MachineDeployments, too.
+	ReasonLabel = "FrozenByLabel"
+)
+
+// freezing is why a set must not make machines, as its condition says it. Without a reason, it may.
+type freezing struct{ reason, message string }
+
+// freeze decides whether a set is frozen: somebody labelled it, or it has so many machines, besides those that are about to go, that
+// something goes wrong, such as machines that lose their labels. Then it stays frozen until the surplus is gone.
+func freeze(set *machinev1alpha1.MachineSet, machines, up, down int) freezing {
 	frozen := set.Labels[FreezeLabel] == FreezeValue
 	if frozen && set.Annotations[machinev1alpha1.UnfreezeAnnotation] == FreezeValue {
-		return ""
+		return freezing{}
 	}
+	overshot := slices.ContainsFunc(set.Status.Conditions, func(c machinev1alpha1.MachineSetCondition) bool {
+		return c.Type == machinev1alpha1.MachineSetFrozen && c.Reason == reasonOvershoots
+	})
 	wanted := int(set.Spec.Replicas)
-	if machines > wanted+up || frozen && machines > wanted+down {
-		return fmt.Sprintf("There are %d machines, and no more than %d are wanted.", machines, wanted)
+	switch {
+	case frozen && !overshot:
+		return freezing{ReasonLabel, "The label " + FreezeLabel + " says so."}
+	case machines > wanted+up, frozen && machines > wanted+down:
+		return freezing{reasonOvershoots, fmt.Sprintf("There are %d machines, and no more than %d are wanted.", machines, wanted)}
 	}
-	return ""
+	return freezing{}
 }
 
 // remaining counts the machines that belong to a set, or look like it, and stay.
@@ -169,7 +184,7 @@ func remaining(set *machinev1alpha1.MachineSet, selector labels.Selector, machin
 }
 
 // status counts machines. It returns when to look again, as a machine becomes available with time.
-func status(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine, frozen string, failure error, now time.Time) (machinev1alpha1.MachineSetStatus, time.Duration) {
+func status(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine, frozen freezing, failure error, now time.Time) (machinev1alpha1.MachineSetStatus, time.Duration) {
 	out := *set.Status.DeepCopy()
 	out.ObservedGeneration = set.Generation
 	out.Replicas, out.FullyLabeledReplicas, out.ReadyReplicas, out.AvailableReplicas = 0, 0, 0, 0
@@ -208,7 +223,7 @@ func status(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 		message = failure.Error()
 	}
 	out.Conditions = setCondition(out.Conditions, machinev1alpha1.MachineSetReplicaFailure, message, "MachinesNotChanged", now)
-	out.Conditions = setCondition(out.Conditions, machinev1alpha1.MachineSetFrozen, frozen, "OverShootingReplicaCount", now)
+	out.Conditions = setCondition(out.Conditions, machinev1alpha1.MachineSetFrozen, frozen.message, frozen.reason, now)
 	return out, recheck
 }
 
@@ -233,18 +248,8 @@ func setCondition(conditions []machinev1alpha1.MachineSetCondition, typ machinev
 	return conditions
 }
 
-// withFreeze returns the labels and annotations of a set that is frozen, or not.
-func withFreeze(meta *metav1.ObjectMeta, frozen bool) {
-	if frozen {
-		metav1.SetMetaDataLabel(meta, FreezeLabel, FreezeValue)
-		return
-	}
-	if meta.Labels[FreezeLabel] != "" {
-		meta.Labels = maps.Clone(meta.Labels)
-		delete(meta.Labels, FreezeLabel)
-	}
-	if _, asked := meta.Annotations[machinev1alpha1.UnfreezeAnnotation]; asked {
-		meta.Annotations = maps.Clone(meta.Annotations)
-		delete(meta.Annotations, machinev1alpha1.UnfreezeAnnotation)
-	}
+// Thaw takes off what freezes a MachineSet or MachineDeployment, and what asks for that.
+func Thaw(meta *metav1.ObjectMeta) {
+	delete(meta.Labels, FreezeLabel)
+	delete(meta.Annotations, machinev1alpha1.UnfreezeAnnotation)
 }

@@ -115,25 +115,33 @@ func TestClaim(t *testing.T) {
 }
 
 func TestFreeze(t *testing.T) {
-	frozen := func(annotations map[string]string) *machinev1alpha1.MachineSet {
+	frozen := func(reason string, annotations map[string]string) *machinev1alpha1.MachineSet {
 		set := setOf(3)
 		set.Labels, set.Annotations = map[string]string{FreezeLabel: FreezeValue}, annotations
+		if reason != "" {
+			set.Status.Conditions = []machinev1alpha1.MachineSetCondition{{Type: machinev1alpha1.MachineSetFrozen, Reason: reason}}
+		}
 		return set
 	}
+	looked := map[string]string{machinev1alpha1.UnfreezeAnnotation: "True"}
 	for name, tc := range map[string]struct {
 		set      *machinev1alpha1.MachineSet
 		machines int
-		want     bool
+		want     string
 	}{
-		"a few too many are nothing":            {setOf(3), 5, false},
-		"more freeze it":                        {setOf(3), 6, true},
-		"it stays so while there are too many":  {frozen(nil), 5, true},
-		"it goes on when few are left":          {frozen(nil), 4, false},
-		"it goes on when somebody looked at it": {frozen(map[string]string{machinev1alpha1.UnfreezeAnnotation: "True"}), 9, false},
+		"a few too many are nothing":                   {setOf(3), 5, ""},
+		"more freeze it":                               {setOf(3), 6, reasonOvershoots},
+		"it stays so while there are too many":         {frozen(reasonOvershoots, nil), 5, reasonOvershoots},
+		"it goes on when few are left":                 {frozen(reasonOvershoots, nil), 4, ""},
+		"it goes on when somebody looked at it":        {frozen(reasonOvershoots, looked), 9, ""},
+		"one that somebody froze stays so":             {frozen("", nil), 3, ReasonLabel},
+		"and does so after that was noted":             {frozen(ReasonLabel, nil), 3, ReasonLabel},
+		"whatever happens to its machines":             {frozen(ReasonLabel, nil), 9, ReasonLabel},
+		"one that somebody froze goes on when told to": {frozen(ReasonLabel, looked), 3, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := freeze(tc.set, tc.machines, 2, 1); (got != "") != tc.want {
-				t.Errorf("got %q, want frozen: %t", got, tc.want)
+			if got := freeze(tc.set, tc.machines, 2, 1); got.reason != tc.want || (got.message == "") != (tc.want == "") {
+				t.Errorf("got %+v, want %q", got, tc.want)
 			}
 		})
 	}
@@ -146,7 +154,7 @@ func TestStatus(t *testing.T) {
 	lost.Status.LastOperation = machinev1alpha1.LastOperation{State: machinev1alpha1.MachineStateFailed, ErrorCode: "Internal"}
 	long := machine("b", machinev1alpha1.MachineRunning)
 	long.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Hour))
-	got, recheck := status(set, []*machinev1alpha1.Machine{machine("a", machinev1alpha1.MachineRunning), long, lost, machine("d", machinev1alpha1.MachineRunning, deleting)}, "too many", errors.New("no"), now)
+	got, recheck := status(set, []*machinev1alpha1.Machine{machine("a", machinev1alpha1.MachineRunning), long, lost, machine("d", machinev1alpha1.MachineRunning, deleting)}, freezing{reasonOvershoots, "too many"}, errors.New("no"), now)
 	want := machinev1alpha1.MachineSetStatus{
 		ObservedGeneration: 2, Replicas: 2, FullyLabeledReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 1,
 		FailedMachines: []machinev1alpha1.MachineSummary{{Name: "c", OwnerRef: "s", LastOperation: lost.Status.LastOperation}},
@@ -160,7 +168,7 @@ func TestStatus(t *testing.T) {
 	}
 	// What is well again leaves no condition.
 	set.Status = got
-	if got, _ := status(set, nil, "", nil, now); len(got.Conditions) > 0 {
+	if got, _ := status(set, nil, freezing{}, nil, now); len(got.Conditions) > 0 {
 		t.Errorf("conditions: %+v", got.Conditions)
 	}
 }

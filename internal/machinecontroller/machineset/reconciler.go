@@ -66,17 +66,22 @@ func (r *Reconciler) reconcile(ctx context.Context, set *machinev1alpha1.Machine
 	}
 	todo := decide(set, claimed.owned, r.burst)
 	frozen := freeze(set, remaining(set, selector, machines.Items, todo), r.up, r.down)
-	if err := kube.PatchMetadata(ctx, r.client, set, func(o *metav1.PartialObjectMetadata) { withFreeze(&o.ObjectMeta, frozen != "") }); err != nil {
-		return 0, err
-	}
-	if frozen != "" {
+	if frozen.reason != "" {
 		todo.create = 0
+	} else if err := kube.PatchMetadata(ctx, r.client, set, func(o *metav1.PartialObjectMetadata) { Thaw(&o.ObjectMeta) }); err != nil {
+		return 0, err
 	}
 	failure := errors.Join(r.act(ctx, set, todo), r.syncMachines(ctx, set, claimed.owned))
 	if failure != nil && kube.Routine(failure) {
 		return 0, failure
 	}
 	recheck, err := r.report(ctx, set, selector, frozen, failure)
+	if err == nil && frozen.reason != "" {
+		// Now that the condition has the reason: a label without it is somebody else's.
+		err = kube.PatchMetadata(ctx, r.client, set, func(o *metav1.PartialObjectMetadata) {
+			metav1.SetMetaDataLabel(&o.ObjectMeta, FreezeLabel, FreezeValue)
+		})
+	}
 	return recheck, errors.Join(failure, err)
 }
 
@@ -176,7 +181,7 @@ func (r *Reconciler) syncMachines(ctx context.Context, set *machinev1alpha1.Mach
 }
 
 // report counts what is there now, and writes the status if it differs.
-func (r *Reconciler) report(ctx context.Context, set *machinev1alpha1.MachineSet, selector labels.Selector, frozen string, failure error) (time.Duration, error) {
+func (r *Reconciler) report(ctx context.Context, set *machinev1alpha1.MachineSet, selector labels.Selector, frozen freezing, failure error) (time.Duration, error) {
 	machines := &machinev1alpha1.MachineList{}
 	if err := r.reader.List(ctx, machines, client.InNamespace(set.Namespace)); err != nil {
 		return 0, fmt.Errorf("list Machines: %w", err)

@@ -109,9 +109,6 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 	if err != nil {
 		return err
 	}
-	if err := a.deployManager(ctx, worker.Namespace, cluster, existing); err != nil {
-		return err
-	}
 	for _, m := range all {
 		if err := kube.Apply(ctx, a.client, Name, m.secret, m.class, m.deployment); err != nil {
 			return err
@@ -131,11 +128,16 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 			}
 		}
 	}
-	left := 0
+	left, needed := 0, true
 	if hibernated(cluster) {
 		if left, err = a.abandon(ctx, worker.Namespace); err != nil {
 			return err
 		}
+		needed = left > 0 || unsettled(existing)
+	}
+	// What is needed and what is waited for is judged by the same reading: when nothing is waited for, nothing is left running.
+	if err := a.deployManager(ctx, worker.Namespace, cluster, needed); err != nil {
+		return err
 	}
 	if err := judge(all, existing); err != nil {
 		return err
@@ -153,26 +155,29 @@ func (a *workers) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker,
 	if err != nil {
 		return err
 	}
-	if len(existing) > 0 && cluster != nil && cluster.Shoot != nil {
-		// It may have been stopped with the rest of the control plane.
-		if err := a.deployManager(ctx, worker.Namespace, cluster, existing); err != nil {
-			return err
-		}
+	sets := &machinev1alpha1.MachineSetList{}
+	if err := a.reader.List(ctx, sets, client.InNamespace(worker.Namespace)); err != nil {
+		return fmt.Errorf("list MachineSets: %w", err)
 	}
 	left, err := a.abandon(ctx, worker.Namespace)
 	if err != nil {
 		return err
 	}
-	for name, deployment := range existing {
-		if deployment.DeletionTimestamp != nil {
-			continue
+	if left+len(sets.Items)+len(existing) > 0 {
+		if cluster != nil && cluster.Shoot != nil {
+			// It may have been stopped with the rest of the control plane, and nobody else lets go of them.
+			if err := a.deployManager(ctx, worker.Namespace, cluster, true); err != nil {
+				return err
+			}
 		}
-		if err := a.client.Delete(ctx, deployment); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete MachineDeployment %q: %w", name, err)
+		// A set may have outlived its deployment.
+		for _, kind := range []client.Object{&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.MachineSet{}} {
+			if err := a.client.DeleteAllOf(ctx, kind, client.InNamespace(worker.Namespace)); err != nil {
+				return fmt.Errorf("delete all %T: %w", kind, err)
+			}
 		}
-	}
-	if left > 0 || len(existing) > 0 {
-		return &extension.Wait{Reason: fmt.Sprintf("%d machines and %d MachineDeployments are being deleted", left, len(existing)), After: machinesAfter}
+		reason := fmt.Sprintf("%d machines, %d MachineSets and %d MachineDeployments are being deleted", left, len(sets.Items), len(existing))
+		return &extension.Wait{Reason: reason, After: machinesAfter}
 	}
 	classes, err := a.deleteClasses(ctx, worker.Namespace, nil)
 	if err != nil {
@@ -303,26 +308,26 @@ func (a *workers) deleteClasses(ctx context.Context, namespace string, wanted []
 	return found, nil
 }
 
-// deployManager deploys the machine-controller-manager. It rests until it has a token for the shoot, and when the shoot is hibernated and
-// all machines are gone.
-func (a *workers) deployManager(
-	ctx context.Context, namespace string, cluster *extension.Cluster, existing map[string]*machinev1alpha1.MachineDeployment,
-) error {
+// unsettled tells whether deployments of a hibernated shoot need the machine-controller-manager: one has machines, was not looked at since
+// it changed, or is being deleted. They do not count machines that are being deleted.
+func unsettled(deployments map[string]*machinev1alpha1.MachineDeployment) bool {
+	for _, d := range deployments {
+		if d.DeletionTimestamp != nil || d.Spec.Replicas+d.Status.Replicas > 0 || d.Status.ObservedGeneration < d.Generation {
+			return true
+		}
+	}
+	return false
+}
+
+// deployManager deploys the machine-controller-manager. It rests until it has a token for the shoot, and when it is not needed.
+func (a *workers) deployManager(ctx context.Context, namespace string, cluster *extension.Cluster, needed bool) error {
 	kubeconfig := cluster.Annotations[genericKubeconfigAnnotation]
 	if kubeconfig == "" {
 		kubeconfig = constants.SecretNameGenericTokenKubeconfig
 	}
-	replicas := int32(1)
-	if hibernated(cluster) {
-		// Deployments do not count machines that are being deleted, and nobody else lets go of them.
-		left := &machinev1alpha1.MachineList{}
-		if err := a.reader.List(ctx, left, client.InNamespace(namespace)); err != nil {
-			return fmt.Errorf("list Machines: %w", err)
-		}
-		replicas = int32(min(1, len(left.Items))) //nolint:gosec // it is 0 or 1
-		for _, deployment := range existing {
-			replicas = min(1, replicas+deployment.Spec.Replicas+deployment.Status.Replicas)
-		}
+	replicas := int32(0)
+	if needed {
+		replicas = 1
 	}
 	// A pod that has no token yet tries again after longer and longer breaks, so there is none before.
 	token := &corev1.Secret{}

@@ -132,8 +132,12 @@ func part(
 		replicas = 0
 	}
 	surge, unavailable := extension.ShareOf(pool.MaxSurge, zone, len(zones)), extension.ShareOf(pool.MaxUnavailable, zone, len(zones))
-	if zero(surge) && zero(unavailable) {
-		surge = intstr.FromInt32(1) // or nothing could ever be replaced
+	if zero(surge) && zero(unavailable) { // nothing could ever be replaced
+		if zero(pool.MaxSurge) {
+			unavailable = intstr.FromInt32(1)
+		} else {
+			surge = intstr.FromInt32(1)
+		}
 	}
 	meta := metav1.ObjectMeta{Namespace: worker.Namespace, Name: className, Labels: map[string]string{constants.GardenerPurpose: purposeMachineClass}}
 	selector := map[string]string{machineNameLabel: name}

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
@@ -240,8 +242,8 @@ func TestWorker(t *testing.T) {
 	if err := a.client.Create(t.Context(), machine); err != nil {
 		t.Fatal(err)
 	}
-	waits(t, a.Delete(t.Context(), worker, cluster), "1 machines and 2 MachineDeployments are being deleted")
-	waits(t, a.ForceDelete(t.Context(), worker, cluster), "1 machines and 0 MachineDeployments are being deleted")
+	waits(t, a.Delete(t.Context(), worker, cluster), "1 machines, 0 MachineSets and 2 MachineDeployments are being deleted")
+	waits(t, a.ForceDelete(t.Context(), worker, cluster), "1 machines, 0 MachineSets and 0 MachineDeployments are being deleted")
 	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(machine), machine); err != nil || machine.Labels["force-deletion"] != "True" {
 		t.Errorf("the machine has labels %v, %v", machine.Labels, err)
 	}
@@ -258,6 +260,124 @@ func TestWorker(t *testing.T) {
 	}
 }
 
+// newToken is what the machine-controller-manager waits for.
+func newToken() *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shoot-access-machine-controller-manager"}, Data: map[string][]byte{"token": []byte("secret")},
+	}
+}
+
+// replicas are those of the machine-controller-manager, which has a token.
+func replicas(t *testing.T, a *workers) int32 {
+	t.Helper()
+	manager := &appsv1.Deployment{}
+	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "machine-controller-manager"}, manager); err != nil {
+		t.Fatal(err)
+	}
+	return *manager.Spec.Replicas
+}
+
+// What a machine-controller-manager left unfinished in a shoot that sleeps is finished by one that starts for it, in whatever way the
+// shoot goes on.
+func TestSleepingWorker(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*machinev1alpha1.MachineDeployment)
+		left   []client.Object // besides the MachineDeployments
+		sleeps string          // what a reconciliation waits for
+		goes   string          // what the deletion waits for
+		awake  int32
+	}{
+		"nothing": {goes: "0 machines, 0 MachineSets and 2 MachineDeployments are being deleted"},
+		"one that was created asleep": {
+			change: func(d *machinev1alpha1.MachineDeployment) { d.Generation = d.Status.ObservedGeneration + 1 }, awake: 1,
+			sleeps: `0 of 0 machines of "shoot--dev--crazy-pool-z1" are ready; 0 of 0 machines of "shoot--dev--crazy-pool-z2" are ready`,
+			goes:   "0 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
+		},
+		"a set that outlived its deployment": {
+			left: []client.Object{&machinev1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: "outlived", Finalizers: []string{machinev1alpha1.MCMFinalizerName},
+			}}},
+			goes: "0 machines, 1 MachineSets and 2 MachineDeployments are being deleted",
+		},
+		"a machine": {
+			left:   []client.Object{&machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}},
+			sleeps: "1 machines are being deleted", awake: 1,
+			goes: "1 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
+			cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
+			if err := a.client.Create(t.Context(), newToken()); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
+				t.Fatal(err)
+			}
+			deployments, err := a.deployments(t.Context(), namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range deployments {
+				d.Finalizers = []string{machinev1alpha1.MCMFinalizerName}
+				if tc.change != nil {
+					tc.change(d)
+				}
+				if err := a.client.Update(t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, o := range tc.left {
+				if err := a.client.Create(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			if err := a.Reconcile(t.Context(), worker, cluster); tc.sleeps == "" && err != nil {
+				t.Fatal(err)
+			} else if tc.sleeps != "" {
+				waits(t, err, tc.sleeps)
+			}
+			if got := replicas(t, a); got != tc.awake {
+				t.Errorf("asleep, the machine-controller-manager has %d replicas, want %d", got, tc.awake)
+			}
+			for range 2 {
+				waits(t, a.Delete(t.Context(), worker, cluster), tc.goes)
+				if got := replicas(t, a); got != 1 {
+					t.Fatalf("the machine-controller-manager has %d replicas while there is something to let go of", got)
+				}
+			}
+		})
+	}
+}
+
+// A machine that goes in the middle of a pass does not leave the machine-controller-manager running: when nothing is waited for, nobody
+// comes back to stop it.
+func TestSleepLeavesNothingRunning(t *testing.T) {
+	a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
+	cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
+	machine := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
+	if err := errors.Join(a.client.Create(t.Context(), newToken()), a.client.Create(t.Context(), machine)); err != nil {
+		t.Fatal(err)
+	}
+	a.reader = interceptor.NewClient(a.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one is
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			err := c.List(ctx, list, options...)
+			if _, ok := list.(*machinev1alpha1.MachineList); ok {
+				err = errors.Join(err, client.IgnoreNotFound(c.Delete(ctx, machine)))
+			}
+			return err
+		},
+	})
+	waits(t, a.Reconcile(t.Context(), worker, cluster), "1 machines are being deleted")
+	if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
+		t.Fatal(err)
+	}
+	if got := replicas(t, a); got != 0 {
+		t.Errorf("the machine-controller-manager has %d replicas", got)
+	}
+}
+
 func TestWorkerObjects(t *testing.T) {
 	all, _, err := render(newWorker(), newCluster(t), newWorkers(t).registries, nil, func(corev1.SecretKeySelector) ([]byte, error) { return []byte("x"), nil })
 	if err != nil {
@@ -268,6 +388,38 @@ func TestWorkerObjects(t *testing.T) {
 		objects = append(objects, m.secret, m.class, m.deployment)
 	}
 	golden.Objects(t, "worker.yaml", objects, machinev1alpha1.AddToScheme)
+}
+
+// The numbers of a pool are shared by its zones, and a zone without a share can be updated all the same, in the way that the pool allows.
+func TestWorkerUpdates(t *testing.T) {
+	type numbers struct{ surge, unavailable [2]int32 }
+	for name, tc := range map[string]struct {
+		surge, unavailable int32
+		want               numbers
+	}{
+		"one more at a time is one more in each zone":         {1, 0, numbers{[2]int32{1, 1}, [2]int32{0, 0}}},
+		"none more at a time is none more in each zone":       {0, 1, numbers{[2]int32{0, 0}, [2]int32{1, 1}}},
+		"where both are allowed, none is missing in the rest": {1, 1, numbers{[2]int32{1, 1}, [2]int32{1, 0}}},
+		"what is enough for all zones is shared":              {2, 2, numbers{[2]int32{1, 1}, [2]int32{1, 1}}},
+		"neither is allowed, but machines are replaced":       {0, 0, numbers{[2]int32{0, 0}, [2]int32{1, 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			worker := newWorker()
+			worker.Spec.Pools[0].MaxSurge, worker.Spec.Pools[0].MaxUnavailable = intstr.FromInt32(tc.surge), intstr.FromInt32(tc.unavailable)
+			all, _, err := render(worker, newCluster(t), nil, nil, func(corev1.SecretKeySelector) ([]byte, error) { return nil, nil })
+			if err != nil || len(all) != 2 {
+				t.Fatalf("%d parts, %v", len(all), err)
+			}
+			var got numbers
+			for i, m := range all {
+				update := m.deployment.Spec.Strategy.RollingUpdate
+				got.surge[i], got.unavailable[i] = update.MaxSurge.IntVal, update.MaxUnavailable.IntVal
+			}
+			if got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
 }
 
 func TestWorkerRefuses(t *testing.T) {

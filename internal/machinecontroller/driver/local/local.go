@@ -101,11 +101,12 @@ func (d *Driver) InitializeMachine(context.Context, driver.Request) (driver.Stat
 func (d *Driver) GetMachineStatus(ctx context.Context, request driver.Request) (driver.Status, error) {
 	pod := &corev1.Pod{}
 	key := client.ObjectKeyFromObject(request.Machine)
+	gone := driver.Status{NodeName: key.Name}
 	if err := d.client.Get(ctx, key, pod); err != nil {
-		return driver.Status{}, wrap(err, "read Pod %s", key.Name)
+		return gone, wrap(err, "read Pod %s", key.Name)
 	}
 	if lost(pod) {
-		return driver.Status{}, driver.Errorf(driver.NotFound, "Pod %s has ended%s", pod.Name, why(pod))
+		return gone, driver.Errorf(driver.NotFound, "Pod %s has ended%s", pod.Name, why(pod))
 	}
 	return status(pod), nil
 }

@@ -1,0 +1,136 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/machinecontroller/bootstraptoken"
+	"gardener.cloud/gardener/internal/machinecontroller/drain"
+	"gardener.cloud/gardener/internal/machinecontroller/driver"
+)
+
+// infrastructure has the machine, or says that it is lost.
+type infrastructure struct {
+	driver.Driver
+	lost bool
+}
+
+func (i infrastructure) GetMachineStatus(context.Context, driver.Request) (driver.Status, error) {
+	status := driver.Status{NodeName: "n"}
+	if i.lost {
+		return status, driver.Errorf(driver.NotFound, "it has ended")
+	}
+	return status, nil
+}
+
+func (infrastructure) DeleteMachine(context.Context, driver.Request) error { return nil }
+
+// newReconciler looks after a machine of class c. Its cluster refuses changes of Nodes if patch says so.
+func newReconciler(t *testing.T, d driver.Driver, m *machinev1alpha1.Machine, node *corev1.Node, patch error) *Reconciler {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	m.Namespace, m.Spec.ProviderID, m.Spec.Class.Name = "shoot", "fake:///m", "c"
+	m.Finalizers = []string{machinev1alpha1.MCFinalizerName}
+	control := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(m).WithObjects(m, &machinev1alpha1.MachineClass{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "c"},
+	}).Build()
+	target := fake.NewClientBuilder().WithScheme(scheme).WithObjects(node).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+				if patch != nil {
+					return patch
+				}
+				return c.Patch(ctx, o, p, options...)
+			},
+		}).Build()
+	return &Reconciler{
+		client: control, reader: control, targetClient: target, targetReader: target, driver: d, tokens: &bootstraptoken.Tokens{Client: target},
+		drainer: &drain.Drainer{Client: target}, events: events.NewFakeRecorder(10), clock: testingclock.NewFakePassiveClock(now), limits: limits,
+		maxReplaced: 1, reachable: func() (time.Time, bool) { return time.Time{}, true },
+	}
+}
+
+// A Node that cannot be brought to its template does not keep its machine from being watched over, but from running at first.
+func TestTemplateRefused(t *testing.T) {
+	refused := errors.New("refused")
+	for name, tc := range map[string]struct {
+		phase, want machinev1alpha1.MachinePhase
+		since       time.Duration
+		node        *corev1.Node
+	}{
+		"one that joins waits":                         {machinev1alpha1.MachinePending, machinev1alpha1.MachinePending, time.Minute, readyNode},
+		"one that runs goes on":                        {machinev1alpha1.MachineRunning, machinev1alpha1.MachineRunning, time.Hour, readyNode},
+		"one that stops to report is unknown":          {machinev1alpha1.MachineRunning, machinev1alpha1.MachineUnknown, time.Hour, unknownNode},
+		"one that is unhealthy for long is replaced":   {machinev1alpha1.MachineUnknown, machinev1alpha1.MachineFailed, time.Hour, unknownNode},
+		"an unknown one that is well again runs again": {machinev1alpha1.MachineUnknown, machinev1alpha1.MachineRunning, time.Hour, readyNode},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node, m := tc.node.DeepCopy(), machineIn(tc.phase, tc.since)
+			node.Name = "n"
+			m.Labels = map[string]string{machinev1alpha1.NodeLabelKey: "n"}
+			r := newReconciler(t, infrastructure{}, m, node, refused)
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}); !errors.Is(err, refused) {
+				t.Errorf("error is %v", err)
+			}
+			if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil || m.Status.CurrentStatus.Phase != tc.want {
+				t.Errorf("phase is %q (%v), want %q", m.Status.CurrentStatus.Phase, err, tc.want)
+			}
+		})
+	}
+}
+
+// A machine that ends between the moment its Node joins and the moment this is noticed leaves no Node behind.
+func TestLostAsItJoins(t *testing.T) {
+	for name, phase := range map[string]machinev1alpha1.MachinePhase{
+		"noticed before it is deleted": machinev1alpha1.MachinePending, "noticed when it is deleted": machinev1alpha1.MachineFailed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			node, m := readyNode.DeepCopy(), machineIn(phase, time.Minute)
+			node.Name = "n"
+			r := newReconciler(t, infrastructure{lost: true}, m, node, nil)
+			key := client.ObjectKeyFromObject(m)
+			pass := func() {
+				t.Helper()
+				if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pass()
+			if err := r.client.Get(t.Context(), key, m); err != nil || m.Status.CurrentStatus.Phase != machinev1alpha1.MachineFailed {
+				t.Errorf("phase is %q (%v)", m.Status.CurrentStatus.Phase, err)
+			}
+			if got := m.Labels[machinev1alpha1.NodeLabelKey]; phase == machinev1alpha1.MachinePending && got != "n" {
+				t.Errorf("its Node is %q", got)
+			}
+			if err := r.client.Delete(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			pass()
+			if err := r.client.Get(t.Context(), key, m); !apierrors.IsNotFound(err) {
+				t.Errorf("machine: %v, its status is %+v", err, m.Status)
+			}
+			if err := r.targetClient.Get(t.Context(), client.ObjectKeyFromObject(node), node); !apierrors.IsNotFound(err) {
+				t.Errorf("Node: %v", err)
+			}
+		})
+	}
+}
