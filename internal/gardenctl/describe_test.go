@@ -193,11 +193,23 @@ func TestJudge(t *testing.T) {
 		"deleted too soon": {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation, s.DeletionTimestamp = nil, new(before(0)) }), verdict{busy, "to be deleted; the gardenlet has not begun", ""}},
 		"scheduled":        {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation = nil }), verdict{busy, "waits for the gardenlet of seed aws-1", ""}},
 		"failed":           {failing(), verdict{bad, "reconcile failed for good", "mend the cause, then: gardenctl retry shoot crazy-botany -n garden-dev"}},
-		"error":            {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStateError }), verdict{bad, "reconcile fails, and is tried again", ""}},
-		"pending":          {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStatePending }), verdict{busy, "reconcile waits for its turn", ""}},
-		"deleting":         {deleting(), verdict{busy, "delete is under way", ""}},
-		"deleted":          {state(func(s *corev1beta1.Shoot) { s.DeletionTimestamp = new(before(0)) }), verdict{busy, "to be deleted", ""}},
-		"changed":          {state(func(s *corev1beta1.Shoot) { s.Generation = 2 }), verdict{busy, "changed; the gardenlet has not begun with it", ""}},
+		"failed, changed since": {state(func(s *corev1beta1.Shoot) {
+			s.Generation, s.Status.LastOperation.State = 2, corev1beta1.LastOperationStateFailed
+		}), verdict{busy, "changed; the gardenlet has not begun with it", ""}},
+		"failed, deleted since": {
+			state(func(s *corev1beta1.Shoot) {
+				s.Generation, s.DeletionTimestamp, s.Status.LastOperation.State = 2, new(before(0)), corev1beta1.LastOperationStateFailed
+			}),
+			verdict{busy, "to be deleted; the gardenlet has not begun", ""},
+		},
+		"under way, changed since": {state(func(s *corev1beta1.Shoot) {
+			s.Generation, s.Status.LastOperation.State = 2, corev1beta1.LastOperationStateProcessing
+		}), verdict{busy, "reconcile is under way", ""}},
+		"error":    {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStateError }), verdict{bad, "reconcile fails, and is tried again", ""}},
+		"pending":  {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStatePending }), verdict{busy, "reconcile waits for its turn", ""}},
+		"deleting": {deleting(), verdict{busy, "delete is under way", ""}},
+		"deleted":  {state(func(s *corev1beta1.Shoot) { s.DeletionTimestamp = new(before(0)) }), verdict{busy, "to be deleted", ""}},
+		"changed":  {state(func(s *corev1beta1.Shoot) { s.Generation = 2 }), verdict{busy, "changed; the gardenlet has not begun with it", ""}},
 		"changed in a way that does not wait for the maintenance window": { // others are no new generation
 			state(func(s *corev1beta1.Shoot) { s.Generation, s.Spec.Maintenance.ConfineSpecUpdateRollout = 2, new(true) }),
 			verdict{busy, "changed; the gardenlet has not begun with it", ""},

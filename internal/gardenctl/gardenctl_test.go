@@ -51,6 +51,7 @@ func TestGoals(t *testing.T) {
 		"deleted":                                {"deleted", nil, yes},
 		"deleted, but under way":                 {"deleted", deleting(), notYet},
 		"deleted, but nobody did":                {"deleted", running(), notYet},
+		"deleted, failed before it was deleted":  {"deleted", change(failing(), newer, func(s *corev1beta1.Shoot) { s.DeletionTimestamp = new(before(0)) }), notYet},
 		"deleted, but failed":                    {"deleted", change(deleting(), func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = "Failed" }), never},
 		"condition":                              {"condition=APIServerAvailable", running(), yes},
 		"condition, not so":                      {"condition=ControlPlaneHealthy", failing(), notYet},

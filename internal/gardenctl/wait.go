@@ -101,7 +101,7 @@ func deleted(uid types.UID) goal {
 		case shoot.DeletionTimestamp == nil:
 			return errors.New("nobody has deleted it")
 		}
-		return ended(shoot)
+		return ended(shoot, 0)
 	}}
 }
 
@@ -118,29 +118,42 @@ func reconciled(shoot *corev1beta1.Shoot, generation int64) error {
 		return errors.New("waits for a seed")
 	case shoot.Status.LastOperation == nil:
 		return errors.New("waits for the gardenlet")
-	case shoot.Status.ObservedGeneration < max(shoot.Generation, generation):
-		return errors.New("the last change is to be taken up")
 	}
-	return ended(shoot)
+	return ended(shoot, generation)
 }
 
-// ended returns what keeps the last operation from having succeeded.
-func ended(shoot *corev1beta1.Shoot) error {
+// ended returns what keeps the last operation from having succeeded, in a generation or a later one.
+func ended(shoot *corev1beta1.Shoot, generation int64) error {
 	last := shoot.Status.LastOperation
 	if last == nil {
 		return errors.New("waits for the gardenlet")
 	}
 	text := fmt.Sprintf("%s %s %d%%: %s", last.Type, last.State, last.Progress, line(last.Description))
-	switch last.State {
-	case corev1beta1.LastOperationStateSucceeded:
-		if last.Type == corev1beta1.LastOperationTypeMigrate || shoot.DeletionTimestamp != nil {
-			return errors.New(text)
+	switch {
+	case !over(last):
+		return errors.New(text)
+	case shoot.Status.ObservedGeneration < max(shoot.Generation, generation):
+		// How the operation before it ended says nothing about this one.
+		if shoot.DeletionTimestamp != nil {
+			return errors.New("the deletion is to be taken up")
 		}
-		return nil
-	case corev1beta1.LastOperationStateFailed, corev1beta1.LastOperationStateAborted:
+		return errors.New("the last change is to be taken up")
+	case last.State != corev1beta1.LastOperationStateSucceeded:
 		return &hopeless{errors.New(text)}
+	case last.Type == corev1beta1.LastOperationTypeMigrate, shoot.DeletionTimestamp != nil:
+		return errors.New(text)
 	}
-	return errors.New(text)
+	return nil
+}
+
+// over is whether nobody goes on with an operation by itself.
+func over(last *corev1beta1.LastOperation) bool {
+	switch last.State {
+	case corev1beta1.LastOperationStateSucceeded, corev1beta1.LastOperationStateFailed, corev1beta1.LastOperationStateAborted:
+		return true
+	case corev1beta1.LastOperationStateError, corev1beta1.LastOperationStatePending, corev1beta1.LastOperationStateProcessing:
+	}
+	return false
 }
 
 func healthy(shoot *corev1beta1.Shoot) error {
