@@ -40,6 +40,9 @@ func (c *cli) connect() (*garden, Target, error) {
 	if c.flags.kubeconfig != "" && c.flags.garden != "" {
 		return nil, Target{}, errors.New("--kubeconfig and --garden exclude each other")
 	}
+	if c.flags.project != "" && c.flags.namespace != "" {
+		return nil, Target{}, errors.New("--project and --namespace exclude each other")
+	}
 	target, err := c.savedTarget()
 	if err != nil {
 		return nil, Target{}, err

@@ -230,6 +230,8 @@ func TestOffline(t *testing.T) {
 	t.Run("bad arguments", func(t *testing.T) {
 		fails(t, `unknown command "gett" for "gardenctl"; did you mean "get"?`, options, "gett")
 		fails(t, "gardenctl get --help", options, "get", "shot")
+		fails(t, "--project and --namespace exclude each other", options, "describe", "shoot", "a", "-n", "garden-a", "--project", "a")
+		fails(t, "--kubeconfig and --garden exclude each other", options, "describe", "shoot", "a", "--kubeconfig", usable, "--garden", "a")
 		fails(t, "--output must be", options, "get", "shoots", "-o", "xml")
 		fails(t, "say what: shoot NAME", options, "describe", "a")
 		fails(t, "no shoot is given or targeted", options, "reconcile")
