@@ -177,6 +177,37 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// Only annotations that do something are said to, and switches when they are on.
+func TestAnnotations(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		want        string
+	}{
+		"none":           {},
+		"others":         {annotations: map[string]string{constants.GardenCreatedBy: "alice"}},
+		"left alone":     {map[string]string{constants.ShootIgnore: "1"}, constants.ShootIgnore + "=1   the gardenlet leaves the shoot alone, if its operator allows that"},
+		"not left alone": {annotations: map[string]string{constants.ShootIgnore: "false"}},
+		"no answer":      {annotations: map[string]string{constants.ShootSkipCleanup: "yes"}},
+		"operation":      {map[string]string{constants.GardenerOperation: "retry"}, constants.GardenerOperation + "=retry   this operation is asked for"},
+		"those of seeds": {annotations: map[string]string{constants.EmergencyStopShootReconciliations: "true"}},
+		"those that nobody reads": {annotations: map[string]string{
+			constants.ShootSkipReadiness: "true", constants.ShootIgnoreAlerts: "true",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := ""
+			if tc.want != "" {
+				want = "\nAnnotations that matter:\n  " + tc.want + "\n"
+			}
+			var out bytes.Buffer
+			d := description{shoot: &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}}
+			if d.annotations(&out); out.String() != want {
+				t.Errorf("annotations are %q, want %q", out.String(), want)
+			}
+		})
+	}
+}
+
 func TestJudge(t *testing.T) {
 	state := func(change func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 		s := running()

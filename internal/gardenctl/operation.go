@@ -102,8 +102,8 @@ func (c *cli) operate(ctx context.Context, o operation, args []string) (*place, 
 	if shoot, err = c.read(ctx, p); err != nil {
 		return nil, 0, err
 	}
-	if ignored := shoot.Annotations[constants.ShootIgnore]; ignored == "true" {
-		fmt.Fprintf(c.ErrOut, "warning: the shoot has the annotation %s; nothing happens until it is gone\n", constants.ShootIgnore)
+	if isOn(shoot.Annotations[constants.ShootIgnore]) {
+		fmt.Fprintf(c.ErrOut, "warning: the shoot has the annotation %s: %s; nothing happens then until it is gone\n", constants.ShootIgnore, leftAlone)
 	}
 	_, err = fmt.Fprintf(c.Out, "shoot %s: %s\n", p.name, o.done)
 	return p, shoot.Generation, err
