@@ -17,7 +17,7 @@ import (
 
 func (c *cli) describeCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "describe shoot [NAME]", Short: "Show how a shoot is, what fails, and what to do about it", Args: cobra.RangeArgs(1, 2),
+		Use: "describe [shoot] [NAME]", Short: "Show how a shoot is, what fails, and what to do about it", Args: cobra.MaximumNArgs(2),
 		Long: c.examples(`describe shoot my-cluster
   PROGRAM describe shoot my-cluster -n garden-dev`),
 		ValidArgsFunction: c.completeShoot,
@@ -31,7 +31,7 @@ func (c *cli) describeCommand() *cobra.Command {
 }
 
 func (c *cli) describe(ctx context.Context, args []string) error {
-	p, err := c.find(ctx, args, true)
+	p, err := c.find(ctx, args)
 	if err != nil {
 		return err
 	}

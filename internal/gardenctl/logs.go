@@ -80,7 +80,7 @@ func (c *cli) logs(ctx context.Context, args []string, component string, r logRe
 func (c *cli) controlPlane(ctx context.Context, args []string, seedKubeconfig string) (*corev1client.CoreV1Client, string, []corev1.Pod, error) {
 	ctx, cancel := within(ctx, requestTimeout)
 	defer cancel()
-	p, err := c.find(ctx, args, false)
+	p, err := c.find(ctx, args)
 	if err != nil {
 		return nil, "", nil, err
 	}

@@ -38,7 +38,7 @@ func (c *cli) waitCommand() *cobra.Command {
 	var what string
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use: "wait shoot [NAME] --for=CONDITION", Short: "Wait until a shoot is as it should be", Args: cobra.RangeArgs(1, 2),
+		Use: "wait [shoot] [NAME] --for=CONDITION", Short: "Wait until a shoot is as it should be", Args: cobra.MaximumNArgs(2),
 		Long: c.examples(`wait shoot my-cluster --for=healthy
   PROGRAM wait shoot my-cluster --for=reconciled --timeout=1h
   PROGRAM wait shoot my-cluster --for=deleted
@@ -58,7 +58,7 @@ Progress goes to stderr. The exit code is 0 when it is so, and 1 when it has fai
 			p, err := func() (*place, error) {
 				ctx, cancel := within(cmd.Context(), requestTimeout)
 				defer cancel()
-				return c.find(ctx, args, true)
+				return c.find(ctx, args)
 			}()
 			if err != nil {
 				return err
