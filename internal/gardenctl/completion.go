@@ -25,8 +25,13 @@ func (c *cli) completion(names func(context.Context, *garden, Target) ([]string,
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return slices.DeleteFunc(found, func(name string) bool { return !strings.HasPrefix(name, prefix) }), cobra.ShellCompDirectiveNoFileComp
+		return matching(found, prefix), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// matching returns the names that begin as what is to be completed.
+func matching(names []string, prefix string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 }
 
 // completeShoot completes "shoot NAME".
@@ -38,6 +43,23 @@ func (c *cli) completeShoot(cmd *cobra.Command, args []string, prefix string) ([
 		return c.completion(c.shootNames)(cmd, args, prefix)
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeLogs completes "shoot NAME COMPONENT" with the components that the shoot has on its seed. The shoot may be a targeted one.
+func (c *cli) completeLogs(cmd *cobra.Command, args []string, prefix string, r logRequest) ([]string, cobra.ShellCompDirective) {
+	if r.list || len(args) == 1 && isShoot(args[0]) {
+		return c.completeShoot(cmd, args, prefix)
+	}
+	var found []string
+	if len(args) == 0 {
+		found = append(found, "shoot")
+	}
+	ctx, cancel := within(cmd.Context(), completionTimeout)
+	defer cancel()
+	if _, _, pods, err := c.controlPlane(ctx, args, r.seedKubeconfig); err == nil {
+		found = append(found, sortedKeys(byComponent(pods))...)
+	}
+	return matching(found, prefix), cobra.ShellCompDirectiveNoFileComp
 }
 
 func (c *cli) completeGardens(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {

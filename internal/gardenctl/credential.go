@@ -46,7 +46,7 @@ their life is left.`,
 			}
 			ctx, cancel := within(cmd.Context(), requestTimeout)
 			defer cancel()
-			p, err := c.find(ctx, args, false)
+			p, err := c.find(ctx, args)
 			if err != nil {
 				return err
 			}

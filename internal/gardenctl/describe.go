@@ -17,7 +17,7 @@ import (
 
 func (c *cli) describeCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "describe shoot [NAME]", Short: "Show how a shoot is, what fails, and what to do about it", Args: cobra.RangeArgs(1, 2),
+		Use: "describe [shoot] [NAME]", Short: "Show how a shoot is, what fails, and what to do about it", Args: cobra.MaximumNArgs(2),
 		Long: c.examples(`describe shoot my-cluster
   PROGRAM describe shoot my-cluster -n garden-dev`),
 		ValidArgsFunction: c.completeShoot,
@@ -31,7 +31,7 @@ func (c *cli) describeCommand() *cobra.Command {
 }
 
 func (c *cli) describe(ctx context.Context, args []string) error {
-	p, err := c.find(ctx, args, true)
+	p, err := c.find(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -123,6 +123,11 @@ func judge(shoot *corev1beta1.Shoot, program string) verdict {
 		return verdict{busy, "waits for a seed", "the scheduler's reasons are among the events"}
 	case last == nil:
 		return verdict{busy, "waits for the gardenlet of seed " + *shoot.Spec.SeedName, ""}
+	case shoot.Generation > shoot.Status.ObservedGeneration && over(last): // how that ended matters no more
+		if shoot.DeletionTimestamp != nil {
+			return verdict{busy, "to be deleted; the gardenlet has not begun", ""}
+		}
+		return verdict{busy, "changed; the gardenlet has not begun with it", ""}
 	}
 	doing := strings.ToLower(string(last.Type))
 	switch last.State {
@@ -139,9 +144,6 @@ func judge(shoot *corev1beta1.Shoot, program string) verdict {
 	}
 	if shoot.DeletionTimestamp != nil {
 		return verdict{busy, "to be deleted", ""}
-	}
-	if shoot.Generation > shoot.Status.ObservedGeneration {
-		return verdict{busy, "changed; the gardenlet has not begun with it", ""}
 	}
 	if unhealthy := notTrue(shoot.Status.Conditions); len(unhealthy) > 0 {
 		return verdict{bad, fmt.Sprintf("unhealthy (%s)", strings.Join(unhealthy, ", ")), ""}

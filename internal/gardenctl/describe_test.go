@@ -177,6 +177,37 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// Only annotations that do something are said to, and switches when they are on.
+func TestAnnotations(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		want        string
+	}{
+		"none":           {},
+		"others":         {annotations: map[string]string{constants.GardenCreatedBy: "alice"}},
+		"left alone":     {map[string]string{constants.ShootIgnore: "1"}, constants.ShootIgnore + "=1   the gardenlet leaves the shoot alone, if its operator allows that"},
+		"not left alone": {annotations: map[string]string{constants.ShootIgnore: "false"}},
+		"no answer":      {annotations: map[string]string{constants.ShootSkipCleanup: "yes"}},
+		"operation":      {map[string]string{constants.GardenerOperation: "retry"}, constants.GardenerOperation + "=retry   this operation is asked for"},
+		"those of seeds": {annotations: map[string]string{constants.EmergencyStopShootReconciliations: "true"}},
+		"those that nobody reads": {annotations: map[string]string{
+			constants.ShootSkipReadiness: "true", constants.ShootIgnoreAlerts: "true",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := ""
+			if tc.want != "" {
+				want = "\nAnnotations that matter:\n  " + tc.want + "\n"
+			}
+			var out bytes.Buffer
+			d := description{shoot: &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}}
+			if d.annotations(&out); out.String() != want {
+				t.Errorf("annotations are %q, want %q", out.String(), want)
+			}
+		})
+	}
+}
+
 func TestJudge(t *testing.T) {
 	state := func(change func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 		s := running()
@@ -193,11 +224,23 @@ func TestJudge(t *testing.T) {
 		"deleted too soon": {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation, s.DeletionTimestamp = nil, new(before(0)) }), verdict{busy, "to be deleted; the gardenlet has not begun", ""}},
 		"scheduled":        {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation = nil }), verdict{busy, "waits for the gardenlet of seed aws-1", ""}},
 		"failed":           {failing(), verdict{bad, "reconcile failed for good", "mend the cause, then: gardenctl retry shoot crazy-botany -n garden-dev"}},
-		"error":            {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStateError }), verdict{bad, "reconcile fails, and is tried again", ""}},
-		"pending":          {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStatePending }), verdict{busy, "reconcile waits for its turn", ""}},
-		"deleting":         {deleting(), verdict{busy, "delete is under way", ""}},
-		"deleted":          {state(func(s *corev1beta1.Shoot) { s.DeletionTimestamp = new(before(0)) }), verdict{busy, "to be deleted", ""}},
-		"changed":          {state(func(s *corev1beta1.Shoot) { s.Generation = 2 }), verdict{busy, "changed; the gardenlet has not begun with it", ""}},
+		"failed, changed since": {state(func(s *corev1beta1.Shoot) {
+			s.Generation, s.Status.LastOperation.State = 2, corev1beta1.LastOperationStateFailed
+		}), verdict{busy, "changed; the gardenlet has not begun with it", ""}},
+		"failed, deleted since": {
+			state(func(s *corev1beta1.Shoot) {
+				s.Generation, s.DeletionTimestamp, s.Status.LastOperation.State = 2, new(before(0)), corev1beta1.LastOperationStateFailed
+			}),
+			verdict{busy, "to be deleted; the gardenlet has not begun", ""},
+		},
+		"under way, changed since": {state(func(s *corev1beta1.Shoot) {
+			s.Generation, s.Status.LastOperation.State = 2, corev1beta1.LastOperationStateProcessing
+		}), verdict{busy, "reconcile is under way", ""}},
+		"error":    {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStateError }), verdict{bad, "reconcile fails, and is tried again", ""}},
+		"pending":  {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStatePending }), verdict{busy, "reconcile waits for its turn", ""}},
+		"deleting": {deleting(), verdict{busy, "delete is under way", ""}},
+		"deleted":  {state(func(s *corev1beta1.Shoot) { s.DeletionTimestamp = new(before(0)) }), verdict{busy, "to be deleted", ""}},
+		"changed":  {state(func(s *corev1beta1.Shoot) { s.Generation = 2 }), verdict{busy, "changed; the gardenlet has not begun with it", ""}},
 		"changed in a way that does not wait for the maintenance window": { // others are no new generation
 			state(func(s *corev1beta1.Shoot) { s.Generation, s.Spec.Maintenance.ConfineSpecUpdateRollout = 2, new(true) }),
 			verdict{busy, "changed; the gardenlet has not begun with it", ""},

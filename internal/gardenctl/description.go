@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -383,26 +384,29 @@ func (d *description) hibernation(out *bytes.Buffer) {
 	table(out, "  ", rows)
 }
 
-// mattering are annotations that change what becomes of a shoot, and what they do.
-var mattering = []struct{ key, meaning string }{
-	{constants.ShootIgnore, "the gardenlet leaves the shoot alone"},
-	{constants.GardenerOperation, "this operation is asked for"},
-	{constants.GardenerMaintenanceOperation, "the next maintenance does this operation"},
-	{constants.FailedShootNeedsRetryOperation, "the next maintenance retries the shoot if it has failed"},
-	{constants.ShootTasks, "the next reconciliation does these tasks"},
-	{constants.ConfirmationDeletion, "its deletion is confirmed"},
-	{constants.ConfirmationForceDeletion, "it is deleted without cleaning up"},
-	{constants.ShootExpirationTimestamp, "it is deleted then"},
-	{constants.EmergencyStopShootReconciliations, "reconciliations are stopped"},
-	{constants.ShootIgnoreAlerts, "nobody is alerted"},
-	{constants.ShootSkipCleanup, "its deletion leaves objects in it alone"},
-	{constants.ShootSkipReadiness, "nobody waits for it to be ready"},
+// leftAlone is what the annotation does that keeps the gardenlet away from a shoot.
+const leftAlone = "the gardenlet leaves the shoot alone, if its operator allows that"
+
+// mattering are annotations that change what becomes of a shoot, and what they do. A switch does so when it is true only.
+var mattering = []struct {
+	key, meaning string
+	isSwitch     bool
+}{
+	{constants.ShootIgnore, leftAlone, true},
+	{constants.GardenerOperation, "this operation is asked for", false},
+	{constants.GardenerMaintenanceOperation, "the next maintenance does this operation", false},
+	{constants.FailedShootNeedsRetryOperation, "the next maintenance retries the shoot if it has failed", true},
+	{constants.ShootTasks, "the next reconciliation does these tasks", false},
+	{constants.ConfirmationDeletion, "its deletion is confirmed", true},
+	{constants.ConfirmationForceDeletion, "it is deleted without cleaning up", true},
+	{constants.ShootExpirationTimestamp, "it is deleted then", false},
+	{constants.ShootSkipCleanup, "its deletion leaves objects in it alone", true},
 }
 
 func (d *description) annotations(out *bytes.Buffer) {
 	var rows [][]string
 	for _, m := range mattering {
-		if value, ok := d.shoot.Annotations[m.key]; ok {
+		if value, ok := d.shoot.Annotations[m.key]; ok && (!m.isSwitch || isOn(value)) {
 			rows = append(rows, []string{m.key + "=" + line(value), m.meaning})
 		}
 	}
@@ -445,6 +449,12 @@ func (d *description) paint(m mood, text string) string {
 		return text
 	}
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", map[mood]int{fine: 32, busy: 33, bad: 31}[m], text)
+}
+
+// isOn is whether an annotation that is a switch is true. What is no answer is a no.
+func isOn(value string) bool {
+	on, _ := strconv.ParseBool(value)
+	return on
 }
 
 func text(s string) string {

@@ -40,6 +40,9 @@ func (c *cli) connect() (*garden, Target, error) {
 	if c.flags.kubeconfig != "" && c.flags.garden != "" {
 		return nil, Target{}, errors.New("--kubeconfig and --garden exclude each other")
 	}
+	if c.flags.project != "" && c.flags.namespace != "" {
+		return nil, Target{}, errors.New("--project and --namespace exclude each other")
+	}
 	target, err := c.savedTarget()
 	if err != nil {
 		return nil, Target{}, err
@@ -86,7 +89,7 @@ func (c *cli) open(name string) (*garden, error) {
 		}
 		known := config.garden(name)
 		if known == nil {
-			return nil, fmt.Errorf("garden %q is not in the configuration; add it with: %s config add garden %s KUBECONFIG", name, c.program(), name)
+			return nil, c.unknownGarden(name)
 		}
 		g.kubeconfig, g.seeds = known.Kubeconfig, known.Seeds
 		if g.context == "" {
@@ -112,6 +115,15 @@ func (c *cli) open(name string) (*garden, error) {
 	g.config, g.context, g.namespace = loaded.config, loaded.context, loaded.namespace
 	g.client, err = client.NewWithWatch(g.config, client.Options{Scheme: gardenScheme(), Mapper: gardenMapper()})
 	return g, err
+}
+
+// unknownGarden is the error about a garden that is not in the configuration (any more).
+func (c *cli) unknownGarden(name string) error {
+	text := fmt.Sprintf("garden %q is not in the configuration; add it with: %s config add garden %s KUBECONFIG", name, c.program(), name)
+	if target, err := c.savedTarget(); err == nil && target.Garden == name && c.flags.garden == "" {
+		text += fmt.Sprintf(", or: %s target unset", c.program())
+	}
+	return errors.New(text)
 }
 
 // kubeconfig is what a kubeconfig says.
@@ -201,12 +213,12 @@ type place struct {
 }
 
 // find returns the shoot that arguments name. It need not exist.
-func (c *cli) find(ctx context.Context, args []string, wordNeeded bool) (*place, error) {
+func (c *cli) find(ctx context.Context, args []string) (*place, error) {
 	g, target, err := c.connect()
 	if err != nil {
 		return nil, err
 	}
-	name, err := c.shootArgument(args, target, wordNeeded)
+	name, err := c.shootArgument(args, target)
 	if err != nil {
 		return nil, err
 	}

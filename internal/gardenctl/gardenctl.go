@@ -51,15 +51,19 @@ type Options struct {
 
 // Run runs the program and returns its exit code: 0, 1 for an error, 130 if it was interrupted.
 func Run(ctx context.Context, options Options, args []string) int {
-	cmd := newCommand(options) //nolint:contextcheck // commands get theirs when they run
-	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(ctx)
+	root := newCommand(options) //nolint:contextcheck // commands get theirs when they run
+	root.SetArgs(args)
+	understood := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true }
+	cmd, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil:
 		return 0
 	case ctx.Err() != nil:
 		fmt.Fprintln(options.ErrOut, "interrupted")
 		return 130
+	case !understood: // the error is about flags or arguments, and knows no next step
+		err = fmt.Errorf("%w; usage: %s; see: %s --help", err, cmd.UseLine(), cmd.CommandPath())
 	}
 	fmt.Fprintln(options.ErrOut, "error: "+oneLine(err))
 	return 1
@@ -141,27 +145,23 @@ func (c *cli) versionCommand() *cobra.Command {
 	}
 }
 
-// shootArgument returns the shoot that arguments name: "shoot NAME", "shoot/NAME", or NAME if the word may be missing. Without a name it
-// is the one that is targeted.
-func (c *cli) shootArgument(args []string, target Target, wordNeeded bool) (string, error) {
-	name, hasWord := "", false
+// shootArgument returns the shoot that arguments name: "shoot NAME", "shoot/NAME", or NAME. Without a name it is the one that is targeted.
+func (c *cli) shootArgument(args []string, target Target) (string, error) {
+	name := ""
 	if len(args) > 0 {
 		kind, rest, slash := strings.Cut(args[0], "/")
 		switch {
-		case slash:
-			name, hasWord, args = rest, isShoot(kind), args[1:]
-		case isShoot(kind):
-			hasWord, args = true, args[1:]
-		}
-		if slash && !hasWord {
+		case slash && !isShoot(kind):
 			return "", fmt.Errorf("%q is nothing that this command knows; say: shoot NAME", kind)
+		case slash:
+			name, args = rest, args[1:]
+		case isShoot(kind):
+			args = args[1:]
 		}
 	}
 	switch {
-	case wordNeeded && !hasWord:
-		return "", errors.New("say what: shoot NAME")
 	case name != "" && len(args) > 0, len(args) > 1:
-		return "", errors.New("one shoot at a time")
+		return "", errors.New("one shoot at a time; say: shoot NAME")
 	case name != "":
 		return name, nil
 	case len(args) == 1:

@@ -51,6 +51,7 @@ func TestGoals(t *testing.T) {
 		"deleted":                                {"deleted", nil, yes},
 		"deleted, but under way":                 {"deleted", deleting(), notYet},
 		"deleted, but nobody did":                {"deleted", running(), notYet},
+		"deleted, failed before it was deleted":  {"deleted", change(failing(), newer, func(s *corev1beta1.Shoot) { s.DeletionTimestamp = new(before(0)) }), notYet},
 		"deleted, but failed":                    {"deleted", change(deleting(), func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = "Failed" }), never},
 		"condition":                              {"condition=APIServerAvailable", running(), yes},
 		"condition, not so":                      {"condition=ControlPlaneHealthy", failing(), notYet},
@@ -91,24 +92,23 @@ func TestShootArgument(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args   string
 		target string
-		word   bool
 		want   string
 	}{
-		"a word and a name":             {args: "shoot a", word: true, want: "a"},
-		"a word and a name in one":      {args: "shoot/a", word: true, want: "a"},
-		"the plural":                    {args: "shoots a", word: true, want: "a"},
-		"a word, and the target":        {args: "shoot", target: "b", word: true, want: "b"},
-		"a name goes before the target": {args: "shoot a", target: "b", word: true, want: "a"},
-		"without the word":              {args: "a", word: true},
-		"without the word, as it may":   {args: "a", want: "a"},
+		"a word and a name":             {args: "shoot a", want: "a"},
+		"a word and a name in one":      {args: "shoot/a", want: "a"},
+		"the plural":                    {args: "shoots a", want: "a"},
+		"a word, and the target":        {args: "shoot", target: "b", want: "b"},
+		"a name goes before the target": {args: "shoot a", target: "b", want: "a"},
+		"without the word":              {args: "a", want: "a"},
 		"nothing":                       {},
 		"nothing, and the target":       {target: "b", want: "b"},
 		"another kind":                  {args: "seed/a"},
+		"another kind, and a name":      {args: "seed a"},
 		"two":                           {args: "shoot a b"},
 		"one more":                      {args: "shoot/a b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := (&cli{}).shootArgument(strings.Fields(tc.args), Target{Shoot: tc.target}, tc.word)
+			got, err := (&cli{}).shootArgument(strings.Fields(tc.args), Target{Shoot: tc.target})
 			if got != tc.want || (err == nil) != (tc.want != "") {
 				t.Errorf("shootArgument() is %q, %v, want %q", got, err, tc.want)
 			}
@@ -229,9 +229,21 @@ func TestOffline(t *testing.T) {
 	t.Run("bad arguments", func(t *testing.T) {
 		fails(t, `unknown command "gett" for "gardenctl"; did you mean "get"?`, options, "gett")
 		fails(t, "gardenctl get --help", options, "get", "shot")
+		fails(t, "--project and --namespace exclude each other", options, "describe", "shoot", "a", "-n", "garden-a", "--project", "a")
+		fails(t, "--kubeconfig and --garden exclude each other", options, "describe", "shoot", "a", "--kubeconfig", usable, "--garden", "a")
 		fails(t, "--output must be", options, "get", "shoots", "-o", "xml")
-		fails(t, "say what: shoot NAME", options, "describe", "a")
-		fails(t, "no shoot is given or targeted", options, "reconcile")
+		for _, verb := range []string{"describe", "wait", "reconcile", "kubeconfig"} {
+			fails(t, "no shoot is given or targeted", options, verb)
+		}
+		fails(t, "received 0; usage: gardenctl delete {shoot [NAME] | NAME} [flags]; see: gardenctl delete --help", options, "delete")
+		fails(t, "unknown flag: --no-headers; usage: gardenctl get shoots [NAME] [flags]; see: gardenctl get shoots --help", options, "get", "shoots", "--no-headers")
+		fails(t, `"soon" for "--timeout" flag: time: invalid duration "soon"; usage: gardenctl wait [shoot] [NAME] --for=CONDITION [flags]; see: gardenctl wait --help`, options, "wait", "a", "--timeout=soon")
+		fails(t, "usage: gardenctl config add garden NAME KUBECONFIG [flags]; see: gardenctl config add garden --help", options, "config", "add", "garden", "a")
+		fails(t, "see: gardenctl version --help", options, "version", "a")
+		fails(t, "see: gardenctl completion bash --help", options, "completion", "bash", "a")
+		plugin := options
+		plugin.Program = pluginName
+		fails(t, "usage: kubectl garden describe [shoot] [NAME] [flags]; see: kubectl garden describe --help", plugin, "describe", "shoot", "a", "b")
 		fails(t, "at least 10m0s", options, "kubeconfig", "a", "--expiration", "1m")
 		fails(t, "--list", options, "logs", "shoot", "a")
 	})
@@ -266,6 +278,23 @@ gardens:
 		}
 		fails(t, "is not in the configuration", options, "config", "delete", "garden", "c")
 	})
+	t.Run("a garden that is forgotten, but targeted", func(t *testing.T) {
+		forgotten := options
+		forgotten.Session = "forgotten"
+		for _, args := range [][]string{{"config", "add", "garden", "c", usable}, {"target", "garden", "c"}, {"config", "delete", "garden", "c"}} {
+			if code, _, errOut := run(forgotten, args...); code != 0 {
+				t.Fatalf("%v: %s", args, errOut)
+			}
+		}
+		for _, args := range [][]string{{"get", "shoots"}, {"describe", "a"}, {"target", "project", "a"}, {"config", "add", "seed", "s", usable}} {
+			fails(t, `garden "c" is not in the configuration; add it with: gardenctl config add garden c KUBECONFIG, or: gardenctl target unset`, forgotten, args...)
+		}
+		fails(t, "gardenctl config add garden c KUBECONFIG\n", forgotten, "describe", "a", "--garden", "c")
+		if code, _, errOut := run(forgotten, "target", "unset"); code != 0 {
+			t.Fatal(errOut)
+		}
+		fails(t, "no answer from the garden", forgotten, "describe", "a")
+	})
 	t.Run("terminals have targets of their own", func(t *testing.T) {
 		one, two := options, options
 		one.Session, two.Session = "1", "2"
@@ -289,7 +318,7 @@ gardens:
 	t.Run("help of the plugin", func(t *testing.T) {
 		plugin := options
 		plugin.Program = pluginName
-		if _, out, _ := run(plugin, "wait", "--help"); !strings.Contains(out, "  kubectl garden wait shoot my-cluster") || strings.Contains(out, "gardenctl") || !strings.Contains(out, "kubectl garden wait shoot [NAME]") {
+		if _, out, _ := run(plugin, "wait", "--help"); !strings.Contains(out, "  kubectl garden wait shoot my-cluster") || strings.Contains(out, "gardenctl") || !strings.Contains(out, "kubectl garden wait [shoot] [NAME]") {
 			t.Errorf("help of the plugin:\n%s", out)
 		}
 	})

@@ -100,7 +100,7 @@ With --exec the file holds no credentials: kubectl asks this program for them, w
 			}
 			ctx, cancel := within(cmd.Context(), requestTimeout)
 			defer cancel()
-			p, err := c.find(ctx, args, false)
+			p, err := c.find(ctx, args)
 			if err != nil {
 				return err
 			}

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
@@ -38,7 +39,9 @@ func (c *cli) logsCommand() *cobra.Command {
   PROGRAM logs kube-controller-manager --previous               # of the targeted shoot, before its last restart`) + `
 It needs access to the seed: by --seed-kubeconfig, by "` + c.program() + ` config add seed", or with the garden's kubeconfig if the garden is
 the seed too. Lines of several pods begin with the pod and the container.`,
-		ValidArgsFunction: c.completeShoot,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			return c.completeLogs(cmd, args, prefix, r)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			component := ""
 			if !r.list {
@@ -80,7 +83,7 @@ func (c *cli) logs(ctx context.Context, args []string, component string, r logRe
 func (c *cli) controlPlane(ctx context.Context, args []string, seedKubeconfig string) (*corev1client.CoreV1Client, string, []corev1.Pod, error) {
 	ctx, cancel := within(ctx, requestTimeout)
 	defer cancel()
-	p, err := c.find(ctx, args, false)
+	p, err := c.find(ctx, args)
 	if err != nil {
 		return nil, "", nil, err
 	}
@@ -190,7 +193,8 @@ func mainContainer(pod *corev1.Pod) string {
 	return pod.Spec.Containers[0].Name
 }
 
-// printLogs prints the logs of pods: one after the other, or all at once if they are followed.
+// printLogs prints the logs of pods: one after the other, or all at once if they are followed. What fails for one does not keep the others
+// from being printed.
 func (c *cli) printLogs(ctx context.Context, client corev1client.PodInterface, pods []corev1.Pod, r logRequest) error {
 	var lines sync.Mutex
 	printOne := func(pod *corev1.Pod) error {
@@ -214,23 +218,30 @@ func (c *cli) printLogs(ctx context.Context, client corev1client.PodInterface, p
 		if len(pods) > 1 {
 			prefix = "[" + pod.Name + "/" + options.Container + "] "
 		}
-		return copyLines(c.Out, stream, prefix, &lines)
-	}
-	if !r.follow {
-		for i := range pods {
-			if err := printOne(&pods[i]); err != nil {
-				return err
-			}
+		if err := copyLines(c.Out, stream, prefix, &lines); err != nil {
+			return fmt.Errorf("pod %q: %w", pod.Name, err)
 		}
 		return nil
 	}
 	failures := make([]error, len(pods))
 	var all sync.WaitGroup
 	for i := range pods {
-		all.Go(func() { failures[i] = printOne(&pods[i]) })
+		if !r.follow {
+			failures[i] = printOne(&pods[i])
+			continue
+		}
+		all.Go(func() {
+			err := printOne(&pods[i])
+			if failures[i] = err; err == nil || len(pods) == 1 || ctx.Err() != nil {
+				return
+			}
+			lines.Lock() // the end may be far away, as the others go on
+			defer lines.Unlock()
+			fmt.Fprintln(c.ErrOut, "warning: "+oneLine(err))
+		})
 	}
 	all.Wait()
-	return errors.Join(failures...)
+	return utilerrors.NewAggregate(failures)
 }
 
 // copyLines copies whole lines, so that those of several pods do not mix.

@@ -81,7 +81,7 @@ func (c *cli) operationCommand(o operation) *cobra.Command {
 func (c *cli) operate(ctx context.Context, o operation, args []string) (*place, int64, error) {
 	ctx, cancel := within(ctx, requestTimeout)
 	defer cancel()
-	p, err := c.find(ctx, args, false)
+	p, err := c.find(ctx, args)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -102,8 +102,8 @@ func (c *cli) operate(ctx context.Context, o operation, args []string) (*place, 
 	if shoot, err = c.read(ctx, p); err != nil {
 		return nil, 0, err
 	}
-	if ignored := shoot.Annotations[constants.ShootIgnore]; ignored == "true" {
-		fmt.Fprintf(c.ErrOut, "warning: the shoot has the annotation %s; nothing happens until it is gone\n", constants.ShootIgnore)
+	if isOn(shoot.Annotations[constants.ShootIgnore]) {
+		fmt.Fprintf(c.ErrOut, "warning: the shoot has the annotation %s: %s; nothing happens then until it is gone\n", constants.ShootIgnore, leftAlone)
 	}
 	_, err = fmt.Fprintf(c.Out, "shoot %s: %s\n", p.name, o.done)
 	return p, shoot.Generation, err
@@ -120,7 +120,7 @@ func (c *cli) deleteCommand() *cobra.Command {
 	var yes, wait bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use: "delete shoot [NAME]", Short: "Delete a shoot with all that is in it", Args: cobra.RangeArgs(1, 2),
+		Use: "delete {shoot [NAME] | NAME}", Short: "Delete a shoot with all that is in it", Args: cobra.RangeArgs(1, 2),
 		Long: c.examples(`delete shoot my-cluster              # asks
   PROGRAM delete shoot my-cluster --yes --wait`) + `
 It confirms the deletion with an annotation and deletes the shoot: its machines, disks, and data. There is no way back.`,
@@ -143,7 +143,7 @@ func (c *cli) remove(ctx context.Context, args []string, yes bool) (*place, *cor
 	p, shoot, err := func() (*place, *corev1beta1.Shoot, error) {
 		ctx, cancel := within(ctx, requestTimeout)
 		defer cancel()
-		p, err := c.find(ctx, args, true)
+		p, err := c.find(ctx, args)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -92,7 +92,7 @@ func (c *cli) aimGarden(_ context.Context, name string) (Target, error) {
 		return Target{}, err
 	}
 	if config.garden(name) == nil {
-		return Target{}, fmt.Errorf("garden %q is not in the configuration; add it with: %s config add garden %s KUBECONFIG", name, c.program(), name)
+		return Target{}, c.unknownGarden(name)
 	}
 	return Target{Garden: name}, nil
 }
@@ -254,7 +254,7 @@ func (c *cli) changeSeeds(change func([]SeedConfig) []SeedConfig) error {
 	return c.changeConfig(func(config *Config) error {
 		known := config.garden(name)
 		if known == nil {
-			return fmt.Errorf("garden %q is not in the configuration; add it with: %s config add garden %s KUBECONFIG", name, c.program(), name)
+			return c.unknownGarden(name)
 		}
 		known.Seeds = change(known.Seeds)
 		return nil

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -38,7 +40,7 @@ func (c *cli) waitCommand() *cobra.Command {
 	var what string
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use: "wait shoot [NAME] --for=CONDITION", Short: "Wait until a shoot is as it should be", Args: cobra.RangeArgs(1, 2),
+		Use: "wait [shoot] [NAME] --for=CONDITION", Short: "Wait until a shoot is as it should be", Args: cobra.MaximumNArgs(2),
 		Long: c.examples(`wait shoot my-cluster --for=healthy
   PROGRAM wait shoot my-cluster --for=reconciled --timeout=1h
   PROGRAM wait shoot my-cluster --for=deleted
@@ -48,7 +50,7 @@ healthy      so it is, and all conditions are True
 deleted      it is gone
 condition=X  the condition or constraint X is True; condition=X=False and the like wait for another status
 
-Progress goes to stderr. The exit code is 0 when it is so, and 1 when it has failed for good or time is up.`,
+Progress goes to stderr. The exit code is 0 when it is so, and 1 when it has failed for good, time is up, or you may not watch it.`,
 		ValidArgsFunction: c.completeShoot,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g, err := parseGoal(what)
@@ -58,7 +60,7 @@ Progress goes to stderr. The exit code is 0 when it is so, and 1 when it has fai
 			p, err := func() (*place, error) {
 				ctx, cancel := within(cmd.Context(), requestTimeout)
 				defer cancel()
-				return c.find(ctx, args, true)
+				return c.find(ctx, args)
 			}()
 			if err != nil {
 				return err
@@ -67,7 +69,7 @@ Progress goes to stderr. The exit code is 0 when it is so, and 1 when it has fai
 		},
 	}
 	cmd.Flags().StringVar(&what, "for", "healthy", "healthy, reconciled, deleted, or condition=TYPE[=STATUS]")
-	cmd.Flags().DurationVar(&timeout, "timeout", waitTimeout, "how long to wait")
+	cmd.Flags().DurationVar(&timeout, "timeout", waitTimeout, "how long to wait; with 0 it looks once")
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{"healthy", "reconciled", "deleted", "condition="}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -101,7 +103,7 @@ func deleted(uid types.UID) goal {
 		case shoot.DeletionTimestamp == nil:
 			return errors.New("nobody has deleted it")
 		}
-		return ended(shoot)
+		return ended(shoot, 0)
 	}}
 }
 
@@ -118,29 +120,42 @@ func reconciled(shoot *corev1beta1.Shoot, generation int64) error {
 		return errors.New("waits for a seed")
 	case shoot.Status.LastOperation == nil:
 		return errors.New("waits for the gardenlet")
-	case shoot.Status.ObservedGeneration < max(shoot.Generation, generation):
-		return errors.New("the last change is to be taken up")
 	}
-	return ended(shoot)
+	return ended(shoot, generation)
 }
 
-// ended returns what keeps the last operation from having succeeded.
-func ended(shoot *corev1beta1.Shoot) error {
+// ended returns what keeps the last operation from having succeeded, in a generation or a later one.
+func ended(shoot *corev1beta1.Shoot, generation int64) error {
 	last := shoot.Status.LastOperation
 	if last == nil {
 		return errors.New("waits for the gardenlet")
 	}
 	text := fmt.Sprintf("%s %s %d%%: %s", last.Type, last.State, last.Progress, line(last.Description))
-	switch last.State {
-	case corev1beta1.LastOperationStateSucceeded:
-		if last.Type == corev1beta1.LastOperationTypeMigrate || shoot.DeletionTimestamp != nil {
-			return errors.New(text)
+	switch {
+	case !over(last):
+		return errors.New(text)
+	case shoot.Status.ObservedGeneration < max(shoot.Generation, generation):
+		// How the operation before it ended says nothing about this one.
+		if shoot.DeletionTimestamp != nil {
+			return errors.New("the deletion is to be taken up")
 		}
-		return nil
-	case corev1beta1.LastOperationStateFailed, corev1beta1.LastOperationStateAborted:
+		return errors.New("the last change is to be taken up")
+	case last.State != corev1beta1.LastOperationStateSucceeded:
 		return &hopeless{errors.New(text)}
+	case last.Type == corev1beta1.LastOperationTypeMigrate, shoot.DeletionTimestamp != nil:
+		return errors.New(text)
 	}
-	return errors.New(text)
+	return nil
+}
+
+// over is whether nobody goes on with an operation by itself.
+func over(last *corev1beta1.LastOperation) bool {
+	switch last.State {
+	case corev1beta1.LastOperationStateSucceeded, corev1beta1.LastOperationStateFailed, corev1beta1.LastOperationStateAborted:
+		return true
+	case corev1beta1.LastOperationStateError, corev1beta1.LastOperationStatePending, corev1beta1.LastOperationStateProcessing:
+	}
+	return false
 }
 
 func healthy(shoot *corev1beta1.Shoot) error {
@@ -167,46 +182,105 @@ func hasCondition(shoot *corev1beta1.Shoot, typ, status string) error {
 	return nil
 }
 
-// await waits for a goal, and says what it waits for whenever that changes.
+// settled is whether no waiting changes what is missing.
+func settled(missing error) bool {
+	var lost *hopeless
+	return missing == nil || errors.As(missing, &lost)
+}
+
+// await waits for a goal, and says what it waits for whenever that changes. Without a timeout it looks once.
 func (c *cli) await(ctx context.Context, p *place, g goal, timeout time.Duration) error {
-	// A watch goes on trying when it is refused; this tells.
-	first, cancelFirst := within(ctx, requestTimeout)
-	defer cancelFirst()
-	if err := p.client.Get(first, p.key(), &corev1beta1.Shoot{}); err != nil {
-		if apierrors.IsNotFound(err) && g.reached(nil) == nil {
-			return c.done(p, g)
-		}
-		return c.explainShoot(err, p)
+	missing, err := c.look(ctx, p, g)
+	if err == nil && timeout > 0 && !settled(missing) {
+		missing, err = c.watch(ctx, p, g, timeout)
 	}
+	next := fmt.Sprintf("look with: %s describe shoot %s -n %s", c.program(), p.name, p.namespace)
+	switch {
+	case err != nil:
+		return c.explainShoot(err, p)
+	case missing == nil:
+		_, err := fmt.Fprintf(c.Out, "shoot %s is %s\n", p.name, g.title)
+		return err
+	case settled(missing):
+		return fmt.Errorf("shoot %q will not be %s: %w; %s", p.name, g.title, missing, next)
+	case timeout <= 0:
+		return fmt.Errorf("shoot %q is not %s: %w; %s", p.name, g.title, missing, next)
+	}
+	return fmt.Errorf("waited %s for shoot %q to be %s: %w; %s", timeout, p.name, g.title, missing, next)
+}
+
+// look returns what is missing for a goal now. That the shoot is not there is an error, unless it is the goal.
+func (c *cli) look(ctx context.Context, p *place, g goal) (missing, err error) {
+	ctx, cancel := within(ctx, requestTimeout)
+	defer cancel()
+	shoot := &corev1beta1.Shoot{}
+	switch err := p.client.Get(ctx, p.key(), shoot); {
+	case apierrors.IsNotFound(err) && g.reached(nil) == nil:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return g.reached(shoot), nil
+}
+
+// watch returns what is missing for a goal when that is settled, or time is up. An error says that the garden refuses to tell.
+func (c *cli) watch(ctx context.Context, p *place, g goal, timeout time.Duration) (missing, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("time is up"))
 	defer cancel()
-	var end error
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	said := ""
-	check := func(shoot *corev1beta1.Shoot) error {
-		err := g.reached(shoot)
-		var lost *hopeless
-		if errors.As(err, &lost) {
-			end = err
+	err = kube.AwaitShoot(ctx, strict{p.client, stop}, p.key(), func(shoot *corev1beta1.Shoot) error {
+		if missing = g.reached(shoot); settled(missing) {
 			return nil
 		}
-		return err
-	}
-	err := kube.AwaitShoot(ctx, p.client, p.key(), check, func(reason error) {
+		return missing
+	}, func(reason error) {
 		if text := oneLine(reason); text != said {
 			said = text
 			fmt.Fprintln(c.ErrOut, text)
 		}
 	})
 	switch {
-	case end != nil:
-		return fmt.Errorf("shoot %q will not be %s: %w; look with: %s describe shoot %s -n %s", p.name, g.title, end, c.program(), p.name, p.namespace)
-	case err != nil:
-		return fmt.Errorf("waited %s for shoot %q to be %s: %w", timeout, p.name, g.title, err)
+	case err == nil:
+		return missing, nil
+	case isRefused(context.Cause(ctx)):
+		return nil, context.Cause(ctx)
 	}
-	return c.done(p, g)
+	return err, nil
 }
 
-func (c *cli) done(p *place, g goal) error {
-	_, err := fmt.Fprintf(c.Out, "shoot %s is %s\n", p.name, g.title)
+// strict is a client that stops a wait when the garden refuses to list or to watch; an informer would go on trying.
+type strict struct {
+	client.WithWatch
+	stop context.CancelCauseFunc
+}
+
+// isRefused is whether the garden does not let the user do something, or does not know the user (any more).
+func isRefused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
+
+// try does a request, and once more for a user who is not known: with the first refusal, a plugin of the kubeconfig gets new credentials.
+func (s strict) try(request func() error) error {
+	err := request()
+	if apierrors.IsUnauthorized(err) {
+		err = request()
+	}
+	if isRefused(err) {
+		s.stop(err)
+	}
 	return err
+}
+
+// List lists objects.
+func (s strict) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return s.try(func() error { return s.WithWatch.List(ctx, list, options...) })
+}
+
+// Watch watches objects.
+func (s strict) Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (w watch.Interface, err error) {
+	err = s.try(func() error {
+		w, err = s.WithWatch.Watch(ctx, list, options...)
+		return err
+	})
+	return w, err
 }

@@ -538,7 +538,7 @@ func testDelete(t *testing.T, u *user) {
 	if s := u.shoot(t, "first"); s.DeletionTimestamp == nil || s.Annotations[constants.ConfirmationDeletion] != "true" {
 		t.Errorf("deleted at %v, annotations %v", s.DeletionTimestamp, s.Annotations)
 	}
-	code := u.during(t, "Reconcile Succeeded", func() {
+	code := u.during(t, "the deletion is to be taken up", func() {
 		s := u.shoot(t, "first")
 		s.Finalizers = nil
 		if err := u.Client.Update(t.Context(), s); err != nil {

@@ -1,0 +1,270 @@
+package gardenctl
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+)
+
+// answers are what a server says, by "VERB PATH", where a watch is a verb of its own. What it has no answer for is not found.
+type answers map[string]http.HandlerFunc
+
+func (a answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	verb := r.Method
+	if r.URL.Query().Get("watch") != "" {
+		verb = "WATCH"
+	}
+	if answer := a[verb+" "+r.URL.Path]; answer != nil {
+		answer(w, r)
+		return
+	}
+	status(http.StatusNotFound, metav1.StatusReasonNotFound)(w, r)
+}
+
+func object(o any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(o)
+	}
+}
+
+func status(code int, reason metav1.StatusReason) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, //nolint:gosec // it is small
+			Message: "the server says " + string(reason),
+		})
+	}
+}
+
+// in turn gives one answer after the other, and goes on with the last.
+func inTurn(all ...http.HandlerFunc) http.HandlerFunc {
+	var lock sync.Mutex
+	next := 0
+	return func(w http.ResponseWriter, r *http.Request) {
+		lock.Lock()
+		answer := all[min(next, len(all)-1)]
+		next++
+		lock.Unlock()
+		answer(w, r)
+	}
+}
+
+// online returns a function that runs commands in a garden.
+func online(t *testing.T, a answers) func(args ...string) (code int, out, errOut string) {
+	t.Helper()
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "kubeconfig")
+	kubeconfig := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"a","cluster":{"server":%q}}],
+"contexts":[{"name":"a","context":{"cluster":"a","namespace":"garden-dev"}}]}`, server.URL)
+	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func(args ...string) (int, string, string) {
+		var o, e bytes.Buffer
+		code := Run(t.Context(), Options{
+			Program: Name, ConfigDir: dir, CacheDir: dir, Kubeconfig: file, Clock: clocktesting.NewFakePassiveClock(now),
+			In: strings.NewReader(""), Out: &o, ErrOut: &e,
+		}, args)
+		return code, o.String(), e.String()
+	}
+}
+
+const (
+	shootsPath = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-dev/shoots"
+	shootPath  = shootsPath + "/crazy-botany"
+)
+
+func typed(s *corev1beta1.Shoot) *corev1beta1.Shoot {
+	s.APIVersion, s.Kind, s.ResourceVersion = corev1beta1.SchemeGroupVersion.String(), "Shoot", "1"
+	return s
+}
+
+func listed(shoots ...corev1beta1.Shoot) http.HandlerFunc {
+	return object(&corev1beta1.ShootList{
+		TypeMeta: metav1.TypeMeta{APIVersion: corev1beta1.SchemeGroupVersion.String(), Kind: "ShootList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: shoots,
+	})
+}
+
+func TestWait(t *testing.T) {
+	get := func(s *corev1beta1.Shoot) answers { return answers{"GET " + shootPath: object(typed(s))} }
+	with := func(a answers, request string, answer http.HandlerFunc) answers {
+		a[request] = answer
+		return a
+	}
+	forbidden := status(http.StatusForbidden, metav1.StatusReasonForbidden)
+	unauthorized := status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+	for name, tc := range map[string]struct {
+		answers answers
+		args    string
+		out     string
+		err     string
+	}{
+		"once, and it is so":        {get(running()), "--timeout=0", "shoot crazy-botany is healthy\n", ""},
+		"once, and it is gone":      {answers{}, "--for=deleted --timeout=0", "shoot crazy-botany is deleted\n", ""},
+		"once, and it is not so":    {get(ordered()), "--timeout=0", "", `shoot "crazy-botany" is not healthy: waits for a seed; look with: gardenctl describe shoot crazy-botany -n garden-dev`},
+		"once, and it never will":   {get(failing()), "--timeout=0", "", `shoot "crazy-botany" will not be healthy: Reconcile Failed 45%`},
+		"it is so":                  {get(running()), "", "shoot crazy-botany is healthy\n", ""},
+		"it never will":             {get(failing()), "", "", `shoot "crazy-botany" will not be healthy: Reconcile Failed 45%`},
+		"it does not exist":         {answers{}, "", "", "list what there is with: gardenctl get shoots -n garden-dev"},
+		"get is refused":            {answers{"GET " + shootPath: forbidden}, "", "", "the server says Forbidden; an administrator of the project can let you"},
+		"list and watch is refused": {with(with(get(ordered()), "GET "+shootsPath, forbidden), "WATCH "+shootsPath, forbidden), "", "", "the server says Forbidden; an administrator of the project can let you"},
+		"watch is refused":          {with(with(get(ordered()), "GET "+shootsPath, listed(*ordered())), "WATCH "+shootsPath, forbidden), "", "", "the server says Forbidden; an administrator of the project can let you"},
+		"the token has ended":       {with(with(get(ordered()), "GET "+shootsPath, unauthorized), "WATCH "+shootsPath, unauthorized), "", "", "the garden does not know you (the server says Unauthorized); renew the access in kubeconfig"},
+		"the token was renewed": {
+			with(with(get(ordered()), "GET "+shootsPath, inTurn(unauthorized, listed(*typed(running())))), "WATCH "+shootsPath, inTurn(unauthorized, status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))),
+			"", "shoot crazy-botany is healthy\n", "",
+		},
+		"time is up": {
+			with(with(get(ordered()), "GET "+shootsPath, listed(*ordered())), "WATCH "+shootsPath, status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)),
+			"--timeout=300ms", "", `waited 300ms for shoot "crazy-botany" to be healthy: waits for a seed (time is up); look with: gardenctl describe`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := online(t, tc.answers)(append([]string{"wait", "crazy-botany", "--timeout=20s"}, strings.Fields(tc.args)...)...)
+			if (code == 0) != (tc.err == "") || out != tc.out || !strings.Contains(errOut, tc.err) {
+				t.Errorf("exit code %d, output %q, error %q; want %q, %q", code, out, errOut, tc.out, tc.err)
+			}
+		})
+	}
+}
+
+// signal is a writer that tells when something was written to it.
+type signal struct {
+	bytes.Buffer
+	once    sync.Once
+	written chan struct{}
+}
+
+func (s *signal) Write(p []byte) (int, error) {
+	defer s.once.Do(func() { close(s.written) })
+	return s.Buffer.Write(p)
+}
+
+func TestPrintLogs(t *testing.T) {
+	const a, b, c = "a", "b", "c"
+	for name, tc := range map[string]struct {
+		pods, bad []string
+		follow    bool
+		out       []string // lines in any order
+		errOut    string
+		err       string
+	}{
+		"one":                  {pods: []string{a}, out: []string{"hello"}},
+		"one fails":            {pods: []string{a}, bad: []string{a}, err: `pod "a": the server says BadRequest`},
+		"one fails, followed":  {pods: []string{a}, bad: []string{a}, follow: true, err: `pod "a": the server says BadRequest`},
+		"all":                  {pods: []string{a, b}, out: []string{"[a/main] hello", "[b/main] hello"}},
+		"the others are shown": {pods: []string{a, b, c}, bad: []string{a, b}, out: []string{"[c/main] hello"}, err: `[pod "a": the server says BadRequest, pod "b": the server says BadRequest]`},
+		"a warning comes before the others end": {
+			pods: []string{a, b, c}, bad: []string{b}, follow: true, out: []string{"[a/main] hello", "[c/main] hello"},
+			errOut: "warning: pod \"b\": the server says BadRequest\n", err: `pod "b": the server says BadRequest`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errOut := &signal{written: make(chan struct{})}
+			all, pods := answers{}, []corev1.Pod{}
+			for _, pod := range tc.pods {
+				pods = append(pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}})
+				all["GET /api/v1/namespaces/ns/pods/"+pod+"/log"] = func(w http.ResponseWriter, r *http.Request) {
+					if slices.Contains(tc.bad, pod) {
+						status(http.StatusBadRequest, metav1.StatusReasonBadRequest)(w, r)
+						return
+					}
+					_, _ = io.WriteString(w, "hello\n")
+					if tc.follow && len(tc.bad) > 0 {
+						w.(http.Flusher).Flush() //nolint:errcheck,forcetypeassert // the server's is one
+						select {
+						case <-errOut.written:
+						case <-r.Context().Done():
+						}
+					}
+				}
+			}
+			server := httptest.NewServer(all)
+			defer server.Close()
+			client, err := corev1client.NewForConfig(&rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+			defer cancel()
+			var out bytes.Buffer
+			err = (&cli{Options: Options{Out: &out, ErrOut: errOut}}).printLogs(ctx, client.Pods("ns"), pods, logRequest{follow: tc.follow, tail: -1})
+			got := strings.FieldsFunc(out.String(), func(r rune) bool { return r == '\n' })
+			slices.Sort(got)
+			if !slices.Equal(got, tc.out) || errOut.String() != tc.errOut {
+				t.Errorf("prints %q and %q, want %q and %q", got, errOut.String(), tc.out, tc.errOut)
+			}
+			if (err == nil) != (tc.err == "") || err != nil && err.Error() != tc.err {
+				t.Errorf("the error is %v, want %s", err, tc.err)
+			}
+		})
+	}
+}
+
+func TestCompleteLogs(t *testing.T) {
+	pod := func(name string) corev1.Pod { return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	run := online(t, answers{
+		"GET " + shootsPath: listed(*running()),
+		"GET " + shootPath:  object(typed(running())),
+		"GET /api/v1/namespaces/shoot--dev--crazy-botany": object(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}),
+		"GET /api/v1/namespaces/shoot--dev--crazy-botany/pods": object(&corev1.PodList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{pod("kube-apiserver"), pod("etcd-main"), pod("etcd-events")},
+		}),
+	})
+	for name, tc := range map[string]struct{ args, prefix, want string }{
+		"the shoot first":                 {want: "shoot"},
+		"its name":                        {args: "shoot", want: "crazy-botany"},
+		"components":                      {args: "shoot crazy-botany", want: "etcd-events etcd-main kube-apiserver"},
+		"components that begin so":        {args: "crazy-botany", prefix: "etcd", want: "etcd-events etcd-main"},
+		"those of the shoot of the flag":  {args: "--shoot=crazy-botany", want: "shoot etcd-events etcd-main kube-apiserver"},
+		"nothing after a component":       {args: "shoot crazy-botany etcd-main"},
+		"nothing of a shoot that is not":  {args: "shoot lazy-botany"},
+		"no components of a list of them": {args: "shoot crazy-botany --list"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, out, _ := run(append(append([]string{"__complete", "logs"}, strings.Fields(tc.args)...), tc.prefix)...)
+			names, _, _ := strings.Cut(out, ":4\n") // no files
+			if got := strings.Join(strings.Fields(names), " "); got != tc.want {
+				t.Errorf("completes %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// What an annotation of the shoot may keep from happening is said when it is asked for.
+func TestOperationOfAnIgnoredShoot(t *testing.T) {
+	for value, want := range map[string]string{
+		"1": "warning: the shoot has the annotation shoot.gardener.cloud/ignore: " + leftAlone + "; nothing happens then until it is gone\n", "false": "",
+	} {
+		s := typed(running())
+		s.Annotations[constants.ShootIgnore] = value
+		run := online(t, answers{"GET " + shootPath: object(s), "PATCH " + shootPath: object(s)})
+		if code, out, errOut := run("reconcile", "crazy-botany"); code != 0 || out != "shoot crazy-botany: reconciliation asked for\n" || errOut != want {
+			t.Errorf("with %q: exit code %d, output %q, %q, want %q", value, code, out, errOut, want)
+		}
+	}
+}
