@@ -530,10 +530,10 @@ func testMaintenance(t *testing.T, g *garden) {
 	awaitEvent(t, g, "maintained", "KubernetesVersionMaintenance")
 	awaitEvent(t, g, "maintained", "MachineImageVersionMaintenance")
 
-	// Kubernetes 1.36 does not know this feature gate, so that the update is refused.
+	// Kubernetes 1.36 does not know this API, so that the update is refused.
 	edit(t, g, s, func(s *corev1beta1.Shoot) {
 		s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{
-			KubernetesConfig: corev1beta1.KubernetesConfig{FeatureGates: map[string]bool{"InTreePluginPortworxUnregister": true}},
+			RuntimeConfig: map[string]bool{"scheduling.k8s.io/v1alpha1": true},
 		}
 	})
 	generation = s.Generation

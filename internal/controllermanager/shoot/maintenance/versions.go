@@ -12,6 +12,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/cloudprofile"
 	"gardener.cloud/gardener/internal/validation/core"
+	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
 // plan is what is decided about versions.
@@ -47,6 +48,7 @@ func (u *updater) run() {
 		u.kubelet(worker, auto.KubernetesVersion)
 		u.image(worker, auto.MachineImageVersion == nil || *auto.MachineImageVersion) // it has to fit the new kubelet
 	}
+	u.featureGates()
 }
 
 func (u *updater) controlPlane(auto bool) {
@@ -106,6 +108,45 @@ func (u *updater) kubelet(worker *corev1beta1.Worker, auto bool) {
 	}
 	if u.decided(constants.EventShootKubernetesVersionMaintenance, fmt.Sprintf("Kubernetes of pool %q", worker.Name), from, to, forced) {
 		worker.Kubernetes.Version = &to
+	}
+}
+
+// featureGates takes off those that the new versions do not take: an update that is forced is not to fail because of them.
+func (u *updater) featureGates() {
+	k := &u.spec.Kubernetes
+	if k.KubeAPIServer != nil {
+		u.possibleGates("the kube-apiserver", &k.KubeAPIServer.KubernetesConfig, k.Version)
+	}
+	if k.KubeControllerManager != nil {
+		u.possibleGates("the kube-controller-manager", &k.KubeControllerManager.KubernetesConfig, k.Version)
+	}
+	if k.KubeScheduler != nil {
+		u.possibleGates("the kube-scheduler", &k.KubeScheduler.KubernetesConfig, k.Version)
+	}
+	if k.KubeProxy != nil {
+		u.possibleGates("kube-proxy", &k.KubeProxy.KubernetesConfig, k.Version)
+	}
+	if k.Kubelet != nil {
+		u.possibleGates("kubelets", &k.Kubelet.KubernetesConfig, k.Version)
+	}
+	for i := range u.spec.Provider.Workers {
+		worker := &u.spec.Provider.Workers[i]
+		if worker.Kubernetes != nil && worker.Kubernetes.Kubelet != nil {
+			u.possibleGates(fmt.Sprintf("kubelets of pool %q", worker.Name), &worker.Kubernetes.Kubelet.KubernetesConfig, u.kubeletVersion(worker))
+		}
+	}
+}
+
+func (u *updater) possibleGates(of string, config *corev1beta1.KubernetesConfig, version string) {
+	for name, value := range ordered.Map(config.FeatureGates) {
+		if core.FeatureGatePossible(name, value, version) {
+			continue
+		}
+		delete(config.FeatureGates, name)
+		u.changes = append(u.changes, change{
+			constants.EventShootKubernetesVersionMaintenance,
+			fmt.Sprintf("feature gate %s of %s from %t to its default, as Kubernetes %s does not take it", name, of, value, version),
+		})
 	}
 }
 

@@ -193,6 +193,49 @@ func TestMachineImages(t *testing.T) {
 	}
 }
 
+func TestFeatureGates(t *testing.T) {
+	gates := func() corev1beta1.KubernetesConfig {
+		return corev1beta1.KubernetesConfig{FeatureGates: map[string]bool{"InTreePluginPortworxUnregister": true, "APIServerIdentity": true}}
+	}
+	left := func(config corev1beta1.KubernetesConfig) string { return fmt.Sprint(config.FeatureGates) }
+	const both, one = "map[APIServerIdentity:true InTreePluginPortworxUnregister:true]", "map[APIServerIdentity:true]"
+	old, young := pool("old", "1.35.5", "1.0.0"), pool("young", "", "1.0.0")
+	old.Kubernetes.Kubelet = &corev1beta1.KubeletConfig{KubernetesConfig: gates()}
+	young.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{KubernetesConfig: gates()}}
+	k := corev1beta1.Kubernetes{
+		KubeAPIServer:         &corev1beta1.KubeAPIServerConfig{KubernetesConfig: gates()},
+		KubeControllerManager: &corev1beta1.KubeControllerManagerConfig{KubernetesConfig: gates()},
+		KubeScheduler:         &corev1beta1.KubeSchedulerConfig{KubernetesConfig: gates()},
+		KubeProxy:             &corev1beta1.KubeProxyConfig{KubernetesConfig: gates()}, Kubelet: &corev1beta1.KubeletConfig{KubernetesConfig: gates()},
+	}
+	for name, tc := range map[string]struct{ from, offered, want string }{
+		"known in the new version": {from: "1.35.4", offered: "1.35.5", want: both},
+		"unknown to it":            {from: "1.36.0", offered: "1.35.5,1.36.1", want: one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := (&corev1beta1.ShootSpec{Kubernetes: k, Provider: corev1beta1.Provider{Workers: []corev1beta1.Worker{old, young}}}).DeepCopy()
+			spec.Kubernetes.Version = tc.from // which is not offered any more
+			profile := &corev1beta1.CloudProfileSpec{}
+			for text := range strings.SplitSeq(tc.offered, ",") {
+				profile.Kubernetes.Versions = append(profile.Kubernetes.Versions, version(text))
+			}
+			u := updater{spec: spec, profile: profile, now: now}
+			u.run()
+			for _, config := range []corev1beta1.KubernetesConfig{
+				spec.Kubernetes.KubeAPIServer.KubernetesConfig, spec.Kubernetes.KubeControllerManager.KubernetesConfig, spec.Kubernetes.KubeScheduler.KubernetesConfig,
+				spec.Kubernetes.KubeProxy.KubernetesConfig, spec.Kubernetes.Kubelet.KubernetesConfig, spec.Provider.Workers[1].Kubernetes.Kubelet.KubernetesConfig,
+			} {
+				if left(config) != tc.want {
+					t.Errorf("feature gates are %s, want %s", left(config), tc.want)
+				}
+			}
+			if got := left(spec.Provider.Workers[0].Kubernetes.Kubelet.KubernetesConfig); got != both {
+				t.Errorf("feature gates of a pool that stays behind are %s", got)
+			}
+		})
+	}
+}
+
 func TestDecideKeepsWhatItReads(t *testing.T) {
 	shoot := &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{
 		Kubernetes:  corev1beta1.Kubernetes{Version: "1.36.1"},
