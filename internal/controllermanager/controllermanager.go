@@ -43,6 +43,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/seed/secrets"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/conditions"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/hibernation"
+	"gardener.cloud/gardener/internal/controllermanager/shoot/maintenance"
 	shootquota "gardener.cloud/gardener/internal/controllermanager/shoot/quota"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/retry"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/statuslabel"
@@ -155,6 +156,7 @@ func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 		{"seedExtensionsCheck", func() error { return care.AddExtensions(mgr, c.SeedExtensionsCheck, clk) }},
 		{"seed", func() error { return lifecycle.Add(mgr, c.Seed, clk) }},
 		{"shootHibernation", func() error { return hibernation.Add(mgr, &c.ShootHibernation, clk) }},
+		{"shootMaintenance", func() error { return maintenance.Add(mgr, &c.ShootMaintenance, clk) }},
 		{"shootQuota", func() error { return shootquota.Add(mgr, c.ShootQuota, clk) }},
 		{"shootRetry", func() error { return retry.Add(mgr, c.ShootRetry, clk) }},
 		{"shootStatusLabel", func() error { return statuslabel.Add(mgr, *c.ShootStatusLabel.ConcurrentSyncs) }},

@@ -21,6 +21,7 @@ import (
 // sharedRooms are the rooms of internal/ that several processes use. Every other one belongs to a single process.
 // Who adds a room here says that it is no process.
 var sharedRooms = []string{
+	"internal/cloudprofile", // what admission checks, maintenance looks for
 	"internal/component",
 	"internal/configfile",
 	"internal/distribution", // the landscape runs what it builds

@@ -53,6 +53,11 @@ func featureGates(gates map[string]bool, version kubeVersion, path *field.Path) 
 	return errs
 }
 
+// FeatureGatePossible tells whether components of a Kubernetes version take a feature gate with a value.
+func FeatureGatePossible(name string, value bool, version string) bool {
+	return len(featureGates(map[string]bool{name: value}, parseVersion(version), field.NewPath("featureGates"))) == 0
+}
+
 // requiredAPIVersions are used by Gardener's own components in every cluster.
 var requiredAPIVersions = []string{
 	"v1", "admissionregistration.k8s.io/v1", "apiextensions.k8s.io/v1", "apiregistration.k8s.io/v1", "apps/v1",

@@ -77,10 +77,10 @@ func shootOperations(shoot *corev1beta1.Shoot, path *field.Path) field.ErrorList
 	var errs field.ErrorList
 	now, later := shoot.Annotations[constants.GardenerOperation], shoot.Annotations[constants.GardenerMaintenanceOperation]
 	if now != "" {
-		errs = append(errs, operationList(shoot, now, path.Key(constants.GardenerOperation))...)
+		errs = append(errs, ValidateShootOperations(shoot, now, path.Key(constants.GardenerOperation))...)
 	}
 	if later != "" {
-		errs = append(errs, operationList(shoot, later, path.Key(constants.GardenerMaintenanceOperation))...)
+		errs = append(errs, ValidateShootOperations(shoot, later, path.Key(constants.GardenerMaintenanceOperation))...)
 	}
 	if now != "" && now == later {
 		errs = append(errs, field.Forbidden(path.Key(constants.GardenerMaintenanceOperation), "is asked for already"))
@@ -88,7 +88,8 @@ func shootOperations(shoot *corev1beta1.Shoot, path *field.Path) field.ErrorList
 	return errs
 }
 
-func operationList(shoot *corev1beta1.Shoot, value string, path *field.Path) field.ErrorList {
+// ValidateShootOperations checks operations, separated by semicolons, that are to be asked for.
+func ValidateShootOperations(shoot *corev1beta1.Shoot, value string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	operations := parseOperations(value)
 	if len(operations) == 1 && operations[0].name == "" {

@@ -24,8 +24,8 @@ const (
 	// maxPoolNameLength and maxVolumeNameLength keep the names of machines within bounds.
 	maxPoolNameLength   = 15
 	maxVolumeNameLength = 15
-	// maxKubeletSkew is how many minor versions a kubelet may be behind the API server.
-	maxKubeletSkew = 3
+	// MaxKubeletSkew is how many minor versions a kubelet may be behind the API server.
+	MaxKubeletSkew = 3
 )
 
 // volumeSize is what sizes of disks look like: whole gibibytes.
@@ -404,7 +404,7 @@ func kubeletSkew(text string, pool, cluster kubeVersion, path *field.Path) field
 		return field.ErrorList{field.Forbidden(path, "must be a version like 1.36.1")}
 	case pool.GreaterThan(cluster.Version):
 		return field.ErrorList{field.Forbidden(path, text+" is newer than the control plane")}
-	case pool.Major() != cluster.Major() || pool.Minor()+maxKubeletSkew < cluster.Minor():
+	case pool.Major() != cluster.Major() || pool.Minor()+MaxKubeletSkew < cluster.Minor():
 		return field.ErrorList{field.Forbidden(path, text+" is more than three minor versions behind the control plane")}
 	}
 	return nil

@@ -49,6 +49,7 @@ func TestControllers(t *testing.T) {
 		{"a Shoot has its health in a label", testStatusLabel},
 		{"a Shoot that is a seed shows its conditions", testConditions},
 		{"the state of a Shoot stays while it moves", testShootState},
+		{"a Shoot is maintained", testMaintenance},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, g) })
 	}

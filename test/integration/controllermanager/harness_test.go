@@ -31,6 +31,7 @@ import (
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/controllermanager"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/maintenance"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -298,12 +299,19 @@ func shoot(namespace, name string, change ...func(*corev1beta1.Shoot)) *corev1be
 		Spec: corev1beta1.ShootSpec{
 			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"},
 			Region:       "local", Provider: corev1beta1.Provider{Type: "local"}, Kubernetes: corev1beta1.Kubernetes{Version: "1.36.1"},
+			Maintenance: &corev1beta1.Maintenance{TimeWindow: windowIn(12 * time.Hour)},
 		},
 	}
 	for _, c := range change {
 		c(s)
 	}
 	return s
+}
+
+// windowIn returns a maintenance time window that opens later. A default one may open at any hour of the night.
+func windowIn(later time.Duration) *corev1beta1.MaintenanceTimeWindow {
+	begin := time.Now().Add(later)
+	return &corev1beta1.MaintenanceTimeWindow{Begin: begin.Format(maintenance.Layout), End: begin.Add(time.Hour).Format(maintenance.Layout)}
 }
 
 // withWorkers gives a Shoot a worker pool, and the credentials that it takes.

@@ -493,6 +493,58 @@ func testShootState(t *testing.T, g *garden) {
 	awaitGone(t, g, &corev1beta1.ShootStateList{}, state)
 }
 
+func testMaintenance(t *testing.T, g *garden) {
+	g.create(t, namespace("garden-maintained", nil))
+	profile := cloudProfile("maintained", "1.35.4", "1.35.5")
+	newer := profile.Spec.MachineImages[0].Versions[0]
+	newer.Version = "2.0.0"
+	profile.Spec.MachineImages[0].Versions = append(profile.Spec.MachineImages[0].Versions, newer)
+	s := shoot("garden-maintained", "maintained", withWorkers("any"), func(s *corev1beta1.Shoot) {
+		s.Spec.CloudProfile.Name = "maintained"
+		s.Spec.Kubernetes.Version = "1.35.4"
+	})
+	g.create(t, profile, s)
+	editStatus(t, g, s, func(s *corev1beta1.Shoot) {
+		s.Status.LastOperation = &corev1beta1.LastOperation{Type: "Create", State: "Succeeded", LastUpdateTime: metav1.Now()}
+	})
+	generation := s.Generation
+	maintained := func(state corev1beta1.LastOperationState, want string) {
+		t.Helper()
+		edit(t, g, s, func(s *corev1beta1.Shoot) { s.Annotations["gardener.cloud/operation"] = "maintain" })
+		s = await(t, g, &corev1beta1.ShootList{}, s, func(s *corev1beta1.Shoot) error {
+			last, operation := s.Status.LastMaintenance, s.Annotations["gardener.cloud/operation"]
+			if last == nil || last.State != state || operation != "" {
+				return fmt.Errorf("the last maintenance is %v, operation %q is to be done", last, operation)
+			}
+			return nil
+		})
+		got := fmt.Sprintf("%s %s, generation +%d", s.Spec.Kubernetes.Version, *s.Spec.Provider.Workers[0].Machine.Image.Version, s.Generation-generation)
+		if got != want {
+			t.Errorf("after a maintenance the Shoot is at %s, want %s; %v", got, want, s.Status.LastMaintenance)
+		}
+	}
+	maintained("Succeeded", "1.35.5 2.0.0, generation +1")
+	if tasks := s.Annotations["shoot.gardener.cloud/tasks"]; tasks != "restartControlPlanePods" {
+		t.Errorf("tasks are %q", tasks)
+	}
+	awaitEvent(t, g, "maintained", "KubernetesVersionMaintenance")
+	awaitEvent(t, g, "maintained", "MachineImageVersionMaintenance")
+
+	// Kubernetes 1.36 does not know this API, so that the update is refused.
+	edit(t, g, s, func(s *corev1beta1.Shoot) {
+		s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{
+			RuntimeConfig: map[string]bool{"scheduling.k8s.io/v1alpha1": true},
+		}
+	})
+	generation = s.Generation
+	edit(t, g, profile, func(p *corev1beta1.CloudProfile) {
+		p.Spec.Kubernetes.Versions = []corev1beta1.ExpirableVersion{{Version: "1.36.1"}}
+	})
+	g.settle(t)
+	maintained("Failed", "1.35.5 2.0.0, generation +1")
+	awaitEvent(t, g, "maintained", "MaintenanceFailed")
+}
+
 // testRestart changes things while no controllers run.
 func testRestart(t *testing.T, g *garden) {
 	g.create(t, namespace("garden-away", nil))

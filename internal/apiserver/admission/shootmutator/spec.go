@@ -9,7 +9,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/apiserver/admission/cloudprofile"
+	"gardener.cloud/gardener/internal/cloudprofile"
 )
 
 // addNetworks takes the networks that the seed proposes, where they are of an IP family of the shoot.

@@ -19,8 +19,8 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
-	"gardener.cloud/gardener/internal/apiserver/admission/cloudprofile"
 	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
+	"gardener.cloud/gardener/internal/cloudprofile"
 )
 
 // Name is the name of the plugin.

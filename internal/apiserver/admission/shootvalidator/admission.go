@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/internal/apiserver/admission/cloudprofile"
 	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 	"gardener.cloud/gardener/internal/apiserver/admission/project"
 	"gardener.cloud/gardener/internal/apiserver/features"
+	"gardener.cloud/gardener/internal/cloudprofile"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/internal/apiserver/admission/cloudprofile"
+	"gardener.cloud/gardener/internal/cloudprofile"
 )
 
 // workers checks the worker pools. What a pool had before it may keep, even if the profile does not offer it any more.
@@ -98,12 +98,8 @@ func machineImage(in *input, worker, before *corev1beta1.Worker, path *field.Pat
 		}
 		return field.ErrorList{field.Invalid(path.Child("machine", "image"), image.Name, "the cloud profile has no machine image of this name")}
 	}
-	var offered []corev1beta1.ExpirableVersion
-	for _, v := range found.Versions {
-		offered = append(offered, v.ExpirableVersion)
-	}
 	if !sameImage {
-		if errs := oneOf(*image.Version, usable(offered, in.now), path.Child("machine", "image", "version")); len(errs) > 0 {
+		if errs := oneOf(*image.Version, usable(cloudprofile.ImageVersions(found), in.now), path.Child("machine", "image", "version")); len(errs) > 0 {
 			return errs
 		}
 	}

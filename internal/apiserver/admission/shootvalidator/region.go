@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/internal/apiserver/admission/cloudprofile"
+	"gardener.cloud/gardener/internal/cloudprofile"
 )
 
 func oneOf(value string, offered []string, path *field.Path) field.ErrorList {

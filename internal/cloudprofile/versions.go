@@ -78,15 +78,31 @@ func NewestKubernetes(versions []corev1beta1.ExpirableVersion, wanted Wanted, no
 // NewestImage returns the newest version of an image that fits, can be used now, is no preview, and is accepted; "" if there is
 // none. Deprecated versions are the last resort.
 func NewestImage(image *corev1beta1.MachineImage, wanted Wanted, now time.Time, accept func(*corev1beta1.MachineImageVersion) bool) string {
+	return Newest(ImageVersions(image), now, func(i int, version *semver.Version) bool {
+		return wanted.fits(version) && accept(&image.Versions[i])
+	})
+}
+
+// ImageVersions returns the versions of an image, in their order.
+func ImageVersions(image *corev1beta1.MachineImage) []corev1beta1.ExpirableVersion {
+	versions := make([]corev1beta1.ExpirableVersion, 0, len(image.Versions))
+	for i := range image.Versions {
+		versions = append(versions, image.Versions[i].ExpirableVersion)
+	}
+	return versions
+}
+
+// Newest returns the newest of versions that can be used now, is no preview, and is accepted; "" if there is none. Deprecated versions
+// are the last resort. What decides whether to accept one gets its place in the list.
+func Newest(versions []corev1beta1.ExpirableVersion, now time.Time, accept func(int, *semver.Version) bool) string {
 	var (
 		best       string
 		newest     *semver.Version
 		deprecated bool
 	)
-	for i := range image.Versions {
-		version := &image.Versions[i]
+	for i, version := range versions {
 		parsed, err := semver.NewVersion(version.Version)
-		if err != nil || !wanted.fits(parsed) || !selectable(version.ExpirableVersion, now) || !accept(version) {
+		if err != nil || !selectable(version, now) || !accept(i, parsed) {
 			continue
 		}
 		old := version.ClassificationAt(now) == corev1beta1.ClassificationDeprecated

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/internal/apiserver/admission/cloudprofile"
+	"gardener.cloud/gardener/internal/cloudprofile"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

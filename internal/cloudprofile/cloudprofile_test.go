@@ -7,7 +7,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/admission/admissiontest"
-	"gardener.cloud/gardener/internal/apiserver/admission/cloudprofile"
+	"gardener.cloud/gardener/internal/cloudprofile"
 )
 
 func TestCheckChange(t *testing.T) {
