@@ -111,11 +111,9 @@ func last(tasks []flow.Task) []string {
 
 // foundation is what everything else stands on.
 func (h *hosted) foundation() []flow.Task {
-	cluster := task("cluster", "Telling extensions about the cluster", func(ctx context.Context) error { return h.syncCluster(ctx, h.world, h.shoot) })
-	cluster.AfterIfPresent = []string{"references"} // what extensions are told about is there
 	tasks := []flow.Task{
 		task("namespace", "Creating the namespace of the control plane", h.createNamespace),
-		cluster,
+		h.introduction(),
 		task("credentials-etcd", "Making credentials for etcd", h.makeEtcdCredentials, "namespace"),
 		task("credentials", "Making credentials", h.makeCredentials, "credentials-etcd"),
 		task("publish-credentials", "Publishing the authorities in the garden", func(ctx context.Context) error {
@@ -128,6 +126,14 @@ func (h *hosted) foundation() []flow.Task {
 		tasks = append(tasks, task("cloudprovider", "Copying credentials for the infrastructure", h.copyProviderCredentials, "namespace"))
 	}
 	return tasks
+}
+
+// introduction tells extensions about the cluster. Until they hear it, they may think that the shoot has failed or is to be ignored, and
+// leave alone what is ordered from them.
+func (h *hosted) introduction() flow.Task {
+	cluster := task("cluster", "Telling extensions about the cluster", func(ctx context.Context) error { return h.syncCluster(ctx, h.world, h.shoot) })
+	cluster.AfterIfPresent = []string{"references"} // what extensions are told about is there
+	return cluster
 }
 
 func (h *hosted) createNamespace(ctx context.Context) error {
