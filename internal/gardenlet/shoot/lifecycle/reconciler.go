@@ -16,6 +16,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -63,7 +64,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, status.shoot, constants.FinalizerGardenerName))
 	case tell:
-		return kube.Result(r.tell(ctx, shoot, seed))
+		err := r.tell(ctx, shoot, seed)
+		if kube.Contested(err) {
+			return kube.Result(err)
+		}
+		return reconcile.Result{}, err // what is missing may stay away
 	case postpone:
 		if err := r.reporter(shoot, v).postponed(ctx, v.reason); err != nil {
 			return kube.Result(err)
@@ -156,9 +161,9 @@ func rotating(shoot *corev1beta1.Shoot) bool {
 	return c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil && c.Rotation.ETCDEncryptionKey.Phase == corev1beta1.RotationCompleting
 }
 
-// failed reports an error, and says when to try again.
+// failed reports an error, and says when to try again. What a shoot refers to and is missing may stay away, so people hear of it.
 func (r *reconciler) failed(ctx context.Context, status *reporter, err error) (reconcile.Result, error) {
-	if kube.Routine(err) {
+	if kube.Contested(err) && len(errorcode.Of(err)) == 0 {
 		return kube.Result(err)
 	}
 	final, reported := status.failed(ctx, err)

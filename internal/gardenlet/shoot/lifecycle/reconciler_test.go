@@ -1,12 +1,21 @@
 package lifecycle
 
 import (
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/flow"
 )
 
 // Tasks that somebody asks for during a run are for the next one, and those that nobody here knows are for others.
@@ -39,6 +48,49 @@ func TestDropTasks(t *testing.T) {
 			}
 			if got := shoot.Annotations[constants.ShootTasks]; got != test.want {
 				t.Errorf("tasks: got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// Nobody hears of a write that met another one. Something that is missing may stay away, so the owner of the shoot is told.
+func TestFailedReports(t *testing.T) {
+	missing := fmt.Errorf("read credentials: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "creds"))
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "creds", errors.New("changed"))
+	for name, tc := range map[string]struct {
+		err error
+		// want is the state afterwards. Empty means that it stays as it was, and that the pass is repeated soon.
+		want corev1beta1.LastOperationState
+	}{
+		"a conflict":              {err: conflict},
+		"a conflict in a task":    {err: &flow.Error{Tasks: []*flow.TaskError{{Err: conflict}}}},
+		"something is missing":    {err: missing, want: corev1beta1.LastOperationStateError},
+		"missing in a task":       {err: &flow.Error{Tasks: []*flow.TaskError{{Err: missing}}}, want: corev1beta1.LastOperationStateError},
+		"only the owner can help": {err: errorcode.With(missing, corev1beta1.ErrorInfraUnauthenticated), want: corev1beta1.LastOperationStateFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := settled().shoot
+			c := garden(t, shoot)
+			clock := clocktesting.NewFakePassiveClock(noon)
+			status := &reporter{
+				client: c, clock: clock, shoot: shoot, operation: corev1beta1.LastOperationTypeReconcile, generation: shoot.Generation,
+				gardener: corev1beta1.Gardener{Version: "v1"}, retry: time.Hour,
+			}
+			result, err := (&reconciler{Values: Values{Clock: clock}, gardenClient: c}).failed(t.Context(), status, tc.err)
+			if quiet := err == nil && result.RequeueAfter > 0; quiet != (tc.want == "") {
+				t.Errorf("failed() is %v, %v", result, err)
+			}
+			if final := errors.Is(err, reconcile.TerminalError(nil)); final != (tc.want == corev1beta1.LastOperationStateFailed) {
+				t.Errorf("it is for good: %t", final)
+			}
+			if tc.want == "" {
+				tc.want = corev1beta1.LastOperationStateSucceeded
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil {
+				t.Fatal(err)
+			}
+			if got := shoot.Status.LastOperation; got.State != tc.want {
+				t.Errorf("last operation is %+v, want %q", got, tc.want)
 			}
 		})
 	}
