@@ -38,7 +38,7 @@ type hosted struct {
 	*world
 
 	set *credentials.Set
-	// asleep is whether nothing of the control plane runs: the shoot is hibernated, and was so before.
+	// asleep is whether nothing of the control plane runs, and nothing has to.
 	asleep bool
 
 	mu          sync.Mutex
@@ -51,7 +51,7 @@ type hosted struct {
 
 // reconcileFlow composes what makes a control plane, or makes it be as it should.
 func (r *reconciler) reconcileFlow(w *world) (*flow.Flow, error) {
-	h := &hosted{reconciler: r, world: w, asleep: w.hibernated() && w.shoot.Status.Hibernated}
+	h := &hosted{reconciler: r, world: w, asleep: w.sleeps()}
 	tasks := slices.Concat(h.foundation(), h.names(), h.storage(), h.apiServer())
 	if !h.asleep {
 		tasks = slices.Concat(tasks, h.controllers(), h.content(), h.reencryption())

@@ -47,6 +47,7 @@ func TestFlows(t *testing.T) {
 		},
 		"hibernated": func(w *world) {
 			w.shoot.Spec.Hibernation, w.shoot.Status.Hibernated = &corev1beta1.Hibernation{Enabled: new(true)}, true
+			w.stopped = true
 		},
 		"unmanaged": func(w *world) {
 			w.shoot.Spec.Provider.Workers, w.extensions = nil, nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +19,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/pkg/errorcode"
 )
 
@@ -43,6 +45,8 @@ type world struct {
 	zones []string
 	// hasNamespace is whether there is something in the seed yet.
 	hasNamespace bool
+	// stopped is whether the API server of a hibernated shoot does not run. It does after waking up has failed half way.
+	stopped bool
 }
 
 // domain is one under which a shoot is reached.
@@ -82,6 +86,9 @@ func (w *world) hibernated() bool {
 	return h != nil && h.Enabled != nil && *h.Enabled
 }
 
+// sleeps is whether nothing of the control plane runs: the shoot is hibernated, and has been since the last operation.
+func (w *world) sleeps() bool { return w.hibernated() && w.shoot.Status.Hibernated && w.stopped }
+
 // observe reads what is known of a shoot.
 func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (*world, error) {
 	w := &world{shoot: shoot, seed: seed}
@@ -99,6 +106,11 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	w.hasNamespace = existing.UID != ""
 	if owner := existing.Annotations[constants.ShootUIDAnnotation]; w.hasNamespace && owner != "" && owner != string(shoot.UID) {
 		return nil, fmt.Errorf("Namespace %q in the seed belongs to another shoot with UID %s", w.namespace, owner) //nolint:staticcheck // kinds are proper names
+	}
+	if w.hibernated() && shoot.Status.Hibernated {
+		if w.stopped, err = r.apiServerStopped(ctx, w.namespace); err != nil {
+			return nil, err
+		}
 	}
 	w.zones = chosenZones(existing, shoot, seed)
 	if w.cloudProfile, err = r.cloudProfile(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {
@@ -124,6 +136,16 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	}
 	w.extensions, err = r.extensionOrders(ctx, shoot)
 	return w, err
+}
+
+// apiServerStopped is whether no API server is wanted in a control plane: it starts before what writes into the cluster, and ends after it.
+func (r *reconciler) apiServerStopped(ctx context.Context, namespace string) (bool, error) {
+	deployment := &appsv1.Deployment{}
+	err := r.SeedClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: kubeapiserver.Name}, deployment)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
+	}
+	return err != nil || deref(deployment.Spec.Replicas) == 0, nil
 }
 
 // technicalID is how a shoot is called in its seed.
