@@ -102,14 +102,18 @@ func (h *hosted) wakeControlPlane(ctx context.Context) error {
 // dropExtensions deletes the Extensions that are registered to go at a point of the deletion.
 func (h *hosted) dropExtensions(at corev1beta1.ControllerResourceLifecycleStrategy, after ...string) []flow.Task {
 	var tasks []flow.Task
-	for _, e := range h.extensions {
+	for _, e := range slices.Concat(h.extensions, h.stale) {
 		if e.remove == at {
-			tasks = append(tasks, lasting(e.timeout(), task("extension-"+e.typ+"-gone", "Waiting until extension "+e.typ+" is gone", func(ctx context.Context) error {
-				return undo(ctx, h, &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: e.typ}})
-			}, after...)))
+			tasks = append(tasks, h.dropExtension(e, after...))
 		}
 	}
 	return tasks
+}
+
+func (h *hosted) dropExtension(e extensionOrder, after ...string) flow.Task {
+	return lasting(e.timeout(), task("extension-"+e.typ+"-gone", "Waiting until extension "+e.typ+" is gone", func(ctx context.Context) error {
+		return undo(ctx, h, e.object(h.namespace))
+	}, after...))
 }
 
 // undoExtensions deletes the resources of extensions, each after those that need it.

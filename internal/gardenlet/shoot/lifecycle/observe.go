@@ -18,6 +18,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/pkg/errorcode"
@@ -39,6 +40,8 @@ type world struct {
 	provider *corev1.Secret
 	// extensions are what spec.extensions asks for, and what every shoot gets.
 	extensions []extensionOrder
+	// stale are Extensions that are there although nobody asks for them any more.
+	stale []extensionOrder
 	// issuer is the URL of a service account issuer that Gardener serves, if it does.
 	issuer string
 	// zones are where the control plane is.
@@ -134,8 +137,7 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	if w.issuer, err = r.managedIssuer(ctx, w); err != nil && shoot.DeletionTimestamp == nil {
 		return nil, err
 	}
-	w.extensions, err = r.extensionOrders(ctx, shoot)
-	return w, err
+	return w, r.observeExtensions(ctx, w)
 }
 
 // apiServerStopped is whether no API server is wanted in a control plane: it starts before what writes into the cluster, and ends after it.
@@ -333,13 +335,55 @@ func (r *reconciler) providerCredentials(ctx context.Context, shoot *corev1beta1
 	return secret, nil
 }
 
-// extensionOrders are the Extensions of a shoot: those that it asks for, and those that are on by default and not declined.
-func (r *reconciler) extensionOrders(ctx context.Context, shoot *corev1beta1.Shoot) ([]extensionOrder, error) {
+// observeExtensions finds out which Extensions a shoot has: those that it asks for, those that are on by default and not declined, and those
+// that are left from before.
+func (r *reconciler) observeExtensions(ctx context.Context, w *world) error {
 	registrations := &corev1beta1.ControllerRegistrationList{}
 	if err := r.gardenClient.List(ctx, registrations); err != nil {
-		return nil, fmt.Errorf("list ControllerRegistrations: %w", err)
+		return fmt.Errorf("list ControllerRegistrations: %w", err)
 	}
-	return extensionsOf(shoot, registrations.Items), nil
+	w.extensions = extensionsOf(w.shoot, registrations.Items)
+	if !w.hasNamespace {
+		return nil
+	}
+	there := &extensionsv1alpha1.ExtensionList{}
+	if err := r.SeedClient.List(ctx, there, client.InNamespace(w.namespace)); err != nil {
+		return fmt.Errorf("list Extensions: %w", err)
+	}
+	w.stale = staleExtensions(there.Items, w.extensions, registrations.Items)
+	return nil
+}
+
+// staleExtensions are the Extensions that are there and not wanted. They go as they are registered, if they still are.
+func staleExtensions(there []extensionsv1alpha1.Extension, wanted []extensionOrder, registrations []corev1beta1.ControllerRegistration) []extensionOrder {
+	var stale []extensionOrder
+	for _, e := range there {
+		if slices.ContainsFunc(wanted, func(order extensionOrder) bool { return order.typ == e.Name }) {
+			continue
+		}
+		order := orderOf(corev1beta1.ControllerResource{Kind: "Extension", Type: e.Name})
+		for _, registration := range registrations {
+			for _, resource := range registration.Spec.Resources {
+				if resource.Kind == order.resource.Kind && resource.Type == order.typ && (resource.Primary == nil || *resource.Primary) {
+					order = orderOf(resource)
+				}
+			}
+		}
+		stale = append(stale, order)
+	}
+	return stale
+}
+
+// orderOf is what is known of an Extension from its registration.
+func orderOf(resource corev1beta1.ControllerResource) extensionOrder {
+	order := extensionOrder{
+		typ: resource.Type, resource: resource,
+		reconcile: corev1beta1.AfterKubeAPIServer, remove: corev1beta1.BeforeKubeAPIServer,
+	}
+	if lifecycle := resource.Lifecycle; lifecycle != nil {
+		order.reconcile, order.remove = cmp.Or(deref(lifecycle.Reconcile), order.reconcile), cmp.Or(deref(lifecycle.Delete), order.remove)
+	}
+	return order
 }
 
 func extensionsOf(shoot *corev1beta1.Shoot, registrations []corev1beta1.ControllerRegistration) []extensionOrder {
@@ -350,13 +394,7 @@ func extensionsOf(shoot *corev1beta1.Shoot, registrations []corev1beta1.Controll
 				continue
 			}
 			asked := slices.IndexFunc(shoot.Spec.Extensions, func(e corev1beta1.Extension) bool { return e.Type == resource.Type })
-			order := extensionOrder{
-				typ: resource.Type, resource: resource,
-				reconcile: corev1beta1.AfterKubeAPIServer, remove: corev1beta1.BeforeKubeAPIServer,
-			}
-			if lifecycle := resource.Lifecycle; lifecycle != nil {
-				order.reconcile, order.remove = cmp.Or(deref(lifecycle.Reconcile), order.reconcile), cmp.Or(deref(lifecycle.Delete), order.remove)
-			}
+			order := orderOf(resource)
 			if asked >= 0 {
 				e := shoot.Spec.Extensions[asked]
 				if e.Disabled != nil && *e.Disabled {
