@@ -168,7 +168,7 @@ func (h *hosted) etcdReady(role etcd.Role) func(context.Context) error {
 	}
 }
 
-// etcdHealthy returns why an Etcd is not ready, or nil if it is.
+// etcdHealthy returns why an Etcd is not ready, or nil if it is: it serves its clients, and all members have the last change.
 func etcdHealthy(e *druidv1alpha1.Etcd) error {
 	switch s := e.Status; {
 	case s.ObservedGeneration == nil || *s.ObservedGeneration != e.Generation:
@@ -177,6 +177,11 @@ func etcdHealthy(e *druidv1alpha1.Etcd) error {
 		return fmt.Errorf("Etcd %q: %s", e.Name, s.LastErrors[0].Description) //nolint:staticcheck // kinds are proper names
 	case s.Ready == nil || !*s.Ready:
 		return fmt.Errorf("Etcd %q: %d of %d members are ready", e.Name, s.ReadyReplicas, e.Spec.Replicas) //nolint:staticcheck // kinds are proper names
+	}
+	for _, c := range e.Status.Conditions { // an older etcd-druid does not say it
+		if c.Type == druidv1alpha1.ConditionTypeAllMembersUpdated && c.Status != druidv1alpha1.ConditionTrue {
+			return fmt.Errorf("Etcd %q: %s", e.Name, c.Message) //nolint:staticcheck // kinds are proper names
+		}
 	}
 	return nil
 }
