@@ -11,9 +11,11 @@ func TestEtcdHealthy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*druidv1alpha1.EtcdStatus)
 		want   string
+		// serves is whether clients do not notice.
+		serves bool
 	}{
-		"ready":                       {change: func(*druidv1alpha1.EtcdStatus) {}},
-		"etcd-druid does not say all": {change: func(s *druidv1alpha1.EtcdStatus) { s.Conditions = nil }},
+		"ready":                       {change: func(*druidv1alpha1.EtcdStatus) {}, serves: true},
+		"etcd-druid does not say all": {change: func(s *druidv1alpha1.EtcdStatus) { s.Conditions = nil }, serves: true},
 		"the change is not seen":      {change: func(s *druidv1alpha1.EtcdStatus) { *s.ObservedGeneration-- }, want: `Etcd "etcd-main": etcd-druid has not seen its last change`},
 		"in error": {change: func(s *druidv1alpha1.EtcdStatus) {
 			s.LastErrors = []druidv1alpha1.LastError{{Description: "x"}}
@@ -21,7 +23,7 @@ func TestEtcdHealthy(t *testing.T) {
 		"not ready": {change: func(s *druidv1alpha1.EtcdStatus) { s.Ready = new(false) }, want: `Etcd "etcd-main": 2 of 3 members are ready`},
 		"not updated": {change: func(s *druidv1alpha1.EtcdStatus) {
 			s.Conditions[0].Status, s.Conditions[0].Message = druidv1alpha1.ConditionFalse, "1 of 3 pods are updated"
-		}, want: `Etcd "etcd-main": 1 of 3 pods are updated`},
+		}, want: `Etcd "etcd-main": 1 of 3 pods are updated`, serves: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			etcd := &druidv1alpha1.Etcd{}
@@ -37,6 +39,9 @@ func TestEtcdHealthy(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("etcdHealthy() = %q, want %q", got, tc.want)
+			}
+			if err := etcdServes(etcd); (err == nil) != tc.serves {
+				t.Errorf("etcdServes() = %v", err)
 			}
 		})
 	}
