@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -15,6 +16,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/extension"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -93,5 +95,36 @@ func TestFailedReports(t *testing.T) {
 				t.Errorf("last operation is %+v, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// The annotation by which a shoot is ignored is taken off, and there is nothing else to do: extensions hear of it all the same.
+func TestRecall(t *testing.T) {
+	s, f := newStage(t), settled()
+	shoot := f.shoot
+	shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}
+	shoot.Status.TechnicalID = "shoot--dev--crazy-botany"
+	f.seed.Name = "here"
+	project, profile, namespace := &corev1beta1.Project{}, &corev1beta1.CloudProfile{}, &corev1.Namespace{}
+	project.Name, project.Spec.Namespace, profile.Name, namespace.Name, namespace.UID = "dev", &shoot.Namespace, "local", shoot.Status.TechnicalID, "1"
+	ignored := shoot.DeepCopy()
+	ignored.Annotations = map[string]string{constants.ShootIgnore: "true"}
+	if err := errors.Join(
+		s.garden.Create(t.Context(), shoot), s.garden.Create(t.Context(), f.seed), s.garden.Create(t.Context(), project), s.garden.Create(t.Context(), profile),
+		s.seed.Create(t.Context(), namespace), s.syncCluster(t.Context(), &world{namespace: namespace.Name, cloudProfile: profile, seed: f.seed}, ignored),
+	); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock, s.Config = clocktesting.NewFakePassiveClock(noon), f.config
+	result, err := s.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)})
+	if err != nil || result.RequeueAfter == 0 {
+		t.Fatal(result, err)
+	}
+	cluster, err := extension.ReadCluster(t.Context(), s.seed, namespace.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reason := cluster.Resting(); reason != "" {
+		t.Errorf("extensions still think that %s", reason)
 	}
 }
