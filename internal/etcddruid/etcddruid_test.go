@@ -307,7 +307,9 @@ func testLife(c *cluster) {
 		e.Spec.Replicas = 3
 		metav1.SetMetaDataAnnotation(&e.ObjectMeta, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
 	})
-	c.awaitEtcd(key, reconciled)
+	if grown := c.awaitEtcd(key, reconciled); conditions(grown)[druidv1alpha1.ConditionTypeAllMembersUpdated] != druidv1alpha1.ConditionFalse {
+		c.Errorf("nobody has heard of the change yet, but the conditions are %v", conditions(grown))
+	}
 	c.get(key, statefulSet)
 	if got := *statefulSet.Spec.Replicas; got != 3 {
 		c.Errorf("StatefulSet has %d replicas", got)

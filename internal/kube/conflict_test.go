@@ -15,23 +15,27 @@ func TestRoutine(t *testing.T) {
 	gone := apierrors.NewNotFound(schema.GroupResource{}, "a")
 	refused := apierrors.NewForbidden(schema.GroupResource{}, "a", errors.New("no"))
 	for name, tc := range map[string]struct {
-		err  error
-		want bool
+		err             error
+		want, contested bool
 	}{
-		"conflict":                    {conflict, true},
-		"gone":                        {gone, true},
-		"there already":               {apierrors.NewAlreadyExists(schema.GroupResource{}, "a"), true},
-		"no namespace for it":         {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "a"), false},
-		"refused":                     {refused, false},
-		"something else":              {errors.New("broken"), false},
-		"several, all routine":        {utilerrors.NewAggregate([]error{conflict, gone}), true},
-		"several, one of them is not": {fmt.Errorf("all: %w", utilerrors.NewAggregate([]error{conflict, refused})), false},
-		"joined, all routine":         {errors.Join(conflict, gone), true},
-		"joined, one of them is not":  {fmt.Errorf("all: %w", errors.Join(conflict, refused)), false},
+		"conflict":                    {conflict, true, true},
+		"gone":                        {gone, true, false},
+		"there already":               {apierrors.NewAlreadyExists(schema.GroupResource{}, "a"), true, true},
+		"no namespace for it":         {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "a"), false, false},
+		"refused":                     {refused, false, false},
+		"something else":              {errors.New("broken"), false, false},
+		"several, all routine":        {utilerrors.NewAggregate([]error{conflict, gone}), true, false},
+		"several, one of them is not": {fmt.Errorf("all: %w", utilerrors.NewAggregate([]error{conflict, refused})), false, false},
+		"joined, all routine":         {errors.Join(conflict, gone), true, false},
+		"joined, all contested":       {errors.Join(conflict, conflict), true, true},
+		"joined, one of them is not":  {fmt.Errorf("all: %w", errors.Join(conflict, refused)), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Routine(tc.err); got != tc.want {
 				t.Errorf("Routine() is %t, want %t", got, tc.want)
+			}
+			if got := Contested(tc.err); got != tc.contested {
+				t.Errorf("Contested() is %t, want %t", got, tc.contested)
 			}
 			if result, err := Result(tc.err); (err == nil) != tc.want || (result.RequeueAfter > 0) != tc.want {
 				t.Errorf("Result() is %v, %v", result, err)

@@ -64,7 +64,7 @@ func AddToManager(mgr manager.Manager, config *etcddruidconfigv1alpha1.EtcdDruid
 	r := &Reconciler{
 		client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: c, images: config.Images, autoReconcile: etcdConfig.EnableEtcdSpecAutoReconcile,
 		thresholds: thresholds{unknown: etcdConfig.MemberUnknownAfter.Duration, notReady: etcdConfig.MemberNotReadyAfter.Duration},
-		applied:    map[types.UID]string{},
+		applied:    map[types.UID]applied{},
 	}
 	b := builder.ControllerManagedBy(mgr).
 		Named("etcd").

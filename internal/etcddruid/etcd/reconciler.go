@@ -42,7 +42,7 @@ const (
 // Reconciler brings the objects of an Etcd to its spec, and its status to what they say.
 type Reconciler struct {
 	client client.Client
-	// reader reads what is not in the cache: Secrets and PersistentVolumeClaims.
+	// reader reads what is not in the cache: Secrets, PersistentVolumeClaims, and a StatefulSet that has just been applied.
 	reader        client.Reader
 	clock         clock.PassiveClock
 	images        etcddruidconfigv1alpha1.Images
@@ -52,7 +52,14 @@ type Reconciler struct {
 	mutex sync.Mutex
 	// applied says for each Etcd what was applied, and to what. Applying is some fifteen requests, which a pass that only
 	// looks at the time can spare.
-	applied map[types.UID]string
+	applied map[types.UID]applied
+}
+
+// applied is what is remembered of the objects of an Etcd.
+type applied struct {
+	state string
+	// generation is that of the StatefulSet afterwards. Older ones are not to be believed: by them, all members have the last change.
+	generation int64
 }
 
 // scope is what a pass has seen and decided so far.
@@ -103,8 +110,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 }
 
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
-	statefulSet := &appsv1.StatefulSet{}
-	switch err := r.client.Get(ctx, client.ObjectKeyFromObject(s.etcd), statefulSet); {
+	statefulSet, key := &appsv1.StatefulSet{}, client.ObjectKeyFromObject(s.etcd)
+	err := r.client.Get(ctx, key, statefulSet)
+	if client.IgnoreNotFound(err) == nil && statefulSet.Generation < r.lastApplied(s.etcd).generation {
+		err = r.reader.Get(ctx, key, statefulSet)
+	}
+	switch {
 	case err == nil:
 		s.statefulSet = statefulSet
 	case !apierrors.IsNotFound(err):
@@ -182,20 +193,29 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, desired []client.Objec
 	if err != nil {
 		return err
 	}
-	r.mutex.Lock()
-	same := r.applied[s.etcd.UID] == state
-	r.mutex.Unlock()
-	if same && !s.began {
+	if r.lastApplied(s.etcd).state == state && !s.began {
 		return nil
 	}
 	log.FromContext(ctx).Info("Applying objects", "generation", s.etcd.Generation)
 	if err := kube.Apply(ctx, r.client, fieldOwner, desired...); err != nil {
 		return err
 	}
+	// What is said of members is about the StatefulSet as it is now.
+	statefulSet := &appsv1.StatefulSet{}
+	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(s.etcd), statefulSet); err != nil {
+		return fmt.Errorf("read StatefulSet: %w", err)
+	}
+	s.statefulSet = statefulSet
 	r.mutex.Lock()
-	r.applied[s.etcd.UID] = state
+	r.applied[s.etcd.UID] = applied{state: state, generation: statefulSet.Generation}
 	r.mutex.Unlock()
 	return nil
+}
+
+func (r *Reconciler) lastApplied(etcd *druidv1alpha1.Etcd) applied {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.applied[etcd.UID]
 }
 
 // state sums up what is rendered, and which versions of the objects are there. The status of an object does not count where

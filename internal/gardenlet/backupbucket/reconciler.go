@@ -48,18 +48,19 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	before := bucket.DeepCopy()
 	verdict, err := act(ctx, bucket)
-	if err != nil && !kube.Routine(err) {
+	if kube.Contested(err) {
+		return kube.Result(err)
+	}
+	if err != nil {
 		verdict = extension.Verdict{Error: &corev1beta1.LastError{Description: err.Error()}, Message: err.Error()}
 	}
-	if err == nil || !kube.Routine(err) {
-		extension.Record(&bucket.Status.LastOperation, &bucket.Status.LastError, operation, verdict,
-			"The bucket is as it was ordered.", metav1.NewTime(r.Clock.Now()))
-		err = errors.Join(err, r.report(ctx, before, bucket))
-	}
+	extension.Record(&bucket.Status.LastOperation, &bucket.Status.LastError, operation, verdict,
+		"The bucket is as it was ordered.", metav1.NewTime(r.Clock.Now()))
+	err = errors.Join(err, r.report(ctx, before, bucket))
 	if errors.Is(err, errUnsupported) {
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	}
-	return kube.Result(err)
+	return reconcile.Result{}, err
 }
 
 // keep makes the bucket of the extension be as that in the garden, and tells how far it is. The status that it changes is not written yet.

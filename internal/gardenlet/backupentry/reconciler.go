@@ -52,16 +52,16 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	verdict, err := act(ctx, entry)
-	if err != nil && !kube.Routine(err) {
-		verdict = extension.Verdict{Error: &corev1beta1.LastError{Description: err.Error()}, Message: err.Error()}
-	}
-	if err == nil || !kube.Routine(err) {
-		extension.Record(&entry.Status.LastOperation, &entry.Status.LastError, operation, verdict,
-			"The entry is as it was ordered.", metav1.NewTime(r.Clock.Now()))
-		err = errors.Join(err, r.report(ctx, before, entry))
+	if kube.Contested(err) {
+		return kube.Result(err)
 	}
 	if err != nil {
-		return kube.Result(err)
+		verdict = extension.Verdict{Error: &corev1beta1.LastError{Description: err.Error()}, Message: err.Error()}
+	}
+	extension.Record(&entry.Status.LastOperation, &entry.Status.LastError, operation, verdict,
+		"The entry is as it was ordered.", metav1.NewTime(r.Clock.Now()))
+	if err := errors.Join(err, r.report(ctx, before, entry)); err != nil {
+		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
 }

@@ -133,6 +133,9 @@ func judge(shoot *corev1beta1.Shoot, seen *observation, l limits, now time.Time)
 	f := findings{}
 	f.add(corev1beta1.ShootAPIServerAvailable, seen.unavailable)
 	judgeControlPlane(shoot, seen, f.add)
+	for i := range seen.etcds {
+		f.add(corev1beta1.ShootControlPlaneHealthy, judgeRollout(&seen.etcds[i], now))
+	}
 	for i := range seen.resources {
 		f.add(judgeResource(&seen.resources[i], l.progressing, now))
 	}
@@ -157,6 +160,19 @@ func judge(shoot *corev1beta1.Shoot, seen *observation, l limits, now time.Time)
 		conditions = append(conditions, conclude(typ, f[typ], seen))
 	}
 	return conditions
+}
+
+// etcdRollout is for how long members of an etcd may be replaced. Each of three may take some minutes, with its image and what it missed.
+const etcdRollout = 15 * time.Minute
+
+// judgeRollout says that members of an etcd do not get its last change. It may serve its clients all the same.
+func judgeRollout(etcd *druidv1alpha1.Etcd, now time.Time) error {
+	for _, c := range etcd.Status.Conditions {
+		if c.Type == druidv1alpha1.ConditionTypeAllMembersUpdated && c.Status == druidv1alpha1.ConditionFalse && now.Sub(c.LastTransitionTime.Time) > etcdRollout {
+			return fmt.Errorf("Etcd %q: it is being rolled out for more than %s: %s", etcd.Name, etcdRollout, c.Message) //nolint:staticcheck // kinds are proper names
+		}
+	}
+	return nil
 }
 
 // judgeResource says what is wrong with a ManagedResource, and which condition it is for.

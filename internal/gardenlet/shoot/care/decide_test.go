@@ -79,6 +79,8 @@ func TestJudge(t *testing.T) {
 		"something is rolled out for too long": {
 			change: func(_ *corev1beta1.Shoot, o *observation) { o.resources = rollingOut(time.Hour) }, want: statuses{api: yes, plane: yes, watch: yes, system: no},
 		},
+		"etcd is rolled out":              {change: func(_ *corev1beta1.Shoot, o *observation) { o.etcds[0].Status.Conditions = notUpdated(time.Minute) }, want: statuses{api: yes, plane: yes, watch: yes, system: yes}},
+		"etcd is rolled out for too long": {change: func(_ *corev1beta1.Shoot, o *observation) { o.etcds[0].Status.Conditions = notUpdated(time.Hour) }, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
 		"no tunnel": {change: func(s *corev1beta1.Shoot, o *observation) {
 			s.Spec.Provider.Workers, o.unreachable = []corev1beta1.Worker{{Name: "a"}}, errors.New("x")
 		}, want: statuses{api: yes, plane: no, watch: yes, system: no, nodes: no}},
@@ -99,6 +101,13 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
+}
+
+// notUpdated is what is said of an etcd whose members are being replaced.
+func notUpdated(since time.Duration) []druidv1alpha1.Condition {
+	return []druidv1alpha1.Condition{{
+		Type: druidv1alpha1.ConditionTypeAllMembersUpdated, Status: druidv1alpha1.ConditionFalse, LastTransitionTime: metav1.NewTime(now.Add(-since)),
+	}}
 }
 
 func TestTolerate(t *testing.T) {

@@ -164,12 +164,29 @@ func (h *hosted) etcdReady(role etcd.Role) func(context.Context) error {
 		if h.asleep {
 			return nil
 		}
-		return awaitOne(ctx, h.SeedClient, h.namespace, etcd.Name(role), &druidv1alpha1.EtcdList{}, etcdHealthy)
+		healthy := etcdHealthy
+		if h.shoot.DeletionTimestamp != nil {
+			healthy = etcdServes // a change that some members never get must not keep a shoot from going
+		}
+		return awaitOne(ctx, h.SeedClient, h.namespace, etcd.Name(role), &druidv1alpha1.EtcdList{}, healthy)
 	}
 }
 
-// etcdHealthy returns why an Etcd is not ready, or nil if it is.
+// etcdHealthy returns why an Etcd is not ready, or nil if it is: it serves its clients, and all members have the last change.
 func etcdHealthy(e *druidv1alpha1.Etcd) error {
+	if err := etcdServes(e); err != nil {
+		return err
+	}
+	for _, c := range e.Status.Conditions { // an older etcd-druid does not say it
+		if c.Type == druidv1alpha1.ConditionTypeAllMembersUpdated && c.Status != druidv1alpha1.ConditionTrue {
+			return fmt.Errorf("Etcd %q: %s", e.Name, c.Message) //nolint:staticcheck // kinds are proper names
+		}
+	}
+	return nil
+}
+
+// etcdServes returns why an Etcd does not serve its clients, or nil if it does.
+func etcdServes(e *druidv1alpha1.Etcd) error {
 	switch s := e.Status; {
 	case s.ObservedGeneration == nil || *s.ObservedGeneration != e.Generation:
 		return fmt.Errorf("Etcd %q: etcd-druid has not seen its last change", e.Name) //nolint:staticcheck // kinds are proper names

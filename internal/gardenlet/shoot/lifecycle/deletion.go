@@ -31,7 +31,9 @@ func (r *reconciler) deletionFlow(w *world) (*flow.Flow, error) {
 	h := &hosted{reconciler: r, world: w}
 	var tasks []flow.Task
 	if w.hasNamespace {
-		if !w.workerless() {
+		if w.workerless() {
+			tasks = append(tasks, h.introduction())
+		} else {
 			// Machines, disks and load balancers are made by what runs in the control plane, so it has to work until they are gone.
 			tasks = slices.Concat(tasks, h.awake(), h.emptyShoot())
 		}
@@ -69,23 +71,49 @@ func (h *hosted) emptyShoot() []flow.Task {
 	if skipsCleanup(h.shoot) {
 		return nil
 	}
-	return []flow.Task{
-		lasting(extensionTimeout, task("clean-shoot", "Waiting until volumes and load balancers of the cluster are gone", h.cleanShoot,
-			"kube-apiserver-ready", "kube-controller-manager")),
+	clean := lasting(extensionTimeout, task("clean-shoot", "Waiting until volumes and load balancers of the cluster are gone", h.cleanShoot,
+		"kube-apiserver-ready", "kube-controller-manager"))
+	if !h.hibernated() && !h.shoot.Status.Hibernated {
+		return []flow.Task{clean}
 	}
+	clean.After = append(clean.After, "control-plane")
+	wake := lasting(extensionTimeout, task("control-plane", "Waiting for the control plane of the infrastructure", h.wakeControlPlane,
+		"cluster", "credentials", "resource-manager-ready"))
+	wake.AfterIfPresent = []string{"cloudprovider"}
+	return []flow.Task{wake, clean}
+}
+
+// wakeControlPlane has what an extension runs in the control plane run again, such as who deletes volumes: it rests while a cluster is
+// hibernated. What was never made, or goes already, is left as it is.
+func (h *hosted) wakeControlPlane(ctx context.Context) error {
+	obj := h.controlPlaneObject()
+	if err := h.SeedClient.Get(ctx, client.ObjectKeyFromObject(obj), obj); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read ControlPlane %q: %w", obj.Name, err)
+	}
+	if obj.UID == "" || obj.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := extensionobject.Order(ctx, h.orders(true), obj, func(*extensionsv1alpha1.ControlPlane) {}); err != nil {
+		return err
+	}
+	return extensionobject.Await(ctx, h.orders(true), obj)
 }
 
 // dropExtensions deletes the Extensions that are registered to go at a point of the deletion.
 func (h *hosted) dropExtensions(at corev1beta1.ControllerResourceLifecycleStrategy, after ...string) []flow.Task {
 	var tasks []flow.Task
-	for _, e := range h.extensions {
+	for _, e := range slices.Concat(h.extensions, h.stale) {
 		if e.remove == at {
-			tasks = append(tasks, lasting(e.timeout(), task("extension-"+e.typ+"-gone", "Waiting until extension "+e.typ+" is gone", func(ctx context.Context) error {
-				return undo(ctx, h, &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: e.typ}})
-			}, after...)))
+			tasks = append(tasks, h.dropExtension(e, after...))
 		}
 	}
 	return tasks
+}
+
+func (h *hosted) dropExtension(e extensionOrder, after ...string) flow.Task {
+	return lasting(e.timeout(), task("extension-"+e.typ+"-gone", "Waiting until extension "+e.typ+" is gone", func(ctx context.Context) error {
+		return undo(ctx, h, e.object(h.namespace))
+	}, after...))
 }
 
 // undoExtensions deletes the resources of extensions, each after those that need it.

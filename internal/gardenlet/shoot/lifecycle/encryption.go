@@ -35,7 +35,7 @@ func changesEncryption(shoot *corev1beta1.Shoot) bool {
 
 // recordEncryption writes into the status what is encrypted at the end of an operation.
 func recordEncryption(shoot *corev1beta1.Shoot, w *world) {
-	if w.hibernated() && w.shoot.Status.Hibernated && encryptionBefore(shoot) != nil {
+	if w.sleeps() && encryptionBefore(shoot) != nil {
 		return // nothing was written again
 	}
 	wanted, _ := encryptedResources(w.shoot)

@@ -24,7 +24,7 @@ func (h *hosted) orders(always bool) extensionobject.Values {
 // extensionTasks has extensions do what they add to the cluster: before the API server is deployed, when it works, or when there are
 // nodes, as they are registered.
 func (h *hosted) extensionTasks() []flow.Task {
-	tasks := make([]flow.Task, 0, len(h.extensions))
+	tasks := make([]flow.Task, 0, len(h.extensions)+len(h.stale))
 	for _, e := range h.extensions {
 		t := lasting(e.timeout(), task("extension-"+e.typ, "Waiting for extension "+e.typ, func(ctx context.Context) error {
 			return h.extend(ctx, e)
@@ -40,7 +40,21 @@ func (h *hosted) extensionTasks() []flow.Task {
 		}
 		tasks = append(tasks, t)
 	}
+	for _, e := range h.stale {
+		tasks = append(tasks, h.staleTask(e))
+	}
 	return tasks
+}
+
+// staleTask has an extension take away what nobody asks for any more. What it has put into the cluster can go only while that is awake, so
+// nobody waits for it in one that sleeps.
+func (h *hosted) staleTask(e extensionOrder) flow.Task {
+	if !h.asleep {
+		return h.dropExtension(e, "cluster", "kube-apiserver-ready")
+	}
+	return task("extension-"+e.typ+"-gone", "Ending extension "+e.typ, func(ctx context.Context) error {
+		return extensionobject.Delete(ctx, h.orders(true), e.object(h.namespace))
+	}, "cluster")
 }
 
 // beforeAPIServer are the tasks that the API server waits for.
@@ -55,13 +69,17 @@ func (h *hosted) beforeAPIServer() []string {
 }
 
 func (h *hosted) extend(ctx context.Context, e extensionOrder) error {
-	obj := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: e.typ}}
+	obj := e.object(h.namespace)
 	if err := extensionobject.Order(ctx, h.orders(true), obj, func(obj *extensionsv1alpha1.Extension) {
 		obj.Spec.DefaultSpec = ordered(obj.Spec.Class, e.typ, e.config)
 	}); err != nil {
 		return err
 	}
 	return extensionobject.Await(ctx, h.orders(true), obj)
+}
+
+func (e extensionOrder) object(namespace string) *extensionsv1alpha1.Extension {
+	return &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: e.typ}}
 }
 
 // ordered is the part of a spec that all extension resources have.

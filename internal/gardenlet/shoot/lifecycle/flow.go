@@ -38,7 +38,7 @@ type hosted struct {
 	*world
 
 	set *credentials.Set
-	// asleep is whether nothing of the control plane runs: the shoot is hibernated, and was so before.
+	// asleep is whether nothing of the control plane runs, and nothing has to.
 	asleep bool
 
 	mu          sync.Mutex
@@ -51,7 +51,7 @@ type hosted struct {
 
 // reconcileFlow composes what makes a control plane, or makes it be as it should.
 func (r *reconciler) reconcileFlow(w *world) (*flow.Flow, error) {
-	h := &hosted{reconciler: r, world: w, asleep: w.hibernated() && w.shoot.Status.Hibernated}
+	h := &hosted{reconciler: r, world: w, asleep: w.sleeps()}
 	tasks := slices.Concat(h.foundation(), h.names(), h.storage(), h.apiServer())
 	if !h.asleep {
 		tasks = slices.Concat(tasks, h.controllers(), h.content(), h.reencryption())
@@ -111,11 +111,9 @@ func last(tasks []flow.Task) []string {
 
 // foundation is what everything else stands on.
 func (h *hosted) foundation() []flow.Task {
-	cluster := task("cluster", "Telling extensions about the cluster", func(ctx context.Context) error { return h.syncCluster(ctx, h.world, h.shoot) })
-	cluster.AfterIfPresent = []string{"references"} // what extensions are told about is there
 	tasks := []flow.Task{
 		task("namespace", "Creating the namespace of the control plane", h.createNamespace),
-		cluster,
+		h.introduction(),
 		task("credentials-etcd", "Making credentials for etcd", h.makeEtcdCredentials, "namespace"),
 		task("credentials", "Making credentials", h.makeCredentials, "credentials-etcd"),
 		task("publish-credentials", "Publishing the authorities in the garden", func(ctx context.Context) error {
@@ -128,6 +126,14 @@ func (h *hosted) foundation() []flow.Task {
 		tasks = append(tasks, task("cloudprovider", "Copying credentials for the infrastructure", h.copyProviderCredentials, "namespace"))
 	}
 	return tasks
+}
+
+// introduction tells extensions about the cluster. Until they hear it, they may think that the shoot has failed or is to be ignored, and
+// leave alone what is ordered from them.
+func (h *hosted) introduction() flow.Task {
+	cluster := task("cluster", "Telling extensions about the cluster", func(ctx context.Context) error { return h.syncCluster(ctx, h.world, h.shoot) })
+	cluster.AfterIfPresent = []string{"references"} // what extensions are told about is there
+	return cluster
 }
 
 func (h *hosted) createNamespace(ctx context.Context) error {

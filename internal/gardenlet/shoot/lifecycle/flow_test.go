@@ -47,6 +47,10 @@ func TestFlows(t *testing.T) {
 		},
 		"hibernated": func(w *world) {
 			w.shoot.Spec.Hibernation, w.shoot.Status.Hibernated = &corev1beta1.Hibernation{Enabled: new(true)}, true
+			w.stopped = true
+		},
+		"leftover": func(w *world) {
+			w.stale = []extensionOrder{{typ: "former", remove: corev1beta1.AfterKubeAPIServer}, {typ: "removed", remove: corev1beta1.BeforeKubeAPIServer}}
 		},
 		"unmanaged": func(w *world) {
 			w.shoot.Spec.Provider.Workers, w.extensions = nil, nil

@@ -85,7 +85,10 @@ func newStage(t *testing.T) *stage {
 // newCluster is a cluster in which everything that is ordered is there at once.
 func newCluster(scheme *runtime.Scheme) client.WithWatch {
 	byName := func(object client.Object) []string { return []string{object.GetName()} }
-	builder := fake.NewClientBuilder().WithScheme(scheme)
+	builder := fake.NewClientBuilder().WithScheme(scheme).
+		WithIndex(&corev1beta1.Project{}, "spec.namespace", func(object client.Object) []string {
+			return []string{deref(object.(*corev1beta1.Project).Spec.Namespace)} //nolint:forcetypeassert // the kind of the index
+		})
 	for _, kind := range []client.Object{
 		&corev1.Namespace{}, &gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &resourcesv1alpha1.ManagedResource{},
 		&extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.ControlPlane{}, &extensionsv1alpha1.Network{},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,7 +18,9 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/pkg/errorcode"
 )
 
@@ -37,12 +40,16 @@ type world struct {
 	provider *corev1.Secret
 	// extensions are what spec.extensions asks for, and what every shoot gets.
 	extensions []extensionOrder
+	// stale are Extensions that are there although nobody asks for them any more.
+	stale []extensionOrder
 	// issuer is the URL of a service account issuer that Gardener serves, if it does.
 	issuer string
 	// zones are where the control plane is.
 	zones []string
 	// hasNamespace is whether there is something in the seed yet.
 	hasNamespace bool
+	// stopped is whether the API server of a hibernated shoot does not run. It does after waking up has failed half way.
+	stopped bool
 }
 
 // domain is one under which a shoot is reached.
@@ -82,6 +89,9 @@ func (w *world) hibernated() bool {
 	return h != nil && h.Enabled != nil && *h.Enabled
 }
 
+// sleeps is whether nothing of the control plane runs: the shoot is hibernated, and has been since the last operation.
+func (w *world) sleeps() bool { return w.hibernated() && w.shoot.Status.Hibernated && w.stopped }
+
 // observe reads what is known of a shoot.
 func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (*world, error) {
 	w := &world{shoot: shoot, seed: seed}
@@ -99,6 +109,11 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	w.hasNamespace = existing.UID != ""
 	if owner := existing.Annotations[constants.ShootUIDAnnotation]; w.hasNamespace && owner != "" && owner != string(shoot.UID) {
 		return nil, fmt.Errorf("Namespace %q in the seed belongs to another shoot with UID %s", w.namespace, owner) //nolint:staticcheck // kinds are proper names
+	}
+	if w.hibernated() && shoot.Status.Hibernated {
+		if w.stopped, err = r.apiServerStopped(ctx, w.namespace); err != nil {
+			return nil, err
+		}
 	}
 	w.zones = chosenZones(existing, shoot, seed)
 	if w.cloudProfile, err = r.cloudProfile(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {
@@ -122,8 +137,17 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	if w.issuer, err = r.managedIssuer(ctx, w); err != nil && shoot.DeletionTimestamp == nil {
 		return nil, err
 	}
-	w.extensions, err = r.extensionOrders(ctx, shoot)
-	return w, err
+	return w, r.observeExtensions(ctx, w)
+}
+
+// apiServerStopped is whether no API server is wanted in a control plane: it starts before what writes into the cluster, and ends after it.
+func (r *reconciler) apiServerStopped(ctx context.Context, namespace string) (bool, error) {
+	deployment := &appsv1.Deployment{}
+	err := r.SeedClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: kubeapiserver.Name}, deployment)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
+	}
+	return err != nil || deref(deployment.Spec.Replicas) == 0, nil
 }
 
 // technicalID is how a shoot is called in its seed.
@@ -311,13 +335,55 @@ func (r *reconciler) providerCredentials(ctx context.Context, shoot *corev1beta1
 	return secret, nil
 }
 
-// extensionOrders are the Extensions of a shoot: those that it asks for, and those that are on by default and not declined.
-func (r *reconciler) extensionOrders(ctx context.Context, shoot *corev1beta1.Shoot) ([]extensionOrder, error) {
+// observeExtensions finds out which Extensions a shoot has: those that it asks for, those that are on by default and not declined, and those
+// that are left from before.
+func (r *reconciler) observeExtensions(ctx context.Context, w *world) error {
 	registrations := &corev1beta1.ControllerRegistrationList{}
 	if err := r.gardenClient.List(ctx, registrations); err != nil {
-		return nil, fmt.Errorf("list ControllerRegistrations: %w", err)
+		return fmt.Errorf("list ControllerRegistrations: %w", err)
 	}
-	return extensionsOf(shoot, registrations.Items), nil
+	w.extensions = extensionsOf(w.shoot, registrations.Items)
+	if !w.hasNamespace {
+		return nil
+	}
+	there := &extensionsv1alpha1.ExtensionList{}
+	if err := r.SeedClient.List(ctx, there, client.InNamespace(w.namespace)); err != nil {
+		return fmt.Errorf("list Extensions: %w", err)
+	}
+	w.stale = staleExtensions(there.Items, w.extensions, registrations.Items)
+	return nil
+}
+
+// staleExtensions are the Extensions that are there and not wanted. They go as they are registered, if they still are.
+func staleExtensions(there []extensionsv1alpha1.Extension, wanted []extensionOrder, registrations []corev1beta1.ControllerRegistration) []extensionOrder {
+	var stale []extensionOrder
+	for _, e := range there {
+		if slices.ContainsFunc(wanted, func(order extensionOrder) bool { return order.typ == e.Name }) {
+			continue
+		}
+		order := orderOf(corev1beta1.ControllerResource{Kind: "Extension", Type: e.Name})
+		for _, registration := range registrations {
+			for _, resource := range registration.Spec.Resources {
+				if resource.Kind == order.resource.Kind && resource.Type == order.typ && (resource.Primary == nil || *resource.Primary) {
+					order = orderOf(resource)
+				}
+			}
+		}
+		stale = append(stale, order)
+	}
+	return stale
+}
+
+// orderOf is what is known of an Extension from its registration.
+func orderOf(resource corev1beta1.ControllerResource) extensionOrder {
+	order := extensionOrder{
+		typ: resource.Type, resource: resource,
+		reconcile: corev1beta1.AfterKubeAPIServer, remove: corev1beta1.BeforeKubeAPIServer,
+	}
+	if lifecycle := resource.Lifecycle; lifecycle != nil {
+		order.reconcile, order.remove = cmp.Or(deref(lifecycle.Reconcile), order.reconcile), cmp.Or(deref(lifecycle.Delete), order.remove)
+	}
+	return order
 }
 
 func extensionsOf(shoot *corev1beta1.Shoot, registrations []corev1beta1.ControllerRegistration) []extensionOrder {
@@ -328,13 +394,7 @@ func extensionsOf(shoot *corev1beta1.Shoot, registrations []corev1beta1.Controll
 				continue
 			}
 			asked := slices.IndexFunc(shoot.Spec.Extensions, func(e corev1beta1.Extension) bool { return e.Type == resource.Type })
-			order := extensionOrder{
-				typ: resource.Type, resource: resource,
-				reconcile: corev1beta1.AfterKubeAPIServer, remove: corev1beta1.BeforeKubeAPIServer,
-			}
-			if lifecycle := resource.Lifecycle; lifecycle != nil {
-				order.reconcile, order.remove = cmp.Or(deref(lifecycle.Reconcile), order.reconcile), cmp.Or(deref(lifecycle.Delete), order.remove)
-			}
+			order := orderOf(resource)
 			if asked >= 0 {
 				e := shoot.Spec.Extensions[asked]
 				if e.Disabled != nil && *e.Disabled {

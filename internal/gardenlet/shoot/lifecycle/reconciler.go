@@ -16,6 +16,8 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/extension"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -55,6 +57,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	logf.FromContext(ctx).V(1).Info("Decided what to do", "action", v.action, "reason", v.reason, "lookAgainIn", v.after)
 	switch v.action {
 	case idle:
+		if v.after > 0 { // it is ours
+			if err := r.recall(ctx, shoot, seed); err != nil {
+				return told(err)
+			}
+		}
 		return reconcile.Result{RequeueAfter: v.after}, nil
 	case release:
 		status := r.reporter(shoot, v)
@@ -63,7 +70,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, status.shoot, constants.FinalizerGardenerName))
 	case tell:
-		return kube.Result(r.tell(ctx, shoot, seed))
+		return told(r.tell(ctx, shoot, seed))
 	case postpone:
 		if err := r.reporter(shoot, v).postponed(ctx, v.reason); err != nil {
 			return kube.Result(err)
@@ -89,6 +96,26 @@ func (r *reconciler) tell(ctx context.Context, shoot *corev1beta1.Shoot, seed *c
 		return err
 	}
 	return r.syncCluster(ctx, w, shoot)
+}
+
+// recall writes the Cluster resource of a shoot that extensions still leave alone although nobody wants that any more.
+func (r *reconciler) recall(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) error {
+	if shoot.Status.TechnicalID == "" {
+		return nil
+	}
+	cluster, err := extension.ReadCluster(ctx, r.SeedClient, shoot.Status.TechnicalID)
+	if err != nil || cluster.Resting() == "" {
+		return err
+	}
+	return r.tell(ctx, shoot, seed)
+}
+
+// told is how a pass ends in which extensions were told something. What is missing for it may stay away.
+func told(err error) (reconcile.Result, error) {
+	if kube.Contested(err) {
+		return kube.Result(err)
+	}
+	return reconcile.Result{}, err
 }
 
 func (r *reconciler) reporter(shoot *corev1beta1.Shoot, v verdict) *reporter {
@@ -156,9 +183,9 @@ func rotating(shoot *corev1beta1.Shoot) bool {
 	return c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil && c.Rotation.ETCDEncryptionKey.Phase == corev1beta1.RotationCompleting
 }
 
-// failed reports an error, and says when to try again.
+// failed reports an error, and says when to try again. What a shoot refers to and is missing may stay away, so people hear of it.
 func (r *reconciler) failed(ctx context.Context, status *reporter, err error) (reconcile.Result, error) {
-	if kube.Routine(err) {
+	if kube.Contested(err) && len(errorcode.Of(err)) == 0 {
 		return kube.Result(err)
 	}
 	final, reported := status.failed(ctx, err)

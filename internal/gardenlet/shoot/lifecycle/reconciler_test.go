@@ -1,12 +1,23 @@
 package lifecycle
 
 import (
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/pkg/flow"
 )
 
 // Tasks that somebody asks for during a run are for the next one, and those that nobody here knows are for others.
@@ -41,5 +52,79 @@ func TestDropTasks(t *testing.T) {
 				t.Errorf("tasks: got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// Nobody hears of a write that met another one. Something that is missing may stay away, so the owner of the shoot is told.
+func TestFailedReports(t *testing.T) {
+	missing := fmt.Errorf("read credentials: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "creds"))
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "creds", errors.New("changed"))
+	for name, tc := range map[string]struct {
+		err error
+		// want is the state afterwards. Empty means that it stays as it was, and that the pass is repeated soon.
+		want corev1beta1.LastOperationState
+	}{
+		"a conflict":              {err: conflict},
+		"a conflict in a task":    {err: &flow.Error{Tasks: []*flow.TaskError{{Err: conflict}}}},
+		"something is missing":    {err: missing, want: corev1beta1.LastOperationStateError},
+		"missing in a task":       {err: &flow.Error{Tasks: []*flow.TaskError{{Err: missing}}}, want: corev1beta1.LastOperationStateError},
+		"only the owner can help": {err: errorcode.With(missing, corev1beta1.ErrorInfraUnauthenticated), want: corev1beta1.LastOperationStateFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := settled().shoot
+			c := garden(t, shoot)
+			clock := clocktesting.NewFakePassiveClock(noon)
+			status := &reporter{
+				client: c, clock: clock, shoot: shoot, operation: corev1beta1.LastOperationTypeReconcile, generation: shoot.Generation,
+				gardener: corev1beta1.Gardener{Version: "v1"}, retry: time.Hour,
+			}
+			result, err := (&reconciler{Values: Values{Clock: clock}, gardenClient: c}).failed(t.Context(), status, tc.err)
+			if quiet := err == nil && result.RequeueAfter > 0; quiet != (tc.want == "") {
+				t.Errorf("failed() is %v, %v", result, err)
+			}
+			if final := errors.Is(err, reconcile.TerminalError(nil)); final != (tc.want == corev1beta1.LastOperationStateFailed) {
+				t.Errorf("it is for good: %t", final)
+			}
+			if tc.want == "" {
+				tc.want = corev1beta1.LastOperationStateSucceeded
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil {
+				t.Fatal(err)
+			}
+			if got := shoot.Status.LastOperation; got.State != tc.want {
+				t.Errorf("last operation is %+v, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// The annotation by which a shoot is ignored is taken off, and there is nothing else to do: extensions hear of it all the same.
+func TestRecall(t *testing.T) {
+	s, f := newStage(t), settled()
+	shoot := f.shoot
+	shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}
+	shoot.Status.TechnicalID = "shoot--dev--crazy-botany"
+	f.seed.Name = "here"
+	project, profile, namespace := &corev1beta1.Project{}, &corev1beta1.CloudProfile{}, &corev1.Namespace{}
+	project.Name, project.Spec.Namespace, profile.Name, namespace.Name, namespace.UID = "dev", &shoot.Namespace, "local", shoot.Status.TechnicalID, "1"
+	ignored := shoot.DeepCopy()
+	ignored.Annotations = map[string]string{constants.ShootIgnore: "true"}
+	if err := errors.Join(
+		s.garden.Create(t.Context(), shoot), s.garden.Create(t.Context(), f.seed), s.garden.Create(t.Context(), project), s.garden.Create(t.Context(), profile),
+		s.seed.Create(t.Context(), namespace), s.syncCluster(t.Context(), &world{namespace: namespace.Name, cloudProfile: profile, seed: f.seed}, ignored),
+	); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock, s.Config = clocktesting.NewFakePassiveClock(noon), f.config
+	result, err := s.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)})
+	if err != nil || result.RequeueAfter == 0 {
+		t.Fatal(result, err)
+	}
+	cluster, err := extension.ReadCluster(t.Context(), s.seed, namespace.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reason := cluster.Resting(); reason != "" {
+		t.Errorf("extensions still think that %s", reason)
 	}
 }
