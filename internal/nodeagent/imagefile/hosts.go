@@ -51,7 +51,7 @@ type hostsFile struct {
 	Host   map[string]host `toml:"host"`
 }
 
-// sources returns where to look for an image, best first.
+// sources returns where to look for an image, best first. It may return some and an error that says what is wrong with others.
 func sources(root rootfs.Dir, image string) ([]source, error) {
 	reference, err := name.ParseReference(image)
 	if err != nil {
@@ -77,11 +77,10 @@ func sources(root rootfs.Dir, image string) ([]source, error) {
 		break
 	}
 	var found []source
+	var errs []error
 	for _, h := range hosts {
 		s, err := h.source(root, reference)
-		if err != nil {
-			return nil, err
-		}
+		errs = append(errs, err)
 		if s != nil {
 			found = append(found, *s)
 		}
@@ -89,7 +88,7 @@ func sources(root rootfs.Dir, image string) ([]source, error) {
 	if !server {
 		found = append(found, source{reference, transport(nil)})
 	}
-	return found, nil
+	return found, errors.Join(errs...)
 }
 
 // parseHosts returns the hosts in the order of the file, and the server, if there is one, last; and whether there is one.
