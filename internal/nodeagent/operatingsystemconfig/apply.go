@@ -251,7 +251,8 @@ func (p *pass) configureContainerd(ctx context.Context) error {
 	return nil
 }
 
-// writeFiles writes the files that are not as they should be. Of those in images, that is told by what was applied before.
+// writeFiles writes the files that are not as they should be. Of those in images, that is told by what was applied before. The agent's own
+// configuration comes last, if all went well: a new one may say what only a new binary understands, and a kill may come in between.
 func (p *pass) writeFiles(ctx context.Context) error {
 	images := map[string][]imagefile.File{}
 	origins, err := p.readOrigins()
@@ -268,19 +269,19 @@ func (p *pass) writeFiles(ctx context.Context) error {
 		}
 	}
 	var errs []error
+	var agentConfig *extensionsv1alpha1.File
 	for _, file := range p.files {
+		if file.Path == operatingsystemconfig.NodeAgentConfigFile {
+			agentConfig = &file
+			continue
+		}
 		if ref := file.Content.ImageRef; ref != nil {
 			if origins[file.Path] != origin(ref.Image, ref.FilePathInImage, mode(file)) || !p.Root.Exists(file.Path) {
 				images[ref.Image] = append(images[ref.Image], imagefile.File{InImage: ref.FilePathInImage, Path: file.Path, Mode: mode(file)})
 			}
 			continue
 		}
-		data, err := content(file)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		errs = append(errs, p.write(ctx, file.Path, data, mode(file), usersOf(file.Path, p.units)...))
+		errs = append(errs, p.writeInline(ctx, file))
 	}
 	for _, image := range slices.Sorted(maps.Keys(images)) {
 		var users []string
@@ -293,7 +294,19 @@ func (p *pass) writeFiles(ctx context.Context) error {
 		}
 		errs = append(errs, p.extract(ctx, image, images[image], origins))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || agentConfig == nil {
+		return err
+	}
+	return p.writeInline(ctx, *agentConfig)
+}
+
+// writeInline writes a file whose content the configuration has.
+func (p *pass) writeInline(ctx context.Context, file extensionsv1alpha1.File) error {
+	data, err := content(file)
+	if err != nil {
+		return err
+	}
+	return p.write(ctx, file.Path, data, mode(file), usersOf(file.Path, p.units)...)
 }
 
 // extract writes files of an image, and remembers where they came from.

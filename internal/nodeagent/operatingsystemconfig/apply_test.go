@@ -15,6 +15,7 @@ import (
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/nodeagent/imagefile"
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
 	"gardener.cloud/gardener/internal/nodeagent/systemd/fake"
@@ -420,6 +421,47 @@ func TestUnitThatShallRunIsStartedAfterACrash(t *testing.T) {
 	m.mustApply(next)
 	if u := m.systemd.Unit("off.service"); !u.Running || !u.Enabled {
 		t.Errorf("unit is %+v", u)
+	}
+}
+
+func TestAgentsConfigurationComesAfterItsBinary(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"killed": func() error { panic("crash") },
+		"failed": func() error { return errors.New("no such image") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			config := func() string {
+				t.Helper()
+				data, err := m.Root.Read(operatingsystemconfig.NodeAgentConfigFile)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(data)
+			}
+			agent := func(version string) *extensionsv1alpha1.OperatingSystemConfig {
+				osc := example()
+				osc.Spec.Files = append(osc.Spec.Files, inline(operatingsystemconfig.NodeAgentConfigFile, version), inImage(nodeagentconfigv1alpha1.PathBinary, version))
+				return osc
+			}
+			m.mustApply(agent("1"))
+			extract := m.Extract
+			m.Extract = func(context.Context, rootfs.Dir, string, []imagefile.File) error { return fail() }
+			func() {
+				defer func() { _ = recover() }()
+				if _, err := m.apply(agent("2")); err == nil {
+					t.Error("an image that does not come is no error")
+				}
+			}()
+			if got := config(); got != "1" {
+				t.Errorf("the configuration is %q beside the old binary", got)
+			}
+			m.Extract = extract
+			m.mustApply(agent("2"))
+			if got := config(); got != "2" {
+				t.Errorf("the configuration is %q", got)
+			}
+		})
 	}
 }
 
