@@ -3,6 +3,7 @@ package imagefile
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
 )
 
@@ -166,6 +168,58 @@ func TestExtractOnlyWhatTheImageSays(t *testing.T) {
 			}
 			if entries, err := os.ReadDir(root.Path("/bin")); len(entries) != 1 || err != nil {
 				t.Errorf("there are %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+func TestAuthoritiesOfARegistry(t *testing.T) {
+	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	plain, server := httptest.NewServer(images), httptest.NewUnstartedServer(images)
+	t.Cleanup(plain.Close)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	image, err := mutate.AppendLayers(empty.Image, layer(t, "bin/a=a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := name.ParseReference(strings.TrimPrefix(plain.URL, "http://") + "/tools:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(target, image); err != nil {
+		t.Fatal(err)
+	}
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for text, tc := range map[string]struct {
+		file string
+		good bool
+	}{
+		"it is unknown":            {},
+		"it is not there yet":      {file: "/etc/none"},
+		"a file":                   {file: "/etc/ca.crt", good: true},
+		"a file beside hosts.toml": {file: "ca.crt", good: true},
+	} {
+		t.Run(text, func(t *testing.T) {
+			root := rootfs.Dir(t.TempDir())
+			mirror := extensionsv1alpha1.RegistryHost{URL: server.URL}
+			hosts := fmt.Sprintf("server = 'http://127.0.0.1:1'\n[host.%q]\n", server.URL)
+			if tc.file != "" {
+				mirror.CACerts = []string{tc.file}
+				hosts += fmt.Sprintf("ca = %q\n", tc.file)
+			}
+			for path, data := range map[string]string{"/etc/ca.crt": string(authority), CertsDir + "/example.com/ca.crt": string(authority), CertsDir + "/example.com/hosts.toml": hosts} {
+				if err := root.Write(path, []byte(data), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := Probe(t.Context(), root, "example.com", mirror); tc.good != (err == nil) {
+				t.Errorf("Probe() = %v", err)
+			}
+			err := Extract(t.Context(), root, "example.com/tools:v1", []File{{InImage: "/bin/a", Path: "/bin/a", Mode: 0o755}})
+			if tc.good != (err == nil) {
+				t.Errorf("Extract() = %v", err)
 			}
 		})
 	}

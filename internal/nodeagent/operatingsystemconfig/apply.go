@@ -212,11 +212,10 @@ func (p *pass) markUnits() error {
 }
 
 func (p *pass) configureContainerd(ctx context.Context) error {
-	cri := p.osc.Spec.CRIConfig
-	if cri == nil || cri.Name != extensionsv1alpha1.CRINameContainerD {
+	if !hasContainerd(p.osc) {
 		return nil
 	}
-	config, err := containerdFiles(p.Root, cri)
+	config, err := containerdFiles(p.Root, p.osc.Spec.CRIConfig)
 	if err != nil {
 		return err
 	}
@@ -231,28 +230,41 @@ func (p *pass) configureContainerd(ctx context.Context) error {
 			return err
 		}
 	}
-	if cri.Containerd == nil {
-		return nil
-	}
+	return nil
+}
+
+// configureRegistries tells containerd about registries. Mirrors that are to be probed are, once: before their file is there.
+func (p *pass) configureRegistries(ctx context.Context) error {
 	// containerd reads these whenever it pulls.
-	for _, registry := range cri.Containerd.Registries {
-		file, data := hostsPath(registry.Upstream), hosts(registry)
-		if ptr.Deref(registry.ReadinessProbe, false) && !p.Root.Exists(file) && len(registry.Hosts) > 0 {
-			if err := p.Probe(ctx, registry.Hosts[0].URL); err != nil {
+	for _, registry := range registries(p.osc) {
+		file := hostsPath(registry.Upstream)
+		if ptr.Deref(registry.ReadinessProbe, false) && !p.Root.Exists(file) {
+			if err := p.probe(ctx, registry); err != nil {
 				logf.FromContext(ctx).V(1).Info("A mirror does not answer yet", "registry", registry.Upstream, "reason", err.Error())
 				p.unready = append(p.unready, registry.Upstream)
 				continue
 			}
 		}
-		if _, err := p.Root.Update(file, data, 0o644); err != nil {
+		if _, err := p.Root.Update(file, hosts(registry), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeFiles writes the files that are not as they should be. Of those in images, that is told by what was applied before. The agent's own
-// configuration comes last, if all went well: a new one may say what only a new binary understands, and a kill may come in between.
+// probe tells why a mirror of a registry is not ready.
+func (p *pass) probe(ctx context.Context, registry extensionsv1alpha1.RegistryConfig) error {
+	for _, host := range registry.Hosts {
+		if err := p.Probe(ctx, p.Root, registry.Upstream, host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFiles writes the files that are not as they should be. Of those in images, that is told by what was applied before. Registries come
+// in between: their authorities are files, and images come from them. The agent's own configuration comes last, if all went well: a new one
+// may say what only a new binary understands, and a kill may come in between.
 func (p *pass) writeFiles(ctx context.Context) error {
 	images := map[string][]imagefile.File{}
 	origins, err := p.readOrigins()
@@ -283,6 +295,7 @@ func (p *pass) writeFiles(ctx context.Context) error {
 		}
 		errs = append(errs, p.writeInline(ctx, file))
 	}
+	errs = append(errs, p.configureRegistries(ctx))
 	for _, image := range slices.Sorted(maps.Keys(images)) {
 		var users []string
 		for _, file := range images[image] {
@@ -453,13 +466,22 @@ func (p *pass) removeObsolete(ctx context.Context) error {
 	return nil
 }
 
+func hasContainerd(osc *extensionsv1alpha1.OperatingSystemConfig) bool {
+	return osc != nil && osc.Spec.CRIConfig != nil && osc.Spec.CRIConfig.Name == extensionsv1alpha1.CRINameContainerD
+}
+
+// registries are those that a configuration tells containerd about.
+func registries(osc *extensionsv1alpha1.OperatingSystemConfig) []extensionsv1alpha1.RegistryConfig {
+	if !hasContainerd(osc) || osc.Spec.CRIConfig.Containerd == nil {
+		return nil
+	}
+	return osc.Spec.CRIConfig.Containerd.Registries
+}
+
 func registryFiles(configurations ...*extensionsv1alpha1.OperatingSystemConfig) []extensionsv1alpha1.File {
 	var files []extensionsv1alpha1.File
 	for _, osc := range configurations {
-		if osc == nil || osc.Spec.CRIConfig == nil || osc.Spec.CRIConfig.Containerd == nil {
-			continue
-		}
-		for _, registry := range osc.Spec.CRIConfig.Containerd.Registries {
+		for _, registry := range registries(osc) {
 			files = append(files, extensionsv1alpha1.File{Path: hostsPath(registry.Upstream)})
 		}
 	}

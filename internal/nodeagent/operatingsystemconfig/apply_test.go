@@ -34,7 +34,7 @@ func newMachine(t *testing.T) *machine {
 	m.Reconciler = &Reconciler{
 		Root: rootfs.Dir(t.TempDir()), Systemd: m.systemd, Hostname: "me",
 		PrepareKubelet: func() error { return nil }, TidyKubelet: func() error { return nil },
-		Probe: func(context.Context, string) error { return nil },
+		Probe: func(context.Context, rootfs.Dir, string, extensionsv1alpha1.RegistryHost) error { return nil },
 		Extract: func(_ context.Context, root rootfs.Dir, image string, files []imagefile.File) error {
 			m.images = append(m.images, image)
 			for _, file := range files {
@@ -347,11 +347,23 @@ func TestContainerd(t *testing.T) {
 		Name: extensionsv1alpha1.CRINameContainerD, CgroupDriver: ptr.To(extensionsv1alpha1.CgroupDriverSystemd),
 		Containerd: &extensionsv1alpha1.ContainerdConfig{SandboxImage: "pause:1", Registries: []extensionsv1alpha1.RegistryConfig{
 			{Upstream: "a.example.com", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "http://mirror"}}},
-			{Upstream: "b.example.com", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "http://late"}}, ReadinessProbe: ptr.To(true)},
+			{Upstream: "b.example.com", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "http://ready"}, {URL: "http://late", CACerts: []string{"/etc/ca"}}}, ReadinessProbe: ptr.To(true)},
 		}},
 	}
+	osc.Spec.Files = []file{inline("/etc/ca", "authority")}
 	ready := errors.New("not there")
-	m.Probe = func(context.Context, string) error { return ready }
+	m.Probe = func(_ context.Context, root rootfs.Dir, registry string, mirror extensionsv1alpha1.RegistryHost) error {
+		if registry != "b.example.com" {
+			t.Errorf("a mirror of %s is probed", registry)
+		}
+		if mirror.URL != "http://late" {
+			return nil
+		}
+		if !root.Exists(mirror.CACerts[0]) {
+			t.Error("its authority is not there")
+		}
+		return ready
+	}
 	if diff := cmp.Diff([]string{"b.example.com"}, m.mustApply(osc).unready); diff != "" {
 		t.Errorf("mirrors that are not ready (-want +got):\n%s", diff)
 	}

@@ -71,8 +71,8 @@ type Reconciler struct {
 	PrepareKubelet, TidyKubelet func() error
 	// Extract gets files out of an image.
 	Extract func(ctx context.Context, root rootfs.Dir, image string, files []imagefile.File) error
-	// Probe asks a registry mirror whether it is ready.
-	Probe func(ctx context.Context, url string) error
+	// Probe asks a mirror of a registry whether it is ready.
+	Probe func(ctx context.Context, root rootfs.Dir, registry string, mirror extensionsv1alpha1.RegistryHost) error
 
 	// seen is when a configuration that is to be applied later was seen first.
 	seen struct {
