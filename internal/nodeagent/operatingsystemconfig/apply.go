@@ -102,16 +102,25 @@ func (r *Reconciler) apply(ctx context.Context, osc, before *extensionsv1alpha1.
 // between is what stands between two YAML documents. No line of a document is like that.
 const between = "\n---\n"
 
+// begun returns the configurations that were begun since one was applied, the newest first.
+func (r *Reconciler) begun() ([]string, error) {
+	data, err := r.Root.Read(tryingFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return strings.Split(string(data), between), err
+}
+
+// document is a configuration as it is kept beside others: that of a Secret ends in a line break, which is not part of what it says.
+func document(raw []byte) string { return strings.TrimSpace(string(raw)) }
+
 // readTried finds out what passes before this one did not finish.
 func (p *pass) readTried() error {
-	data, err := p.Root.Read(tryingFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	begun, err := p.begun()
 	if err != nil {
 		return err
 	}
-	for document := range strings.SplitSeq(string(data), between) {
+	for _, document := range begun {
 		osc := &extensionsv1alpha1.OperatingSystemConfig{}
 		if err := yaml.Unmarshal([]byte(document), osc); err != nil {
 			return fmt.Errorf("read what was tried last: %w", err)
@@ -127,19 +136,13 @@ func (p *pass) try(raw []byte) error {
 	if same, err := p.Root.Same(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath, raw, 0o600); same || err != nil {
 		return err
 	}
-	all, err := p.Root.Read(tryingFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	begun, err := p.begun()
+	if err != nil {
 		return err
 	}
-	// The document of a Secret ends in a line break, which is not part of what it says.
-	document := strings.TrimSpace(string(raw))
-	tried := []string{document}
-	for other := range strings.SplitSeq(string(all), between) {
-		if other = strings.TrimSpace(other); other != "" && other != document {
-			tried = append(tried, other)
-		}
-	}
-	_, err = p.Root.Update(tryingFile, []byte(strings.Join(tried, between)), 0o600)
+	this := document(raw)
+	begun = slices.DeleteFunc(begun, func(other string) bool { return other == this })
+	_, err = p.Root.Update(tryingFile, []byte(strings.Join(append([]string{this}, begun...), between)), 0o600)
 	return err
 }
 

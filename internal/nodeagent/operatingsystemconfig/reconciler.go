@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,7 +111,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if node != nil && checksumBefore != checksum {
+	begun, err := r.begun()
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	raw := secret.Data[nodeagentconfigv1alpha1.DataKeyOperatingSystemConfig]
+	// What was begun does not wait again: the machine may be half of each.
+	if node != nil && checksumBefore != checksum && !slices.Contains(begun, document(raw)) {
 		if r.seen.checksum != checksum {
 			r.seen.checksum, r.seen.at = checksum, r.Clock.Now()
 		}
@@ -119,7 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{RequeueAfter: wait}, nil
 		}
 	}
-	done, err := r.apply(ctx, osc, before, secret.Data[nodeagentconfigv1alpha1.DataKeyOperatingSystemConfig])
+	done, err := r.apply(ctx, osc, before, raw)
 	if err != nil {
 		if node != nil {
 			r.Recorder.Eventf(node, nil, corev1.EventTypeWarning, "OSCNotApplied", "Apply", "%s", short(err))
