@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// pendingFile names the units that are still to be restarted, if the agent ends between writing their files and restarting them.
+	// pendingFile names the units that are still to be restarted, if the agent ends between writing their files and restarting them. Also
+	// if it names none, systemd is still to read the files of units.
 	pendingFile = nodeagentconfigv1alpha1.BaseDir + "/pending-units.json"
 	// tryingFile has the configurations that were begun since one was applied, as YAML documents. If they fail and another one comes,
 	// what they left is removed.
@@ -54,6 +55,7 @@ type pass struct {
 	files, filesBefore, filesTried []extensionsv1alpha1.File
 
 	restart map[string]bool // units that are to be restarted
+	pending bool            // there is the file that remembers them
 	reload  bool            // unit files changed
 	unready []string
 }
@@ -158,13 +160,16 @@ func (p *pass) readPending() error {
 	for _, name := range names {
 		p.restart[name] = true
 	}
-	p.reload = true // the pass before may not have come so far
+	p.pending, p.reload = true, true // the pass before may not have come so far
 	return err
 }
 
-// mark remembers that units are to be restarted, before their files change. Of the agent's own only this process has to know: another
-// one has started after the change.
+// mark remembers that units are to be restarted, before their files change. That the agent is, only this process has to know: another one
+// has started after the change. But systemd may not have read the agent's new unit then.
 func (p *pass) mark(units ...string) error {
+	if len(units) == 0 {
+		return nil
+	}
 	known := len(p.restart)
 	for _, unit := range units {
 		if unit == nodeagentconfigv1alpha1.UnitName {
@@ -173,9 +178,10 @@ func (p *pass) mark(units ...string) error {
 		}
 		p.restart[unit] = true
 	}
-	if len(p.restart) == known {
+	if p.pending && len(p.restart) == known {
 		return nil
 	}
+	p.pending = true
 	return p.savePending()
 }
 

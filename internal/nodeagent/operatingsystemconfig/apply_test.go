@@ -514,6 +514,41 @@ func TestAgentStartsAnewAlsoAfterAPassThatFailed(t *testing.T) {
 	}
 }
 
+func TestSystemdReadsTheAgentsUnitAlsoAfterAPassThatDidNotEnd(t *testing.T) {
+	for name, end := range map[string]func(){"failed": func() {}, "killed": func() { panic("crash") }} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			m.mustApply(example())
+			reloads := m.systemd.Reloads()
+			next := example()
+			next.Spec.Units[3].Content = ptr.To("new")
+			m.Systemd = unreadable{m.systemd, end}
+			func() {
+				defer func() { _ = recover() }()
+				if _, err := m.apply(next); err == nil {
+					t.Error("a unit that cannot be read is no error")
+				}
+			}()
+			m.Systemd, m.outdated = m.systemd, false // another agent
+			m.mustApply(next)
+			if more := m.systemd.Reloads() - reloads; more != 1 {
+				t.Errorf("unit files were read %d times", more)
+			}
+		})
+	}
+}
+
+// unreadable cannot read unit files.
+type unreadable struct {
+	*fake.Systemd
+	before func()
+}
+
+func (u unreadable) Reload(context.Context) error {
+	u.before()
+	return errors.New("no answer")
+}
+
 func TestSeveralConfigurationsThatFailedLeaveNothingBehind(t *testing.T) {
 	m := newMachine(t)
 	m.mustApply(example())
