@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -49,8 +48,6 @@ const Name = "gardener-node-agent"
 const (
 	// root is the machine.
 	root rootfs.Dir = "/"
-	// probeTimeout is how long a registry mirror may take to answer.
-	probeTimeout = 10 * time.Second
 	// hostnameEvery is how often the name of the machine is looked at. It changes while a machine boots, if ever.
 	hostnameEvery = time.Minute
 )
@@ -199,7 +196,7 @@ func (m machine) addControllers(mgr manager.Manager, clk clock.Clock, c *Config,
 		(&operatingsystemconfig.Reconciler{
 			Client: cached, Recorder: recorder, Clock: clk, Root: m.root, Systemd: m.systemd, Hostname: m.hostname,
 			SecretName: osc.SecretName, KubernetesVersion: osc.KubernetesVersion, SyncPeriod: osc.SyncPeriod.Duration,
-			PrepareKubelet: kubelet.prepare, TidyKubelet: kubelet.tidy, Extract: imagefile.Extract, Probe: probe,
+			PrepareKubelet: kubelet.prepare, TidyKubelet: kubelet.tidy, Extract: imagefile.Extract, Probe: imagefile.Probe,
 		}).Add(mgr),
 		(&lease.Reconciler{Nodes: cached, Client: direct, Clock: clk}).Add(mgr),
 		(&node.Reconciler{Client: cached, Recorder: recorder, Systemd: m.systemd}).Add(mgr),
@@ -237,19 +234,4 @@ func checkHostname(ctx context.Context, clk clock.WithTicker, name string, curre
 			return nil
 		}
 	}
-}
-
-// probe asks a registry mirror whether it is there; what it answers does not matter.
-func probe(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	return answer.Body.Close()
 }

@@ -97,9 +97,9 @@ func (p *peer) open(req request) (*yamux.Stream, error) {
 	return stream, nil
 }
 
-// connect opens a stream, and returns when the other side has a connection to what was asked for.
+// connect opens a stream, and returns when the other side has a connection to what was asked for, or when the context ends.
 func (p *peer) connect(ctx context.Context, req request) (*yamux.Stream, error) {
-	stream, err := p.open(req)
+	stream, err := p.openWithin(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -117,16 +117,42 @@ func (p *peer) connect(ctx context.Context, req request) (*yamux.Stream, error) 
 	return stream, nil
 }
 
-// echo sends bytes through a stream of its own, and returns when they are back.
-func (p *peer) echo() error {
+// openWithin is open for who waits no longer than until the context ends. A connection that takes no bytes keeps open for as long as it is
+// there.
+func (p *peer) openWithin(ctx context.Context, req request) (*yamux.Stream, error) {
+	type result struct {
+		stream *yamux.Stream
+		err    error
+	}
+	opened := make(chan result)
+	go func() {
+		stream, err := p.open(req)
+		select {
+		case opened <- result{stream, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = stream.Close()
+			}
+		}
+	}()
+	select {
+	case r := <-opened:
+		return r.stream, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// echo sends bytes through a stream of its own, and returns when they are back. If that takes too long, it closes the connection: one that
+// takes no bytes does not even let a stream be opened.
+func (p *peer) echo(within time.Duration) error {
+	late := time.AfterFunc(within, p.giveUp)
+	defer late.Stop()
 	stream, err := p.open(request{Type: requestEcho})
 	if err != nil {
 		return err
 	}
 	defer stream.Close() //nolint:errcheck // it has served its purpose
-	if err := stream.SetDeadline(time.Now().Add(echoTimeout)); err != nil {
-		return err
-	}
 	sent, got := make([]byte, 16), make([]byte, 16)
 	_, _ = rand.Read(sent) // never fails
 	if _, err := stream.Write(sent); err != nil {
@@ -181,15 +207,20 @@ func (p *peer) serve(ctx context.Context, clk clock.WithTicker, changed func(), 
 	}
 }
 
+// giveUp closes a connection that carries nothing.
+func (p *peer) giveUp() {
+	p.healthy.Store(false)
+	_ = p.session.Close()
+}
+
 // watch closes the connection when bytes do not come back.
 func (p *peer) watch(ctx context.Context, clk clock.WithTicker, changed func(), observe func(time.Duration)) {
 	ticker := clk.NewTicker(echoInterval)
 	defer ticker.Stop()
 	for {
 		began := clk.Now()
-		if err := p.echo(); err != nil {
-			p.healthy.Store(false)
-			_ = p.session.Close()
+		if err := p.echo(echoTimeout); err != nil {
+			p.giveUp()
 			return
 		}
 		observe(clk.Since(began))

@@ -497,6 +497,32 @@ func TestUnknownClientIsRefused(t *testing.T) {
 	}
 }
 
+// So it is when the system's buffer is full. The library alone waits for writeTimeout.
+func TestConnectionThatTakesNoBytesIsNoticed(t *testing.T) {
+	conn, end := net.Pipe() // nobody reads at its end
+	t.Cleanup(func() { _ = end.Close() })
+	p, err := newPeer(conn, "there", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := p.connect(ctx, request{Type: requestAPIServer}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error of a request is %v", err)
+	}
+	if took := time.Since(began); took > writeTimeout/3 {
+		t.Errorf("a request ended after %s", took)
+	}
+	began = time.Now()
+	if err := p.echo(50 * time.Millisecond); err == nil || !p.session.IsClosed() {
+		t.Errorf("the connection goes on: %v", err)
+	}
+	if took := time.Since(began); took > writeTimeout/3 {
+		t.Errorf("it was noticed after %s", took)
+	}
+}
+
 // frozen is a connection that carries nothing any more once it is frozen, and fails neither.
 type frozen struct {
 	net.Conn
@@ -512,6 +538,7 @@ func (f frozen) Write(b []byte) (int, error) {
 	}
 }
 
+// It is the last test with connections: the library keeps timers for all of them, and those of a bubble are good for nothing else.
 func TestDeadConnectionIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()

@@ -320,7 +320,7 @@ type RegistryConfig struct {
 	// +optional
 	Hosts []RegistryHost `json:"hosts,omitempty"`
 
-	// ReadinessProbe makes the gardener-node-agent wait with the configuration until the first host answers.
+	// ReadinessProbe makes the gardener-node-agent wait with the configuration until all hosts answer.
 	// +optional
 	ReadinessProbe *bool `json:"readinessProbe,omitempty"`
 }

@@ -33,23 +33,23 @@ type File struct {
 	Mode fs.FileMode
 }
 
-// Extract writes files of an image to the machine. Files of one image that are the same there share their content on the machine.
+// Extract writes files of an image to the machine. Files of one image that are the same there share their content on the machine. What one
+// registry does not have as it should be comes from the next one.
 func Extract(ctx context.Context, root rootfs.Dir, image string, files []File) error {
 	sources, err := sources(root, image)
-	if err != nil {
-		return err
-	}
-	var errs []error
+	errs := []error{err}
 	for _, s := range sources {
 		img, err := remote.Image(s.reference, remote.WithContext(ctx), remote.WithTransport(s.transport),
 			remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		if err == nil {
+			err = extract(root, img, files)
 		}
-		return extract(root, img, files)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("from %s: %w", s.reference.Context().RegistryStr(), err))
 	}
-	return fmt.Errorf("get image %s: %w", image, errors.Join(errs...))
+	return fmt.Errorf("get files of image %s: %w", image, errors.Join(errs...))
 }
 
 // extract reads layers from the top, each at most twice: for the links, and for the files that they lead to.
@@ -85,13 +85,26 @@ func extract(root rootfs.Dir, image v1.Image, files []File) error {
 	return nil
 }
 
-// extractLayer writes the wanted files that a layer has, and follows its links, which is what it tells.
+// staged is a content that is not in place yet, and the files that are to have it.
+type staged struct {
+	rootfs.Staged
+	files []File
+}
+
+// extractLayer writes the wanted files that a layer has, and follows its links, which is what it tells. Only the end of a layer tells whether
+// it is what the image says, so no file is in its place before.
 func extractLayer(root rootfs.Dir, layer v1.Layer, wanted map[string][]File) (linked bool, err error) {
 	content, err := layer.Uncompressed()
 	if err != nil {
 		return false, err
 	}
 	defer content.Close()
+	var found []staged
+	defer func() {
+		for _, s := range found {
+			err = errors.Join(err, s.Discard())
+		}
+	}()
 	for archive := tar.NewReader(content); len(wanted) > 0; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -107,9 +120,11 @@ func extractLayer(root rootfs.Dir, layer v1.Layer, wanted map[string][]File) (li
 		}
 		switch header.Typeflag {
 		case tar.TypeReg:
-			if err := place(root, archive, files); err != nil {
+			s, err := root.Stage(files[0].Path, archive, files[0].Mode)
+			if err != nil {
 				return linked, err
 			}
+			found = append(found, staged{s, files})
 		case tar.TypeSymlink, tar.TypeLink:
 			target := header.Linkname
 			if header.Typeflag == tar.TypeSymlink && !path.IsAbs(target) {
@@ -122,14 +137,24 @@ func extractLayer(root rootfs.Dir, layer v1.Layer, wanted map[string][]File) (li
 		}
 		delete(wanted, at)
 	}
+	if _, err := io.Copy(io.Discard, content); err != nil {
+		return linked, err
+	}
+	for len(found) > 0 {
+		if err := found[0].Commit(); err != nil {
+			return linked, err
+		}
+		files := found[0].files
+		found = found[1:]
+		if err := share(root, files); err != nil {
+			return linked, err
+		}
+	}
 	return linked, nil
 }
 
-// place writes one content to the places where it is wanted.
-func place(root rootfs.Dir, content io.Reader, files []File) error {
-	if err := root.WriteFrom(files[0].Path, content, files[0].Mode); err != nil {
-		return err
-	}
+// share gives files the content of the first one.
+func share(root rootfs.Dir, files []File) error {
 	for _, file := range files[1:] {
 		// A hard link takes no room; the rename replaces what is there in one step.
 		temp := root.Path(file.Path) + ".gardener-new"

@@ -5,6 +5,7 @@
 package imagefile
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
 )
 
@@ -28,6 +31,9 @@ const CertsDir = "/etc/containerd/certs.d"
 
 // headersWithin is how long a registry may take to begin its answer, after which the next one is asked.
 const headersWithin = 30 * time.Second
+
+// probeTimeout is how long a mirror may take to answer a probe.
+const probeTimeout = 10 * time.Second
 
 // source is a place where an image may be.
 type source struct {
@@ -51,7 +57,7 @@ type hostsFile struct {
 	Host   map[string]host `toml:"host"`
 }
 
-// sources returns where to look for an image, best first.
+// sources returns where to look for an image, best first. It may return some and an error that says what is wrong with others.
 func sources(root rootfs.Dir, image string) ([]source, error) {
 	reference, err := name.ParseReference(image)
 	if err != nil {
@@ -63,8 +69,10 @@ func sources(root rootfs.Dir, image string) ([]source, error) {
 	}
 	var hosts []host
 	var server bool
-	for _, dir := range []string{registry, strings.ReplaceAll(registry, ":", "_"), "_default"} {
-		data, err := root.Read(CertsDir + "/" + dir + "/hosts.toml")
+	var dir string
+	for _, name := range []string{registry, strings.ReplaceAll(registry, ":", "_"), "_default"} {
+		dir = CertsDir + "/" + name
+		data, err := root.Read(dir + "/hosts.toml")
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -72,16 +80,15 @@ func sources(root rootfs.Dir, image string) ([]source, error) {
 			return nil, err
 		}
 		if hosts, server, err = parseHosts(data); err != nil {
-			return nil, fmt.Errorf("read %s/%s/hosts.toml: %w", CertsDir, dir, err)
+			return nil, fmt.Errorf("read %s/hosts.toml: %w", dir, err)
 		}
 		break
 	}
 	var found []source
+	var errs []error
 	for _, h := range hosts {
-		s, err := h.source(root, reference)
-		if err != nil {
-			return nil, err
-		}
+		s, err := h.source(root, dir, reference)
+		errs = append(errs, err)
 		if s != nil {
 			found = append(found, *s)
 		}
@@ -89,7 +96,7 @@ func sources(root rootfs.Dir, image string) ([]source, error) {
 	if !server {
 		found = append(found, source{reference, transport(nil)})
 	}
-	return found, nil
+	return found, errors.Join(errs...)
 }
 
 // parseHosts returns the hosts in the order of the file, and the server, if there is one, last; and whether there is one.
@@ -113,8 +120,8 @@ func parseHosts(data []byte) (hosts []host, server bool, err error) {
 	return hosts, file.Server != "", nil
 }
 
-// source is where a host has an image, or nil if images cannot be pulled from it.
-func (h host) source(root rootfs.Dir, image name.Reference) (*source, error) {
+// source is where a host has an image, or nil if images cannot be pulled from it. The host is in the hosts.toml of a directory.
+func (h host) source(root rootfs.Dir, dir string, image name.Reference) (*source, error) {
 	if h.Capabilities != nil && !slices.Contains(h.Capabilities, "pull") {
 		return nil, nil
 	}
@@ -155,15 +162,15 @@ func (h host) source(root rootfs.Dir, image name.Reference) (*source, error) {
 	if _, ok := image.(name.Digest); ok {
 		reference = registry.Repo(repository).Digest(image.Identifier())
 	}
-	config, err := h.tls(root)
+	authorities, err := authorities(root, dir, h.caFiles())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("registry host %q: %w", h.url, err)
 	}
-	return &source{reference, transport(config)}, nil
+	// As the machine's configuration says.
+	return &source{reference, transport(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities, InsecureSkipVerify: h.SkipVerify})}, nil
 }
 
-func (h host) tls(root rootfs.Dir) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: h.SkipVerify} // as the machine's configuration says
+func (h host) caFiles() []string {
 	var files []string
 	switch ca := h.CA.(type) {
 	case string:
@@ -175,22 +182,50 @@ func (h host) tls(root rootfs.Dir) (*tls.Config, error) {
 			}
 		}
 	}
+	return files
+}
+
+// authorities returns those of the system and those in files, or nil if there are no files. A relative path starts beside hosts.toml.
+func authorities(root rootfs.Dir, dir string, files []string) (*x509.CertPool, error) {
 	if len(files) == 0 {
-		return config, nil
+		return nil, nil
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
 	for _, file := range files {
+		if !path.IsAbs(file) {
+			file = path.Join(dir, file)
+		}
 		pem, err := root.Read(file)
 		if err != nil {
-			return nil, fmt.Errorf("registry host %q: %w", h.url, err)
+			return nil, err
 		}
 		pool.AppendCertsFromPEM(pem)
 	}
-	config.RootCAs = pool
-	return config, nil
+	return pool, nil
+}
+
+// Probe asks a mirror of a registry whether it is there; what it answers does not matter. It trusts the authorities that containerd will
+// trust.
+func Probe(ctx context.Context, root rootfs.Dir, registry string, mirror extensionsv1alpha1.RegistryHost) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	authorities, err := authorities(root, CertsDir+"/"+registry, mirror.CACerts)
+	if err != nil {
+		return fmt.Errorf("registry host %q: %w", mirror.URL, err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, mirror.URL, http.NoBody)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Transport: transport(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities})}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
 }
 
 func transport(config *tls.Config) http.RoundTripper {

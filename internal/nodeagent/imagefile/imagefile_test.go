@@ -3,11 +3,13 @@ package imagefile
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -20,8 +22,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
 )
 
@@ -97,6 +102,126 @@ func TestExtract(t *testing.T) {
 	}
 	if err := Extract(t.Context(), root, "example.com/none:v1", nil); err == nil {
 		t.Error("an image that is not there is no error")
+	}
+}
+
+func TestExtractOnlyWhatTheImageSays(t *testing.T) {
+	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	good := httptest.NewServer(images)
+	t.Cleanup(good.Close)
+	// The file comes before the end of a layer that is not compressed, so that another of the same length can be told only there.
+	raw, err := layer(t, "bin/a=good", "bin/z=z").Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := mutate.AppendLayers(empty.Image, static.NewLayer(data, types.OCIUncompressedLayer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := name.ParseReference(strings.TrimPrefix(good.URL, "http://") + "/tools:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(target, image); err != nil {
+		t.Fatal(err)
+	}
+	evil := func(w http.ResponseWriter, blob []byte) {
+		_, _ = w.Write(bytes.ReplaceAll(blob, []byte("good"), []byte("evil")))
+	}
+	for text, tc := range map[string]struct {
+		blob   func(w http.ResponseWriter, blob []byte) // what the mirror answers when it is asked for one
+		mirror string                                   // more about it
+		server string
+		want   string // of the file
+	}{
+		"a mirror with another blob":          {blob: evil, server: good.URL, want: "good"},
+		"a mirror without the blob":           {blob: func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusNotFound) }, server: good.URL, want: "good"},
+		"a mirror whose authority is missing": {mirror: "ca = '/none'", server: good.URL, want: "good"},
+		"nobody has the right blob":           {blob: evil, server: "http://127.0.0.1:1", want: "before"},
+	} {
+		t.Run(text, func(t *testing.T) {
+			mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !strings.Contains(r.URL.Path, "/blobs/") {
+					images.ServeHTTP(w, r)
+					return
+				}
+				answer := httptest.NewRecorder()
+				images.ServeHTTP(answer, r)
+				tc.blob(w, answer.Body.Bytes())
+			}))
+			t.Cleanup(mirror.Close)
+			root := rootfs.Dir(t.TempDir())
+			hosts := fmt.Sprintf("server = %q\n[host.%q]\n%s\n", tc.server, mirror.URL, tc.mirror)
+			if err := errors.Join(root.Write(CertsDir+"/example.com/hosts.toml", []byte(hosts), 0o644), root.Write("/bin/a", []byte("before"), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			err := Extract(t.Context(), root, "example.com/tools:v1", []File{{InImage: "/bin/a", Path: "/bin/a", Mode: 0o755}})
+			if failed := tc.want == "before"; failed != (err != nil) {
+				t.Errorf("error is %v", err)
+			}
+			if got, err := root.Read("/bin/a"); string(got) != tc.want || err != nil {
+				t.Errorf("file is %q, %v; want %q", got, err, tc.want)
+			}
+			if entries, err := os.ReadDir(root.Path("/bin")); len(entries) != 1 || err != nil {
+				t.Errorf("there are %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+func TestAuthoritiesOfARegistry(t *testing.T) {
+	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	plain, server := httptest.NewServer(images), httptest.NewUnstartedServer(images)
+	t.Cleanup(plain.Close)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	image, err := mutate.AppendLayers(empty.Image, layer(t, "bin/a=a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := name.ParseReference(strings.TrimPrefix(plain.URL, "http://") + "/tools:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(target, image); err != nil {
+		t.Fatal(err)
+	}
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for text, tc := range map[string]struct {
+		file string
+		good bool
+	}{
+		"it is unknown":            {},
+		"it is not there yet":      {file: "/etc/none"},
+		"a file":                   {file: "/etc/ca.crt", good: true},
+		"a file beside hosts.toml": {file: "ca.crt", good: true},
+	} {
+		t.Run(text, func(t *testing.T) {
+			root := rootfs.Dir(t.TempDir())
+			mirror := extensionsv1alpha1.RegistryHost{URL: server.URL}
+			hosts := fmt.Sprintf("server = 'http://127.0.0.1:1'\n[host.%q]\n", server.URL)
+			if tc.file != "" {
+				mirror.CACerts = []string{tc.file}
+				hosts += fmt.Sprintf("ca = %q\n", tc.file)
+			}
+			for path, data := range map[string]string{"/etc/ca.crt": string(authority), CertsDir + "/example.com/ca.crt": string(authority), CertsDir + "/example.com/hosts.toml": hosts} {
+				if err := root.Write(path, []byte(data), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := Probe(t.Context(), root, "example.com", mirror); tc.good != (err == nil) {
+				t.Errorf("Probe() = %v", err)
+			}
+			err := Extract(t.Context(), root, "example.com/tools:v1", []File{{InImage: "/bin/a", Path: "/bin/a", Mode: 0o755}})
+			if tc.good != (err == nil) {
+				t.Errorf("Extract() = %v", err)
+			}
+		})
 	}
 }
 

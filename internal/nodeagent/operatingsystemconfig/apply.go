@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// pendingFile names the units that are still to be restarted, if the agent ends between writing their files and restarting them.
+	// pendingFile names the units that are still to be restarted, if the agent ends between writing their files and restarting them. Also
+	// if it names none, systemd is still to read the files of units.
 	pendingFile = nodeagentconfigv1alpha1.BaseDir + "/pending-units.json"
 	// tryingFile has the configurations that were begun since one was applied, as YAML documents. If they fail and another one comes,
 	// what they left is removed.
@@ -54,6 +55,7 @@ type pass struct {
 	files, filesBefore, filesTried []extensionsv1alpha1.File
 
 	restart map[string]bool // units that are to be restarted
+	pending bool            // there is the file that remembers them
 	reload  bool            // unit files changed
 	unready []string
 }
@@ -102,16 +104,25 @@ func (r *Reconciler) apply(ctx context.Context, osc, before *extensionsv1alpha1.
 // between is what stands between two YAML documents. No line of a document is like that.
 const between = "\n---\n"
 
+// begun returns the configurations that were begun since one was applied, the newest first.
+func (r *Reconciler) begun() ([]string, error) {
+	data, err := r.Root.Read(tryingFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return strings.Split(string(data), between), err
+}
+
+// document is a configuration as it is kept beside others: that of a Secret ends in a line break, which is not part of what it says.
+func document(raw []byte) string { return strings.TrimSpace(string(raw)) }
+
 // readTried finds out what passes before this one did not finish.
 func (p *pass) readTried() error {
-	data, err := p.Root.Read(tryingFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	begun, err := p.begun()
 	if err != nil {
 		return err
 	}
-	for document := range strings.SplitSeq(string(data), between) {
+	for _, document := range begun {
 		osc := &extensionsv1alpha1.OperatingSystemConfig{}
 		if err := yaml.Unmarshal([]byte(document), osc); err != nil {
 			return fmt.Errorf("read what was tried last: %w", err)
@@ -127,19 +138,13 @@ func (p *pass) try(raw []byte) error {
 	if same, err := p.Root.Same(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath, raw, 0o600); same || err != nil {
 		return err
 	}
-	all, err := p.Root.Read(tryingFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	begun, err := p.begun()
+	if err != nil {
 		return err
 	}
-	// The document of a Secret ends in a line break, which is not part of what it says.
-	document := strings.TrimSpace(string(raw))
-	tried := []string{document}
-	for other := range strings.SplitSeq(string(all), between) {
-		if other = strings.TrimSpace(other); other != "" && other != document {
-			tried = append(tried, other)
-		}
-	}
-	_, err = p.Root.Update(tryingFile, []byte(strings.Join(tried, between)), 0o600)
+	this := document(raw)
+	begun = slices.DeleteFunc(begun, func(other string) bool { return other == this })
+	_, err = p.Root.Update(tryingFile, []byte(strings.Join(append([]string{this}, begun...), between)), 0o600)
 	return err
 }
 
@@ -155,13 +160,16 @@ func (p *pass) readPending() error {
 	for _, name := range names {
 		p.restart[name] = true
 	}
-	p.reload = true // the pass before may not have come so far
+	p.pending, p.reload = true, true // the pass before may not have come so far
 	return err
 }
 
-// mark remembers that units are to be restarted, before their files change. Of the agent's own only this process has to know: another
-// one has started after the change.
+// mark remembers that units are to be restarted, before their files change. That the agent is, only this process has to know: another one
+// has started after the change. But systemd may not have read the agent's new unit then.
 func (p *pass) mark(units ...string) error {
+	if len(units) == 0 {
+		return nil
+	}
 	known := len(p.restart)
 	for _, unit := range units {
 		if unit == nodeagentconfigv1alpha1.UnitName {
@@ -170,9 +178,10 @@ func (p *pass) mark(units ...string) error {
 		}
 		p.restart[unit] = true
 	}
-	if len(p.restart) == known {
+	if p.pending && len(p.restart) == known {
 		return nil
 	}
+	p.pending = true
 	return p.savePending()
 }
 
@@ -212,11 +221,10 @@ func (p *pass) markUnits() error {
 }
 
 func (p *pass) configureContainerd(ctx context.Context) error {
-	cri := p.osc.Spec.CRIConfig
-	if cri == nil || cri.Name != extensionsv1alpha1.CRINameContainerD {
+	if !hasContainerd(p.osc) {
 		return nil
 	}
-	config, err := containerdFiles(p.Root, cri)
+	config, err := containerdFiles(p.Root, p.osc.Spec.CRIConfig)
 	if err != nil {
 		return err
 	}
@@ -231,27 +239,41 @@ func (p *pass) configureContainerd(ctx context.Context) error {
 			return err
 		}
 	}
-	if cri.Containerd == nil {
-		return nil
-	}
+	return nil
+}
+
+// configureRegistries tells containerd about registries. Mirrors that are to be probed are, once: before their file is there.
+func (p *pass) configureRegistries(ctx context.Context) error {
 	// containerd reads these whenever it pulls.
-	for _, registry := range cri.Containerd.Registries {
-		file, data := hostsPath(registry.Upstream), hosts(registry)
-		if ptr.Deref(registry.ReadinessProbe, false) && !p.Root.Exists(file) && len(registry.Hosts) > 0 {
-			if err := p.Probe(ctx, registry.Hosts[0].URL); err != nil {
+	for _, registry := range registries(p.osc) {
+		file := hostsPath(registry.Upstream)
+		if ptr.Deref(registry.ReadinessProbe, false) && !p.Root.Exists(file) {
+			if err := p.probe(ctx, registry); err != nil {
 				logf.FromContext(ctx).V(1).Info("A mirror does not answer yet", "registry", registry.Upstream, "reason", err.Error())
 				p.unready = append(p.unready, registry.Upstream)
 				continue
 			}
 		}
-		if _, err := p.Root.Update(file, data, 0o644); err != nil {
+		if _, err := p.Root.Update(file, hosts(registry), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeFiles writes the files that are not as they should be. Of those in images, that is told by what was applied before.
+// probe tells why a mirror of a registry is not ready.
+func (p *pass) probe(ctx context.Context, registry extensionsv1alpha1.RegistryConfig) error {
+	for _, host := range registry.Hosts {
+		if err := p.Probe(ctx, p.Root, registry.Upstream, host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFiles writes the files that are not as they should be. Of those in images, that is told by what was applied before. Registries come
+// in between: their authorities are files, and images come from them. The agent's own configuration comes last, if all went well: a new one
+// may say what only a new binary understands, and a kill may come in between.
 func (p *pass) writeFiles(ctx context.Context) error {
 	images := map[string][]imagefile.File{}
 	origins, err := p.readOrigins()
@@ -268,20 +290,21 @@ func (p *pass) writeFiles(ctx context.Context) error {
 		}
 	}
 	var errs []error
+	var agentConfig *extensionsv1alpha1.File
 	for _, file := range p.files {
+		if file.Path == operatingsystemconfig.NodeAgentConfigFile {
+			agentConfig = &file
+			continue
+		}
 		if ref := file.Content.ImageRef; ref != nil {
 			if origins[file.Path] != origin(ref.Image, ref.FilePathInImage, mode(file)) || !p.Root.Exists(file.Path) {
 				images[ref.Image] = append(images[ref.Image], imagefile.File{InImage: ref.FilePathInImage, Path: file.Path, Mode: mode(file)})
 			}
 			continue
 		}
-		data, err := content(file)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		errs = append(errs, p.write(ctx, file.Path, data, mode(file), usersOf(file.Path, p.units)...))
+		errs = append(errs, p.writeInline(ctx, file))
 	}
+	errs = append(errs, p.configureRegistries(ctx))
 	for _, image := range slices.Sorted(maps.Keys(images)) {
 		var users []string
 		for _, file := range images[image] {
@@ -293,7 +316,19 @@ func (p *pass) writeFiles(ctx context.Context) error {
 		}
 		errs = append(errs, p.extract(ctx, image, images[image], origins))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || agentConfig == nil {
+		return err
+	}
+	return p.writeInline(ctx, *agentConfig)
+}
+
+// writeInline writes a file whose content the configuration has.
+func (p *pass) writeInline(ctx context.Context, file extensionsv1alpha1.File) error {
+	data, err := content(file)
+	if err != nil {
+		return err
+	}
+	return p.write(ctx, file.Path, data, mode(file), usersOf(file.Path, p.units)...)
 }
 
 // extract writes files of an image, and remembers where they came from.
@@ -440,13 +475,22 @@ func (p *pass) removeObsolete(ctx context.Context) error {
 	return nil
 }
 
+func hasContainerd(osc *extensionsv1alpha1.OperatingSystemConfig) bool {
+	return osc != nil && osc.Spec.CRIConfig != nil && osc.Spec.CRIConfig.Name == extensionsv1alpha1.CRINameContainerD
+}
+
+// registries are those that a configuration tells containerd about.
+func registries(osc *extensionsv1alpha1.OperatingSystemConfig) []extensionsv1alpha1.RegistryConfig {
+	if !hasContainerd(osc) || osc.Spec.CRIConfig.Containerd == nil {
+		return nil
+	}
+	return osc.Spec.CRIConfig.Containerd.Registries
+}
+
 func registryFiles(configurations ...*extensionsv1alpha1.OperatingSystemConfig) []extensionsv1alpha1.File {
 	var files []extensionsv1alpha1.File
 	for _, osc := range configurations {
-		if osc == nil || osc.Spec.CRIConfig == nil || osc.Spec.CRIConfig.Containerd == nil {
-			continue
-		}
-		for _, registry := range osc.Spec.CRIConfig.Containerd.Registries {
+		for _, registry := range registries(osc) {
 			files = append(files, extensionsv1alpha1.File{Path: hostsPath(registry.Upstream)})
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/nodeagent/imagefile"
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
 	"gardener.cloud/gardener/internal/nodeagent/systemd/fake"
@@ -33,7 +34,7 @@ func newMachine(t *testing.T) *machine {
 	m.Reconciler = &Reconciler{
 		Root: rootfs.Dir(t.TempDir()), Systemd: m.systemd, Hostname: "me",
 		PrepareKubelet: func() error { return nil }, TidyKubelet: func() error { return nil },
-		Probe: func(context.Context, string) error { return nil },
+		Probe: func(context.Context, rootfs.Dir, string, extensionsv1alpha1.RegistryHost) error { return nil },
 		Extract: func(_ context.Context, root rootfs.Dir, image string, files []imagefile.File) error {
 			m.images = append(m.images, image)
 			for _, file := range files {
@@ -346,11 +347,23 @@ func TestContainerd(t *testing.T) {
 		Name: extensionsv1alpha1.CRINameContainerD, CgroupDriver: ptr.To(extensionsv1alpha1.CgroupDriverSystemd),
 		Containerd: &extensionsv1alpha1.ContainerdConfig{SandboxImage: "pause:1", Registries: []extensionsv1alpha1.RegistryConfig{
 			{Upstream: "a.example.com", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "http://mirror"}}},
-			{Upstream: "b.example.com", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "http://late"}}, ReadinessProbe: ptr.To(true)},
+			{Upstream: "b.example.com", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "http://ready"}, {URL: "http://late", CACerts: []string{"/etc/ca"}}}, ReadinessProbe: ptr.To(true)},
 		}},
 	}
+	osc.Spec.Files = []file{inline("/etc/ca", "authority")}
 	ready := errors.New("not there")
-	m.Probe = func(context.Context, string) error { return ready }
+	m.Probe = func(_ context.Context, root rootfs.Dir, registry string, mirror extensionsv1alpha1.RegistryHost) error {
+		if registry != "b.example.com" {
+			t.Errorf("a mirror of %s is probed", registry)
+		}
+		if mirror.URL != "http://late" {
+			return nil
+		}
+		if !root.Exists(mirror.CACerts[0]) {
+			t.Error("its authority is not there")
+		}
+		return ready
+	}
 	if diff := cmp.Diff([]string{"b.example.com"}, m.mustApply(osc).unready); diff != "" {
 		t.Errorf("mirrors that are not ready (-want +got):\n%s", diff)
 	}
@@ -423,6 +436,47 @@ func TestUnitThatShallRunIsStartedAfterACrash(t *testing.T) {
 	}
 }
 
+func TestAgentsConfigurationComesAfterItsBinary(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"killed": func() error { panic("crash") },
+		"failed": func() error { return errors.New("no such image") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			config := func() string {
+				t.Helper()
+				data, err := m.Root.Read(operatingsystemconfig.NodeAgentConfigFile)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(data)
+			}
+			agent := func(version string) *extensionsv1alpha1.OperatingSystemConfig {
+				osc := example()
+				osc.Spec.Files = append(osc.Spec.Files, inline(operatingsystemconfig.NodeAgentConfigFile, version), inImage(nodeagentconfigv1alpha1.PathBinary, version))
+				return osc
+			}
+			m.mustApply(agent("1"))
+			extract := m.Extract
+			m.Extract = func(context.Context, rootfs.Dir, string, []imagefile.File) error { return fail() }
+			func() {
+				defer func() { _ = recover() }()
+				if _, err := m.apply(agent("2")); err == nil {
+					t.Error("an image that does not come is no error")
+				}
+			}()
+			if got := config(); got != "1" {
+				t.Errorf("the configuration is %q beside the old binary", got)
+			}
+			m.Extract = extract
+			m.mustApply(agent("2"))
+			if got := config(); got != "2" {
+				t.Errorf("the configuration is %q", got)
+			}
+		})
+	}
+}
+
 func TestUnitsAreNotRestartedAgainAfterACrash(t *testing.T) {
 	m := newMachine(t)
 	m.Systemd = crashing{m.systemd, "app.service"}
@@ -458,6 +512,41 @@ func TestAgentStartsAnewAlsoAfterAPassThatFailed(t *testing.T) {
 	if done := m.mustApply(next); !done.self {
 		t.Error("the agent goes on as it was")
 	}
+}
+
+func TestSystemdReadsTheAgentsUnitAlsoAfterAPassThatDidNotEnd(t *testing.T) {
+	for name, end := range map[string]func(){"failed": func() {}, "killed": func() { panic("crash") }} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			m.mustApply(example())
+			reloads := m.systemd.Reloads()
+			next := example()
+			next.Spec.Units[3].Content = ptr.To("new")
+			m.Systemd = unreadable{m.systemd, end}
+			func() {
+				defer func() { _ = recover() }()
+				if _, err := m.apply(next); err == nil {
+					t.Error("a unit that cannot be read is no error")
+				}
+			}()
+			m.Systemd, m.outdated = m.systemd, false // another agent
+			m.mustApply(next)
+			if more := m.systemd.Reloads() - reloads; more != 1 {
+				t.Errorf("unit files were read %d times", more)
+			}
+		})
+	}
+}
+
+// unreadable cannot read unit files.
+type unreadable struct {
+	*fake.Systemd
+	before func()
+}
+
+func (u unreadable) Reload(context.Context) error {
+	u.before()
+	return errors.New("no answer")
 }
 
 func TestSeveralConfigurationsThatFailedLeaveNothingBehind(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,8 +72,8 @@ type Reconciler struct {
 	PrepareKubelet, TidyKubelet func() error
 	// Extract gets files out of an image.
 	Extract func(ctx context.Context, root rootfs.Dir, image string, files []imagefile.File) error
-	// Probe asks a registry mirror whether it is ready.
-	Probe func(ctx context.Context, url string) error
+	// Probe asks a mirror of a registry whether it is ready.
+	Probe func(ctx context.Context, root rootfs.Dir, registry string, mirror extensionsv1alpha1.RegistryHost) error
 
 	// seen is when a configuration that is to be applied later was seen first.
 	seen struct {
@@ -110,7 +111,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if node != nil && checksumBefore != checksum {
+	begun, err := r.begun()
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	raw := secret.Data[nodeagentconfigv1alpha1.DataKeyOperatingSystemConfig]
+	// What was begun does not wait again: the machine may be half of each.
+	if node != nil && checksumBefore != checksum && !slices.Contains(begun, document(raw)) {
 		if r.seen.checksum != checksum {
 			r.seen.checksum, r.seen.at = checksum, r.Clock.Now()
 		}
@@ -119,7 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{RequeueAfter: wait}, nil
 		}
 	}
-	done, err := r.apply(ctx, osc, before, secret.Data[nodeagentconfigv1alpha1.DataKeyOperatingSystemConfig])
+	done, err := r.apply(ctx, osc, before, raw)
 	if err != nil {
 		if node != nil {
 			r.Recorder.Eventf(node, nil, corev1.EventTypeWarning, "OSCNotApplied", "Apply", "%s", short(err))

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -18,16 +20,40 @@ import (
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/nodeagent/imagefile"
+	"gardener.cloud/gardener/internal/nodeagent/rootfs"
 )
+
+// cluster has the Node of the machine, with annotations, and the Secret that configurations are published in.
+func (m *machine) cluster(annotations map[string]string) client.WithWatch {
+	return clientfake.NewClientBuilder().WithObjects(
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Hostname, Annotations: annotations}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "osc"}},
+	).Build()
+}
+
+func (m *machine) publish(osc *extensionsv1alpha1.OperatingSystemConfig) {
+	m.t.Helper()
+	data, err := yaml.Marshal(osc)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "osc"}}
+	secret.Data = map[string][]byte{nodeagentconfigv1alpha1.DataKeyOperatingSystemConfig: data}
+	if err := m.Client.Update(m.t.Context(), secret); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *machine) pass() (reconcile.Result, error) {
+	return m.Reconcile(m.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "kube-system", Name: "osc"}})
+}
 
 // An agent must not report as done what only the one after it does, nor forget to start anew because the API server is away.
 func TestAgentStartsAnewBeforeItReports(t *testing.T) {
 	m, away := newMachine(t), errors.New("away")
 	var broken bool
-	m.Client = interceptor.NewClient(clientfake.NewClientBuilder().WithObjects(
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Hostname}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "osc"}},
-	).Build(), interceptor.Funcs{
+	m.Client = interceptor.NewClient(m.cluster(nil), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
 			if broken {
 				return away
@@ -36,22 +62,6 @@ func TestAgentStartsAnewBeforeItReports(t *testing.T) {
 		},
 	})
 	m.Recorder, m.Clock, m.KubernetesVersion = events.NewFakeRecorder(10), clock.RealClock{}, "1.36.1"
-	publish := func(osc *extensionsv1alpha1.OperatingSystemConfig) {
-		t.Helper()
-		data, err := yaml.Marshal(osc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "osc"}}
-		secret.Data = map[string][]byte{nodeagentconfigv1alpha1.DataKeyOperatingSystemConfig: data}
-		if err := m.Client.Update(t.Context(), secret); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pass := func() error {
-		_, err := m.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "kube-system", Name: "osc"}})
-		return err
-	}
 	reported := func() (version, checksum string) {
 		t.Helper()
 		node := &corev1.Node{}
@@ -60,16 +70,16 @@ func TestAgentStartsAnewBeforeItReports(t *testing.T) {
 		}
 		return node.Annotations[constants.WorkerKubernetesVersion], node.Annotations[nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig]
 	}
-	publish(example())
-	if err := pass(); err != nil {
+	m.publish(example())
+	if _, err := m.pass(); err != nil {
 		t.Fatal(err)
 	}
 	_, first := reported()
 	next := example()
 	next.Spec.Files[3] = inline("/etc/agent", "configuration with another version")
-	publish(next)
+	m.publish(next)
 	broken = true
-	if err := pass(); err != nil {
+	if _, err := m.pass(); err != nil {
 		t.Fatal(err)
 	}
 	if _, checksum := reported(); checksum != first || m.systemd.Unit(nodeagentconfigv1alpha1.UnitName).Starts != 1 {
@@ -77,14 +87,53 @@ func TestAgentStartsAnewBeforeItReports(t *testing.T) {
 	}
 	// The next one comes.
 	m.outdated, m.KubernetesVersion = false, "1.36.3"
-	if err := pass(); !errors.Is(err, away) {
+	if _, err := m.pass(); !errors.Is(err, away) {
 		t.Errorf("error is %v", err)
 	}
 	broken = false
-	if err := pass(); err != nil {
+	if _, err := m.pass(); err != nil {
 		t.Fatal(err)
 	}
 	if version, checksum := reported(); version != "1.36.3" || checksum == first || m.systemd.Unit(nodeagentconfigv1alpha1.UnitName).Starts != 1 {
 		t.Errorf("version %s, checksum %s, then %s", version, first, checksum)
+	}
+}
+
+func TestWhatWasBegunDoesNotWaitAgain(t *testing.T) {
+	m, clk := newMachine(t), clocktesting.NewFakeClock(time.Now())
+	m.Client, m.Recorder, m.Clock = m.cluster(map[string]string{constants.NodeAgentReconciliationDelay: "5m"}), events.NewFakeRecorder(10), clk
+	waits := func() time.Duration {
+		t.Helper()
+		result, err := m.pass()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RequeueAfter
+	}
+	m.publish(example())
+	if wait := waits(); wait != 0 {
+		t.Fatalf("a machine's first configuration waits for %s", wait)
+	}
+	next := example()
+	next.Spec.Files[1] = inImage("/opt/bin/app", "app:2")
+	m.publish(next)
+	if wait := waits(); wait != 5*time.Minute {
+		t.Fatalf("a new configuration waits for %s", wait)
+	}
+	clk.Step(5 * time.Minute)
+	extract := m.Extract
+	m.Extract = func(context.Context, rootfs.Dir, string, []imagefile.File) error { panic("crash") }
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = m.pass()
+		t.Fatal("the pass did not come to where it was to crash")
+	}()
+	m.Extract, m.seen.checksum = extract, "" // another agent
+	if wait := waits(); wait != 0 {
+		t.Errorf("what was begun waits for %s", wait)
+	}
+	m.publish(example())
+	if wait := waits(); wait != 5*time.Minute {
+		t.Errorf("another configuration waits for %s", wait)
 	}
 }

@@ -49,33 +49,54 @@ func (d Dir) Write(path string, data []byte, mode fs.FileMode) error {
 }
 
 // WriteFrom is Write for content that is too large to hold.
-func (d Dir) WriteFrom(path string, content io.Reader, mode fs.FileMode) (err error) {
+func (d Dir) WriteFrom(path string, content io.Reader, mode fs.FileMode) error {
+	staged, err := d.Stage(path, content, mode)
+	if err != nil {
+		return err
+	}
+	if err := staged.Commit(); err != nil {
+		return errors.Join(err, staged.Discard())
+	}
+	return nil
+}
+
+// Staged is content that is written beside its place, where nobody looks for it.
+type Staged struct{ temp, target string }
+
+// Stage is WriteFrom up to where the file gets its place, for content of which only its end tells whether it is good.
+func (d Dir) Stage(path string, content io.Reader, mode fs.FileMode) (_ Staged, err error) {
 	target := d.Path(path)
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-		return err
+		return Staged{}, err
 	}
 	// By the name of the file, so that what a process left that was killed goes with the next one.
 	name := filepath.Join(filepath.Dir(target), ".gardener-"+filepath.Base(target))
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return Staged{}, err
 	}
 	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return Staged{}, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("write %s: %w", path, err), temp.Close(), os.Remove(temp.Name()))
+			err = errors.Join(fmt.Errorf("write %s: %w", path, err), temp.Close(), os.Remove(name))
 		}
 	}()
 	if _, err = io.Copy(temp, content); err != nil {
-		return err
+		return Staged{}, err
 	}
 	if err = errors.Join(temp.Chmod(mode.Perm()), temp.Sync()); err != nil {
-		return err
+		return Staged{}, err
 	}
-	return errors.Join(temp.Close(), os.Rename(temp.Name(), target))
+	return Staged{name, target}, temp.Close()
 }
+
+// Commit puts the file in its place.
+func (s Staged) Commit() error { return os.Rename(s.temp, s.target) }
+
+// Discard removes what was written.
+func (s Staged) Discard() error { return os.Remove(s.temp) }
 
 // Update writes a file if it is not as it should be, and tells whether it wrote.
 func (d Dir) Update(path string, data []byte, mode fs.FileMode) (bool, error) {
