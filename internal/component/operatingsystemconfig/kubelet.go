@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,16 +75,16 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 		NodeStatusUpdateFrequency:    duration(10 * time.Second), NodeLeaseDurationSeconds: 40,
 		RegisterWithTaints: taints,
 
-		FeatureGates:                     maps.Clone(c.FeatureGates),
+		FeatureGates:                     featureGates(c.FeatureGates),
 		CPUCFSQuota:                      ptr.To(ptr.Deref(c.CPUCFSQuota, true)),
 		CPUManagerPolicy:                 ptr.Deref(c.CPUManagerPolicy, defaultCPUManagerPolicy),
 		MaxPods:                          ptr.Deref(c.MaxPods, 110),
 		PodPidsLimit:                     c.PodPidsLimit,
 		FailSwapOn:                       ptr.To(ptr.Deref(c.FailSwapOn, true)),
 		KubeReserved:                     reserved(c.KubeReserved),
-		ImageGCHighThresholdPercent:      ptr.To(ptr.Deref(c.ImageGCHighThresholdPercent, 50)),
-		ImageGCLowThresholdPercent:       ptr.To(ptr.Deref(c.ImageGCLowThresholdPercent, 40)),
-		ImageMinimumGCAge:                ptr.Deref(c.ImageMinimumGCAge, duration(2*time.Minute)),
+		ImageGCHighThresholdPercent:      ptr.To(ptr.Deref(c.ImageGCHighThresholdPercent, corev1beta1.DefaultImageGCHighThresholdPercent)),
+		ImageGCLowThresholdPercent:       ptr.To(ptr.Deref(c.ImageGCLowThresholdPercent, corev1beta1.DefaultImageGCLowThresholdPercent)),
+		ImageMinimumGCAge:                ptr.Deref(c.ImageMinimumGCAge, duration(corev1beta1.DefaultImageMinimumGCAge)),
 		ImageMaximumGCAge:                ptr.Deref(c.ImageMaximumGCAge, metav1.Duration{}),
 		SerializeImagePulls:              ptr.To(ptr.Deref(c.SerializeImagePulls, ptr.Deref(c.MaxParallelImagePulls, 1) <= 1)),
 		MaxParallelImagePulls:            c.MaxParallelImagePulls,
@@ -95,8 +96,8 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 		ProtectKernelDefaults:            ptr.Deref(c.ProtectKernelDefaults, true),
 		StreamingConnectionIdleTimeout:   ptr.Deref(c.StreamingConnectionIdleTimeout, duration(5*time.Minute)),
 		SingleProcessOOMKill:             c.SingleProcessOOMKill,
-		EvictionHard:                     eviction(c.EvictionHard, defaultEvictionHard),
-		EvictionSoft:                     eviction(c.EvictionSoft, defaultEvictionSoft),
+		EvictionHard:                     startable(eviction(c.EvictionHard, defaultEvictionHard), defaultEvictionHard),
+		EvictionSoft:                     startable(eviction(c.EvictionSoft, defaultEvictionSoft), defaultEvictionSoft),
 		EvictionSoftGracePeriod:          gracePeriods(c.EvictionSoftGracePeriod),
 		EvictionMinimumReclaim:           reclaim(c.EvictionMinimumReclaim),
 		EvictionMaxPodGracePeriod:        ptr.Deref(c.EvictionMaxPodGracePeriod, 90),
@@ -116,6 +117,17 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 		config.PreloadedImagesVerificationAllowlist = c.PreloadedImagesVerificationAllowlist
 	}
 	return toYAML(&config)
+}
+
+// featureGates keeps what a kubelet needs for the certificate of its server. It refuses to start with serverTLSBootstrap otherwise.
+func featureGates(gates map[string]bool) map[string]bool {
+	const certificates, group = "RotateKubeletServerCertificate", "AllBeta" // the one is in the other
+	gates = maps.Clone(gates)
+	_, set := gates[certificates]
+	if beta, ok := gates[group]; set || ok && !beta {
+		gates[certificates] = true
+	}
+	return gates
 }
 
 // toYAML writes an object without the zero durations and empty sections that its type cannot leave out.
@@ -174,6 +186,27 @@ func eviction(e *corev1beta1.KubeletConfigEviction, defaults map[string]string) 
 	}
 	return signals(func(s string) string { return s }, defaults,
 		e.MemoryAvailable, e.ImageFSAvailable, e.ImageFSInodesFree, e.NodeFSAvailable, e.NodeFSInodesFree)
+}
+
+// startable takes defaults for limits that a kubelet refuses to start with. The API accepts any text for nodefs.inodesFree, as the
+// original does, and there may be Shoots from before it refused the others.
+func startable(limits, defaults map[string]string) map[string]string {
+	result := maps.Clone(limits)
+	for signal, limit := range limits {
+		if !isLimit(limit) {
+			result[signal] = defaults[signal]
+		}
+	}
+	return result
+}
+
+func isLimit(text string) bool {
+	if share, ok := strings.CutSuffix(text, "%"); ok {
+		percent, err := strconv.ParseFloat(share, 64)
+		return err == nil && percent >= 0 && percent <= 100
+	}
+	quantity, err := resource.ParseQuantity(text)
+	return err == nil && quantity.Sign() > 0
 }
 
 func gracePeriods(e *corev1beta1.KubeletConfigEvictionSoftGracePeriod) map[string]string {

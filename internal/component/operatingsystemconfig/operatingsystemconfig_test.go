@@ -13,10 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -128,7 +126,7 @@ func TestKubeletConfiguration(t *testing.T) {
 		MemorySwap:                             &corev1beta1.MemorySwapConfiguration{SwapBehavior: ptr.To(corev1beta1.LimitedSwap)},
 		MaxParallelImagePulls:                  ptr.To[int32](4),
 		ImageMinimumGCAge:                      seconds,
-		ImageMaximumGCAge:                      seconds,
+		ImageMaximumGCAge:                      &metav1.Duration{Duration: time.Hour},
 		SingleProcessOOMKill:                   ptr.To(true),
 		ImagePullCredentialsVerificationPolicy: ptr.To(corev1beta1.NeverVerifyAllowlistedImages),
 		PreloadedImagesVerificationAllowlist:   []string{"example.com/a"},
@@ -137,6 +135,9 @@ func TestKubeletConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Text(t, "kubelet.yaml", string(data))
+	if why := refused(t, string(data)); why != nil {
+		t.Errorf("a kubelet says %q", why)
+	}
 }
 
 func TestPoolHash(t *testing.T) {
@@ -246,14 +247,8 @@ func TestNodeAgentSecret(t *testing.T) {
 func TestSoftLimitsWithoutGraceHaveAPeriod(t *testing.T) {
 	v := values(Pool{Worker: worker()})
 	v.Kubelet = &corev1beta1.KubeletConfig{EvictionSoftGracePeriod: &corev1beta1.KubeletConfigEvictionSoftGracePeriod{MemoryAvailable: &metav1.Duration{}}}
-	var got kubeletconfigv1beta1.KubeletConfiguration
-	if err := yaml.UnmarshalStrict([]byte(kubeletFile(t, v)), &got); err != nil {
-		t.Fatal(err)
-	}
-	for signal := range got.EvictionSoft {
-		if _, ok := got.EvictionSoftGracePeriod[signal]; !ok {
-			t.Errorf("%s has no grace period", signal)
-		}
+	if why := refused(t, kubeletFile(t, v)); why != nil {
+		t.Errorf("a kubelet says %q", why)
 	}
 }
 
