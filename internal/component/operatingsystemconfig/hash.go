@@ -73,7 +73,7 @@ func PoolHash(
 		if !inPlace(worker) {
 			// With the defaults filled in: to write down what is the case anyway replaces no machines.
 			kubelet := ptr.Deref(KubeletConfig(worker, shoot), corev1beta1.KubeletConfig{})
-			add("cpuManagerPolicy", ptr.Deref(kubelet.CPUManagerPolicy, defaultCPUManagerPolicy))
+			add("cpuManagerPolicy", cpuManagerPolicy(&kubelet))
 			add("kubeReserved", reserved(kubelet.KubeReserved))
 			add("evictionHard", eviction(kubelet.EvictionHard, defaultEvictionHard))
 		}

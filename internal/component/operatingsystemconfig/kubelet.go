@@ -33,6 +33,8 @@ const (
 	KubeletKubeconfig = KubeletDir + "/kubeconfig-real"
 	// KubeletCAFile has the certificate authorities of clients that may talk to the kubelet.
 	KubeletCAFile = KubeletDir + "/ca.crt"
+	// cpuManagerState is what the CPU manager of the kubelet remembers.
+	cpuManagerState = KubeletDir + "/cpu_manager_state"
 	// KubeletHealthPort is where the kubelet answers /healthz, on the machine only.
 	KubeletHealthPort = 10248
 	// KubeletImageDir is where the binaries are in the image of the kubelet.
@@ -77,7 +79,7 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 
 		FeatureGates:                     featureGates(c.FeatureGates),
 		CPUCFSQuota:                      ptr.To(ptr.Deref(c.CPUCFSQuota, true)),
-		CPUManagerPolicy:                 ptr.Deref(c.CPUManagerPolicy, defaultCPUManagerPolicy),
+		CPUManagerPolicy:                 cpuManagerPolicy(c),
 		MaxPods:                          ptr.Deref(c.MaxPods, 110),
 		PodPidsLimit:                     c.PodPidsLimit,
 		FailSwapOn:                       ptr.To(ptr.Deref(c.FailSwapOn, true)),
@@ -175,6 +177,13 @@ const (
 // What is used for settings that are not made.
 const defaultCPUManagerPolicy = "none"
 
+func cpuManagerPolicy(c *corev1beta1.KubeletConfig) string {
+	if c == nil {
+		return defaultCPUManagerPolicy
+	}
+	return ptr.Deref(c.CPUManagerPolicy, defaultCPUManagerPolicy)
+}
+
 var (
 	defaultEvictionHard = map[string]string{memory: "100Mi", imageFS: "5%", imageInodes: "5%", nodeFS: "5%", nodeInodes: "5%"}
 	defaultEvictionSoft = map[string]string{memory: "200Mi", imageFS: "10%", imageInodes: "10%", nodeFS: "10%", nodeInodes: "10%"}
@@ -261,8 +270,9 @@ func reserved(r *corev1beta1.KubeletConfigReserved) map[string]string {
 
 func duration(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
 
-// kubeletUnit starts the kubelet once the node agent has written what it needs.
-func kubeletUnit(pool *Pool, version string) extensionsv1alpha1.Unit {
+// kubeletUnit starts the kubelet once the node agent has written what it needs. A kubelet does not start with what one with another CPU
+// manager remembers, so that is removed before; the dots in the pattern are what systemd and the shell would take for quotes.
+func kubeletUnit(v *Values, pool *Pool) extensionsv1alpha1.Unit {
 	labels := maps.Clone(pool.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -270,7 +280,7 @@ func kubeletUnit(pool *Pool, version string) extensionsv1alpha1.Unit {
 	labels[constants.WorkerPool] = pool.Worker.Name
 	labels[constants.WorkerPoolDeprecated] = pool.Worker.Name
 	labels[constants.WorkerCRIName] = string(extensionsv1alpha1.CRINameContainerD)
-	labels[constants.WorkerKubernetesVersion] = version
+	labels[constants.WorkerKubernetesVersion] = KubernetesVersion(&pool.Worker, v.KubernetesVersion)
 	labels[constants.WorkerPoolGardenerNodeAgentSecretName] = SecretName(pool.Worker.Name, pool.Hash)
 	var pairs []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -288,6 +298,7 @@ Wants=containerd.service
 StartLimitIntervalSec=0
 
 [Service]
+ExecStartPre=/bin/sh -c 'grep -qs policyName.:.%[6]s. %[7]s || rm -f %[7]s'
 ExecStart=%[1]s/kubelet --config=%[2]s --bootstrap-kubeconfig=%[3]s --kubeconfig=%[4]s --node-labels=%[5]s --v=2
 Restart=always
 RestartSec=2
@@ -298,7 +309,8 @@ MemoryAccounting=true
 [Install]
 WantedBy=multi-user.target
 `, extensionsv1alpha1.OperatingSystemConfigFilePathBinaries, extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig,
-			KubeletBootstrapKubeconfig, KubeletKubeconfig, strings.Join(pairs, ","))),
+			KubeletBootstrapKubeconfig, KubeletKubeconfig, strings.Join(pairs, ","),
+			cpuManagerPolicy(KubeletConfig(&pool.Worker, v.Kubelet)), cpuManagerState)),
 		FilePaths: []string{
 			extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig, KubeletCAFile,
 			extensionsv1alpha1.OperatingSystemConfigFilePathBinaries + "/kubelet",

@@ -2,6 +2,9 @@ package operatingsystemconfig
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,6 +137,46 @@ func TestKubeletsStartWithWhatIsAccepted(t *testing.T) {
 			}
 			if why := refused(t, kubeletFile(t, values(pool))); (len(why) > 0) != tc.breaks {
 				t.Errorf("a kubelet says %q", why)
+			}
+		})
+	}
+}
+
+// Kubelets of pools whose machines stay ended for good: "configured policy "none" differs from state checkpoint policy "static"".
+func TestKubeletsForgetWhatAnotherCPUManagerKnew(t *testing.T) {
+	const static = `{"policyName":"static","defaultCpuSet":"1-3","entries":{"a":{"none":"0"}},"checksum":1}`
+	for name, tc := range map[string]struct {
+		policy *string
+		state  string
+		kept   bool
+	}{
+		"the same":          {policy: new("static"), state: static, kept: true},
+		"another":           {policy: new("none"), state: static},
+		"the default":       {state: static},
+		"the other way":     {policy: new("static"), state: `{"policyName":"none","defaultCpuSet":"","checksum":2}`},
+		"one that is empty": {state: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, "cpu_manager_state")
+			if err := os.WriteFile(file, []byte(tc.state), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			v := values(Pool{Worker: worker()})
+			v.Kubelet = &corev1beta1.KubeletConfig{CPUManagerPolicy: tc.policy}
+			_, command, _ := strings.Cut(*kubeletUnit(&v, &v.Pools[0]).Content, "ExecStartPre=/bin/sh -c '")
+			command, _, quoted := strings.Cut(command, "'\n")
+			if !quoted || strings.ContainsAny(command, "'\"\\$%\n") {
+				t.Fatalf("systemd takes the command for another one: %s", command)
+			}
+			for range 2 { // the second time, there may be nothing
+				out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(command, KubeletDir, dir)).CombinedOutput()
+				if err != nil || len(out) > 0 {
+					t.Errorf("%s: %v: %s", command, err, out)
+				}
+			}
+			if _, err := os.Stat(file); (err == nil) != tc.kept {
+				t.Errorf("the state is there: %v, %v", err == nil, err)
 			}
 		})
 	}

@@ -89,7 +89,7 @@ func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]exte
 			FilePaths: []string{extensionsv1alpha1.OperatingSystemConfigFilePathKernelSettings},
 		},
 		authority,
-		kubeletUnit(pool, KubernetesVersion(&pool.Worker, v.KubernetesVersion)),
+		kubeletUnit(v, pool),
 		{
 			Name: nodeagentconfigv1alpha1.UnitName, Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
 			Content:   ptr.To(NodeAgentUnit()),
