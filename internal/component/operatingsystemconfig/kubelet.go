@@ -310,7 +310,7 @@ MemoryAccounting=true
 WantedBy=multi-user.target
 `, extensionsv1alpha1.OperatingSystemConfigFilePathBinaries, extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig,
 			KubeletBootstrapKubeconfig, KubeletKubeconfig, strings.Join(pairs, ","),
-			cpuManagerPolicy(KubeletConfig(&pool.Worker, v.Kubelet)), cpuManagerState)),
+			cpuManagerPolicy(pool.Worker.KubeletConfig(v.Kubelet)), cpuManagerState)),
 		FilePaths: []string{
 			extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig, KubeletCAFile,
 			extensionsv1alpha1.OperatingSystemConfigFilePathBinaries + "/kubelet",

@@ -181,3 +181,23 @@ func TestKubeletsForgetWhatAnotherCPUManagerKnew(t *testing.T) {
 		})
 	}
 }
+
+// The admission plugin ShootResourceReservation makes such pools.
+func TestPoolsThatOnlyReserveHaveTheShootsSettings(t *testing.T) {
+	pool := Pool{Worker: worker()}
+	pool.Worker.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{
+		FailSwapOn: new(true), KubeReserved: &corev1beta1.KubeletConfigReserved{PID: resource.NewQuantity(7, resource.DecimalSI)},
+	}}
+	v := values(pool)
+	v.Kubelet = &corev1beta1.KubeletConfig{MaxPods: new(int32(50)), FailSwapOn: new(false), CPUManagerPolicy: new("static")}
+	c := &kubeletconfigv1beta1.KubeletConfiguration{}
+	if err := yaml.UnmarshalStrict([]byte(kubeletFile(t, v)), c); err != nil {
+		t.Fatal(err)
+	}
+	if c.MaxPods != 50 || *c.FailSwapOn || c.CPUManagerPolicy != "static" || c.KubeReserved["pid"] != "7" {
+		t.Errorf("the kubelet has %d pods, failSwapOn %v, CPU manager %s, and reserves %v", c.MaxPods, *c.FailSwapOn, c.CPUManagerPolicy, c.KubeReserved)
+	}
+	if unit := *kubeletUnit(&v, &pool).Content; !strings.Contains(unit, ".static.") {
+		t.Errorf("the unit is about another CPU manager: %s", unit)
+	}
+}

@@ -155,6 +155,9 @@ func TestPoolHash(t *testing.T) {
 	at := Rotation{CertificateAuthorities: &metav1.Time{Time: time.Unix(1, 0)}}
 	static := &corev1beta1.KubeletConfig{CPUManagerPolicy: ptr.To("static")}
 	inPlace := func(w *corev1beta1.Worker) { w.UpdateStrategy = ptr.To(corev1beta1.AutoInPlaceUpdate) }
+	reserving := func(w *corev1beta1.Worker) {
+		w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{KubeReserved: &corev1beta1.KubeletConfigReserved{PID: ptr.To(resource.MustParse("20k"))}}}
+	}
 	for name, tc := range map[string]struct {
 		before, after  func(*corev1beta1.Worker)
 		kubernetes     string
@@ -180,12 +183,14 @@ func TestPoolHash(t *testing.T) {
 		}, after: func(w *corev1beta1.Worker) {
 			w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{}}
 		}, kubelet: static},
-		"another setting of kubelets":  {kubelet: &corev1beta1.KubeletConfig{CPUManagerPolicy: ptr.To("none"), MaxPods: ptr.To[int32](1)}},
-		"DNS cache":                    {dnsCache: true, rolls1: true, rolls2: true},
-		"DNS cache in place":           {before: inPlace, after: inPlace, dnsCache: true, rolls1: true, rolls2: true},
-		"certificate authorities":      {rotation: at, rolls1: true, rolls2: true},
-		"somebody asks for it":         {rotation: Rotation{Rollout: &metav1.Time{Time: time.Unix(1, 0)}}, rolls1: true, rolls2: true},
-		"certificate authorities kept": {before: inPlace, after: inPlace, rotation: at},
+		// It was given to kubelets without new machines.
+		"CPU manager of a pool that only reserves": {before: reserving, after: reserving, kubelet: static},
+		"another setting of kubelets":              {kubelet: &corev1beta1.KubeletConfig{CPUManagerPolicy: ptr.To("none"), MaxPods: ptr.To[int32](1)}},
+		"DNS cache":                                {dnsCache: true, rolls1: true, rolls2: true},
+		"DNS cache in place":                       {before: inPlace, after: inPlace, dnsCache: true, rolls1: true, rolls2: true},
+		"certificate authorities":                  {rotation: at, rolls1: true, rolls2: true},
+		"somebody asks for it":                     {rotation: Rotation{Rollout: &metav1.Time{Time: time.Unix(1, 0)}}, rolls1: true, rolls2: true},
+		"certificate authorities kept":             {before: inPlace, after: inPlace, rotation: at},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.before == nil {

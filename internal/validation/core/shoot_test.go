@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -119,6 +120,15 @@ func TestValidateShoot(t *testing.T) {
 				"FieldValueForbidden spec.kubernetes.kubelet.featureGates.NodeDeclaredFeatures",
 				"FieldValueInvalid spec.kubernetes.kubelet.featureGates.NoSuchGate",
 			},
+		},
+		"a policy that a pool has from the cluster, and no kubelet of its version": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.Kubelet.ImagePullCredentialsVerificationPolicy = new(v1beta1.AlwaysVerify)
+				s.Spec.Provider.Workers[0].Kubernetes = &v1beta1.WorkerKubernetes{
+					Version: new("1.34.1"), Kubelet: &v1beta1.KubeletConfig{KubeReserved: &v1beta1.KubeletConfigReserved{CPU: new(resource.MustParse("80m"))}},
+				}
+			},
+			want: []string{"FieldValueForbidden spec.provider.workers[0].kubernetes.kubelet.imagePullCredentialsVerificationPolicy"},
 		},
 		"kubelets that would not start, by defaults": {
 			change: func(s *v1beta1.Shoot) {
