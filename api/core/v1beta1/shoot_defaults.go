@@ -58,10 +58,10 @@ func defaultKubernetesForWorkers(spec *ShootSpec) {
 
 	kubelet := ensure(&kubernetes.Kubelet)
 	defaultKubelet(kubelet)
-	setDefault(&kubelet.ImageGCHighThresholdPercent, 50)
-	setDefault(&kubelet.ImageGCLowThresholdPercent, 40)
+	setDefault(&kubelet.ImageGCHighThresholdPercent, DefaultImageGCHighThresholdPercent)
+	setDefault(&kubelet.ImageGCLowThresholdPercent, DefaultImageGCLowThresholdPercent)
 	setDefault(&kubelet.SerializeImagePulls, kubelet.MaxParallelImagePulls == nil || *kubelet.MaxParallelImagePulls < 2)
-	setDuration(&kubelet.ImageMinimumGCAge, 2*time.Minute)
+	setDuration(&kubelet.ImageMinimumGCAge, DefaultImageMinimumGCAge)
 	setDuration(&kubelet.ImageMaximumGCAge, 0)
 
 	for i := range spec.Provider.Workers {

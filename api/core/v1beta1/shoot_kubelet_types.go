@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -189,6 +191,16 @@ type KubeletConfigReserved struct {
 	// +optional
 	PID *resource.Quantity `json:"pid,omitempty" protobuf:"bytes,4,opt,name=pid"`
 }
+
+// What kubelets do with images where nothing else is said.
+const (
+	// DefaultImageGCHighThresholdPercent is how full the disk must be for unused images to be removed.
+	DefaultImageGCHighThresholdPercent int32 = 50
+	// DefaultImageGCLowThresholdPercent is down to what fill level unused images are removed.
+	DefaultImageGCLowThresholdPercent int32 = 40
+	// DefaultImageMinimumGCAge is how long an image must have been unused to be removed.
+	DefaultImageMinimumGCAge = 2 * time.Minute
+)
 
 // SwapBehavior says how pods use swap space.
 type SwapBehavior string

@@ -52,6 +52,12 @@ func TestEveryFieldOfTheKubeletReachesItsConfiguration(t *testing.T) {
 			// The list is for one policy.
 			return &corev1beta1.KubeletConfig{ImagePullCredentialsVerificationPolicy: ptr.To(corev1beta1.NeverVerifyAllowlistedImages)}
 		},
+		Values: map[string][2]any{},
+	}
+	for _, limits := range []string{"evictionHard", "evictionSoft"} {
+		for _, signal := range []string{"memoryAvailable", "imageFSAvailable", "imageFSInodesFree", "nodeFSAvailable", "nodeFSInodesFree"} {
+			suite.Values[limits+"."+signal] = [2]any{"1%", "1Mi"} // any other text is replaced
+		}
 	}
 	t.Run("of the Shoot", func(t *testing.T) {
 		suite.Render = func(t *testing.T, config *corev1beta1.KubeletConfig) string {

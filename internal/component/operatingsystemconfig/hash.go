@@ -72,8 +72,12 @@ func PoolHash(
 		add("kubeletDataVolume", ptr.Deref(worker.KubeletDataVolumeName, ""))
 		if !inPlace(worker) {
 			// With the defaults filled in: to write down what is the case anyway replaces no machines.
-			kubelet := ptr.Deref(KubeletConfig(worker, shoot), corev1beta1.KubeletConfig{})
-			add("cpuManagerPolicy", ptr.Deref(kubelet.CPUManagerPolicy, defaultCPUManagerPolicy))
+			// What a pool that only reserves has from the Shoot besides is left out: it came to nodes without new machines.
+			kubelet := ptr.Deref(shoot, corev1beta1.KubeletConfig{})
+			if worker.Kubernetes != nil && worker.Kubernetes.Kubelet != nil {
+				kubelet = *worker.Kubernetes.Kubelet
+			}
+			add("cpuManagerPolicy", cpuManagerPolicy(&kubelet))
 			add("kubeReserved", reserved(kubelet.KubeReserved))
 			add("evictionHard", eviction(kubelet.EvictionHard, defaultEvictionHard))
 		}

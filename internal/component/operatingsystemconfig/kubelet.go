@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,8 @@ const (
 	KubeletKubeconfig = KubeletDir + "/kubeconfig-real"
 	// KubeletCAFile has the certificate authorities of clients that may talk to the kubelet.
 	KubeletCAFile = KubeletDir + "/ca.crt"
+	// cpuManagerState is what the CPU manager of the kubelet remembers.
+	cpuManagerState = KubeletDir + "/cpu_manager_state"
 	// KubeletHealthPort is where the kubelet answers /healthz, on the machine only.
 	KubeletHealthPort = 10248
 	// KubeletImageDir is where the binaries are in the image of the kubelet.
@@ -74,16 +77,16 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 		NodeStatusUpdateFrequency:    duration(10 * time.Second), NodeLeaseDurationSeconds: 40,
 		RegisterWithTaints: taints,
 
-		FeatureGates:                     maps.Clone(c.FeatureGates),
+		FeatureGates:                     featureGates(c.FeatureGates),
 		CPUCFSQuota:                      ptr.To(ptr.Deref(c.CPUCFSQuota, true)),
-		CPUManagerPolicy:                 ptr.Deref(c.CPUManagerPolicy, defaultCPUManagerPolicy),
+		CPUManagerPolicy:                 cpuManagerPolicy(c),
 		MaxPods:                          ptr.Deref(c.MaxPods, 110),
 		PodPidsLimit:                     c.PodPidsLimit,
 		FailSwapOn:                       ptr.To(ptr.Deref(c.FailSwapOn, true)),
 		KubeReserved:                     reserved(c.KubeReserved),
-		ImageGCHighThresholdPercent:      ptr.To(ptr.Deref(c.ImageGCHighThresholdPercent, 50)),
-		ImageGCLowThresholdPercent:       ptr.To(ptr.Deref(c.ImageGCLowThresholdPercent, 40)),
-		ImageMinimumGCAge:                ptr.Deref(c.ImageMinimumGCAge, duration(2*time.Minute)),
+		ImageGCHighThresholdPercent:      ptr.To(ptr.Deref(c.ImageGCHighThresholdPercent, corev1beta1.DefaultImageGCHighThresholdPercent)),
+		ImageGCLowThresholdPercent:       ptr.To(ptr.Deref(c.ImageGCLowThresholdPercent, corev1beta1.DefaultImageGCLowThresholdPercent)),
+		ImageMinimumGCAge:                ptr.Deref(c.ImageMinimumGCAge, duration(corev1beta1.DefaultImageMinimumGCAge)),
 		ImageMaximumGCAge:                ptr.Deref(c.ImageMaximumGCAge, metav1.Duration{}),
 		SerializeImagePulls:              ptr.To(ptr.Deref(c.SerializeImagePulls, ptr.Deref(c.MaxParallelImagePulls, 1) <= 1)),
 		MaxParallelImagePulls:            c.MaxParallelImagePulls,
@@ -95,8 +98,8 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 		ProtectKernelDefaults:            ptr.Deref(c.ProtectKernelDefaults, true),
 		StreamingConnectionIdleTimeout:   ptr.Deref(c.StreamingConnectionIdleTimeout, duration(5*time.Minute)),
 		SingleProcessOOMKill:             c.SingleProcessOOMKill,
-		EvictionHard:                     eviction(c.EvictionHard, defaultEvictionHard),
-		EvictionSoft:                     eviction(c.EvictionSoft, defaultEvictionSoft),
+		EvictionHard:                     startable(eviction(c.EvictionHard, defaultEvictionHard), defaultEvictionHard),
+		EvictionSoft:                     startable(eviction(c.EvictionSoft, defaultEvictionSoft), defaultEvictionSoft),
 		EvictionSoftGracePeriod:          gracePeriods(c.EvictionSoftGracePeriod),
 		EvictionMinimumReclaim:           reclaim(c.EvictionMinimumReclaim),
 		EvictionMaxPodGracePeriod:        ptr.Deref(c.EvictionMaxPodGracePeriod, 90),
@@ -116,6 +119,17 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 		config.PreloadedImagesVerificationAllowlist = c.PreloadedImagesVerificationAllowlist
 	}
 	return toYAML(&config)
+}
+
+// featureGates keeps what a kubelet needs for the certificate of its server. It refuses to start with serverTLSBootstrap otherwise.
+func featureGates(gates map[string]bool) map[string]bool {
+	const certificates, group = "RotateKubeletServerCertificate", "AllBeta" // the one is in the other
+	gates = maps.Clone(gates)
+	_, set := gates[certificates]
+	if beta, ok := gates[group]; set || ok && !beta {
+		gates[certificates] = true
+	}
+	return gates
 }
 
 // toYAML writes an object without the zero durations and empty sections that its type cannot leave out.
@@ -163,6 +177,13 @@ const (
 // What is used for settings that are not made.
 const defaultCPUManagerPolicy = "none"
 
+func cpuManagerPolicy(c *corev1beta1.KubeletConfig) string {
+	if c == nil {
+		return defaultCPUManagerPolicy
+	}
+	return ptr.Deref(c.CPUManagerPolicy, defaultCPUManagerPolicy)
+}
+
 var (
 	defaultEvictionHard = map[string]string{memory: "100Mi", imageFS: "5%", imageInodes: "5%", nodeFS: "5%", nodeInodes: "5%"}
 	defaultEvictionSoft = map[string]string{memory: "200Mi", imageFS: "10%", imageInodes: "10%", nodeFS: "10%", nodeInodes: "10%"}
@@ -174,6 +195,27 @@ func eviction(e *corev1beta1.KubeletConfigEviction, defaults map[string]string) 
 	}
 	return signals(func(s string) string { return s }, defaults,
 		e.MemoryAvailable, e.ImageFSAvailable, e.ImageFSInodesFree, e.NodeFSAvailable, e.NodeFSInodesFree)
+}
+
+// startable takes defaults for limits that a kubelet refuses to start with. The API accepts any text for nodefs.inodesFree, as the
+// original does, and there may be Shoots from before it refused the others.
+func startable(limits, defaults map[string]string) map[string]string {
+	result := maps.Clone(limits)
+	for signal, limit := range limits {
+		if !isLimit(limit) {
+			result[signal] = defaults[signal]
+		}
+	}
+	return result
+}
+
+func isLimit(text string) bool {
+	if share, ok := strings.CutSuffix(text, "%"); ok {
+		percent, err := strconv.ParseFloat(share, 64)
+		return err == nil && percent >= 0 && percent <= 100
+	}
+	quantity, err := resource.ParseQuantity(text)
+	return err == nil && quantity.Sign() > 0
 }
 
 func gracePeriods(e *corev1beta1.KubeletConfigEvictionSoftGracePeriod) map[string]string {
@@ -228,8 +270,9 @@ func reserved(r *corev1beta1.KubeletConfigReserved) map[string]string {
 
 func duration(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
 
-// kubeletUnit starts the kubelet once the node agent has written what it needs.
-func kubeletUnit(pool *Pool, version string) extensionsv1alpha1.Unit {
+// kubeletUnit starts the kubelet once the node agent has written what it needs. A kubelet does not start with what one with another CPU
+// manager remembers, so that is removed before; the dots in the pattern are what systemd and the shell would take for quotes.
+func kubeletUnit(v *Values, pool *Pool) extensionsv1alpha1.Unit {
 	labels := maps.Clone(pool.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -237,7 +280,7 @@ func kubeletUnit(pool *Pool, version string) extensionsv1alpha1.Unit {
 	labels[constants.WorkerPool] = pool.Worker.Name
 	labels[constants.WorkerPoolDeprecated] = pool.Worker.Name
 	labels[constants.WorkerCRIName] = string(extensionsv1alpha1.CRINameContainerD)
-	labels[constants.WorkerKubernetesVersion] = version
+	labels[constants.WorkerKubernetesVersion] = KubernetesVersion(&pool.Worker, v.KubernetesVersion)
 	labels[constants.WorkerPoolGardenerNodeAgentSecretName] = SecretName(pool.Worker.Name, pool.Hash)
 	var pairs []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -255,6 +298,7 @@ Wants=containerd.service
 StartLimitIntervalSec=0
 
 [Service]
+ExecStartPre=/bin/sh -c 'grep -qs policyName.:.%[6]s. %[7]s || rm -f %[7]s'
 ExecStart=%[1]s/kubelet --config=%[2]s --bootstrap-kubeconfig=%[3]s --kubeconfig=%[4]s --node-labels=%[5]s --v=2
 Restart=always
 RestartSec=2
@@ -265,7 +309,8 @@ MemoryAccounting=true
 [Install]
 WantedBy=multi-user.target
 `, extensionsv1alpha1.OperatingSystemConfigFilePathBinaries, extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig,
-			KubeletBootstrapKubeconfig, KubeletKubeconfig, strings.Join(pairs, ","))),
+			KubeletBootstrapKubeconfig, KubeletKubeconfig, strings.Join(pairs, ","),
+			cpuManagerPolicy(pool.Worker.KubeletConfig(v.Kubelet)), cpuManagerState)),
 		FilePaths: []string{
 			extensionsv1alpha1.OperatingSystemConfigFilePathKubeletConfig, KubeletCAFile,
 			extensionsv1alpha1.OperatingSystemConfigFilePathBinaries + "/kubelet",

@@ -47,7 +47,7 @@ type Values struct {
 	ClusterDomain string
 	// ClusterDNS are the addresses that pods send their DNS queries to.
 	ClusterDNS []net.IP
-	// Kubelet is spec.kubernetes.kubelet of the Shoot. A pool with a configuration of its own ignores it.
+	// Kubelet is spec.kubernetes.kubelet of the Shoot. Worker.KubeletConfig says what pools have of it.
 	Kubelet *corev1beta1.KubeletConfig
 	// SSHPublicKeys are the keys, in the format of authorized_keys, that the user gardener can log in with. Without any, the SSH server
 	// of the machines is stopped.
@@ -94,14 +94,6 @@ func KubernetesVersion(worker *corev1beta1.Worker, controlPlane string) string {
 		return *worker.Kubernetes.Version
 	}
 	return controlPlane
-}
-
-// KubeletConfig is the kubelet configuration of a pool: its own, or the Shoot's. It may be nil.
-func KubeletConfig(worker *corev1beta1.Worker, shoot *corev1beta1.KubeletConfig) *corev1beta1.KubeletConfig {
-	if worker.Kubernetes != nil && worker.Kubernetes.Kubelet != nil {
-		return worker.Kubernetes.Kubelet
-	}
-	return shoot
 }
 
 // Name is that of the OperatingSystemConfig of a pool for a purpose.

@@ -13,10 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -128,7 +126,7 @@ func TestKubeletConfiguration(t *testing.T) {
 		MemorySwap:                             &corev1beta1.MemorySwapConfiguration{SwapBehavior: ptr.To(corev1beta1.LimitedSwap)},
 		MaxParallelImagePulls:                  ptr.To[int32](4),
 		ImageMinimumGCAge:                      seconds,
-		ImageMaximumGCAge:                      seconds,
+		ImageMaximumGCAge:                      &metav1.Duration{Duration: time.Hour},
 		SingleProcessOOMKill:                   ptr.To(true),
 		ImagePullCredentialsVerificationPolicy: ptr.To(corev1beta1.NeverVerifyAllowlistedImages),
 		PreloadedImagesVerificationAllowlist:   []string{"example.com/a"},
@@ -137,6 +135,9 @@ func TestKubeletConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Text(t, "kubelet.yaml", string(data))
+	if why := refused(t, string(data)); why != nil {
+		t.Errorf("a kubelet says %q", why)
+	}
 }
 
 func TestPoolHash(t *testing.T) {
@@ -154,6 +155,9 @@ func TestPoolHash(t *testing.T) {
 	at := Rotation{CertificateAuthorities: &metav1.Time{Time: time.Unix(1, 0)}}
 	static := &corev1beta1.KubeletConfig{CPUManagerPolicy: ptr.To("static")}
 	inPlace := func(w *corev1beta1.Worker) { w.UpdateStrategy = ptr.To(corev1beta1.AutoInPlaceUpdate) }
+	reserving := func(w *corev1beta1.Worker) {
+		w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{KubeReserved: &corev1beta1.KubeletConfigReserved{PID: ptr.To(resource.MustParse("20k"))}}}
+	}
 	for name, tc := range map[string]struct {
 		before, after  func(*corev1beta1.Worker)
 		kubernetes     string
@@ -179,12 +183,14 @@ func TestPoolHash(t *testing.T) {
 		}, after: func(w *corev1beta1.Worker) {
 			w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{}}
 		}, kubelet: static},
-		"another setting of kubelets":  {kubelet: &corev1beta1.KubeletConfig{CPUManagerPolicy: ptr.To("none"), MaxPods: ptr.To[int32](1)}},
-		"DNS cache":                    {dnsCache: true, rolls1: true, rolls2: true},
-		"DNS cache in place":           {before: inPlace, after: inPlace, dnsCache: true, rolls1: true, rolls2: true},
-		"certificate authorities":      {rotation: at, rolls1: true, rolls2: true},
-		"somebody asks for it":         {rotation: Rotation{Rollout: &metav1.Time{Time: time.Unix(1, 0)}}, rolls1: true, rolls2: true},
-		"certificate authorities kept": {before: inPlace, after: inPlace, rotation: at},
+		// It was given to kubelets without new machines.
+		"CPU manager of a pool that only reserves": {before: reserving, after: reserving, kubelet: static},
+		"another setting of kubelets":              {kubelet: &corev1beta1.KubeletConfig{CPUManagerPolicy: ptr.To("none"), MaxPods: ptr.To[int32](1)}},
+		"DNS cache":                                {dnsCache: true, rolls1: true, rolls2: true},
+		"DNS cache in place":                       {before: inPlace, after: inPlace, dnsCache: true, rolls1: true, rolls2: true},
+		"certificate authorities":                  {rotation: at, rolls1: true, rolls2: true},
+		"somebody asks for it":                     {rotation: Rotation{Rollout: &metav1.Time{Time: time.Unix(1, 0)}}, rolls1: true, rolls2: true},
+		"certificate authorities kept":             {before: inPlace, after: inPlace, rotation: at},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.before == nil {
@@ -246,14 +252,8 @@ func TestNodeAgentSecret(t *testing.T) {
 func TestSoftLimitsWithoutGraceHaveAPeriod(t *testing.T) {
 	v := values(Pool{Worker: worker()})
 	v.Kubelet = &corev1beta1.KubeletConfig{EvictionSoftGracePeriod: &corev1beta1.KubeletConfigEvictionSoftGracePeriod{MemoryAvailable: &metav1.Duration{}}}
-	var got kubeletconfigv1beta1.KubeletConfiguration
-	if err := yaml.UnmarshalStrict([]byte(kubeletFile(t, v)), &got); err != nil {
-		t.Fatal(err)
-	}
-	for signal := range got.EvictionSoft {
-		if _, ok := got.EvictionSoftGracePeriod[signal]; !ok {
-			t.Errorf("%s has no grace period", signal)
-		}
+	if why := refused(t, kubeletFile(t, v)); why != nil {
+		t.Errorf("a kubelet says %q", why)
 	}
 }
 

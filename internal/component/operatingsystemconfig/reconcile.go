@@ -69,7 +69,7 @@ var kernelSettings = map[string]string{
 
 // reconciling is what a node has.
 func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, error) {
-	kubelet, err := kubeletConfiguration(v, KubeletConfig(&pool.Worker, v.Kubelet), []corev1.Taint{
+	kubelet, err := kubeletConfiguration(v, pool.Worker.KubeletConfig(v.Kubelet), []corev1.Taint{
 		// Taken off when what a node cannot do without is there.
 		{Key: constants.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule},
 	})
@@ -89,7 +89,7 @@ func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]exte
 			FilePaths: []string{extensionsv1alpha1.OperatingSystemConfigFilePathKernelSettings},
 		},
 		authority,
-		kubeletUnit(pool, KubernetesVersion(&pool.Worker, v.KubernetesVersion)),
+		kubeletUnit(v, pool),
 		{
 			Name: nodeagentconfigv1alpha1.UnitName, Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
 			Content:   ptr.To(NodeAgentUnit()),

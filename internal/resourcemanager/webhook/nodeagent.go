@@ -18,14 +18,15 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 )
 
 const (
 	// maxReviewBytes is how large a question may be, and reviewTimeout how long an answer may take.
 	maxReviewBytes, reviewTimeout = 1 << 20, 10 * time.Second
 
-	nodeAgentLeasePrefix = "gardener-node-agent-"
-	valitailSecret       = "gardener-valitail" // a name
+	nodeAgentPrefix = "gardener-node-agent-" // of Leases, and of the Secrets of pools
+	valitailSecret  = "gardener-valitail"    // a name
 )
 
 // nodeAgents says what gardener-node-agents may do: look after their own node, and nothing else. About others it has no opinion.
@@ -81,7 +82,7 @@ func (n *nodeAgents) refuse(ctx context.Context, spec *authorizationv1.SubjectAc
 		}
 		node, _, err := n.nodeOf(ctx, name)
 		// The API server does not know the name of what is being created.
-		if err == nil && node != "" && (a.Name == nodeAgentLeasePrefix+node || a.Verb == "create" && a.Name == "") {
+		if err == nil && node != "" && (a.Name == nodeAgentPrefix+node || a.Verb == "create" && a.Name == "") {
 			return "", nil
 		}
 		return "not the Lease of the agent's own node", err
@@ -134,13 +135,16 @@ func (n *nodeAgents) refuseCertificate(ctx context.Context, user string, a *auth
 // that the node has, and the one that it is to have.
 func (n *nodeAgents) nodeOf(ctx context.Context, agent string) (name string, secrets []string, err error) {
 	name = agent
+	believed := func(secret string) bool { return strings.HasPrefix(secret, nodeAgentPrefix) }
 	if n.machineNamespace != "" {
 		machine := &machinev1alpha1.Machine{}
 		if err := n.source.Get(ctx, client.ObjectKey{Namespace: n.machineNamespace, Name: agent}, machine); err != nil {
 			return "", nil, fmt.Errorf("read Machine %q: %w", agent, err)
 		}
 		name = machine.Labels[machinev1alpha1.NodeLabelKey]
-		secrets = appendPresent(secrets, machine.Spec.NodeTemplate.ObjectMeta.Labels[constants.WorkerPoolGardenerNodeAgentSecretName])
+		labels := machine.Spec.NodeTemplate.ObjectMeta.Labels
+		secrets = append(secrets, labels[constants.WorkerPoolGardenerNodeAgentSecretName])
+		believed = func(secret string) bool { return ofPool(secret, labels[constants.WorkerPool]) }
 	}
 	if name == "" {
 		return "", secrets, nil
@@ -149,12 +153,16 @@ func (n *nodeAgents) nodeOf(ctx context.Context, agent string) (name string, sec
 	if err := n.target.Get(ctx, client.ObjectKey{Name: name}, node); client.IgnoreNotFound(err) != nil {
 		return "", nil, fmt.Errorf("read Node %q: %w", name, err)
 	}
-	return name, appendPresent(secrets, node.Labels[constants.WorkerPoolGardenerNodeAgentSecretName]), nil
+	// The agent may change the labels of its Node, so what is written there must not open any other Secret.
+	if secret := node.Labels[constants.WorkerPoolGardenerNodeAgentSecretName]; believed(secret) {
+		secrets = append(secrets, secret)
+	}
+	return name, secrets, nil
 }
 
-func appendPresent(list []string, value string) []string {
-	if value == "" {
-		return list
-	}
-	return append(list, value)
+// ofPool tells whether a Secret has a configuration of a worker pool by its name, with any hash. A hash has no dash, but names of other
+// pools may go on with one.
+func ofPool(secret, pool string) bool {
+	hash, ok := strings.CutPrefix(secret, operatingsystemconfig.SecretName(pool, ""))
+	return ok && pool != "" && hash != "" && !strings.Contains(hash, "-")
 }

@@ -27,17 +27,26 @@ func TestNodeAgents(t *testing.T) {
 	if err := machinev1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	const label = "worker.gardener.cloud/gardener-node-agent-secret-name"
+	const poolLabel, label = "worker.gardener.cloud/pool", "worker.gardener.cloud/gardener-node-agent-secret-name"
 	machine := func(name string, labels map[string]string) *machinev1alpha1.Machine {
 		m := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, Labels: labels}}
-		m.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{label: "pool-new"}
+		m.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{poolLabel: "a", label: "gardener-node-agent-a-new"}
 		return m
 	}
+	node := func(name, secret string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: secret}}}
+	}
+	poolless := machine("m5", map[string]string{"node": "n5"})
+	delete(poolless.Spec.NodeTemplate.ObjectMeta.Labels, poolLabel)
 	own, other := certificatesv1.CertificateSigningRequest{}, certificatesv1.CertificateSigningRequest{}
 	own.Name, own.Spec.Username, other.Name, other.Spec.Username = "own", "gardener.cloud:node-agent:machine:m1", "other", "somebody"
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		machine("m1", map[string]string{"node": "n1"}), machine("new", nil), &own, &other,
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{label: "pool-old"}}},
+		machine("m1", map[string]string{"node": "n1"}), machine("new", nil), &own, &other, node("n1", "gardener-node-agent-a-old"),
+		// What these agents wrote on their Nodes.
+		machine("m2", map[string]string{"node": "n2"}), node("n2", "other"),
+		machine("m3", map[string]string{"node": "n3"}), node("n3", "gardener-node-agent-a-b-new"), // of the pool a-b
+		machine("m4", map[string]string{"node": "n4"}), node("n4", "gardener-node-agent-a-"),
+		poolless, node("n5", "gardener-node-agent--x"),
 	).Build()
 	handler := &nodeAgents{source: c, machineNamespace: "shoot", target: c}
 	for request, want := range map[string]bool{
@@ -56,26 +65,33 @@ func TestNodeAgents(t *testing.T) {
 		"m1 update coordination.k8s.io/leases kube-system/gardener-node-agent-n2": false,
 		"m1 list coordination.k8s.io/leases kube-system/":                         false,
 		"m1 get coordination.k8s.io/leases default/gardener-node-agent-n1":        false,
-		"m1 list /nodes /":                              true,
-		"m1 get /nodes /n1":                             true,
-		"m1 patch /nodes /n1":                           true,
-		"m1 patch /nodes /n2":                           false,
-		"m1 patch /nodes/status /n1":                    true,
-		"m1 patch /nodes/status /n2":                    false,
-		"m1 update /nodes/status /n1":                   false,
-		"m1 create /serviceaccounts/token default/x":    false,
-		"m1 watch /nodes /":                             false,
-		"m1 delete /nodes /n1":                          false,
-		"new get /nodes /n1":                            false,
-		"m1 get /secrets kube-system/gardener-valitail": true,
-		"m1 watch /secrets kube-system/pool-old":        true,
-		"m1 get /secrets kube-system/pool-new":          true,
-		"new get /secrets kube-system/pool-new":         true,
-		"m1 get /secrets kube-system/other":             false,
-		"m1 list /secrets kube-system/":                 false,
-		"m1 get /secrets default/pool-old":              false,
-		"gone get /nodes /n1":                           false,
-		"m1 get /configmaps kube-system/x":              false,
+		"m1 list /nodes /":                                        true,
+		"m1 get /nodes /n1":                                       true,
+		"m1 patch /nodes /n1":                                     true,
+		"m1 patch /nodes /n2":                                     false,
+		"m1 patch /nodes/status /n1":                              true,
+		"m1 patch /nodes/status /n2":                              false,
+		"m1 update /nodes/status /n1":                             false,
+		"m1 create /serviceaccounts/token default/x":              false,
+		"m1 watch /nodes /":                                       false,
+		"m1 delete /nodes /n1":                                    false,
+		"new get /nodes /n1":                                      false,
+		"m1 get /secrets kube-system/gardener-valitail":           true,
+		"m1 watch /secrets kube-system/gardener-node-agent-a-old": true,
+		"m1 get /secrets kube-system/gardener-node-agent-a-new":   true,
+		"new get /secrets kube-system/gardener-node-agent-a-new":  true,
+		"m1 get /secrets kube-system/other":                       false,
+		"m1 get /secrets kube-system/gardener-node-agent-a-older": false,
+		"m1 list /secrets kube-system/":                           false,
+		"m1 get /secrets default/gardener-node-agent-a-old":       false,
+		"m2 get /secrets kube-system/other":                       false,
+		"m2 get /secrets kube-system/gardener-node-agent-a-new":   true,
+		"m3 get /secrets kube-system/gardener-node-agent-a-b-new": false,
+		"m4 get /secrets kube-system/gardener-node-agent-a-":      false,
+		"m5 get /secrets kube-system/gardener-node-agent--x":      false,
+		"m5 get /secrets kube-system/gardener-node-agent-a-new":   true,
+		"gone get /nodes /n1":                                     false,
+		"m1 get /configmaps kube-system/x":                        false,
 	} {
 		t.Run(request, func(t *testing.T) {
 			words := strings.Fields(request)
@@ -101,6 +117,37 @@ func TestNodeAgents(t *testing.T) {
 				spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}
 			}
 			if got := ask(t, handler, authorizationv1.SubjectAccessReview{Spec: spec}); got.Status.Allowed {
+				t.Errorf("answer is %+v", got.Status)
+			}
+		})
+	}
+}
+
+func TestNodeAgentsNamedAfterTheirNodes(t *testing.T) {
+	node := func(name, secret string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{"worker.gardener.cloud/gardener-node-agent-secret-name": secret},
+		}}
+	}
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	handler := &nodeAgents{target: fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		node("n1", "gardener-node-agent-a-new"), node("n2", "other"),
+	).Build()}
+	for _, tc := range []struct {
+		agent, secret string
+		want          bool
+	}{
+		{"n1", "gardener-node-agent-a-new", true}, {"n1", "gardener-node-agent-a-old", false}, {"n2", "other", false},
+	} {
+		t.Run(tc.agent+" "+tc.secret, func(t *testing.T) {
+			got := ask(t, handler, authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "gardener.cloud:node-agent:machine:" + tc.agent, Groups: []string{"gardener.cloud:node-agents"},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "secrets", Namespace: "kube-system", Name: tc.secret},
+			}})
+			if got.Status.Allowed != tc.want {
 				t.Errorf("answer is %+v", got.Status)
 			}
 		})

@@ -40,6 +40,11 @@ func validateShoot(shoot, old *corev1beta1.Shoot, opts Options) field.ErrorList 
 	errs = append(errs, shootOperations(shoot, metadataPath.Child("annotations"))...)
 	errs = append(errs, forceDeletion(shoot, old, metadataPath.Child("annotations"))...)
 	errs = append(errs, ShootSpec(&shoot.Spec, shoot.Namespace, opts, field.NewPath("spec"))...)
+	before := &corev1beta1.ShootSpec{}
+	if old != nil {
+		before = &old.Spec
+	}
+	errs = append(errs, kubeletsStart(&shoot.Spec, before, field.NewPath("spec"))...)
 	for i, worker := range shoot.Spec.Provider.Workers {
 		if worker.Machine.Image == nil {
 			errs = append(errs, field.Required(field.NewPath("spec", "provider", "workers").Index(i).Child("machine", "image"), "must be set"))

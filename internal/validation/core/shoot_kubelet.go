@@ -1,8 +1,12 @@
 package core
 
 import (
+	"fmt"
+	"iter"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -47,6 +51,91 @@ func kubeletConfig(config *corev1beta1.KubeletConfig, version kubeVersion, path 
 	return errs
 }
 
+// kubeletsStart refuses changes after which no kubelet of a pool, or of the cluster, would start. The original accepts them, so
+// configurations from before stay as they are.
+func kubeletsStart(spec, before *corev1beta1.ShootSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if now := spec.Kubernetes.Kubelet; now != nil && !equal(now, before.Kubernetes.Kubelet) {
+		errs = append(errs, kubeletStarts(now, path.Child("kubernetes", "kubelet"))...)
+	}
+	own := func(worker *corev1beta1.Worker) *corev1beta1.KubeletConfig {
+		if worker.Kubernetes == nil {
+			return nil
+		}
+		return worker.Kubernetes.Kubelet
+	}
+	for i := range spec.Provider.Workers {
+		worker, then := &spec.Provider.Workers[i], &corev1beta1.Worker{}
+		if j := slices.IndexFunc(before.Provider.Workers, func(w corev1beta1.Worker) bool { return w.Name == worker.Name }); j >= 0 {
+			then = &before.Provider.Workers[j]
+		}
+		if now := own(worker); now != nil && !equal(now, own(then)) {
+			errs = append(errs, kubeletStarts(now, path.Child("provider", "workers").Index(i).Child("kubernetes", "kubelet"))...)
+		}
+	}
+	return errs
+}
+
+// kubeletStarts checks what kubelets check when they start, with the defaults that they get from Gardener. kubeletConfig has found some
+// of it already. Source: validation.go and eviction/helpers.go of the kubelet.
+func kubeletStarts(config *corev1beta1.KubeletConfig, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	const defaultHigh, defaultLow = corev1beta1.DefaultImageGCHighThresholdPercent, corev1beta1.DefaultImageGCLowThresholdPercent
+	switch high, low := config.ImageGCHighThresholdPercent, config.ImageGCLowThresholdPercent; {
+	case high == nil && low != nil && *low >= defaultHigh:
+		errs = append(errs, field.Forbidden(path.Child("imageGCLowThresholdPercent"),
+			fmt.Sprintf("must be below imageGCHighThresholdPercent, which is %d if unset", defaultHigh)))
+	case high != nil && low == nil && *high <= defaultLow:
+		errs = append(errs, field.Forbidden(path.Child("imageGCHighThresholdPercent"),
+			fmt.Sprintf("must be above imageGCLowThresholdPercent, which is %d if unset", defaultLow)))
+	}
+	youngest := corev1beta1.DefaultImageMinimumGCAge
+	if age := config.ImageMinimumGCAge; age != nil && age.Duration > 0 { // a kubelet takes 0 for its default, which is the same
+		youngest = age.Duration
+	}
+	if oldest := config.ImageMaximumGCAge; oldest != nil && oldest.Duration > 0 && oldest.Duration <= youngest {
+		errs = append(errs, field.Invalid(path.Child("imageMaximumGCAge"), oldest.Duration.String(),
+			fmt.Sprintf("must be 0, or above imageMinimumGCAge, which is %s", youngest)))
+	}
+	for name, limits := range evictionLimits(config) {
+		for signal, value := range evictionSignals(limits) {
+			if value != nil && outOfRange(*value) {
+				errs = append(errs, field.Invalid(path.Child(name, signal), *value, "must be above 0, and at most 100%; 0% turns it off"))
+			}
+		}
+	}
+	return errs
+}
+
+// outOfRange tells whether a limit of evictions is no amount, or more than there can be.
+func outOfRange(limit string) bool {
+	if share, ok := strings.CutSuffix(limit, "%"); ok {
+		percent, err := strconv.ParseFloat(share, 64)
+		return err == nil && percent > 100
+	}
+	quantity, err := resource.ParseQuantity(limit)
+	return err == nil && quantity.IsZero()
+}
+
+// nodeInodes is in the paths of what is said about free inodes of nodes.
+const nodeInodes = "nodefsInodesFree"
+
+// evictionLimits are the limits of evictions by the name of their field.
+func evictionLimits(config *corev1beta1.KubeletConfig) iter.Seq2[string, *corev1beta1.KubeletConfigEviction] {
+	return ordered.Map(map[string]*corev1beta1.KubeletConfigEviction{"evictionHard": config.EvictionHard, "evictionSoft": config.EvictionSoft})
+}
+
+// evictionSignals are limits by their names in paths of errors, which are those of the original.
+func evictionSignals(limits *corev1beta1.KubeletConfigEviction) iter.Seq2[string, *string] {
+	if limits == nil {
+		limits = &corev1beta1.KubeletConfigEviction{}
+	}
+	return ordered.Map(map[string]*string{
+		"memoryAvailable": limits.MemoryAvailable, "imagefsAvailable": limits.ImageFSAvailable, "imagefsInodesFree": limits.ImageFSInodesFree,
+		"nodefsAvailable": limits.NodeFSAvailable, nodeInodes: limits.NodeFSInodesFree,
+	})
+}
+
 func memorySwap(config *corev1beta1.KubeletConfig, path *field.Path) field.ErrorList {
 	if config.FailSwapOn == nil || *config.FailSwapOn {
 		return field.ErrorList{field.Forbidden(path, "needs failSwapOn: false")}
@@ -62,22 +151,18 @@ func memorySwap(config *corev1beta1.KubeletConfig, path *field.Path) field.Error
 
 func kubeletEviction(config *corev1beta1.KubeletConfig, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for name, limits := range ordered.Map(map[string]*corev1beta1.KubeletConfigEviction{"evictionHard": config.EvictionHard, "evictionSoft": config.EvictionSoft}) {
-		if limits == nil {
-			continue
-		}
-		for signal, value := range ordered.Map(map[string]*string{
-			"memoryAvailable": limits.MemoryAvailable, "imagefsAvailable": limits.ImageFSAvailable, "imagefsInodesFree": limits.ImageFSInodesFree,
-			"nodefsAvailable": limits.NodeFSAvailable,
-		}) {
-			errs = append(errs, quantityOrPercentage(value, path.Child(name, signal))...)
+	for name, limits := range evictionLimits(config) {
+		for signal, value := range evictionSignals(limits) {
+			if signal != nodeInodes { // where the original takes any text; kubelets get the default instead of one that is no limit
+				errs = append(errs, quantityOrPercentage(value, path.Child(name, signal))...)
+			}
 		}
 	}
 	if reclaim := config.EvictionMinimumReclaim; reclaim != nil {
 		path := path.Child("evictionMinimumReclaim")
 		for signal, value := range ordered.Map(map[string]*resource.Quantity{
 			"memoryAvailable": reclaim.MemoryAvailable, "imagefsAvailable": reclaim.ImageFSAvailable, "imagefsInodesFree": reclaim.ImageFSInodesFree,
-			"nodefsAvailable": reclaim.NodeFSAvailable, "nodefsInodesFree": reclaim.NodeFSInodesFree,
+			"nodefsAvailable": reclaim.NodeFSAvailable, nodeInodes: reclaim.NodeFSInodesFree,
 		}) {
 			if value != nil {
 				errs = append(errs, nonNegative(*value, path.Child(signal))...)
@@ -90,7 +175,7 @@ func kubeletEviction(config *corev1beta1.KubeletConfig, path *field.Path) field.
 		errs = append(errs, duration(grace.ImageFSAvailable, path.Child("imagefsAvailable"))...)
 		errs = append(errs, duration(grace.ImageFSInodesFree, path.Child("imagefsInodesFree"))...)
 		errs = append(errs, duration(grace.NodeFSAvailable, path.Child("nodefsAvailable"))...)
-		errs = append(errs, duration(grace.NodeFSInodesFree, path.Child("nodefsInodesFree"))...)
+		errs = append(errs, duration(grace.NodeFSInodesFree, path.Child(nodeInodes))...)
 	}
 	return errs
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -118,6 +119,63 @@ func TestValidateShoot(t *testing.T) {
 				"FieldValueForbidden spec.kubernetes.kubelet.featureGates.NFTablesProxyMode",
 				"FieldValueForbidden spec.kubernetes.kubelet.featureGates.NodeDeclaredFeatures",
 				"FieldValueInvalid spec.kubernetes.kubelet.featureGates.NoSuchGate",
+			},
+		},
+		"a policy that a pool has from the cluster, and no kubelet of its version": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.Kubelet.ImagePullCredentialsVerificationPolicy = new(v1beta1.AlwaysVerify)
+				s.Spec.Provider.Workers[0].Kubernetes = &v1beta1.WorkerKubernetes{
+					Version: new("1.34.1"), Kubelet: &v1beta1.KubeletConfig{KubeReserved: &v1beta1.KubeletConfigReserved{CPU: new(resource.MustParse("80m"))}},
+				}
+			},
+			want: []string{"FieldValueForbidden spec.provider.workers[0].kubernetes.kubelet.imagePullCredentialsVerificationPolicy"},
+		},
+		"kubelets that would not start, by defaults": {
+			change: func(s *v1beta1.Shoot) {
+				pool := s.Spec.Provider.Workers[0]
+				kubelet := func(config v1beta1.KubeletConfig) {
+					p := *pool.DeepCopy()
+					p.Name = string(rune('a' + len(s.Spec.Provider.Workers)))
+					p.Kubernetes = &v1beta1.WorkerKubernetes{Kubelet: &config}
+					s.Spec.Provider.Workers = append(s.Spec.Provider.Workers, p)
+				}
+				kubelet(v1beta1.KubeletConfig{ImageGCHighThresholdPercent: new(int32(40))})
+				kubelet(v1beta1.KubeletConfig{ImageGCLowThresholdPercent: new(int32(50))})
+				kubelet(v1beta1.KubeletConfig{ImageMaximumGCAge: &metav1.Duration{Duration: 2 * time.Minute}})
+				kubelet(v1beta1.KubeletConfig{
+					ImageGCHighThresholdPercent: new(int32(41)), ImageMinimumGCAge: &metav1.Duration{}, ImageMaximumGCAge: &metav1.Duration{Duration: 121 * time.Second},
+				})
+				kubelet(v1beta1.KubeletConfig{ImageGCLowThresholdPercent: new(int32(49)), ImageMinimumGCAge: &metav1.Duration{Duration: time.Hour}})
+			},
+			want: []string{
+				"FieldValueForbidden spec.provider.workers[1].kubernetes.kubelet.imageGCHighThresholdPercent",
+				"FieldValueForbidden spec.provider.workers[2].kubernetes.kubelet.imageGCLowThresholdPercent",
+				"FieldValueInvalid spec.provider.workers[3].kubernetes.kubelet.imageMaximumGCAge",
+			},
+		},
+		"kubelets that would not start, by their ages of images": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.Kubelet.ImageMinimumGCAge = &metav1.Duration{Duration: time.Hour}
+				s.Spec.Kubernetes.Kubelet.ImageMaximumGCAge = &metav1.Duration{Duration: time.Hour}
+			},
+			want: []string{"FieldValueInvalid spec.kubernetes.kubelet.imageMaximumGCAge"},
+		},
+		"kubelets that would not start, by their limits": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.Kubelet.EvictionHard = &v1beta1.KubeletConfigEviction{
+					MemoryAvailable: new("0"), ImageFSAvailable: new("0Mi"), ImageFSInodesFree: new("100.5%"), NodeFSAvailable: new("5 %"), NodeFSInodesFree: new("101%"),
+				}
+				s.Spec.Kubernetes.Kubelet.EvictionSoft = &v1beta1.KubeletConfigEviction{
+					MemoryAvailable: new("0%"), ImageFSAvailable: new("100%"), ImageFSInodesFree: new("0.5%"), NodeFSAvailable: new("1Mi"), NodeFSInodesFree: new("0"),
+				}
+			},
+			want: []string{
+				"FieldValueInvalid spec.kubernetes.kubelet.evictionHard.imagefsAvailable",
+				"FieldValueInvalid spec.kubernetes.kubelet.evictionHard.imagefsInodesFree",
+				"FieldValueInvalid spec.kubernetes.kubelet.evictionHard.memoryAvailable",
+				"FieldValueInvalid spec.kubernetes.kubelet.evictionHard.nodefsAvailable",
+				"FieldValueInvalid spec.kubernetes.kubelet.evictionHard.nodefsInodesFree",
+				"FieldValueInvalid spec.kubernetes.kubelet.evictionSoft.nodefsInodesFree",
 			},
 		},
 		"an API version that the cluster needs": {
@@ -257,6 +315,21 @@ func TestValidateShootUpdate(t *testing.T) {
 			change: func(s *v1beta1.Shoot) { s.Spec.ControlPlane = nil },
 			want:   []string{"FieldValueInvalid spec.controlPlane.highAvailability.failureTolerance.type"},
 		},
+		"kubelets that do not start stay as they are": {
+			old: kubeletsThatDoNotStart,
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Provider.Workers = append([]v1beta1.Worker{*s.Spec.Provider.Workers[0].DeepCopy()}, s.Spec.Provider.Workers...)
+				s.Spec.Provider.Workers[0].Name, s.Spec.Provider.Workers[0].Kubernetes = "another", nil
+			},
+		},
+		"kubelets that do not start are not changed, except to start": {
+			old: kubeletsThatDoNotStart,
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.Kubelet.MaxPods = new(int32(50))
+				s.Spec.Provider.Workers[0].Kubernetes.Kubelet.ImageGCHighThresholdPercent = new(int32(70))
+			},
+			want: []string{"FieldValueInvalid spec.kubernetes.kubelet.evictionHard.nodefsInodesFree"},
+		},
 		"encryption is not changed while a change goes on": {
 			old: func(s *v1beta1.Shoot) {
 				s.Status.Credentials = &v1beta1.ShootCredentials{EncryptionAtRest: &v1beta1.EncryptionAtRest{Resources: []string{"configmaps"}}}
@@ -276,5 +349,12 @@ func TestValidateShootUpdate(t *testing.T) {
 			tc.change(s)
 			validationtest.Expect(t, core.ValidateShootUpdate(s, old, options), tc.want...)
 		})
+	}
+}
+
+func kubeletsThatDoNotStart(s *v1beta1.Shoot) {
+	s.Spec.Kubernetes.Kubelet.EvictionHard = &v1beta1.KubeletConfigEviction{NodeFSInodesFree: new("0")}
+	s.Spec.Provider.Workers[0].Kubernetes = &v1beta1.WorkerKubernetes{
+		Kubelet: &v1beta1.KubeletConfig{FailSwapOn: new(true), ImageGCHighThresholdPercent: new(int32(30))},
 	}
 }

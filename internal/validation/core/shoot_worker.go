@@ -386,9 +386,11 @@ func poolKubernetes(worker *corev1beta1.Worker, spec *corev1beta1.ShootSpec, ver
 		poolVersion = parseVersion(*worker.Kubernetes.Version)
 		errs = append(errs, kubeletSkew(*worker.Kubernetes.Version, poolVersion, version, path.Child("version"))...)
 	}
-	if worker.Kubernetes.Kubelet != nil {
-		errs = append(errs, kubeletConfig(worker.Kubernetes.Kubelet, poolVersion, path.Child("kubelet"))...)
-	} else if kubelet := spec.Kubernetes.Kubelet; kubelet != nil && worker.Kubernetes.Version != nil {
+	own := worker.Kubernetes.Kubelet
+	if own != nil {
+		errs = append(errs, kubeletConfig(own, poolVersion, path.Child("kubelet"))...)
+	}
+	if kubelet := worker.KubeletConfig(spec.Kubernetes.Kubelet); kubelet != nil && kubelet != own && worker.Kubernetes.Version != nil {
 		// The cluster's configuration counts for this pool, too.
 		errs = append(errs, verificationPolicy(kubelet, poolVersion, path.Child("kubelet"))...)
 	}

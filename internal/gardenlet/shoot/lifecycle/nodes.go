@@ -406,7 +406,7 @@ func (h *hosted) workerPool(p *pool) (*extensionsv1alpha1.WorkerPool, error) {
 			LocalObjectReference: corev1.LocalObjectReference{Name: p.provision.Status.CloudConfig.SecretRef.Name}, Key: extensionsv1alpha1.OperatingSystemConfigSecretDataKey,
 		},
 		KubeletDataVolumeName: worker.KubeletDataVolumeName, Zones: worker.Zones, MachineControllerManager: worker.MachineControllerManager,
-		KubernetesVersion: &version, KubeletConfig: operatingsystemconfig.KubeletConfig(worker, kubernetes.Kubelet), Architecture: worker.Machine.Architecture,
+		KubernetesVersion: &version, KubeletConfig: worker.KubeletConfig(kubernetes.Kubelet), Architecture: worker.Machine.Architecture,
 		Priority: worker.Priority, UpdateStrategy: worker.UpdateStrategy, NodeTemplate: h.nodeTemplate(worker),
 	}
 	if image := worker.Machine.Image; image != nil {
