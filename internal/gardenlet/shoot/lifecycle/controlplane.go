@@ -335,7 +335,11 @@ func awaitOne[T client.Object](ctx context.Context, c client.WithWatch, namespac
 func (h *hosted) controllers() []flow.Task {
 	tasks := []flow.Task{
 		task("access-secrets", "Ordering tokens", func(ctx context.Context) error {
-			return h.apply(ctx, h.accessSecrets()...)
+			orders, err := h.accessSecrets(ctx)
+			if err != nil {
+				return err
+			}
+			return h.apply(ctx, orders...)
 		}, "credentials"),
 		task("tokens", "Making the first tokens", h.makeTokens, "access-secrets", "kube-apiserver-ready"),
 		task("resource-manager", "Deploying the resource manager", func(ctx context.Context) error {
@@ -364,8 +368,9 @@ func (h *hosted) controllers() []flow.Task {
 	)
 }
 
-// accessSecrets are the orders for tokens of what runs in every control plane, and of what extensions and the gardenlet use.
-func (h *hosted) accessSecrets() []client.Object {
+// accessSecrets are the orders for tokens of what runs in every control plane, and of what extensions and the gardenlet use. A token that
+// is within a kubeconfig stays there: its users have no other until the resource manager has seen that it is missing.
+func (h *hosted) accessSecrets(ctx context.Context) ([]client.Object, error) {
 	names := []string{kubecontrollermanager.Name, resourcemanager.Name}
 	if !h.workerless() {
 		names = append(names, kubescheduler.Name)
@@ -381,17 +386,27 @@ func (h *hosted) accessSecrets() []client.Object {
 	} {
 		secret := shootaccess.Secret(h.namespace, constants.SecretNameGardener)
 		secret.Name = name
-		secret.Data = map[string][]byte{resourcesv1alpha1.DataKeyKubeconfig: kubeconfig(h.namespace, server, bundle)}
+		before := &corev1.Secret{}
+		if err := h.SeedClient.Get(ctx, client.ObjectKeyFromObject(secret), before); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read Secret %q: %w", name, err)
+		}
+		token, err := tokenrequestor.TokenIn(before)
+		if err != nil {
+			token = "" // what nobody can read is written anew
+		}
+		secret.ResourceVersion = before.ResourceVersion // a token that is renewed right now must not be lost
+		secret.Data = map[string][]byte{resourcesv1alpha1.DataKeyKubeconfig: kubeconfig(h.namespace, server, bundle, token)}
 		objects = append(objects, secret)
 	}
-	return objects
+	return objects, nil
 }
 
 // inSeed is the host of the API server in the seed.
 func (w *world) inSeed() string { return kubeapiserver.Name + "." + w.namespace + ".svc" }
 
 // makeTokens fills the orders for tokens that are not filled yet. Later, the resource manager does: as it has to have one first, and as
-// the others need not wait for it, these are made here.
+// the others need not wait for it, these are made here. So are those that replace tokens of a key which is, or will be, trusted no more:
+// without its own, the resource manager cannot ask for any.
 func (h *hosted) makeTokens(ctx context.Context) error {
 	access, err := h.connect(ctx)
 	if err != nil {
@@ -407,12 +422,21 @@ func (h *hosted) makeTokens(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("list orders for tokens: %w", err)
 	}
+	public, err := publicKey(h.set.Current(constants.SecretNameServiceAccountKey))
+	if err != nil {
+		return err
+	}
+	current, err := keyOf(public)
+	if err != nil {
+		return err
+	}
+	good := func(token string) bool { return signedBy(token, current.ID) }
 	requestor := tokenrequestor.New(h.SeedClient, access, h.set.Bundle(constants.SecretNameCACluster), tokenrequestor.Values{
-		Class: resourcesv1alpha1.ResourceManagerClassShoot, Clock: h.Clock,
+		Class: resourcesv1alpha1.ResourceManagerClassShoot, Clock: h.Clock, Good: good,
 	})
 	var fill []func(context.Context) error
 	for _, order := range orders.Items {
-		if order.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp] != "" && !h.expired(&order) {
+		if token, err := tokenrequestor.TokenIn(&order); err == nil && good(token) && !h.expired(&order) {
 			continue
 		}
 		fill = append(fill, func(ctx context.Context) error {
@@ -423,7 +447,7 @@ func (h *hosted) makeTokens(ctx context.Context) error {
 	return flow.Parallel(ctx, fill...)
 }
 
-// expired is whether a token was due some time ago: the resource manager could not renew it, as after a hibernation.
+// expired is whether a token was never made, or was due some time ago: the resource manager could not renew it, as after a hibernation.
 func (h *hosted) expired(order *corev1.Secret) bool {
 	due, err := parseTime(order.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp])
 	return err != nil || h.Clock.Now().After(due)
