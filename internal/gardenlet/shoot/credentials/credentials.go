@@ -263,11 +263,20 @@ func (s *Set) certificates(ctx context.Context, wanted ...certificate) error {
 	for _, c := range wanted {
 		if _, err := s.manager.Generate(ctx, &secrets.Certificate{
 			Name: c.name, CommonName: c.commonName, Organization: c.organization, DNSNames: c.hosts, IPAddresses: c.addresses, Usage: c.usage,
-		}, secrets.SignedBy(c.authority)); err != nil {
+		}, s.signedBy(c.authority)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// signedBy says which one of an authority's certificates signs, while there are two.
+func (s *Set) signedBy(authority string) secrets.Option {
+	if authority == constants.SecretNameCAKubelet {
+		// Nodes that wait to be replaced trust the old one only, those that come trust both.
+		return secrets.SignedByClass(authority, secrets.Old)
+	}
+	return secrets.SignedBy(authority)
 }
 
 // Kubeconfig makes an access with a client certificate for a while, for what has no token yet.
