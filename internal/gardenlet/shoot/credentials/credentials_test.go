@@ -21,7 +21,9 @@ type rotated struct {
 	client client.Client
 	clock  *clocktesting.FakePassiveClock
 	status corev1beta1.CARotation
-	set    *Set
+	// replicated is whether etcd has several members.
+	replicated bool
+	set        *Set
 }
 
 // enter makes the credentials of a phase, as a reconciliation does. The first phase is none.
@@ -34,7 +36,7 @@ func (r *rotated) enter(t *testing.T, phase corev1beta1.CredentialsRotationPhase
 	r.status.Phase = phase
 	var err error
 	r.set, err = Open(t.Context(), Values{
-		Client: r.client, Namespace: "shoot--a--b", Workers: true, Clock: r.clock,
+		Client: r.client, Namespace: "shoot--a--b", Workers: true, Replicated: r.replicated, Clock: r.clock,
 		Status: &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{CertificateAuthorities: r.status.DeepCopy()}},
 	})
 	if err != nil {
@@ -107,5 +109,43 @@ func TestSigners(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Of two members of etcd one has what this step wants, and the other still what the step before wanted: each has to trust the other.
+func TestMembersOfEtcdUnderstandEachOther(t *testing.T) {
+	for _, replicated := range []bool{true, false} {
+		r := &rotated{
+			client: fake.NewClientBuilder().Build(), clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), replicated: replicated,
+		}
+		for _, authority := range []string{constants.SecretNameCAETCD, constants.SecretNameCAETCDPeer} {
+			name := map[string]string{constants.SecretNameCAETCD: EtcdServer, constants.SecretNameCAETCDPeer: EtcdPeerServer}[authority]
+			type member struct {
+				cert  *x509.Certificate
+				roots *x509.CertPool
+			}
+			trusts := func(m, other member) bool {
+				_, err := other.cert.Verify(x509.VerifyOptions{Roots: m.roots, CurrentTime: r.clock.Now()})
+				return err == nil
+			}
+			r.status = corev1beta1.CARotation{}
+			var before *member
+			for _, phase := range []corev1beta1.CredentialsRotationPhase{
+				"", corev1beta1.RotationPreparing, corev1beta1.RotationPrepared, corev1beta1.RotationCompleting, corev1beta1.RotationCompleted,
+			} {
+				r.enter(t, phase)
+				after := &member{cert: r.certificate(t, name, secrets.DataKeyCertificate), roots: x509.NewCertPool()}
+				after.roots.AppendCertsFromPEM(r.set.Bundle(authority))
+				if before != nil && replicated && (!trusts(*before, *after) || !trusts(*after, *before)) {
+					t.Errorf("%s: in phase %q, members that are restarted and those that are not refuse each other", authority, phase)
+				}
+				if phase == corev1beta1.RotationCompleting && !replicated || phase == corev1beta1.RotationCompleted {
+					if got := r.trusted(authority); got != 1 {
+						t.Errorf("%s: in phase %q, %d certificates are trusted", authority, phase, got)
+					}
+				}
+				before = after
+			}
+		}
 	}
 }

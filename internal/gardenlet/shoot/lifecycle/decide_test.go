@@ -49,6 +49,17 @@ func TestDecide(t *testing.T) {
 			ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{Phase: phase, AutoCompleteAfterPrepared: new(true)},
 		}}
 	}
+	authorities := func(f *facts, tolerance corev1beta1.FailureToleranceType) {
+		f.shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+			CertificateAuthorities: &corev1beta1.CARotation{Phase: corev1beta1.RotationCompleting, LastCompletionTriggeredTime: new(metav1.NewTime(noon))},
+		}}
+		if tolerance != "" {
+			f.shoot.Spec.ControlPlane = &corev1beta1.ControlPlane{
+				HighAvailability: &corev1beta1.HighAvailability{FailureTolerance: corev1beta1.FailureTolerance{Type: tolerance}},
+			}
+		}
+		finish(f.shoot, metav1.NewTime(noon))
+	}
 	deleted := func(f *facts) { f.shoot.DeletionTimestamp = new(metav1.NewTime(noon)) }
 	for name, tc := range map[string]struct {
 		change    func(*facts)
@@ -75,6 +86,14 @@ func TestDecide(t *testing.T) {
 		}, want: reconcileShoot, operation: reconcile},
 		"rotation is done": {change: func(f *facts) {
 			encryption(f, corev1beta1.RotationCompleting)
+			finish(f.shoot, metav1.NewTime(noon))
+		}, want: idle},
+		"authorities are rotated": {change: func(f *facts) { authorities(f, "") }, want: idle},
+		"authorities are rotated, members of etcd trust the old ones": {change: func(f *facts) {
+			authorities(f, corev1beta1.FailureToleranceTypeNode)
+		}, want: reconcileShoot, operation: reconcile},
+		"authorities are rotated, members of etcd have forgotten the old ones": {change: func(f *facts) {
+			authorities(f, corev1beta1.FailureToleranceTypeNode)
 			finish(f.shoot, metav1.NewTime(noon))
 		}, want: idle},
 		"rotation waits for its owner": {change: func(f *facts) { encryption(f, corev1beta1.RotationPrepared) }, want: idle},
