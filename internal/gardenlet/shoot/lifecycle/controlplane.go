@@ -191,7 +191,7 @@ func (h *hosted) apiServer() []flow.Task {
 		// An etcd that does not know the new authority yet refuses an API server that comes with its certificate.
 		deploy.After = append(deploy.After, "etcd-main-ready", "etcd-events-ready")
 	}
-	return []flow.Task{
+	tasks := []flow.Task{
 		deploy,
 		lasting(podsTimeout, task("kube-apiserver-ready", "Waiting for the API server", func(ctx context.Context) error {
 			if h.asleep {
@@ -200,6 +200,32 @@ func (h *hosted) apiServer() []flow.Task {
 			return h.deploymentReady(ctx, kubeapiserver.Name)
 		}, "kube-apiserver")),
 	}
+	if preparesAccountKey(h.shoot) || preparesEncryptionKey(h.shoot) || changesEncryption(h.shoot) {
+		tasks = append(tasks, lasting(podsTimeout, task("old-kube-apiserver-gone", "Waiting until no API server uses an old key", h.oldAPIServersGone, "kube-apiserver-ready")))
+	}
+	return tasks
+}
+
+// oldAPIServersGone waits until the pods have ended that a Deployment, which is ready, has replaced: they serve for a while.
+func (h *hosted) oldAPIServersGone(ctx context.Context) error {
+	return kube.Await(ctx, h.SeedClient, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+		for _, pod := range pods {
+			if pod.DeletionTimestamp != nil {
+				return fmt.Errorf("Pod %q has not ended yet", pod.Name) //nolint:staticcheck // kinds are proper names
+			}
+		}
+		return nil
+	}, nil, client.InNamespace(h.namespace), client.MatchingLabels(kubeapiserver.Labels()))
+}
+
+// preparesAccountKey is whether this run changes by which key tokens are signed.
+func preparesAccountKey(shoot *corev1beta1.Shoot) bool {
+	c := shoot.Status.Credentials
+	if c == nil || c.Rotation == nil || c.Rotation.ServiceAccountKey == nil {
+		return false
+	}
+	phase := c.Rotation.ServiceAccountKey.Phase
+	return phase == corev1beta1.RotationPreparing || phase == corev1beta1.RotationPreparingWithoutWorkersRollout
 }
 
 // replacesAuthorities is whether this run changes whom etcd and its clients trust.
@@ -268,12 +294,18 @@ func (h *hosted) apiServerValues(ctx context.Context, replicas int32) (kubeapise
 		}
 		v.NodeAgents = &kubeapiserver.NodeAgents{Kubeconfig: agents}
 	}
+	if preparesEncryptionKey(h.shoot) {
+		if known, err := h.encryptionKeyKnown(ctx); err != nil {
+			return v, err
+		} else if !known {
+			slices.Reverse(v.Encryption.Keys)
+		}
+	}
 	v.Files, err = h.apiServerFiles(ctx)
 	return v, err
 }
 
-// encryption says by which keys what is encrypted. While a rotation is prepared, every API server can read what the new key wrote before
-// one of them writes with it.
+// encryption says by which keys what is encrypted: the new one, and while a rotation is prepared, the old one to read.
 func (h *hosted) encryption() kubeapiserver.Encryption {
 	wanted, former := encryptedResources(h.shoot)
 	e := kubeapiserver.Encryption{Resources: append([]string{"secrets"}, wanted...), FormerResources: former}
@@ -333,6 +365,8 @@ func awaitOne[T client.Object](ctx context.Context, c client.WithWatch, namespac
 // controllers are the tasks for what works with the API server. Their pods start when there are tokens for them: before, they would only
 // be tried again and again, later and later.
 func (h *hosted) controllers() []flow.Task {
+	tokens := task("tokens", "Making the first tokens", h.makeTokens, "access-secrets", "kube-apiserver-ready")
+	tokens.AfterIfPresent = []string{"old-kube-apiserver-gone"} // it would sign with the old key
 	tasks := []flow.Task{
 		task("access-secrets", "Ordering tokens", func(ctx context.Context) error {
 			orders, err := h.accessSecrets(ctx)
@@ -341,7 +375,7 @@ func (h *hosted) controllers() []flow.Task {
 			}
 			return h.apply(ctx, orders...)
 		}, "credentials"),
-		task("tokens", "Making the first tokens", h.makeTokens, "access-secrets", "kube-apiserver-ready"),
+		tokens,
 		task("resource-manager", "Deploying the resource manager", func(ctx context.Context) error {
 			return h.deployResourceManager(ctx, 1)
 		}, "tokens"),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,21 +13,69 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
 // pageSize is how many objects are read at once to be written again.
 const pageSize = 500
 
-// reencryption is the task that has the API server write again what it encrypts, while the rotation of its key is prepared, or when the
-// owner has changed what is encrypted. Afterwards nobody needs the old key, or the key for what is no longer encrypted.
+// knownEncryptionKey is the annotation of the Deployment with the name of the key that all its pods can read with.
+const knownEncryptionKey = "credentials.gardener.cloud/known-encryption-key"
+
+// reencryption are the tasks that have the API server write again what it encrypts, while the rotation of its key is prepared, or when the
+// owner has changed what is encrypted. Afterwards nobody needs the old key, or the key for what is no longer encrypted. All API servers
+// learn the new key before one of them writes with it, and all write with it before anything is written again.
 func (h *hosted) reencryption() []flow.Task {
-	c := h.shoot.Status.Credentials
-	rotates := c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil && c.Rotation.ETCDEncryptionKey.Phase == corev1beta1.RotationPreparing
+	rotates := preparesEncryptionKey(h.shoot)
 	if !rotates && !changesEncryption(h.shoot) {
 		return nil
 	}
-	return []flow.Task{lasting(podsTimeout, task("reencrypt", "Encrypting data as it is to be now", h.reencrypt, "tokens"))}
+	rewrite := lasting(podsTimeout, task("reencrypt", "Encrypting data as it is to be now", h.reencrypt, "tokens", "old-kube-apiserver-gone"))
+	if !rotates {
+		return []flow.Task{rewrite}
+	}
+	rewrite.After = append(rewrite.After, "encryption-key-used")
+	return []flow.Task{
+		task("encryption-key", "Letting the API server write with the new key", h.useEncryptionKey, "old-kube-apiserver-gone"),
+		lasting(podsTimeout, task("encryption-key-used", "Waiting until all API servers write with the new key", func(ctx context.Context) error {
+			if err := h.deploymentReady(ctx, kubeapiserver.Name); err != nil {
+				return err
+			}
+			return h.oldAPIServersGone(ctx)
+		}, "encryption-key")),
+		rewrite,
+	}
+}
+
+// preparesEncryptionKey is whether this run changes by which key data is encrypted.
+func preparesEncryptionKey(shoot *corev1beta1.Shoot) bool {
+	c := shoot.Status.Credentials
+	return c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil && c.Rotation.ETCDEncryptionKey.Phase == corev1beta1.RotationPreparing
+}
+
+// encryptionKeyKnown is whether all API servers can read what is written with the new key.
+func (h *hosted) encryptionKeyKnown(ctx context.Context) (bool, error) {
+	deployment := &appsv1.Deployment{}
+	if err := h.SeedClient.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: kubeapiserver.Name}, deployment); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
+	}
+	return deployment.Annotations[knownEncryptionKey] == h.encryption().Keys[0].Name, nil
+}
+
+// useEncryptionKey notes that all API servers know the new key, and lets them write with it.
+func (h *hosted) useEncryptionKey(ctx context.Context) error {
+	deployment := &appsv1.Deployment{}
+	if err := h.SeedClient.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: kubeapiserver.Name}, deployment); err != nil {
+		return fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
+	}
+	if err := kube.PatchMetadata(ctx, h.SeedClient, deployment, func(o *metav1.PartialObjectMetadata) {
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, knownEncryptionKey, h.encryption().Keys[0].Name)
+	}); err != nil {
+		return err
+	}
+	return h.deployAPIServer(ctx, h.replicas(h.pods()))
 }
 
 func (h *hosted) reencrypt(ctx context.Context) error {
