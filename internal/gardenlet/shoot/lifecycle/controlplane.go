@@ -186,7 +186,7 @@ func (h *hosted) apiServer() []flow.Task {
 	deploy := task("kube-apiserver", "Deploying the API server", func(ctx context.Context) error {
 		return h.deployAPIServer(ctx, h.replicas(h.pods()))
 	}, "credentials")
-	deploy.AfterIfPresent = h.beforeAPIServer()
+	deploy.AfterIfPresent = append(h.beforeAPIServer(), "reencrypted-saved") // then the old key is not needed any more
 	if replacesAuthorities(h.shoot) {
 		// An etcd that does not know the new authority yet refuses an API server that comes with its certificate.
 		deploy.After = append(deploy.After, "etcd-main-ready", "etcd-events-ready")

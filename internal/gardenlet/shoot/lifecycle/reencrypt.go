@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/flow"
@@ -24,17 +27,26 @@ const pageSize = 500
 // knownEncryptionKey is the annotation of the Deployment with the name of the key that all its pods can read with.
 const knownEncryptionKey = "credentials.gardener.cloud/known-encryption-key"
 
+// snapshotLease is the value of druidv1alpha1.LabelComponentKey at the Leases that are renewed with each snapshot.
+const snapshotLease = "etcd-snapshot-lease"
+
 // reencryption are the tasks that have the API server write again what it encrypts, while the rotation of its key is prepared, or when the
 // owner has changed what is encrypted. Afterwards nobody needs the old key, or the key for what is no longer encrypted. All API servers
-// learn the new key before one of them writes with it, and all write with it before anything is written again.
+// learn the new key before one of them writes with it, and all write with it before anything is written again. The old key is dropped when
+// no restore of etcd could need it.
 func (h *hosted) reencryption() []flow.Task {
+	var tasks []flow.Task
+	if encryptionKeyPhase(h.shoot) == corev1beta1.RotationCompleting && h.seed.Spec.Backup != nil {
+		tasks = append(tasks, lasting(extensionTimeout, task("reencrypted-saved", "Waiting for a backup that does not need the old encryption key",
+			h.awaitBackup, "etcd-main-ready")))
+	}
 	rotates := preparesEncryptionKey(h.shoot)
 	if !rotates && !changesEncryption(h.shoot) {
-		return nil
+		return tasks
 	}
 	rewrite := lasting(podsTimeout, task("reencrypt", "Encrypting data as it is to be now", h.reencrypt, "tokens", "old-kube-apiserver-gone"))
 	if !rotates {
-		return []flow.Task{rewrite}
+		return append(tasks, rewrite)
 	}
 	rewrite.After = append(rewrite.After, "encryption-key-used")
 	return []flow.Task{
@@ -51,8 +63,32 @@ func (h *hosted) reencryption() []flow.Task {
 
 // preparesEncryptionKey is whether this run changes by which key data is encrypted.
 func preparesEncryptionKey(shoot *corev1beta1.Shoot) bool {
-	c := shoot.Status.Credentials
-	return c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil && c.Rotation.ETCDEncryptionKey.Phase == corev1beta1.RotationPreparing
+	return encryptionKeyPhase(shoot) == corev1beta1.RotationPreparing
+}
+
+func encryptionKeyPhase(shoot *corev1beta1.Shoot) corev1beta1.CredentialsRotationPhase {
+	if c := shoot.Status.Credentials; c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil {
+		return c.Rotation.ETCDEncryptionKey.Phase
+	}
+	return ""
+}
+
+// awaitBackup waits until a snapshot is newer than the end of the run in which everything was encrypted with the new key.
+func (h *hosted) awaitBackup(ctx context.Context) error {
+	prepared := h.shoot.Status.Credentials.Rotation.ETCDEncryptionKey.LastInitiationFinishedTime
+	if prepared == nil {
+		return nil // nobody knows what to wait for
+	}
+	return kube.Await(ctx, h.SeedClient, &coordinationv1.LeaseList{}, func(leases []*coordinationv1.Lease) error {
+		for _, lease := range leases {
+			if at := lease.Spec.RenewTime; at != nil && at.After(prepared.Time) {
+				return nil
+			}
+		}
+		return fmt.Errorf("Etcd %q: no snapshot was made since everything was encrypted with the new key", etcd.Name(etcd.Main)) //nolint:staticcheck // kinds are proper names
+	}, nil, client.InNamespace(h.namespace), client.MatchingLabels{
+		druidv1alpha1.LabelPartOfKey: etcd.Name(etcd.Main), druidv1alpha1.LabelComponentKey: snapshotLease,
+	})
 }
 
 // encryptionKeyKnown is whether all API servers can read what is written with the new key.

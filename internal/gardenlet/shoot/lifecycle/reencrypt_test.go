@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -98,5 +99,41 @@ func TestOldAPIServers(t *testing.T) {
 	}
 	if err := h.oldAPIServersGone(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// As long as a restore would bring back what only the old key can read, it is needed.
+func TestOldKeyIsKeptUntilThereIsABackup(t *testing.T) {
+	for name, tc := range map[string]struct {
+		component string
+		renewed   *time.Time
+		want      bool
+	}{
+		"nothing was saved yet":         {component: "etcd-snapshot-lease"},
+		"saved before":                  {component: "etcd-snapshot-lease", renewed: new(noon.Add(-time.Second))},
+		"saved":                         {component: "etcd-snapshot-lease", renewed: new(noon.Add(time.Second)), want: true},
+		"only a sign of life of etcd's": {component: "etcd-member-lease", renewed: new(noon.Add(time.Second))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, w := newStage(t), example()
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+				Namespace: w.namespace, Name: "some",
+				Labels: map[string]string{"app.kubernetes.io/part-of": "etcd-main", "app.kubernetes.io/component": tc.component},
+			}}
+			if tc.renewed != nil {
+				lease.Spec.RenewTime = &metav1.MicroTime{Time: *tc.renewed}
+			}
+			if err := s.seed.Create(t.Context(), lease); err != nil {
+				t.Fatal(err)
+			}
+			w.shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{LastInitiationFinishedTime: new(metav1.NewTime(noon))},
+			}}
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if err := (&hosted{reconciler: s.reconciler, world: w}).awaitBackup(ctx); (err == nil) != tc.want {
+				t.Errorf("awaitBackup() is %v", err)
+			}
+		})
 	}
 }
