@@ -27,8 +27,8 @@ func bundleOf(config *rest.Config) func() ([]byte, error) {
 	}
 }
 
-// tokenIn returns the token that a Secret has.
-func tokenIn(secret *corev1.Secret) (string, error) {
+// TokenIn returns the token that a Secret has, beside its kubeconfig or in it. It is empty if there is none.
+func TokenIn(secret *corev1.Secret) (string, error) {
 	raw, ok := secret.Data[resourcesv1alpha1.DataKeyKubeconfig]
 	if !ok {
 		return string(secret.Data[resourcesv1alpha1.DataKeyToken]), nil

@@ -51,6 +51,8 @@ type Reconciler struct {
 	// caBundle returns the certificate authorities of the target.
 	caBundle func() ([]byte, error)
 	clock    clock.PassiveClock
+	// good is whether a token is, besides that it is not due.
+	good func(token string) bool
 	// early returns a share of at most maxEarly.
 	early func() float64
 }
@@ -154,12 +156,12 @@ func (r *Reconciler) fill(ctx context.Context, secret *corev1.Secret, o order) (
 			filled.Data = with(filled.Data, resourcesv1alpha1.DataKeyKubeconfig, raw)
 		}
 	}
-	token, err := tokenIn(filled)
+	token, err := TokenIn(filled)
 	if err != nil {
 		return time.Time{}, err
 	}
 	renewAt, err := time.Parse(time.RFC3339, secret.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp])
-	if err != nil || token == "" || created || !r.clock.Now().Before(renewAt) {
+	if err != nil || token == "" || created || !r.clock.Now().Before(renewAt) || !r.good(token) {
 		logf.FromContext(ctx).Info("Requesting a token", "serviceAccount", o.account)
 		if token, renewAt, err = r.request(ctx, account, o.lifetime); err != nil {
 			return time.Time{}, err

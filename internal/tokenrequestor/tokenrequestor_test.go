@@ -54,7 +54,7 @@ func newWorld(secret *corev1.Secret) *world {
 	}).Build()
 	w.reconciler = &Reconciler{
 		Class: "shoot", sourceClient: w.source, sourceReader: w.source, targetClient: w.target, clock: w.clock,
-		caBundle: func() ([]byte, error) { return []byte("CA"), nil }, early: func() float64 { return 0 },
+		caBundle: func() ([]byte, error) { return []byte("CA"), nil }, early: func() float64 { return 0 }, good: func(string) bool { return true },
 	}
 	return w
 }
@@ -182,6 +182,12 @@ func TestASecretOfTheTarget(t *testing.T) {
 	}
 	if w.pass(t); w.tokens != 1 {
 		t.Errorf("%d tokens in a steady state", w.tokens)
+	}
+	w.reconciler.good = func(token string) bool { return token != "token-1" }
+	for range 2 {
+		if w.pass(t); w.tokens != 2 {
+			t.Errorf("%d tokens after the first one was good no more", w.tokens)
+		}
 	}
 }
 

@@ -1,7 +1,8 @@
 // Package credentials makes all credentials of a control plane, in one place, and hands out their names.
 //
 // It writes Secrets in the namespace of the control plane, through a manager of the package secrets. Rotation follows the phases in the
-// status of the Shoot: while one is prepared, old and new are trusted; when it is completed, only the new.
+// status of the Shoot: while one is prepared, old and new are trusted; when it is completed, only the new. Members
+// of etcd take one step more.
 package credentials
 
 import (
@@ -54,6 +55,8 @@ type Values struct {
 	Addresses []net.IP
 	// TunnelHostName is the name by which the agents in the shoot reach the tunnel server.
 	TunnelHostName string
+	// Replicated is whether each etcd has several members. They are restarted one by one, and have to understand each other meanwhile.
+	Replicated bool
 	// Workers is whether the shoot has nodes.
 	Workers bool
 	// SSHKey is whether people may log in to nodes.
@@ -119,6 +122,9 @@ var needsWorkers = map[string]bool{
 	constants.SecretNameCAKubelet: true, constants.SecretNameCAMetricsServer: true, constants.SecretNameCAVPN: true,
 }
 
+// ofEtcd are the authorities that Etcd makes.
+var ofEtcd = map[string]bool{constants.SecretNameCAETCD: true, constants.SecretNameCAETCDPeer: true}
+
 // keep says what becomes of what a rotation replaces.
 func keep(phase corev1beta1.CredentialsRotationPhase) secrets.Option {
 	switch phase {
@@ -132,7 +138,7 @@ func keep(phase corev1beta1.CredentialsRotationPhase) secrets.Option {
 
 // Etcd makes what etcd needs. It comes first, as etcd takes longest to start.
 func (s *Set) Etcd(ctx context.Context) error {
-	for _, name := range []string{constants.SecretNameCAETCD, constants.SecretNameCAETCDPeer} {
+	for name := range ofEtcd {
 		if err := s.authority(ctx, name); err != nil {
 			return err
 		}
@@ -163,7 +169,7 @@ func serviceNames(service, namespace string) []string {
 // Rest makes everything else, after Etcd.
 func (s *Set) Rest(ctx context.Context) error {
 	for _, name := range authorities {
-		if needsWorkers[name] && !s.values.Workers {
+		if needsWorkers[name] && !s.values.Workers || ofEtcd[name] {
 			continue
 		}
 		if err := s.authority(ctx, name); err != nil {
@@ -242,13 +248,26 @@ func (s *Set) keys(ctx context.Context) error {
 }
 
 func (s *Set) authority(ctx context.Context, name string) error {
-	phase := corev1beta1.CredentialsRotationPhase("")
-	if status := s.values.Status; status != nil && status.Rotation != nil && status.Rotation.CertificateAuthorities != nil {
-		phase = status.Rotation.CertificateAuthorities.Phase
+	old := keep(s.authorityPhase())
+	if ofEtcd[name] && s.etcdChanges() {
+		old = secrets.KeepOld()
 	}
 	_, err := s.manager.Generate(ctx, &secrets.CertificateAuthority{Name: name, CommonName: commonNames[name], Validity: authorityLife},
-		secrets.Persist(), keep(phase))
+		secrets.Persist(), old)
 	return err
+}
+
+func (s *Set) authorityPhase() corev1beta1.CredentialsRotationPhase {
+	if status := s.values.Status; status != nil && status.Rotation != nil && status.Rotation.CertificateAuthorities != nil {
+		return status.Rotation.CertificateAuthorities.Phase
+	}
+	return ""
+}
+
+// etcdChanges is whether members of etcd go over to the new authorities. Until all of them have, they trust the old ones, too: these are
+// forgotten when the rotation is completed.
+func (s *Set) etcdChanges() bool {
+	return s.values.Replicated && s.authorityPhase() == corev1beta1.RotationCompleting
 }
 
 type certificate struct {
@@ -263,11 +282,23 @@ func (s *Set) certificates(ctx context.Context, wanted ...certificate) error {
 	for _, c := range wanted {
 		if _, err := s.manager.Generate(ctx, &secrets.Certificate{
 			Name: c.name, CommonName: c.commonName, Organization: c.organization, DNSNames: c.hosts, IPAddresses: c.addresses, Usage: c.usage,
-		}, secrets.SignedBy(c.authority)); err != nil {
+		}, s.signedBy(c.authority)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// signedBy says which one of an authority's certificates signs, while there are two.
+func (s *Set) signedBy(authority string) secrets.Option {
+	switch {
+	case authority == constants.SecretNameCAKubelet:
+		// Nodes that wait to be replaced trust the old one only, those that come trust both.
+		return secrets.SignedByClass(authority, secrets.Old)
+	case ofEtcd[authority] && s.etcdChanges():
+		return secrets.SignedByClass(authority, secrets.Current)
+	}
+	return secrets.SignedBy(authority)
 }
 
 // Kubeconfig makes an access with a client certificate for a while, for what has no token yet.

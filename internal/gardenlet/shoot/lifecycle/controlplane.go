@@ -203,12 +203,12 @@ func (h *hosted) apiServer() []flow.Task {
 	deploy := task("kube-apiserver", "Deploying the API server", func(ctx context.Context) error {
 		return h.deployAPIServer(ctx, h.replicas(h.pods()))
 	}, "credentials")
-	deploy.AfterIfPresent = h.beforeAPIServer()
+	deploy.AfterIfPresent = append(h.beforeAPIServer(), "reencrypted-saved") // then the old key is not needed any more
 	if replacesAuthorities(h.shoot) {
 		// An etcd that does not know the new authority yet refuses an API server that comes with its certificate.
 		deploy.After = append(deploy.After, "etcd-main-ready", "etcd-events-ready")
 	}
-	return []flow.Task{
+	tasks := []flow.Task{
 		deploy,
 		lasting(podsTimeout, task("kube-apiserver-ready", "Waiting for the API server", func(ctx context.Context) error {
 			if h.asleep {
@@ -217,6 +217,32 @@ func (h *hosted) apiServer() []flow.Task {
 			return h.deploymentReady(ctx, kubeapiserver.Name)
 		}, "kube-apiserver")),
 	}
+	if preparesAccountKey(h.shoot) || preparesEncryptionKey(h.shoot) || changesEncryption(h.shoot) {
+		tasks = append(tasks, lasting(podsTimeout, task("old-kube-apiserver-gone", "Waiting until no API server uses an old key", h.oldAPIServersGone, "kube-apiserver-ready")))
+	}
+	return tasks
+}
+
+// oldAPIServersGone waits until the pods have ended that a Deployment, which is ready, has replaced: they serve for a while.
+func (h *hosted) oldAPIServersGone(ctx context.Context) error {
+	return kube.Await(ctx, h.SeedClient, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+		for _, pod := range pods {
+			if pod.DeletionTimestamp != nil {
+				return fmt.Errorf("Pod %q has not ended yet", pod.Name) //nolint:staticcheck // kinds are proper names
+			}
+		}
+		return nil
+	}, nil, client.InNamespace(h.namespace), client.MatchingLabels(kubeapiserver.Labels()))
+}
+
+// preparesAccountKey is whether this run changes by which key tokens are signed.
+func preparesAccountKey(shoot *corev1beta1.Shoot) bool {
+	c := shoot.Status.Credentials
+	if c == nil || c.Rotation == nil || c.Rotation.ServiceAccountKey == nil {
+		return false
+	}
+	phase := c.Rotation.ServiceAccountKey.Phase
+	return phase == corev1beta1.RotationPreparing || phase == corev1beta1.RotationPreparingWithoutWorkersRollout
 }
 
 // replacesAuthorities is whether this run changes whom etcd and its clients trust.
@@ -285,12 +311,18 @@ func (h *hosted) apiServerValues(ctx context.Context, replicas int32) (kubeapise
 		}
 		v.NodeAgents = &kubeapiserver.NodeAgents{Kubeconfig: agents}
 	}
+	if preparesEncryptionKey(h.shoot) {
+		if known, err := h.encryptionKeyKnown(ctx); err != nil {
+			return v, err
+		} else if !known {
+			slices.Reverse(v.Encryption.Keys)
+		}
+	}
 	v.Files, err = h.apiServerFiles(ctx)
 	return v, err
 }
 
-// encryption says by which keys what is encrypted. While a rotation is prepared, every API server can read what the new key wrote before
-// one of them writes with it.
+// encryption says by which keys what is encrypted: the new one, and while a rotation is prepared, the old one to read.
 func (h *hosted) encryption() kubeapiserver.Encryption {
 	wanted, former := encryptedResources(h.shoot)
 	e := kubeapiserver.Encryption{Resources: append([]string{"secrets"}, wanted...), FormerResources: former}
@@ -350,11 +382,17 @@ func awaitOne[T client.Object](ctx context.Context, c client.WithWatch, namespac
 // controllers are the tasks for what works with the API server. Their pods start when there are tokens for them: before, they would only
 // be tried again and again, later and later.
 func (h *hosted) controllers() []flow.Task {
+	tokens := task("tokens", "Making the first tokens", h.makeTokens, "access-secrets", "kube-apiserver-ready")
+	tokens.AfterIfPresent = []string{"old-kube-apiserver-gone"} // it would sign with the old key
 	tasks := []flow.Task{
 		task("access-secrets", "Ordering tokens", func(ctx context.Context) error {
-			return h.apply(ctx, h.accessSecrets()...)
+			orders, err := h.accessSecrets(ctx)
+			if err != nil {
+				return err
+			}
+			return h.apply(ctx, orders...)
 		}, "credentials"),
-		task("tokens", "Making the first tokens", h.makeTokens, "access-secrets", "kube-apiserver-ready"),
+		tokens,
 		task("resource-manager", "Deploying the resource manager", func(ctx context.Context) error {
 			return h.deployResourceManager(ctx, 1)
 		}, "tokens"),
@@ -381,8 +419,9 @@ func (h *hosted) controllers() []flow.Task {
 	)
 }
 
-// accessSecrets are the orders for tokens of what runs in every control plane, and of what extensions and the gardenlet use.
-func (h *hosted) accessSecrets() []client.Object {
+// accessSecrets are the orders for tokens of what runs in every control plane, and of what extensions and the gardenlet use. A token that
+// is within a kubeconfig stays there: its users have no other until the resource manager has seen that it is missing.
+func (h *hosted) accessSecrets(ctx context.Context) ([]client.Object, error) {
 	names := []string{kubecontrollermanager.Name, resourcemanager.Name}
 	if !h.workerless() {
 		names = append(names, kubescheduler.Name)
@@ -398,17 +437,27 @@ func (h *hosted) accessSecrets() []client.Object {
 	} {
 		secret := shootaccess.Secret(h.namespace, constants.SecretNameGardener)
 		secret.Name = name
-		secret.Data = map[string][]byte{resourcesv1alpha1.DataKeyKubeconfig: kubeconfig(h.namespace, server, bundle)}
+		before := &corev1.Secret{}
+		if err := h.SeedClient.Get(ctx, client.ObjectKeyFromObject(secret), before); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read Secret %q: %w", name, err)
+		}
+		token, err := tokenrequestor.TokenIn(before)
+		if err != nil {
+			token = "" // what nobody can read is written anew
+		}
+		secret.ResourceVersion = before.ResourceVersion // a token that is renewed right now must not be lost
+		secret.Data = map[string][]byte{resourcesv1alpha1.DataKeyKubeconfig: kubeconfig(h.namespace, server, bundle, token)}
 		objects = append(objects, secret)
 	}
-	return objects
+	return objects, nil
 }
 
 // inSeed is the host of the API server in the seed.
 func (w *world) inSeed() string { return kubeapiserver.Name + "." + w.namespace + ".svc" }
 
 // makeTokens fills the orders for tokens that are not filled yet. Later, the resource manager does: as it has to have one first, and as
-// the others need not wait for it, these are made here.
+// the others need not wait for it, these are made here. So are those that replace tokens of a key which is, or will be, trusted no more:
+// without its own, the resource manager cannot ask for any.
 func (h *hosted) makeTokens(ctx context.Context) error {
 	access, err := h.connect(ctx)
 	if err != nil {
@@ -424,12 +473,21 @@ func (h *hosted) makeTokens(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("list orders for tokens: %w", err)
 	}
+	public, err := publicKey(h.set.Current(constants.SecretNameServiceAccountKey))
+	if err != nil {
+		return err
+	}
+	current, err := keyOf(public)
+	if err != nil {
+		return err
+	}
+	good := func(token string) bool { return signedBy(token, current.ID) }
 	requestor := tokenrequestor.New(h.SeedClient, access, h.set.Bundle(constants.SecretNameCACluster), tokenrequestor.Values{
-		Class: resourcesv1alpha1.ResourceManagerClassShoot, Clock: h.Clock,
+		Class: resourcesv1alpha1.ResourceManagerClassShoot, Clock: h.Clock, Good: good,
 	})
 	var fill []func(context.Context) error
 	for _, order := range orders.Items {
-		if order.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp] != "" && !h.expired(&order) {
+		if token, err := tokenrequestor.TokenIn(&order); err == nil && good(token) && !h.expired(&order) {
 			continue
 		}
 		fill = append(fill, func(ctx context.Context) error {
@@ -440,7 +498,7 @@ func (h *hosted) makeTokens(ctx context.Context) error {
 	return flow.Parallel(ctx, fill...)
 }
 
-// expired is whether a token was due some time ago: the resource manager could not renew it, as after a hibernation.
+// expired is whether a token was never made, or was due some time ago: the resource manager could not renew it, as after a hibernation.
 func (h *hosted) expired(order *corev1.Secret) bool {
 	due, err := parseTime(order.Annotations[resourcesv1alpha1.ServiceAccountTokenRenewTimestamp])
 	return err != nil || h.Clock.Now().After(due)

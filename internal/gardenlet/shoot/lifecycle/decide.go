@@ -109,6 +109,8 @@ func work(f facts) verdict {
 		return verdict{action: reconcileShoot, operation: operation, reason: "its last operation is not done"}
 	case f.shoot.Generation != f.shoot.Status.ObservedGeneration:
 		return verdict{action: reconcileShoot, operation: operation, reason: "it has changed"}
+	case rotating(f.shoot):
+		return verdict{action: reconcileShoot, operation: operation, reason: "its rotation goes on"}
 	}
 	return verdict{action: idle}
 }

@@ -44,6 +44,22 @@ func TestDecide(t *testing.T) {
 	failed := func(f *facts) {
 		f.shoot.Status.LastOperation.State = corev1beta1.LastOperationStateFailed
 	}
+	encryption := func(f *facts, phase corev1beta1.CredentialsRotationPhase) {
+		f.shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+			ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{Phase: phase, AutoCompleteAfterPrepared: new(true)},
+		}}
+	}
+	authorities := func(f *facts, tolerance corev1beta1.FailureToleranceType) {
+		f.shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+			CertificateAuthorities: &corev1beta1.CARotation{Phase: corev1beta1.RotationCompleting, LastCompletionTriggeredTime: new(metav1.NewTime(noon))},
+		}}
+		if tolerance != "" {
+			f.shoot.Spec.ControlPlane = &corev1beta1.ControlPlane{
+				HighAvailability: &corev1beta1.HighAvailability{FailureTolerance: corev1beta1.FailureTolerance{Type: tolerance}},
+			}
+		}
+		finish(f.shoot, metav1.NewTime(noon))
+	}
 	deleted := func(f *facts) { f.shoot.DeletionTimestamp = new(metav1.NewTime(noon)) }
 	for name, tc := range map[string]struct {
 		change    func(*facts)
@@ -64,7 +80,24 @@ func TestDecide(t *testing.T) {
 		"creation in error": {change: func(f *facts) {
 			f.shoot.Status.LastOperation.Type, f.shoot.Status.LastOperation.State = create, corev1beta1.LastOperationStateError
 		}, want: reconcileShoot, operation: create},
-		"due": {change: func(f *facts) { f.now = noon.Add(2 * time.Hour) }, want: reconcileShoot, operation: reconcile},
+		"rotation is begun": {change: func(f *facts) {
+			encryption(f, corev1beta1.RotationPreparing)
+			finish(f.shoot, metav1.NewTime(noon))
+		}, want: reconcileShoot, operation: reconcile},
+		"rotation is done": {change: func(f *facts) {
+			encryption(f, corev1beta1.RotationCompleting)
+			finish(f.shoot, metav1.NewTime(noon))
+		}, want: idle},
+		"authorities are rotated": {change: func(f *facts) { authorities(f, "") }, want: idle},
+		"authorities are rotated, members of etcd trust the old ones": {change: func(f *facts) {
+			authorities(f, corev1beta1.FailureToleranceTypeNode)
+		}, want: reconcileShoot, operation: reconcile},
+		"authorities are rotated, members of etcd have forgotten the old ones": {change: func(f *facts) {
+			authorities(f, corev1beta1.FailureToleranceTypeNode)
+			finish(f.shoot, metav1.NewTime(noon))
+		}, want: idle},
+		"rotation waits for its owner": {change: func(f *facts) { encryption(f, corev1beta1.RotationPrepared) }, want: idle},
+		"due":                          {change: func(f *facts) { f.now = noon.Add(2 * time.Hour) }, want: reconcileShoot, operation: reconcile},
 		"ignored, not allowed": {change: func(f *facts) {
 			f.shoot.Generation++
 			f.shoot.Annotations[constants.ShootIgnore] = "true"

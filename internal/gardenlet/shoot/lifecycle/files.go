@@ -89,10 +89,10 @@ func (h *hosted) kubeconfigOf(ctx context.Context, into *map[string][]byte, whos
 }
 
 // kubeconfig writes a kubeconfig without credentials. Whoever makes the token puts it in.
-func kubeconfig(name, server string, ca []byte) []byte {
+func kubeconfig(name, server string, ca []byte, token string) []byte {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}
-	config.AuthInfos[name] = &clientcmdapi.AuthInfo{}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	config.CurrentContext = name
 	out, err := clientcmd.Write(*config)

@@ -35,6 +35,11 @@ func TestFlows(t *testing.T) {
 				ETCDEncryptionKey:      &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationPreparing},
 			}}
 		},
+		"completing": func(w *world) {
+			w.shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationCompleting},
+			}}
+		},
 		"asked": func(w *world) {
 			w.shoot.Annotations = map[string]string{"shoot.gardener.cloud/tasks": "deployInfrastructure,restartControlPlanePods,restartCoreAddons"}
 			w.issuer = "https://keys.example.com"

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,15 +86,11 @@ func (h *hosted) publishIssuer(ctx context.Context) error {
 		if secret == nil {
 			continue
 		}
-		private, err := keyutil.ParsePrivateKeyPEM(secret.Data[secrets.DataKeyRSAPrivateKey])
+		public, err := publicKey(secret)
 		if err != nil {
-			return fmt.Errorf("the key in Secret %q is not usable", secret.Name) // the error may quote it
+			return err
 		}
-		signer, ok := private.(crypto.Signer)
-		if !ok {
-			return fmt.Errorf("the key in Secret %q cannot sign", secret.Name)
-		}
-		keys = append(keys, signer.Public())
+		keys = append(keys, public)
 	}
 	config, keySet, err := issuerDocuments(h.issuer, keys)
 	if err != nil {
@@ -102,6 +99,27 @@ func (h *hosted) publishIssuer(ctx context.Context) error {
 	return apply(ctx, h.gardenClient, h.issuerSecret(), func(o *corev1.Secret) {
 		o.Data = map[string][]byte{openIDConfigKey: config, keySetKey: keySet}
 	})
+}
+
+// publicKey reads that of the key in a Secret.
+func publicKey(secret *corev1.Secret) (crypto.PublicKey, error) {
+	private, err := keyutil.ParsePrivateKeyPEM(secret.Data[secrets.DataKeyRSAPrivateKey])
+	if err != nil {
+		return nil, fmt.Errorf("the key in Secret %q is not usable", secret.Name) // the error may quote it
+	}
+	signer, ok := private.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("the key in Secret %q cannot sign", secret.Name)
+	}
+	return signer.Public(), nil
+}
+
+// signedBy is whether a token says that it is signed by the key with an ID.
+func signedBy(token, id string) bool {
+	encoded, _, _ := strings.Cut(token, ".")
+	raw, err := base64.RawURLEncoding.DecodeString(encoded)
+	header := key{}
+	return err == nil && json.Unmarshal(raw, &header) == nil && header.ID == id
 }
 
 // unpublishIssuer removes the documents of an issuer.

@@ -50,12 +50,17 @@ const (
 // nodes are the tasks for machines, and for what runs on all of them. Machines are ordered as soon as it is known what will be on them:
 // they wait for the API server longer than it takes to start.
 func (h *hosted) nodes() []flow.Task {
+	agents := task("node-agents", "Telling node agents what to do", h.deployNodeAgents, "operating-system-configs")
+	if replacesAuthorities(h.shoot) {
+		// Kubelets that have forgotten the old authority refuse an API server that still comes with its certificate.
+		agents.After = append(agents.After, "kube-apiserver-ready")
+	}
 	return []flow.Task{
 		task("vpn-seed-server", "Deploying the tunnel server", func(ctx context.Context) error {
 			return h.deployTunnelServer(ctx, h.replicas(h.pods()))
 		}, "credentials"),
 		lasting(extensionTimeout, task("operating-system-configs", "Waiting for what will be on machines", h.orderSystemConfigs, "credentials", "cluster")),
-		task("node-agents", "Telling node agents what to do", h.deployNodeAgents, "operating-system-configs"),
+		agents,
 		lasting(extensionTimeout, task("worker", "Waiting for the nodes", h.orderWorker, "operating-system-configs", "infrastructure", "kube-apiserver")),
 		task("system-components", "Writing what runs on nodes", h.deploySystemComponents, "infrastructure"),
 		task("kube-proxy", "Writing kube-proxies", h.deployKubeProxy, "kube-apiserver-ready"),

@@ -180,7 +180,12 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 // rotating is whether a rotation goes on by itself.
 func rotating(shoot *corev1beta1.Shoot) bool {
 	c := shoot.Status.Credentials
-	return c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil && c.Rotation.ETCDEncryptionKey.Phase == corev1beta1.RotationCompleting
+	if c == nil || c.Rotation == nil {
+		return false
+	}
+	ca, key := c.Rotation.CertificateAuthorities, c.Rotation.ETCDEncryptionKey
+	return key != nil && key.Phase == corev1beta1.RotationCompleting ||
+		ca != nil && ca.Phase == corev1beta1.RotationCompleted && ca.LastCompletionTriggeredTime != nil
 }
 
 // failed reports an error, and says when to try again. What a shoot refers to and is missing may stay away, so people hear of it.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,21 +14,104 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	"gardener.cloud/gardener/internal/component/etcd"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
 // pageSize is how many objects are read at once to be written again.
 const pageSize = 500
 
-// reencryption is the task that has the API server write again what it encrypts, while the rotation of its key is prepared, or when the
-// owner has changed what is encrypted. Afterwards nobody needs the old key, or the key for what is no longer encrypted.
+// knownEncryptionKey is the annotation of the Deployment with the name of the key that all its pods can read with.
+const knownEncryptionKey = "credentials.gardener.cloud/known-encryption-key"
+
+// snapshotLease is the value of druidv1alpha1.LabelComponentKey at the Leases that are renewed with each snapshot.
+const snapshotLease = "etcd-snapshot-lease"
+
+// reencryption are the tasks that have the API server write again what it encrypts, while the rotation of its key is prepared, or when the
+// owner has changed what is encrypted. Afterwards nobody needs the old key, or the key for what is no longer encrypted. All API servers
+// learn the new key before one of them writes with it, and all write with it before anything is written again. The old key is dropped when
+// no restore of etcd could need it.
 func (h *hosted) reencryption() []flow.Task {
-	c := h.shoot.Status.Credentials
-	rotates := c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil && c.Rotation.ETCDEncryptionKey.Phase == corev1beta1.RotationPreparing
-	if !rotates && !changesEncryption(h.shoot) {
-		return nil
+	var tasks []flow.Task
+	if encryptionKeyPhase(h.shoot) == corev1beta1.RotationCompleting && h.seed.Spec.Backup != nil {
+		tasks = append(tasks, lasting(extensionTimeout, task("reencrypted-saved", "Waiting for a backup that does not need the old encryption key",
+			h.awaitBackup, "etcd-main-ready")))
 	}
-	return []flow.Task{lasting(podsTimeout, task("reencrypt", "Encrypting data as it is to be now", h.reencrypt, "tokens"))}
+	rotates := preparesEncryptionKey(h.shoot)
+	if !rotates && !changesEncryption(h.shoot) {
+		return tasks
+	}
+	rewrite := lasting(podsTimeout, task("reencrypt", "Encrypting data as it is to be now", h.reencrypt, "tokens", "old-kube-apiserver-gone"))
+	if !rotates {
+		return append(tasks, rewrite)
+	}
+	rewrite.After = append(rewrite.After, "encryption-key-used")
+	return []flow.Task{
+		task("encryption-key", "Letting the API server write with the new key", h.useEncryptionKey, "old-kube-apiserver-gone"),
+		lasting(podsTimeout, task("encryption-key-used", "Waiting until all API servers write with the new key", func(ctx context.Context) error {
+			if err := h.deploymentReady(ctx, kubeapiserver.Name); err != nil {
+				return err
+			}
+			return h.oldAPIServersGone(ctx)
+		}, "encryption-key")),
+		rewrite,
+	}
+}
+
+// preparesEncryptionKey is whether this run changes by which key data is encrypted.
+func preparesEncryptionKey(shoot *corev1beta1.Shoot) bool {
+	return encryptionKeyPhase(shoot) == corev1beta1.RotationPreparing
+}
+
+func encryptionKeyPhase(shoot *corev1beta1.Shoot) corev1beta1.CredentialsRotationPhase {
+	if c := shoot.Status.Credentials; c != nil && c.Rotation != nil && c.Rotation.ETCDEncryptionKey != nil {
+		return c.Rotation.ETCDEncryptionKey.Phase
+	}
+	return ""
+}
+
+// awaitBackup waits until a snapshot is newer than the end of the run in which everything was encrypted with the new key.
+func (h *hosted) awaitBackup(ctx context.Context) error {
+	prepared := h.shoot.Status.Credentials.Rotation.ETCDEncryptionKey.LastInitiationFinishedTime
+	if prepared == nil {
+		return nil // nobody knows what to wait for
+	}
+	return kube.Await(ctx, h.SeedClient, &coordinationv1.LeaseList{}, func(leases []*coordinationv1.Lease) error {
+		for _, lease := range leases {
+			if at := lease.Spec.RenewTime; at != nil && at.After(prepared.Time) {
+				return nil
+			}
+		}
+		return fmt.Errorf("Etcd %q: no snapshot was made since everything was encrypted with the new key", etcd.Name(etcd.Main)) //nolint:staticcheck // kinds are proper names
+	}, nil, client.InNamespace(h.namespace), client.MatchingLabels{
+		druidv1alpha1.LabelPartOfKey: etcd.Name(etcd.Main), druidv1alpha1.LabelComponentKey: snapshotLease,
+	})
+}
+
+// encryptionKeyKnown is whether all API servers can read what is written with the new key.
+func (h *hosted) encryptionKeyKnown(ctx context.Context) (bool, error) {
+	deployment := &appsv1.Deployment{}
+	if err := h.SeedClient.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: kubeapiserver.Name}, deployment); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
+	}
+	return deployment.Annotations[knownEncryptionKey] == h.encryption().Keys[0].Name, nil
+}
+
+// useEncryptionKey notes that all API servers know the new key, and lets them write with it.
+func (h *hosted) useEncryptionKey(ctx context.Context) error {
+	deployment := &appsv1.Deployment{}
+	if err := h.SeedClient.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: kubeapiserver.Name}, deployment); err != nil {
+		return fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
+	}
+	if err := kube.PatchMetadata(ctx, h.SeedClient, deployment, func(o *metav1.PartialObjectMetadata) {
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, knownEncryptionKey, h.encryption().Keys[0].Name)
+	}); err != nil {
+		return err
+	}
+	return h.deployAPIServer(ctx, h.replicas(h.pods()))
 }
 
 func (h *hosted) reencrypt(ctx context.Context) error {

@@ -95,7 +95,9 @@ func (p phased) advance(now metav1.Time) {
 		}
 	case corev1beta1.RotationCompleting:
 		*p.phase, *p.complete, *p.prepared, *p.completionOrdered = corev1beta1.RotationCompleted, &now, nil, nil
-	case corev1beta1.RotationPrepared, corev1beta1.RotationCompleted:
+	case corev1beta1.RotationCompleted:
+		*p.completionOrdered = nil
+	case corev1beta1.RotationPrepared:
 	}
 }
 
@@ -176,7 +178,11 @@ func finish(shoot *corev1beta1.Shoot, now metav1.Time) {
 	ca, account, encryption := rotations(c)
 	forget(ca, shoot.Spec.Provider.Workers)
 	forget(account, shoot.Spec.Provider.Workers)
+	completing, ordered := *ca.phase == corev1beta1.RotationCompleting, *ca.completionOrdered
 	ca.advance(now)
+	if completing && tolerance(shoot) != "" {
+		*ca.completionOrdered = ordered // until one more run has made the members of etcd forget the old authorities
+	}
 	account.advance(now)
 	encryption.advance(now)
 	if e := c.Rotation.ETCDEncryptionKey; e.Phase == corev1beta1.RotationPrepared && deref(e.AutoCompleteAfterPrepared) {

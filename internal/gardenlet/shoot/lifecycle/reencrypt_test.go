@@ -1,0 +1,139 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/pkg/secrets"
+)
+
+// Of two API servers during a rollout, each has to read what the other one writes.
+func TestEncryptionKeyIsKnownBeforeItIsUsed(t *testing.T) {
+	s, w := newStage(t), example()
+	w.shoot.Spec.Provider.Workers, w.seed.Spec.Backup = nil, nil
+	w.shoot.Spec.Kubernetes.Version = "1.36.3"
+	w.shoot.Status.Networking = &corev1beta1.NetworkingStatus{Services: []string{"10.4.0.0/16"}}
+	key := func(secret *corev1.Secret) string { return string(secret.Data[secrets.DataKeyEncryptionSecret]) }
+	var h *hosted
+	// enter is the beginning of a run in a phase. It returns the keys of the API server, the one that writes first.
+	enter := func(phase corev1beta1.CredentialsRotationPhase) []string {
+		t.Helper()
+		w.shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+			ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{Phase: phase},
+		}}
+		if phase != "" {
+			w.shoot.Status.Credentials.Rotation.ETCDEncryptionKey.LastInitiationTime = new(metav1.NewTime(noon))
+		}
+		h = &hosted{reconciler: s.reconciler, world: w}
+		for _, step := range []func(context.Context) error{
+			h.makeEtcdCredentials, h.makeCredentials, func(ctx context.Context) error { return h.deployAPIServer(ctx, 1) },
+		} {
+			if err := step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		values, err := h.apiServerValues(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys []string
+		for _, k := range values.Encryption.Keys {
+			keys = append(keys, string(k.Secret))
+		}
+		return keys
+	}
+	check := func(what string, got []string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("keys %s (-want +got):\n%s", what, diff)
+		}
+	}
+	first := enter("")
+	got := enter(corev1beta1.RotationPreparing)
+	old, current := first[0], key(h.set.Current(constants.SecretNameETCDEncryptionKey))
+	check("when the rotation begins", got, old, current)
+	check("when it is begun again", enter(corev1beta1.RotationPreparing), old, current)
+	if err := h.useEncryptionKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check("when all API servers know the new one", enter(corev1beta1.RotationPreparing), current, old)
+	check("when it is prepared", enter(corev1beta1.RotationPrepared), current, old)
+	check("when it is completed", enter(corev1beta1.RotationCompleting), current)
+}
+
+// A pod that was replaced goes on writing for a while.
+func TestOldAPIServers(t *testing.T) {
+	s, w := newStage(t), example()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.namespace, Name: "kube-apiserver-old", Labels: kubeapiserver.Labels(), Finalizers: []string{"example.com/running"},
+	}}
+	if err := s.seed.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	h := &hosted{reconciler: s.reconciler, world: w}
+	if err := h.oldAPIServersGone(t.Context()); err != nil {
+		t.Errorf("a pod that is not replaced is waited for: %v", err)
+	}
+	if err := s.seed.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := h.oldAPIServersGone(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a pod that still ends is not waited for: %v", err)
+	}
+	if err := s.seed.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.oldAPIServersGone(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// As long as a restore would bring back what only the old key can read, it is needed.
+func TestOldKeyIsKeptUntilThereIsABackup(t *testing.T) {
+	for name, tc := range map[string]struct {
+		component string
+		renewed   *time.Time
+		want      bool
+	}{
+		"nothing was saved yet":         {component: "etcd-snapshot-lease"},
+		"saved before":                  {component: "etcd-snapshot-lease", renewed: new(noon.Add(-time.Second))},
+		"saved":                         {component: "etcd-snapshot-lease", renewed: new(noon.Add(time.Second)), want: true},
+		"only a sign of life of etcd's": {component: "etcd-member-lease", renewed: new(noon.Add(time.Second))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, w := newStage(t), example()
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+				Namespace: w.namespace, Name: "some",
+				Labels: map[string]string{"app.kubernetes.io/part-of": "etcd-main", "app.kubernetes.io/component": tc.component},
+			}}
+			if tc.renewed != nil {
+				lease.Spec.RenewTime = &metav1.MicroTime{Time: *tc.renewed}
+			}
+			if err := s.seed.Create(t.Context(), lease); err != nil {
+				t.Fatal(err)
+			}
+			w.shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{LastInitiationFinishedTime: new(metav1.NewTime(noon))},
+			}}
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if err := (&hosted{reconciler: s.reconciler, world: w}).awaitBackup(ctx); (err == nil) != tc.want {
+				t.Errorf("awaitBackup() is %v", err)
+			}
+		})
+	}
+}
