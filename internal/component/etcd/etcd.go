@@ -31,9 +31,11 @@ const (
 const (
 	// PortClient is where clients connect.
 	PortClient int32 = 2379
+	// PortBackup is where etcd-backup-restore serves, at the same Service.
+	PortBackup int32 = 8080
 	portPeer   int32 = 2380
-	// portBackup is that of etcd-backup-restore, and portMetrics where etcd says how it is, without TLS.
-	portBackup, portMetrics int32 = 8080, 9095
+	// portMetrics is where etcd says how it is, without TLS.
+	portMetrics int32 = 9095
 )
 
 const (
@@ -192,11 +194,11 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 				Resources: ptr.To(v.resources("20m", "60Mi", v.MinAllowed)),
 				ClientService: &druidv1alpha1.ClientService{
 					Labels:      labels,
-					Annotations: workload.Scraped(PortClient, portBackup, portMetrics),
+					Annotations: workload.Scraped(PortClient, PortBackup, portMetrics),
 				},
 			},
 			Backup: druidv1alpha1.BackupSpec{
-				Port: ptr.To(portBackup), TLS: tls, Resources: ptr.To(v.resources("5m", "30Mi", nil)),
+				Port: ptr.To(PortBackup), TLS: tls, Resources: ptr.To(v.resources("5m", "30Mi", nil)),
 			},
 			SharedConfig: &druidv1alpha1.SharedConfig{
 				AutoCompactionMode: ptr.To(druidv1alpha1.CompactionModePeriodic), AutoCompactionRetention: ptr.To("30m"),
@@ -233,7 +235,7 @@ func (v Values) policies() map[string]string {
 		constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
 		constants.NetworkPolicyToPublicNetworks: constants.NetworkPolicyAllowed, constants.NetworkPolicyToPrivateNetworks: constants.NetworkPolicyAllowed,
 	}
-	for _, port := range []int32{PortClient, portPeer, portBackup} {
+	for _, port := range []int32{PortClient, portPeer, PortBackup} {
 		labels[workload.PolicyLabel(ServiceName(v.Role), port)] = constants.NetworkPolicyAllowed
 	}
 	labels[workload.PolicyLabel(Name(v.Role)+"-peer", portPeer)] = constants.NetworkPolicyAllowed

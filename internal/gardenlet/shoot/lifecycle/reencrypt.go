@@ -2,8 +2,12 @@ package lifecycle
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"net/http"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -12,13 +16,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/gardenlet/shoot/credentials"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/flow"
+	"gardener.cloud/gardener/pkg/secrets"
 )
 
 // pageSize is how many objects are read at once to be written again.
@@ -30,6 +38,9 @@ const knownEncryptionKey = "credentials.gardener.cloud/known-encryption-key"
 // snapshotLease is the value of druidv1alpha1.LabelComponentKey at the Leases that are renewed with each snapshot.
 const snapshotLease = "etcd-snapshot-lease"
 
+// backupTimeout is how long a snapshot that was asked for may take.
+const backupTimeout = time.Minute
+
 // reencryption are the tasks that have the API server write again what it encrypts, while the rotation of its key is prepared, or when the
 // owner has changed what is encrypted. Afterwards nobody needs the old key, or the key for what is no longer encrypted. All API servers
 // learn the new key before one of them writes with it, and all write with it before anything is written again. The old key is dropped when
@@ -38,7 +49,7 @@ func (h *hosted) reencryption() []flow.Task {
 	var tasks []flow.Task
 	if encryptionKeyPhase(h.shoot) == corev1beta1.RotationCompleting && h.seed.Spec.Backup != nil {
 		tasks = append(tasks, lasting(extensionTimeout, task("reencrypted-saved", "Waiting for a backup that does not need the old encryption key",
-			h.awaitBackup, "etcd-main-ready")))
+			h.backUp, "etcd-main-ready")))
 	}
 	rotates := preparesEncryptionKey(h.shoot)
 	if !rotates && !changesEncryption(h.shoot) {
@@ -73,6 +84,15 @@ func encryptionKeyPhase(shoot *corev1beta1.Shoot) corev1beta1.CredentialsRotatio
 	return ""
 }
 
+// backUp makes sure that a snapshot has everything as it was encrypted with the new key. One is made every few minutes, and at once if
+// etcd can be asked.
+func (h *hosted) backUp(ctx context.Context) error {
+	if err := h.requestBackup(ctx); err != nil {
+		logf.FromContext(ctx).Info("Could not ask for a snapshot, waiting for the next one", "reason", err.Error())
+	}
+	return h.awaitBackup(ctx)
+}
+
 // awaitBackup waits until a snapshot is newer than the end of the run in which everything was encrypted with the new key.
 func (h *hosted) awaitBackup(ctx context.Context) error {
 	prepared := h.shoot.Status.Credentials.Rotation.ETCDEncryptionKey.LastInitiationFinishedTime
@@ -89,6 +109,40 @@ func (h *hosted) awaitBackup(ctx context.Context) error {
 	}, nil, client.InNamespace(h.namespace), client.MatchingLabels{
 		druidv1alpha1.LabelPartOfKey: etcd.Name(etcd.Main), druidv1alpha1.LabelComponentKey: snapshotLease,
 	})
+}
+
+// requestBackup has the leader of the main etcd make a snapshot of what was changed since the last one.
+func (h *hosted) requestBackup(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, backupTimeout)
+	defer cancel()
+	own := h.set.Current(credentials.EtcdClient)
+	if own == nil {
+		return fmt.Errorf("there is no Secret %q yet", credentials.EtcdClient)
+	}
+	pair, err := tls.X509KeyPair(own.Data[secrets.DataKeyCertificate], own.Data[secrets.DataKeyPrivateKey])
+	if err != nil {
+		return fmt.Errorf("Secret %q: %w", own.Name, err) //nolint:staticcheck // kinds are proper names
+	}
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(h.set.Bundle(constants.SecretNameCAETCD))
+	url := fmt.Sprintf("https://%s.%s.svc:%d/snapshot/delta", etcd.ServiceName(etcd.Main), h.namespace, etcd.PortBackup)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{
+		TLSClientConfig:   &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: authorities, MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true,
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing is read from it
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return nil
 }
 
 // encryptionKeyKnown is whether all API servers can read what is written with the new key.
