@@ -16,7 +16,7 @@ import (
 
 // Reference returns the profile that a shoot refers to, under the new or the old name of the field; nil without one.
 func Reference(spec *corev1beta1.ShootSpec) *corev1beta1.CloudProfileReference {
-	switch name := spec.CloudProfileName; {
+	switch name := spec.CloudProfileName; { //nolint:staticcheck // old Shoots have this one only
 	case spec.CloudProfile != nil:
 		ref := *spec.CloudProfile
 		if ref.Kind == "" {

@@ -195,7 +195,7 @@ func TestPrintLogs(t *testing.T) {
 					}
 					_, _ = io.WriteString(w, "hello\n")
 					if tc.follow && len(tc.bad) > 0 {
-						w.(http.Flusher).Flush() //nolint:errcheck,forcetypeassert // the server's is one
+						w.(http.Flusher).Flush() //nolint:forcetypeassert // the server's is one
 						select {
 						case <-errOut.written:
 						case <-r.Context().Done():

@@ -160,8 +160,8 @@ func (l *landscape) rotate(t *testing.T, key client.ObjectKey, old cluster) {
 	// works reads what was there before, and sees a controller at work: kube-controller-manager makes a ServiceAccount per namespace.
 	works := func(c cluster, name string) {
 		t.Helper()
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		eventually(t, func(ctx context.Context) error {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			if err := c.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 				return err
 			}

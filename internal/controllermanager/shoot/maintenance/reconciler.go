@@ -3,6 +3,7 @@ package maintenance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,7 +73,7 @@ func (r *reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now
 	if refused(err) && len(out.changes) > 0 {
 		// That changed nothing. What does not depend on versions is done nevertheless.
 		without := decide(shoot, nil, r.tasks, now)
-		without.failures = append(out.failures, fmt.Sprintf("Update of %s is refused: %s", out.updates(), err))
+		without.failures = slices.Concat(out.failures, []string{fmt.Sprintf("Update of %s is refused: %s", out.updates(), err)})
 		out = without
 		err = r.change(ctx, shoot, out.shoot)
 	}
