@@ -29,6 +29,7 @@ up: deps preflight tools distribution ## Bring up a local landscape from nothing
 
 .PHONY: preflight
 preflight: deps ## Check whether this computer can carry the landscape, before most is built.
+	@test -e bin/landscape || echo "Compiling the landscape tool to check this computer: a minute or two the first time"
 	@$(BUILD) ./cmd/landscape
 	@bin/landscape up --check --name $(NAME) $(UPFLAGS)
 
@@ -52,6 +53,7 @@ build: ## Build all commands into bin/.
 
 .PHONY: tools
 tools: ## Build the command line tools, and the binary with all server components, into bin/.
+	@test -e bin/gardener || echo "Compiling our commands: some minutes the first time"
 	@$(BUILD) ./cmd/distribution ./cmd/landscape ./cmd/gardener ./cmd/gardenctl
 
 bin/landscape:
