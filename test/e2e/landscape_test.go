@@ -41,8 +41,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
