@@ -23,7 +23,9 @@ func TestDecide(t *testing.T) {
 		"one of a ReplicaSet too":     {corev1.Pod{ObjectMeta: ofKind("ReplicaSet")}, isEvicted, isDeleted},
 		"one that ends is waited for": {corev1.Pod{ObjectMeta: deleting}, ends, isDeleted},
 		"one that ends slowly too":    {corev1.Pod{ObjectMeta: slow}, ends, isDeleted},
-		"one that only a finalizer keeps is waited for, but not by force": {corev1.Pod{ObjectMeta: kept}, ends, stays},
+		"one that only a finalizer keeps is waited for, but not by force": {
+			corev1.Pod{ObjectMeta: kept}, ends, stays,
+		},
 		"one of a DaemonSet stays": {corev1.Pod{ObjectMeta: ofKind("DaemonSet")}, stays, stays},
 		"one of the kubelet stays": {
 			corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}}}, stays, stays,
