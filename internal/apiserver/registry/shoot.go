@@ -69,7 +69,7 @@ func rotationWarnings(shoot *corev1beta1.Shoot, settings Settings) []string {
 	check("key that encrypts etcd", constants.OperationRotateETCDEncryptionKey, get(rotation.ETCDEncryptionKey).LastInitiationTime)
 	check("service account key", constants.OperationRotateServiceAccountKeyStart, get(rotation.ServiceAccountKey).LastInitiationTime)
 	check("observability passwords", constants.OperationRotateObservabilityCredentials, get(rotation.Observability).LastInitiationTime)
-	if settings := shoot.Spec.Provider.WorkersSettings; settings != nil && get(settings.SSHAccess).Enabled {
+	if shoot.Spec.Provider.SSHAccessEnabled() {
 		check("SSH key of the nodes", constants.OperationRotateSSHKeypair, get(rotation.SSHKeypair).LastInitiationTime)
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/pkg/maintenance"
 )
 
 const (
@@ -20,8 +21,6 @@ const (
 	// A credential is renewed neither while the last renewal may go on nor later than what auditors accept.
 	minRotationPeriod = 30 * time.Minute
 	maxRotationPeriod = 90 * 24 * time.Hour
-	// maintenanceTime is the layout of begin and end.
-	maintenanceTime = "150405-0700"
 )
 
 var emailAddress = regexp.MustCompile(`^[^@\s]+@[^@\s]+\.[^@\s]+$`)
@@ -61,8 +60,8 @@ func shootMaintenance(maintenance *corev1beta1.Maintenance, path *field.Path) fi
 }
 
 func maintenanceWindow(window *corev1beta1.MaintenanceTimeWindow, path *field.Path) field.ErrorList {
-	begin, beginErr := time.Parse(maintenanceTime, window.Begin)
-	end, endErr := time.Parse(maintenanceTime, window.End)
+	begin, beginErr := time.Parse(maintenance.Layout, window.Begin)
+	end, endErr := time.Parse(maintenance.Layout, window.End)
 	if beginErr != nil || endErr != nil {
 		return field.ErrorList{field.Invalid(path.Child("begin/end"), window.Begin+"-"+window.End, "must look like 220000+0100")}
 	}

@@ -16,6 +16,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 	"gardener.cloud/gardener/internal/validation/cidr"
+	"gardener.cloud/gardener/pkg/maintenance"
 )
 
 // How long a maintenance time window may be.
@@ -191,12 +192,11 @@ func virtualCluster(garden *operatorv1alpha1.Garden, providers sets.Set[string],
 
 // timeWindow checks that a time window has a length that maintenance fits in, but leaves most of the day alone.
 func timeWindow(window corev1beta1.MaintenanceTimeWindow, path *field.Path) field.ErrorList {
-	const layout = "150405-0700"
-	begin, err := time.Parse(layout, window.Begin)
+	begin, err := time.Parse(maintenance.Layout, window.Begin)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path.Child("begin"), window.Begin, "must be HHMMSS+ZONE, such as 220000+0100")}
 	}
-	end, err := time.Parse(layout, window.End)
+	end, err := time.Parse(maintenance.Layout, window.End)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path.Child("end"), window.End, "must be HHMMSS+ZONE, such as 220000+0100")}
 	}

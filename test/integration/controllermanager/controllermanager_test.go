@@ -1,6 +1,7 @@
 package controllermanager
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -244,7 +245,8 @@ func testProject(t *testing.T, g *garden) {
 // awaitEvent waits for an event about an object.
 func awaitEvent(t *testing.T, g *garden, name, reason string) {
 	t.Helper()
-	ctx := t.Context()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	events, err := g.client.Watch(ctx, &eventsv1.EventList{}, client.MatchingFields{"reason": reason})
 	if err != nil {
 		t.Fatal(err)

@@ -116,7 +116,7 @@ func renewals(shoot *corev1beta1.Shoot, now time.Time) []string {
 		}
 	}
 	check(wanted.Observability, observability, constants.OperationRotateObservabilityCredentials)
-	if settings := shoot.Spec.Provider.WorkersSettings; settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled {
+	if shoot.Spec.Provider.SSHAccessEnabled() {
 		check(wanted.SSHKeypair, ssh, constants.OperationRotateSSHKeypair)
 	}
 	check(wanted.ETCDEncryptionKey, encryption, constants.OperationRotateETCDEncryptionKey)

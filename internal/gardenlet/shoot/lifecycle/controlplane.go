@@ -155,7 +155,7 @@ func (w *world) snapshotSchedule() string {
 	} else {
 		length = min(length, time.Hour)
 	}
-	at := begin.Add(time.Duration(hash(string(w.shoot.UID)) % uint64(length))) //nolint:gosec // less than a duration
+	at := begin.UTC().Add(time.Duration(hash(string(w.shoot.UID)) % uint64(length))) //nolint:gosec // less than a duration
 	return fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())
 }
 

@@ -214,23 +214,8 @@ func window(shoot *corev1beta1.Shoot, now time.Time) (begin time.Time, length ti
 	if shoot.Spec.Maintenance == nil || shoot.Spec.Maintenance.TimeWindow == nil {
 		return begin, 0, false
 	}
-	from, errFrom := time.Parse(maintenance.Layout, shoot.Spec.Maintenance.TimeWindow.Begin)
-	to, errTo := time.Parse(maintenance.Layout, shoot.Spec.Maintenance.TimeWindow.End)
-	if errFrom != nil || errTo != nil {
-		return begin, 0, false
-	}
-	from, to = from.UTC(), to.UTC()
-	clock := func(t time.Time) time.Duration {
-		return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
-	}
-	if length = clock(to) - clock(from); length <= 0 {
-		length += 24 * time.Hour // it ends on the next day
-	}
-	begin = now.UTC().Truncate(24 * time.Hour).Add(clock(from))
-	if begin.After(now) {
-		begin = begin.Add(-24 * time.Hour)
-	}
-	return begin, length, true
+	begin, end, err := maintenance.Latest(*shoot.Spec.Maintenance.TimeWindow, now)
+	return begin, end.Sub(begin), err == nil
 }
 
 // share is a part of a duration that is another for every shoot and every time, and the same at every look.

@@ -157,7 +157,7 @@ func (h *hosted) makeCredentials(ctx context.Context) error { return h.set.Rest(
 
 func (h *hosted) credentialValues() credentials.Values {
 	v := credentials.Values{
-		Client: h.SeedClient, Namespace: h.namespace, Status: h.shoot.Status.Credentials, Workers: !h.workerless(), SSHKey: sshAccess(h.shoot),
+		Client: h.SeedClient, Namespace: h.namespace, Status: h.shoot.Status.Credentials, Workers: !h.workerless(), SSHKey: h.shoot.Spec.Provider.SSHAccessEnabled(),
 		HostNames: h.hosts(), TunnelHostName: h.tunnelHost(), Clock: h.Clock, Replicated: h.members() > 1,
 	}
 	if address, err := serviceAddress(h.shoot); err == nil && address != nil {

@@ -178,7 +178,7 @@ func (h *hosted) systemConfigValues() (operatingsystemconfig.Values, []pool, err
 		ClusterDNS: dns, Kubelet: spec.Kubernetes.Kubelet, NodeAgentImage: agent, SandboxImage: pause.String(), Rotation: rotation(h.shoot, ""),
 	}
 	for _, key := range []*corev1.Secret{h.set.Current(constants.SecretNameSSHKeyPair), h.set.Old(constants.SecretNameSSHKeyPair)} {
-		if key != nil && sshAccess(h.shoot) {
+		if key != nil && h.shoot.Spec.Provider.SSHAccessEnabled() {
 			v.SSHPublicKeys = append(v.SSHPublicKeys, strings.TrimSpace(string(key.Data[secrets.DataKeySSHAuthorizedKeys])))
 		}
 	}
@@ -385,7 +385,7 @@ func (h *hosted) orderWorker(ctx context.Context) error {
 	if err := extensionobject.Order(ctx, h.orders(true), obj, func(obj *extensionsv1alpha1.Worker) {
 		obj.Spec.DefaultSpec = ordered(obj.Spec.Class, h.shoot.Spec.Provider.Type, nil)
 		obj.Spec.Region, obj.Spec.SecretRef, obj.Spec.InfrastructureProviderStatus = h.shoot.Spec.Region, h.providerSecret(), h.infrastructureStatus()
-		if key := h.set.Current(constants.SecretNameSSHKeyPair); key != nil && sshAccess(h.shoot) {
+		if key := h.set.Current(constants.SecretNameSSHKeyPair); key != nil && h.shoot.Spec.Provider.SSHAccessEnabled() {
 			obj.Spec.SSHPublicKey = key.Data[secrets.DataKeySSHAuthorizedKeys]
 		}
 		obj.Spec.Pools = pools

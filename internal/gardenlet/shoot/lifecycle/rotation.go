@@ -114,6 +114,7 @@ func order(shoot *corev1beta1.Shoot, now metav1.Time) (left string) {
 	}
 	var rest []string
 	for operation := range strings.SplitSeq(shoot.Annotations[constants.GardenerOperation], constants.OperationsSeparator) {
+		operation = strings.TrimSpace(operation)
 		base, names, _ := strings.Cut(operation, "=")
 		switch base {
 		case "", constants.GardenerOperationReconcile, constants.ShootOperationRetry:
@@ -209,7 +210,7 @@ func settle(c *corev1beta1.ShootCredentials, shoot *corev1beta1.Shoot) {
 }
 
 func rotateSSH(c *corev1beta1.ShootCredentials, shoot *corev1beta1.Shoot, now metav1.Time) {
-	if !sshAccess(shoot) {
+	if !shoot.Spec.Provider.SSHAccessEnabled() {
 		return
 	}
 	if c.Rotation.SSHKeypair == nil {
@@ -223,15 +224,6 @@ func rotateObservability(c *corev1beta1.ShootCredentials, now metav1.Time) {
 		c.Rotation.Observability = &corev1beta1.ObservabilityRotation{}
 	}
 	c.Rotation.Observability.LastInitiationTime = &now
-}
-
-// sshAccess is whether people may log in to the nodes of a shoot.
-func sshAccess(shoot *corev1beta1.Shoot) bool {
-	if len(shoot.Spec.Provider.Workers) == 0 {
-		return false
-	}
-	settings := shoot.Spec.Provider.WorkersSettings
-	return settings == nil || settings.SSHAccess == nil || settings.SSHAccess.Enabled
 }
 
 // forget takes pools off the list of those that wait that are no more.
