@@ -27,6 +27,7 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/controlplanenamespace"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/component/workload"
@@ -328,6 +329,9 @@ func (a *workers) deployManager(ctx context.Context, namespace string, cluster *
 	replicas := int32(0)
 	if needed {
 		replicas = 1
+		if cluster.Shoot != nil && controlplanenamespace.FailureTolerance(cluster.Shoot) != "" {
+			replicas = 2
+		}
 	}
 	// A pod that has no token yet tries again after longer and longer breaks, so there is none before.
 	token := &corev1.Secret{}

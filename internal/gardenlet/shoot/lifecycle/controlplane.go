@@ -394,13 +394,13 @@ func (h *hosted) controllers() []flow.Task {
 		}, "credentials"),
 		tokens,
 		task("resource-manager", "Deploying the resource manager", func(ctx context.Context) error {
-			return h.deployResourceManager(ctx, 1)
+			return h.deployResourceManager(ctx, h.pods())
 		}, "tokens"),
 		lasting(podsTimeout, task("resource-manager-ready", "Waiting for the resource manager", func(ctx context.Context) error {
 			return h.deploymentReady(ctx, resourcemanager.Name)
 		}, "resource-manager")),
 		task("kube-controller-manager", "Deploying the controller manager", func(ctx context.Context) error {
-			return h.deployControllerManager(ctx, 1)
+			return h.deployControllerManager(ctx, h.pods())
 		}, "tokens"),
 		lasting(podsTimeout, task("kube-controller-manager-ready", "Waiting for the controller manager", func(ctx context.Context) error {
 			return h.deploymentReady(ctx, kubecontrollermanager.Name)
@@ -411,7 +411,7 @@ func (h *hosted) controllers() []flow.Task {
 	}
 	return append(tasks,
 		task("kube-scheduler", "Deploying the scheduler", func(ctx context.Context) error {
-			return h.deployScheduler(ctx, 1)
+			return h.deployScheduler(ctx, h.pods())
 		}, "tokens"),
 		lasting(podsTimeout, task("kube-scheduler-ready", "Waiting for the scheduler", func(ctx context.Context) error {
 			return h.deploymentReady(ctx, kubescheduler.Name)
