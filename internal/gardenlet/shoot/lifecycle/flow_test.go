@@ -27,7 +27,7 @@ func example() *world {
 
 func TestFlows(t *testing.T) {
 	for name, change := range map[string]func(*world){
-		"hosted":     func(*world) {},
+		"hosted": func(*world) {},
 		"settled": func(w *world) {
 			w.shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
 		},
