@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -121,11 +122,12 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 	if existing, err = a.deployments(ctx, worker.Namespace); err != nil {
 		return err
 	}
-	for name, deployment := range existing {
-		wanted := slices.ContainsFunc(all, func(m machines) bool { return m.deployment.Name == name })
-		if !wanted && deployment.DeletionTimestamp == nil {
+	judged, stale := judge(all, existing), unwanted(all, existing)
+	// Pods of a pool that goes have to go somewhere: it may have another name, or other zones, from now on.
+	if judged == nil || hibernated(cluster) {
+		for _, deployment := range stale {
 			if err := a.client.Delete(ctx, deployment); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("delete MachineDeployment %q: %w", name, err)
+				return fmt.Errorf("delete MachineDeployment %q: %w", deployment.Name, err)
 			}
 		}
 	}
@@ -134,14 +136,17 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 		if left, err = a.abandon(ctx, worker.Namespace); err != nil {
 			return err
 		}
-		needed = left > 0 || unsettled(existing)
+		needed = left+len(stale) > 0 || unsettled(existing)
 	}
 	// What is needed and what is waited for is judged by the same reading: when nothing is waited for, nothing is left running.
 	if err := a.deployManager(ctx, worker.Namespace, cluster, needed); err != nil {
 		return err
 	}
-	if err := judge(all, existing); err != nil {
-		return err
+	if judged != nil {
+		return judged
+	}
+	if len(stale) > 0 {
+		return &extension.Wait{Reason: fmt.Sprintf("MachineDeployment %q is being deleted", stale[0].Name), After: machinesAfter}
 	}
 	if left > 0 {
 		return &extension.Wait{Reason: fmt.Sprintf("%d machines are being deleted", left), After: machinesAfter}
@@ -250,17 +255,31 @@ func (a *workers) publish(worker *extensionsv1alpha1.Worker, all []machines, ima
 	return nil
 }
 
-// judge returns what is to be waited for, or which machines fail.
+// unwanted are the deployments that no part of a pool has, by name.
+func unwanted(all []machines, existing map[string]*machinev1alpha1.MachineDeployment) []*machinev1alpha1.MachineDeployment {
+	var out []*machinev1alpha1.MachineDeployment
+	for _, name := range slices.Sorted(maps.Keys(existing)) {
+		if !slices.ContainsFunc(all, func(m machines) bool { return m.deployment.Name == name }) {
+			out = append(out, existing[name])
+		}
+	}
+	return out
+}
+
+// judge returns what is to be waited for until there are the machines that are wanted, or which of them fail.
 func judge(all []machines, existing map[string]*machinev1alpha1.MachineDeployment) error {
 	var failed, waiting []string
 	var codes []corev1beta1.ErrorCode
 	for _, m := range all {
 		deployment := existing[m.deployment.Name]
-		if deployment == nil {
+		switch {
+		case deployment == nil:
 			waiting = append(waiting, fmt.Sprintf("MachineDeployment %q is not there yet", m.deployment.Name))
 			continue
+		case deployment.DeletionTimestamp != nil: // it was not wanted for a while
+			waiting = append(waiting, fmt.Sprintf("MachineDeployment %q is being deleted, and will be made anew", deployment.Name))
+			continue
 		}
-		delete(existing, m.deployment.Name)
 		status, want := deployment.Status, deployment.Spec.Replicas
 		for _, machine := range status.FailedMachines {
 			failed = append(failed, fmt.Sprintf("machine %q: %s", machine.Name, machine.LastOperation.Description))
@@ -271,9 +290,6 @@ func judge(all []machines, existing map[string]*machinev1alpha1.MachineDeploymen
 		if status.ObservedGeneration < deployment.Generation || status.UpdatedReplicas != want || status.Replicas != want || status.AvailableReplicas != want {
 			waiting = append(waiting, fmt.Sprintf("%d of %d machines of %q are ready", min(status.UpdatedReplicas, status.AvailableReplicas), want, deployment.Name))
 		}
-	}
-	for name := range existing {
-		waiting = append(waiting, fmt.Sprintf("MachineDeployment %q is being deleted", name))
 	}
 	slices.Sort(failed)
 	slices.Sort(waiting)

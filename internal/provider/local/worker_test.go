@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -258,6 +260,77 @@ func TestWorker(t *testing.T) {
 	if err := a.client.Get(t.Context(), client.ObjectKeyFromObject(manager), manager); err == nil {
 		t.Error("the machine-controller-manager is left")
 	}
+}
+
+// pools are the MachineDeployments that are there, and are not being deleted.
+func pools(t *testing.T, a *workers) []string {
+	t.Helper()
+	deployments, err := a.deployments(t.Context(), namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.DeleteFunc(deployments, func(_ string, d *machinev1alpha1.MachineDeployment) bool { return d.DeletionTimestamp != nil })
+	return slices.Sorted(maps.Keys(deployments))
+}
+
+// Pods of a pool that goes find room on machines of those that come.
+func TestRenamedPool(t *testing.T) {
+	const before, after = namespace + "-pool-z1", namespace + "-other"
+	ready := func(d *machinev1alpha1.MachineDeployment) {}
+	for name, tc := range map[string]struct {
+		change func(*machinev1alpha1.MachineDeployment)
+		asleep bool
+		none   bool
+		want   []string
+	}{
+		"its machines are not ready": {change: func(d *machinev1alpha1.MachineDeployment) {
+			if d.Name == after {
+				d.Status.AvailableReplicas = 0
+			}
+		}, want: []string{after, before, namespace + "-pool-z2"}},
+		"one of its machines has failed": {change: func(d *machinev1alpha1.MachineDeployment) {
+			if d.Name == after {
+				d.Status.FailedMachines = []machinev1alpha1.MachineSummary{{Name: "m"}}
+			}
+		}, want: []string{after, before, namespace + "-pool-z2"}},
+		"its machines are ready":      {change: ready, want: []string{after}},
+		"it has no machines for now":  {change: func(d *machinev1alpha1.MachineDeployment) { d.Status.ObservedGeneration-- }, asleep: true, want: []string{after}},
+		"there are no pools any more": {change: ready, none: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
+			_ = a.Reconcile(t.Context(), worker, cluster)
+			a.roll(t, nil)
+			if err := a.Reconcile(t.Context(), worker, cluster); err != nil {
+				t.Fatal(err)
+			}
+			worker.Spec.Pools[0].Name, worker.Spec.Pools[0].Zones = "other", nil
+			if tc.none {
+				worker.Spec.Pools = nil
+			}
+			cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: &tc.asleep}
+			if err := a.Reconcile(t.Context(), worker, cluster); err == nil {
+				t.Error("it waits for nothing")
+			}
+			a.roll(t, tc.change)
+			_ = a.Reconcile(t.Context(), worker, cluster)
+			if diff := cmp.Diff(tc.want, pools(t, a)); diff != "" {
+				t.Errorf("pools (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A pool that comes back while its machines go is not ready: the one that stood for it has to stay.
+func TestPoolThatComesBack(t *testing.T) {
+	deployment := &machinev1alpha1.MachineDeployment{}
+	deployment.Name = "pool"
+	all, existing := []machines{{deployment: deployment.DeepCopy()}}, map[string]*machinev1alpha1.MachineDeployment{"pool": deployment}
+	if err := judge(all, existing); err != nil {
+		t.Fatal(err)
+	}
+	deployment.DeletionTimestamp = &metav1.Time{}
+	waits(t, judge(all, existing), `MachineDeployment "pool" is being deleted, and will be made anew`)
 }
 
 // newToken is what the machine-controller-manager waits for.

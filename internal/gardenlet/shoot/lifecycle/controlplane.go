@@ -223,8 +223,13 @@ func (h *hosted) apiServer() []flow.Task {
 	return tasks
 }
 
-// oldAPIServersGone waits until the pods have ended that a Deployment, which is ready, has replaced: they serve for a while.
+// oldAPIServersGone waits until no API server works with what it was given before.
 func (h *hosted) oldAPIServersGone(ctx context.Context) error {
+	return h.oldPodsGone(ctx, kubeapiserver.Labels())
+}
+
+// oldPodsGone waits until the pods have ended that a Deployment, which is ready, has replaced: they go on for a while.
+func (h *hosted) oldPodsGone(ctx context.Context, labels map[string]string) error {
 	return kube.Await(ctx, h.SeedClient, &corev1.PodList{}, func(pods []*corev1.Pod) error {
 		for _, pod := range pods {
 			if pod.DeletionTimestamp != nil {
@@ -232,7 +237,7 @@ func (h *hosted) oldAPIServersGone(ctx context.Context) error {
 			}
 		}
 		return nil
-	}, nil, client.InNamespace(h.namespace), client.MatchingLabels(kubeapiserver.Labels()))
+	}, nil, client.InNamespace(h.namespace), client.MatchingLabels(labels))
 }
 
 // preparesAccountKey is whether this run changes by which key tokens are signed.

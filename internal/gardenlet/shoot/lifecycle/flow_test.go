@@ -27,7 +27,10 @@ func example() *world {
 
 func TestFlows(t *testing.T) {
 	for name, change := range map[string]func(*world){
-		"hosted":     func(*world) {},
+		"hosted": func(*world) {},
+		"settled": func(w *world) {
+			w.shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
+		},
 		"workerless": func(w *world) { w.shoot.Spec.Provider.Workers, w.extensions = nil, nil },
 		"rotating": func(w *world) {
 			w.shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
@@ -47,7 +50,12 @@ func TestFlows(t *testing.T) {
 			w.shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"configmaps"}}}
 			w.shoot.Status.Credentials = &corev1beta1.ShootCredentials{EncryptionAtRest: &corev1beta1.EncryptionAtRest{}}
 		},
+		"waking": func(w *world) {
+			w.shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
+			w.shoot.Status.Hibernated = true
+		},
 		"sleeping": func(w *world) {
+			w.shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
 			w.shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
 		},
 		"hibernated": func(w *world) {

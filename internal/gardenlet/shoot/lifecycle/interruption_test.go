@@ -85,7 +85,7 @@ func newStage(t *testing.T) *stage {
 // newCluster is a cluster in which everything that is ordered is there at once.
 func newCluster(scheme *runtime.Scheme) client.WithWatch {
 	byName := func(object client.Object) []string { return []string{object.GetName()} }
-	builder := fake.NewClientBuilder().WithScheme(scheme).
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.Shoot{}).
 		WithIndex(&corev1beta1.Project{}, "spec.namespace", func(object client.Object) []string {
 			return []string{deref(object.(*corev1beta1.Project).Spec.Namespace)} //nolint:forcetypeassert // the kind of the index
 		})

@@ -25,6 +25,7 @@ import (
 	"gardener.cloud/gardener/internal/component/apiserverproxy"
 	"gardener.cloud/gardener/internal/component/coredns"
 	"gardener.cloud/gardener/internal/component/extensionobject"
+	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
 	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/component/metricsserver"
@@ -47,21 +48,32 @@ const (
 	httpsPort = "443"
 )
 
-// nodes are the tasks for machines, and for what runs on all of them. Machines are ordered as soon as it is known what will be on them:
-// they wait for the API server longer than it takes to start.
+// nodes are the tasks for machines, and for what runs on all of them. Machines of a new control plane are ordered as soon as it is known
+// what will be on them: they wait for the API server longer than it takes to start. One that is there is updated before its nodes are.
 func (h *hosted) nodes() []flow.Task {
 	agents := task("node-agents", "Telling node agents what to do", h.deployNodeAgents, "operating-system-configs")
-	if replacesAuthorities(h.shoot) {
-		// Kubelets that have forgotten the old authority refuse an API server that still comes with its certificate.
+	worker := lasting(extensionTimeout, task("worker", "Waiting for the nodes", h.orderWorker, "operating-system-configs", "infrastructure", "kube-apiserver"))
+	if h.settled() || replacesAuthorities(h.shoot) {
+		// Kubelets must not be newer than the API server, and once they have forgotten an old authority, they refuse one with its certificate.
 		agents.After = append(agents.After, "kube-apiserver-ready")
+		worker.After = append(worker.After, "kube-apiserver-ready")
 	}
-	return []flow.Task{
+	var signs []flow.Task
+	if replacesAuthorities(h.shoot) {
+		// A new machine asks for its certificates soon, and would keep those that an old controller manager signs. A new one that is ready
+		// may still wait until the old one has stopped.
+		signs = append(signs, lasting(podsTimeout, task("old-kube-controller-manager-gone", "Waiting until nobody signs with an old authority", func(ctx context.Context) error {
+			return h.oldPodsGone(ctx, kubecontrollermanager.Labels())
+		}, "kube-controller-manager-ready")))
+		worker.After = append(worker.After, "old-kube-controller-manager-gone")
+	}
+	return append(signs, []flow.Task{
 		task("vpn-seed-server", "Deploying the tunnel server", func(ctx context.Context) error {
 			return h.deployTunnelServer(ctx, h.replicas(h.pods()))
 		}, "credentials"),
 		lasting(extensionTimeout, task("operating-system-configs", "Waiting for what will be on machines", h.orderSystemConfigs, "credentials", "cluster")),
 		agents,
-		lasting(extensionTimeout, task("worker", "Waiting for the nodes", h.orderWorker, "operating-system-configs", "infrastructure", "kube-apiserver")),
+		worker,
 		task("system-components", "Writing what runs on nodes", h.deploySystemComponents, "infrastructure"),
 		task("kube-proxy", "Writing kube-proxies", h.deployKubeProxy, "kube-apiserver-ready"),
 		lasting(podsTimeout, task("tunnel", "Waiting until the control plane reaches the nodes", func(ctx context.Context) error {
@@ -73,7 +85,7 @@ func (h *hosted) nodes() []flow.Task {
 		lasting(extensionTimeout, task("nodes-updated", "Waiting until node agents have done what they are told", h.awaitNodeAgents, "node-agents", "tunnel")),
 		task("stale-node-local-dns", "Removing DNS caches that no node needs", h.dropNodeLocalDNS, "system-components", "worker"),
 		task("stale-operating-system-configs", "Forgetting what was on machines that are gone", h.dropStaleSystemConfigs, "worker", "node-agents"),
-	}
+	}...)
 }
 
 func (h *hosted) deployTunnelServer(ctx context.Context, replicas int32) error {

@@ -92,6 +92,12 @@ func (w *world) hibernated() bool {
 // sleeps is whether nothing of the control plane runs: the shoot is hibernated, and has been since the last operation.
 func (w *world) sleeps() bool { return w.hibernated() && w.shoot.Status.Hibernated && w.stopped }
 
+// settled is whether there may be nodes which the control plane serves now: it is neither made, nor woken up, nor put to sleep.
+func (w *world) settled() bool {
+	last := w.shoot.Status.LastOperation
+	return last != nil && last.Type == corev1beta1.LastOperationTypeReconcile && !w.shoot.Status.Hibernated && !w.hibernated()
+}
+
 // observe reads what is known of a shoot.
 func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (*world, error) {
 	w := &world{shoot: shoot, seed: seed}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -136,7 +139,7 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 		return kube.Result(err)
 	}
 	if v.action == reconcileShoot {
-		if err := r.takeOperations(ctx, status.shoot); err != nil {
+		if err := r.takeOperations(ctx, shoot); err != nil {
 			return kube.Result(err)
 		}
 	}
@@ -201,18 +204,38 @@ func (r *reconciler) failed(ctx context.Context, status *reporter, err error) (r
 	return reconcile.Result{}, err
 }
 
-// takeOperations takes the annotation off whose operations are in the status now.
+// takeOperations takes the operations off the annotation that are in the status now: those which were there when the pass began.
 func (r *reconciler) takeOperations(ctx context.Context, shoot *corev1beta1.Shoot) error {
-	if shoot.Annotations[constants.GardenerOperation] == "" {
+	asked := shoot.Annotations[constants.GardenerOperation]
+	if asked == "" {
 		return nil
 	}
-	left := order(shoot.DeepCopy(), metav1.NewTime(r.Clock.Now()))
-	return kube.PatchMetadata(ctx, r.gardenClient, shoot, func(o *metav1.PartialObjectMetadata) {
-		if left == "" {
-			delete(o.Annotations, constants.GardenerOperation)
-		} else {
-			o.Annotations[constants.GardenerOperation] = left
+	others := operationsIn(order(shoot.DeepCopy(), metav1.NewTime(r.Clock.Now())))
+	done := slices.DeleteFunc(operationsIn(asked), func(operation string) bool { return slices.Contains(others, operation) })
+	return r.leave(ctx, shoot, constants.GardenerOperation, func(now string) string {
+		left := slices.DeleteFunc(operationsIn(now), func(operation string) bool { return slices.Contains(done, operation) })
+		return strings.Join(left, constants.OperationsSeparator)
+	})
+}
+
+// leave writes what is left of an annotation. What somebody adds to it meanwhile stays.
+func (r *reconciler) leave(ctx context.Context, shoot *corev1beta1.Shoot, annotation string, left func(now string) string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		current := &corev1beta1.Shoot{}
+		if err := r.live.Get(ctx, client.ObjectKeyFromObject(shoot), current); err != nil {
+			return client.IgnoreNotFound(err)
 		}
+		rest := left(current.Annotations[annotation])
+		if rest == current.Annotations[annotation] {
+			return nil
+		}
+		before := current.DeepCopy()
+		if rest == "" {
+			delete(current.Annotations, annotation)
+		} else {
+			current.Annotations[annotation] = rest
+		}
+		return r.gardenClient.Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 }
 

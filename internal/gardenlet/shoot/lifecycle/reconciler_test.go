@@ -1,16 +1,23 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -52,6 +59,78 @@ func TestDropTasks(t *testing.T) {
 				t.Errorf("tasks: got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// What somebody asks for while a pass begins is for the next one: the status does not have it yet.
+func TestOperationsThatComeMeanwhile(t *testing.T) {
+	const asked, more = "rotate-ca-start;maintain", "rotate-ca-start;maintain;rotate-ssh-keypair"
+	for name, tc := range map[string]struct{ asked, now string }{
+		"one is the first":          {now: "rotate-ssh-keypair"},
+		"one is added":              {asked: asked, now: more},
+		"one replaces what is done": {asked: asked, now: "maintain;rotate-ssh-keypair"},
+	} {
+		for _, when := range []string{"the status is written", "the annotation is written"} {
+			t.Run(name+" when "+when, func(t *testing.T) {
+				t.Parallel()
+				s, f := newStage(t), settled()
+				shoot, project, profile := f.shoot, &corev1beta1.Project{}, &corev1beta1.CloudProfile{}
+				shoot.Generation++
+				shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}
+				shoot.Annotations = map[string]string{constants.GardenerOperation: tc.asked}
+				f.seed.Name, project.Name, project.Spec.Namespace, profile.Name = "here", "dev", &shoot.Namespace, "local"
+				if err := errors.Join(
+					s.garden.Create(t.Context(), shoot), s.garden.Create(t.Context(), f.seed), s.garden.Create(t.Context(), project), s.garden.Create(t.Context(), profile),
+				); err != nil {
+					t.Fatal(err)
+				}
+				var once sync.Once
+				ask := func(now string) {
+					if now != when {
+						return
+					}
+					once.Do(func() {
+						patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, constants.GardenerOperation, tc.now)
+						if err := s.garden.Patch(t.Context(), shoot.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				s.gardenClient = interceptor.NewClient(s.garden, interceptor.Funcs{
+					SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+						ask("the status is written")
+						return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+					},
+					Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+						ask("the annotation is written")
+						return c.Patch(ctx, obj, patch, opts...)
+					},
+				})
+				ctx, stop := context.WithCancel(t.Context())
+				s.SeedClient = interceptor.NewClient(s.seed, interceptor.Funcs{
+					Apply: func(ctx context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+						stop() // what the flow does is another matter
+						return ctx.Err()
+					},
+				})
+				s.Clock, s.Config = clocktesting.NewFakePassiveClock(noon), f.config
+				s.Config.RetryDuration = &metav1.Duration{Duration: time.Hour}
+				if _, err := s.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)}); !errors.Is(err, context.Canceled) {
+					t.Fatal("the flow has not begun", err)
+				}
+				ask(when)
+				if err := s.garden.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil {
+					t.Fatal(err)
+				}
+				want := strings.TrimPrefix(strings.TrimPrefix(tc.now, "rotate-ca-start"), ";")
+				if got := shoot.Annotations[constants.GardenerOperation]; got != want {
+					t.Errorf("left is %q, want %q", got, want)
+				}
+				if c := shoot.Status.Credentials; c != nil && c.Rotation.SSHKeypair != nil || (c != nil) != (tc.asked != "") {
+					t.Errorf("credentials are %+v", c)
+				}
+			})
+		}
 	}
 }
 

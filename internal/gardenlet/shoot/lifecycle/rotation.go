@@ -113,11 +113,10 @@ func order(shoot *corev1beta1.Shoot, now metav1.Time) (left string) {
 		withoutRollout = corev1beta1.RotationPreparing // there are none to wait for
 	}
 	var rest []string
-	for operation := range strings.SplitSeq(shoot.Annotations[constants.GardenerOperation], constants.OperationsSeparator) {
-		operation = strings.TrimSpace(operation)
+	for _, operation := range operationsIn(shoot.Annotations[constants.GardenerOperation]) {
 		base, names, _ := strings.Cut(operation, "=")
 		switch base {
-		case "", constants.GardenerOperationReconcile, constants.ShootOperationRetry:
+		case constants.GardenerOperationReconcile, constants.ShootOperationRetry:
 		case constants.OperationRotateCredentialsStart:
 			ca.start(now, corev1beta1.RotationPreparing)
 			account.start(now, corev1beta1.RotationPreparing)
@@ -168,6 +167,17 @@ func order(shoot *corev1beta1.Shoot, now metav1.Time) (left string) {
 	}
 	settle(c, shoot)
 	return strings.Join(rest, constants.OperationsSeparator)
+}
+
+// operationsIn are those that an annotation asks for.
+func operationsIn(annotation string) []string {
+	var operations []string
+	for operation := range strings.SplitSeq(annotation, constants.OperationsSeparator) {
+		if operation = strings.TrimSpace(operation); operation != "" {
+			operations = append(operations, operation)
+		}
+	}
+	return operations
 }
 
 // finish puts into a status what the end of a flow means for rotations.

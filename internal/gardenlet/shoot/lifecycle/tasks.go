@@ -19,7 +19,6 @@ import (
 	"gardener.cloud/gardener/internal/component/coredns"
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
 	"gardener.cloud/gardener/internal/component/kubescheduler"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -53,8 +52,12 @@ func (h *hosted) orderedTasks() []flow.Task {
 
 // tasksOf are the tasks that a Shoot asks for.
 func tasksOf(shoot *corev1beta1.Shoot) []string {
+	return tasksIn(shoot.Annotations[constants.ShootTasks])
+}
+
+func tasksIn(annotation string) []string {
 	var tasks []string
-	for name := range strings.SplitSeq(shoot.Annotations[constants.ShootTasks], ",") {
+	for name := range strings.SplitSeq(annotation, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			tasks = append(tasks, name)
 		}
@@ -67,17 +70,8 @@ func (r *reconciler) dropTasks(ctx context.Context, shoot *corev1beta1.Shoot, do
 	if len(done) == 0 {
 		return nil
 	}
-	current := &corev1beta1.Shoot{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(shoot), current); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	left := remainingTasks(tasksOf(current), done)
-	return kube.PatchMetadata(ctx, r.gardenClient, current, func(o *metav1.PartialObjectMetadata) {
-		if len(left) == 0 {
-			delete(o.Annotations, constants.ShootTasks)
-		} else {
-			metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.ShootTasks, strings.Join(left, ","))
-		}
+	return r.leave(ctx, shoot, constants.ShootTasks, func(now string) string {
+		return strings.Join(remainingTasks(tasksIn(now), done), ",")
 	})
 }
 
