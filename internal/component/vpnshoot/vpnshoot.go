@@ -13,6 +13,7 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/immutable"
+	"gardener.cloud/gardener/internal/component/systemcomponent"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/references"
 	"gardener.cloud/gardener/pkg/secrets"
@@ -58,8 +59,8 @@ func Objects(v Values) ([]client.Object, error) {
 	probe := func(path string) *corev1.Probe { return workload.HTTPProbe(path, healthPort, corev1.URISchemeHTTP) }
 	labels := map[string]string{constants.App: Name, constants.GardenRole: constants.GardenRoleSystemComponent}
 	w := workload.Workload{
-		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{constants.App: Name}, PodLabels: labels, Replicas: v.Replicas,
-		PriorityClass: "system-cluster-critical",
+		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{constants.App: Name}, PodLabels: systemcomponent.PodLabels(),
+		Replicas: v.Replicas, PriorityClass: "system-cluster-critical",
 		Container: corev1.Container{
 			Image: v.Image, Args: args,
 			ReadinessProbe: probe("/readyz"), StartupProbe: workload.Eager(probe("/healthz")), LivenessProbe: probe("/healthz"),
