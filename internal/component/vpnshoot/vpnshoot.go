@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/immutable"
 	"gardener.cloud/gardener/internal/component/systemcomponent"
 	"gardener.cloud/gardener/internal/component/workload"
@@ -73,7 +74,8 @@ func Objects(v Values) ([]client.Object, error) {
 	// The flow of a shoot waits for it. A startup probe cannot look at the tunnel: it would restart what only waits for its server.
 	w.Container.ReadinessProbe.PeriodSeconds = 2
 	deployment := w.Deployment()
-	deployment.Labels = labels
+	// Two agents on one node, or in one zone, are better than one. The webhook for high availability would let the second wait for another.
+	deployment.Labels = workload.Merge(labels, map[string]string{resourcesv1alpha1.HighAvailabilityConfigSkip: "true"})
 	pod := &deployment.Spec.Template.Spec
 	pod.AutomountServiceAccountToken = ptr.To(false)
 	pod.DNSPolicy = corev1.DNSDefault // the DNS of the cluster may need the tunnel

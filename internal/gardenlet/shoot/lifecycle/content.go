@@ -96,7 +96,7 @@ func (h *hosted) systemValues(ctx context.Context) (shootsystem.Values, error) {
 	for _, e := range h.extensions {
 		v.Info.Extensions = append(v.Info.Extensions, e.typ)
 	}
-	for _, pool := range spec.Provider.Workers {
+	for _, pool := range systemPools(h.shoot) {
 		v.Zones = append(v.Zones, pool.Zones...)
 	}
 	return v, nil

@@ -111,3 +111,24 @@ func TestSystemTolerations(t *testing.T) {
 		t.Errorf("tolerations (-want +got):\n%s", diff)
 	}
 }
+
+// Pods that have to be in each zone would stay pending if they may not run in one of them.
+func TestSystemZones(t *testing.T) {
+	s, w := newStage(t), example()
+	w.shoot.Spec.Provider.Workers = []corev1beta1.Worker{
+		{Name: "a", Zones: []string{"z1"}}, {Name: "b", Zones: []string{"z2"}, SystemComponents: &corev1beta1.WorkerSystemComponents{}},
+	}
+	h := &hosted{reconciler: s.reconciler, world: w, shootClient: s.shoot}
+	set, err := credentials.Open(t.Context(), h.credentialValues())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.set = set
+	values, err := h.systemValues(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"z1"}, values.Zones); diff != "" {
+		t.Errorf("zones (-want +got):\n%s", diff)
+	}
+}
