@@ -27,6 +27,10 @@ const (
 	healthPort  = 8080
 	metricsName = "metrics"
 	secretDir   = "/srv/tunnel"
+
+	// evictionSeconds is how long a pod stays on a node that is lost. The default of five minutes is long for what is needed to find out
+	// what is wrong. A node is known to be lost only after a while, so a short interruption does not count.
+	evictionSeconds = 20
 )
 
 // Values are what the agent is deployed with.
@@ -80,6 +84,11 @@ func Objects(v Values) ([]client.Object, error) {
 	pod.AutomountServiceAccountToken = ptr.To(false)
 	pod.DNSPolicy = corev1.DNSDefault // the DNS of the cluster may need the tunnel
 	pod.TerminationGracePeriodSeconds = ptr.To[int64](30)
+	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		pod.Tolerations = append(pod.Tolerations, corev1.Toleration{
+			Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](evictionSeconds),
+		})
+	}
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
 		pod.TopologySpreadConstraints = append(pod.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
 			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector.DeepCopy(),
