@@ -37,7 +37,7 @@ type Values struct {
 	ClusterIdentity string
 	// Info is what is published about the cluster in the ConfigMap shoot-info.
 	Info Info
-	// Zones are those of the nodes. FailureTolerance is what system components shall survive: "", "node" or "zone".
+	// Zones are those of the nodes that system components run on. FailureTolerance is what system components shall survive: "", "node" or "zone".
 	Zones            []string
 	FailureTolerance string
 	// Resources are the kinds of objects that the API server serves, as discovery lists them: RBAC cannot say "all but secrets", so who may
@@ -120,7 +120,7 @@ func (v Values) info() client.Object {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ConfigMapNameShootInfo}, Data: data}
 }
 
-// kubeSystem labels the namespace for the webhooks of the resource manager. It stays when the shoot goes, as Kubernetes wants it.
+// kubeSystem marks the namespace for the webhooks of the resource manager. It stays when the shoot goes, as Kubernetes wants it.
 func (v Values) kubeSystem() client.Object {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: metav1.NamespaceSystem,
@@ -133,8 +133,10 @@ func (v Values) kubeSystem() client.Object {
 	if len(v.Zones) > 0 {
 		namespace.Annotations[resourcesv1alpha1.HighAvailabilityConfigZones] = strings.Join(slices.Sorted(slices.Values(v.Zones)), ",")
 	}
+	// Without it, controllers have two pods. An empty one would save the second, but keep all pods in the zones above, which are not what
+	// each infrastructure calls them on its nodes.
 	if v.FailureTolerance != "" {
-		namespace.Labels[resourcesv1alpha1.HighAvailabilityConfigFailureToleranceType] = v.FailureTolerance
+		namespace.Annotations[resourcesv1alpha1.HighAvailabilityConfigFailureToleranceType] = v.FailureTolerance
 	}
 	return namespace
 }

@@ -12,7 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/immutable"
+	"gardener.cloud/gardener/internal/component/systemcomponent"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/references"
 	"gardener.cloud/gardener/pkg/secrets"
@@ -25,6 +27,10 @@ const (
 	healthPort  = 8080
 	metricsName = "metrics"
 	secretDir   = "/srv/tunnel"
+
+	// evictionSeconds is how long a pod stays on a node that is lost. The default of five minutes is long for what is needed to find out
+	// what is wrong. A node is known to be lost only after a while, so a short interruption does not count.
+	evictionSeconds = 20
 )
 
 // Values are what the agent is deployed with.
@@ -58,8 +64,8 @@ func Objects(v Values) ([]client.Object, error) {
 	probe := func(path string) *corev1.Probe { return workload.HTTPProbe(path, healthPort, corev1.URISchemeHTTP) }
 	labels := map[string]string{constants.App: Name, constants.GardenRole: constants.GardenRoleSystemComponent}
 	w := workload.Workload{
-		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{constants.App: Name}, PodLabels: labels, Replicas: v.Replicas,
-		PriorityClass: "system-cluster-critical",
+		Name: Name, Namespace: metav1.NamespaceSystem, Labels: map[string]string{constants.App: Name}, PodLabels: systemcomponent.PodLabels(),
+		Replicas: v.Replicas, PriorityClass: "system-cluster-critical",
 		Container: corev1.Container{
 			Image: v.Image, Args: args,
 			ReadinessProbe: probe("/readyz"), StartupProbe: workload.Eager(probe("/healthz")), LivenessProbe: probe("/healthz"),
@@ -72,11 +78,17 @@ func Objects(v Values) ([]client.Object, error) {
 	// The flow of a shoot waits for it. A startup probe cannot look at the tunnel: it would restart what only waits for its server.
 	w.Container.ReadinessProbe.PeriodSeconds = 2
 	deployment := w.Deployment()
-	deployment.Labels = labels
+	// Two agents on one node, or in one zone, are better than one. The webhook for high availability would let the second wait for another.
+	deployment.Labels = workload.Merge(labels, map[string]string{resourcesv1alpha1.HighAvailabilityConfigSkip: "true"})
 	pod := &deployment.Spec.Template.Spec
 	pod.AutomountServiceAccountToken = ptr.To(false)
 	pod.DNSPolicy = corev1.DNSDefault // the DNS of the cluster may need the tunnel
 	pod.TerminationGracePeriodSeconds = ptr.To[int64](30)
+	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		pod.Tolerations = append(pod.Tolerations, corev1.Toleration{
+			Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](evictionSeconds),
+		})
+	}
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
 		pod.TopologySpreadConstraints = append(pod.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
 			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector.DeepCopy(),

@@ -3,7 +3,9 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +49,28 @@ func (h *hosted) content() []flow.Task {
 	}
 }
 
+// systemPools are the pools on whose nodes system components may run.
+func systemPools(shoot *corev1beta1.Shoot) []corev1beta1.Worker {
+	return slices.DeleteFunc(slices.Clone(shoot.Spec.Provider.Workers), func(pool corev1beta1.Worker) bool {
+		return pool.SystemComponents != nil && !pool.SystemComponents.Allow
+	})
+}
+
+// systemTolerations are what pods of system components need on nodes of these pools. The first pods are there before the first node, so
+// that nobody can look at its taints then.
+func systemTolerations(shoot *corev1beta1.Shoot) []corev1.Toleration {
+	var tolerations []corev1.Toleration
+	for _, pool := range systemPools(shoot) {
+		for _, taint := range pool.Taints {
+			toleration := corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value, Effect: taint.Effect}
+			if !slices.Contains(tolerations, toleration) {
+				tolerations = append(tolerations, toleration)
+			}
+		}
+	}
+	return tolerations
+}
+
 func (h *hosted) systemValues(ctx context.Context) (shootsystem.Values, error) {
 	served, err := h.discover(ctx)
 	if err != nil {
@@ -72,7 +96,7 @@ func (h *hosted) systemValues(ctx context.Context) (shootsystem.Values, error) {
 	for _, e := range h.extensions {
 		v.Info.Extensions = append(v.Info.Extensions, e.typ)
 	}
-	for _, pool := range spec.Provider.Workers {
+	for _, pool := range systemPools(h.shoot) {
 		v.Zones = append(v.Zones, pool.Zones...)
 	}
 	return v, nil

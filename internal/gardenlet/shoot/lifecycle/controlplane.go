@@ -564,7 +564,10 @@ func (h *hosted) resourceManagerValues(replicas int32) (resourcemanager.Values, 
 	if err != nil {
 		return resourcemanager.Values{}, err
 	}
-	options := resourcemanager.ShootOptions{Namespace: h.namespace, ClusterIdentity: deref(h.seed.Status.ClusterIdentity), Workerless: h.workerless()}
+	options := resourcemanager.ShootOptions{
+		Namespace: h.namespace, ClusterIdentity: deref(h.seed.Status.ClusterIdentity), Workerless: h.workerless(),
+		SystemComponentsTolerations: systemTolerations(h.shoot),
+	}
 	if hosts := h.hosts(); len(hosts) > 0 {
 		options.APIServerHost = hosts[0]
 	}
