@@ -195,7 +195,8 @@ func TestLandscape(t *testing.T) {
 		l.run(t, "up", "--without-shoot")
 		await(t, l.client, &corev1.PodList{}, func(pods []*corev1.Pod) error {
 			for _, pod := range pods {
-				if running := pod.Status.ContainerStatuses[0].State.Running; running == nil || running.StartedAt.Time.Before(rebooted) {
+				statuses := pod.Status.ContainerStatuses // those of a pod that has just come are not there yet
+				if len(statuses) == 0 || statuses[0].State.Running == nil || statuses[0].State.Running.StartedAt.Time.Before(rebooted) {
 					return fmt.Errorf("pod %q has not been started again", pod.Name)
 				}
 				return kube.PodReady(pod)
@@ -344,6 +345,19 @@ func (l *landscape) run(t *testing.T, args ...string) string {
 		t.Fatalf("landscape %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return out
+}
+
+// awaitStatus waits until the command line says that all is well. A pod that goes away may not be ready for a moment after "up".
+func (l *landscape) awaitStatus(t *testing.T) {
+	t.Helper()
+	var out string
+	eventually(t, func(context.Context) (err error) {
+		if out, err = l.cli(t, "status"); err != nil {
+			err = fmt.Errorf("landscape status: %w\n%s", err, out)
+		}
+		return err
+	})
+	t.Log("\n" + out)
 }
 
 func (l *landscape) connect(t *testing.T) {

@@ -258,7 +258,7 @@ func testShoot(t *testing.T, l *landscape) {
 			t.Errorf("the shoot is %s in generation %d, and was %s in %d", is.UID, is.Generation, was.UID, was.Generation)
 		}
 	})
-	l.timed(t, "status is healthy", func(t *testing.T) { t.Log("\n" + l.run(t, "status")) })
+	l.timed(t, "status is healthy", l.awaitStatus)
 	testInside(t, l, l.shoot(t, key))
 	l.timed(t, "it goes without a trace", func(t *testing.T) {
 		l.deleteShoot(t, key)
