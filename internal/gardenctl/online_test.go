@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -266,5 +267,44 @@ func TestOperationOfAnIgnoredShoot(t *testing.T) {
 		if code, out, errOut := run("reconcile", "crazy-botany"); code != 0 || out != "shoot crazy-botany: reconciliation asked for\n" || errOut != want {
 			t.Errorf("with %q: exit code %d, output %q, %q, want %q", value, code, out, errOut, want)
 		}
+	}
+}
+
+// Who waits for a maintenance hears that it has failed, also if the shoot does well. How the one before it ended does not count.
+func TestWaitForMaintenance(t *testing.T) {
+	last := func(minute int, state corev1beta1.LastOperationState) *corev1beta1.Shoot {
+		s := typed(running())
+		s.Status.LastMaintenance = &corev1beta1.LastMaintenance{
+			Description: "Started reconcile.", TriggeredTime: before(time.Duration(-minute) * time.Minute), State: state,
+		}
+		if state == corev1beta1.LastOperationStateFailed {
+			s.Status.LastMaintenance.FailureReason = new("No newer version")
+		}
+		return s
+	}
+	for name, tc := range map[string]struct {
+		before, after *corev1beta1.Shoot
+		code          int
+		want          string
+	}{
+		"failed": {
+			before: last(1, "Succeeded"), after: last(2, "Failed"), code: 1,
+			want: `error: shoot "crazy-botany" will not be maintained: the maintenance has failed: Started reconcile.; No newer version; ` +
+				"look with: gardenctl describe shoot crazy-botany -n garden-dev\n",
+		},
+		"the first one failed": {
+			before: typed(running()), after: last(2, "Failed"), code: 1,
+			want: `error: shoot "crazy-botany" will not be maintained: the maintenance has failed: Started reconcile.; No newer version; ` +
+				"look with: gardenctl describe shoot crazy-botany -n garden-dev\n",
+		},
+		"succeeded":                       {before: last(1, "Failed"), after: last(2, "Succeeded")},
+		"not done yet, and failed before": {before: last(1, "Failed"), after: last(1, "Failed")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := online(t, answers{"GET " + shootPath: inTurn(object(tc.before), object(tc.before), object(tc.after)), "PATCH " + shootPath: object(tc.before)})
+			if code, _, errOut := run("maintain", "crazy-botany", "--wait"); code != tc.code || errOut != tc.want {
+				t.Errorf("exit code %d, %q, want %d, %q", code, errOut, tc.code, tc.want)
+			}
+		})
 	}
 }
