@@ -168,7 +168,7 @@ It confirms the deletion with an annotation and deletes the shoot: its machines,
 			return c.await(cmd.Context(), p, deleted(shoot.UID), timeout)
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask; the shoot has to be named")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is gone")
 	cmd.Flags().DurationVar(&timeout, "timeout", waitTimeout, "how long to wait")
 	return cmd
@@ -181,6 +181,10 @@ func (c *cli) remove(ctx context.Context, args []string, yes bool) (*place, *cor
 		p, err := c.find(ctx, args)
 		if err != nil {
 			return nil, nil, err
+		}
+		// An empty variable of a script must not mean the targeted shoot.
+		if _, err := c.shootArgument(args, Target{Shoot: c.flags.shoot}); err != nil && yes {
+			return nil, nil, fmt.Errorf("--yes goes with a name, also for the shoot that is targeted; say: %s delete shoot %s --yes", c.program(), p.name)
 		}
 		shoot, err := c.read(ctx, p)
 		return p, shoot, err
