@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	certutil "k8s.io/client-go/util/cert"
@@ -259,7 +260,9 @@ func testShoot(t *testing.T, l *landscape) {
 		}
 	})
 	l.timed(t, "status is healthy", l.awaitStatus)
-	testInside(t, l, l.shoot(t, key))
+	admin := l.shoot(t, key)
+	testInside(t, l, admin)
+	l.timed(t, "its credentials are rotated, and its nodes replaced", func(t *testing.T) { testRotation(t, l, key, admin) })
 	l.timed(t, "it goes without a trace", func(t *testing.T) {
 		l.deleteShoot(t, key)
 		if existed {
@@ -270,6 +273,54 @@ func testShoot(t *testing.T, l *landscape) {
 		if diff := cmp.Diff(data, l.shootData(t)); diff != "" {
 			t.Errorf("data on the machine of the seed is not as before (-before +after):\n%s", diff)
 		}
+	})
+}
+
+// testRotation renews the credentials of a shoot with nodes. They get new machines, and pods on them are reached through the new tunnel.
+func testRotation(t *testing.T, l *landscape, key client.ObjectKey, old cluster) {
+	nodes := &corev1.NodeList{}
+	if err := old.client.List(t.Context(), nodes); err != nil {
+		t.Fatal(err)
+	}
+	former := map[types.UID]bool{}
+	for _, node := range nodes.Items {
+		former[node.UID] = true
+	}
+	l.rotate(t, key, old)
+	renewed := l.shoot(t, key)
+	await(t, renewed.client, &corev1.NodeList{}, func(nodes []*corev1.Node) error {
+		if len(nodes) == 0 {
+			return errors.New("there are no nodes")
+		}
+		for _, node := range nodes {
+			if former[node.UID] {
+				return fmt.Errorf("node %s has the old credentials", node.Name)
+			}
+			if err := kube.NodeReady(node); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, client.InNamespace(""))
+	renewed.awaitDeployment(t, "app")
+	eventually(t, func(ctx context.Context) error {
+		pods := &corev1.PodList{}
+		if err := renewed.client.List(ctx, pods, client.InNamespace("default"), client.MatchingLabels{"app": "app"}); err != nil {
+			return err
+		}
+		pods.Items = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+		if len(pods.Items) != 1 {
+			return fmt.Errorf("there are %d pods", len(pods.Items))
+		}
+		pod := pods.Items[0].Name
+		logs, err := renewed.clientset.CoreV1().Pods("default").GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
+		if err != nil || !strings.Contains(string(logs), "listening") {
+			return fmt.Errorf("logs = %q, %w", logs, err)
+		}
+		if out, err := renewed.execIn(ctx, "default", pod, "/server", "say", "hello"); err != nil || out != "[hello]\n" {
+			return fmt.Errorf("output = %q, %w", out, err)
+		}
+		return nil
 	})
 }
 
