@@ -147,23 +147,22 @@ func (c *cli) versionCommand() *cobra.Command {
 
 // shootArgument returns the shoot that arguments name: "shoot NAME", "shoot/NAME", or NAME. Without a name it is the one that is targeted.
 func (c *cli) shootArgument(args []string, target Target) (string, error) {
-	name := ""
 	if len(args) > 0 {
-		kind, rest, slash := strings.Cut(args[0], "/")
+		kind, name, slash := strings.Cut(args[0], "/")
 		switch {
 		case slash && !isShoot(kind):
 			return "", fmt.Errorf("%q is nothing that this command knows; say: shoot NAME", kind)
 		case slash:
-			name, args = rest, args[1:]
+			args = append([]string{name}, args[1:]...)
 		case isShoot(kind):
 			args = args[1:]
 		}
 	}
 	switch {
-	case name != "" && len(args) > 0, len(args) > 1:
+	case len(args) > 1:
 		return "", errors.New("one shoot at a time; say: shoot NAME")
-	case name != "":
-		return name, nil
+	case len(args) == 1 && args[0] == "": // most likely a variable that is not set
+		return "", errors.New("the name of the shoot is empty; say: shoot NAME")
 	case len(args) == 1:
 		return args[0], nil
 	case target.Shoot != "":

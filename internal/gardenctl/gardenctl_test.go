@@ -106,6 +106,7 @@ func TestShootArgument(t *testing.T) {
 		"another kind, and a name":      {args: "seed a"},
 		"two":                           {args: "shoot a b"},
 		"one more":                      {args: "shoot/a b"},
+		"an empty name":                 {args: "shoot/", target: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := (&cli{}).shootArgument(strings.Fields(tc.args), Target{Shoot: tc.target})
@@ -113,6 +114,9 @@ func TestShootArgument(t *testing.T) {
 				t.Errorf("shootArgument() is %q, %v, want %q", got, err, tc.want)
 			}
 		})
+	}
+	if got, err := (&cli{}).shootArgument([]string{"shoot", ""}, Target{Shoot: "b"}); err == nil {
+		t.Errorf("an empty argument is taken for %q", got)
 	}
 }
 

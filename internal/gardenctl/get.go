@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -23,6 +24,9 @@ import (
 
 // asTable asks for what kubectl shows too; the server knows best what is worth a column.
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+// pageSize is how many objects are asked for at once. Shoots are large, and each request has an end.
+const pageSize = 500
 
 // resource is a kind that can be listed.
 type resource struct {
@@ -56,11 +60,7 @@ With a targeted seed, "get shoots" lists the shoots on it, of all projects.`,
 		l := listing{resource: r}
 		get := &cobra.Command{
 			Use: r.plural + " [NAME]", Aliases: []string{r.singular}, Short: "List " + r.plural, Args: cobra.MaximumNArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				ctx, cancel := within(cmd.Context(), requestTimeout)
-				defer cancel()
-				return c.get(ctx, l, args)
-			},
+			RunE: func(cmd *cobra.Command, args []string) error { return c.get(cmd.Context(), l, args) },
 			ValidArgsFunction: c.completion(map[string]func(context.Context, *garden, Target) ([]string, error){
 				"shoots": c.shootNames, "projects": projectNames, "seeds": seedNames,
 			}[r.plural]),
@@ -94,12 +94,14 @@ func (c *cli) get(ctx context.Context, l listing, args []string) error {
 		case l.name == "" && target.Seed != "" && !l.everywhere:
 			l.fields, l.everywhere = fields.OneTermEqualSelector("spec.seedName", target.Seed).String(), true
 		case !l.everywhere:
+			ctx, cancel := within(ctx, requestTimeout)
+			defer cancel()
 			if l.namespace, err = c.namespaceOf(ctx, g, target); err != nil {
 				return err
 			}
 		}
 	}
-	raw, err := l.ask(ctx, g.config)
+	pages, err := l.ask(ctx, g.config)
 	if err != nil {
 		what := l.plural
 		if l.name != "" {
@@ -112,8 +114,12 @@ func (c *cli) get(ctx context.Context, l listing, args []string) error {
 	}
 	if l.output == "" || l.output == "wide" {
 		table := &metav1.Table{}
-		if err := json.Unmarshal(raw, table); err != nil {
-			return fmt.Errorf("read the answer of the garden: %w", err)
+		for _, raw := range pages {
+			page := &metav1.Table{}
+			if err := json.Unmarshal(raw, page); err != nil {
+				return fmt.Errorf("read the answer of the garden: %w", err)
+			}
+			table.ColumnDefinitions, table.Rows = page.ColumnDefinitions, append(table.Rows, page.Rows...)
 		}
 		if len(table.Rows) == 0 {
 			where := ""
@@ -125,15 +131,19 @@ func (c *cli) get(ctx context.Context, l listing, args []string) error {
 		}
 		return printTable(c.Out, table, l.output == "wide", l.everywhere)
 	}
-	objects, err := decode(raw)
-	if err != nil {
-		return fmt.Errorf("read the answer of the garden: %w", err)
+	var objects []unstructured.Unstructured
+	for _, raw := range pages {
+		page, err := decode(raw)
+		if err != nil {
+			return fmt.Errorf("read the answer of the garden: %w", err)
+		}
+		objects = append(objects, page...)
 	}
 	return printObjects(c.Out, objects, l)
 }
 
-// ask returns the answer of the garden as it is.
-func (l listing) ask(ctx context.Context, config *rest.Config) ([]byte, error) {
+// ask returns the answers of the garden as they are, page by page.
+func (l listing) ask(ctx context.Context, config *rest.Config) ([][]byte, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion = "/apis", &corev1beta1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(gardenScheme()).WithoutConversion()
@@ -141,18 +151,40 @@ func (l listing) ask(ctx context.Context, config *rest.Config) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	var pages [][]byte
+	for next := ""; len(pages) == 0 || next != ""; {
+		raw, err := l.page(ctx, restClient, next)
+		if err != nil {
+			return nil, err
+		}
+		var list struct { // no matter of what, or whether it is one
+			Metadata metav1.ListMeta `json:"metadata"`
+		}
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return nil, fmt.Errorf("read the answer of the garden: %w", err)
+		}
+		pages, next = append(pages, raw), list.Metadata.Continue
+	}
+	return pages, nil
+}
+
+// page asks for what comes after a token, which is empty for the beginning.
+func (l listing) page(ctx context.Context, restClient rest.Interface, after string) ([]byte, error) {
+	ctx, cancel := within(ctx, requestTimeout)
+	defer cancel()
 	request := restClient.Get().Resource(l.plural)
 	if l.namespace != "" {
 		request.Namespace(l.namespace)
 	}
 	if l.name != "" {
 		request.Name(l.name)
+	} else {
+		request.Param("limit", strconv.Itoa(pageSize))
 	}
-	if l.labels != "" {
-		request.Param("labelSelector", l.labels)
-	}
-	if l.fields != "" {
-		request.Param("fieldSelector", l.fields)
+	for name, value := range map[string]string{"labelSelector": l.labels, "fieldSelector": l.fields, "continue": after} {
+		if value != "" {
+			request.Param(name, value)
+		}
 	}
 	accept := "application/json"
 	if l.output == "" || l.output == "wide" {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -265,6 +266,108 @@ func TestOperationOfAnIgnoredShoot(t *testing.T) {
 		run := online(t, answers{"GET " + shootPath: object(s), "PATCH " + shootPath: object(s)})
 		if code, out, errOut := run("reconcile", "crazy-botany"); code != 0 || out != "shoot crazy-botany: reconciliation asked for\n" || errOut != want {
 			t.Errorf("with %q: exit code %d, output %q, %q, want %q", value, code, out, errOut, want)
+		}
+	}
+}
+
+// Who waits for a maintenance hears that it has failed, also if the shoot does well. How the one before it ended does not count.
+func TestWaitForMaintenance(t *testing.T) {
+	last := func(minute int, state corev1beta1.LastOperationState) *corev1beta1.Shoot {
+		s := typed(running())
+		s.Status.LastMaintenance = &corev1beta1.LastMaintenance{
+			Description: "Started reconcile.", TriggeredTime: before(time.Duration(-minute) * time.Minute), State: state,
+		}
+		if state == corev1beta1.LastOperationStateFailed {
+			s.Status.LastMaintenance.FailureReason = new("No newer version")
+		}
+		return s
+	}
+	for name, tc := range map[string]struct {
+		before, after *corev1beta1.Shoot
+		code          int
+		want          string
+	}{
+		"failed": {
+			before: last(1, "Succeeded"), after: last(2, "Failed"), code: 1,
+			want: `error: shoot "crazy-botany" will not be maintained: the maintenance has failed: Started reconcile.; No newer version; ` +
+				"look with: gardenctl describe shoot crazy-botany -n garden-dev\n",
+		},
+		"the first one failed": {
+			before: typed(running()), after: last(2, "Failed"), code: 1,
+			want: `error: shoot "crazy-botany" will not be maintained: the maintenance has failed: Started reconcile.; No newer version; ` +
+				"look with: gardenctl describe shoot crazy-botany -n garden-dev\n",
+		},
+		"succeeded":                       {before: last(1, "Failed"), after: last(2, "Succeeded")},
+		"not done yet, and failed before": {before: last(1, "Failed"), after: last(1, "Failed")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := online(t, answers{"GET " + shootPath: inTurn(object(tc.before), object(tc.before), object(tc.after)), "PATCH " + shootPath: object(tc.before)})
+			if code, _, errOut := run("maintain", "crazy-botany", "--wait"); code != tc.code || errOut != tc.want {
+				t.Errorf("exit code %d, %q, want %d, %q", code, errOut, tc.code, tc.want)
+			}
+		})
+	}
+}
+
+// A script whose variable is empty does not delete what happens to be targeted.
+func TestDeleteWithoutAsking(t *testing.T) {
+	gone := false
+	remove := func(w http.ResponseWriter, r *http.Request) {
+		gone = true
+		object(typed(running()))(w, r)
+	}
+	run := online(t, answers{
+		"GET " + shootPath: object(typed(running())), "PATCH " + shootPath: object(typed(running())), "DELETE " + shootPath: remove,
+	})
+	if code, _, errOut := run("target", "shoot", "crazy-botany"); code != 0 {
+		t.Fatal(errOut)
+	}
+	for _, args := range [][]string{{"shoot"}, {"shoot", ""}, {"shoot/"}, {""}} {
+		if code, _, errOut := run(append([]string{"delete", "--yes"}, args...)...); code != 1 || gone {
+			t.Errorf("delete %q: exit code %d, %q, gone %t", args, code, errOut, gone)
+		}
+	}
+	if code, _, errOut := run("delete", "shoot", "crazy-botany", "--yes"); code != 0 || !gone {
+		t.Errorf("with a name: exit code %d, %q", code, errOut)
+	}
+}
+
+// A garden with many shoots is listed in pages: one answer with all of them takes longer than a request may.
+func TestGetPages(t *testing.T) {
+	asked := []string{}
+	page := func(w http.ResponseWriter, r *http.Request) {
+		at := r.URL.Query().Get("continue")
+		asked = append(asked, at+" "+r.URL.Query().Get("limit"))
+		name, next := "first", "more"
+		if at == "more" {
+			name, next = "second", ""
+		}
+		meta := metav1.ListMeta{ResourceVersion: "1", Continue: next}
+		s := typed(running())
+		s.Name = name
+		if !strings.Contains(r.Header.Get("Accept"), "as=Table") {
+			object(&corev1beta1.ShootList{
+				TypeMeta: metav1.TypeMeta{APIVersion: corev1beta1.SchemeGroupVersion.String(), Kind: "ShootList"}, ListMeta: meta, Items: []corev1beta1.Shoot{*s},
+			})(w, r)
+			return
+		}
+		object(&metav1.Table{
+			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"}, ListMeta: meta,
+			ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name", Type: "string"}}, Rows: []metav1.TableRow{{Cells: []any{name}}},
+		})(w, r)
+	}
+	run := online(t, answers{"GET " + shootsPath: page})
+	for output, want := range map[string]string{
+		"":     "NAME\nfirst\nsecond\n",
+		"name": "shoot.core.gardener.cloud/first\nshoot.core.gardener.cloud/second\n",
+	} {
+		asked = nil
+		code, out, errOut := run("get", "shoots", "-o", output)
+		if code != 0 || out != want {
+			t.Errorf("-o %q: exit code %d, output %q, want %q; %s", output, code, out, want, errOut)
+		}
+		if want := []string{" 500", "more 500"}; !slices.Equal(asked, want) {
+			t.Errorf("-o %q: asked for %q, want %q", output, asked, want)
 		}
 	}
 }

@@ -21,6 +21,17 @@ type operation struct {
 	name, short, done string
 	// refuse says why it makes no sense at present, or nothing.
 	refuse func(shoot *corev1beta1.Shoot, program string) error
+	// state is what it leads to. reached returns what is missing for that, as in a goal, of a shoot that was asked for it.
+	state   string
+	reached func(asked request, shoot *corev1beta1.Shoot) error
+}
+
+// request is what is known of a shoot since it was asked for an operation.
+type request struct {
+	// before is the shoot as it was then.
+	before *corev1beta1.Shoot
+	// generation is the one that the operation belongs to: for most, the API server counts one up.
+	generation int64
 }
 
 var (
@@ -35,6 +46,7 @@ var (
 			}
 			return nil
 		},
+		"reconciled", reconciledAsAsked,
 	}
 	retryOperation = operation{
 		constants.ShootOperationRetry, "Try again a shoot that has failed for good", "retry asked for",
@@ -44,6 +56,7 @@ var (
 			}
 			return nil
 		},
+		"reconciled", reconciledAsAsked,
 	}
 	maintainOperation = operation{
 		constants.ShootOperationMaintain, "Do the maintenance of a shoot now", "maintenance asked for",
@@ -53,8 +66,28 @@ var (
 			}
 			return nil
 		},
+		"maintained", maintained,
 	}
 )
+
+func reconciledAsAsked(asked request, shoot *corev1beta1.Shoot) error {
+	return reconciled(shoot, asked.generation)
+}
+
+// maintained does not wait for what follows on a maintenance that has failed: the reconciliation may do well, or may not even begin.
+func maintained(asked request, shoot *corev1beta1.Shoot) error {
+	if shoot != nil {
+		former, last := asked.before.Status.LastMaintenance, shoot.Status.LastMaintenance
+		if last != nil && last.State == corev1beta1.LastOperationStateFailed && (former == nil || !former.TriggeredTime.Equal(&last.TriggeredTime)) {
+			what := last.Description
+			if last.FailureReason != nil {
+				what += "; " + *last.FailureReason
+			}
+			return &hopeless{errors.New("the maintenance has failed: " + line(what))}
+		}
+	}
+	return reconciled(shoot, asked.generation)
+}
 
 func (c *cli) operationCommand(o operation) *cobra.Command {
 	var wait bool
@@ -65,11 +98,11 @@ func (c *cli) operationCommand(o operation) *cobra.Command {
   PROGRAM ` + o.name + ` shoot my-cluster --wait`),
 		ValidArgsFunction: c.completeShoot,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, generation, err := c.operate(cmd.Context(), o, args)
+			p, asked, err := c.operate(cmd.Context(), o, args)
 			if err != nil || !wait {
 				return err
 			}
-			return c.await(cmd.Context(), p, goal{"reconciled", func(shoot *corev1beta1.Shoot) error { return reconciled(shoot, generation) }}, timeout)
+			return c.await(cmd.Context(), p, goal{o.state, func(shoot *corev1beta1.Shoot) error { return o.reached(asked, shoot) }}, timeout)
 		},
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
@@ -77,36 +110,38 @@ func (c *cli) operationCommand(o operation) *cobra.Command {
 	return cmd
 }
 
-// operate sets the annotation. It returns the generation that the operation belongs to: for most, the API server counts one up.
-func (c *cli) operate(ctx context.Context, o operation, args []string) (*place, int64, error) {
+// operate sets the annotation.
+func (c *cli) operate(ctx context.Context, o operation, args []string) (p *place, asked request, err error) {
 	ctx, cancel := within(ctx, requestTimeout)
 	defer cancel()
-	p, err := c.find(ctx, args)
+	p, err = c.find(ctx, args)
 	if err != nil {
-		return nil, 0, err
+		return nil, asked, err
 	}
 	shoot, err := c.read(ctx, p)
 	if err != nil {
-		return nil, 0, err
+		return nil, asked, err
 	}
 	if err := o.refuse(shoot, c.program()); err != nil {
-		return nil, 0, fmt.Errorf("shoot %q: %w", p.name, err)
+		return nil, asked, fmt.Errorf("shoot %q: %w", p.name, err)
 	}
 	if pending := shoot.Annotations[constants.GardenerOperation]; pending != "" && pending != o.name {
-		return nil, 0, fmt.Errorf("shoot %q: operation %q is not taken up yet; wait for it with: %s wait shoot %s -n %s --for=reconciled",
+		return nil, asked, fmt.Errorf("shoot %q: operation %q is not taken up yet; wait for it with: %s wait shoot %s -n %s --for=reconciled",
 			p.name, pending, c.program(), p.name, p.namespace)
 	}
+	asked.before = shoot.DeepCopy()
 	if err := c.annotate(ctx, p, shoot, constants.GardenerOperation, o.name); err != nil {
-		return nil, 0, err
+		return nil, asked, err
 	}
 	if shoot, err = c.read(ctx, p); err != nil {
-		return nil, 0, err
+		return nil, asked, err
 	}
 	if isOn(shoot.Annotations[constants.ShootIgnore]) {
 		fmt.Fprintf(c.ErrOut, "warning: the shoot has the annotation %s: %s; nothing happens then until it is gone\n", constants.ShootIgnore, leftAlone)
 	}
 	_, err = fmt.Fprintf(c.Out, "shoot %s: %s\n", p.name, o.done)
-	return p, shoot.Generation, err
+	asked.generation = shoot.Generation
+	return p, asked, err
 }
 
 func (c *cli) annotate(ctx context.Context, p *place, shoot *corev1beta1.Shoot, key, value string) error {
@@ -133,7 +168,7 @@ It confirms the deletion with an annotation and deletes the shoot: its machines,
 			return c.await(cmd.Context(), p, deleted(shoot.UID), timeout)
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask; the shoot has to be named")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is gone")
 	cmd.Flags().DurationVar(&timeout, "timeout", waitTimeout, "how long to wait")
 	return cmd
@@ -146,6 +181,10 @@ func (c *cli) remove(ctx context.Context, args []string, yes bool) (*place, *cor
 		p, err := c.find(ctx, args)
 		if err != nil {
 			return nil, nil, err
+		}
+		// An empty variable of a script must not mean the targeted shoot.
+		if _, err := c.shootArgument(args, Target{Shoot: c.flags.shoot}); err != nil && yes {
+			return nil, nil, fmt.Errorf("--yes goes with a name, also for the shoot that is targeted; say: %s delete shoot %s --yes", c.program(), p.name)
 		}
 		shoot, err := c.read(ctx, p)
 		return p, shoot, err

@@ -36,17 +36,33 @@ func main() {
 	}
 }
 
+const usage = `Kill processes of a local landscape at random moments while it is used, and look at what becomes of it.
+
+  chaos up          while a landscape comes up, again and again
+  chaos shoots      while shoots are created, changed and deleted
+  chaos boundaries  the gardenlet, at each step of the creation and deletion of a shoot
+  chaos writes      write into a cluster while somebody else kills or upgrades it
+  chaos nodes       everything that happens to a shoot with nodes, while its workload is asked
+
+Flags of a scenario: chaos SCENARIO --help
+`
+
 func run(args []string) error {
+	if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+		fmt.Print(usage)
+		return nil
+	}
 	scenarios := map[string]func(context.Context, *flag.FlagSet, []string) error{
 		"up": runUp, "shoots": runShoots, "boundaries": runBoundaries, "writes": runWrites, "nodes": runNodes,
 	}
 	if len(args) == 0 || scenarios[args[0]] == nil {
-		return fmt.Errorf("name a scenario: %s", strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
+		return fmt.Errorf("name a scenario: %s; see --help", strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
 	}
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard()) // what the kills do to clients is expected
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // who interrupts it once more does not want it to clean up
 	return scenarios[args[0]](ctx, flag.NewFlagSet(args[0], flag.ExitOnError), args[1:])
 }
 
@@ -54,6 +70,9 @@ func run(args []string) error {
 func open(name string) (*landscape.Landscape, client.WithWatch, error) {
 	l, err := landscape.Open(".landscape", name)
 	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := l.Cluster(landscape.RuntimeCluster); err != nil { // says how to bring it up
 		return nil, nil, err
 	}
 	c, err := l.Client(landscape.RuntimeCluster)

@@ -75,10 +75,51 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 		running.Go(func() { last[i] = u.use(using, fmt.Sprintf("%s%d", chaosPrefix, i)) })
 	}
 	running.Wait()
+	if ctx.Err() != nil {
+		return u.clean(ctx)
+	}
 	fmt.Fprintln(os.Stderr, "Nothing is killed any more; waiting until everything is as it was ordered")
 	printKills(k.kills)
 	fmt.Printf("%-32s %d\n%-32s %d\n%-32s %d\n", "shoots ordered", u.orders, "shoots changed", u.changes, "shoots deleted", u.deletions)
-	return u.settle(ctx, last)
+	err = u.settle(ctx, last)
+	if ctx.Err() != nil {
+		return u.clean(ctx)
+	}
+	return err
+}
+
+// clean deletes the shoots of a run that was interrupted: the next one does not begin while they are there.
+func (u *users) clean(ctx context.Context) error {
+	fmt.Fprintln(os.Stderr, "Interrupted; deleting the shoots. Interrupt it once more to leave them")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settle)
+	defer cancel()
+	var left []*corev1beta1.Shoot
+	failures := []error{errors.New("interrupted"), u.persist(ctx, func() (err error) { // the API server may have been killed a moment ago
+		left, err = u.left(ctx)
+		return err
+	})}
+	for _, shoot := range left {
+		failures = append(failures, u.persist(ctx, func() error { return kube.DeleteShoot(ctx, u.garden, client.ObjectKeyFromObject(shoot)) }))
+	}
+	for _, shoot := range left {
+		failures = append(failures, u.await(ctx, shoot, kube.ShootGone))
+	}
+	return errors.Join(failures...)
+}
+
+// left are the users' shoots.
+func (u *users) left(ctx context.Context) ([]*corev1beta1.Shoot, error) {
+	all := &corev1beta1.ShootList{}
+	if err := u.garden.List(ctx, all); err != nil {
+		return nil, err
+	}
+	var left []*corev1beta1.Shoot
+	for i := range all.Items {
+		if shoot := &all.Items[i]; strings.HasPrefix(shoot.Name, chaosPrefix) {
+			left = append(left, shoot)
+		}
+	}
+	return left, nil
 }
 
 // use creates, changes and deletes one shoot after another until the context ends. It returns the last one, if it was not deleted.
@@ -191,14 +232,12 @@ func (u *users) settle(ctx context.Context, last []*corev1beta1.Shoot) error {
 	for _, shoot := range last {
 		stuck = append(stuck, kube.DeleteShoot(ctx, u.garden, client.ObjectKeyFromObject(shoot)))
 	}
-	all := &corev1beta1.ShootList{}
-	if err := u.garden.List(ctx, all); err != nil {
+	left, err := u.left(ctx)
+	if err != nil {
 		return err
 	}
-	for i := range all.Items {
-		if shoot := &all.Items[i]; strings.HasPrefix(shoot.Name, chaosPrefix) {
-			stuck = append(stuck, u.await(ctx, shoot, kube.ShootGone))
-		}
+	for _, shoot := range left {
+		stuck = append(stuck, u.await(ctx, shoot, kube.ShootGone))
 	}
 	stuck = slices.DeleteFunc(stuck, func(err error) bool { return err == nil })
 	leaks := u.before.leaks(ctx)

@@ -44,15 +44,17 @@ func testGarden(t *testing.T, l *landscape) {
 		}
 	})
 	t.Run("the seed is ready", func(t *testing.T) {
-		seed := &corev1beta1.Seed{}
-		if err := l.client.Get(t.Context(), client.ObjectKey{Name: "local"}, seed); err != nil {
-			t.Fatal(err)
-		}
-		for _, typ := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy, corev1beta1.SeedExtensionsReady} {
-			if condition := kube.Condition(seed.Status.Conditions, typ); condition == nil || condition.Status != corev1beta1.ConditionTrue {
-				t.Errorf("condition %s is %+v", typ, condition)
+		await(t, l.client, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
+			if len(seeds) != 1 {
+				return fmt.Errorf("there are %d seeds", len(seeds))
 			}
-		}
+			for _, typ := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy, corev1beta1.SeedExtensionsReady} {
+				if condition := kube.Condition(seeds[0].Status.Conditions, typ); condition == nil || condition.Status != corev1beta1.ConditionTrue {
+					return fmt.Errorf("condition %s is %+v", typ, condition)
+				}
+			}
+			return nil
+		}, client.InNamespace(""), client.MatchingFields{"metadata.name": "local"})
 	})
 	t.Run("a seed keeps objects as they were ordered", func(t *testing.T) { testManagedResource(t, l) })
 	t.Run("a seed runs etcd", func(t *testing.T) { testEtcd(t, l) })

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -74,7 +75,8 @@ func dialTLS(address, name string) (*tls.Conn, error) {
 
 func eventuallyOpen(t *testing.T, address, name string) *tls.Conn {
 	t.Helper()
-	end := time.After(patience)
+	ctx, cancel := context.WithTimeout(working(t), patience)
+	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -84,7 +86,7 @@ func eventuallyOpen(t *testing.T, address, name string) *tls.Conn {
 		}
 		select {
 		case <-tick.C:
-		case <-end:
+		case <-ctx.Done():
 			t.Fatal(err)
 		}
 	}

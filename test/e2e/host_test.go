@@ -4,11 +4,15 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -18,7 +22,7 @@ type hostState struct {
 	Links, Routes, Rules, Mounts, Namespaces, Cgroups, Settings, Processes []string
 }
 
-// observeHost looks at the host, without what is named after other landscapes: they come and go by themselves.
+// observeHost looks at the host, without what belongs to other landscapes and containers: they come and go by themselves.
 func observeHost(t *testing.T, landscape string) hostState {
 	t.Helper()
 	state := hostState{
@@ -38,8 +42,39 @@ func observeHost(t *testing.T, landscape string) hostState {
 			return match != nil && match[1] != landscape
 		})
 	}
+	others := othersLinks(t, landscape)
+	state.Links = slices.DeleteFunc(state.Links, others)
+	state.Routes = slices.DeleteFunc(state.Routes, func(route string) bool {
+		match := device.FindStringSubmatch(route)
+		return match != nil && others(match[1])
+	})
 	return state
 }
+
+// othersLinks finds the links of other landscapes, and of containers that are none of ours. What a landscape leaves belongs to nobody.
+func othersLinks(t *testing.T, landscape string) func(string) bool {
+	t.Helper()
+	numbered := map[string]bool{}
+	for _, path := range glob(t, "/run/gardener-landscape/*/owner.json") {
+		content, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) || filepath.Base(filepath.Dir(path)) == landscape {
+			continue
+		}
+		var owner struct{ Index int }
+		if err := errors.Join(err, json.Unmarshal(content, &owner)); err != nil {
+			t.Fatal(err)
+		}
+		numbered["gardener"+strconv.Itoa(owner.Index)] = true
+	}
+	return func(link string) bool { return numbered[link] || foreign.MatchString(link) }
+}
+
+var (
+	// device finds the link in a route.
+	device = regexp.MustCompile(` dev (\S+)`)
+	// foreign are the names that container engines give to links.
+	foreign = regexp.MustCompile(`^(?:veth|docker|br-|podman|cni)`)
+)
 
 // named finds the landscape in the name of what it has on the host.
 var named = regexp.MustCompile(`^(?:table ip gardener-|/run/netns/gardener-|/run/gardener-landscape/|/sys/fs/cgroup/(?:[^/]+/)?gardener-)([a-z0-9-]+)`)

@@ -31,7 +31,7 @@ func TestInterruptions(t *testing.T) {
 		l.killUp(t, time.Duration(random.Int64N(int64(i+1)*int64(time.Second))))
 	}
 	l.run(t, "up", "--without-shoot")
-	t.Log("\n" + l.run(t, "status"))
+	l.awaitStatus(t)
 	l.run(t, "down", "--yes")
 	if diff := cmp.Diff(before, observeHost(t, l.name)); diff != "" {
 		t.Errorf("after ten interruptions, up and down the host is not as before (-before +after):\n%s", diff)

@@ -13,8 +13,10 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -52,7 +54,34 @@ import (
 const (
 	// patience is for one thing to happen on a machine that is busy with other things too.
 	patience = 6 * time.Minute
+	// farewell is for artifacts and "down". It is kept free at the end of the time that go test allows: after that, it ends the process at once.
+	farewell = 5 * time.Minute
 )
+
+// interrupted ends when somebody wants the tests to end: they stop waiting, and clean up.
+var interrupted = context.Background()
+
+func TestMain(m *testing.M) {
+	var stop context.CancelFunc
+	interrupted, stop = signal.NotifyContext(interrupted, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(interrupted, stop) // the second signal ends the process at once
+	code := m.Run()
+	stop()
+	os.Exit(code)
+}
+
+// working is the context for what a test does and waits for. It ends early enough for the test to clean up.
+func working(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := context.AfterFunc(interrupted, func() { cancel(errors.New("interrupted")) })
+	t.Cleanup(func() { stop(); cancel(nil) })
+	if deadline, ok := t.Deadline(); ok {
+		limited, free := context.WithDeadlineCause(ctx, deadline.Add(-farewell), errors.New("the time for all tests is up, see -timeout"))
+		t.Cleanup(free)
+		return limited
+	}
+	return ctx
+}
 
 func TestLandscape(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -65,27 +94,27 @@ func TestLandscape(t *testing.T) {
 	l.run(t, "up", "--without-shoot")
 	t.Logf("up took %s without the shoot", time.Since(start).Round(time.Second))
 	l.connect(t)
-	timed(t, "images push", func(t *testing.T) { l.run(t, "images", "push", serverimage.Reference, serverTar(t)) })
+	l.basic(t, "images push", func(t *testing.T) { l.run(t, "images", "push", serverimage.Reference, serverTar(t)) })
 
-	timed(t, "a shoot without nodes", func(t *testing.T) { testWorkerless(t, l) })
-	timed(t, "a shoot that sleeps", func(t *testing.T) { testAsleep(t, l) })
-	timed(t, "a shoot with a node", func(t *testing.T) { testShoot(t, l) })
-	timed(t, "garden", func(t *testing.T) { testGarden(t, l) })
-	timed(t, "gateway", func(t *testing.T) { testGateway(t, l) })
+	l.timed(t, "a shoot without nodes", func(t *testing.T) { testWorkerless(t, l) })
+	l.timed(t, "a shoot that sleeps", func(t *testing.T) { testAsleep(t, l) })
+	l.timed(t, "a shoot with a node", func(t *testing.T) { testShoot(t, l) })
+	l.timed(t, "garden", func(t *testing.T) { testGarden(t, l) })
+	l.timed(t, "gateway", func(t *testing.T) { testGateway(t, l) })
 	app := l.deploy(t, "app", func(d *appsv1.Deployment) {})
-	timed(t, "a load balancer address is answered by a pod", func(t *testing.T) {
+	l.basic(t, "a load balancer address is answered by a pod", func(t *testing.T) {
 		if got := app.get(t, "/hostname"); !strings.HasPrefix(got, "app-") {
 			t.Errorf("answered by %q", got)
 		}
 	})
-	timed(t, "a volume outlives its pod", func(t *testing.T) {
+	l.timed(t, "a volume outlives its pod", func(t *testing.T) {
 		app.put(t, "/file", "precious")
 		l.replacePods(t, "app")
 		if got := app.get(t, "/file"); got != "precious" {
 			t.Errorf("file holds %q", got)
 		}
 	})
-	timed(t, "names resolve inside", func(t *testing.T) {
+	l.timed(t, "names resolve inside", func(t *testing.T) {
 		service := l.service(t, "app")
 		for name, want := range map[string]string{
 			"app.default.svc.cluster.local": "[" + service.Spec.ClusterIP + "]",
@@ -97,29 +126,29 @@ func TestLandscape(t *testing.T) {
 			}
 		}
 	})
-	timed(t, "a cluster IP is answered", func(t *testing.T) {
+	l.timed(t, "a cluster IP is answered", func(t *testing.T) {
 		if got := app.get(t, "/fetch?url=http://app.default.svc/hostname"); !strings.HasPrefix(got, "app-") {
 			t.Errorf("answered by %q", got)
 		}
 	})
-	timed(t, "logs", func(t *testing.T) {
+	l.timed(t, "logs", func(t *testing.T) {
 		app.put(t, "/file", "for the log")
 		logs, err := l.clientset.CoreV1().Pods("default").GetLogs(l.pod(t, "app").Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
 		if err != nil || !strings.Contains(string(logs), `wrote "for the log"`) {
 			t.Errorf("logs = %q, %v", logs, err)
 		}
 	})
-	timed(t, "exec", func(t *testing.T) {
+	l.timed(t, "exec", func(t *testing.T) {
 		if got := l.exec(t, l.pod(t, "app").Name, "/server", "say", "hello"); got != "[hello]\n" {
 			t.Errorf("output = %q", got)
 		}
 	})
-	timed(t, "port-forward", func(t *testing.T) {
+	l.timed(t, "port-forward", func(t *testing.T) {
 		if got := l.portForward(t, l.pod(t, "app").Name, "/hostname"); !strings.HasPrefix(got, "app-") {
 			t.Errorf("answered by %q", got)
 		}
 	})
-	timed(t, "a memory limit is enforced", func(t *testing.T) {
+	l.timed(t, "a memory limit is enforced", func(t *testing.T) {
 		greedy := l.deploy(t, "greedy", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
 		})
@@ -135,13 +164,13 @@ func TestLandscape(t *testing.T) {
 			return fmt.Errorf("no container was killed for its memory")
 		}, client.MatchingLabels{"app": "greedy"})
 	})
-	timed(t, "metrics", func(t *testing.T) {
+	l.timed(t, "metrics", func(t *testing.T) {
 		data, err := l.clientset.RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/nodes/runtime-0").DoRaw(t.Context())
 		if err != nil || !strings.Contains(string(data), `"memory"`) {
 			t.Errorf("node metrics = %s, %v", data, err)
 		}
 	})
-	timed(t, "a second machine joins, works and leaves", func(t *testing.T) {
+	l.timed(t, "a second machine joins, works and leaves", func(t *testing.T) {
 		l.run(t, "up", "--machines=2", "--without-shoot")
 		l.deploy(t, "far", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "runtime-1"}
@@ -160,13 +189,14 @@ func TestLandscape(t *testing.T) {
 	if err := l.client.Create(t.Context(), sample(t, example.Shoot)); err != nil {
 		t.Fatal(err)
 	}
-	timed(t, "a machine that ended comes back", func(t *testing.T) {
+	l.basic(t, "a machine that ended comes back", func(t *testing.T) {
 		rebooted := time.Now().Truncate(time.Second)
 		l.cli(t, "shell", "runtime-0", "--", "systemctl", "reboot") //nolint:errcheck // the connection may end first
 		l.run(t, "up", "--without-shoot")
 		await(t, l.client, &corev1.PodList{}, func(pods []*corev1.Pod) error {
 			for _, pod := range pods {
-				if running := pod.Status.ContainerStatuses[0].State.Running; running == nil || running.StartedAt.Time.Before(rebooted) {
+				statuses := pod.Status.ContainerStatuses // those of a pod that has just come are not there yet
+				if len(statuses) == 0 || statuses[0].State.Running == nil || statuses[0].State.Running.StartedAt.Time.Before(rebooted) {
 					return fmt.Errorf("pod %q has not been started again", pod.Name)
 				}
 				return kube.PodReady(pod)
@@ -188,7 +218,7 @@ func TestLandscape(t *testing.T) {
 	start = time.Now()
 	l.run(t, "down", "--yes")
 	t.Logf("down took %s", time.Since(start).Round(100*time.Millisecond))
-	timed(t, "nothing is left behind", func(t *testing.T) {
+	l.timed(t, "nothing is left behind", func(t *testing.T) {
 		if diff := cmp.Diff(before, observeHost(t, l.name)); diff != "" {
 			t.Errorf("the host is not as before (-before +after):\n%s", diff)
 		}
@@ -196,7 +226,7 @@ func TestLandscape(t *testing.T) {
 			t.Errorf("%s is left", filepath.Join(l.dir, l.name))
 		}
 	})
-	timed(t, "a second down does nothing", func(t *testing.T) {
+	l.timed(t, "a second down does nothing", func(t *testing.T) {
 		if out := l.run(t, "down", "--yes"); !strings.Contains(out, "There is no landscape") {
 			t.Errorf("output = %q", out)
 		}
@@ -229,21 +259,81 @@ func newLandscape(t *testing.T) *landscape {
 		binary: filepath.Join(root, "bin", "landscape"), name: fmt.Sprintf("e2e-%d", os.Getpid()), dir: filepath.Join(root, ".landscape", "e2e"),
 	}
 	l.artifacts = filepath.Join(root, ".artifacts", l.name)
+	l.removeOrphans(t)
+	lock, err := acquire(l.lockFile())
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		l.keepArtifacts(t)
 		// It is gone already unless the test failed.
-		if out, err := exec.Command(l.binary, "down", "--yes", "--name", l.name, "--dir", l.dir).CombinedOutput(); err != nil {
+		if out, err := l.down(); err != nil {
 			t.Errorf("down: %v\n%s", err, out)
 		}
+		release(lock)
 	})
 	return l
+}
+
+// down takes the landscape away whatever the test's time. It has a limit of its own.
+func (l *landscape) down() ([]byte, error) {
+	return exec.Command(l.binary, "down", "--yes", "--name", l.name, "--dir", l.dir).CombinedOutput()
+}
+
+// removeOrphans takes down what earlier tests left that were killed: their landscapes would take memory for ever.
+func (l *landscape) removeOrphans(t *testing.T) {
+	t.Helper()
+	for _, dir := range glob(t, filepath.Join(l.dir, "e2e-*")) {
+		orphan := &landscape{binary: l.binary, name: filepath.Base(dir), dir: l.dir}
+		lock, err := acquire(orphan.lockFile())
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			continue // its test still runs
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := orphan.down()
+		t.Logf("landscape %s was left by a test that was killed; down: %v\n%s", orphan.name, err, out)
+		release(lock)
+	}
+}
+
+// lockFile is locked while the landscape's test runs.
+func (l *landscape) lockFile() string {
+	return filepath.Join(l.dir, "lock-"+l.name)
+}
+
+// acquire locks a file until it is released or the process ends, however that comes.
+func acquire(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = file.Close()
+		return nil, &os.PathError{Op: "lock", Path: path, Err: err}
+	}
+	return file, nil
+}
+
+// release unlocks a file, and leaves no empty directory behind.
+func release(lock *os.File) {
+	_ = os.Remove(lock.Name())
+	_ = lock.Close()
+	_ = os.Remove(filepath.Dir(lock.Name()))
 }
 
 // cli runs the command line and returns what it wrote.
 func (l *landscape) cli(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), l.binary, append([]string{"--name", l.name, "--dir", l.dir}, args...)...)
-	out, err := cmd.CombinedOutput()
+	ctx := working(t)
+	out, err := exec.CommandContext(ctx, l.binary, append([]string{"--name", l.name, "--dir", l.dir}, args...)...).CombinedOutput()
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	return string(out), err
 }
 
@@ -255,6 +345,19 @@ func (l *landscape) run(t *testing.T, args ...string) string {
 		t.Fatalf("landscape %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return out
+}
+
+// awaitStatus waits until the command line says that all is well. A pod that goes away may not be ready for a moment after "up".
+func (l *landscape) awaitStatus(t *testing.T) {
+	t.Helper()
+	var out string
+	eventually(t, func(context.Context) (err error) {
+		if out, err = l.cli(t, "status"); err != nil {
+			err = fmt.Errorf("landscape status: %w\n%s", err, out)
+		}
+		return err
+	})
+	t.Log("\n" + out)
 }
 
 func (l *landscape) connect(t *testing.T) {
@@ -448,7 +551,7 @@ func serverDeployment(name string) *appsv1.Deployment {
 
 func (a app) ask(t *testing.T, method, path, body string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(working(t), 30*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+a.address+path, strings.NewReader(body))
 	if err != nil {
@@ -481,7 +584,7 @@ func (a app) put(t *testing.T, path, body string) {
 func (a app) eventually(t *testing.T, method, path, body string) (got string) {
 	t.Helper()
 	var last error
-	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(working(t), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		got, last = a.ask(t, method, path, body)
 		return last == nil, nil
 	}); err != nil {
@@ -493,7 +596,7 @@ func (a app) eventually(t *testing.T, method, path, body string) (got string) {
 // await is kube.Await in the default namespace unless the options name another, with patience.
 func await[T client.Object](t *testing.T, c client.WithWatch, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("not so after %s", patience))
+	ctx, cancel := context.WithTimeoutCause(working(t), patience, fmt.Errorf("not so after %s", patience))
 	defer cancel()
 	if err := kube.Await(ctx, c, list, check, nil, append([]client.ListOption{client.InNamespace("default")}, options...)...); err != nil {
 		t.Fatal(err)
@@ -544,7 +647,7 @@ func (l *landscape) replacePods(t *testing.T, app string) {
 
 func (c cluster) exec(t *testing.T, pod string, command ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(working(t), patience)
 	defer cancel()
 	out, err := c.execIn(ctx, "default", pod, command...)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	certutil "k8s.io/client-go/util/cert"
@@ -57,17 +58,17 @@ func TestRunning(t *testing.T) {
 	l.connect(t)
 	t.Cleanup(func() { l.keepArtifacts(t) })
 	l.run(t, "images", "push", serverimage.Reference, serverTar(t))
-	t.Run("gateway", func(t *testing.T) { testGateway(t, l) })
-	t.Run("without nodes", func(t *testing.T) { testWorkerless(t, l) })
-	t.Run("asleep", func(t *testing.T) { testAsleep(t, l) })
-	t.Run("with a node", func(t *testing.T) { testShoot(t, l) })
+	l.timed(t, "gateway", func(t *testing.T) { testGateway(t, l) })
+	l.timed(t, "without nodes", func(t *testing.T) { testWorkerless(t, l) })
+	l.timed(t, "asleep", func(t *testing.T) { testAsleep(t, l) })
+	l.timed(t, "with a node", func(t *testing.T) { testShoot(t, l) })
 }
 
 // testWorkerless lives with a shoot that is an API server only.
 func testWorkerless(t *testing.T, l *landscape) {
 	// The sample shoot may be there, and goes on living.
 	const other = "shoot--local--local"
-	before, err := snapshot.Take(t.Context(), l.config, other)
+	before, err := snapshot.Take(working(t), l.config, other)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 		t.Fatal(err)
 	}
 	key := client.ObjectKeyFromObject(shoot)
-	timed(t, "it gets healthy and tells how far it is", func(t *testing.T) {
+	l.basic(t, "it gets healthy and tells how far it is", func(t *testing.T) {
 		var progress []int32
 		l.awaitShoot(t, key, func(shoot *corev1beta1.Shoot) error {
 			if shoot != nil && shoot.Status.LastOperation != nil {
@@ -90,7 +91,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 	})
 	admin, viewer := l.shoot(t, key), l.shoot(t, key, "--viewer")
 	precious := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "precious"}, Data: map[string]string{"a": "b"}}
-	timed(t, "an admin writes, a viewer reads", func(t *testing.T) {
+	l.timed(t, "an admin writes, a viewer reads", func(t *testing.T) {
 		if err := admin.client.Create(t.Context(), precious); err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +105,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 			t.Errorf("the viewer lists Secrets: %v", err)
 		}
 	})
-	timed(t, "a change of its API server is rolled out, and objects stay", func(t *testing.T) {
+	l.timed(t, "a change of its API server is rolled out, and objects stay", func(t *testing.T) {
 		l.patchShoot(t, key, `{"spec":{"kubernetes":{"kubeAPIServer":{"eventTTL":"30m"}}}}`)
 		l.awaitShoot(t, key, kube.ShootHealthy)
 		current := &corev1beta1.Shoot{}
@@ -133,8 +134,8 @@ func testWorkerless(t *testing.T, l *landscape) {
 			t.Errorf("the ConfigMap is %+v", kept)
 		}
 	})
-	timed(t, "its credentials are rotated", func(t *testing.T) { l.rotate(t, key, admin) })
-	timed(t, "it goes without a trace", func(t *testing.T) {
+	l.timed(t, "its credentials are rotated", func(t *testing.T) { l.rotate(t, key, admin) })
+	l.timed(t, "it goes without a trace", func(t *testing.T) {
 		l.deleteShoot(t, key)
 		l.expectAsBefore(t, before, other)
 	})
@@ -203,14 +204,14 @@ func rotated(credentials *corev1beta1.ShootCredentials, want corev1beta1.Credent
 // testAsleep orders a shoot that sleeps from the start, and deletes it as it is.
 func testAsleep(t *testing.T, l *landscape) {
 	const other = "shoot--local--local"
-	before, err := snapshot.Take(t.Context(), l.config, other)
+	before, err := snapshot.Take(working(t), l.config, other)
 	if err != nil {
 		t.Fatal(err)
 	}
 	shoot := sample(t, example.Shoot)
 	shoot.Name, shoot.Spec.Hibernation = "asleep", &corev1beta1.Hibernation{Enabled: ptr.To(true)}
 	key := client.ObjectKeyFromObject(shoot)
-	timed(t, "it is made without machines", func(t *testing.T) {
+	l.basic(t, "it is made without machines", func(t *testing.T) {
 		if err := l.client.Create(t.Context(), shoot); err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +226,7 @@ func testAsleep(t *testing.T, l *landscape) {
 			t.Errorf("there are %d machines, %v", len(machines.Items), err)
 		}
 	})
-	timed(t, "it goes without a trace", func(t *testing.T) {
+	l.timed(t, "it goes without a trace", func(t *testing.T) {
 		l.deleteShoot(t, key)
 		l.expectAsBefore(t, before, other)
 	})
@@ -234,14 +235,14 @@ func testAsleep(t *testing.T, l *landscape) {
 // testShoot lives with the shoot that "up" orders, which has a node.
 func testShoot(t *testing.T, l *landscape) {
 	key := product.SampleShoot
-	before, err := snapshot.Take(t.Context(), l.config, "shoot--local--local")
+	before, err := snapshot.Take(working(t), l.config, "shoot--local--local")
 	if err != nil {
 		t.Fatal(err)
 	}
 	data := l.shootData(t)
 	existed := l.client.Get(t.Context(), key, &corev1beta1.Shoot{}) == nil
-	timed(t, "up makes it", func(t *testing.T) { testEvents(t, l) })
-	timed(t, "a second up changes nothing", func(t *testing.T) {
+	l.basic(t, "up makes it", func(t *testing.T) { testEvents(t, l) })
+	l.timed(t, "a second up changes nothing", func(t *testing.T) {
 		was, is := &corev1beta1.Shoot{}, &corev1beta1.Shoot{}
 		if err := l.client.Get(t.Context(), key, was); err != nil {
 			t.Fatal(err)
@@ -258,9 +259,11 @@ func testShoot(t *testing.T, l *landscape) {
 			t.Errorf("the shoot is %s in generation %d, and was %s in %d", is.UID, is.Generation, was.UID, was.Generation)
 		}
 	})
-	timed(t, "status is healthy", func(t *testing.T) { t.Log("\n" + l.run(t, "status")) })
-	testInside(t, l.shoot(t, key))
-	timed(t, "it goes without a trace", func(t *testing.T) {
+	l.timed(t, "status is healthy", l.awaitStatus)
+	admin := l.shoot(t, key)
+	testInside(t, l, admin)
+	l.timed(t, "its credentials are rotated, and its nodes replaced", func(t *testing.T) { testRotation(t, l, key, admin) })
+	l.timed(t, "it goes without a trace", func(t *testing.T) {
 		l.deleteShoot(t, key)
 		if existed {
 			t.Log("it was there before the test, so nothing is compared")
@@ -270,6 +273,54 @@ func testShoot(t *testing.T, l *landscape) {
 		if diff := cmp.Diff(data, l.shootData(t)); diff != "" {
 			t.Errorf("data on the machine of the seed is not as before (-before +after):\n%s", diff)
 		}
+	})
+}
+
+// testRotation renews the credentials of a shoot with nodes. They get new machines, and pods on them are reached through the new tunnel.
+func testRotation(t *testing.T, l *landscape, key client.ObjectKey, old cluster) {
+	nodes := &corev1.NodeList{}
+	if err := old.client.List(t.Context(), nodes); err != nil {
+		t.Fatal(err)
+	}
+	former := map[types.UID]bool{}
+	for _, node := range nodes.Items {
+		former[node.UID] = true
+	}
+	l.rotate(t, key, old)
+	renewed := l.shoot(t, key)
+	await(t, renewed.client, &corev1.NodeList{}, func(nodes []*corev1.Node) error {
+		if len(nodes) == 0 {
+			return errors.New("there are no nodes")
+		}
+		for _, node := range nodes {
+			if former[node.UID] {
+				return fmt.Errorf("node %s has the old credentials", node.Name)
+			}
+			if err := kube.NodeReady(node); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, client.InNamespace(""))
+	renewed.awaitDeployment(t, "app")
+	eventually(t, func(ctx context.Context) error {
+		pods := &corev1.PodList{}
+		if err := renewed.client.List(ctx, pods, client.InNamespace("default"), client.MatchingLabels{"app": "app"}); err != nil {
+			return err
+		}
+		pods.Items = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+		if len(pods.Items) != 1 {
+			return fmt.Errorf("there are %d pods", len(pods.Items))
+		}
+		pod := pods.Items[0].Name
+		logs, err := renewed.clientset.CoreV1().Pods("default").GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
+		if err != nil || !strings.Contains(string(logs), "listening") {
+			return fmt.Errorf("logs = %q, %w", logs, err)
+		}
+		if out, err := renewed.execIn(ctx, "default", pod, "/server", "say", "hello"); err != nil || out != "[hello]\n" {
+			return fmt.Errorf("output = %q, %w", out, err)
+		}
+		return nil
 	})
 }
 
@@ -304,7 +355,7 @@ func testEvents(t *testing.T, l *landscape) {
 }
 
 // testInside uses a shoot with a node.
-func testInside(t *testing.T, c cluster) {
+func testInside(t *testing.T, l *landscape, c cluster) {
 	service := c.deployServer(t)
 	proxied := func(t *testing.T, path string, params map[string]string) (got string) {
 		t.Helper()
@@ -315,7 +366,7 @@ func testInside(t *testing.T, c cluster) {
 		})
 		return got
 	}
-	timed(t, "a node is ready and runs pods", func(t *testing.T) {
+	l.basic(t, "a node is ready and runs pods", func(t *testing.T) {
 		c.awaitDeployment(t, "app")
 		nodes := &corev1.NodeList{}
 		if err := c.client.List(t.Context(), nodes); err != nil || len(nodes.Items) == 0 {
@@ -327,27 +378,27 @@ func testInside(t *testing.T, c cluster) {
 			}
 		}
 	})
-	timed(t, "the API server reaches a Service", func(t *testing.T) {
+	l.timed(t, "the API server reaches a Service", func(t *testing.T) {
 		if got := proxied(t, "/hostname", nil); !strings.HasPrefix(got, "app-") {
 			t.Errorf("answered by %q", got)
 		}
 	})
-	timed(t, "names resolve inside", func(t *testing.T) {
+	l.timed(t, "names resolve inside", func(t *testing.T) {
 		if got, want := proxied(t, "/resolve", map[string]string{"name": "app"}), "["+service.Spec.ClusterIP+"]"; got != want {
 			t.Errorf("app is %s, want %s", got, want)
 		}
 	})
-	timed(t, "a cluster IP is answered", func(t *testing.T) {
+	l.timed(t, "a cluster IP is answered", func(t *testing.T) {
 		if got := proxied(t, "/fetch", map[string]string{"url": "http://app.default.svc/hostname"}); !strings.HasPrefix(got, "app-") {
 			t.Errorf("answered by %q", got)
 		}
 	})
-	timed(t, "a pod reaches the API server by its name", func(t *testing.T) {
+	l.timed(t, "a pod reaches the API server by its name", func(t *testing.T) {
 		if got := proxied(t, "/api", map[string]string{"path": "/version"}); !strings.Contains(got, `"gitVersion"`) {
 			t.Errorf("answer is %q", got)
 		}
 	})
-	timed(t, "logs, exec, port-forward", func(t *testing.T) {
+	l.timed(t, "logs, exec, port-forward", func(t *testing.T) {
 		pod := c.pod(t, "app").Name
 		logs, err := c.clientset.CoreV1().Pods("default").GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(t.Context())
 		if err != nil || !strings.Contains(string(logs), "listening") {
@@ -360,8 +411,8 @@ func testInside(t *testing.T, c cluster) {
 			t.Errorf("answered by %q", got)
 		}
 	})
-	timed(t, "a webhook in a pod is asked", func(t *testing.T) { testWebhook(t, c) })
-	timed(t, "metrics are served, and scaled by", func(t *testing.T) { testMetrics(t, c) })
+	l.timed(t, "a webhook in a pod is asked", func(t *testing.T) { testWebhook(t, c) })
+	l.timed(t, "metrics are served, and scaled by", func(t *testing.T) { testMetrics(t, c) })
 }
 
 // deployServer runs the test's server with a certificate, and has it scaled by its use of the processor.
@@ -467,7 +518,7 @@ func (l *landscape) shoot(t *testing.T, key client.ObjectKey, args ...string) cl
 // awaitShoot watches a shoot; check gets nil when it is gone.
 func (l *landscape) awaitShoot(t *testing.T, key client.ObjectKey, check func(*corev1beta1.Shoot) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), shootPatience, fmt.Errorf("not so after %s", shootPatience))
+	ctx, cancel := context.WithTimeoutCause(working(t), shootPatience, fmt.Errorf("not so after %s", shootPatience))
 	defer cancel()
 	if err := kube.AwaitShoot(ctx, l.client, key, check, nil); err != nil {
 		t.Fatal(err)
@@ -493,28 +544,37 @@ func (l *landscape) deleteShoot(t *testing.T, key client.ObjectKey) {
 // expectAsBefore waits until garden and seed, which are one cluster here, are as they were.
 func (l *landscape) expectAsBefore(t *testing.T, before []string, without ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(working(t), patience)
 	defer cancel()
 	if err := snapshot.Await(ctx, l.config, before, without...); err != nil {
 		t.Error(err)
 	}
 }
 
-// timed runs a part of a test and says how long it took.
-func timed(t *testing.T, name string, do func(*testing.T)) {
+// timed runs a part of a test, says how long it took, and returns whether it went well. If not, what explains it is kept before others go on.
+func (l *landscape) timed(t *testing.T, name string, do func(*testing.T)) bool {
 	t.Helper()
-	t.Run(name, func(t *testing.T) {
+	return t.Run(name, func(t *testing.T) {
+		defer l.keepArtifacts(t)
 		start := time.Now()
 		do(t)
 		t.Logf("it took %s", time.Since(start).Round(100*time.Millisecond))
 	})
 }
 
+// basic is timed for a part that all parts after it need: they would only wait until their patience ends.
+func (l *landscape) basic(t *testing.T, name string, do func(*testing.T)) {
+	t.Helper()
+	if !l.timed(t, name, do) {
+		t.FailNow()
+	}
+}
+
 // eventually does what cannot be watched until it succeeds.
 func eventually(t *testing.T, do func(context.Context) error) {
 	t.Helper()
 	last := errors.New("it was not tried")
-	if err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(working(t), 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 		defer cancel()
 		last = do(ctx)

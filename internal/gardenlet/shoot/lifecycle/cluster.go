@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/controlplanenamespace"
@@ -36,7 +37,7 @@ func (r *reconciler) syncCluster(ctx context.Context, w *world, shoot *corev1bet
 	if err != nil {
 		return err
 	}
-	wanted, err := raw(shoot, "Shoot")
+	wanted, err := raw(r.forExtensions(shoot), "Shoot")
 	if err != nil {
 		return err
 	}
@@ -51,6 +52,17 @@ func (r *reconciler) syncCluster(ctx context.Context, w *world, shoot *corev1bet
 		return fmt.Errorf("write Cluster %q: %w", cluster.Name, err)
 	}
 	return nil
+}
+
+// forExtensions is a shoot as extensions hear of it. What its owner may not ask for is left out: extensions would leave the shoot alone, and
+// the flow would wait for them.
+func (r *reconciler) forExtensions(shoot *corev1beta1.Shoot) *corev1beta1.Shoot {
+	if mayOverwrite(facts{shoot: shoot, config: r.Config}) {
+		return shoot
+	}
+	shoot = shoot.DeepCopy()
+	delete(shoot.Annotations, constants.ShootIgnore)
+	return shoot
 }
 
 // raw writes an object as others read it: with its kind, and without what only the API server needs.

@@ -188,13 +188,14 @@ func TestRecall(t *testing.T) {
 	project.Name, project.Spec.Namespace, profile.Name, namespace.Name, namespace.UID = "dev", &shoot.Namespace, "local", shoot.Status.TechnicalID, "1"
 	ignored := shoot.DeepCopy()
 	ignored.Annotations = map[string]string{constants.ShootIgnore: "true"}
+	f.config.RespectSyncPeriodOverwrite = new(true)
+	s.Clock, s.Config = clocktesting.NewFakePassiveClock(noon), f.config
 	if err := errors.Join(
 		s.garden.Create(t.Context(), shoot), s.garden.Create(t.Context(), f.seed), s.garden.Create(t.Context(), project), s.garden.Create(t.Context(), profile),
 		s.seed.Create(t.Context(), namespace), s.syncCluster(t.Context(), &world{namespace: namespace.Name, cloudProfile: profile, seed: f.seed}, ignored),
 	); err != nil {
 		t.Fatal(err)
 	}
-	s.Clock, s.Config = clocktesting.NewFakePassiveClock(noon), f.config
 	result, err := s.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)})
 	if err != nil || result.RequeueAfter == 0 {
 		t.Fatal(result, err)
@@ -205,5 +206,35 @@ func TestRecall(t *testing.T) {
 	}
 	if reason := cluster.Resting(); reason != "" {
 		t.Errorf("extensions still think that %s", reason)
+	}
+}
+
+// Who may not have a shoot ignored does not make extensions ignore it: the flow would wait for them.
+func TestExtensionsIgnoreWhatTheGardenletIgnores(t *testing.T) {
+	for name, tc := range map[string]struct {
+		namespace string
+		allowed   bool
+		want      string
+	}{
+		"not allowed":   {namespace: "garden-dev"},
+		"allowed":       {namespace: "garden-dev", allowed: true, want: "the shoot is to be ignored"},
+		"in the garden": {namespace: constants.GardenNamespace, want: "the shoot is to be ignored"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, f := newStage(t), settled()
+			s.Config = f.config
+			s.Config.RespectSyncPeriodOverwrite = &tc.allowed
+			f.shoot.Namespace, f.shoot.Annotations = tc.namespace, map[string]string{constants.ShootIgnore: "true"}
+			if err := s.syncCluster(t.Context(), &world{namespace: "shoot--dev--crazy-botany", cloudProfile: &corev1beta1.CloudProfile{}, seed: f.seed}, f.shoot); err != nil {
+				t.Fatal(err)
+			}
+			cluster, err := extension.ReadCluster(t.Context(), s.seed, "shoot--dev--crazy-botany")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := cluster.Resting(); got != tc.want {
+				t.Errorf("extensions rest as %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
