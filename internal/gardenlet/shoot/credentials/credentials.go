@@ -297,6 +297,9 @@ func (s *Set) signedBy(authority string) secrets.Option {
 		return secrets.SignedByClass(authority, secrets.Old)
 	case ofEtcd[authority] && s.etcdChanges():
 		return secrets.SignedByClass(authority, secrets.Current)
+	case authority == constants.SecretNameCAMetricsServer:
+		// Its one client, the aggregator, is told to trust the new one at the same time. When it forgets the old one, nobody shows that any more.
+		return secrets.SignedByClass(authority, secrets.Current)
 	}
 	return secrets.SignedBy(authority)
 }

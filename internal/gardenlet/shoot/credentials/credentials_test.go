@@ -79,7 +79,7 @@ func TestSigners(t *testing.T) {
 	r.enter(t, "")
 	names := map[string]string{
 		KubeAPIServer: constants.SecretNameCACluster, KubeAPIServerKubelet: constants.SecretNameCAKubelet,
-		HTTPProxyClient: constants.SecretNameCAVPN,
+		HTTPProxyClient: constants.SecretNameCAVPN, MetricsServer: constants.SecretNameCAMetricsServer,
 	}
 	first := map[string]*x509.Certificate{}
 	for name, authority := range names {
