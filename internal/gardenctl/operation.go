@@ -60,13 +60,7 @@ var (
 	}
 	maintainOperation = operation{
 		constants.ShootOperationMaintain, "Do the maintenance of a shoot now", "maintenance asked for",
-		func(shoot *corev1beta1.Shoot, _ string) error {
-			if shoot.DeletionTimestamp != nil {
-				return errors.New("it is being deleted")
-			}
-			return nil
-		},
-		"maintained", maintained,
+		notDeleted, "maintained", maintained,
 	}
 )
 

@@ -1,0 +1,160 @@
+package gardenctl
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+)
+
+// rotation is how one kind of credentials is renewed. What is empty is not possible.
+type rotation struct{ start, startWithoutRollout, complete string }
+
+// everything is renewed if nothing else is said.
+const everything = "all"
+
+var rotations = map[string]rotation{
+	everything: {
+		constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout,
+		constants.OperationRotateCredentialsComplete,
+	},
+	"ca": {
+		constants.OperationRotateCAStart, constants.OperationRotateCAStartWithoutWorkersRollout, constants.OperationRotateCAComplete,
+	},
+	"service-account-key": {
+		constants.OperationRotateServiceAccountKeyStart, constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout,
+		constants.OperationRotateServiceAccountKeyComplete,
+	},
+	"etcd-encryption-key": {start: constants.OperationRotateETCDEncryptionKey},
+	"ssh-keypair":         {start: constants.OperationRotateSSHKeypair},
+	"observability":       {start: constants.OperationRotateObservabilityCredentials},
+}
+
+type rotateFlags struct {
+	only                     string
+	complete, withoutRollout bool
+	pools                    []string
+}
+
+// operation returns the operation that flags ask for.
+func (f *rotateFlags) operation() (operation, error) {
+	r, ok := rotations[f.only]
+	kinds := strings.Join(slices.Sorted(maps.Keys(rotations)), ", ")
+	o := operation{short: "", refuse: notDeleted, state: "prepared", done: "renewal of credentials asked for", reached: renewed}
+	switch {
+	case !ok:
+		return o, fmt.Errorf("--only must be one of %s, not %q", kinds, f.only)
+	case len(f.pools) > 0 && (f.complete || f.withoutRollout):
+		return o, errors.New("--pools stands alone: it replaces nodes in the middle of a renewal")
+	case f.complete && f.withoutRollout:
+		return o, errors.New("--without-workers-rollout goes with the beginning, not with --complete")
+	case len(f.pools) > 0:
+		o.name, o.done, o.state = constants.OperationRotateRolloutWorkers+"="+strings.Join(f.pools, ","), "replacement of nodes asked for", "reconciled"
+	case f.complete:
+		o.name, o.done, o.state = r.complete, "end of the renewal asked for", "renewed"
+	case f.withoutRollout:
+		o.name = r.startWithoutRollout
+	default:
+		o.name = r.start
+	}
+	if o.name == "" {
+		return o, fmt.Errorf("%s is renewed in one step and replaces no nodes: leave out --complete and --without-workers-rollout", f.only)
+	}
+	if r.complete == "" {
+		o.state = "renewed"
+	}
+	return o, nil
+}
+
+func (c *cli) rotateCommand() *cobra.Command {
+	var flags rotateFlags
+	var wait bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "rotate [shoot] [NAME]", Short: "Renew the credentials of a shoot", Args: cobra.MaximumNArgs(2),
+		Long: c.examples(`rotate shoot my-cluster --wait                     # makes new credentials, and replaces nodes; the old ones go on
+  PROGRAM rotate shoot my-cluster --complete --wait          # when all clients have new ones: the old ones end
+  PROGRAM rotate shoot my-cluster --only=etcd-encryption-key # in one step, as ssh-keypair and observability
+  PROGRAM rotate shoot my-cluster --without-workers-rollout  # nodes are replaced when you say:
+  PROGRAM rotate shoot my-cluster --pools=a,b`) + `
+Between the two steps, hand out new kubeconfigs. "` + c.program() + ` describe shoot" shows how far it is.`,
+		ValidArgsFunction: c.completeShoot,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := flags.operation()
+			if err != nil {
+				return err
+			}
+			p, asked, err := c.operate(cmd.Context(), o, args)
+			if err != nil || !wait {
+				return err
+			}
+			if err := c.await(cmd.Context(), p, goal{o.state, func(shoot *corev1beta1.Shoot) error { return o.reached(asked, shoot) }}, timeout); err != nil {
+				return err
+			}
+			if o.state == "prepared" && !flags.withoutRollout {
+				fmt.Fprintf(c.ErrOut, "the old credentials go on; when all clients have new ones, end them with: %s rotate shoot %s -n %s --complete%s\n",
+					c.program(), p.name, p.namespace, onlyFlag(flags.only))
+			}
+			return nil
+		},
+	}
+	kinds := slices.Sorted(maps.Keys(rotations))
+	cmd.Flags().StringVar(&flags.only, "only", everything, "what to renew: "+strings.Join(kinds, ", "))
+	cmd.Flags().BoolVar(&flags.complete, "complete", false, "end a renewal that is prepared: the old credentials are refused from then on")
+	cmd.Flags().BoolVar(&flags.withoutRollout, "without-workers-rollout", false, "replace no nodes before --pools says so")
+	cmd.Flags().StringSliceVar(&flags.pools, "pools", nil, "worker pools whose nodes are to be replaced now, in a renewal that waits for it")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the step is done")
+	cmd.Flags().DurationVar(&timeout, "timeout", waitTimeout, "how long to wait")
+	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func onlyFlag(kind string) string {
+	if kind == everything {
+		return ""
+	}
+	return " --only=" + kind
+}
+
+func notDeleted(shoot *corev1beta1.Shoot, _ string) error {
+	if shoot.DeletionTimestamp != nil {
+		return errors.New("it is being deleted")
+	}
+	return nil
+}
+
+// renewed returns what keeps a step of a renewal from being done. A step may take more than one reconciliation.
+func renewed(asked request, shoot *corev1beta1.Shoot) error {
+	if err := reconciled(shoot, asked.generation); err != nil {
+		return err
+	}
+	if shoot.Status.Credentials == nil || shoot.Status.Credentials.Rotation == nil {
+		return nil
+	}
+	r := shoot.Status.Credentials.Rotation
+	phases := map[string]corev1beta1.CredentialsRotationPhase{}
+	if r.CertificateAuthorities != nil {
+		phases["certificate authorities"] = r.CertificateAuthorities.Phase
+	}
+	if r.ServiceAccountKey != nil {
+		phases["service account key"] = r.ServiceAccountKey.Phase
+	}
+	if r.ETCDEncryptionKey != nil {
+		phases["key that encrypts etcd"] = r.ETCDEncryptionKey.Phase
+	}
+	for _, what := range slices.Sorted(maps.Keys(phases)) {
+		switch phase := phases[what]; phase {
+		case corev1beta1.RotationPreparing, corev1beta1.RotationPreparingWithoutWorkersRollout, corev1beta1.RotationCompleting:
+			return fmt.Errorf("%s: %s", what, phase)
+		case corev1beta1.RotationPrepared, corev1beta1.RotationWaitingForWorkersRollout, corev1beta1.RotationCompleted:
+		}
+	}
+	return nil
+}
