@@ -77,7 +77,7 @@ func (t *Tokens) Ensure(ctx context.Context, machine *machinev1alpha1.Machine, n
 		}
 	case err != nil:
 		return "", fmt.Errorf("read the bootstrap token of machine %s: %w", machine.Name, err)
-	case !validUntil(secret, now.Add(valid/2)):
+	case !validUntil(secret, now.Add(valid)):
 		patch := client.MergeFrom(secret.DeepCopy())
 		secret.Data["expiration"] = expiration(now, valid)
 		if err := t.Client.Patch(ctx, secret, patch); err != nil {

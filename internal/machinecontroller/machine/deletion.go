@@ -95,7 +95,8 @@ func (r *Reconciler) drain(ctx context.Context, machine *machinev1alpha1.Machine
 			logf.FromContext(ctx).Info("Giving up on draining", "error", err.Error())
 			return false, reconcile.Result{}, nil
 		}
-		op := operation(machinev1alpha1.MachineOperationDrainNode, machinev1alpha1.MachineStateFailed, "Cannot drain Node %s: %v", nodeName, err)
+		// Draining goes on until it is by force: a pod that a webhook keeps does not make the machine a failed one.
+		op := operation(machinev1alpha1.MachineOperationDrainNode, machinev1alpha1.MachineStateProcessing, "Cannot drain Node %s yet: %v", nodeName, err)
 		return true, reconcile.Result{RequeueAfter: retrySoon}, r.report(ctx, machine, terminating(op), nil)
 	}
 	node, err := nodeOf(ctx, r.targetReader, nodeName)

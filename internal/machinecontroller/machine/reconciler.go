@@ -334,7 +334,8 @@ func (r *Reconciler) userData(ctx context.Context, request driver.Request) ([]by
 	content := data[userDataKey]
 	token := ""
 	if bootstraptoken.Needed(content) {
-		if token, err = r.tokens.Ensure(ctx, request.Machine, r.clock.Now(), limitsOf(request.Machine, r.limits).Creation); err != nil {
+		// The time that a machine has to join begins only when it is made, and that may take as long.
+		if token, err = r.tokens.Ensure(ctx, request.Machine, r.clock.Now(), 2*limitsOf(request.Machine, r.limits).Creation); err != nil {
 			return nil, err
 		}
 	}

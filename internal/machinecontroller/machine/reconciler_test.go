@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,6 +96,28 @@ func TestTemplateRefused(t *testing.T) {
 				t.Errorf("phase is %q (%v), want %q", m.Status.CurrentStatus.Phase, err, tc.want)
 			}
 		})
+	}
+}
+
+// A Node that the cluster does not let be drained, as a webhook refuses it, is tried again. Its machine does not count as failed.
+func TestDrainRefused(t *testing.T) {
+	node, m := readyNode.DeepCopy(), machineIn(machinev1alpha1.MachineRunning, time.Minute)
+	node.Name = "n"
+	m.Labels = map[string]string{machinev1alpha1.NodeLabelKey: "n"}
+	r := newReconciler(t, infrastructure{}, m, node, errors.New("a webhook says no"))
+	if err := r.client.Delete(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+	if err != nil || result.RequeueAfter == 0 {
+		t.Errorf("it is not tried again: %v, %v", result, err)
+	}
+	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+		t.Fatal(err)
+	}
+	last := m.Status.LastOperation
+	if last.Type != machinev1alpha1.MachineOperationDrainNode || last.State != machinev1alpha1.MachineStateProcessing || !strings.Contains(last.Description, "a webhook says no") {
+		t.Errorf("last operation is %+v", last)
 	}
 }
 

@@ -272,8 +272,9 @@ func (p *pass) probe(ctx context.Context, registry extensionsv1alpha1.RegistryCo
 }
 
 // writeFiles writes the files that are not as they should be. Of those in images, that is told by what was applied before. Registries come
-// in between: their authorities are files, and images come from them. The agent's own configuration comes last, if all went well: a new one
-// may say what only a new binary understands, and a kill may come in between.
+// in between: their authorities are files, and images come from them. The agent's own binary comes last, and its configuration right after
+// it, whatever else failed: each may be of another version, say what only the binary of that version understands, and a kill may come at
+// any time.
 func (p *pass) writeFiles(ctx context.Context) error {
 	images := map[string][]imagefile.File{}
 	origins, err := p.readOrigins()
@@ -291,6 +292,7 @@ func (p *pass) writeFiles(ctx context.Context) error {
 	}
 	var errs []error
 	var agentConfig *extensionsv1alpha1.File
+	agentImage := "" // if the binary is to come from it
 	for _, file := range p.files {
 		if file.Path == operatingsystemconfig.NodeAgentConfigFile {
 			agentConfig = &file
@@ -299,13 +301,20 @@ func (p *pass) writeFiles(ctx context.Context) error {
 		if ref := file.Content.ImageRef; ref != nil {
 			if origins[file.Path] != origin(ref.Image, ref.FilePathInImage, mode(file)) || !p.Root.Exists(file.Path) {
 				images[ref.Image] = append(images[ref.Image], imagefile.File{InImage: ref.FilePathInImage, Path: file.Path, Mode: mode(file)})
+				if file.Path == nodeagentconfigv1alpha1.PathBinary {
+					agentImage = ref.Image
+				}
 			}
 			continue
 		}
 		errs = append(errs, p.writeInline(ctx, file))
 	}
 	errs = append(errs, p.configureRegistries(ctx))
-	for _, image := range slices.Sorted(maps.Keys(images)) {
+	names := slices.Sorted(maps.Keys(images))
+	if agentImage != "" {
+		names = append(slices.DeleteFunc(names, func(image string) bool { return image == agentImage }), agentImage)
+	}
+	for _, image := range names {
 		var users []string
 		for _, file := range images[image] {
 			users = append(users, usersOf(file.Path, p.units)...)
@@ -314,12 +323,16 @@ func (p *pass) writeFiles(ctx context.Context) error {
 		if err := p.mark(users...); err != nil {
 			return err
 		}
-		errs = append(errs, p.extract(ctx, image, images[image], origins))
+		err := p.extract(ctx, image, images[image], origins)
+		if err != nil && image == agentImage {
+			agentConfig = nil // the binary for it is not there
+		}
+		errs = append(errs, err)
 	}
-	if err := errors.Join(errs...); err != nil || agentConfig == nil {
-		return err
+	if agentConfig != nil {
+		errs = append(errs, p.writeInline(ctx, *agentConfig))
 	}
-	return p.writeInline(ctx, *agentConfig)
+	return errors.Join(errs...)
 }
 
 // writeInline writes a file whose content the configuration has.

@@ -477,6 +477,43 @@ func TestAgentsConfigurationComesAfterItsBinary(t *testing.T) {
 	}
 }
 
+// An older binary does not start with the configuration of a newer one.
+func TestAgentsConfigurationComesWithItsBinaryWhateverElseFails(t *testing.T) {
+	m := newMachine(t)
+	agent := func(version string) *extensionsv1alpha1.OperatingSystemConfig {
+		osc := example()
+		osc.Spec.Files[1] = inImage("/opt/bin/app", "z-app:"+version) // its image would come last
+		osc.Spec.Files = append(osc.Spec.Files, inline(operatingsystemconfig.NodeAgentConfigFile, version), inImage(nodeagentconfigv1alpha1.PathBinary, "agent:"+version))
+		return osc
+	}
+	m.mustApply(agent("2"))
+	extract, config, last := m.Extract, "", ""
+	m.Extract = func(ctx context.Context, root rootfs.Dir, image string, files []imagefile.File) error {
+		last = image
+		data, err := root.Read(operatingsystemconfig.NodeAgentConfigFile)
+		if config = string(data); err != nil || image != "agent:1" {
+			return errors.Join(err, errors.New("no such image"))
+		}
+		return extract(ctx, root, image, files)
+	}
+	if _, err := m.apply(agent("1")); err == nil {
+		t.Error("an image that does not come is no error")
+	}
+	if config != "2" {
+		t.Errorf("the configuration is %q beside the old binary", config)
+	}
+	binary, err := m.Root.Read(nodeagentconfigv1alpha1.PathBinary)
+	if err != nil || string(binary) != "/bin/x of agent:1" {
+		t.Fatalf("the binary is %q, %v", binary, err)
+	}
+	if data, err := m.Root.Read(operatingsystemconfig.NodeAgentConfigFile); err != nil || string(data) != "1" {
+		t.Errorf("the configuration is %q beside the new binary, %v", data, err)
+	}
+	if last != "agent:1" {
+		t.Errorf("between binary and configuration came image %q", last)
+	}
+}
+
 func TestUnitsAreNotRestartedAgainAfterACrash(t *testing.T) {
 	m := newMachine(t)
 	m.Systemd = crashing{m.systemd, "app.service"}

@@ -283,8 +283,8 @@ func judge(all []machines, existing map[string]*machinev1alpha1.MachineDeploymen
 		status, want := deployment.Status, deployment.Spec.Replicas
 		for _, machine := range status.FailedMachines {
 			failed = append(failed, fmt.Sprintf("machine %q: %s", machine.Name, machine.LastOperation.Description))
-			if machine.LastOperation.ErrorCode == "ResourceExhausted" {
-				codes = append(codes, corev1beta1.ErrorInfraResourcesDepleted)
+			if code, ok := codeOf(machine.LastOperation); ok {
+				codes = append(codes, code)
 			}
 		}
 		if status.ObservedGeneration < deployment.Generation || status.UpdatedReplicas != want || status.Replicas != want || status.AvailableReplicas != want {
@@ -300,6 +300,18 @@ func judge(all []machines, existing map[string]*machinev1alpha1.MachineDeploymen
 		return &extension.Wait{Reason: strings.Join(waiting, "; "), After: machinesAfter}
 	}
 	return nil
+}
+
+// codeOf returns what users read of an error that the infrastructure gave when a machine was to be made or deleted.
+func codeOf(operation machinev1alpha1.LastOperation) (corev1beta1.ErrorCode, bool) {
+	if operation.Type != machinev1alpha1.MachineOperationCreate && operation.Type != machinev1alpha1.MachineOperationDelete {
+		return "", false
+	}
+	code, ok := map[string]corev1beta1.ErrorCode{ // the names are those of gRPC
+		"ResourceExhausted": corev1beta1.ErrorInfraResourcesDepleted, "InvalidArgument": corev1beta1.ErrorConfigurationProblem,
+		"Unauthenticated": corev1beta1.ErrorInfraUnauthenticated, "PermissionDenied": corev1beta1.ErrorInfraUnauthorized,
+	}[operation.ErrorCode]
+	return code, ok
 }
 
 // deleteClasses deletes the classes that no part of a pool has, with their Secrets, and returns how many were still there.

@@ -201,7 +201,7 @@ func TestWorker(t *testing.T) {
 		t.Errorf("the old classes went before their machines: %v", got)
 	}
 	a.roll(t, func(d *machinev1alpha1.MachineDeployment) {
-		d.Status.FailedMachines = []machinev1alpha1.MachineSummary{{Name: "m", LastOperation: machinev1alpha1.LastOperation{Description: "no room", ErrorCode: "ResourceExhausted"}}}
+		d.Status.FailedMachines = []machinev1alpha1.MachineSummary{{Name: "m", LastOperation: machinev1alpha1.LastOperation{Type: "Create", Description: "no room", ErrorCode: "ResourceExhausted"}}}
 	})
 	if err := a.Reconcile(t.Context(), worker, cluster); err == nil || !strings.Contains(err.Error(), `machine "m": no room`) ||
 		!cmp.Equal(errorcode.Of(err), []corev1beta1.ErrorCode{corev1beta1.ErrorInfraResourcesDepleted}) {
@@ -318,6 +318,30 @@ func TestRenamedPool(t *testing.T) {
 				t.Errorf("pools (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What only an edit helps against is not tried again and again, so who can edit has to read it.
+func TestMachineErrorCodes(t *testing.T) {
+	for _, tc := range []struct {
+		operation machinev1alpha1.MachineOperationType
+		code      string
+		want      []corev1beta1.ErrorCode
+	}{
+		{"Create", "ResourceExhausted", []corev1beta1.ErrorCode{"ERR_INFRA_RESOURCES_DEPLETED"}},
+		{"Create", "InvalidArgument", []corev1beta1.ErrorCode{"ERR_CONFIGURATION_PROBLEM"}},
+		{"Create", "Unauthenticated", []corev1beta1.ErrorCode{"ERR_INFRA_UNAUTHENTICATED"}},
+		{"Delete", "PermissionDenied", []corev1beta1.ErrorCode{"ERR_INFRA_UNAUTHORIZED"}},
+		{"Create", "Unavailable", nil},
+		{"HealthCheck", "PermissionDenied", nil},
+	} {
+		deployment := &machinev1alpha1.MachineDeployment{Status: machinev1alpha1.MachineDeploymentStatus{
+			FailedMachines: []machinev1alpha1.MachineSummary{{Name: "m", LastOperation: machinev1alpha1.LastOperation{Type: tc.operation, ErrorCode: tc.code}}},
+		}}
+		err := judge([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment})
+		if err == nil || !cmp.Equal(errorcode.Of(err), tc.want) {
+			t.Errorf("%s, %s: %v with codes %v, want %v", tc.operation, tc.code, err, errorcode.Of(err), tc.want)
+		}
 	}
 }
 

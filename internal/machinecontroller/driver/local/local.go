@@ -218,10 +218,8 @@ func wrap(err error, format string, args ...any) error {
 	case apierrors.IsNotFound(err):
 		code = driver.NotFound
 	case apierrors.IsForbidden(err):
-		code = driver.PermissionDenied
-		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			code = driver.FailedPrecondition
-		}
+		// The permissions are our own, and no owner of a shoot can edit them. An API server that starts may not know them yet.
+		code = driver.FailedPrecondition
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		code = driver.InvalidArgument
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):

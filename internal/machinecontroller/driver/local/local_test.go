@@ -8,9 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -154,5 +156,24 @@ func TestDriver(t *testing.T) {
 	secrets := &corev1.SecretList{}
 	if err := c.List(context.Background(), secrets); err != nil || len(secrets.Items) > 0 {
 		t.Errorf("%d Secrets are left (%v)", len(secrets.Items), err)
+	}
+}
+
+// Owners of shoots are not asked to edit what is not theirs.
+func TestCodes(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, tc := range map[string]struct {
+		err  error
+		want driver.Code
+	}{
+		"our permissions are missing": {apierrors.NewForbidden(pods, "m", nil), driver.FailedPrecondition},
+		"it is not a pod":             {apierrors.NewBadRequest("x"), driver.InvalidArgument},
+		"it is gone":                  {apierrors.NewNotFound(pods, "m"), driver.NotFound},
+		"it has changed":              {apierrors.NewConflict(pods, "m", nil), driver.Aborted},
+		"nobody answers":              {apierrors.NewServiceUnavailable("x"), driver.Unavailable},
+	} {
+		if got := driver.CodeOf(wrap(tc.err, "create the pod")); got != tc.want {
+			t.Errorf("%s: the code is %q, want %q", name, got, tc.want)
+		}
 	}
 }
