@@ -65,7 +65,7 @@ deps: ## See that Go is there, and install the Debian packages that building nee
 
 .PHONY: test-e2e
 test-e2e: deps tools distribution ## Bring up a landscape of its own, use it as a user would, and take it down.
-	@go test -tags e2e -count=1 -timeout 45m -v $(TESTFLAGS) ./test/e2e
+	@go test -tags e2e -count=1 -timeout 60m -v $(TESTFLAGS) ./test/e2e
 
 .PHONY: check
 check: ## Check format, lint, generated code, go.mod files and stray files (STEPS="gofumpt tidy" for some).
@@ -125,7 +125,7 @@ chaos: tools ## Kill processes of the landscape NAME while shoots come, change a
 	@go run ./test/chaos shoots -landscape $(NAME) $(CHAOSFLAGS)
 
 .PHONY: chaos-nodes
-chaos-nodes: tools ## Scale, roll, upgrade, kill, hibernate the nodes of a shoot of the landscape NAME, and ask its workload (CHAOSFLAGS="-steps kill").
+chaos-nodes: tools ## Scale, roll, upgrade, rotate, kill, hibernate the nodes of a shoot of the landscape NAME, and ask its workload (CHAOSFLAGS="-steps kill").
 	@go run ./test/chaos nodes -landscape $(NAME) $(CHAOSFLAGS)
 
 .PHONY: chaos-up

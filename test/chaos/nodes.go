@@ -132,6 +132,7 @@ func (s *story) steps() []step {
 	for _, version := range s.versions[1:] {
 		steps = append(steps, step{"upgrade to " + version, s.upgrade(version)})
 	}
+	steps = append(steps, step{"rotate credentials", s.rotate})
 	return append(append(steps, s.kills()...),
 		step{"hibernate", s.hibernate},
 		step{"wake up", s.wake},
@@ -229,6 +230,19 @@ func (s *story) connect(ctx context.Context) error {
 		return nil
 	}
 	s.namespace = shoot.Status.TechnicalID
+	if err := s.access(ctx); err != nil {
+		return err
+	}
+	s.probes = newProbes(s.clientset)
+	probing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() { defer close(done); s.probes.run(probing) }()
+	s.stop = func() { stop(); <-done }
+	return nil
+}
+
+// access gets credentials for the shoot.
+func (s *story) access(ctx context.Context) error {
 	file, err := s.landscape.ShootKubeconfig(ctx, landscape.Access{Shoot: s.key, Expiration: 8 * time.Hour})
 	if err != nil {
 		return err
@@ -240,15 +254,8 @@ func (s *story) connect(ctx context.Context) error {
 	if s.inside, err = client.NewWithWatch(s.config, client.Options{}); err != nil {
 		return err
 	}
-	if s.clientset, err = kubernetes.NewForConfig(s.config); err != nil {
-		return err
-	}
-	s.probes = newProbes(s.clientset)
-	probing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
-	go func() { defer close(done); s.probes.run(probing) }()
-	s.stop = func() { stop(); <-done }
-	return nil
+	s.clientset, err = kubernetes.NewForConfig(s.config)
+	return err
 }
 
 // healthy waits until the shoot is as it was ordered.
@@ -536,6 +543,58 @@ func (s *story) upgrade(version string) func(context.Context) (string, error) {
 		}
 		return fmt.Sprintf("%s, %d of %d new", note, replaced, len(now)), err
 	}
+}
+
+// rotate renews all credentials. All machines are replaced, and the access from before ends.
+func (s *story) rotate(ctx context.Context) (string, error) {
+	old, err := s.nodeNames(ctx)
+	if err != nil {
+		return "", err
+	}
+	begin := time.Now()
+	if err := s.operate(ctx, constants.OperationRotateCredentialsStart, corev1beta1.RotationPrepared); err != nil {
+		return "", err
+	}
+	note := fmt.Sprintf("prepared after %s", time.Since(begin).Round(time.Second))
+	if err := s.access(ctx); err != nil {
+		return "", err
+	}
+	s.probes.use(s.clientset)
+	if err := s.operate(ctx, constants.OperationRotateCredentialsComplete, corev1beta1.RotationCompleted); err != nil {
+		return "", err
+	}
+	_, err = s.settled(ctx, func() error { return errors.Join(s.pool(ctx, tested, 2, noneOf(old)), s.pool(ctx, other, 1, nil)) })
+	return note, err
+}
+
+// operate asks for a part of a rotation, and waits until all credentials are in a phase of it.
+func (s *story) operate(ctx context.Context, operation string, phase corev1beta1.CredentialsRotationPhase) error {
+	shoot := &corev1beta1.Shoot{}
+	if err := s.garden.Get(ctx, s.key, shoot); err != nil {
+		return err
+	}
+	if err := kube.PatchMetadata(ctx, s.garden, shoot, func(o *metav1.PartialObjectMetadata) {
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, operation)
+	}); err != nil {
+		return err
+	}
+	return kube.AwaitShoot(ctx, s.garden, s.key, func(shoot *corev1beta1.Shoot) error {
+		if err := kube.ShootHealthy(shoot); err != nil {
+			return err
+		}
+		c := shoot.Status.Credentials
+		if c == nil || c.Rotation == nil || c.Rotation.CertificateAuthorities == nil || c.Rotation.ServiceAccountKey == nil || c.Rotation.ETCDEncryptionKey == nil {
+			return errors.New("the rotation has not begun")
+		}
+		for _, got := range []corev1beta1.CredentialsRotationPhase{
+			c.Rotation.CertificateAuthorities.Phase, c.Rotation.ServiceAccountKey.Phase, c.Rotation.ETCDEncryptionKey.Phase,
+		} {
+			if got != phase {
+				return fmt.Errorf("a rotation is %s", got)
+			}
+		}
+		return nil
+	}, nil)
 }
 
 // hibernate puts the shoot to sleep, and looks at what is left.

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/ptr"
 
 	"gardener.cloud/gardener/internal/kube"
@@ -39,10 +40,10 @@ type request struct {
 
 // probes are the requests of probers in a shoot, and those for their logs, which go from the API server through the tunnel.
 type probes struct {
-	clientset kubernetes.Interface
-	asleep    atomic.Bool // nobody is to answer
+	asleep atomic.Bool // nobody is to answer
 
 	mu        sync.Mutex
+	clientset kubernetes.Interface
 	byProber  map[string]map[int64]request // by pod, and time in milliseconds
 	logs      map[int64]request
 	following map[string]bool
@@ -50,6 +51,19 @@ type probes struct {
 
 func newProbes(clientset kubernetes.Interface) *probes {
 	return &probes{clientset: clientset, byProber: map[string]map[int64]request{}, logs: map[int64]request{}, following: map[string]bool{}}
+}
+
+// use goes on with other credentials.
+func (p *probes) use(clientset kubernetes.Interface) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clientset = clientset
+}
+
+func (p *probes) pods() corev1client.PodInterface {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clientset.CoreV1().Pods(metav1.NamespaceDefault)
 }
 
 // run collects until the context ends.
@@ -94,7 +108,7 @@ func (p *probes) isNew(pod string) bool {
 func (p *probes) probers(ctx context.Context) ([]corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, logsTimeout)
 	defer cancel()
-	list, err := p.clientset.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=" + proberApp})
+	list, err := p.pods().List(ctx, metav1.ListOptions{LabelSelector: "app=" + proberApp})
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +126,7 @@ func (p *probes) tail(ctx context.Context, pods []corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, logsTimeout)
 	defer cancel()
 	options := &corev1.PodLogOptions{TailLines: ptr.To[int64](1)}
-	_, err := p.clientset.CoreV1().Pods(metav1.NamespaceDefault).GetLogs(pods[0].Name, options).DoRaw(ctx)
+	_, err := p.pods().GetLogs(pods[0].Name, options).DoRaw(ctx)
 	return err
 }
 
@@ -143,7 +157,7 @@ func (p *probes) read(ctx context.Context, pod string, since *time.Time) error {
 	watchdog := time.AfterFunc(silence, cancel)
 	defer watchdog.Stop()
 	options := &corev1.PodLogOptions{Follow: true, SinceTime: ptr.To(metav1.NewTime(since.Add(-silence)))}
-	stream, err := p.clientset.CoreV1().Pods(metav1.NamespaceDefault).GetLogs(pod, options).Stream(ctx)
+	stream, err := p.pods().GetLogs(pod, options).Stream(ctx)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ const shootPatience = 15 * time.Minute
 // running is the name of a landscape that runs already.
 var running = flag.String("landscape", "", "name of a landscape that runs, for TestRunning")
 
-// TestRunning tries what needs no landscape of its own on one that runs: go test -tags e2e -run TestRunning ./test/e2e -landscape local
+// TestRunning tries what needs no landscape of its own on one that runs: go test -tags e2e -timeout 45m -run TestRunning ./test/e2e -landscape local
 func TestRunning(t *testing.T) {
 	if *running == "" {
 		t.Skip("-landscape names no landscape that runs")

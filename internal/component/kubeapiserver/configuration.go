@@ -300,9 +300,9 @@ func (r *renderer) encryption() error {
 			Resources: r.Encryption.Resources, Providers: append(slices.Clone(providers), plain),
 		})
 	}
-	if len(r.Encryption.FormerResources) > 0 {
+	if len(r.Encryption.PlainResources) > 0 {
 		config.Resources = append(config.Resources, apiserverv1.ResourceConfiguration{
-			Resources: r.Encryption.FormerResources, Providers: append([]apiserverv1.ProviderConfiguration{plain}, providers...),
+			Resources: r.Encryption.PlainResources, Providers: append([]apiserverv1.ProviderConfiguration{plain}, providers...),
 		})
 	}
 	text, err := yaml.Marshal(config)

@@ -115,8 +115,9 @@ type Encryption struct {
 	Keys []EncryptionKey
 	// Resources are encrypted, such as "secrets" or "shoots.core.gardener.cloud".
 	Resources []string
-	// FormerResources were, and are written in plain text from now on.
-	FormerResources []string
+	// PlainResources are read encrypted and in plain text, and written in plain text: they were encrypted, or are to be as soon as all API
+	// servers can read them.
+	PlainResources []string
 }
 
 // EncryptionKey is a key for encryption at rest.

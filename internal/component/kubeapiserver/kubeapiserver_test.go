@@ -48,7 +48,7 @@ func full() Values {
 	v.Encryption.Keys = append(v.Encryption.Keys,
 		EncryptionKey{Provider: corev1beta1.EncryptionProviderTypeSecretbox, Name: "key0", Secret: []byte("12345678901234567890123456789012")})
 	v.Encryption.Resources = []string{"configmaps", "secrets"}
-	v.Encryption.FormerResources = []string{"roles.rbac.authorization.k8s.io"}
+	v.Encryption.PlainResources = []string{"roles.rbac.authorization.k8s.io"}
 	v.Config = &corev1beta1.KubeAPIServerConfig{
 		KubernetesConfig: corev1beta1.KubernetesConfig{FeatureGates: map[string]bool{"WatchList": true, "APIResponseCompression": true}},
 		AdmissionPlugins: []corev1beta1.AdmissionPlugin{

@@ -316,11 +316,11 @@ func (h *hosted) apiServerValues(ctx context.Context, replicas int32) (kubeapise
 		}
 		v.NodeAgents = &kubeapiserver.NodeAgents{Kubeconfig: agents}
 	}
-	if preparesEncryptionKey(h.shoot) {
-		if known, err := h.encryptionKeyKnown(ctx); err != nil {
+	if encryptsAnew(h.shoot) {
+		if known, err := h.encryptionKnown(ctx); err != nil {
 			return v, err
 		} else if !known {
-			slices.Reverse(v.Encryption.Keys)
+			v.Encryption = h.oldEncryption()
 		}
 	}
 	v.Files, err = h.apiServerFiles(ctx)
@@ -330,7 +330,7 @@ func (h *hosted) apiServerValues(ctx context.Context, replicas int32) (kubeapise
 // encryption says by which keys what is encrypted: the new one, and while a rotation is prepared, the old one to read.
 func (h *hosted) encryption() kubeapiserver.Encryption {
 	wanted, former := encryptedResources(h.shoot)
-	e := kubeapiserver.Encryption{Resources: append([]string{"secrets"}, wanted...), FormerResources: former}
+	e := kubeapiserver.Encryption{Resources: append([]string{"secrets"}, wanted...), PlainResources: former}
 	provider := corev1beta1.EncryptionProviderType("")
 	if c := h.shoot.Spec.Kubernetes.KubeAPIServer; c != nil && c.EncryptionConfig != nil {
 		provider = deref(c.EncryptionConfig.Provider.Type)

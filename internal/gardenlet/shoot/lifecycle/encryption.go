@@ -12,9 +12,23 @@ func encryptedResources(shoot *corev1beta1.Shoot) (wanted, former []string) {
 		wanted = c.EncryptionConfig.Resources
 	}
 	if before := encryptionBefore(shoot); before != nil {
-		former = slices.DeleteFunc(slices.Clone(before.Resources), func(name string) bool { return slices.Contains(wanted, name) })
+		former = without(before.Resources, wanted)
 	}
 	return wanted, former
+}
+
+// addedResources are what is to be encrypted and was not at the end of the last operation. In a cluster that is made, nothing is stored yet.
+func addedResources(shoot *corev1beta1.Shoot) []string {
+	before := encryptionBefore(shoot)
+	if before == nil {
+		return nil
+	}
+	wanted, _ := encryptedResources(shoot)
+	return without(wanted, before.Resources)
+}
+
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
 // encryptionBefore is how the cluster was encrypted at the end of the last operation. It is nil if there was none.
@@ -25,12 +39,10 @@ func encryptionBefore(shoot *corev1beta1.Shoot) *corev1beta1.EncryptionAtRest {
 	return nil
 }
 
-// changesEncryption is whether some of what is stored has to be written again, as it is to be encrypted or no longer so. In a cluster
-// that is made, nothing is stored yet.
+// changesEncryption is whether some of what is stored has to be written again, as it is to be encrypted or no longer so.
 func changesEncryption(shoot *corev1beta1.Shoot) bool {
-	before := encryptionBefore(shoot)
-	wanted, former := encryptedResources(shoot)
-	return before != nil && (len(former) > 0 || slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(before.Resources, name) }))
+	_, former := encryptedResources(shoot)
+	return len(former) > 0 || len(addedResources(shoot)) > 0
 }
 
 // recordEncryption writes into the status what is encrypted at the end of an operation.

@@ -32,7 +32,7 @@ import (
 // pageSize is how many objects are read at once to be written again.
 const pageSize = 500
 
-// knownEncryptionKey is the annotation of the Deployment with the name of the key that all its pods can read with.
+// knownEncryptionKey is the annotation of the Deployment that says what all its pods can read: the mark of an encryption.
 const knownEncryptionKey = "credentials.gardener.cloud/known-encryption-key"
 
 // snapshotLease is the value of druidv1alpha1.LabelComponentKey at the Leases that are renewed with each snapshot.
@@ -43,33 +43,37 @@ const backupTimeout = time.Minute
 
 // reencryption are the tasks that have the API server write again what it encrypts, while the rotation of its key is prepared, or when the
 // owner has changed what is encrypted. Afterwards nobody needs the old key, or the key for what is no longer encrypted. All API servers
-// learn the new key before one of them writes with it, and all write with it before anything is written again. The old key is dropped when
-// no restore of etcd could need it.
+// learn the new key, or by which key resources are encrypted that were not, before one of them writes with it, and all write with it before
+// anything is written again. The old key is dropped when no restore of etcd could need it.
 func (h *hosted) reencryption() []flow.Task {
 	var tasks []flow.Task
 	if encryptionKeyPhase(h.shoot) == corev1beta1.RotationCompleting && h.seed.Spec.Backup != nil {
 		tasks = append(tasks, lasting(extensionTimeout, task("reencrypted-saved", "Waiting for a backup that does not need the old encryption key",
 			h.backUp, "etcd-main-ready")))
 	}
-	rotates := preparesEncryptionKey(h.shoot)
-	if !rotates && !changesEncryption(h.shoot) {
+	if !preparesEncryptionKey(h.shoot) && !changesEncryption(h.shoot) {
 		return tasks
 	}
 	rewrite := lasting(podsTimeout, task("reencrypt", "Encrypting data as it is to be now", h.reencrypt, "tokens", "old-kube-apiserver-gone"))
-	if !rotates {
+	if !encryptsAnew(h.shoot) { // what is written in plain text, everybody can read
 		return append(tasks, rewrite)
 	}
 	rewrite.After = append(rewrite.After, "encryption-key-used")
-	return []flow.Task{
-		task("encryption-key", "Letting the API server write with the new key", h.useEncryptionKey, "old-kube-apiserver-gone"),
-		lasting(podsTimeout, task("encryption-key-used", "Waiting until all API servers write with the new key", func(ctx context.Context) error {
+	return append(tasks,
+		task("encryption-key", "Letting the API server encrypt as it is to be now", h.useEncryptionKey, "old-kube-apiserver-gone"),
+		lasting(podsTimeout, task("encryption-key-used", "Waiting until all API servers encrypt as it is to be now", func(ctx context.Context) error {
 			if err := h.deploymentReady(ctx, kubeapiserver.Name); err != nil {
 				return err
 			}
 			return h.oldAPIServersGone(ctx)
 		}, "encryption-key")),
 		rewrite,
-	}
+	)
+}
+
+// encryptsAnew is whether, after this run, something is encrypted that an API server of before could not read.
+func encryptsAnew(shoot *corev1beta1.Shoot) bool {
+	return preparesEncryptionKey(shoot) || len(addedResources(shoot)) > 0
 }
 
 // preparesEncryptionKey is whether this run changes by which key data is encrypted.
@@ -145,23 +149,43 @@ func (h *hosted) requestBackup(ctx context.Context) error {
 	return nil
 }
 
-// encryptionKeyKnown is whether all API servers can read what is written with the new key.
-func (h *hosted) encryptionKeyKnown(ctx context.Context) (bool, error) {
+// encryptionMark names how data is encrypted after this run. The same resources may be added, removed and added again: each time is another.
+func (h *hosted) encryptionMark() string {
+	mark := h.encryption().Keys[0].Name
+	if len(addedResources(h.shoot)) > 0 {
+		mark += fmt.Sprintf("/%d", h.shoot.Generation)
+	}
+	return mark
+}
+
+// encryptionKnown is whether all API servers can read what is encrypted as it is to be after this run.
+func (h *hosted) encryptionKnown(ctx context.Context) (bool, error) {
 	deployment := &appsv1.Deployment{}
 	if err := h.SeedClient.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: kubeapiserver.Name}, deployment); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
 	}
-	return deployment.Annotations[knownEncryptionKey] == h.encryption().Keys[0].Name, nil
+	return deployment.Annotations[knownEncryptionKey] == h.encryptionMark(), nil
 }
 
-// useEncryptionKey notes that all API servers know the new key, and lets them write with it.
+// oldEncryption writes as before this run, and reads what is written after it.
+func (h *hosted) oldEncryption() kubeapiserver.Encryption {
+	e := h.encryption()
+	if preparesEncryptionKey(h.shoot) {
+		slices.Reverse(e.Keys)
+	}
+	added := addedResources(h.shoot)
+	e.Resources, e.PlainResources = without(e.Resources, added), append(e.PlainResources, added...)
+	return e
+}
+
+// useEncryptionKey notes that all API servers can read what is encrypted as it is to be now, and lets them write it.
 func (h *hosted) useEncryptionKey(ctx context.Context) error {
 	deployment := &appsv1.Deployment{}
 	if err := h.SeedClient.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: kubeapiserver.Name}, deployment); err != nil {
 		return fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
 	}
 	if err := kube.PatchMetadata(ctx, h.SeedClient, deployment, func(o *metav1.PartialObjectMetadata) {
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, knownEncryptionKey, h.encryption().Keys[0].Name)
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, knownEncryptionKey, h.encryptionMark())
 	}); err != nil {
 		return err
 	}
@@ -174,7 +198,7 @@ func (h *hosted) reencrypt(ctx context.Context) error {
 		return err
 	}
 	encryption := h.encryption()
-	for _, name := range slices.Concat(encryption.Resources, encryption.FormerResources) {
+	for _, name := range slices.Concat(encryption.Resources, encryption.PlainResources) {
 		kind, err := shoot.RESTMapper().KindFor(schema.ParseGroupResource(name).WithVersion(""))
 		if meta.IsNoMatchError(err) {
 			continue // a kind of users that is not there has no objects

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +72,60 @@ func TestEncryptionKeyIsKnownBeforeItIsUsed(t *testing.T) {
 	check("when all API servers know the new one", enter(corev1beta1.RotationPreparing), current, old)
 	check("when it is prepared", enter(corev1beta1.RotationPrepared), current, old)
 	check("when it is completed", enter(corev1beta1.RotationCompleting), current)
+}
+
+// Of two API servers during a rollout, one encrypts what the other one has never seen encrypted, unless that was told of the key before.
+func TestAddedResourcesCanBeReadBeforeTheyAreEncrypted(t *testing.T) {
+	s, w := newStage(t), example()
+	w.shoot.Spec.Provider.Workers, w.seed.Spec.Backup = nil, nil
+	w.shoot.Spec.Kubernetes.Version = "1.36.3"
+	w.shoot.Status.Networking = &corev1beta1.NetworkingStatus{Services: []string{"10.4.0.0/16"}}
+	encrypt := func(resources ...string) {
+		w.shoot.Generation++
+		w.shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: resources}}
+	}
+	var h *hosted
+	// run is the beginning of a run. Its resources are encrypted, or written in plain text and read either way.
+	run := func(what string, encrypted, plain []string) {
+		t.Helper()
+		h = &hosted{reconciler: s.reconciler, world: w}
+		for _, step := range []func(context.Context) error{
+			h.makeEtcdCredentials, h.makeCredentials, func(ctx context.Context) error { return h.deployAPIServer(ctx, 1) },
+		} {
+			if err := step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		values, err := h.apiServerValues(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([][]string{encrypted, plain}, [][]string{values.Encryption.Resources, values.Encryption.PlainResources}, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: encrypted and plain resources (-want +got):\n%s", what, diff)
+		}
+	}
+	use := func() {
+		t.Helper()
+		if err := h.useEncryptionKey(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, both, added := []string{"secrets"}, []string{"secrets", "configmaps"}, []string{"configmaps"}
+	run("when it is made", first, nil)
+	recordEncryption(w.shoot, w)
+	encrypt("configmaps")
+	run("when one is added", first, added)
+	run("when that is begun again", first, added)
+	use()
+	run("when all API servers can read it", both, nil)
+	recordEncryption(w.shoot, w)
+	run("at the end", both, nil)
+	encrypt()
+	run("when it is removed", first, added)
+	recordEncryption(w.shoot, w)
+	run("when that is done", first, nil)
+	encrypt("configmaps")
+	run("when it is added once more", first, added)
 }
 
 // A pod that was replaced goes on writing for a while.

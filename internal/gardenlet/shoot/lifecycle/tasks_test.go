@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,10 +50,11 @@ func TestEncryptionAtRest(t *testing.T) {
 		before *corev1beta1.EncryptionAtRest
 		former []string
 		change bool
+		added  []string
 	}{
 		"a new cluster":     {spec: []string{"configmaps"}},
 		"nothing changes":   {spec: []string{"configmaps"}, before: &corev1beta1.EncryptionAtRest{Resources: []string{"configmaps"}}},
-		"more is encrypted": {spec: []string{"configmaps"}, before: &corev1beta1.EncryptionAtRest{}, change: true},
+		"more is encrypted": {spec: []string{"configmaps"}, before: &corev1beta1.EncryptionAtRest{}, change: true, added: []string{"configmaps"}},
 		"less is encrypted": {before: &corev1beta1.EncryptionAtRest{Resources: []string{"configmaps"}}, former: []string{"configmaps"}, change: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,6 +70,9 @@ func TestEncryptionAtRest(t *testing.T) {
 			}
 			if got := changesEncryption(shoot); got != tc.change {
 				t.Errorf("changesEncryption() is %t", got)
+			}
+			if got := addedResources(shoot); !slices.Equal(got, tc.added) {
+				t.Errorf("addedResources() are %q, want %q", got, tc.added)
 			}
 			recordEncryption(shoot, &world{shoot: shoot})
 			want := &corev1beta1.EncryptionAtRest{Resources: tc.spec, Provider: corev1beta1.EncryptionProviderStatus{Type: "aescbc"}}
