@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -56,6 +58,8 @@ type garden struct {
 	*env.Env
 	c     client.WithWatch
 	clock *testingclock.FakeClock
+	// cache is what the controllers know, which may be a moment behind.
+	cache client.Reader
 	stop  func()
 }
 
@@ -99,6 +103,7 @@ func (g *garden) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.cache = mgr.GetClient()
 	cfg := &controllermanagerconfigv1alpha1.ControllerManagerConfiguration{}
 	cfg.Controllers.SeedExtensionsCheck = &controllermanagerconfigv1alpha1.SeedExtensionsCheckControllerConfiguration{
 		ConditionThresholds: []controllermanagerconfigv1alpha1.ConditionThreshold{{Type: "ExtensionsReady", Duration: metav1.Duration{Duration: time.Minute}}},
@@ -198,6 +203,25 @@ func await[T client.Object](t testing.TB, g *garden, list client.ObjectList, che
 	defer cancel()
 	if err := kube.Await(ctx, g.c, list, check, nil, options...); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// known waits until the controllers know an object as it is now. It has to be of a kind that they watch.
+func (g *garden) known(t *testing.T, obj client.Object) {
+	t.Helper()
+	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		t.Fatal(err)
+	}
+	cached := obj.DeepCopyObject().(client.Object)
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		if err := g.cache.Get(ctx, client.ObjectKeyFromObject(obj), cached); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		newer, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), obj.GetResourceVersion())
+		return newer >= 0, err
+	})
+	if err != nil {
+		t.Fatalf("controllers do not see %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
 	}
 }
 
