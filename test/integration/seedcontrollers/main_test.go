@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -15,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/util/wait"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -206,23 +205,28 @@ func await[T client.Object](t testing.TB, g *garden, list client.ObjectList, che
 	}
 }
 
-// known waits until the controllers know an object as it is now. It has to be of a kind that they watch.
-func (g *garden) known(t *testing.T, obj client.Object) {
+// known waits until the controllers know objects as they are now.
+func (g *garden) known(t testing.TB, objects ...client.Object) {
 	t.Helper()
-	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-		t.Fatal(err)
-	}
-	cached := obj.DeepCopyObject().(client.Object)
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		if err := g.cache.Get(ctx, client.ObjectKeyFromObject(obj), cached); err != nil {
-			return false, client.IgnoreNotFound(err)
+	for _, obj := range objects {
+		if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			t.Fatal(err)
 		}
-		newer, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), obj.GetResourceVersion())
-		return newer >= 0, err
-	})
-	if err != nil {
-		t.Fatalf("controllers do not see %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
 	}
+	env.AwaitKnown(t, g.cache, objects...)
+}
+
+// guarded waits until an object has a finalizer.
+func guarded[T client.Object](t testing.TB, g *garden, list client.ObjectList, obj T, finalizer string) {
+	t.Helper()
+	await(t, g, list, func(objects []T) error {
+		for _, o := range objects {
+			if client.ObjectKeyFromObject(o) == client.ObjectKeyFromObject(obj) && !slices.Contains(o.GetFinalizers(), finalizer) {
+				return fmt.Errorf("%T %s has finalizers %v, not %s", o, o.GetName(), o.GetFinalizers(), finalizer)
+			}
+		}
+		return nil
+	})
 }
 
 // gone waits until an object is gone.
