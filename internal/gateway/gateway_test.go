@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -82,6 +83,7 @@ func start(t *testing.T) *cluster {
 	}
 	mgr, err := manager.New(e.Config, manager.Options{
 		Scheme: scheme, Logger: process.NewLogger(t.Output(), "debug", "text"), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)}, // a test may run more than once
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	crconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -119,7 +120,10 @@ func TestExtension(t *testing.T) {
 	}
 	s := &seed{c: c, actuator: &actuator{}}
 	s.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, cluster(nil))
-	mgr, err := manager.New(e.Config, manager.Options{Scheme: e.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := manager.New(e.Config, manager.Options{
+		Scheme: e.Scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: crconfig.Controller{SkipNameValidation: new(true)}, // a test may run more than once
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
