@@ -218,7 +218,8 @@ func (s *shoot) run() <-chan struct{} {
 	}
 	mgr, err := manager.New(config, manager.Options{
 		Controller: crconfig.Controller{SkipNameValidation: new(true)}, // a test may run more than once
-		Metrics:    metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{ByObject: byObject(nodeName, s.config.Controllers.OperatingSystemConfig.SecretName)},
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{ByObject: byObject(nodeName, s.config.Controllers.OperatingSystemConfig.SecretName)},
 	})
 	if err != nil {
 		s.t.Fatal(err)

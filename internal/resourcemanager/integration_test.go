@@ -84,7 +84,8 @@ func start(t *testing.T) *world {
 	// Discovery may be a moment behind the condition of a definition.
 	awaitCtx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := kube.Await(awaitCtx, c, &resourcesv1alpha1.ManagedResourceList{}, func([]*resourcesv1alpha1.ManagedResource) error { return nil }, nil); err != nil {
+	served := func([]*resourcesv1alpha1.ManagedResource) error { return nil }
+	if err := kube.Await(awaitCtx, c, &resourcesv1alpha1.ManagedResourceList{}, served, nil); err != nil {
 		t.Fatal(err)
 	}
 	settings := &config{Webhooks: component.ForSeed().Webhooks}

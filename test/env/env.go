@@ -217,7 +217,8 @@ func (e *Env) start(ctx, running context.Context, ended context.CancelCauseFunc,
 	); err != nil {
 		return err
 	}
-	if err := e.exec(running, ended, logs, KubeAPIServer, kubeAPIServer, append(e.kubeAPIServerFlags(ports[2]), e.options.kubeAPIServer...)...); err != nil {
+	flags := append(e.kubeAPIServerFlags(ports[2]), e.options.kubeAPIServer...)
+	if err := e.exec(running, ended, logs, KubeAPIServer, kubeAPIServer, flags...); err != nil {
 		return err
 	}
 	e.Config = e.adminConfig(ports[2])
@@ -272,7 +273,8 @@ func (e *Env) AddCluster(t testing.TB) *rest.Config {
 	defer cancel()
 	ctx, ended := context.WithCancelCause(ctx)
 	defer ended(nil)
-	if err := e.exec(context.WithoutCancel(t.Context()), ended, io.Discard, KubeAPIServer+"-"+strconv.Itoa(ports[0]), kubeAPIServer, flags...); err != nil {
+	name := KubeAPIServer + "-" + strconv.Itoa(ports[0])
+	if err := e.exec(context.WithoutCancel(t.Context()), ended, io.Discard, name, kubeAPIServer, flags...); err != nil {
 		t.Fatal(err)
 	}
 	config := e.adminConfig(ports[0])
