@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -159,13 +160,15 @@ func TestThreeMembers(t *testing.T) {
 		}
 	}
 	initialized := make(chan *member, len(members))
+	var initializing sync.WaitGroup
+	t.Cleanup(initializing.Wait) // they log to the test
 	for _, m := range members {
-		go func() {
+		initializing.Go(func() {
 			if err := m.initialize(); err != nil {
 				t.Errorf("initialize %s: %v", m.name, err)
 			}
 			initialized <- m
-		}()
+		})
 		// Each finds that those after it seem to have data. So the first one does not form a cluster at once.
 		c.eventually("it says that it has no data", func(context.Context) error {
 			if lease(m.name).Spec.HolderIdentity != nil {

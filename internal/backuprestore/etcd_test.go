@@ -52,7 +52,7 @@ func newCluster(t *testing.T) *cluster {
 	c := &cluster{t: t, dir: t.TempDir(), etcd: etcdBinary(t)}
 	var listeners []net.Listener
 	for _, port := range []*int{&c.clientPort, &c.peerPort, &c.httpPort} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := net.Listen("tcp", memberAddress(0)+":0") // where the first member will listen
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,9 +145,12 @@ type member struct {
 	stop   func() // the sidecar
 }
 
+// memberAddress is where a member listens.
+func memberAddress(number int) string { return fmt.Sprintf("127.0.1.%d", number+1) }
+
 func (c *cluster) member(number int, change ...func(*backuprestoreconfigv1alpha1.BackupRestoreConfiguration)) *member {
 	c.t.Helper()
-	name := fmt.Sprintf("127.0.1.%d", number+1)
+	name := memberAddress(number)
 	url := func(port int) string {
 		return "http://" + backuprestoreconfigv1alpha1.MemberPlaceholder + ":" + strconv.Itoa(port)
 	}
@@ -161,7 +164,7 @@ func (c *cluster) member(number int, change ...func(*backuprestoreconfigv1alpha1
 				name, c.clientPort, c.peerPort)},
 		},
 		Cluster: backuprestoreconfigv1alpha1.Cluster{
-			Token: "test", BootstrapMember: "127.0.1.1", ClientEndpoint: c.endpoint,
+			Token: "test", BootstrapMember: memberAddress(0), ClientEndpoint: c.endpoint,
 			PeerURL: url(c.peerPort), ClientURL: url(c.clientPort), BackupURL: url(c.httpPort),
 		},
 		Server: backuprestoreconfigv1alpha1.Server{BindAddress: name, Port: int32(c.httpPort)},
@@ -186,9 +189,9 @@ func (c *cluster) member(number int, change ...func(*backuprestoreconfigv1alpha1
 	return m
 }
 
-// initialize is what happens before etcd starts.
+// initialize is what happens before etcd starts. Members may have to wait for each other, so it has more time than the rest.
 func (m *member) initialize() error {
-	ctx, cancel := context.WithTimeout(m.ctx(), patience)
+	ctx, cancel := context.WithTimeout(m.ctx(), 3*patience)
 	defer cancel()
 	return Initialize(ctx, m.config, m.name)
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	etcddruidconfigv1alpha1 "gardener.cloud/gardener/api/config/etcddruid/v1alpha1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
@@ -83,7 +84,13 @@ func start(t *testing.T) *cluster {
 	if err := garden.WriteKubeconfig(kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	config, err := Component().Config.Decode(fmt.Appendf(nil, `
+	component := Component()
+	options := component.Options
+	component.Options = func(c *etcddruidconfigv1alpha1.EtcdDruidConfiguration, o *manager.Options) {
+		options(c, o)
+		o.Controller.SkipNameValidation = new(true) // a test may run more than once
+	}
+	config, err := component.Config.Decode(fmt.Appendf(nil, `
 apiVersion: etcddruid.config.gardener.cloud/v1alpha1
 kind: EtcdDruidConfiguration
 clientConnection:
@@ -100,7 +107,7 @@ images:
 	config.Server = etcddruidconfigv1alpha1.ServerConfiguration{}
 	running, stop := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- Component().Run(running, config, testr.New(t)) }()
+	go func() { done <- component.Run(running, config, testr.New(t)) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {

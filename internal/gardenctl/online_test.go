@@ -143,6 +143,7 @@ func TestWait(t *testing.T) {
 			with(with(get(ordered()), "GET "+shootsPath, listed(*ordered())), "WATCH "+shootsPath, status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)),
 			"--timeout=300ms", "", `waited 300ms for shoot "crazy-botany" to be healthy: waits for a seed (time is up); look with: gardenctl describe`,
 		},
+		"time is up before there is a list": {get(ordered()), "--timeout=1ns", "", `waited 1ns for shoot "crazy-botany" to be healthy: waits for a seed (time is up); look with: gardenctl describe`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := online(t, tc.answers)(append([]string{"wait", "crazy-botany", "--timeout=20s"}, strings.Fields(tc.args)...)...)

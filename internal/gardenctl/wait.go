@@ -192,7 +192,7 @@ func settled(missing error) bool {
 func (c *cli) await(ctx context.Context, p *place, g goal, timeout time.Duration) error {
 	missing, err := c.look(ctx, p, g)
 	if err == nil && timeout > 0 && !settled(missing) {
-		missing, err = c.watch(ctx, p, g, timeout)
+		missing, err = c.watch(ctx, p, g, missing, timeout)
 	}
 	next := fmt.Sprintf("look with: %s describe shoot %s -n %s", c.program(), p.name, p.namespace)
 	switch {
@@ -223,8 +223,9 @@ func (c *cli) look(ctx context.Context, p *place, g goal) (missing, err error) {
 	return g.reached(shoot), nil
 }
 
-// watch returns what is missing for a goal when that is settled, or time is up. An error says that the garden refuses to tell.
-func (c *cli) watch(ctx context.Context, p *place, g goal, timeout time.Duration) (missing, err error) {
+// watch returns what is missing for a goal when that is settled, or time is up. It knows what was missing before, should the garden be
+// too slow to tell it anew. An error says that the garden refuses to tell.
+func (c *cli) watch(ctx context.Context, p *place, g goal, missing error, timeout time.Duration) (stillMissing, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("time is up"))
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -247,7 +248,7 @@ func (c *cli) watch(ctx context.Context, p *place, g goal, timeout time.Duration
 	case isRefused(context.Cause(ctx)):
 		return nil, context.Cause(ctx)
 	}
-	return err, nil
+	return fmt.Errorf("%w (%w)", missing, context.Cause(ctx)), nil
 }
 
 // strict is a client that stops a wait when the garden refuses to list or to watch; an informer would go on trying.

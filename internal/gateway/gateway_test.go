@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -60,15 +61,17 @@ func start(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	// Discovery may be a moment behind the condition of a definition.
+	awaitCtx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	for _, list := range []func() error{
 		func() error {
-			return kube.Await(t.Context(), c, &gatewayv1.GatewayList{}, func([]*gatewayv1.Gateway) error { return nil }, nil)
+			return kube.Await(awaitCtx, c, &gatewayv1.GatewayList{}, func([]*gatewayv1.Gateway) error { return nil }, nil)
 		},
 		func() error {
-			return kube.Await(t.Context(), c, &gatewayv1.GatewayClassList{}, func([]*gatewayv1.GatewayClass) error { return nil }, nil)
+			return kube.Await(awaitCtx, c, &gatewayv1.GatewayClassList{}, func([]*gatewayv1.GatewayClass) error { return nil }, nil)
 		},
 		func() error {
-			return kube.Await(t.Context(), c, &gatewayv1.TLSRouteList{}, func([]*gatewayv1.TLSRoute) error { return nil }, nil)
+			return kube.Await(awaitCtx, c, &gatewayv1.TLSRouteList{}, func([]*gatewayv1.TLSRoute) error { return nil }, nil)
 		},
 	} {
 		if err := list(); err != nil {
@@ -80,6 +83,7 @@ func start(t *testing.T) *cluster {
 	}
 	mgr, err := manager.New(e.Config, manager.Options{
 		Scheme: scheme, Logger: process.NewLogger(t.Output(), "debug", "text"), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)}, // a test may run more than once
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -101,10 +105,13 @@ func start(t *testing.T) *cluster {
 	return &cluster{c, dir}
 }
 
+// patience is how long something may take that takes well below a second on an idle machine.
+const patience = time.Minute
+
 // await waits until the object with a name is as it should be.
 func await[T client.Object](t *testing.T, c *cluster, list client.ObjectList, name string, check func(T) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := kube.Await(ctx, c, list, func(all []T) error {
 		for _, object := range all {
@@ -136,7 +143,7 @@ func (c *cluster) awaitRoute(t *testing.T, name string, want metav1.ConditionSta
 func (c *cluster) awaitMap(t *testing.T, want string) {
 	t.Helper()
 	var got []byte
-	end := time.After(20 * time.Second)
+	end := time.After(patience)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	crconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -38,6 +39,9 @@ const (
 	nodeName = "machine-1"
 	pool     = "small"
 	hash     = "0123456789abcdef"
+
+	// patience is how long something may take that takes well below a second on an idle machine.
+	patience = time.Minute
 )
 
 // shoot is a cluster with a machine whose agent runs here.
@@ -87,7 +91,9 @@ func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 		}
 		return fmt.Errorf("conditions are %v", node.Status.Conditions)
 	})
-	err = kube.Await(t.Context(), s.client, &coordinationv1.LeaseList{}, func(leases []*coordinationv1.Lease) error {
+	ctx, cancel := s.soon()
+	defer cancel()
+	err = kube.Await(ctx, s.client, &coordinationv1.LeaseList{}, func(leases []*coordinationv1.Lease) error {
 		for _, lease := range leases {
 			if lease.Name == "gardener-node-agent-"+nodeName && lease.OwnerReferences[0].Name == nodeName && *lease.Spec.LeaseDurationSeconds == 40 {
 				return nil
@@ -138,7 +144,7 @@ func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 	}
 	select {
 	case <-restarted:
-	case <-t.Context().Done():
+	case <-time.After(patience):
 		t.Fatal("the agent did not start anew")
 	}
 	data, err := s.root.Read(componentosc.NodeAgentConfigFile)
@@ -148,6 +154,11 @@ func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 	if config, err := configKind.Decode(data); config != nil && config.Controllers.OperatingSystemConfig.SecretName != "another" {
 		t.Errorf("configuration is %s (%v)", data, err)
 	}
+}
+
+// soon is a context for something to wait for.
+func (s *shoot) soon() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.t.Context(), patience)
 }
 
 // provision is what the user data does.
@@ -172,9 +183,11 @@ func (s *shoot) getCertificate() {
 	values := access.Values{
 		Root: s.root, APIServer: s.config.APIServer, Kubeconfig: s.config.ClientConnection.Kubeconfig, Hostname: "not-used", Clock: clock.RealClock{},
 	}
+	ctx, cancel := s.soon()
+	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- access.Ensure(s.t.Context(), values) }()
-	err := kube.Await(s.t.Context(), s.client, &certificatesv1.CertificateSigningRequestList{}, func(found []*certificatesv1.CertificateSigningRequest) error {
+	go func() { done <- access.Ensure(ctx, values) }()
+	err := kube.Await(ctx, s.client, &certificatesv1.CertificateSigningRequestList{}, func(found []*certificatesv1.CertificateSigningRequest) error {
 		if len(found) == 0 {
 			return errors.New("there is no request")
 		}
@@ -192,7 +205,7 @@ func (s *shoot) getCertificate() {
 	if err := errors.Join(err, <-done); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := access.Ensure(s.t.Context(), values); err != nil {
+	if err := access.Ensure(ctx, values); err != nil {
 		s.t.Errorf("with a certificate: %v", err)
 	}
 }
@@ -204,7 +217,9 @@ func (s *shoot) run() <-chan struct{} {
 		s.t.Fatal(err)
 	}
 	mgr, err := manager.New(config, manager.Options{
-		Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{ByObject: byObject(nodeName, s.config.Controllers.OperatingSystemConfig.SecretName)},
+		Controller: crconfig.Controller{SkipNameValidation: new(true)}, // a test may run more than once
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{ByObject: byObject(nodeName, s.config.Controllers.OperatingSystemConfig.SecretName)},
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -295,7 +310,7 @@ func (s *shoot) annotate(key, value string) {
 
 func (s *shoot) awaitNode(check func(*corev1.Node) error) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := s.soon()
 	defer cancel()
 	err := kube.Await(ctx, s.client, &corev1.NodeList{}, func(nodes []*corev1.Node) error {
 		for _, node := range nodes {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -98,6 +99,8 @@ featureGates: {Fast: true}
 	case <-leading:
 	case err := <-done:
 		t.Fatalf("it ended: %v", err)
+	case <-time.After(time.Minute):
+		t.Fatal("it does not lead after a minute")
 	}
 
 	if err := e.Client.Get(t.Context(), leaseKey, lease); err != nil || *lease.Spec.HolderIdentity == "" {

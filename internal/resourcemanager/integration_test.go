@@ -82,7 +82,10 @@ func start(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	// Discovery may be a moment behind the condition of a definition.
-	if err := kube.Await(t.Context(), c, &resourcesv1alpha1.ManagedResourceList{}, func([]*resourcesv1alpha1.ManagedResource) error { return nil }, nil); err != nil {
+	awaitCtx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	served := func([]*resourcesv1alpha1.ManagedResource) error { return nil }
+	if err := kube.Await(awaitCtx, c, &resourcesv1alpha1.ManagedResourceList{}, served, nil); err != nil {
 		t.Fatal(err)
 	}
 	settings := &config{Webhooks: component.ForSeed().Webhooks}
@@ -154,10 +157,13 @@ func (w *world) create(t *testing.T, objects ...client.Object) {
 	}
 }
 
+// patience is how long something may take that takes well below a second on an idle machine.
+const patience = time.Minute
+
 // await waits until the objects of a kind in a namespace are as they should be.
 func await[T client.Object](t *testing.T, w *world, list client.ObjectList, namespace string, check func([]T) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := kube.Await(ctx, w, list, check, nil, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)

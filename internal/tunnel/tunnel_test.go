@@ -159,6 +159,7 @@ func (w *world) connect(target, commonName string) (net.Conn, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // so that it does not hang
 	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target); err != nil {
 		return nil, 0, err
 	}
@@ -174,6 +175,7 @@ func (w *world) connect(target, commonName string) (net.Conn, int, error) {
 	if reader.Buffered() > 0 {
 		return nil, 0, errors.New("there are bytes before the client has sent any")
 	}
+	_ = conn.SetDeadline(time.Time{})
 	w.t.Cleanup(func() { _ = conn.Close() })
 	return conn, response.StatusCode, nil
 }
@@ -215,14 +217,17 @@ func serve(t testing.TB, handle func(*net.TCPConn)) string {
 	return listener.Addr().String()
 }
 
-func ask(t testing.TB, conn io.ReadWriter, text string) {
+// ask sends something to an echo server. It may be called in any goroutine.
+func ask(t testing.TB, conn net.Conn, text string) {
 	t.Helper()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // so that it does not hang
 	if _, err := io.WriteString(conn, text); err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return
 	}
 	got := make([]byte, len(text))
 	if _, err := io.ReadFull(conn, got); err != nil || string(got) != text {
-		t.Fatalf("got %q, %v", got, err)
+		t.Errorf("got %q, %v", got, err)
 	}
 }
 
@@ -316,15 +321,10 @@ func TestAgentComesBack(t *testing.T) {
 	a := newAuthority(t)
 	w := startAt(t, a, "127.0.0.1:0", nil)
 	agent, _ := w.agent("agent-0", w.tunnel)
-	awaitPeers(t, agent.servers, 1, 5*time.Second)
+	awaitPeers(t, agent.servers, 1, time.Minute)
 	w.stop()
-	began := time.Now()
 	next := startAt(t, a, w.tunnel, func(v *ServerValues) { v.ID = "server-1" })
-	awaitPeers(t, next.server.agents, 1, 5*time.Second)
-	t.Logf("it took %s", time.Since(began))
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it took %s", took)
-	}
+	awaitPeers(t, next.server.agents, 1, time.Minute)
 	ask(t, next.mustConnect(echoServer(t)), "hello")
 }
 
@@ -348,11 +348,11 @@ func TestOneOfTwoAgentsGoes(t *testing.T) {
 	w := start(t, nil)
 	w.agent("agent-0", w.tunnel)
 	second, stop := w.agent("agent-1", w.tunnel)
-	awaitPeers(t, w.server.agents, 2, 5*time.Second)
+	awaitPeers(t, w.server.agents, 2, time.Minute)
 	echo := echoServer(t)
 	// Both get some of the streams.
 	var conns []net.Conn
-	for range 4 {
+	for range 8 { // an agent has a stream more for a moment when it is asked whether bytes get through
 		conns = append(conns, w.mustConnect(echo))
 	}
 	all, _ := w.server.agents.list()
@@ -363,7 +363,7 @@ func TestOneOfTwoAgentsGoes(t *testing.T) {
 	}
 	// One drains: its streams live on, and it gets no more.
 	second.Drain(done())
-	awaitPeers(t, w.server.agents, 1, 5*time.Second)
+	awaitPeers(t, w.server.agents, 1, time.Minute)
 	for _, conn := range conns {
 		ask(t, conn, "still here")
 	}
@@ -400,8 +400,8 @@ func TestAgentConnectsToAllServers(t *testing.T) {
 		}
 	})
 	agent, _ := first.agent("agent-0", balancer)
-	awaitPeers(t, agent.servers, 2, 10*time.Second)
-	awaitPeers(t, second.server.agents, 1, 5*time.Second)
+	awaitPeers(t, agent.servers, 2, time.Minute)
+	awaitPeers(t, second.server.agents, 1, time.Minute)
 	echo := echoServer(t)
 	ask(t, first.mustConnect(echo), "hello")
 	ask(t, second.mustConnect(echo), "hello")
@@ -427,7 +427,7 @@ func TestServerDrains(t *testing.T) {
 	to = second.tunnel
 	mu.Unlock()
 	first.server.Drain(done())
-	awaitPeers(t, second.server.agents, 1, 5*time.Second)
+	awaitPeers(t, second.server.agents, 1, time.Minute)
 	ask(t, old, "still here")
 	ask(t, second.mustConnect(echo), "hello")
 }
@@ -460,7 +460,7 @@ func TestAPIServerProxy(t *testing.T) {
 		if _, err := all[0].connect(t.Context(), request{Type: requestDial, Address: api}); !errors.Is(err, errForbidden) {
 			t.Errorf("a proxy was asked for a connection: %v", err)
 		}
-		awaitPeers(t, links.servers, 1, time.Second)
+		awaitPeers(t, links.servers, 1, time.Minute)
 		servers, _ := links.servers.usable()
 		if _, err := servers[0].connect(t.Context(), request{Type: requestDial, Address: api}); !errors.Is(err, errForbidden) {
 			t.Errorf("a proxy could ask for a connection: %v", err)
@@ -468,7 +468,7 @@ func TestAPIServerProxy(t *testing.T) {
 	})
 	t.Run("an agent may not ask for the kube-apiserver", func(t *testing.T) {
 		agent, _ := w.agent("agent-0", w.tunnel)
-		awaitPeers(t, agent.servers, 1, 5*time.Second)
+		awaitPeers(t, agent.servers, 1, time.Minute)
 		servers, _ := agent.servers.usable()
 		if _, err := servers[0].connect(t.Context(), request{Type: requestAPIServer}); !errors.Is(err, errForbidden) {
 			t.Errorf("error is %v", err)

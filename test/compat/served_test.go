@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -509,7 +510,9 @@ func installCRDs(t *testing.T, e *env.Env) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := watching.Watch(t.Context(), &apiextensionsv1.CustomResourceDefinitionList{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	events, err := watching.Watch(ctx, &apiextensionsv1.CustomResourceDefinitionList{})
 	if err != nil {
 		t.Fatal(err)
 	}

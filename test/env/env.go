@@ -169,7 +169,9 @@ func New(ctx context.Context, logs io.Writer, opts ...Option) (*Env, error) {
 	}
 	ctx, stopWaiting := context.WithTimeout(ctx, startTimeout)
 	defer stopWaiting()
-	if err := e.start(ctx, running, etcd, kubeAPIServer, logs); err != nil {
+	ctx, ended := context.WithCancelCause(ctx)
+	defer ended(nil)
+	if err := e.start(ctx, running, ended, etcd, kubeAPIServer, logs); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
 	return e, nil
@@ -194,7 +196,8 @@ func (e *Env) WriteKubeconfig(file string) error {
 	return clientcmd.WriteToFile(*config, file)
 }
 
-func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, logs io.Writer) error {
+// start starts the servers. They run in the context running, while ctx is for waiting; ended hears why a server does not go on.
+func (e *Env) start(ctx, running context.Context, ended context.CancelCauseFunc, etcd, kubeAPIServer string, logs io.Writer) error {
 	certs, err := newCertificates(e.dir)
 	if err != nil {
 		return fmt.Errorf("make certificates: %w", err)
@@ -207,14 +210,15 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 	address := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])) }
 	etcdURL, peerURL := "http://"+address(0), "http://"+address(1)
 	e.EtcdURL = etcdURL
-	if err := e.exec(running, logs, Etcd, etcd,
+	if err := e.exec(running, ended, logs, Etcd, etcd,
 		"--data-dir="+filepath.Join(e.dir, "etcd"), "--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL,
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL, "--initial-cluster=default="+peerURL,
 		"--unsafe-no-fsync", "--log-level=error",
 	); err != nil {
 		return err
 	}
-	if err := e.exec(running, logs, KubeAPIServer, kubeAPIServer, append(e.kubeAPIServerFlags(ports[2]), e.options.kubeAPIServer...)...); err != nil {
+	flags := append(e.kubeAPIServerFlags(ports[2]), e.options.kubeAPIServer...)
+	if err := e.exec(running, ended, logs, KubeAPIServer, kubeAPIServer, flags...); err != nil {
 		return err
 	}
 	e.Config = e.adminConfig(ports[2])
@@ -232,7 +236,7 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 	}, e.options.flags...)
 	if e.options.binary != "" {
-		if err := e.exec(running, logs, GardenerAPIServer, e.options.binary, append([]string{GardenerAPIServer}, args...)...); err != nil {
+		if err := e.exec(running, ended, logs, GardenerAPIServer, e.options.binary, append([]string{GardenerAPIServer}, args...)...); err != nil {
 			return err
 		}
 	} else {
@@ -242,7 +246,7 @@ func (e *Env) start(ctx, running context.Context, etcd, kubeAPIServer string, lo
 		klog.LogToStderr(false)
 		klog.SetOutput(logs)
 		cmd.SetArgs(args)
-		e.run(running, cmd.ExecuteContext)
+		e.run(running, ended, cmd.ExecuteContext)
 	}
 	own := rest.CopyConfig(e.Config)
 	own.Host = "https://" + address(3)
@@ -265,12 +269,15 @@ func (e *Env) AddCluster(t testing.TB) *rest.Config {
 		t.Fatal(err)
 	}
 	flags := append(e.kubeAPIServerFlags(ports[0]), "--etcd-prefix=/cluster-"+strconv.Itoa(ports[0]))
-	if err := e.exec(context.WithoutCancel(t.Context()), io.Discard, KubeAPIServer+"-"+strconv.Itoa(ports[0]), kubeAPIServer, flags...); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	ctx, ended := context.WithCancelCause(ctx)
+	defer ended(nil)
+	name := KubeAPIServer + "-" + strconv.Itoa(ports[0])
+	if err := e.exec(context.WithoutCancel(t.Context()), ended, io.Discard, name, kubeAPIServer, flags...); err != nil {
 		t.Fatal(err)
 	}
 	config := e.adminConfig(ports[0])
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
-	defer cancel()
 	if err := awaitOK(ctx, config, "/readyz"); err != nil {
 		t.Fatalf("kube-apiserver: %v", err)
 	}
@@ -353,31 +360,51 @@ func (e *Env) register(ctx context.Context, ca []byte, port int32) error {
 	return nil
 }
 
-// exec runs a program until the garden stops.
-func (e *Env) exec(ctx context.Context, logs io.Writer, name, path string, args ...string) error {
+// exec runs a program until the garden stops. If it ends before, ended hears what it said last.
+func (e *Env) exec(ctx context.Context, ended context.CancelCauseFunc, logs io.Writer, name, path string, args ...string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Stdout, cmd.Stderr = logs, logs
+	last := &tail{next: logs}
+	cmd.Stdout, cmd.Stderr = last, last
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that crashes leaves nothing behind
 	if err := cmd.Start(); err != nil {
 		cancel()
 		return fmt.Errorf("start %s: %w", name, err)
 	}
 	e.pids[name] = cmd.Process.Pid
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // its state says it too
+		ended(fmt.Errorf("%s has ended with %s: %s", name, cmd.ProcessState, last.text))
+	}()
 	e.stop = append(e.stop, func() {
 		cancel()
-		_ = cmd.Wait() // it was killed
+		<-done
 	})
 	return nil
 }
 
-// run runs a server in this process until the garden stops.
-func (e *Env) run(ctx context.Context, serve func(context.Context) error) {
+// tail passes on what a program says, and keeps the end of it.
+type tail struct {
+	next io.Writer
+	text []byte
+}
+
+// Write is for one goroutine at a time.
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p...)
+	t.text = t.text[max(0, len(t.text)-4096):]
+	return t.next.Write(p)
+}
+
+// run runs a server in this process until the garden stops. If it ends before, ended hears why.
+func (e *Env) run(ctx context.Context, ended context.CancelCauseFunc, serve func(context.Context) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = serve(ctx) // that it does not serve shows where it is awaited
+		ended(errors.Join(errors.New("the server has ended"), serve(ctx)))
 	}()
 	e.stop = append(e.stop, func() {
 		cancel()
@@ -385,13 +412,13 @@ func (e *Env) run(ctx context.Context, serve func(context.Context) error) {
 	})
 }
 
-// awaitOK waits until a server answers a request for a path.
+// awaitOK waits until a server answers a request for a path, or the context is canceled with a cause.
 func awaitOK(ctx context.Context, config *rest.Config, path string) error {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
 	}
-	var last error
+	last := errors.New("none")
 	err = wait.PollUntilContextCancel(ctx, lookAgain, true, func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+path, nil)
 		if err != nil {
@@ -407,6 +434,9 @@ func awaitOK(ctx context.Context, config *rest.Config, path string) error {
 		last = errors.Join(err, fmt.Errorf("%s: %s", response.Status, body))
 		return response.StatusCode == http.StatusOK, nil
 	})
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause // why nobody waits any more
+	}
 	if err != nil {
 		return fmt.Errorf("not ready: %w; last answer: %w", err, last)
 	}

@@ -53,7 +53,8 @@ func testAdmission(t *testing.T, e *env.Env) {
 			}
 		}
 		hers := binding("hers")
-		create(t, alice, hers)
+		// The kube-apiserver may not know her role at once.
+		eventually(ctx, t, func() error { return alice.Create(ctx, hers) }, func(err error) bool { return err == nil })
 		if hers.Labels["provider.extensions.gardener.cloud/local"] != "true" {
 			t.Errorf("labels are %v, want that of the provider", hers.Labels)
 		}

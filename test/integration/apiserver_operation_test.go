@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bufio"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -16,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -165,7 +167,9 @@ func testShutdown(t *testing.T, e *env.Env) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.Direct.Host+"/apis/core.gardener.cloud/v1beta1/shoots?watch=true", http.NoBody)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.Direct.Host+"/apis/core.gardener.cloud/v1beta1/shoots?watch=true", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -205,7 +206,9 @@ func testListsAndWatches(t *testing.T, e *env.Env) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := watching.Watch(ctx, &corev1beta1.QuotaList{}, &client.ListOptions{
+	watchCtx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	events, err := watching.Watch(watchCtx, &corev1beta1.QuotaList{}, &client.ListOptions{
 		Namespace: devNamespace, Raw: &metav1.ListOptions{
 			AllowWatchBookmarks: true, SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		},

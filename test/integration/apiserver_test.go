@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -130,7 +131,9 @@ func TestGardenAPI(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		events, err := watching.Watch(ctx, &corev1beta1.BackupBucketList{}, client.MatchingFields{"spec.seedName": "seed-b"})
+		watchCtx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		events, err := watching.Watch(watchCtx, &corev1beta1.BackupBucketList{}, client.MatchingFields{"spec.seedName": "seed-b"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +150,11 @@ func TestGardenAPI(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if event := <-events.ResultChan(); event.Object.(client.Object).GetName() != "b" {
+		event, ok := <-events.ResultChan()
+		if !ok {
+			t.Fatal("the watch ended, want an event about b")
+		}
+		if event.Object.(client.Object).GetName() != "b" {
 			t.Errorf("watch sent %v, want only b", event)
 		}
 		raw := get(ctx, t, e, "/apis/core.gardener.cloud/v1beta1/backupbuckets?fieldSelector=spec.seedName%3Dseed-a", "application/json")

@@ -27,7 +27,7 @@ echo "$(hostname) was here" >> /var/lib/user-data-ran
 // goes away without a trace.
 func TestMachineBoots(t *testing.T) {
 	artifacts := built(t, "containerd", "runc", "machine")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 
 	dir, run := t.TempDir(), shortTempDir(t)

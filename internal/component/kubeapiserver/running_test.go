@@ -42,7 +42,6 @@ func TestRunning(t *testing.T) {
 		"IPv6": {ipv6(), map[string]int{"/readyz": 200}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			dir, ports := t.TempDir(), freePorts(t, 3)
 			etcdURL := "http://127.0.0.1:" + ports[0]
 			start(t, etcd, "--data-dir="+dir+"/etcd", "--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL,
@@ -157,7 +156,7 @@ func await(t *testing.T, log, url string, want int) {
 	}}
 	defer httpClient.CloseIdleConnections()
 	last := "no answer"
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return false, err

@@ -132,7 +132,7 @@ func await(t *testing.T, p *haproxy.Programmer) {
 // patiently tries until something succeeds.
 func patiently(t testing.TB, try func() error) {
 	t.Helper()
-	end := time.After(20 * time.Second)
+	end := time.After(time.Minute)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -98,7 +98,7 @@ func (f *fake) lines(dir, file string) []string {
 
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	end := time.After(10 * time.Second)
+	end := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -67,7 +67,10 @@ func start(t *testing.T) *garden {
 		t.Fatal(err)
 	}
 	// Discovery may be a moment behind the condition of a definition.
-	if err := kube.Await(t.Context(), g, &resourcesv1alpha1.ManagedResourceList{}, func([]*resourcesv1alpha1.ManagedResource) error { return nil }, nil); err != nil {
+	awaitCtx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	served := func([]*resourcesv1alpha1.ManagedResource) error { return nil }
+	if err := kube.Await(awaitCtx, g, &resourcesv1alpha1.ManagedResourceList{}, served, nil); err != nil {
 		t.Fatal(err)
 	}
 	config := rest.CopyConfig(e.Config)
@@ -118,10 +121,13 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
+// patience is how long something may take that takes well below a second on an idle machine.
+const patience = time.Minute
+
 // await waits until an object is as it should be.
 func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, namespace, name string, check func(T) error) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var found T
 	if err := kube.Await(ctx, g, list, func(objects []T) error {
@@ -138,7 +144,7 @@ func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, nam
 
 func awaitGone[T client.Object](t *testing.T, g *garden, list client.ObjectList, namespace, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := kube.Await(ctx, g, list, func(objects []T) error {
 		if len(objects) > 0 {

@@ -77,7 +77,7 @@ func leastUsed(t *testing.T, g *garden) {
 	err := kube.Await(g.context(t), g.watch, &eventsv1.EventList{}, func(events []*eventsv1.Event) error {
 		bound := 0
 		for _, event := range events {
-			if event.Reason == "SchedulingSuccessful" && event.Regarding.Kind == "Shoot" {
+			if event.Reason == "SchedulingSuccessful" && event.Regarding.Kind == "Shoot" && strings.HasPrefix(event.Regarding.Name, "new-") {
 				bound++
 			}
 		}

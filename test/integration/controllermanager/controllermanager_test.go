@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,9 @@ controllers:
       projectSelector: {matchLabels: {quota: large}}
 `
 
+// steady is how long nothing happens before we believe that nothing will.
+const steady = 2 * time.Second
+
 // One garden for all, as it takes a while to start.
 func TestControllers(t *testing.T) {
 	g := newGarden(t, quotas)
@@ -56,15 +60,15 @@ func TestControllers(t *testing.T) {
 	}
 	t.Run("what happened while nobody watched is made up for", func(t *testing.T) { testRestart(t, g) })
 	t.Run("nothing is written in a steady state, not even after a restart", func(t *testing.T) {
-		g.settle(t)
+		g.settleFor(t, steady)
 		before := len(g.running.writes.seen())
-		g.settle(t)
+		g.settleFor(t, steady)
 		if after := g.running.writes.seen(); len(after) > before {
 			t.Errorf("settled controllers wrote:\n%s", strings.Join(after[before:], "\n"))
 		}
 		g.stop(t)
 		g.start(t)
-		g.settle(t)
+		g.settleFor(t, steady)
 		if writes := g.running.writes.seen(); len(writes) > 0 {
 			t.Errorf("restarted controllers wrote:\n%s", strings.Join(writes, "\n"))
 		}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -56,6 +57,22 @@ type controllers struct {
 	stop   context.CancelFunc
 	done   chan error
 	writes *writes
+	// cache is what they know, which may be a moment behind.
+	cache client.Reader
+}
+
+// counting is a manager that counts its controllers.
+type counting struct {
+	manager.Manager
+	controllers int
+}
+
+// Add adds a controller, or something else that runs.
+func (c *counting) Add(runnable manager.Runnable) error {
+	if _, ok := runnable.(controller.Controller); ok {
+		c.controllers++
+	}
+	return c.Manager.Add(runnable)
 }
 
 // writes counts the requests that change something.
@@ -119,10 +136,12 @@ func (g *garden) start(t *testing.T) {
 	options := manager.Options{Scheme: g.Scheme, Logger: log, Metrics: metricsserver.Options{BindAddress: "0"}}
 	options.Controller.SkipNameValidation = new(true) // there is more than one manager in this process, one after the other
 	controllermanager.Component().Options(g.config, &options)
-	mgr, err := manager.New(config, options)
+	inner, err := manager.New(config, options)
 	if err != nil {
 		t.Fatal(err)
 	}
+	mgr := &counting{Manager: inner}
+	run.cache = mgr.GetClient()
 	if err := controllermanager.AddControllers(g.all.Context(), mgr, &g.config.Controllers); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +150,7 @@ func (g *garden) start(t *testing.T) {
 	go func() { run.done <- mgr.Start(ctx) }()
 	g.running = run
 	timeout := time.After(patience)
-	for range numberOfControllers {
+	for range mgr.controllers {
 		select {
 		case <-started:
 		case err := <-run.done:
@@ -142,9 +161,6 @@ func (g *garden) start(t *testing.T) {
 	}
 }
 
-// numberOfControllers is how many log that they start to work.
-const numberOfControllers = 11
-
 func (g *garden) stop(t *testing.T) {
 	t.Helper()
 	g.running.stop()
@@ -154,17 +170,30 @@ func (g *garden) stop(t *testing.T) {
 	g.leftOver = work(t)
 }
 
-// settle waits until no controller has anything to do.
+// known waits until the controllers know objects in the version at hand.
+func (g *garden) known(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	env.AwaitKnown(t, g.running.cache, objects...)
+}
+
+// settle waits until no controller has had anything to do for a moment. On a busy machine, what a test has just done may still be on
+// its way to the controllers: a test that needs them to know it says so with known.
 func (g *garden) settle(t *testing.T) {
 	t.Helper()
-	quiet := 0
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		busy := work(t) - g.leftOver
-		// What a pass wrote comes back as an event a moment later, as does a conflict.
-		if quiet++; busy > 0 {
-			quiet = 0
+	g.settleFor(t, 300*time.Millisecond)
+}
+
+// settleFor waits until no controller has had anything to do for some time. What a pass wrote comes back as an event a moment later,
+// as does a conflict.
+func (g *garden) settleFor(t *testing.T, quiet time.Duration) {
+	t.Helper()
+	const look = 20 * time.Millisecond
+	idle := time.Duration(0)
+	err := wait.PollUntilContextTimeout(t.Context(), look, patience, true, func(context.Context) (bool, error) {
+		if idle += look; work(t) > g.leftOver {
+			idle = 0
 		}
-		return quiet > 15, nil
+		return idle > quiet, nil
 	})
 	if err != nil {
 		t.Fatal("controllers do not settle:", err)

@@ -134,7 +134,7 @@ func testCloudProfile(t *testing.T, g *garden) {
 	g.create(t, profile)
 	await(t, g, &corev1beta1.CloudProfileList{}, profile, hasFinalizer[*corev1beta1.CloudProfile]("gardener", true))
 	g.create(t, child, user)
-	g.settle(t)
+	g.known(t, child, user)
 	g.delete(t, profile)
 	awaitEvent(t, g, "used", "ResourceReferenced")
 	g.delete(t, user)
@@ -186,7 +186,7 @@ func testNamespacedCloudProfile(t *testing.T, g *garden) {
 		s.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "longer"}
 	})
 	g.create(t, user)
-	g.settle(t)
+	g.known(t, user)
 	g.delete(t, child)
 	awaitEvent(t, g, "longer", "ResourceReferenced")
 	g.delete(t, user)
@@ -248,7 +248,7 @@ func testBindings(t *testing.T, g *garden) {
 
 	user := shoot("garden-bind", "user", withWorkers("creds"))
 	g.create(t, user)
-	g.settle(t)
+	g.known(t, user)
 	g.delete(t, binding, old)
 	awaitGone(t, g, &corev1beta1.SecretBindingList{}, old)
 	await(t, g, &corev1.SecretList{}, shared, marked[*corev1.Secret](byCredentials))
@@ -460,6 +460,9 @@ func testConditions(t *testing.T, g *garden) {
 	shows("EveryNodeReady:newer", "GardenletReady:second", "SeedSystemComponentsHealthy:new")
 	g.delete(t, managed)
 	shows("EveryNodeReady:newer")
+	// Nobody renews its Lease: after 40 seconds it would change in the middle of another test.
+	g.delete(t, seed)
+	awaitGone(t, g, &corev1beta1.SeedList{}, seed)
 }
 
 func testShootState(t *testing.T, g *garden) {
@@ -543,7 +546,7 @@ func testMaintenance(t *testing.T, g *garden) {
 	edit(t, g, profile, func(p *corev1beta1.CloudProfile) {
 		p.Spec.Kubernetes.Versions = []corev1beta1.ExpirableVersion{{Version: "1.36.1"}}
 	})
-	g.settle(t)
+	g.known(t, profile)
 	maintained("Failed", "1.35.5 2.0.0, generation +1")
 	awaitEvent(t, g, "maintained", "MaintenanceFailed")
 }
@@ -562,7 +565,9 @@ func testRestart(t *testing.T, g *garden) {
 	})
 	p := project("away")
 	g.create(t, profile, credentials, resource, binding, s, p)
-	g.settle(t)
+	await(t, g, &corev1beta1.ShootList{}, s, hasFinalizer[*corev1beta1.Shoot](referenceProtection, true))
+	await(t, g, &securityv1alpha1.CredentialsBindingList{}, binding, hasFinalizer[*securityv1alpha1.CredentialsBinding]("gardener", true))
+	await(t, g, &corev1beta1.CloudProfileList{}, profile, hasFinalizer[*corev1beta1.CloudProfile]("gardener", true))
 	awaitPhase(t, g, "away", corev1beta1.ProjectReady)
 	await(t, g, &corev1.SecretList{}, resource, hasFinalizer[*corev1.Secret](referenceProtection, true))
 	await(t, g, &corev1.SecretList{}, credentials, hasFinalizer[*corev1.Secret]("gardener.cloud/credentialsbinding", true))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	crconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -35,7 +37,6 @@ import (
 const (
 	namespace = "shoot--dev--crazy"
 	address   = "127.0.0.1"
-	port      = 18053
 )
 
 func TestProviderLocal(t *testing.T) {
@@ -67,12 +68,15 @@ func TestProviderLocal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	directory := t.TempDir()
+	directory, port := t.TempDir(), freePort(t)
 	config := &providerlocalconfigv1alpha1.ProviderLocalConfiguration{Namespace: "extension"}
 	config.DNS = providerlocalconfigv1alpha1.DNSConfiguration{BindAddress: address, Port: port, Zones: []string{"local.example"}}
 	config.Backup.Directory, config.Images.Flannel, config.Images.Gardener = directory, "registry.example/flannel:v1", "registry.example/gardener:v1"
 	providerlocalconfigv1alpha1.SetDefaults(config)
-	mgr, err := manager.New(e.Config, manager.Options{Scheme: e.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := manager.New(e.Config, manager.Options{
+		Scheme: e.Scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: crconfig.Controller{SkipNameValidation: new(true)}, // a test may run more than once
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,12 +112,12 @@ func TestProviderLocal(t *testing.T) {
 			},
 			Foreign: func(o extensionsv1alpha1.Object) { o.(*extensionsv1alpha1.DNSRecord).Spec.Type = "aws-route53" },
 			Fulfilled: func(t *testing.T, o extensionsv1alpha1.Object) {
-				if err := resolve(t.Context(), o.GetName(), dns.RcodeSuccess); err != nil {
+				if err := resolve(t.Context(), port, o.GetName(), dns.RcodeSuccess); err != nil {
 					t.Error(err)
 				}
 			},
 			Gone: func(t *testing.T, o extensionsv1alpha1.Object) {
-				if err := resolve(t.Context(), o.GetName(), dns.RcodeNameError); err != nil {
+				if err := resolve(t.Context(), port, o.GetName(), dns.RcodeNameError); err != nil {
 					t.Error(err)
 				}
 			},
@@ -215,8 +219,25 @@ func TestProviderLocal(t *testing.T) {
 	})
 }
 
+// freePort returns a port on which nobody serves DNS.
+func freePort(t *testing.T) int {
+	t.Helper()
+	stream, err := net.Listen("tcp", address+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close() //nolint:errcheck // it was only asked for its port
+	port := stream.Addr().(*net.TCPAddr).Port
+	datagrams, err := net.ListenPacket("udp", stream.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer datagrams.Close() //nolint:errcheck // it showed that the port is free for it too
+	return port
+}
+
 // resolve asks for the address of a name.
-func resolve(ctx context.Context, name string, code int) error {
+func resolve(ctx context.Context, port int, name string, code int) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	response, _, err := new(dns.Client).ExchangeContext(ctx, new(dns.Msg).SetQuestion(name+".local.example.", dns.TypeA), fmt.Sprintf("%s:%d", address, port))

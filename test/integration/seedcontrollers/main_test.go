@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -56,6 +57,8 @@ type garden struct {
 	*env.Env
 	c     client.WithWatch
 	clock *testingclock.FakeClock
+	// cache is what the controllers know, which may be a moment behind.
+	cache client.Reader
 	stop  func()
 }
 
@@ -99,6 +102,7 @@ func (g *garden) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.cache = mgr.GetClient()
 	cfg := &controllermanagerconfigv1alpha1.ControllerManagerConfiguration{}
 	cfg.Controllers.SeedExtensionsCheck = &controllermanagerconfigv1alpha1.SeedExtensionsCheckControllerConfiguration{
 		ConditionThresholds: []controllermanagerconfigv1alpha1.ConditionThreshold{{Type: "ExtensionsReady", Duration: metav1.Duration{Duration: time.Minute}}},
@@ -199,6 +203,30 @@ func await[T client.Object](t testing.TB, g *garden, list client.ObjectList, che
 	if err := kube.Await(ctx, g.c, list, check, nil, options...); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// known waits until the controllers know objects as they are now.
+func (g *garden) known(t testing.TB, objects ...client.Object) {
+	t.Helper()
+	for _, obj := range objects {
+		if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env.AwaitKnown(t, g.cache, objects...)
+}
+
+// guarded waits until an object has a finalizer.
+func guarded[T client.Object](t testing.TB, g *garden, list client.ObjectList, obj T, finalizer string) {
+	t.Helper()
+	await(t, g, list, func(objects []T) error {
+		for _, o := range objects {
+			if client.ObjectKeyFromObject(o) == client.ObjectKeyFromObject(obj) && !slices.Contains(o.GetFinalizers(), finalizer) {
+				return fmt.Errorf("%T %s has finalizers %v, not %s", o, o.GetName(), o.GetFinalizers(), finalizer)
+			}
+		}
+		return nil
+	})
 }
 
 // gone waits until an object is gone.

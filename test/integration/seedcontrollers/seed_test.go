@@ -173,7 +173,11 @@ func (g *garden) condition(t *testing.T, seed string, typ corev1beta1.ConditionT
 
 func (g *garden) testCare(t *testing.T) {
 	seed := newSeed("care")
-	g.create(t, newRegistration("care", "ControlPlane", "infra-care"), seed)
+	g.create(t, seed)
+	// As long as there is nothing to install, all is well. What was well before gets time, so the controllers have to know it.
+	g.condition(t, "care", corev1beta1.SeedExtensionsReady, corev1beta1.ConditionTrue)
+	g.known(t, seed)
+	g.create(t, newRegistration("care", "ControlPlane", "infra-care"))
 	installation := g.installed(t, "care", "care")["care"]
 	report := func(healthy corev1beta1.ConditionStatus) {
 		changeStatus(t, g, installation, func(i *corev1beta1.ControllerInstallation) {
@@ -186,7 +190,6 @@ func (g *garden) testCare(t *testing.T) {
 			}
 		})
 	}
-	// As long as there was nothing to install, all was well.
 	g.condition(t, "care", corev1beta1.SeedExtensionsReady, corev1beta1.ConditionProgressing)
 	report(corev1beta1.ConditionTrue)
 	g.condition(t, "care", corev1beta1.SeedExtensionsReady, corev1beta1.ConditionTrue)
@@ -344,7 +347,10 @@ func (g *garden) testSteadyState(t *testing.T) {
 	gone(t, g, &corev1beta1.ControllerRegistrationList{}, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "unneeded"}})
 	// A change goes through all controllers that look at seeds. When its result is there, so would be anything else.
 	extra := newSeed("extra")
-	g.create(t, newRegistration("extra", "ControlPlane", "infra-extra"), extra)
+	g.create(t, extra)
+	g.condition(t, "extra", corev1beta1.SeedExtensionsReady, corev1beta1.ConditionTrue)
+	g.known(t, extra)
+	g.create(t, newRegistration("extra", "ControlPlane", "infra-extra"))
 	g.installed(t, "extra", "extra")
 	g.condition(t, "extra", corev1beta1.SeedExtensionsReady, corev1beta1.ConditionProgressing)
 	after := g.versions(t)

@@ -131,6 +131,8 @@ func (g *garden) testGuards(t *testing.T) {
 		}
 		return nil
 	})
+	// The finalizers stay because of users in the cache.
+	g.known(t, shoot, binding)
 	g.delete(t, quota)
 	g.delete(t, class)
 	g.delete(t, binding)

@@ -184,7 +184,11 @@ func TestOldKeyIsKeptUntilThereIsABackup(t *testing.T) {
 			w.shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
 				ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{LastInitiationFinishedTime: new(metav1.NewTime(noon))},
 			}}
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			patience := 200 * time.Millisecond // long enough to see that it does not end at once
+			if tc.want {
+				patience = time.Minute
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			if err := (&hosted{reconciler: s.reconciler, world: w}).awaitBackup(ctx); (err == nil) != tc.want {
 				t.Errorf("awaitBackup() is %v", err)
