@@ -64,7 +64,8 @@ deps: ## See that Go is there, and install the Debian packages that building nee
 	@hack/deps.sh
 
 .PHONY: test-e2e
-test-e2e: deps tools distribution ## Bring up a landscape of its own, use it as a user would, and take it down.
+test-e2e: NAME = e2e
+test-e2e: deps preflight tools distribution ## Bring up a landscape of its own, use it as a user would, and take it down.
 	@go test -tags e2e -count=1 -timeout 45m -v $(TESTFLAGS) ./test/e2e
 
 .PHONY: check

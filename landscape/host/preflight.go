@@ -1,9 +1,11 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,21 +25,39 @@ const (
 var neededControllers = []string{"cpu", "cpuset", "memory", "pids"}
 
 // Preflight finds out whether this host can carry a landscape in dir that takes so many bytes of memory more than it has now, before
-// anything is changed. It returns every reason why not, each as one sentence that says what to do.
+// anything is changed but for kernel modules, which it has loaded. It returns every reason why not, each as one sentence that says what to
+// do.
 func Preflight(dir string, memory int64) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a landscape starts containers and networks, which only root may do: run this as root, for example with sudo")
 	}
-	return errors.Join(checkFilesystems("/proc/filesystems"), checkControllers(), checkNetwork(), checkDisk(dir), checkMemory("/proc/meminfo", memory))
+	return errors.Join(checkFilesystems("/proc/filesystems", loadModule), checkControllers(), checkNetwork(), checkDisk(dir), checkMemory("/proc/meminfo", memory))
 }
 
-func checkFilesystems(path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
+// checkFilesystems looks for the overlay file system. Where that is a module, as on Debian, nothing has loaded it before the first container.
+func checkFilesystems(path string, load func(module string) error) error {
+	const needed = "overlay"
+	var loadErr error
+	for try := range 2 {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(strings.Fields(string(data)), needed) {
+			return nil
+		}
+		if try == 0 {
+			loadErr = load(needed)
+		}
 	}
-	if !slices.Contains(strings.Fields(string(data)), "overlay") {
-		return errors.New("the kernel has no overlay file system, which containers are made of: load it with: modprobe overlay")
+	return fmt.Errorf("the kernel has no overlay file system, which containers are made of (%w): make this work: modprobe overlay",
+		cmp.Or(loadErr, errors.New("its module changed nothing")))
+}
+
+// loadModule loads a module of the kernel, with the program that the kernel itself would use.
+func loadModule(name string) error {
+	if out, err := exec.Command("/sbin/modprobe", name).CombinedOutput(); err != nil {
+		return fmt.Errorf("load module %s: %w %s", name, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
