@@ -26,6 +26,10 @@ func main() {
 	// The libraries' logs would tear up the progress; what matters comes back as errors.
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
+	if err := landscape.BypassProxy(os.Getenv, os.Setenv); err != nil {
+		fmt.Fprintln(os.Stderr, "error: "+err.Error())
+		os.Exit(1)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	cmd, err := newCommand(os.Stdin, os.Stdout, os.Stderr).ExecuteContextC(ctx)

@@ -91,16 +91,17 @@ func TestNothingThere(t *testing.T) {
 func TestAdvice(t *testing.T) {
 	result := upResult{Kubeconfig: "/k/runtime.yaml"}
 	for name, tc := range map[string]struct {
-		kubectl string
-		garden  bool
-		want    string
+		kubectl, proxy string
+		garden         bool
+		want           string
 	}{
+		"clusters, a proxy":    {proxy: "export NO_PROXY=x", want: "\n  export NO_PROXY=x    # a proxy does not reach it\n  export KUBECONFIG=/k/runtime.yaml\n"},
 		"a garden":             {garden: true, want: "also the seed:\n  export KUBECONFIG=/k/runtime.yaml\n"},
 		"a garden, no kubectl": {garden: true, kubectl: "/c/kubectl", want: "also the seed:\n  alias kubectl=/c/kubectl    # there is no other one in PATH\n  export KUBECONFIG=/k/runtime.yaml\n"},
 		"clusters, no kubectl": {kubectl: "/c/kubectl", want: "\n  alias kubectl=/c/kubectl    # there is no other one in PATH\n  export KUBECONFIG=/k/runtime.yaml\n  kubectl get nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := result.advice("local", tc.kubectl, tc.garden); !strings.Contains(got, tc.want) {
+			if got := result.advice("local", tc.kubectl, tc.proxy, tc.garden); !strings.Contains(got, tc.want) {
 				t.Errorf("advice() = %q, want %q in it", got, tc.want)
 			}
 		})

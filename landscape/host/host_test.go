@@ -81,6 +81,18 @@ func TestNetworkAddresses(t *testing.T) {
 	}
 }
 
+func TestNetworks(t *testing.T) {
+	all := Networks()
+	for index := range MaxLandscapes {
+		if subnet := (Network{Index: index}).Subnet(); !all.Contains(subnet.Addr()) || !all.Contains(Network{Index: index}.Host()) {
+			t.Errorf("%s is not in %s", subnet, all)
+		}
+	}
+	if outside := (Network{Index: MaxLandscapes}).Host(); all.Contains(outside) {
+		t.Errorf("%s, which no landscape has, is in %s", outside, all)
+	}
+}
+
 func TestMountsBelow(t *testing.T) {
 	const mountinfo = `22 1 0:20 / / rw - ext4 /dev/vda rw
 30 22 0:30 / /data/x rw - tmpfs tmpfs rw

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"net"
 	"net/netip"
 	"os"
@@ -17,7 +18,7 @@ import (
 )
 
 const (
-	// MaxLandscapes is how many landscapes one host carries side by side: one third octet of networkBase each.
+	// MaxLandscapes is how many landscapes one host carries side by side: one third octet of networkBase each. It is a power of two.
 	MaxLandscapes = 32
 	// MaxMachines is how many machines fit into one landscape's subnet.
 	MaxMachines = 100
@@ -49,6 +50,11 @@ var privateNetworks = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", 
 
 // Subnet holds every address of the landscape that is reachable from the host, such as 172.30.0.0/24.
 func (n Network) Subnet() netip.Prefix { return netip.PrefixFrom(n.addr(0), 24) }
+
+// Networks holds the subnets of all landscapes of a host.
+func Networks() netip.Prefix {
+	return netip.PrefixFrom(Network{}.addr(0), 24-bits.TrailingZeros(MaxLandscapes))
+}
 
 // Gateway is the bridge's address: default gateway, resolver and registry of the machines.
 func (n Network) Gateway() netip.Addr { return n.addr(1) }

@@ -43,6 +43,9 @@ func run(args []string) error {
 	if len(args) == 0 || scenarios[args[0]] == nil {
 		return fmt.Errorf("name a scenario: %s", strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
 	}
+	if err := landscape.BypassProxy(os.Getenv, os.Setenv); err != nil {
+		return err
+	}
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard()) // what the kills do to clients is expected
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -65,6 +65,9 @@ func (b *bench) main(ctx context.Context, root, name, format string) error {
 	case b.rounds < 1 || b.atOnce < 1:
 		return errors.New("-rounds and -at-once must be at least 1")
 	}
+	if err := landscape.BypassProxy(os.Getenv, os.Setenv); err != nil {
+		return err
+	}
 	var err error
 	if b.l, err = landscape.Open(root, name); err != nil {
 		return err
