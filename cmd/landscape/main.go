@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -23,6 +24,9 @@ import (
 )
 
 func main() {
+	// What we and the containerd that we start make must be readable for others: its snapshotter makes the roots of containers with the mask of
+	// its parent, and processes that are not root could not enter them.
+	unix.Umask(0o022)
 	// The libraries' logs would tear up the progress; what matters comes back as errors.
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
