@@ -11,6 +11,7 @@ packages=(
   pkg-config libseccomp-dev # runc
   mmdebstrap                # the machine image
   iproute2                  # bridges, routes and addresses of the local landscape
+  nftables procps           # end-to-end tests look at what a landscape leaves: rules of the firewall, kernel settings
 )
 
 # Says what is wrong with Go, and ends.
