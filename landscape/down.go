@@ -80,7 +80,7 @@ func (l *Landscape) removeMachine(ctx context.Context, client *containers.Client
 	if err := client.Remove(ctx, machine); err != nil {
 		return err
 	}
-	cgroup := l.cgroup() + "/" + machine
+	cgroup := l.machineCgroup(machine)
 	if err := host.Kill(ctx, host.CgroupProcesses(cgroup)); err != nil {
 		return err
 	}

@@ -363,6 +363,9 @@ func (l *Landscape) KubeconfigFile(cluster string) string {
 // cgroup is the control group below which all containers of the landscape run.
 func (l *Landscape) cgroup() string { return "/gardener-" + l.Name }
 
+// machineCgroup is the control group of a machine, and of all that runs in it.
+func (l *Landscape) machineCgroup(machine string) string { return l.cgroup() + "/" + machine }
+
 func kernelSettings() host.Settings {
 	return host.Settings{File: filepath.Join(runRoot, "kernel-settings.json"), Root: "/proc/sys"}
 }

@@ -126,7 +126,7 @@ func (l *Landscape) ensureMachine(ctx context.Context, client *containers.Client
 	}
 	container := containers.Container{
 		Name: machine.Name, Image: image, Hostname: machine.Name, Privileged: true,
-		Log: l.logFile(machine.Name), Network: l.network().MachineNamespacePath(machine.Name), Cgroup: l.cgroup() + "/" + machine.Name,
+		Log: l.logFile(machine.Name), Network: l.network().MachineNamespacePath(machine.Name), Cgroup: l.machineCgroup(machine.Name),
 		Mounts: mounts, KeepExisting: true,
 	}
 	for {

@@ -1,10 +1,12 @@
 package landscape
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,6 +31,10 @@ const (
 	clusterMemory = 2 << 30
 	// shootMemory is what the garden, a seed and a shoot with a node take together with it.
 	shootMemory = 5 << 30
+	// newDisk is what a landscape's images and data take on the file system they are on, and sameDisk what a change of our code and the logs
+	// add to one that runs.
+	newDisk  = 5 << 30
+	sameDisk = 1 << 30
 )
 
 // UpOptions say what a landscape is to be.
@@ -48,35 +54,49 @@ type UpOptions struct {
 	Shoot bool
 }
 
+func (o UpOptions) withDefaults() UpOptions {
+	o.Cluster = cmp.Or(o.Cluster, RuntimeCluster)
+	return o
+}
+
 // Check finds out whether this computer can carry the landscape, before anything is built or changed. It returns every reason why not.
 func (l *Landscape) Check(options UpOptions) error {
 	if l.damage != nil {
 		return l.damage
 	}
-	owner, running, err := l.owner()
+	next, _, err := l.plan(options.withDefaults(), "")
 	if err != nil {
 		return err
 	}
-	return host.Preflight(l.Dir, neededMemory(options, running && owner.Dir == l.Dir))
+	runs := func(machine string) bool { return len(host.CgroupProcesses(l.machineCgroup(machine))) > 0 }
+	_, err = os.Stat(l.shootKubeconfigFile(Access{Shoot: SampleShoot})) // It is written when the shoot is healthy.
+	memory, disk := needs(next, runs, options.Shoot, err == nil)
+	return host.Preflight(l.Dir, memory, disk)
 }
 
-// neededMemory is what has to be available for what Up adds.
-func neededMemory(options UpOptions, running bool) int64 {
-	if options.Shoot && !running {
-		return shootMemory
+// needs are the bytes of memory and of disk that have to be available for what Up adds to what runs.
+func needs(clusters []Cluster, runs func(machine string) bool, wantShoot, hasShoot bool) (memory, disk int64) {
+	switch {
+	case !runs(clusters[0].Machines[0].Name) && wantShoot:
+		return shootMemory, newDisk
+	case wantShoot && !hasShoot:
+		return clusterMemory, newDisk
 	}
-	return clusterMemory
+	for _, cluster := range clusters {
+		if slices.ContainsFunc(cluster.Machines, func(machine Machine) bool { return !runs(machine.Name) }) {
+			return clusterMemory, newDisk
+		}
+	}
+	return 0, sameDisk
 }
 
 // Up brings the landscape up, or goes on where an earlier run ended, and returns when all nodes and system pods of the
 // cluster are ready, and the sample shoot is healthy.
 func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, printer *progress.Printer, options UpOptions) error {
-	if options.Cluster == "" {
-		options.Cluster = RuntimeCluster
-	}
 	if err := l.Check(options); err != nil {
 		return err
 	}
+	options = options.withDefaults()
 	version, err := defaultVersion(builds)
 	if err != nil {
 		return err
