@@ -25,7 +25,7 @@ func (l *Landscape) Down(ctx context.Context, printer *progress.Printer) error {
 		return err
 	} else if running {
 		if other.Dir != l.Dir {
-			return fmt.Errorf("landscape %q runs from %s: take it down there", l.Name, other.Dir)
+			return fmt.Errorf("landscape %q runs from %s: take it down with: %s", l.Name, other.Dir, downCommand(l.Name, other))
 		}
 		l.state.Index = other.Index
 	}

@@ -222,3 +222,34 @@ func TestRenderMachine(t *testing.T) {
 		t.Error("a template with missing values renders")
 	}
 }
+
+func TestChooseIndex(t *testing.T) {
+	for name, tc := range map[string]struct {
+		index     int
+		owners    map[string]owner
+		want      int
+		wantError string
+	}{
+		"it keeps the one it has": {index: 3, owners: map[string]owner{"other": {Dir: "/a/other", Index: 0}}, want: 3},
+		"it runs":                 {index: 3, owners: map[string]owner{"test": {Dir: "/a/test", Index: 3}}, want: 3},
+		"its name runs elsewhere": {
+			index: -1, owners: map[string]owner{"test": {Dir: "/gone/.landscape/test", Index: 3}},
+			wantError: "take that one down with: bin/landscape down --name test --dir /gone/.landscape",
+		},
+		"another has taken it": {index: 3, owners: map[string]owner{"other": {Dir: "/a/other", Index: 3}}, wantError: "made with subnet 172.30.3.0/24"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &Landscape{Name: "test", Dir: "/a/test", state: state{Index: tc.index}}
+			got, err := l.chooseIndex(tc.owners)
+			if tc.wantError != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantError) {
+					t.Errorf("error = %v, want one with %q", err, tc.wantError)
+				}
+				return
+			}
+			if err != nil || got != tc.want {
+				t.Errorf("chooseIndex() = %d, %v, want %d", got, err, tc.want)
+			}
+		})
+	}
+}

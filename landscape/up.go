@@ -68,10 +68,15 @@ func (l *Landscape) Check(options UpOptions) error {
 	if err != nil {
 		return err
 	}
+	owners, err := readOwners()
+	if err != nil {
+		return err
+	}
+	_, indexErr := l.chooseIndex(owners)
 	runs := func(machine string) bool { return len(host.CgroupProcesses(l.machineCgroup(machine))) > 0 }
 	_, err = os.Stat(l.shootKubeconfigFile(Access{Shoot: SampleShoot})) // It is written when the shoot is healthy.
 	memory, disk := needs(next, runs, options.Shoot, err == nil)
-	return host.Preflight(l.Dir, memory, disk)
+	return errors.Join(indexErr, host.Preflight(l.Dir, memory, disk))
 }
 
 // needs are the bytes of memory and of disk that have to be available for what Up adds to what runs.
