@@ -253,3 +253,14 @@ func TestChooseIndex(t *testing.T) {
 		})
 	}
 }
+
+// After a reboot, another landscape may run with the index of one that does not.
+func TestDownLeavesLinkOfOther(t *testing.T) {
+	l := &Landscape{Name: "test", Dir: "/a/test", state: state{Index: 0}}
+	if !l.hasLink(map[string]owner{"test": {Dir: "/a/test", Index: 0}, "other": {Dir: "/a/other", Index: 1}}) {
+		t.Error("the link of the landscape itself stays")
+	}
+	if l.hasLink(map[string]owner{"other": {Dir: "/a/other", Index: 0}}) {
+		t.Error("the link of another landscape goes")
+	}
+}

@@ -266,11 +266,11 @@ func (n Network) RoutePool(_ context.Context, cluster, machineNumber int) error 
 	return nil
 }
 
-// Remove removes everything that Ensure, EnsureMachine and RoutePool made. It works on what is there and goes on after
-// an error.
-func (n Network) Remove() error {
+// Remove removes everything that Ensure, EnsureMachine and RoutePool made; the host's link only if it is told to, as that is named by the
+// index, which another landscape may have by now. It works on what is there and goes on after an error.
+func (n Network) Remove(withLink bool) error {
 	var errs []error
-	if link, err := netlink.LinkByName(n.hostLink()); err == nil {
+	if link, err := netlink.LinkByName(n.hostLink()); err == nil && withLink {
 		errs = append(errs, netlink.LinkDel(link)) // Its peer, its address and its routes go with it.
 	}
 	errs = append(errs, n.removeMasquerade())
