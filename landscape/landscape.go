@@ -87,12 +87,26 @@ func Open(root, name string) (*Landscape, error) {
 	if !namePattern.MatchString(name) {
 		return nil, fmt.Errorf("invalid landscape name %q: at most 20 lower case letters, digits and dashes, starting with a letter", name)
 	}
-	root, err := filepath.Abs(root)
+	root, err := realPath(root)
 	if err != nil {
 		return nil, err
 	}
 	l := &Landscape{Name: name, Dir: filepath.Join(root, name)}
 	return l, l.load()
+}
+
+// realPath is an absolute path without symbolic links, as the kernel lists mounts. Not all of it has to exist.
+func realPath(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	resolved, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) && path != filepath.Dir(path) {
+		parent, err := realPath(filepath.Dir(path))
+		return filepath.Join(parent, filepath.Base(path)), err
+	}
+	return resolved, err
 }
 
 // load reads the landscape's state. A state that makes no sense is remembered as damage, so that the landscape can still

@@ -264,3 +264,24 @@ func TestDownLeavesLinkOfOther(t *testing.T) {
 		t.Error("the link of another landscape goes")
 	}
 }
+
+// Mounts are found by their real paths, also those of a checkout that was reached through a symbolic link.
+func TestOpenThroughLink(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "real"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(filepath.Join(dir, "link", "not", "there"), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(dir, "real", "not", "there", "test"); l.Dir != want {
+		t.Errorf("Dir = %s, want %s", l.Dir, want)
+	}
+}
