@@ -197,9 +197,8 @@ func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Clust
 		index = len(next) - 1
 	}
 	cluster := &next[index]
-	existing := slices.ContainsFunc(l.state.Clusters, func(c Cluster) bool { return c.Name == options.Cluster })
 	if options.Version != "" {
-		if existing && cluster.Version != options.Version {
+		if l.has(cluster.Name) && cluster.Version != options.Version {
 			return nil, nil, fmt.Errorf("cluster %q runs Kubernetes %s, which cannot be changed to %s: take the landscape down first, or use another cluster",
 				cluster.Name, cluster.Version, options.Version)
 		}
@@ -229,6 +228,11 @@ func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Clust
 		cluster.Machines = append(cluster.Machines, Machine{Name: cluster.Name + "-" + strconv.Itoa(i), Number: number})
 	}
 	return next, nil, nil
+}
+
+// has tells whether the landscape was made with a cluster of this name.
+func (l *Landscape) has(cluster string) bool {
+	return slices.ContainsFunc(l.state.Clusters, func(c Cluster) bool { return c.Name == cluster })
 }
 
 func freeMachineNumber(clusters []Cluster) (int, error) {
@@ -280,13 +284,24 @@ func (l *Landscape) artifacts(builds *distribution.Distribution, clusters []Clus
 		a.kubernetes[artifact.Version] = artifact
 	}
 	for _, cluster := range clusters {
-		artifact, err := builds.Artifact("kubernetes@" + cluster.Version)
+		artifact, err := l.kubernetes(builds.Artifact, cluster)
 		if err != nil {
 			return nil, err
 		}
 		a.kubernetes[cluster.Version] = artifact
 	}
 	return a, nil
+}
+
+// kubernetes returns what was built of the cluster's version. A cluster keeps the version it was made with, and the checkout may have moved on
+// to others since.
+func (l *Landscape) kubernetes(find func(ref string) (*distribution.Artifact, error), cluster Cluster) (*distribution.Artifact, error) {
+	artifact, err := find("kubernetes@" + cluster.Version)
+	if err != nil && l.has(cluster.Name) {
+		return nil, fmt.Errorf("cluster %q runs Kubernetes %s, which is not in the cache: %w; or make the landscape anew with: %s",
+			cluster.Name, cluster.Version, err, makeCommand("down up", l.Name))
+	}
+	return artifact, err
 }
 
 // image returns the reference of a product that has one image.

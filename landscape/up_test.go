@@ -1,8 +1,12 @@
 package landscape
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
+
+	"gardener.cloud/gardener/internal/distribution"
 )
 
 func TestNeeds(t *testing.T) {
@@ -28,5 +32,18 @@ func TestNeeds(t *testing.T) {
 				t.Errorf("needs() = %d, %d, want %d, %d", memory, disk, tc.memory, tc.disk)
 			}
 		})
+	}
+}
+
+// After the checkout has moved on to other versions of Kubernetes, who has a cluster of an old one is told the way out.
+func TestVersionIsGone(t *testing.T) {
+	gone := func(string) (*distribution.Artifact, error) { return nil, errors.New("no such version") }
+	l := &Landscape{Name: "test", state: state{Clusters: []Cluster{{Name: "runtime", Version: "v1.30.0"}}}}
+	const command = "make down up NAME=test"
+	if _, err := l.kubernetes(gone, l.state.Clusters[0]); err == nil || !strings.Contains(err.Error(), command) {
+		t.Errorf("error = %v, want one with %q", err, command)
+	}
+	if _, err := l.kubernetes(gone, Cluster{Name: "new", Version: "v1.30.0"}); err == nil || strings.Contains(err.Error(), command) {
+		t.Errorf("error = %v for a cluster that is to be made", err)
 	}
 }
