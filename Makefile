@@ -8,6 +8,9 @@ VERSION := $(shell cat VERSION)
 # Go asks git about the commit unless told not to, and git refuses to answer in a clone that belongs to another user than root.
 BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(VERSION)" -o bin/
 
+# Services and agents of CI may have no home, where Go and the distribution keep their caches.
+export HOME ?= $(shell getent passwd "$$(id -u)" | cut -d: -f6)
+
 # The landscape that `up`, `down` and `status` work on; several can live side by side.
 NAME ?= local
 
