@@ -421,3 +421,21 @@ func TestPreflightSpace(t *testing.T) {
 		t.Errorf("checkSpace() = %q", problems)
 	}
 }
+
+func TestUsedBy(t *testing.T) {
+	proc := t.TempDir()
+	write(t, filepath.Join(proc, "1", "mountinfo"), "144 131 254:0 /c/kubernetes-v1-aa/bin /opt/kubernetes/bin ro - ext4 /dev/vda rw\n")
+	write(t, filepath.Join(proc, "22", "environ"), "HOME=/root\x00PATH=/c/runc-v1-bb/bin:/bin\x00")
+	if err := os.Symlink("/c/containerd-v2-cc/bin/containerd", filepath.Join(proc, "22", "exe")); err != nil {
+		t.Fatal(err)
+	}
+	used := usedBy(proc)
+	for name, want := range map[string]bool{
+		"kubernetes-v1-aa": true, "runc-v1-bb": true, "containerd-v2-cc": true,
+		"kubernetes-v1-ab": false, "kubernetes-v1": false,
+	} {
+		if got := used(name); got != want {
+			t.Errorf("used(%q) = %t, want %t", name, got, want)
+		}
+	}
+}
