@@ -248,6 +248,22 @@ func TestDamagedArtifact(t *testing.T) {
 			}
 			return os.Truncate(blobFile(a.ImagesDir(), m.Layers[0]), 1)
 		},
+		"no index of the images": func(a *Artifact) error { return os.Remove(filepath.Join(a.ImagesDir(), "index.json")) },
+		"an image without its configuration": func(a *Artifact) error {
+			images, err := a.Images()
+			if err != nil {
+				return err
+			}
+			image, err := images[0].Load()
+			if err != nil {
+				return err
+			}
+			config, err := image.ConfigName()
+			if err != nil {
+				return err
+			}
+			return os.Remove(filepath.Join(a.ImagesDir(), "blobs", "sha256", config.Hex))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := open(t, checkout(t, tiny()), t.TempDir())
@@ -265,6 +281,46 @@ func TestDamagedArtifact(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkLayers(t, loadOnly(t, artifacts[0], "example.com/tiny:v1.2.3"))
+		})
+	}
+}
+
+// A disk that was full when the digest was written does not matter any more when there is room again.
+func TestWrapAfterFullDisk(t *testing.T) {
+	d, dir := open(t, checkout(t, tiny()), t.TempDir()), t.TempDir()
+	artifacts, err := d.Build(t.Context(), nil, "tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	executable := filepath.Join(t.TempDir(), "program")
+	write(t, executable, "#!/bin/sh\n")
+	wrap := func() Image {
+		t.Helper()
+		image, err := d.Wrap(dir, artifacts[0], "example.com/program", executable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := image.Load(); err != nil {
+			t.Error(err)
+		}
+		return image
+	}
+	want := wrap()
+	files, err := filepath.Glob(filepath.Join(dir, "*.digest"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files with a digest: %v, %v", files, err)
+	}
+	for name, damage := range map[string]func() error{
+		"an empty digest": func() error { return os.Truncate(files[0], 0) },
+		"no image":        func() error { return os.RemoveAll(strings.TrimSuffix(files[0], ".digest")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := damage(); err != nil {
+				t.Fatal(err)
+			}
+			if got := wrap(); got != want {
+				t.Errorf("Wrap() = %v, want %v", got, want)
+			}
 		})
 	}
 }
