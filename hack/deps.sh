@@ -63,7 +63,8 @@ export DEBIAN_FRONTEND=noninteractive
 options=(--quiet --quiet --option DPkg::Lock::Timeout=300)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! { apt-get update "${options[@]}" && "${install[@]}" "${options[@]}"; } </dev/null >"$log" 2>&1; then
+# One source of packages that cannot be read fails the update, and the others may have all that is needed.
+if ! { apt-get update "${options[@]}"; "${install[@]}" "${options[@]}"; } </dev/null >"$log" 2>&1; then
   cat "$log" >&2
   echo "deps: installing ${missing[*]} failed" >&2
   exit 1
