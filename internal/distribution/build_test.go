@@ -9,12 +9,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sys/unix"
 )
 
 // two products: upper ships the binaries of tiny.
@@ -464,6 +466,28 @@ func TestRunStopsChildren(t *testing.T) {
 	err := command{dir: t.TempDir(), args: []string{"sh", "-c", "echo started; sleep 60 & wait"}}.run(ctx, io.Discard, func(string) { cancel() })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("run() = %v", err)
+	}
+}
+
+// A child that is deaf to the signal does not outlive the build.
+func TestRunKillsDeafChildren(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	child := -1
+	script := `sh -c 'trap "" TERM; echo $$; exec >/dev/null 2>&1; while :; do sleep 60; done' & wait`
+	err := command{dir: t.TempDir(), args: []string{"sh", "-c", script}}.run(ctx, io.Discard, func(line string) {
+		if pid, err := strconv.Atoi(line); err == nil {
+			child, _ = unix.PidfdOpen(pid, 0)
+		}
+		cancel()
+	})
+	if !errors.Is(err, context.Canceled) || child < 0 {
+		t.Fatalf("run() = %v, child %d", err, child)
+	}
+	defer unix.Close(child)
+	const patience = 10_000 // milliseconds, for a busy machine
+	if ended, err := unix.Poll([]unix.PollFd{{Fd: int32(child), Events: unix.POLLIN}}, patience); err != nil || ended == 0 {
+		t.Errorf("the child lives on: %v", err)
+		_ = unix.PidfdSendSignal(child, unix.SIGKILL, nil, 0)
 	}
 }
 
