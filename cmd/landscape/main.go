@@ -35,6 +35,7 @@ func main() {
 		os.Exit(1)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the process.
 	defer stop()
 	cmd, err := newCommand(os.Stdin, os.Stdout, os.Stderr).ExecuteContextC(ctx)
 	message, code := outcome(cmd.Name(), err, ctx.Err() != nil)

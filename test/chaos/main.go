@@ -49,6 +49,7 @@ func run(args []string) error {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard()) // what the kills do to clients is expected
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the process.
 	defer stop()
 	return scenarios[args[0]](ctx, flag.NewFlagSet(args[0], flag.ExitOnError), args[1:])
 }

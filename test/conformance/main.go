@@ -49,6 +49,7 @@ type run struct {
 func main() {
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the process.
 	err := conformance(ctx)
 	stop()
 	if err != nil {

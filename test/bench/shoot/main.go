@@ -50,6 +50,7 @@ func main() {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard()) // an API that does not answer yet is what this waits for
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the process.
 	defer stop()
 	if err := b.main(ctx, root, name, format); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
