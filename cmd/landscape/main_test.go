@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gardener.cloud/gardener/landscape/progress"
 )
 
 // A command that does not exist fails, and writes nothing that a script may take for an answer.
@@ -85,6 +88,28 @@ func TestNothingThere(t *testing.T) {
 				t.Errorf("%v: error = %v, want one that ends with %q", args, err, want)
 			}
 		}
+	}
+}
+
+// What cannot be printed is refused before the landscape is asked.
+func TestStatusRefusesOutput(t *testing.T) {
+	var out strings.Builder
+	cmd := newCommand(strings.NewReader(""), &out, &out)
+	cmd.SetArgs([]string{"--dir", t.TempDir(), "status", "-o", "xml"})
+	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), `not "xml"`) {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// Programs hear of a failure before the first step, too.
+func TestUpTellsProgramsOfFailure(t *testing.T) {
+	var out, errOut strings.Builder
+	cmd := newCommand(strings.NewReader(""), &out, &errOut)
+	cmd.SetArgs([]string{"--dir", t.TempDir(), "up", "--json", "--machines", "0"})
+	err := cmd.Execute()
+	var event progress.Event
+	if jsonErr := json.Unmarshal([]byte(out.String()), &event); jsonErr != nil || event.State != progress.StateFailed || err == nil || event.Error != err.Error() {
+		t.Errorf("error %v, standard output %q, %v", err, out.String(), jsonErr)
 	}
 }
 

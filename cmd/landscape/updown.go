@@ -37,8 +37,15 @@ func (c *cli) upCommand() *cobra.Command {
 
 "up" makes what is missing and leaves alone what is there. It can be interrupted and run again at any time.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			start := time.Now()
+			var step *progress.StepError
+			defer func() {
+				// A step that fails has said so itself.
+				if asJSON && err != nil && !errors.As(err, &step) {
+					progress.NewJSON(c.out).Failed(err)
+				}
+			}()
 			if cmd.Flags().Changed("machines") && options.Machines < 1 {
 				return fmt.Errorf("--machines must be at least 1, not %d", options.Machines)
 			}
