@@ -20,7 +20,9 @@ func TestBypassProxy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]string{}
 			maps.Copy(got, tc.have)
-			if err := BypassProxy(func(key string) string { return tc.have[key] }, func(key, value string) error { got[key] = value; return nil }); err != nil {
+			getenv := func(key string) string { return tc.have[key] }
+			setenv := func(key, value string) error { got[key] = value; return nil }
+			if err := BypassProxy(getenv, setenv); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

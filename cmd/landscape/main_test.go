@@ -107,9 +107,15 @@ func TestUpTellsProgramsOfFailure(t *testing.T) {
 	cmd := newCommand(strings.NewReader(""), &out, &errOut)
 	cmd.SetArgs([]string{"--dir", t.TempDir(), "up", "--json", "--machines", "0"})
 	err := cmd.Execute()
+	if err == nil {
+		t.Fatal("no error")
+	}
 	var event progress.Event
-	if jsonErr := json.Unmarshal([]byte(out.String()), &event); jsonErr != nil || event.State != progress.StateFailed || err == nil || event.Error != err.Error() {
-		t.Errorf("error %v, standard output %q, %v", err, out.String(), jsonErr)
+	if err := json.Unmarshal([]byte(out.String()), &event); err != nil {
+		t.Errorf("standard output %q: %v", out.String(), err)
+	}
+	if event.State != progress.StateFailed || event.Error != err.Error() {
+		t.Errorf("event %+v, want the error %q", event, err)
 	}
 }
 

@@ -483,7 +483,7 @@ func TestRunKillsDeafChildren(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || child < 0 {
 		t.Fatalf("run() = %v, child %d", err, child)
 	}
-	defer unix.Close(child)
+	defer unix.Close(child) //nolint:errcheck // a descriptor that is only read
 	const patience = 10_000 // milliseconds, for a busy machine
 	if ended, err := unix.Poll([]unix.PollFd{{Fd: int32(child), Events: unix.POLLIN}}, patience); err != nil || ended == 0 {
 		t.Errorf("the child lives on: %v", err)

@@ -91,10 +91,10 @@ func usedBy(proc string) func(name string) bool {
 	processes, _ := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	for _, dir := range processes {
 		for _, file := range []string{"mountinfo", "environ"} {
-			data, _ := os.ReadFile(filepath.Join(dir, file)) //nolint:errcheck // the process has ended, or is somebody else's
+			data, _ := os.ReadFile(filepath.Join(dir, file)) // The process has ended, or is of another user, if this fails.
 			seen.Write(data)
 		}
-		program, _ := os.Readlink(filepath.Join(dir, "exe")) //nolint:errcheck // the same
+		program, _ := os.Readlink(filepath.Join(dir, "exe")) // The same.
 		seen.WriteString(program)
 	}
 	text := seen.String()

@@ -213,14 +213,16 @@ func TestPreflightChecks(t *testing.T) {
 		return path
 	}
 	loadable := file("nodev\ttmpfs\n")
+	load := func(string) error { return os.WriteFile(loadable, []byte("nodev\toverlay\n"), 0o644) }
+	noModule := func(string) error { return errors.New("no such module") }
 	for name, tc := range map[string]struct {
 		err  error
 		want string
 	}{
 		"overlay is there":     {err: checkFilesystems(file("nodev\ttmpfs\nnodev\toverlay\n"), nil)},
-		"overlay is a module":  {err: checkFilesystems(loadable, func(string) error { return os.WriteFile(loadable, []byte("nodev\toverlay\n"), 0o644) })},
+		"overlay is a module":  {err: checkFilesystems(loadable, load)},
 		"overlay is missing":   {err: checkFilesystems(file("nodev\ttmpfs\n\text4\n"), func(string) error { return nil }), want: "modprobe overlay"},
-		"overlay cannot load":  {err: checkFilesystems(file("\text4\n"), func(string) error { return errors.New("no such module") }), want: "no such module"},
+		"overlay cannot load":  {err: checkFilesystems(file("\text4\n"), noModule), want: "no such module"},
 		"memory is enough":     {err: checkMemory(file("MemTotal: 1 kB\nMemAvailable:    8388608 kB\n"), 5<<30)},
 		"memory is too small":  {err: checkMemory(file("MemAvailable:    4194304 kB\n"), 5<<30), want: "4.0 GiB of memory are available and 5 GiB are needed"},
 		"memory is just right": {err: checkMemory(file("MemAvailable:    2097152 kB\n"), 2<<30)},

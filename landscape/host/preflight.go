@@ -27,7 +27,8 @@ func Preflight(dir string, memory, disk int64) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a landscape starts containers and networks, which only root may do: run this as root, for example with sudo")
 	}
-	return errors.Join(checkFilesystems("/proc/filesystems", loadModule), checkControllers(), checkNetwork(), checkDisk(dir, disk), checkMemory("/proc/meminfo", memory))
+	return errors.Join(checkFilesystems("/proc/filesystems", loadModule), checkControllers(), checkNetwork(),
+		checkDisk(dir, disk), checkMemory("/proc/meminfo", memory))
 }
 
 // checkFilesystems looks for the overlay file system. Where that is a module, as on Debian, nothing has loaded it before the first container.
