@@ -5,7 +5,11 @@ SHELL := /bin/bash
 
 # The version that our processes say they are: the one of the API that they serve.
 VERSION := $(shell cat VERSION)
-BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(VERSION)" -o bin/
+# Go asks git about the commit unless told not to, and git refuses to answer in a clone that belongs to another user than root.
+BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(VERSION)" -o bin/
+
+# Services and agents of CI may have no home, where Go and the distribution keep their caches.
+export HOME ?= $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 
 # The landscape that `up`, `down` and `status` work on; several can live side by side.
 NAME ?= local
@@ -64,7 +68,8 @@ deps: ## See that Go is there, and install the Debian packages that building nee
 	@hack/deps.sh
 
 .PHONY: test-e2e
-test-e2e: deps tools distribution ## Bring up a landscape of its own, use it as a user would, and take it down.
+test-e2e: NAME = e2e
+test-e2e: deps preflight tools distribution ## Bring up a landscape of its own, use it as a user would, and take it down.
 	@go test -tags e2e -count=1 -timeout 60m -v $(TESTFLAGS) ./test/e2e
 
 .PHONY: check
@@ -83,7 +88,7 @@ generate: ## Generate the code that is derived from other code, and the referenc
 .PHONY: bench-scheduler
 bench-scheduler: deps tools ## Measure how fast gardener-scheduler binds 2,000 and 10,000 shoots to 20 and 200 seeds.
 	@bin/distribution build kubernetes etcd
-	@go build -o bin/bench-scheduler ./test/bench/scheduler
+	@go build -buildvcs=false -o bin/bench-scheduler ./test/bench/scheduler
 	@for shoots in 2000 10000; do for seeds in 20 200; do \
 		bin/bench-scheduler -shoots $$shoots -seeds $$seeds || exit; done; done
 	@go test -run - -bench Decide ./internal/scheduler/shoot

@@ -1,6 +1,6 @@
 module gardener.cloud/gardener
 
-go 1.26.3
+go 1.26.4
 
 require (
 	github.com/Azure/azure-sdk-for-go/sdk/storage/azblob v1.6.3

@@ -11,14 +11,28 @@ packages=(
   pkg-config libseccomp-dev # runc
   mmdebstrap                # the machine image
   iproute2                  # bridges, routes and addresses of the local landscape
+  nftables procps           # end-to-end tests look at what a landscape leaves: rules of the firewall, kernel settings
 )
-if [[ $# -gt 0 ]]; then
-  packages=("$@")
-elif ! command -v go >/dev/null; then
-  version=$(sed -n 's/^go //p' "$(dirname "$0")/../go.mod")
-  echo "deps: there is no go in PATH: install Go $version or newer (https://go.dev/doc/install) and put its bin directory into PATH" >&2
+
+# Says what is wrong with Go, and ends.
+no_go() {
+  echo "deps: $1: install Go $needed or newer (https://go.dev/doc/install) and put its bin directory into PATH" >&2
   echo "deps: if you have it and it is only sudo that does not find it: sudo env PATH=\"\$PATH\" make up" >&2
   exit 1
+}
+
+if [[ $# -gt 0 ]]; then
+  packages=("$@")
+else
+  root=$(cd "$(dirname "$0")/.." && pwd)
+  needed=$(sed -n 's/^go //p' "$root/go.mod")
+  command -v go >/dev/null || no_go "there is no go in PATH"
+  # Asked in the checkout, where a Go that fetches newer ones by itself says which it takes; an old one fails to read go.mod.
+  have=$(go -C "$root" env GOVERSION 2>/dev/null) || have=$(cd / && go version 2>&1 | sed -n 's/.* \(go[0-9][^ ]*\).*/\1/p')
+  # What is no release, such as "devel", is its builder's business.
+  if [[ $have =~ ^go([0-9.]+) ]] && [[ $(printf '%s\n' "$needed" "${BASH_REMATCH[1]}" | sort -V | head -1) != "$needed" ]]; then
+    no_go "the go in PATH is $have"
+  fi
 fi
 
 if ! command -v dpkg-query >/dev/null; then
@@ -49,7 +63,8 @@ export DEBIAN_FRONTEND=noninteractive
 options=(--quiet --quiet --option DPkg::Lock::Timeout=300)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! { apt-get update "${options[@]}" && "${install[@]}" "${options[@]}"; } </dev/null >"$log" 2>&1; then
+# One source of packages that cannot be read fails the update, and the others may have all that is needed.
+if ! { apt-get update "${options[@]}"; "${install[@]}" "${options[@]}"; } </dev/null >"$log" 2>&1; then
   cat "$log" >&2
   echo "deps: installing ${missing[*]} failed" >&2
   exit 1

@@ -46,7 +46,7 @@ openapi
 reference() {
   local bin
   bin=$(mktemp -d)
-  CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$bin/" ./cmd/distribution ./cmd/landscape ./cmd/gardener ./cmd/gardenctl &&
+  CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o "$bin/" ./cmd/distribution ./cmd/landscape ./cmd/gardener ./cmd/gardenctl &&
     go run ./hack/reference -commands "$bin" || { rm -rf "$bin"; return 1; }
   rm -rf "$bin"
 }

@@ -7,7 +7,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 modules=(.)
-for file in $(git ls-files --cached --others --exclude-standard 'distribution/*_test.go'); do
+# An assignment of its own, so that this ends when git fails, as it does in a clone of another user.
+files=$(git ls-files --cached --others --exclude-standard 'distribution/*_test.go')
+for file in $files; do
   dir=$(dirname "$file")
   while [[ ! -f $dir/go.mod && $dir != . ]]; do dir=$(dirname "$dir"); done
   [[ " ${modules[*]} " == *" $dir "* ]] || modules+=("$dir")

@@ -25,7 +25,7 @@ func (l *Landscape) Down(ctx context.Context, printer *progress.Printer) error {
 		return err
 	} else if running {
 		if other.Dir != l.Dir {
-			return fmt.Errorf("landscape %q runs from %s: take it down there", l.Name, other.Dir)
+			return fmt.Errorf("landscape %q runs from %s: take it down with: %s", l.Name, other.Dir, downCommand(l.Name, other))
 		}
 		l.state.Index = other.Index
 	}
@@ -40,12 +40,7 @@ func (l *Landscape) Down(ctx context.Context, printer *progress.Printer) error {
 	}{
 		{"Stop machines and containers", l.stopProcesses},
 		{"Remove mounts", func(context.Context) error { return host.UnmountBelow(l.Dir, l.runDir()) }},
-		{"Remove the network", func(context.Context) error {
-			if l.state.Index < 0 {
-				return nil
-			}
-			return l.network().Remove()
-		}},
+		{"Remove the network", func(context.Context) error { return l.removeNetwork() }},
 		{"Remove data", func(context.Context) error { return os.RemoveAll(l.Dir) }},
 		{"Restore the host's settings", func(context.Context) error { return l.disown() }},
 	} {
@@ -56,6 +51,33 @@ func (l *Landscape) Down(ctx context.Context, printer *progress.Printer) error {
 	// Leave no empty parent behind, and keep one that others use.
 	_ = os.Remove(filepath.Dir(l.Dir))
 	return nil
+}
+
+func (l *Landscape) removeNetwork() error {
+	if l.state.Index < 0 {
+		return nil
+	}
+	// Nobody may take the index meanwhile.
+	unlock, err := lockHost()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	owners, err := readOwners()
+	if err != nil {
+		return err
+	}
+	return l.network().Remove(l.hasLink(owners))
+}
+
+// hasLink tells whether the interface with the landscape's index is the landscape's own. After a reboot, another one may have the index.
+func (l *Landscape) hasLink(owners map[string]owner) bool {
+	for name, other := range owners {
+		if name != l.Name && other.Index == l.state.Index {
+			return false
+		}
+	}
+	return true
 }
 
 // stopProcesses ends containerd first, so that nothing is restarted, and then what runs in the landscape's control groups.
@@ -80,7 +102,7 @@ func (l *Landscape) removeMachine(ctx context.Context, client *containers.Client
 	if err := client.Remove(ctx, machine); err != nil {
 		return err
 	}
-	cgroup := l.cgroup() + "/" + machine
+	cgroup := l.machineCgroup(machine)
 	if err := host.Kill(ctx, host.CgroupProcesses(cgroup)); err != nil {
 		return err
 	}

@@ -87,12 +87,26 @@ func Open(root, name string) (*Landscape, error) {
 	if !namePattern.MatchString(name) {
 		return nil, fmt.Errorf("invalid landscape name %q: at most 20 lower case letters, digits and dashes, starting with a letter", name)
 	}
-	root, err := filepath.Abs(root)
+	root, err := realPath(root)
 	if err != nil {
 		return nil, err
 	}
 	l := &Landscape{Name: name, Dir: filepath.Join(root, name)}
 	return l, l.load()
+}
+
+// realPath is an absolute path without symbolic links, as the kernel lists mounts. Not all of it has to exist.
+func realPath(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	resolved, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) && path != filepath.Dir(path) {
+		parent, err := realPath(filepath.Dir(path))
+		return filepath.Join(parent, filepath.Base(path)), err
+	}
+	return resolved, err
 }
 
 // load reads the landscape's state. A state that makes no sense is remembered as damage, so that the landscape can still
@@ -245,27 +259,11 @@ func (l *Landscape) claim() error {
 	if err != nil {
 		return err
 	}
-	mine, running := owners[l.Name]
-	if running && mine.Dir != l.Dir {
-		return fmt.Errorf("a landscape named %q already runs from %s: choose another name with --name, or take that one down", l.Name, mine.Dir)
-	}
-	if running && mine.Index == l.state.Index {
-		return nil
-	}
-	taken := map[int]bool{}
-	for name, other := range owners {
-		if name != l.Name {
-			taken[other.Index] = true
-		}
-	}
-	// The index decides addresses that are in certificates, so a landscape that has one must get it again.
-	if l.state.Index >= 0 {
-		if taken[l.state.Index] {
-			return fmt.Errorf("landscape %q was made with subnet %s, which another landscape uses now: take that one down, or this one to make it anew",
-				l.Name, l.network().Subnet())
-		}
-	} else if l.state.Index, err = host.FreeIndex(taken); err != nil {
+	if l.state.Index, err = l.chooseIndex(owners); err != nil {
 		return err
+	}
+	if mine, running := owners[l.Name]; running && mine.Index == l.state.Index {
+		return nil
 	}
 	if err := l.save(); err != nil {
 		return err
@@ -275,6 +273,34 @@ func (l *Landscape) claim() error {
 		return err
 	}
 	return host.WriteFile(filepath.Join(l.runDir(), "owner.json"), data, 0o644)
+}
+
+// chooseIndex returns the index that the landscape has, or could get on a host where these landscapes run. It fails if it cannot run there.
+func (l *Landscape) chooseIndex(owners map[string]owner) (int, error) {
+	if mine, running := owners[l.Name]; running && mine.Dir != l.Dir {
+		return 0, fmt.Errorf("a landscape named %q already runs from %s: choose another name with --name, or take that one down with: %s",
+			l.Name, mine.Dir, downCommand(l.Name, mine))
+	}
+	taken := map[int]bool{}
+	for name, other := range owners {
+		if name != l.Name {
+			taken[other.Index] = true
+		}
+	}
+	if l.state.Index < 0 {
+		return host.FreeIndex(taken)
+	}
+	// The index decides addresses that are in certificates, so a landscape that has one must get it again.
+	if taken[l.state.Index] {
+		return 0, fmt.Errorf("landscape %q was made with subnet %s, which another landscape uses now: take that one down, or this one to make it anew",
+			l.Name, l.network().Subnet())
+	}
+	return l.state.Index, nil
+}
+
+// downCommand takes a landscape down from wherever it is, also if the checkout that it was made in is gone.
+func downCommand(name string, o owner) string {
+	return fmt.Sprintf("bin/landscape down --name %s --dir %s", name, filepath.Dir(o.Dir))
 }
 
 // disown gives the name and the index back, and the host its kernel settings when this was the last landscape.
@@ -362,6 +388,9 @@ func (l *Landscape) KubeconfigFile(cluster string) string {
 
 // cgroup is the control group below which all containers of the landscape run.
 func (l *Landscape) cgroup() string { return "/gardener-" + l.Name }
+
+// machineCgroup is the control group of a machine, and of all that runs in it.
+func (l *Landscape) machineCgroup(machine string) string { return l.cgroup() + "/" + machine }
 
 func kernelSettings() host.Settings {
 	return host.Settings{File: filepath.Join(runRoot, "kernel-settings.json"), Root: "/proc/sys"}

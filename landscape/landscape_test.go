@@ -222,3 +222,66 @@ func TestRenderMachine(t *testing.T) {
 		t.Error("a template with missing values renders")
 	}
 }
+
+func TestChooseIndex(t *testing.T) {
+	for name, tc := range map[string]struct {
+		index     int
+		owners    map[string]owner
+		want      int
+		wantError string
+	}{
+		"it keeps the one it has": {index: 3, owners: map[string]owner{"other": {Dir: "/a/other", Index: 0}}, want: 3},
+		"it runs":                 {index: 3, owners: map[string]owner{"test": {Dir: "/a/test", Index: 3}}, want: 3},
+		"its name runs elsewhere": {
+			index: -1, owners: map[string]owner{"test": {Dir: "/gone/.landscape/test", Index: 3}},
+			wantError: "take that one down with: bin/landscape down --name test --dir /gone/.landscape",
+		},
+		"another has taken it": {index: 3, owners: map[string]owner{"other": {Dir: "/a/other", Index: 3}}, wantError: "made with subnet 172.30.3.0/24"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &Landscape{Name: "test", Dir: "/a/test", state: state{Index: tc.index}}
+			got, err := l.chooseIndex(tc.owners)
+			if tc.wantError != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantError) {
+					t.Errorf("error = %v, want one with %q", err, tc.wantError)
+				}
+				return
+			}
+			if err != nil || got != tc.want {
+				t.Errorf("chooseIndex() = %d, %v, want %d", got, err, tc.want)
+			}
+		})
+	}
+}
+
+// After a reboot, another landscape may run with the index of one that does not.
+func TestDownLeavesLinkOfOther(t *testing.T) {
+	l := &Landscape{Name: "test", Dir: "/a/test", state: state{Index: 0}}
+	if !l.hasLink(map[string]owner{"test": {Dir: "/a/test", Index: 0}, "other": {Dir: "/a/other", Index: 1}}) {
+		t.Error("the link of the landscape itself stays")
+	}
+	if l.hasLink(map[string]owner{"other": {Dir: "/a/other", Index: 0}}) {
+		t.Error("the link of another landscape goes")
+	}
+}
+
+// Mounts are found by their real paths, also those of a checkout that was reached through a symbolic link.
+func TestOpenThroughLink(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "real"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(filepath.Join(dir, "link", "not", "there"), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(dir, "real", "not", "there", "test"); l.Dir != want {
+		t.Errorf("Dir = %s, want %s", l.Dir, want)
+	}
+}

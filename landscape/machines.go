@@ -126,7 +126,7 @@ func (l *Landscape) ensureMachine(ctx context.Context, client *containers.Client
 	}
 	container := containers.Container{
 		Name: machine.Name, Image: image, Hostname: machine.Name, Privileged: true,
-		Log: l.logFile(machine.Name), Network: l.network().MachineNamespacePath(machine.Name), Cgroup: l.cgroup() + "/" + machine.Name,
+		Log: l.logFile(machine.Name), Network: l.network().MachineNamespacePath(machine.Name), Cgroup: l.machineCgroup(machine.Name),
 		Mounts: mounts, KeepExisting: true,
 	}
 	for {
@@ -185,7 +185,8 @@ func awaitBoot(ctx context.Context, client *containers.Client, machine string) e
 
 // whyNotBooted tells a machine that is going down from one that does not come up.
 func whyNotBooted(ctx context.Context, machine string, pid int, err error) error {
-	const shutdown = 20 * time.Second // what services get to end, and a little more
+	// Units that depend on each other end one after the other, and each gets 20 s: the kubelet, containerd, what is left of the pods.
+	const shutdown = 90 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, shutdown)
 	defer cancel()
 	if host.AwaitExit(ctx, pid) == nil {

@@ -67,15 +67,19 @@ func (l *Landscape) ShootKubeconfig(ctx context.Context, access Access) (string,
 	if err != nil {
 		return "", err
 	}
-	kind := "admin"
-	if access.Viewer {
-		kind = "viewer"
-	}
-	file := filepath.Join(filepath.Dir(l.KubeconfigFile(RuntimeCluster)), "shoots", access.Shoot.Namespace, access.Shoot.Name+"-"+kind+".yaml")
+	file := l.shootKubeconfigFile(access)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return "", err
 	}
 	return file, os.WriteFile(file, raw, 0o600)
+}
+
+func (l *Landscape) shootKubeconfigFile(access Access) string {
+	kind := "admin"
+	if access.Viewer {
+		kind = "viewer"
+	}
+	return filepath.Join(filepath.Dir(l.KubeconfigFile(RuntimeCluster)), "shoots", access.Shoot.Namespace, access.Shoot.Name+"-"+kind+".yaml")
 }
 
 // order asks the garden for credentials.

@@ -1,10 +1,12 @@
 package landscape
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,6 +31,10 @@ const (
 	clusterMemory = 2 << 30
 	// shootMemory is what the garden, a seed and a shoot with a node take together with it.
 	shootMemory = 5 << 30
+	// newDisk is what a landscape's images and data take on the file system they are on, and sameDisk what a change of our code and the logs
+	// add to one that runs.
+	newDisk  = 5 << 30
+	sameDisk = 1 << 30
 )
 
 // UpOptions say what a landscape is to be.
@@ -48,35 +54,54 @@ type UpOptions struct {
 	Shoot bool
 }
 
+func (o UpOptions) withDefaults() UpOptions {
+	o.Cluster = cmp.Or(o.Cluster, RuntimeCluster)
+	return o
+}
+
 // Check finds out whether this computer can carry the landscape, before anything is built or changed. It returns every reason why not.
 func (l *Landscape) Check(options UpOptions) error {
 	if l.damage != nil {
 		return l.damage
 	}
-	owner, running, err := l.owner()
+	next, _, err := l.plan(options.withDefaults(), "")
 	if err != nil {
 		return err
 	}
-	return host.Preflight(l.Dir, neededMemory(options, running && owner.Dir == l.Dir))
+	owners, err := readOwners()
+	if err != nil {
+		return err
+	}
+	_, indexErr := l.chooseIndex(owners)
+	runs := func(machine string) bool { return len(host.CgroupProcesses(l.machineCgroup(machine))) > 0 }
+	_, err = os.Stat(l.shootKubeconfigFile(Access{Shoot: SampleShoot})) // It is written when the shoot is healthy.
+	memory, disk := needs(next, runs, options.Shoot, err == nil)
+	return errors.Join(indexErr, host.Preflight(l.Dir, memory, disk))
 }
 
-// neededMemory is what has to be available for what Up adds.
-func neededMemory(options UpOptions, running bool) int64 {
-	if options.Shoot && !running {
-		return shootMemory
+// needs are the bytes of memory and of disk that have to be available for what Up adds to what runs.
+func needs(clusters []Cluster, runs func(machine string) bool, wantShoot, hasShoot bool) (memory, disk int64) {
+	switch {
+	case !runs(clusters[0].Machines[0].Name) && wantShoot:
+		return shootMemory, newDisk
+	case wantShoot && !hasShoot:
+		return clusterMemory, newDisk
 	}
-	return clusterMemory
+	for _, cluster := range clusters {
+		if slices.ContainsFunc(cluster.Machines, func(machine Machine) bool { return !runs(machine.Name) }) {
+			return clusterMemory, newDisk
+		}
+	}
+	return 0, sameDisk
 }
 
 // Up brings the landscape up, or goes on where an earlier run ended, and returns when all nodes and system pods of the
 // cluster are ready, and the sample shoot is healthy.
 func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, printer *progress.Printer, options UpOptions) error {
-	if options.Cluster == "" {
-		options.Cluster = RuntimeCluster
-	}
 	if err := l.Check(options); err != nil {
 		return err
 	}
+	options = options.withDefaults()
 	version, err := defaultVersion(builds)
 	if err != nil {
 		return err
@@ -172,9 +197,8 @@ func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Clust
 		index = len(next) - 1
 	}
 	cluster := &next[index]
-	existing := slices.ContainsFunc(l.state.Clusters, func(c Cluster) bool { return c.Name == options.Cluster })
 	if options.Version != "" {
-		if existing && cluster.Version != options.Version {
+		if l.has(cluster.Name) && cluster.Version != options.Version {
 			return nil, nil, fmt.Errorf("cluster %q runs Kubernetes %s, which cannot be changed to %s: take the landscape down first, or use another cluster",
 				cluster.Name, cluster.Version, options.Version)
 		}
@@ -204,6 +228,11 @@ func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Clust
 		cluster.Machines = append(cluster.Machines, Machine{Name: cluster.Name + "-" + strconv.Itoa(i), Number: number})
 	}
 	return next, nil, nil
+}
+
+// has tells whether the landscape was made with a cluster of this name.
+func (l *Landscape) has(cluster string) bool {
+	return slices.ContainsFunc(l.state.Clusters, func(c Cluster) bool { return c.Name == cluster })
 }
 
 func freeMachineNumber(clusters []Cluster) (int, error) {
@@ -255,13 +284,24 @@ func (l *Landscape) artifacts(builds *distribution.Distribution, clusters []Clus
 		a.kubernetes[artifact.Version] = artifact
 	}
 	for _, cluster := range clusters {
-		artifact, err := builds.Artifact("kubernetes@" + cluster.Version)
+		artifact, err := l.kubernetes(builds.Artifact, cluster)
 		if err != nil {
 			return nil, err
 		}
 		a.kubernetes[cluster.Version] = artifact
 	}
 	return a, nil
+}
+
+// kubernetes returns what was built of the cluster's version. A cluster keeps the version it was made with, and the checkout may have moved on
+// to others since.
+func (l *Landscape) kubernetes(find func(ref string) (*distribution.Artifact, error), cluster Cluster) (*distribution.Artifact, error) {
+	artifact, err := find("kubernetes@" + cluster.Version)
+	if err != nil && l.has(cluster.Name) {
+		return nil, fmt.Errorf("cluster %q runs Kubernetes %s, which is not in the cache: %w; or make the landscape anew with: %s",
+			cluster.Name, cluster.Version, err, makeCommand("down up", l.Name))
+	}
+	return artifact, err
 }
 
 // image returns the reference of a product that has one image.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
 
@@ -24,7 +25,10 @@ import (
 )
 
 func main() {
+	// Root file systems and layers are made of files whose modes would lack what a stricter mask takes away.
+	unix.Umask(0o022)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the process.
 	defer stop()
 	err := newCommand(os.Stdin, os.Stdout, os.Stderr).ExecuteContext(ctx)
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -32,6 +33,10 @@ func (c *cli) statusCommand() *cobra.Command {
 The exit code is 0 if everything that should run does, and 3 if not.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// Known before all that is asked.
+			if !slices.Contains([]string{"", "wide", "json", "yaml"}, output) {
+				return fmt.Errorf("--output must be wide, json or yaml, not %q", output)
+			}
 			l, err := c.open()
 			if err != nil {
 				return err
@@ -66,9 +71,6 @@ func printStatus(out io.Writer, status *landscape.Status, output string, now tim
 		}
 		_, err = out.Write(data)
 		return err
-	case "", "wide":
-	default:
-		return fmt.Errorf("--output must be wide, json or yaml, not %q", output)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintf(w, "Landscape %s in %s, network %s, registry %s\n", status.Name, status.Dir, status.Subnet, status.Registry)

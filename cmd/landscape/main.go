@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -23,10 +24,18 @@ import (
 )
 
 func main() {
+	// What we and the containerd that we start make must be readable for others: its snapshotter makes the roots of containers with the mask of
+	// its parent, and processes that are not root could not enter them.
+	unix.Umask(0o022)
 	// The libraries' logs would tear up the progress; what matters comes back as errors.
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
+	if err := landscape.BypassProxy(os.Getenv, os.Setenv); err != nil {
+		fmt.Fprintln(os.Stderr, "error: "+err.Error())
+		os.Exit(1)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the process.
 	defer stop()
 	cmd, err := newCommand(os.Stdin, os.Stdout, os.Stderr).ExecuteContextC(ctx)
 	message, code := outcome(cmd.Name(), err, ctx.Err() != nil)

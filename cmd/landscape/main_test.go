@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gardener.cloud/gardener/landscape/progress"
 )
 
 // A command that does not exist fails, and writes nothing that a script may take for an answer.
@@ -88,19 +91,48 @@ func TestNothingThere(t *testing.T) {
 	}
 }
 
+// What cannot be printed is refused before the landscape is asked.
+func TestStatusRefusesOutput(t *testing.T) {
+	var out strings.Builder
+	cmd := newCommand(strings.NewReader(""), &out, &out)
+	cmd.SetArgs([]string{"--dir", t.TempDir(), "status", "-o", "xml"})
+	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), `not "xml"`) {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// Programs hear of a failure before the first step, too.
+func TestUpTellsProgramsOfFailure(t *testing.T) {
+	var out, errOut strings.Builder
+	cmd := newCommand(strings.NewReader(""), &out, &errOut)
+	cmd.SetArgs([]string{"--dir", t.TempDir(), "up", "--json", "--machines", "0"})
+	err := cmd.Execute()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	var event progress.Event
+	if err := json.Unmarshal([]byte(out.String()), &event); err != nil {
+		t.Errorf("standard output %q: %v", out.String(), err)
+	}
+	if event.State != progress.StateFailed || event.Error != err.Error() {
+		t.Errorf("event %+v, want the error %q", event, err)
+	}
+}
+
 func TestAdvice(t *testing.T) {
 	result := upResult{Kubeconfig: "/k/runtime.yaml"}
 	for name, tc := range map[string]struct {
-		kubectl string
-		garden  bool
-		want    string
+		kubectl, proxy string
+		garden         bool
+		want           string
 	}{
+		"clusters, a proxy":    {proxy: "export NO_PROXY=x", want: "\n  export NO_PROXY=x    # a proxy does not reach it\n  export KUBECONFIG=/k/runtime.yaml\n"},
 		"a garden":             {garden: true, want: "also the seed:\n  export KUBECONFIG=/k/runtime.yaml\n"},
 		"a garden, no kubectl": {garden: true, kubectl: "/c/kubectl", want: "also the seed:\n  alias kubectl=/c/kubectl    # there is no other one in PATH\n  export KUBECONFIG=/k/runtime.yaml\n"},
 		"clusters, no kubectl": {kubectl: "/c/kubectl", want: "\n  alias kubectl=/c/kubectl    # there is no other one in PATH\n  export KUBECONFIG=/k/runtime.yaml\n  kubectl get nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := result.advice("local", tc.kubectl, tc.garden); !strings.Contains(got, tc.want) {
+			if got := result.advice("local", tc.kubectl, tc.proxy, tc.garden); !strings.Contains(got, tc.want) {
 				t.Errorf("advice() = %q, want %q in it", got, tc.want)
 			}
 		})

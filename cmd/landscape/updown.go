@@ -37,8 +37,15 @@ func (c *cli) upCommand() *cobra.Command {
 
 "up" makes what is missing and leaves alone what is there. It can be interrupted and run again at any time.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			start := time.Now()
+			var step *progress.StepError
+			defer func() {
+				// A step that fails has said so itself.
+				if asJSON && err != nil && !errors.As(err, &step) {
+					progress.NewJSON(c.out).Failed(err)
+				}
+			}()
 			if cmd.Flags().Changed("machines") && options.Machines < 1 {
 				return fmt.Errorf("--machines must be at least 1, not %d", options.Machines)
 			}
@@ -84,7 +91,8 @@ func (c *cli) upCommand() *cobra.Command {
 				return json.NewEncoder(c.out).Encode(done)
 			}
 			fmt.Fprintf(c.errOut, "\nLandscape %q is up after %.0fs and takes %.1f GiB of disk.\n%s",
-				l.Name, done.Seconds, float64(l.DiskUse())/(1<<30), done.advice(l.Name, missingKubectl(builds), !onlyClusters && cluster == landscape.RuntimeCluster))
+				l.Name, done.Seconds, float64(l.DiskUse())/(1<<30),
+				done.advice(l.Name, missingKubectl(builds), landscape.ProxyAdvice(os.Getenv), !onlyClusters && cluster == landscape.RuntimeCluster))
 			return nil
 		},
 	}
@@ -127,8 +135,9 @@ func missingKubectl(builds *distribution.Distribution) string {
 	return path
 }
 
-// advice is what a person may want to do next. The path of a kubectl is that of the only one there is.
-func (r upResult) advice(name, kubectl string, garden bool) string {
+// advice is what a person may want to do next. The path of a kubectl is that of the only one there is; proxy is a command that lets kubectl
+// pass by a proxy. Both are empty if not needed.
+func (r upResult) advice(name, kubectl, proxy string, garden bool) string {
 	program := os.Args[0]
 	if name != landscape.DefaultName {
 		program += " --name " + name
@@ -136,6 +145,9 @@ func (r upResult) advice(name, kubectl string, garden bool) string {
 	text := "\n"
 	if kubectl != "" {
 		text += "  alias kubectl=" + kubectl + "    # there is no other one in PATH\n"
+	}
+	if proxy != "" {
+		text += "  " + proxy + "    # a proxy does not reach it\n"
 	}
 	text += "  export KUBECONFIG=" + r.Kubeconfig + "\n"
 	if !garden {

@@ -29,6 +29,7 @@ const slowAfter = 20 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the process.
 	defer stop()
 	if err := run(ctx, os.Stdout, os.Getenv("CI") == "true", os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "check:", err)

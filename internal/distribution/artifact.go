@@ -128,7 +128,10 @@ func (a *Artifact) complete() bool {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(m.Images, func(i Image) bool {
+		i.layout = a.ImagesDir()
+		return !i.complete()
+	})
 }
 
 // ImagesDir is an OCI image layout that holds the product's images, if it has any.

@@ -160,8 +160,15 @@ func (d *Distribution) buildOne(ctx context.Context, progress Progress, v varian
 		return err
 	}
 	name, ref := filepath.Base(a.Dir), d.shortRef(v)
-	l, err := d.waitLock(ctx, name, func() { progress.Step(ref, "waiting for another run that builds it") })
+	waited := false
+	l, err := d.waitLock(ctx, name, func() {
+		waited = true
+		progress.Waiting(ref)
+	})
 	if err != nil {
+		if waited {
+			progress.Finished(ref, err)
+		}
 		return err
 	}
 	defer func() { err = errors.Join(err, l.release()) }()

@@ -9,12 +9,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sys/unix"
 )
 
 // two products: upper ships the binaries of tiny.
@@ -248,6 +250,22 @@ func TestDamagedArtifact(t *testing.T) {
 			}
 			return os.Truncate(blobFile(a.ImagesDir(), m.Layers[0]), 1)
 		},
+		"no index of the images": func(a *Artifact) error { return os.Remove(filepath.Join(a.ImagesDir(), "index.json")) },
+		"an image without its configuration": func(a *Artifact) error {
+			images, err := a.Images()
+			if err != nil {
+				return err
+			}
+			image, err := images[0].Load()
+			if err != nil {
+				return err
+			}
+			config, err := image.ConfigName()
+			if err != nil {
+				return err
+			}
+			return os.Remove(filepath.Join(a.ImagesDir(), "blobs", "sha256", config.Hex))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := open(t, checkout(t, tiny()), t.TempDir())
@@ -265,6 +283,46 @@ func TestDamagedArtifact(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkLayers(t, loadOnly(t, artifacts[0], "example.com/tiny:v1.2.3"))
+		})
+	}
+}
+
+// A disk that was full when the digest was written does not matter any more when there is room again.
+func TestWrapAfterFullDisk(t *testing.T) {
+	d, dir := open(t, checkout(t, tiny()), t.TempDir()), t.TempDir()
+	artifacts, err := d.Build(t.Context(), nil, "tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	executable := filepath.Join(t.TempDir(), "program")
+	write(t, executable, "#!/bin/sh\n")
+	wrap := func() Image {
+		t.Helper()
+		image, err := d.Wrap(dir, artifacts[0], "example.com/program", executable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := image.Load(); err != nil {
+			t.Error(err)
+		}
+		return image
+	}
+	want := wrap()
+	files, err := filepath.Glob(filepath.Join(dir, "*.digest"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files with a digest: %v, %v", files, err)
+	}
+	for name, damage := range map[string]func() error{
+		"an empty digest": func() error { return os.Truncate(files[0], 0) },
+		"no image":        func() error { return os.RemoveAll(strings.TrimSuffix(files[0], ".digest")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := damage(); err != nil {
+				t.Fatal(err)
+			}
+			if got := wrap(); got != want {
+				t.Errorf("Wrap() = %v, want %v", got, want)
+			}
 		})
 	}
 }
@@ -411,6 +469,28 @@ func TestRunStopsChildren(t *testing.T) {
 	}
 }
 
+// A child that is deaf to the signal does not outlive the build.
+func TestRunKillsDeafChildren(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	child := -1
+	script := `sh -c 'trap "" TERM; echo $$; exec >/dev/null 2>&1; while :; do sleep 60; done' & wait`
+	err := command{dir: t.TempDir(), args: []string{"sh", "-c", script}}.run(ctx, io.Discard, func(line string) {
+		if pid, err := strconv.Atoi(line); err == nil {
+			child, _ = unix.PidfdOpen(pid, 0)
+		}
+		cancel()
+	})
+	if !errors.Is(err, context.Canceled) || child < 0 {
+		t.Fatalf("run() = %v, child %d", err, child)
+	}
+	defer unix.Close(child) //nolint:errcheck // a descriptor that is only read
+	const patience = 10_000 // milliseconds, for a busy machine
+	if ended, err := unix.Poll([]unix.PollFd{{Fd: int32(child), Events: unix.POLLIN}}, patience); err != nil || ended == 0 {
+		t.Errorf("the child lives on: %v", err)
+		_ = unix.PidfdSendSignal(child, unix.SIGKILL, nil, 0)
+	}
+}
+
 func TestPreflightSpace(t *testing.T) {
 	d := open(t, checkout(t, maps.Clone(tiny())), filepath.Join(t.TempDir(), "not", "there", "yet"))
 	if problems := d.checkSpace(1, false); len(problems) > 0 {
@@ -419,5 +499,23 @@ func TestPreflightSpace(t *testing.T) {
 	problems := d.checkSpace(1<<62, false)
 	if len(problems) != 1 || !strings.Contains(problems[0], "too little disk space for "+d.cache) || !strings.Contains(problems[0], "4294967296.0 GiB needed") {
 		t.Errorf("checkSpace() = %q", problems)
+	}
+}
+
+func TestUsedBy(t *testing.T) {
+	proc := t.TempDir()
+	write(t, filepath.Join(proc, "1", "mountinfo"), "144 131 254:0 /c/kubernetes-v1-aa/bin /opt/kubernetes/bin ro - ext4 /dev/vda rw\n")
+	write(t, filepath.Join(proc, "22", "environ"), "HOME=/root\x00PATH=/c/runc-v1-bb/bin:/bin\x00")
+	if err := os.Symlink("/c/containerd-v2-cc/bin/containerd", filepath.Join(proc, "22", "exe")); err != nil {
+		t.Fatal(err)
+	}
+	used := usedBy(proc)
+	for name, want := range map[string]bool{
+		"kubernetes-v1-aa": true, "runc-v1-bb": true, "containerd-v2-cc": true,
+		"kubernetes-v1-ab": false, "kubernetes-v1": false,
+	} {
+		if got := used(name); got != want {
+			t.Errorf("used(%q) = %t, want %t", name, got, want)
+		}
 	}
 }

@@ -45,6 +45,25 @@ func (i Image) Load() (v1.Image, error) {
 	return path.Image(digest)
 }
 
+// complete tells whether all of the image is in its layout, by the sizes of its parts.
+func (i Image) complete() bool {
+	image, err := i.Load()
+	if err != nil {
+		return false
+	}
+	m, err := image.Manifest()
+	if err != nil {
+		return false
+	}
+	for _, part := range append(m.Layers, m.Config) {
+		info, err := os.Stat(filepath.Join(i.layout, "blobs", "sha256", part.Digest.Hex))
+		if err != nil || info.Size() != part.Size {
+			return false
+		}
+	}
+	return true
+}
+
 // writeImages assembles the images of a product in the layout that already holds its own layers. The layers of base products are
 // linked in, so that a layout is complete and yet takes no more room.
 func (d *Distribution) writeImages(dir string, v variant, own []Layer) ([]Image, error) {

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/mod/modfile"
 )
 
 // toolVersion is part of every key: raise it when the same inputs give other artifacts than before.
@@ -63,7 +65,7 @@ func (d *Distribution) inputs(v variant) (inputs, error) {
 		"recipe": string(v.recipe.canonical()),
 	}
 	if len(v.recipe.Binaries) > 0 {
-		goVersion, err := d.host.goVersion()
+		goVersion, err := d.host.goVersion(v.modFile())
 		if err != nil {
 			return nil, err
 		}
@@ -155,19 +157,38 @@ func hashOf(data []byte) string {
 
 // hostFacts asks the machine once. It is used under the lock of Distribution.
 type hostFacts struct {
-	goVer    string
-	packages map[string]string
+	goVersions map[string]string // by the version that a module asks for
+	packages   map[string]string
 }
 
-func (h *hostFacts) goVersion() (string, error) {
-	if h.goVer == "" {
-		out, err := exec.Command("go", "env", "GOVERSION").Output()
-		if err != nil {
-			return "", fmt.Errorf("ask for the version of Go: %w; install Go and put it into PATH", err)
-		}
-		h.goVer = string(bytes.TrimSpace(out))
+// goVersion is the version of Go that builds a module. It depends on the module, not on where we run: Go may fetch a newer one for it.
+func (h *hostFacts) goVersion(modFile string) (string, error) {
+	data, err := os.ReadFile(modFile)
+	if err != nil {
+		return "", err
 	}
-	return h.goVer, nil
+	f, err := modfile.ParseLax(modFile, data, nil)
+	if err != nil {
+		return "", err
+	}
+	asked := ""
+	if f.Go != nil {
+		asked = f.Go.Version
+	}
+	if version, ok := h.goVersions[asked]; ok {
+		return version, nil
+	}
+	cmd := exec.Command("go", "env", "GOVERSION")
+	cmd.Dir = filepath.Dir(modFile)
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("ask for the version of Go: %w; install Go and put it into PATH", err)
+	}
+	if h.goVersions == nil {
+		h.goVersions = map[string]string{}
+	}
+	h.goVersions[asked] = string(bytes.TrimSpace(out))
+	return h.goVersions[asked], nil
 }
 
 // packageVersion is the installed version of a Debian package, "" if it is not there.

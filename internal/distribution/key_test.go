@@ -135,3 +135,20 @@ func TestKeyNeedsHostPackages(t *testing.T) {
 		t.Errorf("not one sentence: %q", err)
 	}
 }
+
+// Two modules may be built by different versions of Go, wherever we are started.
+func TestGoVersionOfModule(t *testing.T) {
+	bin, dir := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "go"), []byte("#!/bin/sh\nsed -n 's/^go /go/p' go.mod\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	var host hostFacts
+	for _, version := range []string{"1.90.1", "1.90.2", "1.90.1"} {
+		modFile := filepath.Join(dir, version, "go.mod")
+		write(t, modFile, "module a\n\ngo "+version+"\n")
+		if got, err := host.goVersion(modFile); err != nil || got != "go"+version {
+			t.Errorf("goVersion(%s) = %q, %v", modFile, got, err)
+		}
+	}
+}

@@ -50,7 +50,7 @@ type Garbage struct {
 	Size int64
 }
 
-// Garbage finds artifacts of former recipes, and what interrupted builds left.
+// Garbage finds artifacts of former recipes, and what interrupted builds left, but for what a landscape uses that runs.
 func (d *Distribution) Garbage() ([]Garbage, error) {
 	wanted := map[string]bool{}
 	for _, v := range d.variants() {
@@ -60,6 +60,7 @@ func (d *Distribution) Garbage() ([]Garbage, error) {
 		}
 		wanted[filepath.Base(a.Dir)] = true
 	}
+	used := usedBy("/proc")
 	var found []Garbage
 	for _, dir := range []string{d.cache, d.tempRoot()} {
 		entries, err := os.ReadDir(dir)
@@ -70,6 +71,9 @@ func (d *Distribution) Garbage() ([]Garbage, error) {
 			if dir == d.cache && (wanted[e.Name()] || strings.HasPrefix(e.Name(), ".") || e.Name() == "logs" || !e.IsDir()) {
 				continue
 			}
+			if used(e.Name()) {
+				continue
+			}
 			size, err := (&Artifact{Dir: filepath.Join(dir, e.Name())}).Size()
 			if err != nil {
 				return nil, err
@@ -78,6 +82,23 @@ func (d *Distribution) Garbage() ([]Garbage, error) {
 		}
 	}
 	return found, nil
+}
+
+// usedBy looks at the processes of a computer, and returns a function that tells whether one of them has a directory of this name mounted, runs
+// from it, or has it in its PATH.
+func usedBy(proc string) func(name string) bool {
+	var seen strings.Builder
+	processes, _ := filepath.Glob(filepath.Join(proc, "[0-9]*"))
+	for _, dir := range processes {
+		for _, file := range []string{"mountinfo", "environ"} {
+			data, _ := os.ReadFile(filepath.Join(dir, file)) // The process has ended, or is of another user, if this fails.
+			seen.Write(data)
+		}
+		program, _ := os.Readlink(filepath.Join(dir, "exe")) // The same.
+		seen.WriteString(program)
+	}
+	text := seen.String()
+	return func(name string) bool { return strings.Contains(text, "/"+name+"/") }
 }
 
 // Remove deletes garbage, except for what a running build owns.

@@ -19,6 +19,8 @@ type Progress interface {
 	Begin(total, missing int)
 	Started(product string)
 	Step(product, step string)
+	// Waiting is for a product that another run is building. It is started or finished after that.
+	Waiting(product string)
 	// Finished ends a product that was started, or one that another run built meanwhile.
 	Finished(product string, err error)
 }
@@ -29,6 +31,7 @@ type NoProgress struct{}
 func (NoProgress) Begin(int, int)         {}
 func (NoProgress) Started(string)         {}
 func (NoProgress) Step(string, string)    {}
+func (NoProgress) Waiting(string)         {}
 func (NoProgress) Finished(string, error) {}
 
 // How patient people are: a live line comes after liveAfter; where nothing can be redrawn, a new line comes every plainEvery.
@@ -57,6 +60,7 @@ type task struct {
 	step    string
 	start   time.Time
 	spoke   time.Time // when its last plain line was written
+	waiting bool      // for another run
 }
 
 // NewLines writes to w, and redraws lines if w is a terminal. Close ends it.
@@ -99,10 +103,21 @@ func (l *Lines) Begin(_, missing int) {
 }
 
 func (l *Lines) Started(product string) {
+	l.begin(task{product: product, step: "starting"})
+}
+
+func (l *Lines) Waiting(product string) {
+	l.begin(task{product: product, step: "waiting for another run that builds it", waiting: true})
+}
+
+// begin shows a task, in place of the one of the same product that was waiting.
+func (l *Lines) begin(t task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
-	l.running = append(l.running, &task{product: product, step: "starting", start: now, spoke: now})
+	t.start = l.now()
+	t.spoke = t.start
+	l.running = slices.DeleteFunc(l.running, func(other *task) bool { return other.product == t.product })
+	l.running = append(l.running, &t)
 }
 
 func (l *Lines) Step(product, step string) {
@@ -110,9 +125,7 @@ func (l *Lines) Step(product, step string) {
 	defer l.mu.Unlock()
 	if t := l.find(product); t != nil {
 		t.step = step
-		return
 	}
-	l.print(fmt.Sprintf("%-24s %s", product, step))
 }
 
 func (l *Lines) Finished(product string, err error) {
@@ -122,7 +135,7 @@ func (l *Lines) Finished(product string, err error) {
 	l.running = slices.DeleteFunc(l.running, func(other *task) bool { return other == t })
 	l.finished++
 	took := "built by another run"
-	if t != nil {
+	if t != nil && (!t.waiting || err != nil) {
 		took = durationText(l.now().Sub(t.start))
 	}
 	count := fmt.Sprintf("[%d/%d]", l.finished, l.missing)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
 )
 
 func TestParseRecipe(t *testing.T) {
@@ -138,5 +140,33 @@ func TestRepository(t *testing.T) {
 	}
 	if _, err := FindRoot(filepath.Dir(root)); err == nil {
 		t.Error("FindRoot() finds a checkout outside of one")
+	}
+}
+
+// Who has the Go that the checkout asks for can build every product.
+func TestProductsNeedNoNewerGo(t *testing.T) {
+	root, err := FindRoot(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed := func(file string) string {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := modfile.ParseLax(file, data, nil)
+		if err != nil || f.Go == nil {
+			t.Fatalf("%s has no go line: %v", file, err)
+		}
+		return f.Go.Version
+	}
+	have := needed(filepath.Join(root, "go.mod"))
+	for _, v := range open(t, root, t.TempDir()).variants() {
+		if v.modFile() == "" {
+			continue
+		}
+		if version := needed(v.modFile()); semver.Compare("v"+version, "v"+have) > 0 {
+			t.Errorf("%s asks for Go %s, and the go.mod of the checkout only for %s", v.modFile(), version, have)
+		}
 	}
 }

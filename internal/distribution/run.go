@@ -55,6 +55,10 @@ func (c command) run(ctx context.Context, log io.Writer, line func(string)) erro
 		}
 	}()
 	err := cmd.Run()
+	if ctx.Err() != nil && cmd.Process != nil {
+		// The tool is dead by now; what it started may not have listened.
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
 	in.Close() //nolint:errcheck // a pipe always closes
 	<-done
 	if ctx.Err() != nil {

@@ -71,6 +71,7 @@ type recorder struct {
 
 func (r *recorder) Begin(_, missing int) { r.missing = missing }
 func (r *recorder) Step(string, string)  {}
+func (r *recorder) Waiting(string)       {}
 func (r *recorder) Started(product string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

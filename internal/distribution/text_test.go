@@ -21,7 +21,7 @@ func TestLines(t *testing.T) {
 		now = now.Add(d)
 		l.tick()
 	}
-	l.Begin(5, 4)
+	l.Begin(6, 5)
 	l.Started("kubernetes")
 	wait(19 * time.Second)
 	l.Step("kubernetes", "412 packages compiled")
@@ -30,17 +30,25 @@ func TestLines(t *testing.T) {
 	l.Finished("etcd", nil)
 	wait(80 * time.Second)
 	l.Finished("kubernetes", errors.New("no"))
-	l.Step("runc", "waiting for another run that builds it")
+	l.Waiting("runc")
+	wait(21 * time.Second)
 	l.Finished("runc", nil)
+	l.Waiting("pause")
+	wait(21 * time.Second)
+	l.Started("pause") // the other run was interrupted
+	wait(19 * time.Second)
+	l.Finished("pause", nil)
 	l.Started("coredns")
 	l.Finished("coredns", context.Canceled)
 	want := `        kubernetes               20s, 412 packages compiled
-[1/4]   etcd                     1.0s
+[1/5]   etcd                     1.0s
         kubernetes               1m40s, 412 packages compiled
-[2/4]   kubernetes               failed after 1m40s
-runc                     waiting for another run that builds it
-[3/4]   runc                     built by another run
-[4/4]   coredns                  stopped after 0.0s
+[2/5]   kubernetes               failed after 1m40s
+        runc                     21s, waiting for another run that builds it
+[3/5]   runc                     built by another run
+        pause                    21s, waiting for another run that builds it
+[4/5]   pause                    19s
+[5/5]   coredns                  stopped after 0.0s
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)

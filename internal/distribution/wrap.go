@@ -29,7 +29,9 @@ func (d *Distribution) Wrap(dir string, base *Artifact, repository, executable s
 	done := layoutDir + ".digest"
 	if digest, err := os.ReadFile(done); err == nil {
 		image.Digest = string(digest)
-		return image, nil
+		if image.complete() { // A full disk may have left a part of it, of the digest too.
+			return image, nil
+		}
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return Image{}, err

@@ -81,6 +81,18 @@ func TestNetworkAddresses(t *testing.T) {
 	}
 }
 
+func TestNetworks(t *testing.T) {
+	all := Networks()
+	for index := range MaxLandscapes {
+		if subnet := (Network{Index: index}).Subnet(); !all.Contains(subnet.Addr()) || !all.Contains(Network{Index: index}.Host()) {
+			t.Errorf("%s is not in %s", subnet, all)
+		}
+	}
+	if outside := (Network{Index: MaxLandscapes}).Host(); all.Contains(outside) {
+		t.Errorf("%s, which no landscape has, is in %s", outside, all)
+	}
+}
+
 func TestMountsBelow(t *testing.T) {
 	const mountinfo = `22 1 0:20 / / rw - ext4 /dev/vda rw
 30 22 0:30 / /data/x rw - tmpfs tmpfs rw
@@ -200,12 +212,17 @@ func TestPreflightChecks(t *testing.T) {
 		}
 		return path
 	}
+	loadable := file("nodev\ttmpfs\n")
+	load := func(string) error { return os.WriteFile(loadable, []byte("nodev\toverlay\n"), 0o644) }
+	noModule := func(string) error { return errors.New("no such module") }
 	for name, tc := range map[string]struct {
 		err  error
 		want string
 	}{
-		"overlay is there":     {err: checkFilesystems(file("nodev\ttmpfs\nnodev\toverlay\n"))},
-		"overlay is missing":   {err: checkFilesystems(file("nodev\ttmpfs\n\text4\n")), want: "modprobe overlay"},
+		"overlay is there":     {err: checkFilesystems(file("nodev\ttmpfs\nnodev\toverlay\n"), nil)},
+		"overlay is a module":  {err: checkFilesystems(loadable, load)},
+		"overlay is missing":   {err: checkFilesystems(file("nodev\ttmpfs\n\text4\n"), func(string) error { return nil }), want: "modprobe overlay"},
+		"overlay cannot load":  {err: checkFilesystems(file("\text4\n"), noModule), want: "no such module"},
 		"memory is enough":     {err: checkMemory(file("MemTotal: 1 kB\nMemAvailable:    8388608 kB\n"), 5<<30)},
 		"memory is too small":  {err: checkMemory(file("MemAvailable:    4194304 kB\n"), 5<<30), want: "4.0 GiB of memory are available and 5 GiB are needed"},
 		"memory is just right": {err: checkMemory(file("MemAvailable:    2097152 kB\n"), 2<<30)},

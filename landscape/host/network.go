@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"net"
 	"net/netip"
 	"os"
@@ -17,7 +18,7 @@ import (
 )
 
 const (
-	// MaxLandscapes is how many landscapes one host carries side by side: one third octet of networkBase each.
+	// MaxLandscapes is how many landscapes one host carries side by side: one third octet of networkBase each. It is a power of two.
 	MaxLandscapes = 32
 	// MaxMachines is how many machines fit into one landscape's subnet.
 	MaxMachines = 100
@@ -49,6 +50,11 @@ var privateNetworks = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", 
 
 // Subnet holds every address of the landscape that is reachable from the host, such as 172.30.0.0/24.
 func (n Network) Subnet() netip.Prefix { return netip.PrefixFrom(n.addr(0), 24) }
+
+// Networks holds the subnets of all landscapes of a host.
+func Networks() netip.Prefix {
+	return netip.PrefixFrom(Network{}.addr(0), 24-bits.TrailingZeros(MaxLandscapes))
+}
 
 // Gateway is the bridge's address: default gateway, resolver and registry of the machines.
 func (n Network) Gateway() netip.Addr { return n.addr(1) }
@@ -260,11 +266,11 @@ func (n Network) RoutePool(_ context.Context, cluster, machineNumber int) error 
 	return nil
 }
 
-// Remove removes everything that Ensure, EnsureMachine and RoutePool made. It works on what is there and goes on after
-// an error.
-func (n Network) Remove() error {
+// Remove removes everything that Ensure, EnsureMachine and RoutePool made; the host's link only if it is told to, as that is named by the
+// index, which another landscape may have by now. It works on what is there and goes on after an error.
+func (n Network) Remove(withLink bool) error {
 	var errs []error
-	if link, err := netlink.LinkByName(n.hostLink()); err == nil {
+	if link, err := netlink.LinkByName(n.hostLink()); err == nil && withLink {
 		errs = append(errs, netlink.LinkDel(link)) // Its peer, its address and its routes go with it.
 	}
 	errs = append(errs, n.removeMasquerade())

@@ -1,9 +1,11 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,31 +15,46 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	gibibyte = 1 << 30
-	// neededDisk is what a landscape's images and data take on the file system they are on.
-	neededDisk = 5 * gibibyte
-)
+const gibibyte = 1 << 30
 
 // neededControllers are the control group controllers that the kubelet needs.
 var neededControllers = []string{"cpu", "cpuset", "memory", "pids"}
 
-// Preflight finds out whether this host can carry a landscape in dir that takes so many bytes of memory more than it has now, before
-// anything is changed. It returns every reason why not, each as one sentence that says what to do.
-func Preflight(dir string, memory int64) error {
+// Preflight finds out whether this host can carry a landscape in dir that takes so many bytes of memory and disk more than it has
+// now, before anything is changed but for kernel modules, which it has loaded. It returns every reason why not, each as one sentence that says
+// what to do.
+func Preflight(dir string, memory, disk int64) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a landscape starts containers and networks, which only root may do: run this as root, for example with sudo")
 	}
-	return errors.Join(checkFilesystems("/proc/filesystems"), checkControllers(), checkNetwork(), checkDisk(dir), checkMemory("/proc/meminfo", memory))
+	return errors.Join(checkFilesystems("/proc/filesystems", loadModule), checkControllers(), checkNetwork(),
+		checkDisk(dir, disk), checkMemory("/proc/meminfo", memory))
 }
 
-func checkFilesystems(path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
+// checkFilesystems looks for the overlay file system. Where that is a module, as on Debian, nothing has loaded it before the first container.
+func checkFilesystems(path string, load func(module string) error) error {
+	const needed = "overlay"
+	var loadErr error
+	for try := range 2 {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(strings.Fields(string(data)), needed) {
+			return nil
+		}
+		if try == 0 {
+			loadErr = load(needed)
+		}
 	}
-	if !slices.Contains(strings.Fields(string(data)), "overlay") {
-		return errors.New("the kernel has no overlay file system, which containers are made of: load it with: modprobe overlay")
+	return fmt.Errorf("the kernel has no overlay file system, which containers are made of (%w): make this work: modprobe overlay",
+		cmp.Or(loadErr, errors.New("its module changed nothing")))
+}
+
+// loadModule loads a module of the kernel, with the program that the kernel itself would use.
+func loadModule(name string) error {
+	if out, err := exec.Command("/sbin/modprobe", name).CombinedOutput(); err != nil {
+		return fmt.Errorf("load module %s: %w %s", name, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
@@ -96,7 +113,7 @@ func checkNetwork() error {
 	})
 }
 
-func checkDisk(dir string) error {
+func checkDisk(dir string, needed int64) error {
 	for parent := dir; ; parent = filepath.Dir(parent) {
 		var stat unix.Statfs_t
 		if err := unix.Statfs(parent, &stat); errors.Is(err, unix.ENOENT) {
@@ -107,9 +124,9 @@ func checkDisk(dir string) error {
 		if stat.Type == unix.OVERLAYFS_SUPER_MAGIC {
 			return fmt.Errorf("%s is on an overlay file system, on which containers' layers cannot be stacked: choose a directory on a disk with --dir", dir)
 		}
-		if free := int64(stat.Bavail) * stat.Bsize; free < neededDisk { //nolint:gosec // no file system has 2^63 bytes
-			return fmt.Errorf("%s has %.1f GiB of free disk and a landscape needs %d GiB: free some or choose another directory with --dir",
-				parent, float64(free)/gibibyte, neededDisk/gibibyte)
+		if free := int64(stat.Bavail) * stat.Bsize; free < needed { //nolint:gosec // no file system has 2^63 bytes
+			return fmt.Errorf("%s has %.1f GiB of free disk and the landscape needs %d GiB more: free some or choose another directory with --dir",
+				parent, float64(free)/gibibyte, needed/gibibyte)
 		}
 		return nil
 	}

@@ -52,7 +52,7 @@ const (
 type Event struct {
 	// Time is when it was so.
 	Time time.Time `json:"time"`
-	// Step is what is done, such as "Start machines".
+	// Step is what is done, such as "Start machines", empty for a failure before the first step or after the last.
 	Step string `json:"step"`
 	// State is one of the constants. A step is Running each time there is something new to say of it.
 	State string `json:"state"`
@@ -161,6 +161,13 @@ func (p *Printer) stepEvents(ctx context.Context, title, log string, do func(ctx
 	}
 	write(Event{State: StateSucceeded})
 	return nil
+}
+
+// Failed tells programs of a failure outside of all steps; people read it elsewhere.
+func (p *Printer) Failed(err error) {
+	if p.events != nil {
+		_ = p.events.Encode(Event{Time: p.now(), State: StateFailed, Error: err.Error()}) // Nobody may read.
+	}
 }
 
 func (p *Printer) running(title, detail string, after time.Duration) {

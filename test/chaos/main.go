@@ -58,9 +58,13 @@ func run(args []string) error {
 	if len(args) == 0 || scenarios[args[0]] == nil {
 		return fmt.Errorf("name a scenario: %s; see --help", strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
 	}
+	if err := landscape.BypassProxy(os.Getenv, os.Setenv); err != nil {
+		return err
+	}
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard()) // what the kills do to clients is expected
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the process.
 	defer stop()
 	context.AfterFunc(ctx, stop) // who interrupts it once more does not want it to clean up
 	return scenarios[args[0]](ctx, flag.NewFlagSet(args[0], flag.ExitOnError), args[1:])

@@ -49,6 +49,7 @@ type run struct {
 func main() {
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the process.
 	err := conformance(ctx)
 	stop()
 	if err != nil {
@@ -58,6 +59,9 @@ func main() {
 }
 
 func conformance(ctx context.Context) error {
+	if err := landscape.BypassProxy(os.Getenv, os.Setenv); err != nil {
+		return err
+	}
 	var r run
 	var dir, name, shoot string
 	flag.StringVar(&dir, "dir", ".landscape", "where the landscapes are")

@@ -50,6 +50,7 @@ func main() {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard()) // an API that does not answer yet is what this waits for
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the process.
 	defer stop()
 	if err := b.main(ctx, root, name, format); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -64,6 +65,9 @@ func (b *bench) main(ctx context.Context, root, name, format string) error {
 		return fmt.Errorf("-o must be text, markdown or json, not %q", format)
 	case b.rounds < 1 || b.atOnce < 1:
 		return errors.New("-rounds and -at-once must be at least 1")
+	}
+	if err := landscape.BypassProxy(os.Getenv, os.Setenv); err != nil {
+		return err
 	}
 	var err error
 	if b.l, err = landscape.Open(root, name); err != nil {

@@ -19,6 +19,7 @@ func main() {
 	verbose := flag.Bool("v", false, "print the logs of the servers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the process.
 	defer stop()
 	if err := run(ctx, *kubeconfig, *verbose, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "error: "+err.Error())
