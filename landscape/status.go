@@ -45,7 +45,7 @@ type ClusterStatus struct {
 	Kubeconfig string          `json:"kubeconfig"`
 	Pool       string          `json:"loadBalancerPool"`
 	Machines   []MachineStatus `json:"machines"`
-	// Pods and PodsReady count the pods of all namespaces.
+	// Pods and PodsReady count the pods of all namespaces that are to stay.
 	Pods      int `json:"pods"`
 	PodsReady int `json:"podsReady"`
 	// Problem says why the cluster could not be asked; empty if it could.
@@ -151,6 +151,9 @@ func (l *Landscape) clusterStatus(ctx context.Context, cluster Cluster) ClusterS
 		status.Machines = append(status.Machines, m)
 	}
 	for i := range pods.Items {
+		if pods.Items[i].DeletionTimestamp != nil {
+			continue // it is not to be ready any more
+		}
 		status.Pods++
 		if kube.PodReady(&pods.Items[i]) == nil {
 			status.PodsReady++

@@ -48,6 +48,7 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
+	product "gardener.cloud/gardener/landscape"
 	"gardener.cloud/gardener/test/e2e/serverimage"
 )
 
@@ -62,6 +63,10 @@ const (
 var interrupted = context.Background()
 
 func TestMain(m *testing.M) {
+	if err := product.BypassProxy(os.Getenv, os.Setenv); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	var stop context.CancelFunc
 	interrupted, stop = signal.NotifyContext(interrupted, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(interrupted, stop) // the second signal ends the process at once
