@@ -358,17 +358,41 @@ type closeWriter interface{ CloseWrite() error }
 // buffers are for pipe.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// pipe carries bytes in both directions until both have ended, or one has failed, and closes both sides. It returns how many bytes
-// went from a to b and back.
+// pipe carries bytes in both directions until both have ended, or one has failed, and closes both sides. When one has ended, the other has
+// halfClosed left, and nothing if the tunnel itself is gone. It returns how many bytes went from a to b and back.
 func pipe(a, b io.ReadWriteCloser) (int64, int64) {
+	both := func() { sever(a); sever(b) }
+	late := time.AfterFunc(halfClosed, both)
+	late.Stop() // until one direction has ended
+	defer late.Stop()
+	half := func() {
+		if gone(a) || gone(b) {
+			both() // its end looks like one that the other side has wanted
+		}
+		late.Reset(halfClosed)
+	}
 	var there int64
 	var wg sync.WaitGroup
-	wg.Go(func() { there = carry(b, a) })
+	wg.Go(func() { there = carry(b, a); half() })
 	back := carry(a, b)
+	half()
 	wg.Wait()
-	_ = a.Close()
-	_ = b.Close()
+	both()
 	return there, back
+}
+
+// gone tells whether the tunnel of a stream has ended.
+func gone(side io.ReadWriteCloser) bool {
+	stream, ok := side.(*yamux.Stream)
+	return ok && stream.Session().IsClosed()
+}
+
+// sever closes a side for good, whoever still reads or writes.
+func sever(side io.ReadWriteCloser) {
+	_ = side.Close()
+	if stream, ok := side.(*yamux.Stream); ok {
+		_ = stream.SetDeadline(time.Unix(1, 0)) // its Close ends one direction only
+	}
 }
 
 // carry copies until the end, and passes that on. After a failure both sides are closed.
@@ -384,11 +408,8 @@ func carry(to, from io.ReadWriteCloser) int64 {
 		err = errors.Join(err, half.Close()) // its Close ends one direction only
 	}
 	if err != nil {
-		_ = to.Close()
-		_ = from.Close()
-		if stream, ok := from.(*yamux.Stream); ok {
-			_ = stream.SetDeadline(time.Unix(1, 0)) // nobody reads any more
-		}
+		sever(to)
+		sever(from)
 	}
 	return n
 }

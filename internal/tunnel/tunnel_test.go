@@ -551,6 +551,36 @@ func TestConnectionThatTakesNoBytesIsNoticed(t *testing.T) {
 	}
 }
 
+// A client that keeps its connection open does not keep what is left of a tunnel that is gone.
+func TestConnectionsEndWithTheTunnel(t *testing.T) {
+	a, b := net.Pipe()
+	here, err := newPeer(a, "there", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := newPeer(b, "here", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := here.open(request{Type: requestAPIServer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	address := serve(t, func(conn *net.TCPConn) { pipe(conn, stream); close(ended) })
+	client, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close() //nolint:errcheck // it has served its purpose
+	_ = there.session.Close()
+	select {
+	case <-ended:
+	case <-time.After(halfClosed / 4):
+		t.Error("it goes on")
+	}
+}
+
 // frozen is a connection that carries nothing any more once it is frozen, and fails neither.
 type frozen struct {
 	net.Conn
