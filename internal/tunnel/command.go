@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -35,8 +36,11 @@ const (
 )
 
 const (
-	// drainTimeout is how long streams may live on when a process is to end.
+	// drainTimeout is how long streams may live on when a process is to end. Its pod has 30 seconds.
 	drainTimeout = 25 * time.Second
+	// proxyDrainTimeout is the same for a proxy, whose pod has five: the next one comes when it is gone, and until then there is no way to
+	// the kube-apiserver from its node.
+	proxyDrainTimeout = 2 * time.Second
 	// headersTimeout is how long a client may take for the headers of a request.
 	headersTimeout = 10 * time.Second
 )
@@ -270,8 +274,8 @@ func NewAPIServerProxyCommand() *cobra.Command {
 					return nil, fmt.Errorf("listen: %w", err)
 				}
 				return &service{
-					ready: links.Healthy, healthy: links.Healthy, stop: func() {},
-					drain: func(ctx context.Context) { _ = listener.Close(); links.Drain(ctx) },
+					ready: links.Healthy, healthy: links.Healthy, drain: links.Drain, drainTimeout: proxyDrainTimeout,
+					stop: func() { _ = listener.Close() }, // until then it does its work
 					run: []func() error{
 						func() error { links.Run(running); return nil },
 						func() error { return links.Forward(running, listener) },
@@ -295,9 +299,10 @@ type service struct {
 	ready, healthy func() error
 	// run has functions that return an error if they cannot go on, and nil at the end.
 	run []func() error
-	// drain waits for what is under way. stop ends what does not end with its context.
-	drain func(context.Context)
-	stop  func()
+	// drain waits for what is under way, drainTimeout at most; zero is the constant. stop ends what does not end with its context.
+	drain        func(context.Context)
+	drainTimeout time.Duration
+	stop         func()
 }
 
 // serve runs a service until the context ends, and what is under way a little longer.
@@ -335,8 +340,9 @@ func (c *common) serve(ctx context.Context, start func(context.Context, *Metrics
 		return err
 	case <-ctx.Done():
 	}
-	logf.FromContext(ctx).Info("Waiting for streams to end", "timeout", drainTimeout.String())
-	draining, cancel := context.WithTimeout(running, drainTimeout)
+	timeout := cmp.Or(s.drainTimeout, drainTimeout)
+	logf.FromContext(ctx).Info("Waiting for streams to end", "timeout", timeout.String())
+	draining, cancel := context.WithTimeout(running, timeout)
 	defer cancel()
 	s.drain(draining)
 	return nil

@@ -138,7 +138,7 @@ func (l *Links) link(ctx context.Context, running *sync.WaitGroup) (int, bool, e
 	l.Metrics.connections.WithLabelValues(string(l.Role)).Inc()
 	running.Go(func() {
 		defer conn.Close() //nolint:errcheck // it is over
-		p.serve(ctx, l.Clock, l.servers.notify, l.Metrics.echo(l.Role), func(ctx context.Context, stream *yamux.Stream, req request) {
+		p.serve(ctx, l.Clock, l.servers, l.Metrics.echo(l.Role), func(ctx context.Context, stream *yamux.Stream, req request) {
 			if l.handle == nil {
 				_ = writeMessage(stream, reply{Code: replyForbidden, Message: "nothing can be asked of a " + string(l.Role)})
 				return
@@ -162,11 +162,11 @@ func (l *Links) Healthy() error {
 	return nil
 }
 
-// Drain tells servers to open no more streams, and waits until the old ones have ended or the context is done.
+// Drain tells servers to open no more streams, gives them time to find another agent, and waits until the old streams have ended or the
+// context is done.
 func (l *Links) Drain(ctx context.Context) {
-	all, _ := l.servers.list()
-	for _, p := range all {
-		p.drain()
+	if l.handle != nil { // or they open none
+		l.servers.drain(ctx)
 	}
 	l.streams.wait(ctx)
 }

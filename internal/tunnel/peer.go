@@ -35,6 +35,10 @@ const (
 	halfClosed = time.Minute
 )
 
+// replacementTimeout is how long who is to stop goes on for the other side to find another one. A new pod on another node takes about half
+// of it. Nothing comes when a cluster is deleted or put to sleep, which should not wait for long.
+const replacementTimeout = 10 * time.Second
+
 // errNobody says that no other side is connected.
 var errNobody = errors.New("nobody is connected to the tunnel")
 
@@ -42,7 +46,7 @@ var errNobody = errors.New("nobody is connected to the tunnel")
 type peer struct {
 	session *yamux.Session
 	id      string
-	// healthy tells whether bytes came back lately, drained whether it wants no more streams.
+	// healthy tells whether bytes came back lately, drained whether it is to get streams only if there is nobody else.
 	healthy, drained atomic.Bool
 }
 
@@ -168,13 +172,13 @@ func (p *peer) echo(within time.Duration) error {
 }
 
 // serve handles the streams of the other side until the connection or the context ends. In the meantime it sees that bytes get
-// through. changed is called when the peer gets healthy, and when it is drained.
-func (p *peer) serve(ctx context.Context, clk clock.WithTicker, changed func(), observe func(time.Duration), handle func(context.Context, *yamux.Stream, request)) {
+// through. The set, of which the peer is one, is notified when it gets healthy, and when it is drained.
+func (p *peer) serve(ctx context.Context, clk clock.WithTicker, set *peers, observe func(time.Duration), handle func(context.Context, *yamux.Stream, request)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = p.session.Close() })
 	defer stop()
-	go p.watch(ctx, clk, changed, observe)
+	go p.watch(ctx, clk, set.notify, observe)
 	for {
 		stream, err := p.session.AcceptStreamWithContext(ctx)
 		if err != nil {
@@ -199,7 +203,8 @@ func (p *peer) serve(ctx context.Context, clk clock.WithTicker, changed func(), 
 				_, _ = io.CopyN(stream, stream, 16)
 			case requestDrain:
 				p.drained.Store(true)
-				changed()
+				set.notify()
+				set.awaitFresh(ctx) // the end of the stream is the answer
 			case requestDial, requestAPIServer:
 				handle(ctx, stream, req)
 			}
@@ -235,11 +240,16 @@ func (p *peer) watch(ctx context.Context, clk clock.WithTicker, changed func(), 
 	}
 }
 
-// drain tells the other side to open no more streams.
-func (p *peer) drain() {
-	if stream, err := p.open(request{Type: requestDrain}); err == nil {
-		_ = stream.Close()
+// drain tells the other side to open no more streams, and returns when it can do without, or when the context ends.
+func (p *peer) drain(ctx context.Context) {
+	stream, err := p.openWithin(ctx, request{Type: requestDrain})
+	if err != nil {
+		return
 	}
+	stop := context.AfterFunc(ctx, func() { _ = stream.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	_, _ = stream.Read(make([]byte, 1))
+	_ = stream.Close()
 }
 
 // peers are the connections that streams can be opened over.
@@ -284,12 +294,43 @@ func (s *peers) list() ([]*peer, <-chan struct{}) {
 	return slices.Clone(s.all), s.changed
 }
 
-// usable returns the peers that take streams, those with the fewest first, and a channel that is closed when something changes.
+// drain tells all to open no more streams, and returns when they can do without, or when they have had the time to find somebody else.
+func (s *peers) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, replacementTimeout)
+	defer cancel()
+	all, _ := s.list()
+	var running sync.WaitGroup
+	for _, p := range all {
+		running.Go(func() { p.drain(ctx) })
+	}
+	running.Wait()
+}
+
+// usable returns the peers that take streams, those with the fewest first, and a channel that is closed when something changes. Those that
+// are drained count only if there are no others: they are still there.
 func (s *peers) usable() ([]*peer, <-chan struct{}) {
 	all, changed := s.list()
-	all = slices.DeleteFunc(all, func(p *peer) bool { return !p.healthy.Load() || p.drained.Load() || p.session.IsClosed() })
+	all = slices.DeleteFunc(all, func(p *peer) bool { return !p.healthy.Load() || p.session.IsClosed() })
+	if fresh := slices.DeleteFunc(slices.Clone(all), func(p *peer) bool { return p.drained.Load() }); len(fresh) > 0 {
+		all = fresh
+	}
 	slices.SortStableFunc(all, func(a, b *peer) int { return cmp.Compare(a.session.NumStreams(), b.session.NumStreams()) })
 	return all, changed
+}
+
+// awaitFresh waits until there is a peer that is not drained, or until the context ends.
+func (s *peers) awaitFresh(ctx context.Context) {
+	for {
+		usable, changed := s.usable()
+		if len(usable) > 0 && !usable[0].drained.Load() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // connect opens a stream over the best connection. It waits for one until the context ends.
@@ -317,17 +358,41 @@ type closeWriter interface{ CloseWrite() error }
 // buffers are for pipe.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// pipe carries bytes in both directions until both have ended, or one has failed, and closes both sides. It returns how many bytes
-// went from a to b and back.
+// pipe carries bytes in both directions until both have ended, or one has failed, and closes both sides. When one has ended, the other has
+// halfClosed left, and nothing if the tunnel itself is gone. It returns how many bytes went from a to b and back.
 func pipe(a, b io.ReadWriteCloser) (int64, int64) {
+	both := func() { sever(a); sever(b) }
+	late := time.AfterFunc(halfClosed, both)
+	late.Stop() // until one direction has ended
+	defer late.Stop()
+	half := func() {
+		if gone(a) || gone(b) {
+			both() // its end looks like one that the other side has wanted
+		}
+		late.Reset(halfClosed)
+	}
 	var there int64
 	var wg sync.WaitGroup
-	wg.Go(func() { there = carry(b, a) })
+	wg.Go(func() { there = carry(b, a); half() })
 	back := carry(a, b)
+	half()
 	wg.Wait()
-	_ = a.Close()
-	_ = b.Close()
+	both()
 	return there, back
+}
+
+// gone tells whether the tunnel of a stream has ended.
+func gone(side io.ReadWriteCloser) bool {
+	stream, ok := side.(*yamux.Stream)
+	return ok && stream.Session().IsClosed()
+}
+
+// sever closes a side for good, whoever still reads or writes.
+func sever(side io.ReadWriteCloser) {
+	_ = side.Close()
+	if stream, ok := side.(*yamux.Stream); ok {
+		_ = stream.SetDeadline(time.Unix(1, 0)) // its Close ends one direction only
+	}
 }
 
 // carry copies until the end, and passes that on. After a failure both sides are closed.
@@ -343,11 +408,8 @@ func carry(to, from io.ReadWriteCloser) int64 {
 		err = errors.Join(err, half.Close()) // its Close ends one direction only
 	}
 	if err != nil {
-		_ = to.Close()
-		_ = from.Close()
-		if stream, ok := from.(*yamux.Stream); ok {
-			_ = stream.SetDeadline(time.Unix(1, 0)) // nobody reads any more
-		}
+		sever(to)
+		sever(from)
 	}
 	return n
 }

@@ -103,9 +103,9 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 		log.Info("Connection is over")
 	}()
 	if s.isDraining() {
-		p.drain()
+		go p.drain(ctx)
 	}
-	p.serve(ctx, s.Clock, set.notify, s.Metrics.echo(role), func(ctx context.Context, stream *yamux.Stream, req request) {
+	p.serve(ctx, s.Clock, set, s.Metrics.echo(role), func(ctx context.Context, stream *yamux.Stream, req request) {
 		if role == RoleAPIServerProxy && req.Type == requestAPIServer {
 			s.streams.begin()
 			defer s.streams.end()
@@ -253,17 +253,17 @@ func (s *Server) Healthy() error {
 	return nil
 }
 
-// Drain tells all clients to use another server for new streams, and waits until the old ones have ended or the context is done.
+// Drain tells all clients to use another server for new streams, gives them time to find one, and waits until the old streams have ended or
+// the context is done.
 func (s *Server) Drain(ctx context.Context) {
 	s.mu.Lock()
 	s.draining = true
 	s.mu.Unlock()
+	var running sync.WaitGroup
 	for _, set := range []*peers{s.agents, s.proxies} {
-		all, _ := set.list()
-		for _, p := range all {
-			p.drain()
-		}
+		running.Go(func() { set.drain(ctx) })
 	}
+	running.Wait()
 	s.streams.wait(ctx)
 }
 

@@ -373,6 +373,34 @@ func TestOneOfTwoAgentsGoes(t *testing.T) {
 	}
 }
 
+// Who is to stop is the way to the shoot for as long as there is no other.
+func TestLastAgentDrains(t *testing.T) {
+	w := start(t, nil)
+	first, _ := w.agent("agent-0", w.tunnel)
+	awaitPeers(t, w.server.agents, 1, 5*time.Second)
+	drained := make(chan struct{})
+	go func() { first.Drain(t.Context()); close(drained) }()
+	for all, changed := w.server.agents.list(); !all[0].drained.Load(); all, changed = w.server.agents.list() {
+		<-changed
+	}
+	conn := w.mustConnect(echoServer(t))
+	ask(t, conn, "hello")
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-drained:
+		t.Fatal("it goes, and nobody else is there")
+	default:
+	}
+	w.agent("agent-1", w.tunnel)
+	select {
+	case <-drained:
+	case <-time.After(replacementTimeout / 2):
+		t.Error("it stays, though another one is there")
+	}
+}
+
 // done is a context that is over.
 func done() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -523,6 +551,36 @@ func TestConnectionThatTakesNoBytesIsNoticed(t *testing.T) {
 	}
 }
 
+// A client that keeps its connection open does not keep what is left of a tunnel that is gone.
+func TestConnectionsEndWithTheTunnel(t *testing.T) {
+	a, b := net.Pipe()
+	here, err := newPeer(a, "there", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := newPeer(b, "here", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := here.open(request{Type: requestAPIServer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	address := serve(t, func(conn *net.TCPConn) { pipe(conn, stream); close(ended) })
+	client, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close() //nolint:errcheck // it has served its purpose
+	_ = there.session.Close()
+	select {
+	case <-ended:
+	case <-time.After(halfClosed / 4):
+		t.Error("it goes on")
+	}
+}
+
 // frozen is a connection that carries nothing any more once it is frozen, and fails neither.
 type frozen struct {
 	net.Conn
@@ -556,7 +614,7 @@ func TestDeadConnectionIsNoticed(t *testing.T) {
 		var frozenAt time.Time
 		for _, p := range []*peer{here, there} {
 			go func() {
-				p.serve(t.Context(), clock.RealClock{}, func() {}, nothing, none)
+				p.serve(t.Context(), clock.RealClock{}, newPeers(), nothing, none)
 				ended <- time.Since(frozenAt)
 			}()
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -67,11 +68,19 @@ func (a *access) Healthz(ctx context.Context) error {
 	return nil
 }
 
-// ReachNode implements Access. Whatever the kubelet answers, it has been reached.
+// ReachNode implements Access. Whatever the kubelet answers, it has been reached. Answers of the API server itself are Statuses.
 func (a *access) ReachNode(ctx context.Context, name string) error {
 	err := a.rest.Get().AbsPath("/api/v1/nodes", name, "proxy", "healthz").Do(ctx).Error()
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return err
+	}
+	switch answer.Status().Code {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return err
+	}
 	switch {
-	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err), apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		return nil
 	}
 	return err

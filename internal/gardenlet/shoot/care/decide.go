@@ -275,6 +275,14 @@ func conclude(typ corev1beta1.ConditionType, found []finding, seen *observation)
 	if typ == corev1beta1.ShootEveryNodeReady && seen.unavailable != nil {
 		return corev1beta1.Condition{Type: typ, Status: corev1beta1.ConditionUnknown, Reason: "APIServerDown", Message: "Nothing is known of the nodes, as the API server does not answer."}
 	}
+	// What resource managers and the tunnel said last is not what is so now. That something is wrong stays said.
+	if typ == corev1beta1.ShootSystemComponentsHealthy && seen.unavailable != nil &&
+		!slices.ContainsFunc(found, func(f finding) bool { return f.status == corev1beta1.ConditionFalse }) {
+		return corev1beta1.Condition{
+			Type: typ, Status: corev1beta1.ConditionUnknown, Reason: "APIServerDown",
+			Message: "Nothing is known of system components, as the API server does not answer.",
+		}
+	}
 	if len(found) == 0 {
 		return corev1beta1.Condition{Type: typ, Status: corev1beta1.ConditionTrue, Reason: well[typ][0], Message: well[typ][1]}
 	}

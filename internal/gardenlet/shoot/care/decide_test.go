@@ -54,7 +54,7 @@ func TestJudge(t *testing.T) {
 		want   statuses
 	}{
 		"all is well":   {change: func(*corev1beta1.Shoot, *observation) {}, want: statuses{api: yes, plane: yes, watch: yes, system: yes}},
-		"no API server": {change: func(_ *corev1beta1.Shoot, o *observation) { o.unavailable = errors.New("x") }, want: statuses{api: no, plane: yes, watch: yes, system: yes}},
+		"no API server": {change: func(_ *corev1beta1.Shoot, o *observation) { o.unavailable = errors.New("x") }, want: statuses{api: no, plane: yes, watch: yes, system: unknown}},
 		"no etcd":       {change: func(_ *corev1beta1.Shoot, o *observation) { o.etcds = o.etcds[:1] }, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
 		"a pod is gone": {change: func(_ *corev1beta1.Shoot, o *observation) { o.deployments[1].Status.AvailableReplicas = 0 }, want: statuses{api: yes, plane: no, watch: yes, system: yes}},
 		"an extension": {change: func(_ *corev1beta1.Shoot, o *observation) {
@@ -65,7 +65,10 @@ func TestJudge(t *testing.T) {
 		}, want: statuses{api: yes, plane: no, watch: yes, system: yes, nodes: no}},
 		"nobody tells of nodes": {change: func(s *corev1beta1.Shoot, o *observation) {
 			s.Spec.Provider.Workers, o.unavailable = []corev1beta1.Worker{{Name: "a"}}, errors.New("x")
-		}, want: statuses{api: no, plane: no, watch: yes, system: yes, nodes: unknown}},
+		}, want: statuses{api: no, plane: no, watch: yes, system: unknown, nodes: unknown}},
+		"no API server, and an extension knows that something is wrong": {change: func(_ *corev1beta1.Shoot, o *observation) {
+			o.unavailable, o.reports = errors.New("x"), []report{{condition: corev1beta1.Condition{Type: system, Status: no}}}
+		}, want: statuses{api: no, plane: yes, watch: yes, system: no}},
 		"extensions that do not know": {change: func(_ *corev1beta1.Shoot, o *observation) {
 			o.reports = []report{{condition: corev1beta1.Condition{Type: system, Status: unknown}}, {condition: corev1beta1.Condition{Type: plane, Status: corev1beta1.ConditionProgressing}}}
 		}, want: statuses{api: yes, plane: corev1beta1.ConditionProgressing, watch: yes, system: unknown}},

@@ -102,7 +102,7 @@ func (r *reconciler) ask(ctx context.Context, shoot *corev1beta1.Shoot, seen *ob
 	}
 	if len(shoot.Spec.Provider.Workers) > 0 {
 		if seen.nodesUnknown = seen.readNodes(read); seen.nodesUnknown == nil {
-			seen.unreachable = reach(read, access, seen.nodes)
+			seen.unreachable = reach(ctx, access, seen.nodes) // long lists take nothing from its time
 		}
 	}
 }

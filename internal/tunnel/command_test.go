@@ -1,0 +1,28 @@
+package tunnel
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// The pod of a proxy is killed after five seconds, and its node waits for the next one: it drains for a shorter time than others.
+func TestServiceDrainsForItsOwnTime(t *testing.T) {
+	c := &common{} // any port is good for probes
+	var left time.Duration
+	err := c.serve(done(), func(context.Context, *Metrics) (*service, error) {
+		return &service{
+			drainTimeout: proxyDrainTimeout, stop: func() {},
+			drain: func(ctx context.Context) {
+				end, _ := ctx.Deadline()
+				left = time.Until(end)
+			},
+		}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left <= 0 || left > proxyDrainTimeout {
+		t.Errorf("it has %s", left)
+	}
+}
