@@ -46,7 +46,7 @@ func TestMachineBoots(t *testing.T) {
 		defer cancel()
 		err := errors.Join(
 			daemon.Stop(ctx), host.Kill(ctx, host.CgroupProcesses(cgroup)), host.RemoveCgroup(cgroup),
-			host.UnmountBelow(dir, run), network.Remove(),
+			host.UnmountBelow(dir, run), network.Remove(true),
 		)
 		if err != nil {
 			t.Errorf("clean up: %v", err)
