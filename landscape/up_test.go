@@ -11,7 +11,7 @@ import (
 
 func TestNeeds(t *testing.T) {
 	one := []Cluster{{Name: "runtime", Machines: []Machine{{"runtime-0", 0}}}}
-	two := append(one[:1:1], Cluster{Name: "seed2", Machines: []Machine{{"seed2-0", 1}}})
+	two := slices.Concat(one, []Cluster{{Name: "seed2", Machines: []Machine{{"seed2-0", 1}}}})
 	for name, tc := range map[string]struct {
 		clusters            []Cluster
 		running             []string
