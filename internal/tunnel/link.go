@@ -15,15 +15,18 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// searchInterval is how soon another instance of the server is looked for when the same one has answered again.
-const searchInterval = 700 * time.Millisecond
-
 // reconnectInterval keeps a server that ends connections at once from being flooded.
 const reconnectInterval = 50 * time.Millisecond
 
 // redial is how soon a lost connection is tried again: within a second, and not everybody at once.
 func redial() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.7, Jitter: 0.5, Steps: 10, Cap: 600 * time.Millisecond}
+}
+
+// search is how soon another instance of the server is looked for when one has answered that is connected. The gateway soon leads to
+// another one, unless there is none; then thousands of nodes must not go on knocking at the one that has all the work.
+func search() wait.Backoff {
+	return wait.Backoff{Duration: 700 * time.Millisecond, Factor: 1.3, Jitter: 1, Steps: 20, Cap: 30 * time.Second}
 }
 
 // LinksValues are what connections to servers work with.
@@ -57,7 +60,7 @@ func (l *Links) Run(ctx context.Context) {
 	log := logf.FromContext(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
-	backoff := redial()
+	backoff, searching := redial(), search()
 	var lastError string
 	for ctx.Err() == nil {
 		replicas, fresh, err := l.link(ctx, &running)
@@ -82,29 +85,35 @@ func (l *Links) Run(ctx context.Context) {
 				}
 			}
 			if live < replicas {
-				interval := reconnectInterval
-				if !fresh { // chance has led us to a server that we have
-					interval = searchInterval
+				if fresh {
+					searching = search()
+					l.pause(ctx, wait.Jitter(reconnectInterval, 1), nil)
+				} else if l.pause(ctx, searching.Step(), changed) { // chance has led us to a server that we have
+					searching = search() // it may have gone, and another one come
 				}
-				l.pause(ctx, wait.Jitter(interval, 1), nil)
 				break
 			}
-			l.pause(ctx, 0, changed)
+			l.pause(ctx, forever, changed)
 		}
 	}
 }
 
-// pause waits for a time, or for a channel if there is one, or for the end.
-func (l *Links) pause(ctx context.Context, d time.Duration, changed <-chan struct{}) {
+// forever is a pause that no time ends.
+const forever time.Duration = -1
+
+// pause waits for a time, or for a channel if there is one, or for the end. It returns whether it was the channel.
+func (l *Links) pause(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
 	var timer <-chan time.Time
-	if changed == nil {
+	if d != forever {
 		timer = l.Clock.After(d)
 	}
 	select {
 	case <-ctx.Done():
 	case <-timer:
 	case <-changed:
+		return true
 	}
+	return false
 }
 
 // link makes a connection. It returns how many servers there are, and whether this is one that was not connected.

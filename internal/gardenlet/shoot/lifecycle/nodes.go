@@ -80,12 +80,30 @@ func (h *hosted) nodes() []flow.Task {
 			if h.hibernated() {
 				return nil // The nodes go, and with them the tunnel's agent.
 			}
-			return awaitOne(ctx, h.SeedClient, h.namespace, networkResource, &resourcesv1alpha1.ManagedResourceList{}, managed.Healthy)
+			return h.awaitTunnel(ctx)
 		}, "system-components", "vpn-seed-server", "worker")),
 		lasting(extensionTimeout, task("nodes-updated", "Waiting until node agents have done what they are told", h.awaitNodeAgents, "node-agents", "tunnel")),
 		task("stale-node-local-dns", "Removing DNS caches that no node needs", h.dropNodeLocalDNS, "system-components", "worker"),
 		task("stale-operating-system-configs", "Forgetting what was on machines that are gone", h.dropStaleSystemConfigs, "worker", "node-agents"),
 	}...)
+}
+
+// awaitTunnel waits until both ends of the tunnel are as they are wanted now, and work.
+func (h *hosted) awaitTunnel(ctx context.Context) error {
+	if err := h.deploymentReady(ctx, vpnseedserver.Name); err != nil {
+		return err
+	}
+	return awaitOne(ctx, h.SeedClient, h.namespace, networkResource, &resourcesv1alpha1.ManagedResourceList{}, func(mr *resourcesv1alpha1.ManagedResource) error {
+		if err := managed.Applied(mr); err != nil {
+			return err
+		}
+		if replacesAuthorities(h.shoot) { // one that has the old credentials only would be shut out by the next step
+			if err := managed.RolledOut(mr); err != nil {
+				return err
+			}
+		}
+		return managed.Healthy(mr)
+	})
 }
 
 func (h *hosted) deployTunnelServer(ctx context.Context, replicas int32) error {

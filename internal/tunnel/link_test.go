@@ -1,0 +1,20 @@
+package tunnel
+
+import (
+	"testing"
+	"time"
+)
+
+// Each node looks for the instance of the server that is missing: soon at first, and seldom when it stays away.
+func TestSearchBecomesRare(t *testing.T) {
+	backoff, tries, soon := search(), 0, 0
+	for passed := time.Duration(0); passed < time.Hour; tries++ {
+		passed += backoff.Step()
+		if passed < 10*time.Second {
+			soon++
+		}
+	}
+	if soon < 3 || tries > 150 {
+		t.Errorf("looked %d times in the first ten seconds and %d times in an hour, want at least 3 and at most 150", soon, tries)
+	}
+}
