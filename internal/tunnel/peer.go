@@ -24,7 +24,7 @@ const (
 	handshakeTimeout = 10 * time.Second
 	// requestTimeout is how long a new stream may take to say what it is for.
 	requestTimeout = 10 * time.Second
-	// echoInterval and echoTimeout decide how soon a dead connection is noticed: after their sum at the latest.
+	// echoInterval and echoTimeout decide how soon a dead connection is noticed: their sum after its last byte at the latest.
 	echoInterval, echoTimeout = 3 * time.Second, 6 * time.Second
 	// writeTimeout ends a connection that takes no bytes.
 	writeTimeout = 15 * time.Second
@@ -48,6 +48,22 @@ type peer struct {
 	id      string
 	// healthy tells whether bytes came back lately, drained whether it is to get streams only if there is nobody else.
 	healthy, drained atomic.Bool
+	// received is when bytes came last, in nanoseconds since 1970.
+	received *atomic.Int64
+}
+
+// receiver is a connection that notes when bytes come.
+type receiver struct {
+	net.Conn
+	last *atomic.Int64
+}
+
+func (r receiver) Read(b []byte) (int, error) {
+	n, err := r.Conn.Read(b)
+	if n > 0 {
+		r.last.Store(time.Now().UnixNano())
+	}
+	return n, err
 }
 
 // sayHello exchanges the first messages over a connection.
@@ -81,11 +97,12 @@ func newPeer(conn net.Conn, id string, client bool) (*peer, error) {
 	if client {
 		start = yamux.Client
 	}
-	session, err := start(conn, config)
+	received := &atomic.Int64{}
+	session, err := start(receiver{conn, received}, config)
 	if err != nil {
 		return nil, err
 	}
-	return &peer{session: session, id: id}, nil
+	return &peer{session: session, id: id, received: received}, nil
 }
 
 // open opens a stream for a request.
@@ -147,11 +164,16 @@ func (p *peer) openWithin(ctx context.Context, req request) (*yamux.Stream, erro
 	}
 }
 
-// echo sends bytes through a stream of its own, and returns when they are back. If that takes too long, it closes the connection: one that
-// takes no bytes does not even let a stream be opened.
+// echo sends bytes through a stream of its own, and returns when they are back. It closes the connection when nothing at all comes in the
+// meantime: one that takes no bytes does not even let a stream be opened, but on a slow one an echo waits behind what others send.
 func (p *peer) echo(within time.Duration) error {
-	late := time.AfterFunc(within, p.giveUp)
-	defer late.Stop()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		if silent(p.received, within, over) {
+			p.giveUp()
+		}
+	}()
 	stream, err := p.open(request{Type: requestEcho})
 	if err != nil {
 		return err
@@ -212,6 +234,24 @@ func (p *peer) serve(ctx context.Context, clk clock.WithTicker, set *peers, obse
 	}
 }
 
+// silent waits until no byte has come for a while, or that does not matter any more. It returns whether it was the former.
+func silent(received *atomic.Int64, patience time.Duration, over <-chan struct{}) bool {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		select {
+		case <-over:
+			return false
+		case <-timer.C:
+		}
+		left := patience - time.Since(time.Unix(0, received.Load()))
+		if left <= 0 {
+			return true
+		}
+		timer.Reset(left)
+	}
+}
+
 // giveUp closes a connection that carries nothing.
 func (p *peer) giveUp() {
 	p.healthy.Store(false)
@@ -224,13 +264,16 @@ func (p *peer) watch(ctx context.Context, clk clock.WithTicker, changed func(), 
 	defer ticker.Stop()
 	for {
 		began := clk.Now()
-		if err := p.echo(echoTimeout); err != nil {
+		arrived := p.received.Load()
+		switch err := p.echo(echoTimeout); {
+		case err == nil:
+			observe(clk.Since(began))
+			if !p.healthy.Swap(true) {
+				changed()
+			}
+		case p.session.IsClosed() || p.received.Load() == arrived:
 			p.giveUp()
 			return
-		}
-		observe(clk.Since(began))
-		if !p.healthy.Swap(true) {
-			changed()
 		}
 		select {
 		case <-ctx.Done():

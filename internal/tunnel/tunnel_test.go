@@ -20,6 +20,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -596,6 +597,31 @@ func (f frozen) Write(b []byte) (int, error) {
 	}
 }
 
+// What others send holds an echo up for longer than it may take, but is a sign of life.
+func TestSlowConnectionIsNotDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var received atomic.Int64
+		over := make(chan struct{})
+		go func() {
+			for range 60 {
+				received.Store(time.Now().UnixNano())
+				time.Sleep(time.Second) //nolint:forbidigo // time is not real here
+			}
+		}()
+		began := time.Now()
+		if !silent(&received, echoTimeout, over) {
+			t.Error("the connection counts as alive")
+		}
+		if took := time.Since(began); took != 59*time.Second+echoTimeout {
+			t.Errorf("that nothing comes was noticed after %s", took)
+		}
+		close(over)
+		if silent(&received, echoTimeout, over) {
+			t.Error("a connection is dead whose echo is back")
+		}
+	})
+}
+
 // It is the last test with connections: the library keeps timers for all of them, and those of a bubble are good for nothing else.
 func TestDeadConnectionIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -621,6 +647,9 @@ func TestDeadConnectionIsNoticed(t *testing.T) {
 		time.Sleep(time.Minute) //nolint:forbidigo // time is not real here
 		if !here.healthy.Load() || !there.healthy.Load() {
 			t.Error("the connection does not count as healthy")
+		}
+		if here.received.Load() == 0 || there.received.Load() == 0 {
+			t.Error("bytes came, and nobody noted when")
 		}
 		frozenAt = time.Now()
 		close(freeze)

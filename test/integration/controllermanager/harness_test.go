@@ -14,7 +14,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -276,30 +275,13 @@ func (g *garden) delete(t *testing.T, objects ...client.Object) {
 // edit changes an object as somebody else would, whoever writes to it at the same time.
 func edit[T client.Object](t *testing.T, g *garden, obj T, change func(T)) {
 	t.Helper()
-	write(t, g, obj, change, func(o client.Object) error { return g.client.Update(t.Context(), o) })
+	env.Edit(t, g.client, obj, change)
 }
 
 // editStatus does the same to its status.
 func editStatus[T client.Object](t *testing.T, g *garden, obj T, change func(T)) {
 	t.Helper()
-	write(t, g, obj, change, func(o client.Object) error { return g.client.Status().Update(t.Context(), o) })
-}
-
-func write[T client.Object](t *testing.T, g *garden, obj T, change func(T), update func(client.Object) error) {
-	t.Helper()
-	for {
-		if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-			t.Fatal(err)
-		}
-		change(obj)
-		err := update(obj)
-		if err == nil {
-			return
-		}
-		if !apierrors.IsConflict(err) {
-			t.Fatalf("change %T %s: %v", obj, obj.GetName(), err)
-		}
-	}
+	env.EditStatus(t, g.client, obj, change)
 }
 
 // finishNamespace does what the kube-controller-manager does with a namespace that is being deleted and has nothing in it.

@@ -180,14 +180,8 @@ func cluster(change func(*corev1beta1.Shoot)) *extensionsv1alpha1.Cluster {
 // setShoot changes the shoot, and waits until the controllers know.
 func (s *seed) setShoot(t testing.TB, change func(*corev1beta1.Shoot)) {
 	t.Helper()
-	object := &extensionsv1alpha1.Cluster{}
-	if err := s.c.Get(t.Context(), client.ObjectKey{Name: namespace}, object); err != nil {
-		t.Fatal(err)
-	}
-	object.Spec = cluster(change).Spec
-	if err := s.c.Update(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	object := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	env.Edit(t, s.c, object, func(c *extensionsv1alpha1.Cluster) { c.Spec = cluster(change).Spec })
 	env.AwaitKnown(t, s.cache, object)
 }
 

@@ -629,12 +629,36 @@ func testDocumentation(t *testing.T, u *user, kubeconfig string) {
 		case command[0] == "logs" && command[len(command)-1] == "--list":
 			order() // it was deleted before
 			u.must(t, command...)
+		case command[0] == "rotate":
+			u.takenUp(t, name, slices.Contains(command, "--complete"))
+			u.must(t, command...)
 		default:
 			u.must(t, command...)
 			if command[0] == "reconcile" {
 				ready()
 			}
 		}
+	}
+}
+
+// takenUp does what Gardener does with an operation that was asked for, and makes the first step of a renewal of credentials be done.
+func (u *user) takenUp(t *testing.T, name string, renewed bool) {
+	t.Helper()
+	s := u.shoot(t, name)
+	delete(s.Annotations, constants.GardenerOperation)
+	if err := u.Client.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if !renewed {
+		return
+	}
+	prepared := corev1beta1.RotationPrepared
+	s.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+		CertificateAuthorities: &corev1beta1.CARotation{Phase: prepared}, ServiceAccountKey: &corev1beta1.ServiceAccountKeyRotation{Phase: prepared},
+		ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{Phase: prepared},
+	}}
+	if err := u.Client.Status().Update(t.Context(), s); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/test/env"
 )
 
 // testBackupBucket plays the extension that keeps a bucket.
@@ -56,19 +57,17 @@ func (g *garden) testBackupBucket(t *testing.T) {
 	if err := g.c.Create(t.Context(), own); err != nil {
 		t.Fatal(err)
 	}
-	delete(inSeed.Annotations, "gardener.cloud/operation")
-	inSeed.Finalizers = []string{"example.com/extension"}
-	if err := g.c.Update(t.Context(), inSeed); err != nil {
-		t.Fatal(err)
-	}
-	inSeed.Status.ObservedGeneration = inSeed.Generation
-	inSeed.Status.LastOperation = &corev1beta1.LastOperation{
-		Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.Now(),
-	}
-	inSeed.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: "garden", Name: "own"}
-	if err := g.c.Status().Update(t.Context(), inSeed); err != nil {
-		t.Fatal(err)
-	}
+	env.Edit(t, g.c, inSeed, func(b *extensionsv1alpha1.BackupBucket) {
+		delete(b.Annotations, "gardener.cloud/operation")
+		b.Finalizers = []string{"example.com/extension"}
+	})
+	env.EditStatus(t, g.c, inSeed, func(b *extensionsv1alpha1.BackupBucket) {
+		b.Status.ObservedGeneration = b.Generation
+		b.Status.LastOperation = &corev1beta1.LastOperation{
+			Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.Now(),
+		}
+		b.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: "garden", Name: "own"}
+	})
 	await(t, g, &corev1beta1.BackupBucketList{}, func(found []*corev1beta1.BackupBucket) error {
 		if last := found[0].Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
 			return fmt.Errorf("last operation is %+v", last)
@@ -100,10 +99,7 @@ func (g *garden) testBackupBucket(t *testing.T) {
 		inSeed = found[0].DeepCopy()
 		return nil
 	})
-	inSeed.Finalizers = nil
-	if err := g.c.Update(t.Context(), inSeed); err != nil {
-		t.Fatal(err)
-	}
+	env.Edit(t, g.c, inSeed, func(b *extensionsv1alpha1.BackupBucket) { b.Finalizers = nil })
 	await(t, g, &corev1beta1.BackupBucketList{}, func(found []*corev1beta1.BackupBucket) error {
 		if len(found) > 0 {
 			return fmt.Errorf("BackupBucket %q is still there with %v", found[0].Name, found[0].Finalizers)

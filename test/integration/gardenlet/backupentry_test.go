@@ -14,6 +14,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/test/env"
 )
 
 // testBackupEntry plays the extension that keeps an entry in a bucket. The gardenlet is configured to keep backups of production.
@@ -43,18 +44,16 @@ func (g *garden) testBackupEntry(t *testing.T, bucket string) {
 		t.Errorf("the credentials in the seed are not those that the extension made for the bucket (%v)", err)
 	}
 
-	delete(inSeed.Annotations, "gardener.cloud/operation")
-	inSeed.Finalizers = []string{"example.com/extension"}
-	if err := g.c.Update(t.Context(), inSeed); err != nil {
-		t.Fatal(err)
-	}
-	inSeed.Status.ObservedGeneration = inSeed.Generation
-	inSeed.Status.LastOperation = &corev1beta1.LastOperation{
-		Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.Now(),
-	}
-	if err := g.c.Status().Update(t.Context(), inSeed); err != nil {
-		t.Fatal(err)
-	}
+	env.Edit(t, g.c, inSeed, func(e *extensionsv1alpha1.BackupEntry) {
+		delete(e.Annotations, "gardener.cloud/operation")
+		e.Finalizers = []string{"example.com/extension"}
+	})
+	env.EditStatus(t, g.c, inSeed, func(e *extensionsv1alpha1.BackupEntry) {
+		e.Status.ObservedGeneration = e.Generation
+		e.Status.LastOperation = &corev1beta1.LastOperation{
+			Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.Now(),
+		}
+	})
 	await(t, g, &corev1beta1.BackupEntryList{}, func(found []*corev1beta1.BackupEntry) error {
 		if last := found[0].Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
 			return fmt.Errorf("last operation is %+v", last)
@@ -86,10 +85,7 @@ func (g *garden) testBackupEntry(t *testing.T, bucket string) {
 		inSeed = found[0].DeepCopy()
 		return nil
 	})
-	inSeed.Finalizers = nil
-	if err := g.c.Update(t.Context(), inSeed); err != nil {
-		t.Fatal(err)
-	}
+	env.Edit(t, g.c, inSeed, func(e *extensionsv1alpha1.BackupEntry) { e.Finalizers = nil })
 	await(t, g, &corev1beta1.BackupEntryList{}, func(found []*corev1beta1.BackupEntry) error {
 		if len(found) > 0 {
 			return errors.New("the BackupEntry is still there")

@@ -25,6 +25,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/test/env"
 )
 
 const template = `
@@ -123,18 +124,18 @@ func (g *garden) testInstallation(t *testing.T) {
 	}
 
 	// The resource manager applies it.
-	for _, condition := range []corev1beta1.Condition{
-		{Type: resourcesv1alpha1.ResourcesApplied, Status: corev1beta1.ConditionTrue},
-		{Type: resourcesv1alpha1.ResourcesHealthy, Status: corev1beta1.ConditionTrue},
-		{Type: resourcesv1alpha1.ResourcesProgressing, Status: corev1beta1.ConditionFalse},
-	} {
-		condition.LastTransitionTime, condition.LastUpdateTime = metav1.Now(), metav1.Now()
-		mr.Status.Conditions = append(mr.Status.Conditions, condition)
-	}
-	mr.Status.ObservedGeneration = mr.Generation
-	if err := g.c.Status().Update(t.Context(), mr); err != nil {
-		t.Fatal(err)
-	}
+	env.EditStatus(t, g.c, mr, func(mr *resourcesv1alpha1.ManagedResource) {
+		mr.Status.Conditions = nil
+		for _, condition := range []corev1beta1.Condition{
+			{Type: resourcesv1alpha1.ResourcesApplied, Status: corev1beta1.ConditionTrue},
+			{Type: resourcesv1alpha1.ResourcesHealthy, Status: corev1beta1.ConditionTrue},
+			{Type: resourcesv1alpha1.ResourcesProgressing, Status: corev1beta1.ConditionFalse},
+		} {
+			condition.LastTransitionTime, condition.LastUpdateTime = metav1.Now(), metav1.Now()
+			mr.Status.Conditions = append(mr.Status.Conditions, condition)
+		}
+		mr.Status.ObservedGeneration = mr.Generation
+	})
 	// Somebody needs it.
 	extension := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e"}}
 	extension.Spec.Type = "tiny"

@@ -1,0 +1,37 @@
+package env
+
+import (
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Edit changes an object as somebody else would, whoever writes to it at the same time. Afterwards it is as the API server has it.
+func Edit[T client.Object](t testing.TB, c client.Client, object T, change func(T)) {
+	t.Helper()
+	write(t, c, object, change, func() error { return c.Update(t.Context(), object) })
+}
+
+// EditStatus does the same to the status of an object.
+func EditStatus[T client.Object](t testing.TB, c client.Client, object T, change func(T)) {
+	t.Helper()
+	write(t, c, object, change, func() error { return c.Status().Update(t.Context(), object) })
+}
+
+func write[T client.Object](t testing.TB, c client.Client, object T, change func(T), update func() error) {
+	t.Helper()
+	for {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Fatal(err)
+		}
+		change(object)
+		err := update()
+		if err == nil {
+			return
+		}
+		if !apierrors.IsConflict(err) {
+			t.Fatalf("change %T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
