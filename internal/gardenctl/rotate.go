@@ -47,7 +47,7 @@ type rotateFlags struct {
 func (f *rotateFlags) operation() (operation, error) {
 	r, ok := rotations[f.only]
 	kinds := strings.Join(slices.Sorted(maps.Keys(rotations)), ", ")
-	o := operation{short: "", refuse: notDeleted, state: "prepared", done: "renewal of credentials asked for", reached: renewed}
+	o := operation{refuse: notDeleted, state: "prepared", done: "renewal of credentials asked for", reached: renewed}
 	switch {
 	case !ok:
 		return o, fmt.Errorf("--only must be one of %s, not %q", kinds, f.only)

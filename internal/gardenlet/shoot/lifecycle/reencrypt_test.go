@@ -37,18 +37,8 @@ func TestEncryptionKeyIsKnownBeforeItIsUsed(t *testing.T) {
 		if phase != "" {
 			w.shoot.Status.Credentials.Rotation.ETCDEncryptionKey.LastInitiationTime = new(metav1.NewTime(noon))
 		}
-		h = &hosted{reconciler: s.reconciler, world: w}
-		for _, step := range []func(context.Context) error{
-			h.makeEtcdCredentials, h.makeCredentials, func(ctx context.Context) error { return h.deployAPIServer(ctx, 1) },
-		} {
-			if err := step(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		values, err := h.apiServerValues(t.Context(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		var values kubeapiserver.Values
+		h, values = begun(t, s, w)
 		var keys []string
 		for _, k := range values.Encryption.Keys {
 			keys = append(keys, string(k.Secret))
@@ -88,18 +78,8 @@ func TestAddedResourcesCanBeReadBeforeTheyAreEncrypted(t *testing.T) {
 	// run is the beginning of a run. Its resources are encrypted, or written in plain text and read either way.
 	run := func(what string, encrypted, plain []string) {
 		t.Helper()
-		h = &hosted{reconciler: s.reconciler, world: w}
-		for _, step := range []func(context.Context) error{
-			h.makeEtcdCredentials, h.makeCredentials, func(ctx context.Context) error { return h.deployAPIServer(ctx, 1) },
-		} {
-			if err := step(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		values, err := h.apiServerValues(t.Context(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		var values kubeapiserver.Values
+		h, values = begun(t, s, w)
 		if diff := cmp.Diff([][]string{encrypted, plain}, [][]string{values.Encryption.Resources, values.Encryption.PlainResources}, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: encrypted and plain resources (-want +got):\n%s", what, diff)
 		}
@@ -195,4 +175,22 @@ func TestOldKeyIsKeptUntilThereIsABackup(t *testing.T) {
 			}
 		})
 	}
+}
+
+// begun is the beginning of a run, up to the API server, and what that one works with.
+func begun(t *testing.T, s *stage, w *world) (*hosted, kubeapiserver.Values) {
+	t.Helper()
+	h := &hosted{reconciler: s.reconciler, world: w}
+	for _, step := range []func(context.Context) error{
+		h.makeEtcdCredentials, h.makeCredentials, func(ctx context.Context) error { return h.deployAPIServer(ctx, 1) },
+	} {
+		if err := step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	values, err := h.apiServerValues(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, values
 }
