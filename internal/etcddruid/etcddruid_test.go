@@ -55,28 +55,7 @@ func start(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, definition := range definitions {
-		if err := c.Create(t.Context(), definition); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	err = kube.Await(ctx, c, &apiextensionsv1.CustomResourceDefinitionList{}, func(all []*apiextensionsv1.CustomResourceDefinition) error {
-		established := 0
-		for _, definition := range all {
-			for _, condition := range definition.Status.Conditions {
-				if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-					established++
-				}
-			}
-		}
-		if established < len(definitions) {
-			return fmt.Errorf("%d of %d are established", established, len(definitions))
-		}
-		return nil
-	}, nil)
-	if err != nil {
+	if err := crds.Deploy(t.Context(), c, "test", definitions...); err != nil {
 		t.Fatal(err)
 	}
 

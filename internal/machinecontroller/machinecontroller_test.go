@@ -167,19 +167,9 @@ func TestMachineControllerManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, definition := range definitions {
-		if err := c.Create(t.Context(), definition); err != nil {
-			t.Fatal(err)
-		}
+	if err := crds.Deploy(t.Context(), c, "test", definitions...); err != nil {
+		t.Fatal(err)
 	}
-	await(t, site, &apiextensionsv1.CustomResourceDefinitionList{}, func(found []*apiextensionsv1.CustomResourceDefinition) error {
-		for _, definition := range found {
-			if err := kube.Healthy(definition); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 	for name, test := range map[string]func(*testing.T, *scenario){
 		"life": testLife, "unhealthy": testUnhealthy, "lost": testLost, "rolling": testRolling, "priority": testPriority, "budget": testBudget,
 		"restart": testRestart, "failure": testFailure, "in-place": testInPlace, "orphans": testOrphans,

@@ -1,7 +1,6 @@
 package compat
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/component/crds"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -510,36 +509,15 @@ func installCRDs(t *testing.T, e *env.Env) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	events, err := watching.Watch(ctx, &apiextensionsv1.CustomResourceDefinitionList{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer events.Stop()
-	waiting := map[string]bool{}
+	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, group := range slices.Sorted(maps.Keys(ourCRDs)) {
 		list, err := ourCRDs[group]()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, crd := range list {
-			waiting[crd.Name] = true
-			if err := e.Client.Create(t.Context(), crd); err != nil && !apierrors.IsAlreadyExists(err) {
-				t.Fatalf("create CustomResourceDefinition %s: %v", crd.Name, err)
-			}
-		}
+		all = append(all, list...)
 	}
-	for len(waiting) > 0 {
-		event, ok := <-events.ResultChan()
-		if !ok {
-			t.Fatalf("the watch ended; not served yet: %v", waiting)
-		}
-		crd := event.Object.(*apiextensionsv1.CustomResourceDefinition)
-		for _, condition := range crd.Status.Conditions {
-			if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-				delete(waiting, crd.Name)
-			}
-		}
+	if err := crds.Deploy(t.Context(), watching, "test", all...); err != nil {
+		t.Fatal(err)
 	}
 }

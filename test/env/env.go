@@ -22,8 +22,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -53,6 +55,12 @@ const (
 
 	namespace = "garden"
 )
+
+// apiVersions are those that gardener-apiserver serves.
+var apiVersions = []schema.GroupVersion{
+	gardencorev1.SchemeGroupVersion, corev1beta1.SchemeGroupVersion, securityv1alpha1.SchemeGroupVersion,
+	seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion, settingsv1alpha1.SchemeGroupVersion,
+}
 
 // ErrNotBuilt says that the distribution has not built the servers yet.
 var ErrNotBuilt = errors.New("etcd or kubernetes is not built; build them with: bin/distribution build kubernetes etcd")
@@ -331,11 +339,7 @@ func (e *Env) register(ctx context.Context, ca []byte, port int32) error {
 		},
 	}
 	var services []*apiregistrationv1.APIService
-	for _, version := range []metav1.GroupVersion{
-		metav1.GroupVersion(gardencorev1.SchemeGroupVersion), metav1.GroupVersion(corev1beta1.SchemeGroupVersion),
-		metav1.GroupVersion(securityv1alpha1.SchemeGroupVersion), metav1.GroupVersion(seedmanagementv1alpha1.SchemeGroupVersion),
-		metav1.GroupVersion(operationsv1alpha1.SchemeGroupVersion), metav1.GroupVersion(settingsv1alpha1.SchemeGroupVersion),
-	} {
+	for _, version := range apiVersions {
 		service := &apiregistrationv1.APIService{
 			ObjectMeta: metav1.ObjectMeta{Name: version.Version + "." + version.Group},
 			Spec: apiregistrationv1.APIServiceSpec{
@@ -356,6 +360,31 @@ func (e *Env) register(ctx context.Context, ca []byte, port int32) error {
 		if err := awaitOK(ctx, e.Config, "/apis/"+service.Spec.Group+"/"+service.Spec.Version); err != nil {
 			return fmt.Errorf("APIService %s: %w", service.Name, err)
 		}
+	}
+	return awaitDiscovered(ctx, e.Config)
+}
+
+// awaitDiscovered waits until the kube-apiserver tells what the garden serves, which is later than it serves it.
+func awaitDiscovered(ctx context.Context, config *rest.Config) error {
+	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	var missing error
+	err = wait.PollUntilContextCancel(ctx, lookAgain, true, func(context.Context) (bool, error) {
+		_, resources, stale, err := discoverer.GroupsAndMaybeResources()
+		if missing = err; err != nil {
+			return false, nil
+		}
+		for _, version := range apiVersions {
+			if resources[version] == nil || stale[version] != nil {
+				missing = errors.Join(missing, fmt.Errorf("%s is not discovered", version), stale[version])
+			}
+		}
+		return missing == nil, nil
+	})
+	if err != nil {
+		return errors.Join(context.Cause(ctx), missing)
 	}
 	return nil
 }

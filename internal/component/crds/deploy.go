@@ -2,13 +2,21 @@ package crds
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/kube"
 )
+
+// mappedWithin is how long discovery may lag behind.
+const mappedWithin = 10 * time.Second
 
 // Deploy applies definitions for a field owner, and returns when the API server serves them all. The client has to know the kind
 // CustomResourceDefinition.
@@ -20,7 +28,7 @@ func Deploy(ctx context.Context, c client.WithWatch, owner string, definitions .
 	if err := kube.Apply(ctx, c, owner, objects...); err != nil {
 		return err
 	}
-	return kube.Await(ctx, c, &apiextensionsv1.CustomResourceDefinitionList{}, func(served []*apiextensionsv1.CustomResourceDefinition) error {
+	if err := kube.Await(ctx, c, &apiextensionsv1.CustomResourceDefinitionList{}, func(served []*apiextensionsv1.CustomResourceDefinition) error {
 		byName := map[string]*apiextensionsv1.CustomResourceDefinition{}
 		for _, definition := range served {
 			byName[definition.Name] = definition
@@ -34,5 +42,30 @@ func Deploy(ctx context.Context, c client.WithWatch, owner string, definitions .
 			}
 		}
 		return nil
-	}, nil)
+	}, nil); err != nil {
+		return err
+	}
+	for _, definition := range definitions {
+		if err := awaitMapping(ctx, c.RESTMapper(), definition); err != nil {
+			return fmt.Errorf("CustomResourceDefinition %q is not served: %w", definition.Name, err)
+		}
+	}
+	return nil
+}
+
+// awaitMapping waits until the API server tells that it serves a kind, which is a moment after it serves it. Nothing can be watched there.
+func awaitMapping(ctx context.Context, mapper meta.RESTMapper, definition *apiextensionsv1.CustomResourceDefinition) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, mappedWithin, true, func(context.Context) (bool, error) {
+		for _, version := range definition.Spec.Versions {
+			if !version.Served {
+				continue
+			}
+			if _, last = mapper.RESTMapping(schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}, version.Name); last != nil {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	return errors.Join(err, last)
 }
