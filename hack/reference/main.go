@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -81,23 +82,35 @@ func write(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o644) //nolint:gosec // documents are for everybody
 }
 
+// hasCommand tells whether there is a page of the command that has a configuration. In the name of the group, a component has no dashes.
+func hasCommand(pages []string, component string) bool {
+	return slices.ContainsFunc(pages, func(page string) bool {
+		return strings.Contains(strings.ReplaceAll(filepath.Base(page), "-", ""), component)
+	})
+}
+
 // index is the page that leads to all others.
 func index(dir string, packages []*goPackage) ([]byte, error) {
 	b := &bytes.Buffer{}
 	b.WriteString(note + "# Reference\n\nWritten from the code. For what it means, start at [the documents](../README.md).\n")
-	for _, section := range []struct{ kind, title string }{{"api", "API groups"}, {"config", "Configurations of components"}} {
-		fmt.Fprintf(b, "\n## %s\n\n| group and version | what it has |\n|---|---|\n", section.title)
-		for _, p := range packages {
-			if p.kind() == section.kind {
-				fmt.Fprintf(b, "| [%s/%s](%s) | %s |\n", p.group, p.version(), p.file(), cell(strings.Join(p.kinds(), ", ")))
-			}
-		}
-	}
-	b.WriteString("\n## Commands\n\n")
 	pages, err := filepath.Glob(filepath.Join(dir, "cli", "*.md"))
 	if err != nil {
 		return nil, err
 	}
+	for _, section := range []struct{ kind, title string }{{"api", "API groups"}, {"config", "Configurations of components"}} {
+		fmt.Fprintf(b, "\n## %s\n\n| group and version | what it has |\n|---|---|\n", section.title)
+		for _, p := range packages {
+			if p.kind() != section.kind {
+				continue
+			}
+			has := strings.Join(p.kinds(), ", ")
+			if component, ok := strings.CutSuffix(p.group, ".config.gardener.cloud"); ok && !hasCommand(pages, component) {
+				has += " (the component is not there yet)"
+			}
+			fmt.Fprintf(b, "| [%s/%s](%s) | %s |\n", p.group, p.version(), p.file(), cell(has))
+		}
+	}
+	b.WriteString("\n## Commands\n\n")
 	for _, page := range pages {
 		name := strings.TrimSuffix(filepath.Base(page), ".md")
 		fmt.Fprintf(b, "- [%s](cli/%s.md)\n", name, name)

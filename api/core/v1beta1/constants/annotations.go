@@ -43,7 +43,7 @@ const (
 	// FailedShootNeedsRetryOperation makes the next maintenance retry a failed Shoot.
 	FailedShootNeedsRetryOperation = "maintenance.shoot.gardener.cloud/needs-retry-operation"
 	// ShootTasks lists tasks that the next reconciliation of a Shoot does besides the usual ones, separated by
-	// commas.
+	// TasksSeparator.
 	ShootTasks = "shoot.gardener.cloud/tasks"
 	// ConfirmationDeletion must be true for an object to be deleted.
 	ConfirmationDeletion = "confirmation.gardener.cloud/deletion"

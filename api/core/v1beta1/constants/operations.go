@@ -4,6 +4,8 @@ package constants
 const (
 	// OperationsSeparator separates operations in the annotation of a Shoot.
 	OperationsSeparator = ";"
+	// TasksSeparator separates the tasks in ShootTasks.
+	TasksSeparator = ","
 	// GardenerOperationReconcile reconciles the object.
 	GardenerOperationReconcile = "reconcile"
 	// GardenerOperationMigrate prepares the object to be moved to another seed.

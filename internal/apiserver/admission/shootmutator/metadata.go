@@ -10,6 +10,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // encryptionKeyRotationPeriod is how often new shoots renew the key that encrypts their etcd.
@@ -70,16 +71,13 @@ func sshAccess(shoot *corev1beta1.Shoot) *corev1beta1.SSHAccess {
 }
 
 func addTask(shoot *corev1beta1.Shoot, tasks ...string) {
-	var all []string
-	if now := shoot.Annotations[constants.ShootTasks]; now != "" {
-		all = strings.Split(now, ",")
-	}
+	all := kube.SplitAnnotation(shoot.Annotations[constants.ShootTasks], constants.TasksSeparator)
 	for _, task := range tasks {
 		if !slices.Contains(all, task) {
 			all = append(all, task)
 		}
 	}
-	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.ShootTasks, strings.Join(all, ","))
+	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.ShootTasks, strings.Join(all, constants.TasksSeparator))
 }
 
 // ensure returns what a field points to, which is made if there is nothing.

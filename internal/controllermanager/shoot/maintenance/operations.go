@@ -10,6 +10,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/validation/core"
 )
 
@@ -18,7 +19,7 @@ var annotations = field.NewPath("metadata", "annotations")
 // askFor puts into the annotations of a Shoot what its gardenlet is to do: to reconcile it, with the operations and tasks that waited for
 // the maintenance and the renewals that are due. It returns those that it asks for, and what is impossible.
 func askFor(shoot *corev1beta1.Shoot, changed bool, tasks []string, now time.Time) (asked, failures []string) {
-	pending := parts(shoot.Annotations[constants.GardenerOperation], constants.OperationsSeparator)
+	pending := kube.SplitAnnotation(shoot.Annotations[constants.GardenerOperation], constants.OperationsSeparator)
 	pending = slices.DeleteFunc(pending, func(operation string) bool { return operation == constants.ShootOperationMaintain })
 	last := shoot.Status.LastOperation
 	failed := last != nil && last.State == corev1beta1.LastOperationStateFailed
@@ -38,13 +39,13 @@ func askFor(shoot *corev1beta1.Shoot, changed bool, tasks []string, now time.Tim
 	delete(shoot.Annotations, constants.FailedShootNeedsRetryOperation)
 	annotate(shoot, constants.GardenerOperation, pending, constants.OperationsSeparator)
 
-	all := parts(shoot.Annotations[constants.ShootTasks], ",")
+	all := kube.SplitAnnotation(shoot.Annotations[constants.ShootTasks], constants.TasksSeparator)
 	for _, task := range tasks {
 		if !slices.Contains(all, task) {
 			all = append(all, task)
 		}
 	}
-	annotate(shoot, constants.ShootTasks, all, ",")
+	annotate(shoot, constants.ShootTasks, all, constants.TasksSeparator)
 	return asked, failures
 }
 
@@ -66,7 +67,7 @@ func operations(shoot *corev1beta1.Shoot, pending []string, now time.Time) (all,
 	for _, operation := range pending {
 		_ = try(operation) // one that has become impossible has begun in the meantime
 	}
-	for _, operation := range parts(shoot.Annotations[constants.GardenerMaintenanceOperation], constants.OperationsSeparator) {
+	for _, operation := range kube.SplitAnnotation(shoot.Annotations[constants.GardenerMaintenanceOperation], constants.OperationsSeparator) {
 		if err := try(operation); err != nil {
 			failures = append(failures, err.Error())
 		} else if operation != constants.GardenerOperationReconcile {
@@ -121,17 +122,6 @@ func renewals(shoot *corev1beta1.Shoot, now time.Time) []string {
 	}
 	check(wanted.ETCDEncryptionKey, encryption, constants.OperationRotateETCDEncryptionKey)
 	return due
-}
-
-// parts returns what is between separators in the value of an annotation.
-func parts(value, separator string) []string {
-	var all []string
-	for part := range strings.SplitSeq(value, separator) {
-		if part = strings.TrimSpace(part); part != "" {
-			all = append(all, part)
-		}
-	}
-	return all
 }
 
 func annotate(shoot *corev1beta1.Shoot, key string, values []string, separator string) {

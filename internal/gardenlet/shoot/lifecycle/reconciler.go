@@ -210,10 +210,10 @@ func (r *reconciler) takeOperations(ctx context.Context, shoot *corev1beta1.Shoo
 	if asked == "" {
 		return nil
 	}
-	others := operationsIn(order(shoot.DeepCopy(), metav1.NewTime(r.Clock.Now())))
-	done := slices.DeleteFunc(operationsIn(asked), func(operation string) bool { return slices.Contains(others, operation) })
+	others := kube.SplitAnnotation(order(shoot.DeepCopy(), metav1.NewTime(r.Clock.Now())), constants.OperationsSeparator)
+	done := slices.DeleteFunc(kube.SplitAnnotation(asked, constants.OperationsSeparator), func(operation string) bool { return slices.Contains(others, operation) })
 	return r.leave(ctx, shoot, constants.GardenerOperation, func(now string) string {
-		left := slices.DeleteFunc(operationsIn(now), func(operation string) bool { return slices.Contains(done, operation) })
+		left := slices.DeleteFunc(kube.SplitAnnotation(now, constants.OperationsSeparator), func(operation string) bool { return slices.Contains(done, operation) })
 		return strings.Join(left, constants.OperationsSeparator)
 	})
 }

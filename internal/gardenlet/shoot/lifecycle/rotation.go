@@ -8,6 +8,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // phased is what rotations with two steps have in common: old and new are both good between their start and their completion.
@@ -113,7 +114,7 @@ func order(shoot *corev1beta1.Shoot, now metav1.Time) (left string) {
 		withoutRollout = corev1beta1.RotationPreparing // there are none to wait for
 	}
 	var rest []string
-	for _, operation := range operationsIn(shoot.Annotations[constants.GardenerOperation]) {
+	for _, operation := range kube.SplitAnnotation(shoot.Annotations[constants.GardenerOperation], constants.OperationsSeparator) {
 		base, names, _ := strings.Cut(operation, "=")
 		switch base {
 		case constants.GardenerOperationReconcile, constants.ShootOperationRetry:
@@ -167,17 +168,6 @@ func order(shoot *corev1beta1.Shoot, now metav1.Time) (left string) {
 	}
 	settle(c, shoot)
 	return strings.Join(rest, constants.OperationsSeparator)
-}
-
-// operationsIn are those that an annotation asks for.
-func operationsIn(annotation string) []string {
-	var operations []string
-	for operation := range strings.SplitSeq(annotation, constants.OperationsSeparator) {
-		if operation = strings.TrimSpace(operation); operation != "" {
-			operations = append(operations, operation)
-		}
-	}
-	return operations
 }
 
 // finish puts into a status what the end of a flow means for rotations.

@@ -19,6 +19,7 @@ import (
 	"gardener.cloud/gardener/internal/component/coredns"
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
 	"gardener.cloud/gardener/internal/component/kubescheduler"
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -52,17 +53,7 @@ func (h *hosted) orderedTasks() []flow.Task {
 
 // tasksOf are the tasks that a Shoot asks for.
 func tasksOf(shoot *corev1beta1.Shoot) []string {
-	return tasksIn(shoot.Annotations[constants.ShootTasks])
-}
-
-func tasksIn(annotation string) []string {
-	var tasks []string
-	for name := range strings.SplitSeq(annotation, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			tasks = append(tasks, name)
-		}
-	}
-	return tasks
+	return kube.SplitAnnotation(shoot.Annotations[constants.ShootTasks], constants.TasksSeparator)
 }
 
 // dropTasks takes off the tasks that an operation has done. Those that came while it ran are for the next one, as are those of others.
@@ -71,7 +62,7 @@ func (r *reconciler) dropTasks(ctx context.Context, shoot *corev1beta1.Shoot, do
 		return nil
 	}
 	return r.leave(ctx, shoot, constants.ShootTasks, func(now string) string {
-		return strings.Join(remainingTasks(tasksIn(now), done), ",")
+		return strings.Join(remainingTasks(kube.SplitAnnotation(now, constants.TasksSeparator), done), constants.TasksSeparator)
 	})
 }
 
