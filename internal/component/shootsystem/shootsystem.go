@@ -37,9 +37,8 @@ type Values struct {
 	ClusterIdentity string
 	// Info is what is published about the cluster in the ConfigMap shoot-info.
 	Info Info
-	// Zones are those of the nodes that system components run on. FailureTolerance is what system components shall survive: "", "node" or "zone".
-	Zones            []string
-	FailureTolerance string
+	// Zones are those of the nodes that system components run on.
+	Zones []string
 	// Resources are the kinds of objects that the API server serves, as discovery lists them: RBAC cannot say "all but secrets", so who may
 	// only read is allowed one by one. Those that Kubernetes brings along count even if they are not among them: some groups have a server
 	// that does not answer yet.
@@ -133,11 +132,8 @@ func (v Values) kubeSystem() client.Object {
 	if len(v.Zones) > 0 {
 		namespace.Annotations[resourcesv1alpha1.HighAvailabilityConfigZones] = strings.Join(slices.Sorted(slices.Values(v.Zones)), ",")
 	}
-	// Without it, controllers have two pods. An empty one would save the second, but keep all pods in the zones above, which are not what
-	// each infrastructure calls them on its nodes.
-	if v.FailureTolerance != "" {
-		namespace.Annotations[resourcesv1alpha1.HighAvailabilityConfigFailureToleranceType] = v.FailureTolerance
-	}
+	// There is no failure tolerance, which is about the control plane: with it, system components would have to run on different nodes, of
+	// which there may be one, and in the zones above, which are not what each infrastructure calls them on its nodes.
 	return namespace
 }
 

@@ -20,7 +20,7 @@ func TestObjects(t *testing.T) {
 	}
 	for name, v := range map[string]Values{
 		"workerless": {Workerless: true, ClusterIdentity: "shoot--a--b-uid-garden", Info: info},
-		"full":       {ClusterIdentity: "shoot--a--b-uid-garden", Info: info, Zones: []string{"z2", "z1"}, FailureTolerance: "zone"},
+		"full":       {ClusterIdentity: "shoot--a--b-uid-garden", Info: info, Zones: []string{"z2", "z1"}},
 	} {
 		t.Run(name, func(t *testing.T) { golden.Objects(t, name+".yaml", Objects(v)) })
 	}

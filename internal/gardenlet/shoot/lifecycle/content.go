@@ -52,7 +52,7 @@ func (h *hosted) content() []flow.Task {
 // systemPools are the pools on whose nodes system components may run.
 func systemPools(shoot *corev1beta1.Shoot) []corev1beta1.Worker {
 	return slices.DeleteFunc(slices.Clone(shoot.Spec.Provider.Workers), func(pool corev1beta1.Worker) bool {
-		return pool.SystemComponents != nil && !pool.SystemComponents.Allow
+		return pool.Maximum == 0 || pool.SystemComponents != nil && !pool.SystemComponents.Allow
 	})
 }
 
@@ -79,7 +79,7 @@ func (h *hosted) systemValues(ctx context.Context) (shootsystem.Values, error) {
 	spec := h.shoot.Spec
 	v := shootsystem.Values{
 		Resources:  served,
-		Workerless: h.workerless(), ClusterIdentity: h.identity, FailureTolerance: string(tolerance(h.shoot)), EncryptedResources: h.encryption().Resources,
+		Workerless: h.workerless(), ClusterIdentity: h.identity, EncryptedResources: h.encryption().Resources,
 		Info: shootsystem.Info{
 			ProjectName: h.project, ShootName: h.shoot.Name, Provider: spec.Provider.Type, Region: spec.Region, KubernetesVersion: spec.Kubernetes.Version,
 			PodNetworks:     networks(h.shoot, func(n *corev1beta1.NetworkingStatus) []string { return n.Pods }),

@@ -215,7 +215,7 @@ func window(shoot *corev1beta1.Shoot, now time.Time) (begin time.Time, length ti
 		return begin, 0, false
 	}
 	begin, end, err := maintenance.Latest(*shoot.Spec.Maintenance.TimeWindow, now)
-	return begin, end.Sub(begin), err == nil
+	return begin, end.Sub(begin), err == nil && end.After(begin)
 }
 
 // share is a part of a duration that is another for every shoot and every time, and the same at every look.

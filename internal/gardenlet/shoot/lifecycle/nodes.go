@@ -67,6 +67,10 @@ func (h *hosted) nodes() []flow.Task {
 		}, "kube-controller-manager-ready")))
 		worker.After = append(worker.After, "old-kube-controller-manager-gone")
 	}
+	ends := podsTimeout
+	if replacesAuthorities(h.shoot) {
+		ends = extensionTimeout // of a node that is lost just then, the machine is replaced first
+	}
 	return append(signs, []flow.Task{
 		task("vpn-seed-server", "Deploying the tunnel server", func(ctx context.Context) error {
 			return h.deployTunnelServer(ctx, h.replicas(h.pods()))
@@ -76,7 +80,7 @@ func (h *hosted) nodes() []flow.Task {
 		worker,
 		task("system-components", "Writing what runs on nodes", h.deploySystemComponents, "infrastructure"),
 		task("kube-proxy", "Writing kube-proxies", h.deployKubeProxy, "kube-apiserver-ready"),
-		lasting(podsTimeout, task("tunnel", "Waiting until the control plane reaches the nodes", func(ctx context.Context) error {
+		lasting(ends, task("tunnel", "Waiting until the control plane reaches the nodes", func(ctx context.Context) error {
 			if h.hibernated() {
 				return nil // The nodes go, and with them the tunnel's agent.
 			}

@@ -87,9 +87,9 @@ func TestSystemTolerations(t *testing.T) {
 	}
 	shoot := &corev1beta1.Shoot{}
 	shoot.Spec.Provider.Workers = []corev1beta1.Worker{
-		{Name: "a", Taints: []corev1.Taint{taint("a"), taint("b")}},
-		{Name: "b", Taints: []corev1.Taint{taint("b")}, SystemComponents: &corev1beta1.WorkerSystemComponents{Allow: true}},
-		{Name: "c", Taints: []corev1.Taint{taint("c")}, SystemComponents: &corev1beta1.WorkerSystemComponents{}},
+		{Name: "a", Maximum: 1, Taints: []corev1.Taint{taint("a"), taint("b")}},
+		{Name: "b", Maximum: 1, Taints: []corev1.Taint{taint("b")}, SystemComponents: &corev1beta1.WorkerSystemComponents{Allow: true}},
+		{Name: "c", Maximum: 1, Taints: []corev1.Taint{taint("c")}, SystemComponents: &corev1beta1.WorkerSystemComponents{}},
 	}
 	want := []corev1.Toleration{
 		{Key: "for", Operator: corev1.TolerationOpEqual, Value: "a", Effect: corev1.TaintEffectNoSchedule},
@@ -116,7 +116,9 @@ func TestSystemTolerations(t *testing.T) {
 func TestSystemZones(t *testing.T) {
 	s, w := newStage(t), example()
 	w.shoot.Spec.Provider.Workers = []corev1beta1.Worker{
-		{Name: "a", Zones: []string{"z1"}}, {Name: "b", Zones: []string{"z2"}, SystemComponents: &corev1beta1.WorkerSystemComponents{}},
+		{Name: "a", Maximum: 1, Zones: []string{"z1"}},
+		{Name: "empty", Zones: []string{"z3"}},
+		{Name: "b", Maximum: 1, Zones: []string{"z2"}, SystemComponents: &corev1beta1.WorkerSystemComponents{}},
 	}
 	h := &hosted{reconciler: s.reconciler, world: w, shootClient: s.shoot}
 	set, err := credentials.Open(t.Context(), h.credentialValues())
