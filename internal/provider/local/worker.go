@@ -122,9 +122,10 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 	if existing, err = a.deployments(ctx, worker.Namespace); err != nil {
 		return err
 	}
-	judged, stale := judge(all, existing), unwanted(all, existing)
-	// Pods of a pool that goes have to go somewhere: it may have another name, or other zones, from now on.
-	if judged == nil || hibernated(cluster) {
+	stale := unwanted(all, existing)
+	judged := judge(all, existing, stale)
+	// Pods of a pool that goes have to go somewhere: it may have another name, or other zones, from now on. But its room may be what others need.
+	if judged == nil || hibernated(cluster) || slices.Contains(errorcode.Of(judged), corev1beta1.ErrorInfraResourcesDepleted) {
 		for _, deployment := range stale {
 			if err := a.client.Delete(ctx, deployment); client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("delete MachineDeployment %q: %w", deployment.Name, err)
@@ -266,8 +267,9 @@ func unwanted(all []machines, existing map[string]*machinev1alpha1.MachineDeploy
 	return out
 }
 
-// judge returns what is to be waited for until there are the machines that are wanted, or which of them fail.
-func judge(all []machines, existing map[string]*machinev1alpha1.MachineDeployment) error {
+// judge returns what is to be waited for until there are the machines that are wanted, or which of them fail. Those that are not wanted
+// any more wait, too.
+func judge(all []machines, existing map[string]*machinev1alpha1.MachineDeployment, stale []*machinev1alpha1.MachineDeployment) error {
 	var failed, waiting []string
 	var codes []corev1beta1.ErrorCode
 	for _, m := range all {
@@ -281,23 +283,31 @@ func judge(all []machines, existing map[string]*machinev1alpha1.MachineDeploymen
 			continue
 		}
 		status, want := deployment.Status, deployment.Spec.Replicas
+		observed := status.ObservedGeneration >= deployment.Generation
 		for _, machine := range status.FailedMachines {
 			failed = append(failed, fmt.Sprintf("machine %q: %s", machine.Name, machine.LastOperation.Description))
-			if code, ok := codeOf(machine.LastOperation); ok {
+			// A machine that is replaced may have an error that was mended.
+			if code, ok := codeOf(machine.LastOperation); ok && observed && status.UpdatedReplicas == status.Replicas {
 				codes = append(codes, code)
 			}
 		}
-		if status.ObservedGeneration < deployment.Generation || status.UpdatedReplicas != want || status.Replicas != want || status.AvailableReplicas != want {
+		if !observed || status.UpdatedReplicas != want || status.Replicas != want || status.AvailableReplicas != want {
 			waiting = append(waiting, fmt.Sprintf("%d of %d machines of %q are ready", min(status.UpdatedReplicas, status.AvailableReplicas), want, deployment.Name))
 		}
 	}
 	slices.Sort(failed)
 	slices.Sort(waiting)
+	after := ""
+	for _, deployment := range stale {
+		if deployment.DeletionTimestamp == nil {
+			after += fmt.Sprintf("; then MachineDeployment %q will be deleted", deployment.Name)
+		}
+	}
 	switch {
 	case len(failed) > 0:
-		return errorcode.With(errors.New("machines have failed: "+strings.Join(failed, "; ")), codes...)
+		return errorcode.With(errors.New("machines have failed: "+strings.Join(failed, "; ")+after), codes...)
 	case len(waiting) > 0:
-		return &extension.Wait{Reason: strings.Join(waiting, "; "), After: machinesAfter}
+		return &extension.Wait{Reason: strings.Join(waiting, "; ") + after, After: machinesAfter}
 	}
 	return nil
 }

@@ -293,6 +293,12 @@ func TestRenamedPool(t *testing.T) {
 				d.Status.FailedMachines = []machinev1alpha1.MachineSummary{{Name: "m"}}
 			}
 		}, want: []string{after, before, namespace + "-pool-z2"}},
+		"there is no room for its machines": {change: func(d *machinev1alpha1.MachineDeployment) {
+			if d.Name == after {
+				failed := machinev1alpha1.LastOperation{Type: machinev1alpha1.MachineOperationCreate, ErrorCode: "ResourceExhausted"}
+				d.Status.FailedMachines = []machinev1alpha1.MachineSummary{{Name: "m", LastOperation: failed}}
+			}
+		}, want: []string{after}},
 		"its machines are ready":      {change: ready, want: []string{after}},
 		"it has no machines for now":  {change: func(d *machinev1alpha1.MachineDeployment) { d.Status.ObservedGeneration-- }, asleep: true, want: []string{after}},
 		"there are no pools any more": {change: ready, none: true},
@@ -336,11 +342,17 @@ func TestMachineErrorCodes(t *testing.T) {
 		{"HealthCheck", "PermissionDenied", nil},
 	} {
 		deployment := &machinev1alpha1.MachineDeployment{Status: machinev1alpha1.MachineDeploymentStatus{
+			Replicas: 1, UpdatedReplicas: 1,
 			FailedMachines: []machinev1alpha1.MachineSummary{{Name: "m", LastOperation: machinev1alpha1.LastOperation{Type: tc.operation, ErrorCode: tc.code}}},
 		}}
-		err := judge([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment})
+		err := judge([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment}, nil)
 		if err == nil || !cmp.Equal(errorcode.Of(err), tc.want) {
 			t.Errorf("%s, %s: %v with codes %v, want %v", tc.operation, tc.code, err, errorcode.Of(err), tc.want)
+		}
+		deployment.Status.UpdatedReplicas = 0 // the machine is being replaced
+		err = judge([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment}, nil)
+		if err == nil || len(errorcode.Of(err)) > 0 {
+			t.Errorf("%s, %s of an old machine: %v with codes %v, want none", tc.operation, tc.code, err, errorcode.Of(err))
 		}
 	}
 }
@@ -350,11 +362,11 @@ func TestPoolThatComesBack(t *testing.T) {
 	deployment := &machinev1alpha1.MachineDeployment{}
 	deployment.Name = "pool"
 	all, existing := []machines{{deployment: deployment.DeepCopy()}}, map[string]*machinev1alpha1.MachineDeployment{"pool": deployment}
-	if err := judge(all, existing); err != nil {
+	if err := judge(all, existing, nil); err != nil {
 		t.Fatal(err)
 	}
 	deployment.DeletionTimestamp = &metav1.Time{}
-	waits(t, judge(all, existing), `MachineDeployment "pool" is being deleted, and will be made anew`)
+	waits(t, judge(all, existing, nil), `MachineDeployment "pool" is being deleted, and will be made anew`)
 }
 
 // newToken is what the machine-controller-manager waits for.
