@@ -24,9 +24,14 @@ func redial() wait.Backoff {
 }
 
 // search is how soon another instance of the server is looked for when one has answered that is connected. The gateway soon leads to
-// another one, unless there is none; then thousands of nodes must not go on knocking at the one that has all the work.
-func search() wait.Backoff {
-	return wait.Backoff{Duration: 700 * time.Millisecond, Factor: 1.3, Jitter: 1, Steps: 20, Cap: 30 * time.Second}
+// another one, unless there is none; then the proxies of thousands of nodes must not go on knocking at the one that has all the work.
+// Agents are few, and without them a server that is back has no way to the shoot: it waits for one no longer than agentWait.
+func (r Role) search() wait.Backoff {
+	longest := 30 * time.Second
+	if r == RoleAgent {
+		longest = agentWait / 4
+	}
+	return wait.Backoff{Duration: 700 * time.Millisecond, Factor: 1.3, Jitter: 1, Steps: 20, Cap: longest}
 }
 
 // LinksValues are what connections to servers work with.
@@ -60,7 +65,7 @@ func (l *Links) Run(ctx context.Context) {
 	log := logf.FromContext(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
-	backoff, searching := redial(), search()
+	backoff, searching := redial(), l.Role.search()
 	var lastError string
 	for ctx.Err() == nil {
 		replicas, fresh, err := l.link(ctx, &running)
@@ -86,10 +91,10 @@ func (l *Links) Run(ctx context.Context) {
 			}
 			if live < replicas {
 				if fresh {
-					searching = search()
+					searching = l.Role.search()
 					l.pause(ctx, wait.Jitter(reconnectInterval, 1), nil)
 				} else if l.pause(ctx, searching.Step(), changed) { // chance has led us to a server that we have
-					searching = search() // it may have gone, and another one come
+					searching = l.Role.search() // it may have gone, and another one come
 				}
 				break
 			}

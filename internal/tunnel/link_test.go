@@ -5,9 +5,18 @@ import (
 	"time"
 )
 
+// Agents find a server that is back before who waits for one gives up.
+func TestAgentsGoOnSearching(t *testing.T) {
+	for backoff, tries := RoleAgent.search(), 0; tries < 1000; tries++ {
+		if pause := backoff.Step(); pause > agentWait/2 {
+			t.Fatalf("pause %d is %s", tries, pause)
+		}
+	}
+}
+
 // Each node looks for the instance of the server that is missing: soon at first, and seldom when it stays away.
 func TestSearchBecomesRare(t *testing.T) {
-	backoff, tries, soon := search(), 0, 0
+	backoff, tries, soon := RoleAPIServerProxy.search(), 0, 0
 	for passed := time.Duration(0); passed < time.Hour; tries++ {
 		passed += backoff.Step()
 		if passed < 10*time.Second {

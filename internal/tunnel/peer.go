@@ -300,9 +300,11 @@ type peers struct {
 	mu      sync.Mutex
 	all     []*peer
 	changed chan struct{}
+	// replacement is how long who is to stop goes on for the other side to find another one.
+	replacement time.Duration
 }
 
-func newPeers() *peers { return &peers{changed: make(chan struct{})} }
+func newPeers() *peers { return &peers{changed: make(chan struct{}), replacement: replacementTimeout} }
 
 // notify wakes up those who wait for a change.
 func (s *peers) notify() {
@@ -339,7 +341,7 @@ func (s *peers) list() ([]*peer, <-chan struct{}) {
 
 // drain tells all to open no more streams, and returns when they can do without, or when they have had the time to find somebody else.
 func (s *peers) drain(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, replacementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.replacement)
 	defer cancel()
 	all, _ := s.list()
 	var running sync.WaitGroup

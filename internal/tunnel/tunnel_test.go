@@ -125,7 +125,7 @@ func startAt(t testing.TB, a *authority, address string, change func(*ServerValu
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // it outlives the test by its cleanup
-	web := &http.Server{Handler: w.server, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Second}
+	web := &http.Server{Handler: w.server, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
 	w.tunnel, w.proxy = tunnel.Addr().String(), proxy.Addr().String()
 	var running sync.WaitGroup
 	running.Go(func() { _ = w.server.ServeTunnel(ctx, tls.NewListener(tunnel, w.authority.server(t))) })
@@ -252,6 +252,7 @@ func awaitPeers(t testing.TB, set *peers, n int, within time.Duration) {
 func TestConnect(t *testing.T) {
 	w := start(t, nil)
 	w.agent("agent-0", w.tunnel)
+	awaitPeers(t, w.server.agents, 1, time.Minute)
 	echo := echoServer(t)
 	t.Run("bytes go both ways", func(t *testing.T) { ask(t, w.mustConnect(echo), "hello") })
 	t.Run("the end of one direction is passed on", func(t *testing.T) {
@@ -378,7 +379,8 @@ func TestOneOfTwoAgentsGoes(t *testing.T) {
 func TestLastAgentDrains(t *testing.T) {
 	w := start(t, nil)
 	first, _ := w.agent("agent-0", w.tunnel)
-	awaitPeers(t, w.server.agents, 1, 5*time.Second)
+	awaitPeers(t, w.server.agents, 1, time.Minute)
+	first.servers.replacement = 2 * time.Minute
 	drained := make(chan struct{})
 	go func() { first.Drain(t.Context()); close(drained) }()
 	for all, changed := w.server.agents.list(); !all[0].drained.Load(); all, changed = w.server.agents.list() {
@@ -397,7 +399,7 @@ func TestLastAgentDrains(t *testing.T) {
 	w.agent("agent-1", w.tunnel)
 	select {
 	case <-drained:
-	case <-time.After(replacementTimeout / 2):
+	case <-time.After(time.Minute):
 		t.Error("it stays, though another one is there")
 	}
 }
@@ -450,6 +452,7 @@ func TestServerDrains(t *testing.T) {
 		}
 	})
 	first.agent("agent-0", balancer)
+	awaitPeers(t, first.server.agents, 1, time.Minute)
 	echo := echoServer(t)
 	old := first.mustConnect(echo)
 	mu.Lock()
