@@ -28,7 +28,7 @@ import (
 
 // Add adds the controller.
 func Add(mgr manager.Manager, config *controllermanagerconfigv1alpha1.BastionControllerConfiguration, clk clock.Clock) error {
-	r := &reconciler{gardenClient: mgr.GetClient(), clock: clk, maxLifetime: config.MaxLifetime.Duration}
+	r := &reconciler{gardenClient: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clk, maxLifetime: config.MaxLifetime.Duration}
 	return builder.ControllerManagedBy(mgr).Named("bastion").
 		WithOptions(controller.Options{MaxConcurrentReconciles: *config.ConcurrentSyncs}).
 		For(&operationsv1alpha1.Bastion{}, builder.WithPredicates(predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }})).
@@ -45,6 +45,7 @@ func Add(mgr manager.Manager, config *controllermanagerconfigv1alpha1.BastionCon
 
 type reconciler struct {
 	gardenClient client.Client
+	live         client.Reader
 	clock        clock.Clock
 	maxLifetime  time.Duration
 }
@@ -71,23 +72,36 @@ func (r *reconciler) Reconcile(ctx context.Context, bastion *operationsv1alpha1.
 	if bastion.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	shoot := &corev1beta1.Shoot{}
-	key := client.ObjectKey{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}
-	if err := r.gardenClient.Get(ctx, key, shoot, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
-		shoot = nil
-	} else if err != nil {
-		return reconcile.Result{}, fmt.Errorf("read Shoot %q: %w", key, err)
+	reason, recheckIn, err := r.reason(ctx, r.gardenClient, bastion)
+	if err == nil && reason != "" {
+		// The cache may have seen the Bastion, and not yet its Shoot.
+		reason, recheckIn, err = r.reason(ctx, r.live, bastion)
 	}
-	reason, recheckIn := decide(bastion, shoot, r.clock.Now(), r.maxLifetime)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	if reason == "" {
 		return reconcile.Result{RequeueAfter: recheckIn}, nil
 	}
 	logf.FromContext(ctx).Info("Deleting Bastion", "reason", reason)
-	err := r.gardenClient.Delete(ctx, bastion, client.Preconditions{UID: &bastion.UID})
+	err = r.gardenClient.Delete(ctx, bastion, client.Preconditions{UID: &bastion.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("delete: %w", err)
 	}
 	return reconcile.Result{}, nil
+}
+
+// reason returns what decide makes of the Shoot that a reader has.
+func (r *reconciler) reason(ctx context.Context, from client.Reader, bastion *operationsv1alpha1.Bastion) (reason string, recheckIn time.Duration, err error) {
+	shoot := &corev1beta1.Shoot{}
+	key := client.ObjectKey{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}
+	if err := from.Get(ctx, key, shoot); apierrors.IsNotFound(err) {
+		shoot = nil
+	} else if err != nil {
+		return "", 0, fmt.Errorf("read Shoot %q: %w", key, err)
+	}
+	reason, recheckIn = decide(bastion, shoot, r.clock.Now(), r.maxLifetime)
+	return reason, recheckIn, nil
 }
 
 // decide returns why a Bastion is not needed any more, or nothing and when to look again. The Shoot is nil if it is gone.

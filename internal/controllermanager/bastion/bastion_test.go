@@ -1,10 +1,15 @@
 package bastion
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
@@ -48,6 +53,36 @@ func TestDecide(t *testing.T) {
 			}
 			if got, recheck := decide(bastion, tc.shoot, now, 24*time.Hour); got != tc.want || recheck != tc.recheck {
 				t.Errorf("decide() = %q, %s, want %q, %s", got, recheck, tc.want, tc.recheck)
+			}
+		})
+	}
+}
+
+// A Bastion may be in the cache before its Shoot is.
+func TestShootThatIsNotCachedYet(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1beta1.AddToScheme(scheme), operationsv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "a"}, Spec: corev1beta1.ShootSpec{SeedName: new("east")}}
+	bastion := &operationsv1alpha1.Bastion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "b", CreationTimestamp: metav1.Now()},
+		Spec:       operationsv1alpha1.BastionSpec{SeedName: new("east")},
+	}
+	bastion.Spec.ShootRef.Name = shoot.Name
+	for name, live := range map[string][]client.Object{"it is there": {shoot}, "it is gone": nil} {
+		t.Run(name, func(t *testing.T) {
+			cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(bastion.DeepCopy()).Build()
+			r := &reconciler{
+				gardenClient: cached, live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(live...).Build(),
+				clock: clock.RealClock{}, maxLifetime: time.Hour,
+			}
+			if _, err := r.Reconcile(t.Context(), bastion.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			err := cached.Get(t.Context(), client.ObjectKeyFromObject(bastion), &operationsv1alpha1.Bastion{})
+			if kept := err == nil; kept != (live != nil) {
+				t.Errorf("the Bastion is there: %t (%v)", kept, err)
 			}
 		})
 	}
