@@ -360,6 +360,9 @@ func readOwners() (map[string]owner, error) {
 		if err := json.Unmarshal(data, &o); err != nil {
 			return nil, fmt.Errorf("read %s: %w", file, err)
 		}
+		if o.Dir, err = realPath(o.Dir); err != nil { // it may lead through a symbolic link now
+			return nil, err
+		}
 		owners[filepath.Base(filepath.Dir(file))] = o
 	}
 	return owners, nil

@@ -24,6 +24,7 @@ func TestRotate(t *testing.T) {
 		"in one step":        {args: "--only=etcd-encryption-key", operation: "rotate-etcd-encryption-key", out: "renewal of credentials asked for"},
 		"not in two steps":   {args: "--only=ssh-keypair --complete", err: "ssh-keypair is renewed in one step"},
 		"unknown":            {args: "--only=everything", err: "--only must be one of all, ca, etcd-encryption-key, observability, service-account-key, ssh-keypair"},
+		"no pools":           {args: "--pools=", err: "--pools is empty"},
 		"pools at the end":   {args: "--pools=a --complete", err: "--pools stands alone"},
 		"nodes at the end":   {args: "--complete --without-workers-rollout", err: "--without-workers-rollout goes with the beginning"},
 	} {
