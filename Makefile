@@ -67,9 +67,14 @@ bin/landscape:
 deps: ## See that Go is there, and install the Debian packages that building needs, if root.
 	@hack/deps.sh
 
+.PHONY: e2e-preflight
+e2e-preflight: NAME = e2e
+e2e-preflight: deps ## Take down what killed end-to-end tests have left, and check whether this computer can carry another landscape.
+	@hack/e2e-orphans.sh
+	@$(MAKE) --no-print-directory preflight NAME=$(NAME)
+
 .PHONY: test-e2e
-test-e2e: NAME = e2e
-test-e2e: deps preflight tools distribution ## Bring up a landscape of its own, use it as a user would, and take it down.
+test-e2e: e2e-preflight tools distribution ## Bring up a landscape of its own, use it as a user would, and take it down.
 	@go test -tags e2e -count=1 -timeout 60m -v $(TESTFLAGS) ./test/e2e
 
 .PHONY: check

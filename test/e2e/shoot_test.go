@@ -64,6 +64,24 @@ func TestRunning(t *testing.T) {
 	l.timed(t, "with a node", func(t *testing.T) { testShoot(t, l) })
 }
 
+// order orders a shoot. It goes with the test, which may be cut short, on a landscape that may go on.
+func (l *landscape) order(t *testing.T, shoot *corev1beta1.Shoot) client.ObjectKey {
+	t.Helper()
+	key := client.ObjectKeyFromObject(shoot)
+	if err := l.client.Create(t.Context(), shoot); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		l.keepArtifacts(t) // what failed is gone with the shoot
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := kube.DeleteShoot(ctx, l.client, key); err != nil {
+			t.Error(err)
+		}
+	})
+	return key
+}
+
 // testWorkerless lives with a shoot that is an API server only.
 func testWorkerless(t *testing.T, l *landscape) {
 	// The sample shoot may be there, and goes on living.
@@ -73,10 +91,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 		t.Fatal(err)
 	}
 	shoot := sample(t, example.ShootWorkerless)
-	if err := l.client.Create(t.Context(), shoot); err != nil {
-		t.Fatal(err)
-	}
-	key := client.ObjectKeyFromObject(shoot)
+	key := l.order(t, shoot)
 	l.basic(t, "it gets healthy and tells how far it is", func(t *testing.T) {
 		var progress []int32
 		l.awaitShoot(t, key, func(shoot *corev1beta1.Shoot) error {
@@ -210,11 +225,8 @@ func testAsleep(t *testing.T, l *landscape) {
 	}
 	shoot := sample(t, example.Shoot)
 	shoot.Name, shoot.Spec.Hibernation = "asleep", &corev1beta1.Hibernation{Enabled: ptr.To(true)}
-	key := client.ObjectKeyFromObject(shoot)
+	key := l.order(t, shoot)
 	l.basic(t, "it is made without machines", func(t *testing.T) {
-		if err := l.client.Create(t.Context(), shoot); err != nil {
-			t.Fatal(err)
-		}
 		l.awaitShoot(t, key, func(shoot *corev1beta1.Shoot) error {
 			if shoot != nil && !shoot.Status.Hibernated {
 				return errors.New("it does not sleep")

@@ -16,7 +16,7 @@ import (
 )
 
 // mappedWithin is how long discovery may lag behind.
-const mappedWithin = 10 * time.Second
+const mappedWithin = time.Minute
 
 // Deploy applies definitions for a field owner, and returns when the API server serves them all. The client has to know the kind
 // CustomResourceDefinition.
