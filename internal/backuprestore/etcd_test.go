@@ -28,6 +28,7 @@ import (
 	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
 	"gardener.cloud/gardener/internal/backuprestore/snapstore"
 	"gardener.cloud/gardener/internal/distribution"
+	"gardener.cloud/gardener/test/ports"
 )
 
 // patience is how long anything may take on a machine that has a lot to do.
@@ -50,18 +51,8 @@ type cluster struct {
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t: t, dir: t.TempDir(), etcd: etcdBinary(t)}
-	var listeners []net.Listener
-	for _, port := range []*int{&c.clientPort, &c.peerPort, &c.httpPort} {
-		listener, err := net.Listen("tcp", memberAddress(0)+":0") // where the first member will listen
-		if err != nil {
-			t.Fatal(err)
-		}
-		listeners = append(listeners, listener)
-		*port = listener.Addr().(*net.TCPAddr).Port
-	}
-	for _, listener := range listeners {
-		listener.Close() //nolint:errcheck // a free port was wanted
-	}
+	free := ports.Free(t, 3)
+	c.clientPort, c.peerPort, c.httpPort = free[0], free[1], free[2]
 	c.serveEndpoint()
 	return c
 }

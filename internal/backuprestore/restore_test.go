@@ -93,7 +93,18 @@ func TestLossIsWithinADelta(t *testing.T) {
 	m.post("/snapshot/full")
 	var acknowledged []int64 // the revision of key i
 	started := time.Now()
-	for time.Since(started) < 4*time.Second {
+	store := openStore(t, m)
+	latest := func() snapshot.Chain {
+		snapshots, err := store.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return snapshot.Chains(snapshots)[0]
+	}
+	for time.Since(started) < 4*time.Second || len(latest().Deltas) == 0 {
+		if time.Since(started) > time.Minute {
+			t.Fatal("no delta snapshot is made")
+		}
 		acknowledged = append(acknowledged, put(t, c, fmt.Sprintf("key/%06d", len(acknowledged)), "value"))
 	}
 	m.kill()
@@ -101,15 +112,7 @@ func TestLossIsWithinADelta(t *testing.T) {
 	if err := os.RemoveAll(m.config.DataDir); err != nil {
 		t.Fatal(err)
 	}
-	store := openStore(t, m)
-	snapshots, err := store.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	chain := snapshot.Chains(snapshots)[0]
-	if len(chain.Deltas) == 0 {
-		t.Fatalf("no delta snapshot was made in %s", killed.Sub(started))
-	}
+	chain := latest()
 	restored := content(t, m.run())
 	lost := 0
 	for i, revision := range acknowledged {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,6 +38,7 @@ import (
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/test/env"
+	"gardener.cloud/gardener/test/ports"
 )
 
 // infrastructure is a driver whose machines are entries in a map.
@@ -228,19 +228,11 @@ func (c *site) kubeconfigAs(t *testing.T, namespace string) string {
 // start runs the process until the returned function is called.
 func (s *scenario) start(t *testing.T, change func(*Options)) (stop func()) {
 	t.Helper()
-	ports := [2]int{}
-	for i := range ports {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports[i] = listener.Addr().(*net.TCPAddr).Port
-		defer listener.Close() //nolint:errcheck // kept open until both are found, so that they differ
-	}
+	free := ports.Free(t, 2)
 	o := NewOptions()
 	o.ControlKubeconfig, o.TargetKubeconfig = s.kubeconfigAs(t, s.namespace), s.kubeconfigAs(t, metav1.NamespaceSystem)
 	o.Namespace, o.BindAddress = s.namespace, "127.0.0.1"
-	o.Port, o.HealthPort, o.ConcurrentSyncs = ports[0], ports[1], 5
+	o.Port, o.HealthPort, o.ConcurrentSyncs = free[0], free[1], 5
 	if change != nil {
 		change(o)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -24,6 +23,7 @@ import (
 
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/test/env"
+	"gardener.cloud/gardener/test/ports"
 )
 
 func TestRun(t *testing.T) {
@@ -32,7 +32,7 @@ func TestRun(t *testing.T) {
 	if err := e.WriteKubeconfig(kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	health, metrics := freePort(t), freePort(t)
+	health, metrics := ports.Free(t, 1)[0], ports.Free(t, 1)[0]
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	content := fmt.Sprintf(header+`
 clientConnection: {kubeconfig: %s}
@@ -142,14 +142,4 @@ func get(t *testing.T, url string) (int, string) {
 		t.Fatal(err)
 	}
 	return response.StatusCode, string(body)
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close() //nolint:errcheck // nobody has used it
-	return listener.Addr().(*net.TCPAddr).Port
 }

@@ -26,6 +26,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/cert"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -43,6 +44,7 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/test/env"
+	"gardener.cloud/gardener/test/ports"
 )
 
 // world is a cluster with the controllers of a resource manager that is source and target in one. Nobody runs pods in it.
@@ -130,11 +132,6 @@ func start(t *testing.T) *world {
 // serverCertificate makes a certificate for a server on a free port of this machine.
 func serverCertificate(t *testing.T) (port int, dir string, ca []byte) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close() //nolint:errcheck // it was only asked for its port
 	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +142,7 @@ func serverCertificate(t *testing.T) (port int, dir string, ca []byte) {
 			t.Fatal(err)
 		}
 	}
-	return listener.Addr().(*net.TCPAddr).Port, dir, certificate
+	return ports.Free(t, 1)[0], dir, certificate
 }
 
 func (w *world) create(t *testing.T, objects ...client.Object) {
@@ -352,6 +349,14 @@ func (w *world) webhooks(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "x"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 			},
 		},
+	}
+	// The API server learns of webhooks a moment later.
+	admitted := func(ctx context.Context) (bool, error) {
+		p := p.DeepCopy()
+		return w.Create(ctx, p, client.DryRunAll) == nil && len(p.Spec.Volumes) > 0 && p.Spec.SecurityContext != nil, nil
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, admitted); err != nil {
+		t.Fatalf("no webhook is asked about pods: %v", err)
 	}
 	w.create(t, p, d)
 	if p.Spec.Volumes[0].Name != "kube-api-access-gardener" || p.Spec.SecurityContext.SeccompProfile == nil ||

@@ -45,6 +45,7 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/admission"
 	"gardener.cloud/gardener/internal/apiserver/admission/projectmutator"
 	"gardener.cloud/gardener/internal/distribution"
+	"gardener.cloud/gardener/test/ports"
 )
 
 const (
@@ -211,11 +212,11 @@ func (e *Env) start(ctx, running context.Context, ended context.CancelCauseFunc,
 		return fmt.Errorf("make certificates: %w", err)
 	}
 	e.certs = certs
-	ports, err := freePorts(4)
+	found, err := ports.Find(4)
 	if err != nil {
 		return err
 	}
-	address := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])) }
+	address := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(found[i])) }
 	etcdURL, peerURL := "http://"+address(0), "http://"+address(1)
 	e.EtcdURL = etcdURL
 	if err := e.exec(running, ended, logs, Etcd, etcd,
@@ -225,11 +226,11 @@ func (e *Env) start(ctx, running context.Context, ended context.CancelCauseFunc,
 	); err != nil {
 		return err
 	}
-	flags := append(e.kubeAPIServerFlags(ports[2]), e.options.kubeAPIServer...)
+	flags := append(e.kubeAPIServerFlags(found[2]), e.options.kubeAPIServer...)
 	if err := e.exec(running, ended, logs, KubeAPIServer, kubeAPIServer, flags...); err != nil {
 		return err
 	}
-	e.Config = e.adminConfig(ports[2])
+	e.Config = e.adminConfig(found[2])
 	kubeconfig := filepath.Join(e.dir, "kubeconfig")
 	if err := e.WriteKubeconfig(kubeconfig); err != nil {
 		return err
@@ -238,7 +239,7 @@ func (e *Env) start(ctx, running context.Context, ended context.CancelCauseFunc,
 		return fmt.Errorf("kube-apiserver: %w", err)
 	}
 	args := append([]string{
-		"--etcd-servers=" + etcdURL, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(ports[3]),
+		"--etcd-servers=" + etcdURL, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(found[3]),
 		"--tls-cert-file=" + certs.path("server.crt"), "--tls-private-key-file=" + certs.path("server.key"),
 		"--cluster-identity=garden-test", "--log-format=text",
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
@@ -262,7 +263,7 @@ func (e *Env) start(ctx, running context.Context, ended context.CancelCauseFunc,
 	if err := awaitOK(ctx, own, "/readyz"); err != nil {
 		return fmt.Errorf("gardener-apiserver: %w", err)
 	}
-	return e.register(ctx, certs.ca, int32(ports[3]))
+	return e.register(ctx, certs.ca, int32(found[3]))
 }
 
 // AddCluster starts another kube-apiserver, with a store of its own, for tests of what works on two clusters. It stops with the garden.
@@ -272,20 +273,20 @@ func (e *Env) AddCluster(t testing.TB) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports, err := freePorts(1)
+	found, err := ports.Find(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags := append(e.kubeAPIServerFlags(ports[0]), "--etcd-prefix=/cluster-"+strconv.Itoa(ports[0]))
+	flags := append(e.kubeAPIServerFlags(found[0]), "--etcd-prefix=/cluster-"+strconv.Itoa(found[0]))
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	ctx, ended := context.WithCancelCause(ctx)
 	defer ended(nil)
-	name := KubeAPIServer + "-" + strconv.Itoa(ports[0])
+	name := KubeAPIServer + "-" + strconv.Itoa(found[0])
 	if err := e.exec(context.WithoutCancel(t.Context()), ended, io.Discard, name, kubeAPIServer, flags...); err != nil {
 		t.Fatal(err)
 	}
-	config := e.adminConfig(ports[0])
+	config := e.adminConfig(found[0])
 	if err := awaitOK(ctx, config, "/readyz"); err != nil {
 		t.Fatalf("kube-apiserver: %v", err)
 	}
@@ -294,10 +295,12 @@ func (e *Env) AddCluster(t testing.TB) *rest.Config {
 
 // adminConfig is how an administrator reaches a kube-apiserver.
 func (e *Env) adminConfig(port int) *rest.Config {
-	return &rest.Config{
+	config := &rest.Config{
 		Host: "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: e.certs.ca, CertData: e.certs.adminCert, KeyData: e.certs.adminKey},
 	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return again{next} })
+	return config
 }
 
 func (e *Env) kubeAPIServerFlags(port int) []string {
@@ -514,18 +517,4 @@ func program(product, name string) (string, error) {
 		return "", err
 	}
 	return filepath.Join(artifact.Dir, "bin", name), nil
-}
-
-// freePorts returns ports of the loopback interface that nobody listens on.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		defer listener.Close() //nolint:errcheck // kept open until all are found, so that they differ
-		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
 }

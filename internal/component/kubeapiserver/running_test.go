@@ -26,6 +26,7 @@ import (
 
 	"gardener.cloud/gardener/pkg/secrets"
 	"gardener.cloud/gardener/test/env"
+	"gardener.cloud/gardener/test/ports"
 )
 
 // TestRunning starts the real program with what was rendered: it knows all flags, reads all files, and lets anonymous clients ask for
@@ -42,17 +43,21 @@ func TestRunning(t *testing.T) {
 		"IPv6": {ipv6(), map[string]int{"/readyz": 200}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, ports := t.TempDir(), freePorts(t, 3)
-			etcdURL := "http://127.0.0.1:" + ports[0]
+			dir := t.TempDir()
+			var free []string
+			for _, port := range ports.Free(t, 3) {
+				free = append(free, strconv.Itoa(port))
+			}
+			etcdURL := "http://127.0.0.1:" + free[0]
 			start(t, etcd, "--data-dir="+dir+"/etcd", "--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL,
-				"--listen-peer-urls=http://127.0.0.1:"+ports[1], "--initial-advertise-peer-urls=http://127.0.0.1:"+ports[1],
-				"--initial-cluster=default=http://127.0.0.1:"+ports[1], "--unsafe-no-fsync", "--log-level=error")
+				"--listen-peer-urls=http://127.0.0.1:"+free[1], "--initial-advertise-peer-urls=http://127.0.0.1:"+free[1],
+				"--initial-cluster=default=http://127.0.0.1:"+free[1], "--unsafe-no-fsync", "--log-level=error")
 			objects, err := Objects(tc.values)
 			if err != nil {
 				t.Fatal(err)
 			}
 			replacer := strings.NewReplacer(
-				dirConfig, dir+dirConfig, dirSecrets, dir+dirSecrets, dirAuditLog, dir+dirAuditLog, "--secure-port=443", "--secure-port="+ports[2],
+				dirConfig, dir+dirConfig, dirSecrets, dir+dirSecrets, dirAuditLog, dir+dirAuditLog, "--secure-port=443", "--secure-port="+free[2],
 				"https://etcd-main-client:2379", etcdURL, "https://etcd-events-client:2379", etcdURL,
 			)
 			pod := podOf(objects)
@@ -65,7 +70,7 @@ func TestRunning(t *testing.T) {
 			}
 			log := start(t, kubeAPIServer, args...)
 			for path, want := range tc.want {
-				await(t, log, "https://127.0.0.1:"+ports[2]+path, want)
+				await(t, log, "https://127.0.0.1:"+free[2]+path, want)
 			}
 		})
 	}
@@ -180,19 +185,4 @@ func await(t *testing.T, log, url string, want int) {
 	if err != nil {
 		t.Fatalf("GET %s: %v; want %d, last: %s", url, err, want, last)
 	}
-}
-
-// freePorts returns ports that nobody listens on.
-func freePorts(t *testing.T, n int) []string {
-	t.Helper()
-	var ports []string
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close() //nolint:errcheck // kept open until all are found, so that they differ
-		ports = append(ports, strconv.Itoa(listener.Addr().(*net.TCPAddr).Port))
-	}
-	return ports
 }

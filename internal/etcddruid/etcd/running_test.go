@@ -31,6 +31,7 @@ import (
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	"gardener.cloud/gardener/internal/backuprestore"
 	"gardener.cloud/gardener/internal/distribution"
+	"gardener.cloud/gardener/test/ports"
 )
 
 // TestConfigurationRuns runs etcd and etcd-backup-restore with what is rendered for them, TLS and all. Only paths, ports and
@@ -38,8 +39,11 @@ import (
 func TestConfigurationRuns(t *testing.T) {
 	binary := etcdBinary(t)
 	etcd := mainEtcd()
-	ports := freePorts(t, 4)
-	etcd.Spec.Etcd.ClientPort, etcd.Spec.Etcd.ServerPort, etcd.Spec.Etcd.WrapperPort, etcd.Spec.Backup.Port = &ports[0], &ports[1], &ports[2], &ports[3]
+	var free []int32
+	for _, port := range ports.Free(t, 4) {
+		free = append(free, int32(port)) //nolint:gosec // ports are small
+	}
+	etcd.Spec.Etcd.ClientPort, etcd.Spec.Etcd.ServerPort, etcd.Spec.Etcd.WrapperPort, etcd.Spec.Backup.Port = &free[0], &free[1], &free[2], &free[3]
 	etcd.Spec.Backup.LeaderElection = nil
 	etcd.Spec.Backup.Store.Provider = new(druidv1alpha1.StorageProvider("local"))
 	rendered, err := objects(Values{Etcd: etcd, Replicas: 3})
@@ -112,8 +116,8 @@ func TestConfigurationRuns(t *testing.T) {
 			t.Fatalf("%s does not answer %d: %v", url, want, last)
 		}
 	}
-	await(http.DefaultClient, fmt.Sprintf("http://127.0.0.1:%d/readyz", ports[2]), http.StatusOK)
-	backup := fmt.Sprintf("https://127.0.0.1:%d", ports[3])
+	await(http.DefaultClient, fmt.Sprintf("http://127.0.0.1:%d/readyz", free[2]), http.StatusOK)
+	backup := fmt.Sprintf("https://127.0.0.1:%d", free[3])
 	await(stranger, backup+"/healthz", http.StatusOK)
 	await(stranger, backup+"/metrics", http.StatusOK)
 	await(stranger, backup+"/snapshot/full?final=true", http.StatusForbidden)
@@ -173,20 +177,6 @@ func writeCertificates(t *testing.T, dir string) *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(parsed)
 	return pool
-}
-
-func freePorts(t *testing.T, n int) []int32 {
-	t.Helper()
-	var ports []int32
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close() //nolint:errcheck // kept open until all are found, so that they differ
-		ports = append(ports, int32(listener.Addr().(*net.TCPAddr).Port))
-	}
-	return ports
 }
 
 func etcdBinary(t *testing.T) string {

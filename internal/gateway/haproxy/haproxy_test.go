@@ -21,6 +21,7 @@ import (
 
 	component "gardener.cloud/gardener/internal/component/gateway"
 	"gardener.cloud/gardener/internal/gateway/haproxy"
+	"gardener.cloud/gardener/test/ports"
 )
 
 // TestRealHAProxy uses HAProxy where it is installed. The landscape's tests use that of the distribution.
@@ -30,9 +31,9 @@ func TestRealHAProxy(t *testing.T) {
 		t.Skip("there is no haproxy")
 	}
 	dir := t.TempDir()
-	proxy := freePort(t)
+	proxy := ports.Free(t, 1)[0]
 	config := filepath.Join(dir, "haproxy.cfg")
-	if err := os.WriteFile(config, []byte(component.Configuration(dir, proxy, freePort(t))), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(component.Configuration(dir, proxy, ports.Free(t, 1)[0])), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	first, second := echo(t, "first"), echo(t, "second")
@@ -245,16 +246,6 @@ func echo(t testing.TB, name string) netip.AddrPort {
 	return netip.MustParseAddrPort(listener.Addr().String())
 }
 
-func freePort(t testing.TB) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()                     //nolint:errcheck // it was only asked for its port
-	return listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is TCP
-}
-
 // BenchmarkRoundTrip sends a line, and waits for the answer, without and with HAProxy in between.
 func BenchmarkRoundTrip(b *testing.B) { benchmark(b, false) }
 
@@ -267,9 +258,9 @@ func benchmark(b *testing.B, anew bool) {
 	if err != nil {
 		b.Skip("there is no haproxy")
 	}
-	dir, port := b.TempDir(), freePort(b)
+	dir, port := b.TempDir(), ports.Free(b, 1)[0]
 	config := filepath.Join(dir, "haproxy.cfg")
-	if err := os.WriteFile(config, []byte(component.Configuration(dir, port, freePort(b))), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(component.Configuration(dir, port, ports.Free(b, 1)[0])), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	server := echo(b, "server")

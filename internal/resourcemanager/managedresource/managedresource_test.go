@@ -211,6 +211,15 @@ func configMap(namespace, name, data string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {key: %q}\n", name, namespace, data)
 }
 
+// remove deletes a ManagedResource, and waits until it is gone.
+func (g *garden) remove(t *testing.T, mr *resourcesv1alpha1.ManagedResource) {
+	t.Helper()
+	if err := g.Delete(t.Context(), mr); err != nil {
+		t.Fatal(err)
+	}
+	awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, mr.Namespace, mr.Name)
+}
+
 func hasData(want map[string]string) func(*corev1.ConfigMap) error {
 	return func(c *corev1.ConfigMap) error {
 		if diff := cmp.Diff(want, c.Data); diff != "" {
@@ -375,6 +384,7 @@ func TestManagedResources(t *testing.T) {
 		if len(versions) > 2 {
 			t.Errorf("the ManagedResource was changed %d times, and nothing had changed", len(versions)-1)
 		}
+		g.remove(t, mr) // its writes would count as those of others
 	})
 
 	t.Run("a kind and its objects in one ManagedResource, and the kind is deleted", func(t *testing.T) {
@@ -542,6 +552,7 @@ spec:
 			t.Fatal(err)
 		}
 		await(t, g, configMaps(), "nowhere", "b", hasData(map[string]string{"key": "1"}))
+		g.remove(t, mr) // it goes on looking for the kind
 	})
 
 	t.Run("compressed, and the class changes", func(t *testing.T) {
@@ -575,7 +586,7 @@ spec:
 	t.Run("finalizers are taken off when the grace period is over", func(t *testing.T) {
 		const ns = "grace"
 		mr := g.create(t, ns, strings.Replace(configMap(ns, "a", "1"), "namespace: grace",
-			"namespace: grace, finalizers: [example.org/stuck], annotations: {resources.gardener.cloud/finalize-deletion-after: 1s}", 1))
+			"namespace: grace, finalizers: [example.org/stuck], annotations: {resources.gardener.cloud/finalize-deletion-after: 5s}", 1))
 		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
 		if err := g.Delete(t.Context(), mr); err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 )
 
 // defaultPatience is how long an operation may take.
-const defaultPatience = 30 * time.Second
+const defaultPatience = time.Minute
 
 // Suite says what is tested.
 type Suite struct {

@@ -36,7 +36,7 @@ import (
 )
 
 // patience is how long something may take that takes well below a second on an idle machine.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // garden is an API with its controllers, for the tests of this package.
 type garden struct {

@@ -374,7 +374,8 @@ func (s *seed) testMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.await(t, "moving", gone)
-	if got := s.actuator.called(); !slices.Equal(got, []string{"restore moving", "migrate moving"}) {
+	// Twice for one order is fine: the controller may not have seen yet what it did.
+	if got := slices.Compact(s.actuator.called()); !slices.Equal(got, []string{"restore moving", "migrate moving"}) {
 		t.Errorf("the actuator was called: %v", got)
 	}
 }

@@ -21,8 +21,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -159,12 +161,20 @@ func (g *garden) playNodes(t *testing.T) {
 					deployment.Status.Conditions = append(deployment.Status.Conditions,
 						appsv1.DeploymentCondition{Type: condition, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"})
 				}
-				_ = g.c.Status().Update(ctx, deployment) // it is seen again after a conflict
+				_ = persist(ctx, func() error { return g.c.Status().Update(ctx, deployment) }) // it is seen again after a conflict
 			}
 			return errors.New("wait for more")
 		}, nil)
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
+}
+
+// persist writes until an object is written, or has changed: nothing brings it back after another error.
+func persist(ctx context.Context, write func() error) error {
+	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 8}
+	return retry.OnError(backoff, func(err error) bool {
+		return ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err)
+	}, write)
 }
 
 // bootstrap puts a kubeconfig for the first request into its Secret.
@@ -221,7 +231,7 @@ func (g *garden) sign(t *testing.T) {
 				}
 				request = request.DeepCopy()
 				request.Status.Certificate = signed
-				if err := g.c.Status().Update(ctx, request); err != nil && !apierrors.IsConflict(err) {
+				if err := persist(ctx, func() error { return g.c.Status().Update(ctx, request) }); err != nil && !apierrors.IsConflict(err) {
 					return err
 				}
 			}

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -238,14 +239,23 @@ func freePort(t *testing.T) int {
 
 // resolve asks for the address of a name.
 func resolve(ctx context.Context, port int, name string, code int) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	response, _, err := new(dns.Client).ExchangeContext(ctx, new(dns.Msg).SetQuestion(name+".local.example.", dns.TypeA), fmt.Sprintf("%s:%d", address, port))
+	// What the controller has done and what the server hears of it meet a moment later.
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		question := new(dns.Msg).SetQuestion(name+".local.example.", dns.TypeA)
+		response, _, err := new(dns.Client).ExchangeContext(ctx, question, fmt.Sprintf("%s:%d", address, port))
+		switch {
+		case err != nil:
+			last = err
+		case response.Rcode != code || (code == dns.RcodeSuccess) != (len(response.Answer) == 1):
+			last = errors.New("the answer is " + response.String())
+		default:
+			return true, nil
+		}
+		return false, nil
+	})
 	if err != nil {
-		return err
-	}
-	if response.Rcode != code || (code == dns.RcodeSuccess) != (len(response.Answer) == 1) {
-		return errors.New("the answer is " + response.String())
+		return last
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,8 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -35,6 +36,7 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/test/env"
+	"gardener.cloud/gardener/test/ports"
 )
 
 const (
@@ -58,6 +60,8 @@ func TestShoot(t *testing.T) {
 		ClientCertificateData: shoot.config.CertData, ClientKeyData: shoot.config.KeyData,
 	})
 	config.Server.HealthProbes, config.Server.Metrics = freeServer(t), freeServer(t)
+	// A busy computer does not end the process, which would be right elsewhere.
+	config.LeaderElection.LeaseDuration.Duration, config.LeaderElection.RenewDeadline.Duration = 2*time.Minute, time.Minute
 	run(t, config)
 
 	// What every shoot has, and what the resource manager itself needs there.
@@ -79,8 +83,12 @@ func TestShoot(t *testing.T) {
 	access := rest.AnonymousClientConfig(shoot.config)
 	access.BearerToken = token
 	own := connect(t, access)
-	if err := own.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{}); err != nil {
-		t.Errorf("its token is no good: %v", err)
+	var last error
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		last = own.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
+		return !apierrors.IsForbidden(last), nil // a role is known a moment later
+	}); err != nil || last != nil {
+		t.Errorf("its token is no good: %v", last)
 	}
 
 	// In the end, it takes its objects with it, and is not locked out before.
@@ -187,12 +195,7 @@ func kubeconfig(t *testing.T, of *rest.Config, user *clientcmdapi.AuthInfo) stri
 
 func freeServer(t *testing.T) *resourcemanagerconfigv1alpha1.Server {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close() //nolint:errcheck // it was only asked for its port
-	return &resourcemanagerconfigv1alpha1.Server{BindAddress: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port}
+	return &resourcemanagerconfigv1alpha1.Server{BindAddress: "127.0.0.1", Port: ports.Free(t, 1)[0]}
 }
 
 // run runs the process with a configuration until the test is over.
