@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -27,7 +26,7 @@ import (
 
 	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
 	"gardener.cloud/gardener/internal/backuprestore/snapstore"
-	"gardener.cloud/gardener/internal/distribution"
+	"gardener.cloud/gardener/test/env"
 	"gardener.cloud/gardener/test/ports"
 )
 
@@ -50,35 +49,11 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{t: t, dir: t.TempDir(), etcd: etcdBinary(t)}
+	c := &cluster{t: t, dir: t.TempDir(), etcd: env.Program(t, "etcd", "etcd")}
 	free := ports.Free(t, 3)
 	c.clientPort, c.peerPort, c.httpPort = free[0], free[1], free[2]
 	c.serveEndpoint()
 	return c
-}
-
-func etcdBinary(t *testing.T) string {
-	t.Helper()
-	root, err := distribution.FindRoot(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := distribution.DefaultCache()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := distribution.Open(root, cache)
-	if err != nil {
-		t.Fatal(err)
-	}
-	artifact, err := d.Artifact("etcd")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skipf("etcd is not built; build it with: bin/distribution build etcd (%v)", err)
-	}
-	return filepath.Join(artifact.Dir, "bin", "etcd")
 }
 
 // serveEndpoint hands connections on to one of the members that are ready.

@@ -30,14 +30,14 @@ import (
 
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	"gardener.cloud/gardener/internal/backuprestore"
-	"gardener.cloud/gardener/internal/distribution"
+	"gardener.cloud/gardener/test/env"
 	"gardener.cloud/gardener/test/ports"
 )
 
 // TestConfigurationRuns runs etcd and etcd-backup-restore with what is rendered for them, TLS and all. Only paths, ports and
 // host names are those of this machine.
 func TestConfigurationRuns(t *testing.T) {
-	binary := etcdBinary(t)
+	binary := env.Program(t, "etcd", "etcd")
 	etcd := mainEtcd()
 	var free []int32
 	for _, port := range ports.Free(t, 4) {
@@ -177,28 +177,4 @@ func writeCertificates(t *testing.T, dir string) *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(parsed)
 	return pool
-}
-
-func etcdBinary(t *testing.T) string {
-	t.Helper()
-	root, err := distribution.FindRoot(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := distribution.DefaultCache()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := distribution.Open(root, cache)
-	if err != nil {
-		t.Fatal(err)
-	}
-	artifact, err := d.Artifact("etcd")
-	switch {
-	case err != nil && os.Getenv("CI") == "":
-		t.Skipf("etcd is not built; build it with: bin/distribution build etcd (%v)", err)
-	case err != nil:
-		t.Fatal(err)
-	}
-	return filepath.Join(artifact.Dir, "bin", "etcd")
 }
