@@ -18,6 +18,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -625,8 +627,17 @@ func TestSlowConnectionIsNotDead(t *testing.T) {
 	})
 }
 
-// It is the last test with connections: the library keeps timers for all of them, and those of a bubble are good for nothing else.
+// It has a process of its own: the library keeps timers for all connections, and those of a bubble are good for nothing else.
 func TestDeadConnectionIsNoticed(t *testing.T) {
+	const own = "TUNNEL_TEST_PROCESS"
+	if os.Getenv(own) == "" {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // it is this test
+		cmd.Env = append(os.Environ(), own+"=yes")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
 		freeze := make(chan struct{})
