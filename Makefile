@@ -68,10 +68,9 @@ deps: ## See that Go is there, and install the Debian packages that building nee
 	@hack/deps.sh
 
 .PHONY: e2e-preflight
-e2e-preflight: NAME = e2e
 e2e-preflight: deps ## Take down what killed end-to-end tests have left, and check whether this computer can carry another landscape.
 	@hack/e2e-orphans.sh
-	@$(MAKE) --no-print-directory preflight NAME=$(NAME)
+	@$(MAKE) --no-print-directory preflight NAME=e2e
 
 .PHONY: test-e2e
 test-e2e: e2e-preflight tools distribution ## Bring up a landscape of its own, use it as a user would, and take it down.

@@ -41,7 +41,6 @@ type rotateFlags struct {
 	only                     string
 	complete, withoutRollout bool
 	pools                    []string
-	poolsGiven               bool
 }
 
 // operation returns the operation that flags ask for.
@@ -52,7 +51,7 @@ func (f *rotateFlags) operation() (operation, error) {
 	switch {
 	case !ok:
 		return o, fmt.Errorf("--only must be one of %s, not %q", kinds, f.only)
-	case f.poolsGiven && len(f.pools) == 0:
+	case f.pools != nil && len(f.pools) == 0: // --pools=$UNSET
 		return o, errors.New("--pools is empty: name the worker pools whose nodes are to be replaced")
 	case len(f.pools) > 0 && (f.complete || f.withoutRollout):
 		return o, errors.New("--pools stands alone: it replaces nodes in the middle of a renewal")
@@ -90,7 +89,6 @@ func (c *cli) rotateCommand() *cobra.Command {
 Between the two steps, hand out new kubeconfigs. "` + c.program() + ` describe shoot" shows how far it is.`,
 		ValidArgsFunction: c.completeShoot,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			flags.poolsGiven = cmd.Flags().Changed("pools")
 			o, err := flags.operation()
 			if err != nil {
 				return err

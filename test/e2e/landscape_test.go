@@ -264,7 +264,6 @@ func newLandscape(t *testing.T) *landscape {
 		binary: filepath.Join(root, "bin", "landscape"), name: fmt.Sprintf("e2e-%d", os.Getpid()), dir: filepath.Join(root, ".landscape", "e2e"),
 	}
 	l.artifacts = filepath.Join(root, ".artifacts", l.name)
-	l.removeOrphans(t)
 	lock, err := acquire(l.lockFile())
 	if err != nil {
 		t.Fatal(err)
@@ -283,24 +282,6 @@ func newLandscape(t *testing.T) *landscape {
 // down takes the landscape away whatever the test's time. It has a limit of its own.
 func (l *landscape) down() ([]byte, error) {
 	return exec.Command(l.binary, "down", "--yes", "--name", l.name, "--dir", l.dir).CombinedOutput()
-}
-
-// removeOrphans takes down what earlier tests left that were killed: their landscapes would take memory for ever.
-func (l *landscape) removeOrphans(t *testing.T) {
-	t.Helper()
-	for _, dir := range glob(t, filepath.Join(l.dir, "e2e-*")) {
-		orphan := &landscape{binary: l.binary, name: filepath.Base(dir), dir: l.dir}
-		lock, err := acquire(orphan.lockFile())
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			continue // its test still runs
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := orphan.down()
-		t.Logf("landscape %s was left by a test that was killed; down: %v\n%s", orphan.name, err, out)
-		release(lock)
-	}
 }
 
 // lockFile is locked while the landscape's test runs.

@@ -95,7 +95,7 @@ func (r *reconciler) Reconcile(ctx context.Context, bastion *operationsv1alpha1.
 func (r *reconciler) reason(ctx context.Context, from client.Reader, bastion *operationsv1alpha1.Bastion) (reason string, recheckIn time.Duration, err error) {
 	shoot := &corev1beta1.Shoot{}
 	key := client.ObjectKey{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}
-	if err := from.Get(ctx, key, shoot); apierrors.IsNotFound(err) {
+	if err := from.Get(ctx, key, shoot, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
 		shoot = nil
 	} else if err != nil {
 		return "", 0, fmt.Errorf("read Shoot %q: %w", key, err)

@@ -255,7 +255,7 @@ func resolve(ctx context.Context, port int, name string, code int) error {
 		return false, nil
 	})
 	if err != nil {
-		return last
+		return errors.Join(err, last)
 	}
 	return nil
 }
