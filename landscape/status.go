@@ -30,6 +30,8 @@ type Status struct {
 	Garden *GardenStatus `json:"garden,omitempty"`
 	// Memory is what the landscape's processes use, by the name of their program, the largest first.
 	Memory []MemoryStatus `json:"memory"`
+	// Problems say what does not run as it should, a line each.
+	Problems []string `json:"problems,omitempty"`
 }
 
 // ServiceStatus is a container that serves machines.
@@ -48,6 +50,8 @@ type ClusterStatus struct {
 	// Pods and PodsReady count the pods of all namespaces that are to stay.
 	Pods      int `json:"pods"`
 	PodsReady int `json:"podsReady"`
+	// Unready are the other ones.
+	Unready []PodStatus `json:"unready,omitempty"`
 	// Problem says why the cluster could not be asked; empty if it could.
 	Problem string `json:"problem,omitempty"`
 }
@@ -62,6 +66,14 @@ type MachineStatus struct {
 	Problem string `json:"problem,omitempty"`
 }
 
+// PodStatus is a pod that is not ready.
+type PodStatus struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Problem says why.
+	Problem string `json:"problem"`
+}
+
 // MemoryStatus is the memory of all processes of one program, in bytes.
 type MemoryStatus struct {
 	Program      string `json:"program"`
@@ -71,18 +83,44 @@ type MemoryStatus struct {
 }
 
 // Healthy tells whether everything that should run does.
-func (s *Status) Healthy() bool {
-	healthy := len(s.Clusters) > 0
-	for _, service := range s.Containers {
-		healthy = healthy && service.Running
-	}
-	for _, cluster := range s.Clusters {
-		healthy = healthy && cluster.Problem == "" && cluster.Pods == cluster.PodsReady
-		for _, machine := range cluster.Machines {
-			healthy = healthy && machine.Running && machine.Ready
+func (s *Status) Healthy() bool { return len(s.Problems) == 0 }
+
+// problems are those of all parts of the landscape.
+func (s *Status) problems() []string {
+	var all []string
+	add := func(problem, format string, of ...any) {
+		if problem != "" {
+			all = append(all, fmt.Sprintf(format, of...)+": "+problem)
 		}
 	}
-	return healthy && (s.Garden == nil || s.Garden.healthy())
+	for _, service := range s.Containers {
+		if !service.Running {
+			add("it does not run", "service %s", service.Name)
+		}
+	}
+	for _, cluster := range s.Clusters {
+		add(cluster.Problem, "cluster %s", cluster.Name)
+		for _, machine := range cluster.Machines {
+			add(machine.Problem, "machine %s", machine.Name)
+		}
+		for _, pod := range cluster.Unready {
+			add(pod.Problem, "namespace %s of cluster %s", pod.Namespace, cluster.Name)
+		}
+	}
+	if s.Garden == nil {
+		return all
+	}
+	add(s.Garden.Problem, "garden")
+	for _, component := range s.Garden.Components {
+		add(component.Problem, "component %s/%s", component.Namespace, component.Name)
+	}
+	for _, seed := range s.Garden.Seeds {
+		add(seed.Problem, "seed %s", seed.Name)
+	}
+	for _, shoot := range s.Garden.Shoots {
+		add(shoot.Problem, "shoot %s/%s", shoot.Namespace, shoot.Name)
+	}
+	return all
 }
 
 // statusPatience is for an API server to answer; one that works needs a fraction of it.
@@ -103,6 +141,7 @@ func (l *Landscape) Status(ctx context.Context) (*Status, error) {
 	}
 	status.Garden = l.gardenStatus(ctx)
 	status.Memory = l.memory()
+	status.Problems = status.problems()
 	return status, nil
 }
 
@@ -155,9 +194,11 @@ func (l *Landscape) clusterStatus(ctx context.Context, cluster Cluster) ClusterS
 			continue // it is not to be ready any more
 		}
 		status.Pods++
-		if kube.PodReady(&pods.Items[i]) == nil {
-			status.PodsReady++
+		if err := kube.PodReady(&pods.Items[i]); err != nil {
+			status.Unready = append(status.Unready, PodStatus{pods.Items[i].Namespace, pods.Items[i].Name, err.Error()})
+			continue
 		}
+		status.PodsReady++
 	}
 	return status
 }

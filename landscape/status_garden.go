@@ -92,13 +92,6 @@ type ShootStatus struct {
 	Nodes        ComponentUsage   `json:"nodes"`
 }
 
-// healthy tells whether everything is as it should be.
-func (s *GardenStatus) healthy() bool {
-	return s.Problem == "" && !slices.ContainsFunc(s.Components, func(c ComponentStatus) bool { return c.Problem != "" }) &&
-		!slices.ContainsFunc(s.Seeds, func(seed SeedStatus) bool { return seed.Problem != "" }) &&
-		!slices.ContainsFunc(s.Shoots, func(shoot ShootStatus) bool { return shoot.Problem != "" })
-}
-
 // gardenStatus asks the garden. It returns nil if the landscape has none.
 func (l *Landscape) gardenStatus(ctx context.Context) *GardenStatus {
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)

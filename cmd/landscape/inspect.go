@@ -96,6 +96,12 @@ func printStatus(out io.Writer, status *landscape.Status, output string, now tim
 		printGarden(w, status.Garden, output == "wide", now)
 	}
 	printMemory(w, status.Memory, output == "wide")
+	if !status.Healthy() {
+		fmt.Fprintf(w, "\nNot as it should be:\n")
+	}
+	for _, problem := range status.Problems {
+		fmt.Fprintf(w, "  %s\n", problem)
+	}
 	return w.Flush()
 }
 

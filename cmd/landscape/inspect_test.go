@@ -28,7 +28,8 @@ func TestPrintStatus(t *testing.T) {
 				ControlPlane: []landscape.ComponentUsage{{Component: "etcd-main", Pods: 1, Proportional: 5 << 20, Processor: 1.5}},
 			}},
 		},
-		Memory: []landscape.MemoryStatus{{Program: "etcd", Processes: 2, Proportional: 5 << 20}},
+		Memory:   []landscape.MemoryStatus{{Program: "etcd", Processes: 2, Proportional: 5 << 20}},
+		Problems: []string{"seed local: B is False"},
 	}
 	want := `Landscape local in /dir, network 172.30.0.0/24, registry 172.30.0.1:5000
 
@@ -45,6 +46,9 @@ SHOOT                KUBERNETES   LAST OPERATION          CONDITIONS   NODES   A
 garden-local/local   1.36.3       Create Processing 89%   1/2          1/2     90s   5 MiB           0 MiB      Create Processing 89%, Waiting
 
 All 2 processes together take 5 MiB of memory.
+
+Not as it should be:
+  seed local: B is False
 `
 	var out strings.Builder
 	if err := printStatus(&out, status, "", now); err != nil {

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +55,7 @@ func PodReady(pod *corev1.Pod) error {
 	}
 	for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
 		if waiting := status.State.Waiting; waiting != nil && waiting.Reason != "" && waiting.Reason != "PodInitializing" {
-			return fmt.Errorf("Pod %q: container %q: %s", pod.Name, status.Name, waiting.Reason) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Pod %q: container %q: %s", pod.Name, status.Name, reasonAndMessage(waiting.Reason, waiting.Message)) //nolint:staticcheck // kinds are proper names
 		}
 	}
 	for _, condition := range pod.Status.Conditions {
@@ -65,5 +66,13 @@ func PodReady(pod *corev1.Pod) error {
 			return fmt.Errorf("Pod %q is not scheduled: %s", pod.Name, condition.Message) //nolint:staticcheck // kinds are proper names
 		}
 	}
+	if why := reasonAndMessage(pod.Status.Reason, pod.Status.Message); why != "" {
+		return fmt.Errorf("Pod %q is not ready: %s", pod.Name, why) //nolint:staticcheck // kinds are proper names
+	}
 	return fmt.Errorf("Pod %q is not ready", pod.Name) //nolint:staticcheck // kinds are proper names
+}
+
+// reasonAndMessage are the words of a kubelet, of which either may be missing.
+func reasonAndMessage(reason, message string) string {
+	return strings.Trim(reason+": "+message, ": ")
 }

@@ -31,6 +31,7 @@ func TestInterruptions(t *testing.T) {
 		l.killUp(t, time.Duration(random.Int64N(int64(i+1)*int64(time.Second))))
 	}
 	l.run(t, "up", "--without-shoot")
+	l.connect(t) // for the events, if it fails
 	l.awaitStatus(t)
 	l.run(t, "down", "--yes")
 	if diff := cmp.Diff(before, observeHost(t, l.name)); diff != "" {
