@@ -258,7 +258,14 @@ func (l *Landscape) awaitCluster(ctx context.Context, cluster Cluster, detail fu
 	return kube.Await(ctx, c, &corev1.PodList{}, podsReady, report, client.InNamespace(metav1.NamespaceSystem))
 }
 
+// toStay tells whether a pod is to be ready. One that goes is not, nor one that has failed and that its controller has made another for: a node
+// may have put it out, and it stays for people to look at.
+func toStay(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && (pod.Status.Phase != corev1.PodFailed || metav1.GetControllerOf(pod) == nil)
+}
+
 func podsReady(pods []*corev1.Pod) error {
+	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !toStay(pod) })
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	ready := 0
 	for _, pod := range pods {

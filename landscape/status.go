@@ -190,8 +190,8 @@ func (l *Landscape) clusterStatus(ctx context.Context, cluster Cluster) ClusterS
 		status.Machines = append(status.Machines, m)
 	}
 	for i := range pods.Items {
-		if pods.Items[i].DeletionTimestamp != nil {
-			continue // it is not to be ready any more
+		if !toStay(&pods.Items[i]) {
+			continue
 		}
 		status.Pods++
 		if err := kube.PodReady(&pods.Items[i]); err != nil {
