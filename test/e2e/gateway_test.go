@@ -102,7 +102,7 @@ func expectHealthy(t *testing.T, conn *tls.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close() //nolint:errcheck // it is read to its end
+	defer answer.Body.Close()
 	if body, err := io.ReadAll(answer.Body); err != nil || string(body) != "ok" {
 		t.Errorf("answer is %q, %v", body, err)
 	}

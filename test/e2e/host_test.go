@@ -15,6 +15,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // hostState is what a landscape may leave behind on a host, as text that can be compared.
@@ -49,6 +52,14 @@ func observeHost(t *testing.T, landscape string) hostState {
 		return match != nil && others(match[1])
 	})
 	return state
+}
+
+// expectHost fails if the host is not as it was.
+func (l *landscape) expectHost(t *testing.T, before hostState, message string) {
+	t.Helper()
+	if diff := cmp.Diff(before, observeHost(t, l.name), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-before +after):\n%s", message, diff)
+	}
 }
 
 // othersLinks finds the links of other landscapes, and of containers that are none of ours. What a landscape leaves belongs to nobody.
@@ -101,8 +112,8 @@ func processes(t *testing.T, landscape string) []string {
 	t.Helper()
 	var found []string
 	for _, dir := range glob(t, "/proc/[0-9]*") {
-		cgroup, _ := os.ReadFile(filepath.Join(dir, "cgroup"))   //nolint:errcheck // it has ended meanwhile
-		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline")) //nolint:errcheck // it has ended meanwhile
+		cgroup, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
+		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if len(cmdline) == 0 {
 			continue // It has ended, and its parent has yet to take note.
 		}

@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	appsv1 "k8s.io/api/apps/v1"
@@ -199,14 +198,16 @@ func TestLandscape(t *testing.T) {
 		l.cli(t, "shell", "runtime-0", "--", "systemctl", "reboot") //nolint:errcheck // the connection may end first
 		l.run(t, "up", "--without-shoot")
 		await(t, l.client, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+			reason := fmt.Errorf("there is no pod")
 			for _, pod := range pods {
 				statuses := pod.Status.ContainerStatuses // those of a pod that has just come are not there yet
 				if len(statuses) == 0 || statuses[0].State.Running == nil || statuses[0].State.Running.StartedAt.Time.Before(rebooted) {
-					return fmt.Errorf("pod %q has not been started again", pod.Name)
+					reason = fmt.Errorf("pod %q has not been started again", pod.Name)
+				} else if reason = kube.PodReady(pod); reason == nil {
+					return nil
 				}
-				return kube.PodReady(pod)
 			}
-			return fmt.Errorf("there is no pod")
+			return reason
 		}, client.MatchingLabels{"app": "app"})
 		if got := app.get(t, "/file"); got != "for the log" {
 			t.Errorf("file holds %q", got)
@@ -224,9 +225,7 @@ func TestLandscape(t *testing.T) {
 	l.run(t, "down", "--yes")
 	t.Logf("down took %s", time.Since(start).Round(100*time.Millisecond))
 	l.timed(t, "nothing is left behind", func(t *testing.T) {
-		if diff := cmp.Diff(before, observeHost(t, l.name)); diff != "" {
-			t.Errorf("the host is not as before (-before +after):\n%s", diff)
-		}
+		l.expectHost(t, before, "the host is not as before")
 		if exists(filepath.Join(l.dir, l.name)) {
 			t.Errorf("%s is left", filepath.Join(l.dir, l.name))
 		}
@@ -338,7 +337,7 @@ func (l *landscape) awaitStatus(t *testing.T) {
 	t.Helper()
 	var out string
 	eventually(t, func(context.Context) (err error) {
-		if out, err = l.cli(t, "status"); err != nil {
+		if out, err = l.cli(t, "status"); err != nil { //nolint:contextcheck // it ends in time by itself
 			err = fmt.Errorf("landscape status: %w\n%s", err, out)
 		}
 		return err
@@ -387,7 +386,7 @@ func (l *landscape) keepArtifacts(t *testing.T) {
 		return
 	}
 	save := func(name, binary string, args ...string) {
-		out, _ := exec.Command(binary, args...).CombinedOutput() //nolint:errcheck // the output says it
+		out, _ := exec.Command(binary, args...).CombinedOutput()
 		if err := os.WriteFile(filepath.Join(dir, name), out, 0o644); err != nil {
 			t.Error(err)
 		}
@@ -548,7 +547,7 @@ func (a app) ask(t *testing.T, method, path, body string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer response.Body.Close() //nolint:errcheck // only read
+	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", response.Status, data)
@@ -571,7 +570,7 @@ func (a app) eventually(t *testing.T, method, path, body string) (got string) {
 	t.Helper()
 	var last error
 	if err := wait.PollUntilContextTimeout(working(t), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		got, last = a.ask(t, method, path, body)
+		got, last = a.ask(t, method, path, body) //nolint:contextcheck // it ends with the test's time
 		return last == nil, nil
 	}); err != nil {
 		t.Fatalf("%s %s: %v", method, path, last)
