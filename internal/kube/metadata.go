@@ -62,3 +62,17 @@ func SplitAnnotation(value, separator string) []string {
 	}
 	return parts
 }
+
+// AddToAnnotation adds parts to what an annotation lists, unless they are there already.
+func AddToAnnotation(meta *metav1.ObjectMeta, key, separator string, parts ...string) {
+	all := SplitAnnotation(meta.Annotations[key], separator)
+	before := len(all)
+	for _, part := range parts {
+		if !slices.Contains(all, part) {
+			all = append(all, part)
+		}
+	}
+	if len(all) > before {
+		metav1.SetMetaDataAnnotation(meta, key, strings.Join(all, separator))
+	}
+}

@@ -1,7 +1,6 @@
 package shootmutator
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -71,13 +70,7 @@ func sshAccess(shoot *corev1beta1.Shoot) *corev1beta1.SSHAccess {
 }
 
 func addTask(shoot *corev1beta1.Shoot, tasks ...string) {
-	all := kube.SplitAnnotation(shoot.Annotations[constants.ShootTasks], constants.TasksSeparator)
-	for _, task := range tasks {
-		if !slices.Contains(all, task) {
-			all = append(all, task)
-		}
-	}
-	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.ShootTasks, strings.Join(all, constants.TasksSeparator))
+	kube.AddToAnnotation(&shoot.ObjectMeta, constants.ShootTasks, constants.TasksSeparator, tasks...)
 }
 
 // ensure returns what a field points to, which is made if there is nothing.

@@ -37,15 +37,9 @@ func askFor(shoot *corev1beta1.Shoot, changed bool, tasks []string, now time.Tim
 		delete(shoot.Annotations, constants.GardenerMaintenanceOperation)
 	}
 	delete(shoot.Annotations, constants.FailedShootNeedsRetryOperation)
-	annotate(shoot, constants.GardenerOperation, pending, constants.OperationsSeparator)
-
-	all := kube.SplitAnnotation(shoot.Annotations[constants.ShootTasks], constants.TasksSeparator)
-	for _, task := range tasks {
-		if !slices.Contains(all, task) {
-			all = append(all, task)
-		}
-	}
-	annotate(shoot, constants.ShootTasks, all, constants.TasksSeparator)
+	delete(shoot.Annotations, constants.GardenerOperation)
+	kube.AddToAnnotation(&shoot.ObjectMeta, constants.GardenerOperation, constants.OperationsSeparator, pending...)
+	kube.AddToAnnotation(&shoot.ObjectMeta, constants.ShootTasks, constants.TasksSeparator, tasks...)
 	return asked, failures
 }
 
@@ -122,12 +116,4 @@ func renewals(shoot *corev1beta1.Shoot, now time.Time) []string {
 	}
 	check(wanted.ETCDEncryptionKey, encryption, constants.OperationRotateETCDEncryptionKey)
 	return due
-}
-
-func annotate(shoot *corev1beta1.Shoot, key string, values []string, separator string) {
-	if len(values) == 0 {
-		delete(shoot.Annotations, key)
-		return
-	}
-	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, key, strings.Join(values, separator))
 }
