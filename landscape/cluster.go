@@ -43,6 +43,9 @@ const fieldOwner = "landscape"
 // configuration the kernel was built with.
 const ignoredChecks = "[SystemVerification, FileContent--proc-sys-net-bridge-bridge-nf-call-iptables, Port-10250]"
 
+// apiServerPort is where kubeadm has the API server listen.
+const apiServerPort = 6443
+
 // networks of a cluster. They are disjoint between the clusters of a landscape, so that one cluster's addresses never
 // mean something else in another.
 func (c Cluster) pods() netip.Prefix     { return clusterNetwork(1 + 2*c.Number) }
@@ -222,7 +225,10 @@ func (l *Landscape) installAddons(ctx context.Context, cluster Cluster, images m
 	if err != nil {
 		return err
 	}
-	values := addon.Values{Images: images, Pods: cluster.pods(), DNS: cluster.dns(), Pool: l.network().Pool(cluster.Number)}
+	values := addon.Values{
+		Images: images, Pods: cluster.pods(), DNS: cluster.dns(), Pool: l.network().Pool(cluster.Number),
+		APIServer: netip.AddrPortFrom(l.network().Machine(cluster.Machines[0].Number), apiServerPort),
+	}
 	if cluster.Name == RuntimeCluster {
 		values.LocalDNS = cluster.localDNS()
 	}

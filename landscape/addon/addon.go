@@ -19,6 +19,8 @@ type Values struct {
 	Images map[string]string
 	// Pods is the pod network. Every node has a /24 of it.
 	Pods netip.Prefix
+	// APIServer is where the API server answers before Services work.
+	APIServer netip.AddrPort
 	// DNS is the address of the cluster's DNS service, within the service network.
 	DNS netip.Addr
 	// LocalDNS is the address of the service that answers for the names of the landscape's clusters. The zero value if there is none.

@@ -11,7 +11,7 @@ func values() Values {
 	v := Values{
 		Images: map[string]string{},
 		Pods:   netip.MustParsePrefix("10.1.0.0/16"), DNS: netip.MustParseAddr("10.2.0.10"), Pool: netip.MustParsePrefix("172.30.0.128/28"),
-		LocalDNS: netip.MustParseAddr("10.2.0.53"),
+		LocalDNS: netip.MustParseAddr("10.2.0.53"), APIServer: netip.MustParseAddrPort("172.30.0.2:6443"),
 	}
 	for _, product := range Products() {
 		v.Images[product] = "registry.example/" + product + ":v1"

@@ -12,5 +12,7 @@ func podNetwork(v Values) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return flannel.Objects(flannel.Values{Image: image, Pods: v.Pods, Backend: flannel.HostGateway, ClusterRole: "landscape:" + flannel.Name})
+	return flannel.Objects(flannel.Values{
+		Image: image, Pods: v.Pods, Backend: flannel.HostGateway, ClusterRole: "landscape:" + flannel.Name, APIServer: v.APIServer,
+	})
 }

@@ -4,6 +4,7 @@ package flannel
 import (
 	"encoding/json"
 	"net/netip"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,9 @@ type Values struct {
 	Backend Backend
 	// ClusterRole is the name of the ClusterRole.
 	ClusterRole string
+	// APIServer is where the API server answers when Services do not work yet; the zero value if flannel is to ask as other pods do. Flannel
+	// ends when it gets no answer.
+	APIServer netip.AddrPort
 }
 
 // Objects renders flannel.
@@ -93,6 +97,11 @@ func Objects(v Values) ([]client.Object, error) {
 			workload.HostPath("cni-config", "/etc/cni/net.d", corev1.HostPathDirectoryOrCreate),
 			workload.ConfigMapVolume("config", name),
 		},
+	}
+	if v.APIServer.IsValid() {
+		w.Container.Env = append(w.Container.Env,
+			corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: v.APIServer.Addr().String()},
+			corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT", Value: strconv.Itoa(int(v.APIServer.Port()))})
 	}
 	role := w.ClusterRole(v.ClusterRole, workload.Rule("", "pods", "get"), workload.Rule("", "nodes", "get list watch"), workload.Rule("", "nodes/status", "patch"))
 	return append(append([]client.Object{w.ServiceAccount()}, role...), config, w.DaemonSet()), nil
