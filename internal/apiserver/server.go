@@ -58,11 +58,14 @@ func NewCommand() *cobra.Command {
 			"    --authentication-kubeconfig=garden.yaml --authorization-kubeconfig=garden.yaml",
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := errors.Join(append(options.Validate(), own.validate(), err)...); err != nil {
 				return err
 			}
 			klog.SetLogger(process.NewLogger(cmd.ErrOrStderr(), own.logLevel, own.logFormat))
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			codec, err := scheme.StorageCodec(codecs, options.Etcd.DefaultStorageMediaType)
 			if err != nil {
 				return err

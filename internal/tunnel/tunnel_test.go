@@ -420,11 +420,10 @@ func TestAgentConnectsToAllServers(t *testing.T) {
 	}
 	first, second := startAt(t, a, "127.0.0.1:0", two("server-0")), startAt(t, a, "127.0.0.1:0", two("server-1"))
 	// What a load balancer does.
-	var n int
+	var n atomic.Int32
 	balancer := serve(t, func(conn *net.TCPConn) {
-		n++
 		to := first.tunnel
-		if n > 2 {
+		if n.Add(1) > 2 {
 			to = second.tunnel
 		}
 		backend, err := net.Dial("tcp", to)
@@ -469,16 +468,8 @@ func TestServerDrains(t *testing.T) {
 func TestAPIServerProxy(t *testing.T) {
 	api := echoServer(t)
 	w := start(t, func(v *ServerValues) { v.APIServer = api })
-	links, _ := w.run(NewLinks(LinksValues{
-		Address: w.tunnel, TLS: w.authority.client(t, "node"), ID: "node-0", Role: RoleAPIServerProxy, Metrics: newMetrics(t), Clock: clock.RealClock{},
-	}))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close() //nolint:errcheck // ends the forwarding
-	go func() { _ = links.Forward(t.Context(), listener) }()
-	conn, err := net.Dial("tcp", listener.Addr().String())
+	links, address := forward(t, w)
+	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -509,8 +500,8 @@ func TestAPIServerProxy(t *testing.T) {
 		}
 	})
 	t.Run("the kube-apiserver is away", func(t *testing.T) {
-		w.server.APIServer = "127.0.0.1:1"
-		conn, err := net.Dial("tcp", listener.Addr().String())
+		_, address := forward(t, start(t, func(v *ServerValues) { v.APIServer = "127.0.0.1:1" }))
+		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -518,6 +509,21 @@ func TestAPIServerProxy(t *testing.T) {
 			t.Errorf("got %d bytes", n)
 		}
 	})
+}
+
+// forward gives the kube-apiserver of a server an address on a node, which it returns with the links of that node.
+func forward(t *testing.T, w *world) (links *Links, address string) {
+	t.Helper()
+	links, _ = w.run(NewLinks(LinksValues{
+		Address: w.tunnel, TLS: w.authority.client(t, "node"), ID: "node-0", Role: RoleAPIServerProxy, Metrics: newMetrics(t), Clock: clock.RealClock{},
+	}))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() }) // ends the forwarding
+	go func() { _ = links.Forward(t.Context(), listener) }()
+	return links, listener.Addr().String()
 }
 
 func TestUnknownClientIsRefused(t *testing.T) {

@@ -254,8 +254,14 @@ func (e *Env) start(ctx, running context.Context, ended context.CancelCauseFunc,
 		cmd.SetErr(logs)
 		klog.LogToStderr(false)
 		klog.SetOutput(logs)
-		cmd.SetArgs(args)
-		e.run(running, ended, cmd.ExecuteContext)
+		// It sets the logger of this process, whose clients log as well once it runs.
+		if err := errors.Join(cmd.ParseFlags(args), cmd.PreRunE(cmd, nil)); err != nil {
+			return err
+		}
+		e.run(running, ended, func(ctx context.Context) error {
+			cmd.SetContext(ctx)
+			return cmd.RunE(cmd, nil)
+		})
 	}
 	own := rest.CopyConfig(e.Config)
 	own.Host = "https://" + address(3)
