@@ -94,7 +94,7 @@ func NewLogger(w io.Writer, level, format string) logr.Logger {
 		encoder = zap.ConsoleEncoder
 	}
 	return zap.New(
-		zap.WriteTo(w), zap.Level(lowest),
+		zap.WriteTo(zapcore.Lock(zapcore.AddSync(w))), zap.Level(lowest), // not every writer is a file
 		encoder(func(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.ISO8601TimeEncoder }),
 		// An error is where it was returned from, not where it is logged; what a panic leaves is logged with its stack anyway.
 		zap.StacktraceLevel(zapcore.PanicLevel),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,12 +23,13 @@ import (
 func TestTokensOfARotatedKey(t *testing.T) {
 	s, w := newStage(t), example()
 	w.shoot.Spec.Provider.Workers, w.seed.Spec.Backup = nil, nil
-	signer, made := "", 0
+	var made atomic.Int64 // they are asked for at the same time
+	signer := ""
 	shoot := interceptor.NewClient(s.shoot, interceptor.Funcs{
 		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, _, request client.Object, _ ...client.SubResourceCreateOption) error {
-			made++
+			n := made.Add(1)
 			status := &request.(*authenticationv1.TokenRequest).Status //nolint:forcetypeassert // nothing else is asked for
-			status.Token = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"alg":"ES256","kid":%q}`, signer)) + fmt.Sprintf(".%d.x", made)
+			status.Token = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"alg":"ES256","kid":%q}`, signer)) + fmt.Sprintf(".%d.x", n)
 			status.ExpirationTimestamp = metav1.NewTime(time.Now().Add(12 * time.Hour))
 			return nil
 		},
@@ -93,17 +95,17 @@ func TestTokensOfARotatedKey(t *testing.T) {
 		return after
 	}
 	first := run("")
-	if len(first) != 4 || made != 4 {
-		t.Fatalf("%d tokens in %d Secrets", made, len(first))
+	if len(first) != 4 || made.Load() != 4 {
+		t.Fatalf("%d tokens in %d Secrets", made.Load(), len(first))
 	}
-	if run(""); made != 4 {
-		t.Errorf("%d tokens, though nothing has changed", made)
+	if run(""); made.Load() != 4 {
+		t.Errorf("%d tokens, though nothing has changed", made.Load())
 	}
 	for i, phase := range []corev1beta1.CredentialsRotationPhase{
 		corev1beta1.RotationPreparing, corev1beta1.RotationPrepared, corev1beta1.RotationCompleting, corev1beta1.RotationCompleted,
 	} {
-		if run(phase); made != 8 {
-			t.Errorf("%d: %d tokens, want new ones once", i, made)
+		if run(phase); made.Load() != 8 {
+			t.Errorf("%d: %d tokens, want new ones once", i, made.Load())
 		}
 	}
 }
