@@ -57,11 +57,7 @@ func (g *garden) testBackupBucket(t *testing.T) {
 	if err := g.c.Create(t.Context(), own); err != nil {
 		t.Fatal(err)
 	}
-	env.Edit(t, g.c, inSeed, func(b *extensionsv1alpha1.BackupBucket) {
-		delete(b.Annotations, "gardener.cloud/operation")
-		b.Finalizers = []string{"example.com/extension"}
-	})
-	env.EditStatus(t, g.c, inSeed, func(b *extensionsv1alpha1.BackupBucket) {
+	playExtension(t, g, &extensionsv1alpha1.BackupBucketList{}, func(b *extensionsv1alpha1.BackupBucket) {
 		b.Status.ObservedGeneration = b.Generation
 		b.Status.LastOperation = &corev1beta1.LastOperation{
 			Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.Now(),

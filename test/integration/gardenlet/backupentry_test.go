@@ -44,11 +44,7 @@ func (g *garden) testBackupEntry(t *testing.T, bucket string) {
 		t.Errorf("the credentials in the seed are not those that the extension made for the bucket (%v)", err)
 	}
 
-	env.Edit(t, g.c, inSeed, func(e *extensionsv1alpha1.BackupEntry) {
-		delete(e.Annotations, "gardener.cloud/operation")
-		e.Finalizers = []string{"example.com/extension"}
-	})
-	env.EditStatus(t, g.c, inSeed, func(e *extensionsv1alpha1.BackupEntry) {
+	playExtension(t, g, &extensionsv1alpha1.BackupEntryList{}, func(e *extensionsv1alpha1.BackupEntry) {
 		e.Status.ObservedGeneration = e.Generation
 		e.Status.LastOperation = &corev1beta1.LastOperation{
 			Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.Now(),

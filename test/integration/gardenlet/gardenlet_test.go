@@ -530,6 +530,45 @@ func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, che
 	}
 }
 
+// playExtension does what a gardenlet orders, as often as it does: what it reads may be a moment old, and then it orders once more. Done is
+// the status of what is done. It ends with the test.
+func playExtension[T client.Object](t *testing.T, g *garden, list client.ObjectList, done func(T)) {
+	t.Helper()
+	work := func(ctx context.Context, object T) error {
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			if err := g.c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			annotations := object.GetAnnotations()
+			if annotations["gardener.cloud/operation"] != "reconcile" || object.GetDeletionTimestamp() != nil {
+				return nil
+			}
+			delete(annotations, "gardener.cloud/operation")
+			object.SetAnnotations(annotations)
+			object.SetFinalizers([]string{"example.com/extension"})
+			if err := g.c.Update(ctx, object); err != nil {
+				return err
+			}
+			done(object)
+			return g.c.Status().Update(ctx, object)
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-ended })
+	go func() {
+		defer close(ended)
+		_ = kube.Await(ctx, g.c, list, func(found []T) error { // until the context ends
+			for _, object := range found {
+				if err := work(ctx, object.DeepCopyObject().(T)); err != nil && ctx.Err() == nil { //nolint:forcetypeassert // a copy has its original's type
+					t.Errorf("the extension: %v", err)
+				}
+			}
+			return errors.New("there may be more")
+		}, nil)
+	}()
+}
+
 // end waits for the end of a gardenlet.
 func end(t *testing.T, ended <-chan error) error {
 	t.Helper()
