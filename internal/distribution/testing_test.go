@@ -69,9 +69,15 @@ type recorder struct {
 	finished []string
 }
 
-func (r *recorder) Begin(_, missing int) { r.missing = missing }
-func (r *recorder) Step(string, string)  {}
-func (r *recorder) Waiting(string)       {}
+func (r *recorder) Begin(_, missing int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.missing = missing
+}
+
+func (r *recorder) Step(string, string) {}
+func (r *recorder) Waiting(string)      {}
+
 func (r *recorder) Started(product string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
