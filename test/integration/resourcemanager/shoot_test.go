@@ -34,6 +34,7 @@ import (
 	"gardener.cloud/gardener/internal/component/shootaccess"
 	"gardener.cloud/gardener/internal/component/shootsystem"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/internal/resourcemanager"
 	"gardener.cloud/gardener/test/env"
 	"gardener.cloud/gardener/test/ports"
@@ -209,13 +210,15 @@ func run(t *testing.T, config *resourcemanagerconfigv1alpha1.ResourceManagerConf
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	manager := resourcemanager.Component()
+	read, err := manager.Config.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
-	command := resourcemanager.Component().Command()
-	command.SetArgs([]string{"--config=" + file})
-	command.SetOut(t.Output())
-	command.SetErr(t.Output())
 	done := make(chan error)
-	go func() { done <- command.ExecuteContext(ctx) }()
+	// Its command would set the logger of this process, which serves the garden API too.
+	go func() { done <- manager.Run(ctx, read, process.NewLogger(t.Output(), "info", "json")) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
