@@ -43,9 +43,6 @@ const fieldOwner = "landscape"
 // configuration the kernel was built with.
 const ignoredChecks = "[SystemVerification, FileContent--proc-sys-net-bridge-bridge-nf-call-iptables, Port-10250]"
 
-// apiServerPort is where kubeadm has the API server listen.
-const apiServerPort = 6443
-
 // networks of a cluster. They are disjoint between the clusters of a landscape, so that one cluster's addresses never
 // mean something else in another.
 func (c Cluster) pods() netip.Prefix     { return clusterNetwork(1 + 2*c.Number) }
@@ -66,6 +63,12 @@ func (c Cluster) localDNS() netip.Addr {
 	return netip.AddrFrom4(addr)
 }
 
+// apiServer is where a cluster's API server answers, without a Service.
+func (l *Landscape) apiServer(cluster Cluster) netip.AddrPort {
+	const port = 6443 // kubeadm's
+	return netip.AddrPortFrom(l.network().Machine(cluster.Machines[0].Number), port)
+}
+
 // clusterNetwork is the nth /16 of 10.0.0.0/8. The runtime cluster's are 10.1.0.0/16 and 10.2.0.0/16; those of further
 // clusters come from the other end, because shoots usually have the ones in between.
 func clusterNetwork(n int) netip.Prefix {
@@ -82,7 +85,7 @@ func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluste
 	}
 	values := map[string]any{
 		"Name": machine.Name, "Address": l.network().Machine(machine.Number), "IgnoredChecks": ignoredChecks,
-		"Cluster": cluster.Name, "Version": cluster.Version, "ControlPlane": l.network().Machine(cluster.Machines[0].Number),
+		"Cluster": cluster.Name, "Version": cluster.Version, "APIServer": l.apiServer(cluster),
 		"Pods": cluster.pods(), "Services": cluster.services(), "EtcdTag": etcdTag,
 	}
 	if verb(cluster, machine) == "join" {
@@ -227,7 +230,7 @@ func (l *Landscape) installAddons(ctx context.Context, cluster Cluster, images m
 	}
 	values := addon.Values{
 		Images: images, Pods: cluster.pods(), DNS: cluster.dns(), Pool: l.network().Pool(cluster.Number),
-		APIServer: netip.AddrPortFrom(l.network().Machine(cluster.Machines[0].Number), apiServerPort),
+		APIServer: l.apiServer(cluster),
 	}
 	if cluster.Name == RuntimeCluster {
 		values.LocalDNS = cluster.localDNS()
