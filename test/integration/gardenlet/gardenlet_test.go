@@ -539,18 +539,19 @@ func playExtension[T client.Object](t *testing.T, g *garden, list client.ObjectL
 			if err := g.c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 				return client.IgnoreNotFound(err)
 			}
-			annotations := object.GetAnnotations()
-			if annotations["gardener.cloud/operation"] != "reconcile" || object.GetDeletionTimestamp() != nil {
+			if object.GetAnnotations()["gardener.cloud/operation"] != "reconcile" || object.GetDeletionTimestamp() != nil {
 				return nil
 			}
+			done(object)
+			if err := g.c.Status().Update(ctx, object); err != nil {
+				return err
+			}
+			// The order goes last: until then, a conflict has all of it done again.
+			annotations := object.GetAnnotations()
 			delete(annotations, "gardener.cloud/operation")
 			object.SetAnnotations(annotations)
 			object.SetFinalizers([]string{"example.com/extension"})
-			if err := g.c.Update(ctx, object); err != nil {
-				return err
-			}
-			done(object)
-			return g.c.Status().Update(ctx, object)
+			return g.c.Update(ctx, object)
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
