@@ -16,9 +16,9 @@ func DeploymentHealthy(d *appsv1.Deployment) error {
 	}
 	switch s := d.Status; {
 	case s.ObservedGeneration < d.Generation:
-		return fmt.Errorf("Deployment %q: its last change has not been seen by its controller", d.Name) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Deployment %q: its last change has not been seen by its controller", d.Name)
 	case s.UpdatedReplicas < want || s.AvailableReplicas < want || s.Replicas > want:
-		return fmt.Errorf("Deployment %q: %d of %d pods are updated, %d available", d.Name, s.UpdatedReplicas, want, s.AvailableReplicas) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Deployment %q: %d of %d pods are updated, %d available", d.Name, s.UpdatedReplicas, want, s.AvailableReplicas)
 	}
 	return nil
 }
@@ -43,9 +43,9 @@ func NodeReady(node *corev1.Node) error {
 		if condition.Status == corev1.ConditionTrue {
 			return nil
 		}
-		return fmt.Errorf("Node %q is not ready: %s", node.Name, condition.Message) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Node %q is not ready: %s", node.Name, condition.Message)
 	}
-	return fmt.Errorf("Node %q has not said whether it is ready", node.Name) //nolint:staticcheck // kinds are proper names
+	return fmt.Errorf("Node %q has not said whether it is ready", node.Name)
 }
 
 // PodReady returns why a Pod is not ready, or nil if it is. A Pod that has run to its end is as ready as it gets.
@@ -55,7 +55,7 @@ func PodReady(pod *corev1.Pod) error {
 	}
 	for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
 		if waiting := status.State.Waiting; waiting != nil && waiting.Reason != "" && waiting.Reason != "PodInitializing" {
-			return fmt.Errorf("Pod %q: container %q: %s", pod.Name, status.Name, reasonAndMessage(waiting.Reason, waiting.Message)) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Pod %q: container %q: %s", pod.Name, status.Name, reasonAndMessage(waiting.Reason, waiting.Message))
 		}
 	}
 	for _, condition := range pod.Status.Conditions {
@@ -63,13 +63,13 @@ func PodReady(pod *corev1.Pod) error {
 			return nil
 		}
 		if condition.Type == corev1.PodScheduled && condition.Status != corev1.ConditionTrue && condition.Message != "" {
-			return fmt.Errorf("Pod %q is not scheduled: %s", pod.Name, condition.Message) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Pod %q is not scheduled: %s", pod.Name, condition.Message)
 		}
 	}
 	if why := reasonAndMessage(pod.Status.Reason, pod.Status.Message); why != "" {
-		return fmt.Errorf("Pod %q is not ready: %s", pod.Name, why) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Pod %q is not ready: %s", pod.Name, why)
 	}
-	return fmt.Errorf("Pod %q is not ready", pod.Name) //nolint:staticcheck // kinds are proper names
+	return fmt.Errorf("Pod %q is not ready", pod.Name)
 }
 
 // reasonAndMessage are the words of a kubelet, of which either may be missing.

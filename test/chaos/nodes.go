@@ -364,7 +364,7 @@ func budget(name string) *policyv1.PodDisruptionBudget {
 func (s *story) deployed(ctx context.Context, name string) error {
 	return kube.Await(ctx, s.inside, &appsv1.DeploymentList{}, func(found []*appsv1.Deployment) error {
 		if len(found) == 0 {
-			return fmt.Errorf("Deployment %q is gone", name) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Deployment %q is gone", name)
 		}
 		return kube.DeploymentHealthy(found[0])
 	}, nil, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{"metadata.name": name})

@@ -127,7 +127,7 @@ func (r *reconciler) credentials(ctx context.Context, bucket *corev1beta1.Backup
 	}
 	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
 	if err := r.gardenClient.Get(ctx, key, secret); apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("Secret %q with the credentials is not there", key) //nolint:staticcheck // kinds are proper names
+		return nil, fmt.Errorf("Secret %q with the credentials is not there", key)
 	} else if err != nil {
 		return nil, fmt.Errorf("read credentials in Secret %q: %w", key, err)
 	}

@@ -173,5 +173,5 @@ func hasAddress(node *corev1.Node) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("Node %q has no internal IP address", node.Name) //nolint:staticcheck // kinds are proper names
+	return fmt.Errorf("Node %q has no internal IP address", node.Name)
 }

@@ -244,11 +244,11 @@ func agentUser(username, commonName string, machine *machinev1alpha1.Machine) er
 			return fmt.Errorf("user %q asks for another node", username)
 		}
 		if hasNode {
-			return fmt.Errorf("Machine %q has a node already", machine.Name) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Machine %q has a node already", machine.Name)
 		}
 	case strings.HasPrefix(username, bootstrapUserPrefix) && machine != nil: // a new machine, before its kubelet runs
 		if hasNode {
-			return fmt.Errorf("Machine %q has a node already", machine.Name) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Machine %q has a node already", machine.Name)
 		}
 	case strings.HasPrefix(username, constants.NodeAgentUserNamePrefix): // a renewal
 		if username != commonName {
@@ -256,7 +256,7 @@ func agentUser(username, commonName string, machine *machinev1alpha1.Machine) er
 		}
 	case username == migratingUser && machine != nil: // a node that had a token
 		if !hasNode {
-			return fmt.Errorf("Machine %q has no node yet", machine.Name) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Machine %q has no node yet", machine.Name)
 		}
 	default:
 		return fmt.Errorf("user %q is no node agent", username)

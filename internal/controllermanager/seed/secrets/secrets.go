@@ -170,7 +170,7 @@ func (r *reconciler) ensureNamespace(ctx context.Context, seed *corev1beta1.Seed
 	}
 	if other := metav1.GetControllerOf(namespace); other != nil && other.UID != seed.UID {
 		// It can be that of a Seed with the same name that is gone; then it goes soon, and we are tried again.
-		return false, fmt.Errorf("Namespace %q belongs to %s %q with UID %s", name, other.Kind, other.Name, other.UID) //nolint:staticcheck // kinds are proper names
+		return false, fmt.Errorf("Namespace %q belongs to %s %q with UID %s", name, other.Kind, other.Name, other.UID)
 	}
 	before := namespace.DeepCopy()
 	if !metav1.IsControlledBy(namespace, seed) {

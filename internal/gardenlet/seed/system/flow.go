@@ -273,7 +273,7 @@ func (r *reconciler) resourceManagerObjects(replicas int32, own *credentials) (w
 func (r *reconciler) awaitDeployment(ctx context.Context, name string) error {
 	return kube.Await(ctx, r.SeedClient, &appsv1.DeploymentList{}, func(found []*appsv1.Deployment) error {
 		if len(found) == 0 {
-			return fmt.Errorf("Deployment %s/%s is not there", constants.GardenNamespace, name) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Deployment %s/%s is not there", constants.GardenNamespace, name)
 		}
 		return errors.Join(kube.RolledOut(found[0]), kube.Healthy(found[0]))
 	}, nil, client.InNamespace(constants.GardenNamespace), client.MatchingFields{"metadata.name": name})

@@ -101,11 +101,11 @@ func healthOf(object client.Object) error {
 		return kube.DeploymentHealthy(o)
 	case *druidv1alpha1.Etcd:
 		if o.Status.Ready == nil || !*o.Status.Ready {
-			return fmt.Errorf("Etcd %q: %d of %d members are ready", o.Name, o.Status.ReadyReplicas, o.Spec.Replicas) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Etcd %q: %d of %d members are ready", o.Name, o.Status.ReadyReplicas, o.Spec.Replicas)
 		}
 		for _, c := range o.Status.Conditions {
 			if c.Type == druidv1alpha1.ConditionTypeBackupReady && c.Status == druidv1alpha1.ConditionFalse {
-				return fmt.Errorf("Etcd %q: backups: %s", o.Name, c.Message) //nolint:staticcheck // kinds are proper names
+				return fmt.Errorf("Etcd %q: backups: %s", o.Name, c.Message)
 			}
 		}
 	}

@@ -169,7 +169,7 @@ const etcdRollout = 15 * time.Minute
 func judgeRollout(etcd *druidv1alpha1.Etcd, now time.Time) error {
 	for _, c := range etcd.Status.Conditions {
 		if c.Type == druidv1alpha1.ConditionTypeAllMembersUpdated && c.Status == druidv1alpha1.ConditionFalse && now.Sub(c.LastTransitionTime.Time) > etcdRollout {
-			return fmt.Errorf("Etcd %q: it is being rolled out for more than %s: %s", etcd.Name, etcdRollout, c.Message) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Etcd %q: it is being rolled out for more than %s: %s", etcd.Name, etcdRollout, c.Message)
 		}
 	}
 	return nil
@@ -222,7 +222,7 @@ func conditionTypes(shoot *corev1beta1.Shoot) []corev1beta1.ConditionType {
 func judgeControlPlane(shoot *corev1beta1.Shoot, seen *observation, add func(corev1beta1.ConditionType, error)) {
 	for _, name := range required(shoot) {
 		if !slices.ContainsFunc(seen.deployments, func(d appsv1.Deployment) bool { return d.Name == name }) {
-			add(corev1beta1.ShootControlPlaneHealthy, fmt.Errorf("Deployment %q is not there", name)) //nolint:staticcheck // kinds are proper names
+			add(corev1beta1.ShootControlPlaneHealthy, fmt.Errorf("Deployment %q is not there", name))
 		}
 	}
 	for i := range seen.deployments {
@@ -236,7 +236,7 @@ func judgeControlPlane(shoot *corev1beta1.Shoot, seen *observation, add func(cor
 	for _, name := range []string{"etcd-main", "etcd-events"} {
 		index := slices.IndexFunc(seen.etcds, func(e druidv1alpha1.Etcd) bool { return e.Name == name })
 		if index < 0 {
-			add(corev1beta1.ShootControlPlaneHealthy, fmt.Errorf("Etcd %q is not there", name)) //nolint:staticcheck // kinds are proper names
+			add(corev1beta1.ShootControlPlaneHealthy, fmt.Errorf("Etcd %q is not there", name))
 			continue
 		}
 		add(corev1beta1.ShootControlPlaneHealthy, healthOf(&seen.etcds[index]))

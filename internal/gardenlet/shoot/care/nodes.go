@@ -99,7 +99,7 @@ func pressure(node *corev1.Node) []error {
 	var errs []error
 	for _, c := range node.Status.Conditions {
 		if slices.Contains(bad, c.Type) && c.Status == corev1.ConditionTrue || c.Type == good && c.Status == corev1.ConditionFalse {
-			errs = append(errs, fmt.Errorf("Node %q: %s is %s: %s", node.Name, c.Type, c.Status, c.Message)) //nolint:staticcheck // kinds are proper names
+			errs = append(errs, fmt.Errorf("Node %q: %s is %s: %s", node.Name, c.Type, c.Status, c.Message))
 		}
 	}
 	return errs
@@ -112,10 +112,10 @@ func agentWorks(node *corev1.Node, leases []coordinationv1.Lease, now time.Time)
 		if now.Sub(node.CreationTimestamp.Time) < agentPatience {
 			return nil
 		}
-		return fmt.Errorf("Node %q: gardener-node-agent has never renewed its Lease", node.Name) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Node %q: gardener-node-agent has never renewed its Lease", node.Name)
 	}
 	if expired(&leases[index], now) {
-		return fmt.Errorf("Node %q: gardener-node-agent does not renew its Lease", node.Name) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Node %q: gardener-node-agent does not renew its Lease", node.Name)
 	}
 	return nil
 }
@@ -146,9 +146,9 @@ func configApplied(node *corev1.Node, configs []metav1.PartialObjectMetadata, no
 		return nil
 	}
 	if have == "" {
-		return fmt.Errorf("Node %q: no operating system config was applied yet", node.Name) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Node %q: no operating system config was applied yet", node.Name)
 	}
-	return fmt.Errorf("Node %q: the operating system config that was applied is out of date", node.Name) //nolint:staticcheck // kinds are proper names
+	return fmt.Errorf("Node %q: the operating system config that was applied is out of date", node.Name)
 }
 
 // writtenAt is when an object was last written.
@@ -179,7 +179,7 @@ func kubeletVersion(shoot *corev1beta1.Shoot, node *corev1.Node) error {
 	}
 	have, err := version.ParseGeneric(node.Status.NodeInfo.KubeletVersion)
 	if err != nil || have.Major() != want.Major() || have.Minor() != want.Minor() || have.Patch() != want.Patch() {
-		return fmt.Errorf("Node %q: the kubelet has version %q instead of %q", node.Name, node.Status.NodeInfo.KubeletVersion, text) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Node %q: the kubelet has version %q instead of %q", node.Name, node.Status.NodeInfo.KubeletVersion, text)
 	}
 	return nil
 }

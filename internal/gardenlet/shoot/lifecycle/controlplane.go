@@ -179,7 +179,7 @@ func etcdHealthy(e *druidv1alpha1.Etcd) error {
 	}
 	for _, c := range e.Status.Conditions { // an older etcd-druid does not say it
 		if c.Type == druidv1alpha1.ConditionTypeAllMembersUpdated && c.Status != druidv1alpha1.ConditionTrue {
-			return fmt.Errorf("Etcd %q: %s", e.Name, c.Message) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Etcd %q: %s", e.Name, c.Message)
 		}
 	}
 	return nil
@@ -189,11 +189,11 @@ func etcdHealthy(e *druidv1alpha1.Etcd) error {
 func etcdServes(e *druidv1alpha1.Etcd) error {
 	switch s := e.Status; {
 	case s.ObservedGeneration == nil || *s.ObservedGeneration != e.Generation:
-		return fmt.Errorf("Etcd %q: etcd-druid has not seen its last change", e.Name) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Etcd %q: etcd-druid has not seen its last change", e.Name)
 	case len(s.LastErrors) > 0:
-		return fmt.Errorf("Etcd %q: %s", e.Name, s.LastErrors[0].Description) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Etcd %q: %s", e.Name, s.LastErrors[0].Description)
 	case s.Ready == nil || !*s.Ready:
-		return fmt.Errorf("Etcd %q: %d of %d members are ready", e.Name, s.ReadyReplicas, e.Spec.Replicas) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Etcd %q: %d of %d members are ready", e.Name, s.ReadyReplicas, e.Spec.Replicas)
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (h *hosted) oldPodsGone(ctx context.Context, labels map[string]string) erro
 	return kube.Await(ctx, h.SeedClient, &corev1.PodList{}, func(pods []*corev1.Pod) error {
 		for _, pod := range pods {
 			if pod.DeletionTimestamp != nil {
-				return fmt.Errorf("Pod %q has not ended yet", pod.Name) //nolint:staticcheck // kinds are proper names
+				return fmt.Errorf("Pod %q has not ended yet", pod.Name)
 			}
 		}
 		return nil

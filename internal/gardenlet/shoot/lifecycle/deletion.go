@@ -255,7 +255,7 @@ func (h *hosted) dropEtcds(ctx context.Context) error {
 	}
 	if err := kube.Await(ctx, h.SeedClient, &druidv1alpha1.EtcdList{}, func(left []*druidv1alpha1.Etcd) error {
 		if len(left) > 0 {
-			return fmt.Errorf("Etcd %q is still there", left[0].Name) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Etcd %q is still there", left[0].Name)
 		}
 		return nil
 	}, nil, client.InNamespace(h.namespace)); err != nil {
@@ -280,7 +280,7 @@ func (h *hosted) dropPods(ctx context.Context) error {
 	defer cancel()
 	err := kube.Await(waiting, h.SeedClient, &corev1.PodList{}, func(left []*corev1.Pod) error {
 		if len(left) > 0 {
-			return fmt.Errorf("Pod %q still runs", left[0].Name) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Pod %q still runs", left[0].Name)
 		}
 		return nil
 	}, nil, client.InNamespace(h.namespace))
@@ -321,7 +321,7 @@ func (h *hosted) dropNamespace(ctx context.Context) error {
 				reasons = append(reasons, condition.Message)
 			}
 		}
-		return fmt.Errorf("Namespace %q is still there: %s", h.namespace, strings.Join(reasons, "; ")) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Namespace %q is still there: %s", h.namespace, strings.Join(reasons, "; "))
 	}, nil, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", h.namespace)})
 }
 

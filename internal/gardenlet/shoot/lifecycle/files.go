@@ -79,7 +79,7 @@ func (h *hosted) kubeconfigOf(ctx context.Context, into *map[string][]byte, whos
 		return fmt.Errorf("read Secret %q in the garden: %w", name, err)
 	}
 	if len(secret.Data[kubeconfigKey]) == 0 {
-		return errorcode.With(fmt.Errorf("Secret %q in the garden has no key %q", name, kubeconfigKey), corev1beta1.ErrorConfigurationProblem) //nolint:staticcheck // kinds are proper names
+		return errorcode.With(fmt.Errorf("Secret %q in the garden has no key %q", name, kubeconfigKey), corev1beta1.ErrorConfigurationProblem)
 	}
 	if *into == nil {
 		*into = map[string][]byte{}

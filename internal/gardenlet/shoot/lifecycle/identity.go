@@ -58,7 +58,7 @@ func isIdentity(secret *corev1.Secret) bool {
 func (h *hosted) awaitToken(ctx context.Context, name string) error {
 	return awaitOne(ctx, h.SeedClient, h.namespace, name, &corev1.SecretList{}, func(secret *corev1.Secret) error {
 		if len(secret.Data[securityv1alpha1.DataKeyToken]) == 0 {
-			return fmt.Errorf("Secret %q has no token of its WorkloadIdentity yet", name) //nolint:staticcheck // kinds are proper names
+			return fmt.Errorf("Secret %q has no token of its WorkloadIdentity yet", name)
 		}
 		return nil
 	})

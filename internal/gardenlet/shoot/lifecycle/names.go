@@ -107,7 +107,7 @@ func (h *hosted) gatewayAddress(ctx context.Context) (address string, err error)
 				return nil
 			}
 		}
-		return fmt.Errorf("Gateway %s/%s has no address yet", gateway.Namespace, gateway.Name) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Gateway %s/%s has no address yet", gateway.Namespace, gateway.Name)
 	}, nil, client.InNamespace(gateway.Namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", gateway.Name)})
 	return address, err
 }

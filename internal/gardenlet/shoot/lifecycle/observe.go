@@ -114,7 +114,7 @@ func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	}
 	w.hasNamespace = existing.UID != ""
 	if owner := existing.Annotations[constants.ShootUIDAnnotation]; w.hasNamespace && owner != "" && owner != string(shoot.UID) {
-		return nil, fmt.Errorf("Namespace %q in the seed belongs to another shoot with UID %s", w.namespace, owner) //nolint:staticcheck // kinds are proper names
+		return nil, fmt.Errorf("Namespace %q in the seed belongs to another shoot with UID %s", w.namespace, owner)
 	}
 	if w.hibernated() && shoot.Status.Hibernated {
 		if w.stopped, err = r.apiServerStopped(ctx, w.namespace); err != nil {

@@ -109,7 +109,7 @@ func (h *hosted) awaitBackup(ctx context.Context) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("Etcd %q: no snapshot was made since everything was encrypted with the new key", etcd.Name(etcd.Main)) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Etcd %q: no snapshot was made since everything was encrypted with the new key", etcd.Name(etcd.Main))
 	}, nil, client.InNamespace(h.namespace), client.MatchingLabels{
 		druidv1alpha1.LabelPartOfKey: etcd.Name(etcd.Main), druidv1alpha1.LabelComponentKey: snapshotLease,
 	})
@@ -125,7 +125,7 @@ func (h *hosted) requestBackup(ctx context.Context) error {
 	}
 	pair, err := tls.X509KeyPair(own.Data[secrets.DataKeyCertificate], own.Data[secrets.DataKeyPrivateKey])
 	if err != nil {
-		return fmt.Errorf("Secret %q: %w", own.Name, err) //nolint:staticcheck // kinds are proper names
+		return fmt.Errorf("Secret %q: %w", own.Name, err)
 	}
 	authorities := x509.NewCertPool()
 	authorities.AppendCertsFromPEM(h.set.Bundle(constants.SecretNameCAETCD))

@@ -1,0 +1,50 @@
+package flow
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// writeTimeout is the end of a task that only writes objects, over all its tries.
+const writeTimeout = 2 * time.Minute
+
+// writeRetry is how a task that only writes objects is retried within a run: a webhook or a leader may be away for a moment.
+var writeRetry = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Steps: 5, Jitter: 0.1}
+
+// Do returns a task that writes objects and does not wait for others to act on them. It has two minutes, in which it is retried. The
+// arguments are the fields ID, Title, Run and After of the task.
+func Do(id, title string, run func(context.Context) error, after ...string) Task {
+	return Task{ID: id, Title: title, Run: run, After: after, Timeout: writeTimeout, Retry: writeRetry}
+}
+
+// Await returns a task that waits for others, such as for a Deployment or for an extension. It is not retried before its timeout, as the
+// wait itself watches and says what is missing.
+func Await(timeout time.Duration, id, title string, run func(context.Context) error, after ...string) Task {
+	return Task{ID: id, Title: title, Run: run, After: after, Timeout: timeout}
+}
+
+// IfPresent returns the task with more tasks that it comes after where the flow has them.
+func (t Task) IfPresent(ids ...string) Task {
+	t.AfterIfPresent = slices.Concat(t.AfterIfPresent, ids)
+	return t
+}
+
+// Last returns the IDs of the tasks that no other task of the list comes after. A task after them comes after the whole list.
+func Last(tasks []Task) []string {
+	followed := map[string]bool{}
+	for _, t := range tasks {
+		for _, id := range slices.Concat(t.After, t.AfterIfPresent) {
+			followed[id] = true
+		}
+	}
+	var last []string
+	for _, t := range tasks {
+		if !followed[t.ID] {
+			last = append(last, t.ID)
+		}
+	}
+	return last
+}

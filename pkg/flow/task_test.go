@@ -1,0 +1,32 @@
+package flow
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTasksOfAFlow(t *testing.T) {
+	run := func(context.Context) error { return nil }
+	tasks := []Task{
+		Do("namespace", "Creating the namespace", run),
+		Do("etcd", "Deploying etcd", run, "namespace").IfPresent("backup"),
+		Await(time.Minute, "etcd-ready", "Waiting for etcd", run, "etcd"),
+		Do("dns", "Creating DNSRecords", run, "namespace"),
+	}
+	if diff := cmp.Diff([]string{"etcd-ready", "dns"}, Last(tasks)); diff != "" {
+		t.Errorf("Last() (-want +got):\n%s", diff)
+	}
+	f, err := New("test", tasks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("namespace\netcd <- namespace\netcd-ready <- etcd\ndns <- namespace\n", f.String()); diff != "" {
+		t.Errorf("flow (-want +got):\n%s", diff)
+	}
+	if tasks[0].Retry.Steps == 0 || tasks[2].Retry.Steps != 0 {
+		t.Errorf("a write is retried (%d steps), and a wait is not (%d steps)", tasks[0].Retry.Steps, tasks[2].Retry.Steps)
+	}
+}
