@@ -1,5 +1,5 @@
-// Package extensionclusterrole gives extensions permissions in the garden: it binds marked ClusterRoles to the ServiceAccounts in
-// the namespaces of seeds that the ClusterRole selects.
+// Package extensionclusterrole grants extensions permissions in the garden: it binds labelled ClusterRoles to the ServiceAccounts in the
+// namespaces of seeds that the ClusterRole selects.
 //
 // It reads ClusterRoles and the metadata of ServiceAccounts, and writes a ClusterRoleBinding with the name of the ClusterRole.
 // Source: concepts.txt, ControllerRegistration controller, "Extension ClusterRole" reconciler.
@@ -30,27 +30,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/controllermanager/watch"
 )
 
 const (
-	// labelCustomPermissions marks ClusterRoles for extensions when it is true.
+	// labelCustomPermissions is "true" on ClusterRoles for extensions.
 	labelCustomPermissions = "authorization.gardener.cloud/custom-extensions-permissions"
 	// annotationSelector is the label selector for ServiceAccounts, in JSON.
 	annotationSelector = "authorization.gardener.cloud/extensions-serviceaccount-selector"
-
-	// concurrentSyncs is not configurable.
-	concurrentSyncs = 5
 )
 
+// Values are what the controller works with.
+type Values struct {
+	// ConcurrentSyncs is how many ClusterRoles are reconciled at the same time.
+	ConcurrentSyncs int
+}
+
 // Add adds the controller to a manager.
-func Add(mgr manager.Manager) error {
-	r := &reconciler{gardenClient: mgr.GetClient()}
+func Add(mgr manager.Manager, v Values) error {
+	r := &reconciler{gardenCache: mgr.GetClient()}
 	return builder.ControllerManagedBy(mgr).Named("controllerregistration-extension-clusterrole").
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
-		For(&rbacv1.ClusterRole{}, builder.WithPredicates(predicate.Funcs{
+		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
+		For(&rbacv1.ClusterRole{}, builder.WithPredicates(watch.NoDeletes(), predicate.Funcs{ // the binding is deleted with its owner
 			CreateFunc: func(e event.CreateEvent) bool { return marked(e.Object) },
 			UpdateFunc: func(e event.UpdateEvent) bool { return marked(e.ObjectOld) || marked(e.ObjectNew) },
-			DeleteFunc: func(event.DeleteEvent) bool { return false }, // the binding goes with its owner
 		})).
 		Owns(&rbacv1.ClusterRoleBinding{}).
 		WatchesMetadata(&corev1.ServiceAccount{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(
@@ -59,12 +62,12 @@ func Add(mgr manager.Manager) error {
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
 }
 
-type reconciler struct{ gardenClient client.Client }
+type reconciler struct{ gardenCache client.Client }
 
-// all returns requests for all marked ClusterRoles. There are as many as extensions that bring their own permissions: a few.
+// all returns requests for all ClusterRoles for extensions. Only a few extensions need permissions of their own.
 func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	roles := &rbacv1.ClusterRoleList{}
-	if err := r.gardenClient.List(ctx, roles, client.MatchingLabels{labelCustomPermissions: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.gardenCache.List(ctx, roles, client.MatchingLabels{labelCustomPermissions: "true"}, client.UnsafeDisableDeepCopy); err != nil {
 		logf.FromContext(ctx).Error(err, "Listing ClusterRoles")
 		return nil
 	}
@@ -75,11 +78,11 @@ func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Reque
 	return requests
 }
 
-// Reconcile makes the binding of a ClusterRole name the selected ServiceAccounts.
+// Reconcile creates or updates the binding of a ClusterRole, with the selected ServiceAccounts as its subjects.
 func (r *reconciler) Reconcile(ctx context.Context, role *rbacv1.ClusterRole) (reconcile.Result, error) {
 	log := logf.FromContext(ctx)
 	binding := &rbacv1.ClusterRoleBinding{}
-	err := r.gardenClient.Get(ctx, client.ObjectKey{Name: role.Name}, binding)
+	err := r.gardenCache.Get(ctx, client.ObjectKey{Name: role.Name}, binding)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("read ClusterRoleBinding %q: %w", role.Name, err)
 	}
@@ -91,41 +94,41 @@ func (r *reconciler) Reconcile(ctx context.Context, role *rbacv1.ClusterRole) (r
 		if !exists || !metav1.IsControlledBy(binding, role) {
 			return reconcile.Result{}, nil
 		}
-		log.Info("Deleting binding of ClusterRole that is no longer for extensions")
-		return reconcile.Result{}, client.IgnoreNotFound(r.gardenClient.Delete(ctx, binding))
+		log.Info("Deleting binding of ClusterRole that is not for extensions any more")
+		return reconcile.Result{}, client.IgnoreNotFound(r.gardenCache.Delete(ctx, binding))
 	}
 	selector, err := selectorOf(role)
 	if err != nil {
-		return reconcile.Result{}, reconcile.TerminalError(err) // only an edit helps
+		return reconcile.Result{}, reconcile.TerminalError(err) // only a change of the annotation helps
 	}
 	accounts := &metav1.PartialObjectMetadataList{}
 	accounts.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccountList"))
-	if err := r.gardenClient.List(ctx, accounts, client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.gardenCache.List(ctx, accounts, client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list ServiceAccounts: %w", err)
 	}
-	want := desired(role, accounts.Items)
+	after := desired(role, accounts.Items)
 	switch {
 	case !exists:
-		log.Info("Creating binding", "subjects", len(want.Subjects))
-		if err := r.gardenClient.Create(ctx, want); err != nil && !apierrors.IsAlreadyExists(err) {
-			return reconcile.Result{}, fmt.Errorf("create ClusterRoleBinding %q: %w", want.Name, err)
+		log.Info("Creating binding", "subjects", len(after.Subjects))
+		if err := r.gardenCache.Create(ctx, after); err != nil && !apierrors.IsAlreadyExists(err) {
+			return reconcile.Result{}, fmt.Errorf("create ClusterRoleBinding %q: %w", after.Name, err)
 		}
 		return reconcile.Result{}, nil
-	case binding.RoleRef != want.RoleRef:
-		// A binding cannot be pointed to another role. Deleting it brings us back, to create it.
+	case binding.RoleRef != after.RoleRef:
+		// The role of a binding is immutable. Its deletion is an event, after which it is created again.
 		log.Info("Deleting binding to another role")
-		return reconcile.Result{}, client.IgnoreNotFound(r.gardenClient.Delete(ctx, binding))
+		return reconcile.Result{}, client.IgnoreNotFound(r.gardenCache.Delete(ctx, binding))
 	}
 	before := binding.DeepCopy()
-	binding.Subjects, binding.OwnerReferences = want.Subjects, want.OwnerReferences
+	binding.Subjects, binding.OwnerReferences = after.Subjects, after.OwnerReferences
 	if apiequality.Semantic.DeepEqual(before, binding) {
 		return reconcile.Result{}, nil
 	}
-	log.Info("Updating binding", "subjects", len(want.Subjects))
-	return reconcile.Result{}, r.gardenClient.Patch(ctx, binding, client.MergeFrom(before))
+	log.Info("Updating binding", "subjects", len(after.Subjects))
+	return reconcile.Result{}, r.gardenCache.Patch(ctx, binding, client.MergeFrom(before))
 }
 
-// selectorOf returns which ServiceAccounts a ClusterRole is for.
+// selectorOf returns the selector for the ServiceAccounts of a ClusterRole.
 func selectorOf(role *rbacv1.ClusterRole) (labels.Selector, error) {
 	text, ok := role.Annotations[annotationSelector]
 	if !ok {

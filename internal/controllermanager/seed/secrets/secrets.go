@@ -1,5 +1,5 @@
-// Package secrets gives each Seed a namespace of its own in the garden, with copies of the Secrets that all gardenlets need: with a
-// namespace for each, a gardenlet needs no access to what other seeds have.
+// Package secrets creates a namespace for each Seed in the garden, with copies of the Secrets that all gardenlets need, so that no
+// gardenlet needs access to the Secrets of other seeds.
 //
 // It reads Seeds and the Secrets in the namespace "garden" that have the label gardener.cloud/role. It writes Namespaces
 // "seed-<seed>" and Secrets in them. Source: concepts.txt, Seed controller, "Main" reconciler.
@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -30,38 +31,40 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/controllermanager/watch"
 )
 
-// concurrentSyncs is not configurable.
-const concurrentSyncs = 5
-
-// ofShoots are the roles of Secrets that belong to a single shoot in the namespace "garden", such as one that becomes a seed. They
-// are credentials that no other seed may have.
-var ofShoots = []string{
+// shootRoles are the roles of Secrets that belong to a single shoot in the namespace "garden", such as one that becomes a seed. They
+// contain credentials that no other seed may have.
+var shootRoles = []string{
 	constants.GardenRoleKubeconfig, constants.GardenRoleSSHKeyPair, constants.GardenRoleMonitoring,
 	constants.GardenRoleCACluster, constants.GardenRoleCAClient, constants.GardenRoleCAKubelet,
 }
 
+// Values are what the controller works with.
+type Values struct {
+	// ConcurrentSyncs is how many Seeds are reconciled at the same time.
+	ConcurrentSyncs int
+}
+
 // Add adds the controller to a manager.
-func Add(mgr manager.Manager) error {
+func Add(mgr manager.Manager, v Values) error {
 	selector, err := shared()
 	if err != nil {
 		return err
 	}
-	r := &reconciler{gardenClient: mgr.GetClient(), live: mgr.GetAPIReader(), selector: selector}
-	return builder.ControllerManagedBy(mgr).Named("seed-secrets").WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
-		// What is written depends on the name of a Seed only.
-		For(&corev1beta1.Seed{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})).
-		// Somebody may change or delete what is ours. A namespace is not needed in full: there is one for each project too.
+	r := &reconciler{gardenCache: mgr.GetClient(), gardenAPI: mgr.GetAPIReader(), selector: selector}
+	return builder.ControllerManagedBy(mgr).Named("seed-secrets").WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
+		// Namespace and copies depend on the name of a Seed only.
+		For(&corev1beta1.Seed{}, builder.WithPredicates(watch.NoUpdates())).
+		// A user may change or delete the namespace or the copies. Metadata of namespaces is enough, as there is one for each project too.
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &corev1beta1.Seed{}, handler.OnlyControllerOwner())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.seedsOf), builder.WithPredicates(
-			predicate.ResourceVersionChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-				return hasRole(e.ObjectOld) || hasRole(e.ObjectNew)
-			}, CreateFunc: func(e event.CreateEvent) bool {
-				return hasRole(e.Object)
-			}, DeleteFunc: func(e event.DeleteEvent) bool {
-				return hasRole(e.Object)
-			}})).
+			predicate.ResourceVersionChangedPredicate{}, predicate.Funcs{
+				CreateFunc: func(e event.CreateEvent) bool { return hasRole(e.Object) },
+				UpdateFunc: func(e event.UpdateEvent) bool { return hasRole(e.ObjectOld) || hasRole(e.ObjectNew) },
+				DeleteFunc: func(e event.DeleteEvent) bool { return hasRole(e.Object) },
+			})).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
 }
 
@@ -71,7 +74,7 @@ func shared() (labels.Selector, error) {
 	if err != nil {
 		return nil, err
 	}
-	notOfShoots, err := labels.NewRequirement(constants.GardenRole, selection.NotIn, ofShoots)
+	notOfShoots, err := labels.NewRequirement(constants.GardenRole, selection.NotIn, shootRoles)
 	if err != nil {
 		return nil, err
 	}
@@ -79,13 +82,13 @@ func shared() (labels.Selector, error) {
 }
 
 type reconciler struct {
-	gardenClient client.Client
-	// live reads Secrets: their content is needed now and then, and not worth a cache of all Secrets of the garden.
-	live     client.Reader
-	selector labels.Selector
+	gardenCache client.Client
+	// gardenAPI reads Secrets: their content is needed rarely, and not worth a cache of all Secrets of the garden.
+	gardenAPI client.Reader
+	selector  labels.Selector
 }
 
-// seedsOf returns requests for the seeds that a Secret concerns: all for an original, one for a copy.
+// seedsOf returns requests for the seeds that a Secret belongs to: all seeds for an original, one for a copy.
 func (r *reconciler) seedsOf(ctx context.Context, obj client.Object) []reconcile.Request {
 	if seed, ok := seedOf(obj.GetNamespace()); ok {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: seed}}}
@@ -94,7 +97,7 @@ func (r *reconciler) seedsOf(ctx context.Context, obj client.Object) []reconcile
 		return nil
 	}
 	seeds := &corev1beta1.SeedList{}
-	if err := r.gardenClient.List(ctx, seeds, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.gardenCache.List(ctx, seeds, client.UnsafeDisableDeepCopy); err != nil {
 		logf.FromContext(ctx).Error(err, "Listing seeds")
 		return nil
 	}
@@ -105,9 +108,9 @@ func (r *reconciler) seedsOf(ctx context.Context, obj client.Object) []reconcile
 	return requests
 }
 
-// Reconcile makes the namespace of a Seed, and makes the copies in it those of today's Secrets.
+// Reconcile creates the namespace of a Seed and keeps the copies in it like the originals.
 func (r *reconciler) Reconcile(ctx context.Context, seed *corev1beta1.Seed) (reconcile.Result, error) {
-	if seed.DeletionTimestamp != nil { // the namespace goes with the Seed, whose gardenlet may need it until then
+	if seed.DeletionTimestamp != nil { // the namespace is deleted with the Seed, whose gardenlet may need it until then
 		return reconcile.Result{}, nil
 	}
 	ready, err := r.ensureNamespace(ctx, seed)
@@ -117,44 +120,44 @@ func (r *reconciler) Reconcile(ctx context.Context, seed *corev1beta1.Seed) (rec
 	namespace := namespaceFor(seed.Name)
 	originals, copies := &corev1.SecretList{}, &corev1.SecretList{}
 	selected := client.MatchingLabelsSelector{Selector: r.selector}
-	if err := r.live.List(ctx, originals, client.InNamespace(constants.GardenNamespace), selected); err != nil {
+	if err := r.gardenAPI.List(ctx, originals, client.InNamespace(constants.GardenNamespace), selected); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list Secrets of the garden: %w", err)
 	}
-	if err := r.live.List(ctx, copies, client.InNamespace(namespace), selected); err != nil {
+	if err := r.gardenAPI.List(ctx, copies, client.InNamespace(namespace), selected); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list Secrets of the seed: %w", err)
 	}
 	log := logf.FromContext(ctx)
-	present := map[string]*corev1.Secret{}
+	current := map[string]*corev1.Secret{}
 	for i := range copies.Items {
-		present[copies.Items[i].Name] = &copies.Items[i]
+		current[copies.Items[i].Name] = &copies.Items[i]
 	}
-	var errs []error
+	var errs []error // the Secrets do not depend on each other
 	for i := range originals.Items {
 		if originals.Items[i].DeletionTimestamp != nil {
 			continue
 		}
-		want := copyFor(&originals.Items[i], namespace)
-		have := present[want.Name]
-		delete(present, want.Name)
-		errs = append(errs, r.copy(ctx, have, want))
+		desired := copyFor(&originals.Items[i], namespace)
+		existing := current[desired.Name]
+		delete(current, desired.Name)
+		errs = append(errs, r.copy(ctx, existing, desired))
 	}
-	for _, name := range slices.Sorted(maps.Keys(present)) {
-		log.Info("Deleting copy of a Secret that is gone", "secret", name)
-		errs = append(errs, client.IgnoreNotFound(r.gardenClient.Delete(ctx, present[name])))
+	for _, name := range slices.Sorted(maps.Keys(current)) {
+		log.Info("Deleting copy of a Secret that does not exist any more", "secret", name)
+		errs = append(errs, client.IgnoreNotFound(r.gardenCache.Delete(ctx, current[name])))
 	}
 	return reconcile.Result{}, errors.Join(errs...)
 }
 
-// ensureNamespace makes the namespace of a Seed, and returns whether it can be used yet.
+// ensureNamespace creates or updates the namespace of a Seed, and returns whether it can be used yet.
 func (r *reconciler) ensureNamespace(ctx context.Context, seed *corev1beta1.Seed) (bool, error) {
 	log := logf.FromContext(ctx)
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	owner := metav1.NewControllerRef(seed, corev1beta1.SchemeGroupVersion.WithKind("Seed"))
 	name := namespaceFor(seed.Name)
-	if err := r.gardenClient.Get(ctx, client.ObjectKey{Name: name}, namespace); apierrors.IsNotFound(err) {
+	if err := r.gardenCache.Get(ctx, client.ObjectKey{Name: name}, namespace); apierrors.IsNotFound(err) {
 		log.Info("Creating namespace", "namespace", name)
-		err := r.gardenClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		err := r.gardenCache.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{constants.GardenRole: constants.GardenRoleSeed}, OwnerReferences: []metav1.OwnerReference{*owner},
 		}})
 		if err != nil {
@@ -164,12 +167,12 @@ func (r *reconciler) ensureNamespace(ctx context.Context, seed *corev1beta1.Seed
 	} else if err != nil {
 		return false, fmt.Errorf("read Namespace %q: %w", name, err)
 	}
-	if namespace.DeletionTimestamp != nil { // when it is gone, its event brings us back
-		log.Info("Waiting for old namespace to go", "namespace", name)
+	if namespace.DeletionTimestamp != nil { // its deletion is an event
+		log.Info("Waiting for the old namespace to be deleted", "namespace", name)
 		return false, nil
 	}
 	if other := metav1.GetControllerOf(namespace); other != nil && other.UID != seed.UID {
-		// It can be that of a Seed with the same name that is gone; then it goes soon, and we are tried again.
+		// The owner may be a deleted Seed of the same name. Then the namespace is deleted soon, and a retry succeeds.
 		return false, fmt.Errorf("Namespace %q belongs to %s %q with UID %s", name, other.Kind, other.Name, other.UID)
 	}
 	before := namespace.DeepCopy()
@@ -183,35 +186,35 @@ func (r *reconciler) ensureNamespace(ctx context.Context, seed *corev1beta1.Seed
 		return true, nil
 	}
 	log.Info("Updating namespace", "namespace", name)
-	return true, r.gardenClient.Patch(ctx, namespace, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return true, r.gardenCache.Patch(ctx, namespace, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// copy writes a copy, unless it is as wanted.
-func (r *reconciler) copy(ctx context.Context, have, want *corev1.Secret) error {
+// copy writes a copy, unless it is up to date.
+func (r *reconciler) copy(ctx context.Context, existing, desired *corev1.Secret) error {
 	log := logf.FromContext(ctx)
-	if have == nil {
-		log.Info("Creating copy of Secret", "secret", want.Name)
-		if err := r.gardenClient.Create(ctx, want); err != nil {
-			return fmt.Errorf("create Secret %q: %w", want.Name, err)
+	if existing == nil {
+		log.Info("Creating copy of Secret", "secret", desired.Name)
+		if err := r.gardenCache.Create(ctx, desired); err != nil {
+			return fmt.Errorf("create Secret %q: %w", desired.Name, err)
 		}
 		return nil
 	}
-	if have.DeletionTimestamp != nil {
+	if existing.DeletionTimestamp != nil {
 		return nil
 	}
-	after := have.DeepCopy()
-	after.Labels, after.Annotations, after.Data, after.Immutable, after.Type = want.Labels, want.Annotations, want.Data, want.Immutable, want.Type
-	if apiequality.Semantic.DeepEqual(have, after) {
+	after := existing.DeepCopy()
+	after.Labels, after.Annotations, after.Data, after.Immutable, after.Type = desired.Labels, desired.Annotations, desired.Data, desired.Immutable, desired.Type
+	if apiequality.Semantic.DeepEqual(existing, after) {
 		return nil
 	}
-	// Type and immutable content cannot be changed. Deleting the copy brings us back, to create it.
-	if have.Type != want.Type || have.Immutable != nil && *have.Immutable {
-		log.Info("Deleting copy of Secret to make it again", "secret", want.Name)
-		return client.IgnoreNotFound(r.gardenClient.Delete(ctx, have))
+	// Type and immutable content cannot be changed. The deletion of the copy is an event, after which it is created again.
+	if existing.Type != desired.Type || ptr.Deref(existing.Immutable, false) {
+		log.Info("Deleting copy of Secret to create it again", "secret", desired.Name)
+		return client.IgnoreNotFound(r.gardenCache.Delete(ctx, existing))
 	}
-	log.Info("Updating copy of Secret", "secret", want.Name)
-	if err := r.gardenClient.Update(ctx, after); err != nil {
-		return fmt.Errorf("update Secret %q: %w", want.Name, err)
+	log.Info("Updating copy of Secret", "secret", desired.Name)
+	if err := r.gardenCache.Update(ctx, after); err != nil {
+		return fmt.Errorf("update Secret %q: %w", desired.Name, err)
 	}
 	return nil
 }
