@@ -46,7 +46,7 @@ func (r *reconciler) referenced(ctx context.Context, ref references.Ref) (bool, 
 	return false, nil
 }
 
-// concerns reports whether an object has the finalizer or should have it, as far as the cache knows. An object that refers to it and is
+// concerns reports whether an object has the finalizer or should have it, according to the cache. An object that refers to it and is
 // not in the cache yet causes an event of its own.
 func (r *reconciler) concerns(kind string, obj client.Object) bool {
 	if controllerutil.ContainsFinalizer(obj, constants.FinalizerReferenceProtection) {

@@ -1,4 +1,4 @@
-// Package references knows which objects of the garden refer to which others. Of returns what an object refers to. To and Referrers
+// Package references finds out which objects of the garden refer to which others. Of returns what an object refers to. To and Referrers
 // answer the reverse from an index of the cache, so that the work for one object does not grow with the number of all others.
 package references
 
@@ -128,7 +128,7 @@ func To(ref Ref) client.MatchingFields { return client.MatchingFields{index: ref
 // SelfHosted selects, in a list of Shoots from the cache, those that host their own control plane.
 func SelfHosted() client.MatchingFields { return client.MatchingFields{selfHosted: "true"} }
 
-// Referrers returns the keys of the objects of a kind that refer to one, as far as the cache knows, but not more than limit if that is
+// Referrers returns the keys of the objects of a kind that refer to one, according to the cache, but not more than limit if that is
 // above zero. The kind is given as an empty object.
 func Referrers(ctx context.Context, gardenCache client.Client, kind client.Object, to Ref, limit int64) ([]client.ObjectKey, error) {
 	gvk, err := apiutil.GVKForObject(kind, gardenCache.Scheme())

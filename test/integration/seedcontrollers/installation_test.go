@@ -138,7 +138,7 @@ func (g *garden) testInstallations(t *testing.T) {
 			s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"}
 		})
 		g.delete(t, shoot)
-		gone(t, g, &corev1beta1.ShootList{}, shoot)
+		awaitDeleted(t, g, &corev1beta1.ShootList{}, shoot)
 		g.installed(t, "east", "always-east", "network", "seed-dns", "seed-infra")
 		changeStatus(t, g, network, func(i *corev1beta1.ControllerInstallation) {
 			i.Status.Conditions[0].Status = corev1beta1.ConditionFalse
@@ -198,8 +198,8 @@ func (g *garden) testSelfHosted(t *testing.T) {
 	})
 	change(t, g, shoot, func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"} })
 	g.delete(t, shoot)
-	gone(t, g, &corev1beta1.ControllerInstallationList{}, installation)
-	gone(t, g, &corev1beta1.ShootList{}, shoot)
+	awaitDeleted(t, g, &corev1beta1.ControllerInstallationList{}, installation)
+	awaitDeleted(t, g, &corev1beta1.ShootList{}, shoot)
 }
 
 func (g *garden) testFinalizers(t *testing.T) {
@@ -240,7 +240,7 @@ func (g *garden) testFinalizers(t *testing.T) {
 		t.Errorf("deployment: %v, want it to wait for its registration", err)
 	}
 	change(t, g, installation, func(i *corev1beta1.ControllerInstallation) { i.Finalizers = nil })
-	gone(t, g, &corev1beta1.SeedList{}, seed)
-	gone(t, g, &corev1beta1.ControllerRegistrationList{}, registration)
-	gone(t, g, &gardencorev1.ControllerDeploymentList{}, deployment)
+	awaitDeleted(t, g, &corev1beta1.SeedList{}, seed)
+	awaitDeleted(t, g, &corev1beta1.ControllerRegistrationList{}, registration)
+	awaitDeleted(t, g, &gardencorev1.ControllerDeploymentList{}, deployment)
 }

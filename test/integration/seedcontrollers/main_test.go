@@ -219,8 +219,8 @@ func await[T client.Object](t testing.TB, g *garden, list client.ObjectList, che
 	}
 }
 
-// known waits until the cache of the controllers has the current version of objects.
-func (g *garden) known(t testing.TB, objects ...client.Object) {
+// awaitCached waits until the cache of the controllers has the current version of objects.
+func (g *garden) awaitCached(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, obj := range objects {
 		if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
@@ -243,8 +243,8 @@ func guarded[T client.Object](t testing.TB, g *garden, list client.ObjectList, o
 	})
 }
 
-// gone waits until an object is deleted.
-func gone[T client.Object](t testing.TB, g *garden, list client.ObjectList, obj T) {
+// awaitDeleted waits until an object is deleted.
+func awaitDeleted[T client.Object](t testing.TB, g *garden, list client.ObjectList, obj T) {
 	t.Helper()
 	await(t, g, list, func(objects []T) error {
 		for _, o := range objects {

@@ -57,7 +57,7 @@ func (g *garden) testReferences(t *testing.T) {
 	}
 	guarded(false)
 	g.delete(t, seed)
-	gone(t, g, &corev1beta1.SeedList{}, seed)
+	awaitDeleted(t, g, &corev1beta1.SeedList{}, seed)
 }
 
 func (g *garden) testClusterRoles(t *testing.T) {
@@ -102,7 +102,7 @@ func (g *garden) testClusterRoles(t *testing.T) {
 	g.delete(t, second)
 	bound("seed-east/a")
 	change(t, g, role, func(r *rbacv1.ClusterRole) { r.Labels = nil })
-	gone(t, g, &rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "extension"}})
+	awaitDeleted(t, g, &rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "extension"}})
 }
 
 func (g *garden) testSecrets(t *testing.T) {
@@ -179,7 +179,7 @@ func (g *garden) testCare(t *testing.T) {
 	g.create(t, seed)
 	// Without installations, the condition is True. Only a condition that was True turns Progressing first, so the cache must have it.
 	g.condition(t, "care", corev1beta1.SeedExtensionsReady, corev1beta1.ConditionTrue)
-	g.known(t, seed)
+	g.awaitCached(t, seed)
 	g.create(t, newRegistration("care", "ControlPlane", "infra-care"))
 	installation := g.installed(t, "care", "care")["care"]
 	report := func(healthy corev1beta1.ConditionStatus) {
@@ -353,12 +353,12 @@ func (g *garden) testSteadyState(t *testing.T) {
 	changeStatus(t, g, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "east"}}, func(s *corev1beta1.Seed) { s.Status.KubernetesVersion = new("1.35.4") })
 	before := g.versions(t)
 	g.start(t)
-	gone(t, g, &corev1beta1.ControllerRegistrationList{}, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "unneeded"}})
+	awaitDeleted(t, g, &corev1beta1.ControllerRegistrationList{}, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "unneeded"}})
 	// A new Seed is reconciled by all controllers for Seeds. When it has its conditions, any other write would have happened, too.
 	extra := newSeed("extra")
 	g.create(t, extra)
 	g.condition(t, "extra", corev1beta1.SeedExtensionsReady, corev1beta1.ConditionTrue)
-	g.known(t, extra)
+	g.awaitCached(t, extra)
 	g.create(t, newRegistration("extra", "ControlPlane", "infra-extra"))
 	g.installed(t, "extra", "extra")
 	g.condition(t, "extra", corev1beta1.SeedExtensionsReady, corev1beta1.ConditionProgressing)

@@ -99,10 +99,10 @@ func (g *garden) testLifetime(t *testing.T) {
 	change(t, g, shoot, func(s *corev1beta1.Shoot) {
 		s.Annotations[constants.ShootExpirationTimestamp] = g.clock.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
 	})
-	gone(t, g, &corev1beta1.ShootList{}, shoot)
+	awaitDeleted(t, g, &corev1beta1.ShootList{}, shoot)
 	g.delete(t, binding)
 	g.delete(t, quota)
-	gone(t, g, &corev1beta1.QuotaList{}, quota)
+	awaitDeleted(t, g, &corev1beta1.QuotaList{}, quota)
 }
 
 func (g *garden) testGuards(t *testing.T) {
@@ -132,11 +132,11 @@ func (g *garden) testGuards(t *testing.T) {
 		return nil
 	})
 	// The finalizers stay because of users in the cache.
-	g.known(t, shoot, binding)
+	g.awaitCached(t, shoot, binding)
 	g.delete(t, quota)
 	g.delete(t, class)
 	g.delete(t, binding)
-	gone(t, g, &corev1beta1.QuotaList{}, quota)
+	awaitDeleted(t, g, &corev1beta1.QuotaList{}, quota)
 	change(t, g, shoot, func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"} })
 	await(t, g, &corev1beta1.ExposureClassList{}, func(classes []*corev1beta1.ExposureClass) error {
 		if len(classes) != 1 || classes[0].DeletionTimestamp == nil {
@@ -145,7 +145,7 @@ func (g *garden) testGuards(t *testing.T) {
 		return nil
 	})
 	g.delete(t, shoot)
-	gone(t, g, &corev1beta1.ExposureClassList{}, class)
+	awaitDeleted(t, g, &corev1beta1.ExposureClassList{}, class)
 }
 
 func (g *garden) testBastions(t *testing.T) {
@@ -163,13 +163,13 @@ func (g *garden) testBastions(t *testing.T) {
 	changeStatus(t, g, bastions[1], func(b *operationsv1alpha1.Bastion) {
 		b.Status.LastHeartbeatTimestamp = new(metav1.NewTime(g.clock.Now().Add(-time.Hour)))
 	})
-	gone(t, g, &operationsv1alpha1.BastionList{}, bastions[1])
+	awaitDeleted(t, g, &operationsv1alpha1.BastionList{}, bastions[1])
 	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(bastions[0]), bastions[0]); err != nil {
 		t.Fatalf("the other one: %v", err)
 	}
 	change(t, g, shoot, func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"} })
 	g.delete(t, shoot)
-	gone(t, g, &operationsv1alpha1.BastionList{}, bastions[0])
+	awaitDeleted(t, g, &operationsv1alpha1.BastionList{}, bastions[0])
 }
 
 func (g *garden) testEvents(t *testing.T) {
@@ -183,7 +183,7 @@ func (g *garden) testEvents(t *testing.T) {
 	g.clock.SetTime(time.Now().Add(2 * time.Hour))
 	about, other := newEvent("shoot", "Shoot"), newEvent("seed", "Seed")
 	g.create(t, about, other)
-	gone(t, g, &eventsv1.EventList{}, other)
+	awaitDeleted(t, g, &eventsv1.EventList{}, other)
 	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(about), about); err != nil {
 		t.Errorf("event about a Shoot: %v", err)
 	}

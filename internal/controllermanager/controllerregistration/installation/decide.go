@@ -191,11 +191,11 @@ func desired(
 	}
 
 	spec.ResourceRefs = nil
-	deploymentName, known := "", false
+	deploymentName, found := "", false
 	var d deployment
 	if registration.Spec.Deployment != nil && len(registration.Spec.Deployment.DeploymentRefs) > 0 {
 		deploymentName = registration.Spec.Deployment.DeploymentRefs[0].Name
-		d, known = o.deployments[deploymentName]
+		d, found = o.deployments[deploymentName]
 	}
 	if deploymentName == "" {
 		spec.DeploymentRef = nil
@@ -207,7 +207,7 @@ func desired(
 		refer(installation, labelDeploymentHash, spec.DeploymentRef, corev1.ObjectReference{
 			Name: deploymentName, ResourceVersion: d.resourceVersion,
 		}, d.hash)
-		if !known {
+		if !found {
 			delete(installation.Labels, labelDeploymentHash)
 		}
 		spec.ResourceRefs = d.resources

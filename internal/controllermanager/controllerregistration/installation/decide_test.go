@@ -123,14 +123,14 @@ func ownDNS(s *corev1beta1.Seed) {
 func TestNeedsOfSeedAndSelfHosted(t *testing.T) {
 	seed := &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{
 		Provider: corev1beta1.SeedProvider{Type: "gcp"}, Backup: &corev1beta1.Backup{Provider: "gcs"},
-		Extensions: []corev1beta1.Extension{{Type: "asked"}},
+		Extensions: []corev1beta1.Extension{{Type: "specified"}},
 	}}
 	ownDNS(seed)
 	got := needs{sets.New[need]()}
 	got.addSeed(seed, []automatic{{"auto", false}})
 	want := []string{
 		"BackupBucket/gcs", "BackupEntry/gcs", "ControlPlane/gcp", "DNSRecord/ingress", "DNSRecord/own",
-		"Extension/asked", "Extension/auto", "Infrastructure/gcp", "Worker/gcp",
+		"Extension/auto", "Extension/specified", "Infrastructure/gcp", "Worker/gcp",
 	}
 	if diff := cmp.Diff(want, names(got)); diff != "" {
 		t.Errorf("seed (-want +got):\n%s", diff)

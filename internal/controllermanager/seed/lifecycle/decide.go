@@ -46,26 +46,3 @@ func decide(seed *corev1beta1.Seed, lease *coordinationv1.Lease, now time.Time, 
 	}
 	return out
 }
-
-const (
-	reasonSeedUnknown  = "SeedStatusUnknown"
-	messageSeedUnknown = "Gardenlet stopped posting seed status."
-
-	reasonShootUnknown  = "StatusUnknown"
-	messageShootUnknown = "Gardenlet stopped sending heartbeats."
-)
-
-// unknown returns a list with all conditions Unknown, and whether that is a change. The given list is not changed.
-func unknown(conditions []corev1beta1.Condition, now time.Time) ([]corev1beta1.Condition, bool) {
-	changed := false
-	for _, condition := range conditions {
-		if condition.Status == corev1beta1.ConditionUnknown {
-			continue
-		}
-		conditions, _ = kube.SetCondition(conditions, corev1beta1.Condition{
-			Type: condition.Type, Status: corev1beta1.ConditionUnknown, Reason: reasonShootUnknown, Message: messageShootUnknown,
-		}, now)
-		changed = true
-	}
-	return conditions, changed
-}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -54,10 +53,8 @@ func (r *reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 		r.recorder.Eventf(shoot, nil, corev1.EventTypeNormal, reason, constants.EventActionReconcile, note)
 	}
 	// If this fails, the trigger is executed once more, which changes nothing.
-	before = shoot.DeepCopy()
-	shoot.Status.LastHibernationTriggerTime = &metav1.Time{Time: now}
-	if err := r.gardenCache.Status().Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
-		return kube.Result(fmt.Errorf("record hibernation: %w", err))
+	if err := r.report(ctx, shoot, now); err != nil {
+		return kube.Result(err)
 	}
 	return again, nil
 }

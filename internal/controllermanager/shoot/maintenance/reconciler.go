@@ -90,10 +90,8 @@ func (r *reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now
 	if last.FailureReason != nil {
 		r.recorder.Eventf(shoot, nil, corev1.EventTypeWarning, constants.EventShootMaintenanceFailed, constants.EventActionReconcile, "%s", *last.FailureReason)
 	}
-	before := out.shoot.DeepCopy()
-	out.shoot.Status.LastMaintenance = last
-	if err := r.gardenCache.Status().Patch(ctx, out.shoot, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("record maintenance: %w", err)
+	if err := r.report(ctx, out.shoot, last); err != nil {
+		return err
 	}
 	shoot.Status.LastMaintenance = last
 	return nil
