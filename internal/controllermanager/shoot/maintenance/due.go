@@ -2,10 +2,10 @@ package maintenance
 
 import (
 	"fmt"
-	"hash/fnv"
 	"time"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/kube/shard"
 	"gardener.cloud/gardener/pkg/maintenance"
 )
 
@@ -30,12 +30,5 @@ func due(shoot *corev1beta1.Shoot, started, now time.Time) (time.Time, error) {
 		}
 	}
 	// The last tenth is left for what maintenance starts.
-	return begin.Add(share(shoot, begin, end.Sub(begin)*9/10)), nil
-}
-
-// share returns a part of a duration that differs between Shoots and times, and is the same in each reconciliation.
-func share(shoot *corev1beta1.Shoot, at time.Time, of time.Duration) time.Duration {
-	hash := fnv.New64a()
-	fmt.Fprint(hash, shoot.UID, at.Unix())
-	return time.Duration(hash.Sum64() % uint64(of+1)) //nolint:gosec // less than a duration
+	return begin.Add(shard.Delay(shoot.UID, begin, end.Sub(begin)*9/10)), nil
 }

@@ -7,7 +7,6 @@ package retry
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/controllermanager/watch"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/kube/shard"
 )
 
 // Values are what the controller works with.
@@ -83,7 +83,5 @@ func retryable(shoot *corev1beta1.Shoot) bool {
 // each reconciliation, but differs between Shoots.
 func due(shoot *corev1beta1.Shoot, period, jitter time.Duration) time.Time {
 	failed := shoot.Status.LastOperation.LastUpdateTime.Time
-	hash := fnv.New64a()
-	fmt.Fprint(hash, shoot.UID, failed.Unix())
-	return failed.Add(period + time.Duration(hash.Sum64()%uint64(jitter+1)))
+	return failed.Add(period + shard.Delay(shoot.UID, failed, jitter))
 }
