@@ -136,7 +136,7 @@ func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanag
 		{"controllerDeployment", func() error {
 			return controllerdeployment.Add(mgr, controllerdeployment.Values{ConcurrentSyncs: *c.ControllerDeployment.ConcurrentSyncs})
 		}},
-		{"controllerRegistration", func() error { //nolint:contextcheck // event filters have no context, and read from the cache
+		{"controllerRegistration", func() error {
 			return installation.Add(mgr, installation.Values{ConcurrentSyncs: *c.ControllerRegistration.ConcurrentSyncs})
 		}},
 		{"finalizers for controllerInstallations", func() error {

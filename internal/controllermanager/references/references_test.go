@@ -59,7 +59,7 @@ func TestOf(t *testing.T) {
 			want: shootRefs,
 		},
 		"Shoot with the old fields": {
-			obj:  &corev1beta1.Shoot{ObjectMeta: in, Spec: corev1beta1.ShootSpec{CloudProfileName: new("p"), SecretBindingName: new("b")}}, //nolint:staticcheck // in use
+			obj:  &corev1beta1.Shoot{ObjectMeta: in, Spec: corev1beta1.ShootSpec{CloudProfileName: new("p"), SecretBindingName: new("b")}},
 			want: []string{"CloudProfile//p", "SecretBinding/garden-dev/b"},
 		},
 		"Seed": {
