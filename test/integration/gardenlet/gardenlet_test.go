@@ -210,7 +210,7 @@ func (g *garden) sign(t *testing.T) {
 		Scheme: g.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err == nil {
-		err = certificatesigningrequest.Add(mgr, 1)
+		err = certificatesigningrequest.Add(mgr, certificatesigningrequest.Values{ConcurrentSyncs: 1})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -27,33 +27,33 @@ func testAdoption(t *testing.T, g *garden) {
 	inNamespace := func(name string) func(*corev1beta1.Project) {
 		return func(p *corev1beta1.Project) { p.Spec.Namespace = &name }
 	}
-	ours := func(project string) map[string]string {
+	labelsFor := func(project string) map[string]string {
 		return map[string]string{"gardener.cloud/role": "project", "project.gardener.cloud/name": project}
 	}
 
-	t.Run("one that has no labels is left alone until it gets them", func(t *testing.T) {
+	t.Run("one without labels is not changed until it gets them", func(t *testing.T) {
 		ns := namespace("garden-foreign", nil)
-		g.create(t, ns, project("thief", inNamespace(ns.Name)))
-		awaitPhase(t, g, "thief", corev1beta1.ProjectFailed)
-		awaitEvent(t, g, "thief", "NamespaceReconcileFailed")
+		g.create(t, ns, project("adopter", inNamespace(ns.Name)))
+		awaitPhase(t, g, "adopter", corev1beta1.ProjectFailed)
+		awaitEvent(t, g, "adopter", "NamespaceReconcileFailed")
 		edit(t, g, ns, func(n *corev1.Namespace) {
 			if n.Annotations["namespace.gardener.cloud/project"] != "" || len(n.OwnerReferences) > 0 {
 				t.Error("the namespace was changed")
 			}
-			maps.Copy(n.Labels, ours("thief"))
+			maps.Copy(n.Labels, labelsFor("adopter"))
 		})
-		awaitPhase(t, g, "thief", corev1beta1.ProjectReady)
+		awaitPhase(t, g, "adopter", corev1beta1.ProjectReady)
 	})
 
-	t.Run("one of another project is left alone", func(t *testing.T) {
-		ns := namespace("garden-taken", ours("second"))
+	t.Run("one of another project is not adopted", func(t *testing.T) {
+		ns := namespace("garden-taken", labelsFor("second"))
 		ns.Annotations = map[string]string{"namespace.gardener.cloud/project": "another"}
 		g.create(t, ns, project("second", inNamespace(ns.Name)))
 		awaitPhase(t, g, "second", corev1beta1.ProjectFailed)
 	})
 
-	t.Run("one that was there before stays when the project goes", func(t *testing.T) {
-		ns := namespace("garden-kept", ours("kept"))
+	t.Run("one that is older than the project stays when the project is deleted", func(t *testing.T) {
+		ns := namespace("garden-kept", labelsFor("kept"))
 		p := project("kept", inNamespace(ns.Name))
 		g.create(t, ns, p)
 		awaitPhase(t, g, "kept", corev1beta1.ProjectReady)
@@ -64,12 +64,12 @@ func testAdoption(t *testing.T, g *garden) {
 			t.Errorf("annotations are %v, want one that keeps the namespace", ns.Annotations)
 		}
 		g.delete(t, p)
-		awaitGone(t, g, &corev1beta1.ProjectList{}, p)
+		awaitDeleted(t, g, &corev1beta1.ProjectList{}, p)
 		if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil {
 			t.Fatal(err)
 		}
 		if ns.DeletionTimestamp != nil || len(ns.Labels) != 1 || len(ns.Annotations) > 0 || len(ns.OwnerReferences) > 0 {
-			t.Errorf("the namespace still is that of a project: %v", ns.ObjectMeta)
+			t.Errorf("the namespace still belongs to a project: %v", ns.ObjectMeta)
 		}
 	})
 
@@ -77,13 +77,13 @@ func testAdoption(t *testing.T, g *garden) {
 		p := project("mine", inNamespace("garden-mine"))
 		g.create(t, p)
 		awaitPhase(t, g, "mine", corev1beta1.ProjectReady)
-		// While the controllers are away, the namespace changes hands.
+		// While the controllers do not run, the namespace becomes that of another project.
 		g.stop(t)
 		ns := namespace("garden-mine", nil)
 		edit(t, g, ns, func(n *corev1.Namespace) { n.Labels["project.gardener.cloud/name"] = "other" })
 		g.delete(t, p)
 		g.start(t)
-		awaitGone(t, g, &corev1beta1.ProjectList{}, p)
+		awaitDeleted(t, g, &corev1beta1.ProjectList{}, p)
 		if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil || ns.DeletionTimestamp != nil {
 			t.Errorf("the namespace: %v, deleted at %v", err, ns.DeletionTimestamp)
 		}
@@ -134,16 +134,16 @@ func testCloudProfile(t *testing.T, g *garden) {
 	g.create(t, profile)
 	await(t, g, &corev1beta1.CloudProfileList{}, profile, hasFinalizer[*corev1beta1.CloudProfile]("gardener", true))
 	g.create(t, child, user)
-	g.known(t, child, user)
+	g.awaitCached(t, child, user)
 	g.delete(t, profile)
 	awaitEvent(t, g, "used", "ResourceReferenced")
 	g.delete(t, user)
 	g.settle(t)
 	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(profile), profile); err != nil {
-		t.Fatal("the profile went, although another one extends it:", err)
+		t.Fatal("the profile was deleted, although another one extends it:", err)
 	}
 	g.delete(t, child)
-	awaitGone(t, g, &corev1beta1.CloudProfileList{}, profile)
+	awaitDeleted(t, g, &corev1beta1.CloudProfileList{}, profile)
 }
 
 func testNamespacedCloudProfile(t *testing.T, g *garden) {
@@ -153,13 +153,13 @@ func testNamespacedCloudProfile(t *testing.T, g *garden) {
 		p.Spec.Kubernetes = &corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.35.4", ExpirationDate: &later}}}
 		p.Spec.MachineTypes = []corev1beta1.MachineType{{Name: "large"}}
 	})
-	// It does not matter which of the two comes first.
+	// The profile is created before its parent.
 	g.create(t, child, parent)
 	merged := func(want string) {
 		t.Helper()
 		await(t, g, &corev1beta1.NamespacedCloudProfileList{}, child, func(p *corev1beta1.NamespacedCloudProfile) error {
 			if p.Status.CloudProfileSpec == nil {
-				return errors.New("nothing is merged yet")
+				return errors.New("status.cloudProfileSpec is not set yet")
 			}
 			var got []string
 			for _, version := range p.Status.CloudProfileSpec.Kubernetes.Versions {
@@ -186,14 +186,14 @@ func testNamespacedCloudProfile(t *testing.T, g *garden) {
 		s.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "longer"}
 	})
 	g.create(t, user)
-	g.known(t, user)
+	g.awaitCached(t, user)
 	g.delete(t, child)
 	awaitEvent(t, g, "longer", "ResourceReferenced")
 	g.delete(t, user)
-	awaitGone(t, g, &corev1beta1.NamespacedCloudProfileList{}, child)
+	awaitDeleted(t, g, &corev1beta1.NamespacedCloudProfileList{}, child)
 }
 
-// marks describes what bindings left on an object.
+// marks returns the labels and finalizers of an object.
 func marks(obj client.Object) string {
 	var all []string
 	for label := range obj.GetLabels() {
@@ -234,7 +234,7 @@ func testBindings(t *testing.T, g *garden) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-bind", Name: "creds"}, SecretRef: corev1.SecretReference{Namespace: "garden-share", Name: "cloud"},
 		Provider: &corev1beta1.SecretBindingProvider{Type: "local,other"},
 	}
-	// The binding is there first.
+	// The binding is created first.
 	g.create(t, binding)
 	await(t, g, &securityv1alpha1.CredentialsBindingList{}, binding, hasFinalizer[*securityv1alpha1.CredentialsBinding]("gardener", true))
 	g.create(t, shared, quota)
@@ -248,22 +248,22 @@ func testBindings(t *testing.T, g *garden) {
 
 	user := shoot("garden-bind", "user", withWorkers("creds"))
 	g.create(t, user)
-	g.known(t, user)
+	g.awaitCached(t, user)
 	g.delete(t, binding, old)
-	awaitGone(t, g, &corev1beta1.SecretBindingList{}, old)
+	awaitDeleted(t, g, &corev1beta1.SecretBindingList{}, old)
 	await(t, g, &corev1.SecretList{}, shared, marked[*corev1.Secret](byCredentials))
 	awaitEvent(t, g, "creds", "ResourceReferenced")
 	g.delete(t, shared)
 	g.settle(t)
 	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(shared), shared); err != nil {
-		t.Fatal("the credentials of a Shoot went:", err)
+		t.Fatal("the credentials of a Shoot were deleted:", err)
 	}
 	g.delete(t, user)
-	awaitGone(t, g, &securityv1alpha1.CredentialsBindingList{}, binding)
-	awaitGone(t, g, &corev1.SecretList{}, shared)
+	awaitDeleted(t, g, &securityv1alpha1.CredentialsBindingList{}, binding)
+	awaitDeleted(t, g, &corev1.SecretList{}, shared)
 	await(t, g, &corev1beta1.QuotaList{}, quota, marked[*corev1beta1.Quota]("gardener"))
 
-	t.Run("workload identities and internal secrets too, but nothing else", func(t *testing.T) {
+	t.Run("workload identities and internal secrets too, but no other objects", func(t *testing.T) {
 		identity := &securityv1alpha1.WorkloadIdentity{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "garden-share", Name: "identity"},
 			Spec:       securityv1alpha1.WorkloadIdentitySpec{Audiences: []string{"a"}, TargetSystem: securityv1alpha1.TargetSystem{Type: "local"}},
@@ -341,7 +341,7 @@ func testReferences(t *testing.T, g *garden) {
 		await(t, g, &corev1beta1.ShootList{}, s, hasFinalizer[*corev1beta1.Shoot](referenceProtection, true))
 	}
 
-	t.Run("until the last Shoot lets go of it", func(t *testing.T) {
+	t.Run("until the last Shoot does not refer to them any more", func(t *testing.T) {
 		resource := secrets[3]
 		withoutResources := func(s *corev1beta1.Shoot) { s.Spec.Resources = nil }
 		edit(t, g, users[0], withoutResources)
@@ -351,7 +351,7 @@ func testReferences(t *testing.T, g *garden) {
 		await(t, g, &corev1.SecretList{}, resource, hasFinalizer[*corev1.Secret](referenceProtection, false))
 		await(t, g, &corev1.ConfigMapList{}, configs[3], hasFinalizer[*corev1.ConfigMap](referenceProtection, false))
 	})
-	t.Run("and while the gardenlet still works on its deletion", func(t *testing.T) {
+	t.Run("and while the gardenlet deletes the Shoot", func(t *testing.T) {
 		g.delete(t, users[0], users[1])
 		g.settle(t)
 		await(t, g, &corev1.SecretList{}, secrets[1], hasFinalizer[*corev1.Secret](referenceProtection, true))
@@ -359,7 +359,7 @@ func testReferences(t *testing.T, g *garden) {
 			edit(t, g, s, func(s *corev1beta1.Shoot) {
 				s.Finalizers = slices.DeleteFunc(s.Finalizers, func(f string) bool { return f == "gardener" })
 			})
-			awaitGone(t, g, &corev1beta1.ShootList{}, s)
+			awaitDeleted(t, g, &corev1beta1.ShootList{}, s)
 		}
 		for _, s := range secrets {
 			await(t, g, &corev1.SecretList{}, s, hasFinalizer[*corev1.Secret](referenceProtection, false))
@@ -430,12 +430,12 @@ func testConditions(t *testing.T, g *garden) {
 			Shoot: &seedmanagementv1alpha1.Shoot{Name: "soil"}, Gardenlet: seedmanagementv1alpha1.GardenletConfig{Config: &runtime.RawExtension{Raw: []byte(gardenlet)}},
 		},
 	}
-	shows := func(want ...string) {
+	expect := func(want ...string) {
 		t.Helper()
 		await(t, g, &corev1beta1.ShootList{}, s, func(s *corev1beta1.Shoot) error {
 			var got []string
 			for _, c := range s.Status.Conditions {
-				// The controllers that check seeds may have had their say already.
+				// The controllers that check seeds may have written these.
 				if c.Type != corev1beta1.SeedExtensionsReady && c.Type != corev1beta1.SeedBackupBucketsReady {
 					got = append(got, string(c.Type)+":"+c.Message)
 				}
@@ -446,31 +446,31 @@ func testConditions(t *testing.T, g *garden) {
 			return nil
 		})
 	}
-	shows("EveryNodeReady:own")
+	expect("EveryNodeReady:own")
 	g.create(t, managed)
-	shows("EveryNodeReady:own", "GardenletReady:first")
+	expect("EveryNodeReady:own", "GardenletReady:first")
 	editStatus(t, g, seed, func(s *corev1beta1.Seed) {
 		s.Status.Conditions = []corev1beta1.Condition{condition(corev1beta1.SeedGardenletReady, "second"), condition(corev1beta1.SeedSystemComponentsHealthy, "new")}
 	})
-	shows("EveryNodeReady:own", "GardenletReady:second", "SeedSystemComponentsHealthy:new")
-	// The gardenlet writes what it knows of; what is the seed's comes back.
+	expect("EveryNodeReady:own", "GardenletReady:second", "SeedSystemComponentsHealthy:new")
+	// The gardenlet overwrites the conditions; those of the seed are copied again.
 	editStatus(t, g, s, func(s *corev1beta1.Shoot) {
 		s.Status.Conditions = []corev1beta1.Condition{condition("EveryNodeReady", "newer")}
 	})
-	shows("EveryNodeReady:newer", "GardenletReady:second", "SeedSystemComponentsHealthy:new")
+	expect("EveryNodeReady:newer", "GardenletReady:second", "SeedSystemComponentsHealthy:new")
 	g.delete(t, managed)
-	shows("EveryNodeReady:newer")
-	// Nobody renews its Lease: after 40 seconds it would change in the middle of another test.
+	expect("EveryNodeReady:newer")
+	// No gardenlet renews its Lease: after 40 seconds its conditions would change during another test.
 	g.delete(t, seed)
-	awaitGone(t, g, &corev1beta1.SeedList{}, seed)
+	awaitDeleted(t, g, &corev1beta1.SeedList{}, seed)
 }
 
 func testShootState(t *testing.T, g *garden) {
 	const finalizer = "core.gardener.cloud/shootstate"
-	g.create(t, namespace("garden-move", nil))
-	s := shoot("garden-move", "mover")
+	g.create(t, namespace("garden-migrate", nil))
+	s := shoot("garden-migrate", "migrated")
 	state := &corev1beta1.ShootState{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "garden-move", Name: "mover", Annotations: map[string]string{"confirmation.gardener.cloud/deletion": "true"},
+		Namespace: "garden-migrate", Name: "migrated", Annotations: map[string]string{"confirmation.gardener.cloud/deletion": "true"},
 	}}
 	g.create(t, s, state)
 	operation := func(typ corev1beta1.LastOperationType, state corev1beta1.LastOperationState) {
@@ -496,7 +496,7 @@ func testShootState(t *testing.T, g *garden) {
 	g.settle(t)
 	guarded(true)
 	g.delete(t, s)
-	awaitGone(t, g, &corev1beta1.ShootStateList{}, state)
+	awaitDeleted(t, g, &corev1beta1.ShootStateList{}, state)
 }
 
 func testMaintenance(t *testing.T, g *garden) {
@@ -520,7 +520,7 @@ func testMaintenance(t *testing.T, g *garden) {
 		s = await(t, g, &corev1beta1.ShootList{}, s, func(s *corev1beta1.Shoot) error {
 			last, operation := s.Status.LastMaintenance, s.Annotations["gardener.cloud/operation"]
 			if last == nil || last.State != state || operation != "" {
-				return fmt.Errorf("the last maintenance is %v, operation %q is to be done", last, operation)
+				return fmt.Errorf("the last maintenance is %v, operation %q is pending", last, operation)
 			}
 			return nil
 		})
@@ -536,7 +536,7 @@ func testMaintenance(t *testing.T, g *garden) {
 	awaitEvent(t, g, "maintained", "KubernetesVersionMaintenance")
 	awaitEvent(t, g, "maintained", "MachineImageVersionMaintenance")
 
-	// Kubernetes 1.36 does not know this API, so that the update is refused.
+	// Kubernetes 1.36 does not have this API, so that the update is rejected.
 	edit(t, g, s, func(s *corev1beta1.Shoot) {
 		s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{
 			RuntimeConfig: map[string]bool{"scheduling.k8s.io/v1alpha1": true},
@@ -546,12 +546,12 @@ func testMaintenance(t *testing.T, g *garden) {
 	edit(t, g, profile, func(p *corev1beta1.CloudProfile) {
 		p.Spec.Kubernetes.Versions = []corev1beta1.ExpirableVersion{{Version: "1.36.1"}}
 	})
-	g.known(t, profile)
+	g.awaitCached(t, profile)
 	maintained("Failed", "1.35.5 2.0.0, generation +1")
 	awaitEvent(t, g, "maintained", "MaintenanceFailed")
 }
 
-// testRestart changes things while no controllers run.
+// testRestart changes objects while no controllers run.
 func testRestart(t *testing.T, g *garden) {
 	g.create(t, namespace("garden-away", nil))
 	credentials, resource := secret("garden-away", "credentials"), secret("garden-away", "resource")
@@ -577,19 +577,19 @@ func testRestart(t *testing.T, g *garden) {
 		t.Fatal(err)
 	}
 	g.delete(t, s, binding, profile, credentials, resource, p)
-	for _, obj := range []client.Object{s, binding} { // as if the finalizers had been taken off by hand
+	for _, obj := range []client.Object{s, binding} { // as if a user had removed the finalizers
 		edit(t, g, obj, func(o client.Object) { o.SetFinalizers(nil) })
 	}
 	late := project("late", func(p *corev1beta1.Project) {
-		p.Finalizers, p.Spec.Namespace = []string{"gardener"}, new("garden-late") // a pass ended here
+		p.Finalizers, p.Spec.Namespace = []string{"gardener"}, new("garden-late") // a reconciliation was interrupted here
 	})
 	g.create(t, late)
 	g.start(t)
-	awaitGone(t, g, &corev1.SecretList{}, credentials)
-	awaitGone(t, g, &corev1.SecretList{}, resource)
-	awaitGone(t, g, &corev1beta1.CloudProfileList{}, profile)
+	awaitDeleted(t, g, &corev1.SecretList{}, credentials)
+	awaitDeleted(t, g, &corev1.SecretList{}, resource)
+	awaitDeleted(t, g, &corev1beta1.CloudProfileList{}, profile)
 	g.finishNamespace(t, *p.Spec.Namespace)
-	awaitGone(t, g, &corev1beta1.ProjectList{}, p)
+	awaitDeleted(t, g, &corev1beta1.ProjectList{}, p)
 	awaitPhase(t, g, "late", corev1beta1.ProjectReady)
 	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(s), s); !apierrors.IsNotFound(err) {
 		t.Errorf("get Shoot: %v, want not found", err)

@@ -8,16 +8,16 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// merge returns what a profile makes of its parent:
+// merge returns the CloudProfileSpec that a profile and its parent result in:
 //
 //   - Kubernetes versions are those of the parent; the profile changes how long they are offered.
-//   - Machine images and their versions come from both. Where both have a version, the profile changes how long it is offered, and the
-//     rest is the parent's. The update strategy of an image is the profile's if it has one.
+//   - Machine images and their versions come from both. Where both have a version, the profile changes how long it is offered; everything
+//     else is the parent's. The update strategy of an image is the profile's if it has one.
 //   - Machine types and volume types come from both. Where both have a type, it is the parent's.
-//   - Certificate authorities come from both; limits are the profile's where it has some.
+//   - CA bundles come from both; limits are the profile's where it has some.
 //   - Everything else, and the provider configuration, is the parent's. The provider's extension merges the latter.
 //
-// What the profile says about a Kubernetes version that the parent does not offer any more counts for nothing.
+// Kubernetes versions of the profile that the parent does not offer any more are ignored.
 func merge(parent *corev1beta1.CloudProfileSpec, profile *corev1beta1.NamespacedCloudProfileSpec) *corev1beta1.CloudProfileSpec {
 	merged, profile := parent.DeepCopy(), profile.DeepCopy()
 	if profile.Kubernetes != nil {
@@ -76,7 +76,7 @@ func mergeImage(image *corev1beta1.MachineImage, profile corev1beta1.MachineImag
 func extend(version *corev1beta1.ExpirableVersion, profile corev1beta1.ExpirableVersion) {
 	switch {
 	case len(profile.Lifecycle) > 0:
-		// It excludes the older fields, and says all that they do.
+		// It excludes the older fields, and expresses the same.
 		version.Lifecycle, version.Classification, version.ExpirationDate = profile.Lifecycle, nil, nil //nolint:staticcheck // in use without a lifecycle
 	case profile.ExpirationDate == nil: //nolint:staticcheck // as above
 	case len(version.Lifecycle) == 0:
@@ -92,7 +92,7 @@ func extend(version *corev1beta1.ExpirableVersion, profile corev1beta1.Expirable
 	}
 }
 
-// completeImage fills in what an image of the profile leaves open, which for an image of the parent the API server does.
+// completeImage sets the defaults of an image of the profile. For an image of the parent, the API server does so.
 func completeImage(image corev1beta1.MachineImage, capabilities []corev1beta1.CapabilityDefinition) corev1beta1.MachineImage {
 	for i := range image.Versions {
 		version := &image.Versions[i]
@@ -105,7 +105,7 @@ func completeImage(image corev1beta1.MachineImage, capabilities []corev1beta1.Ca
 				version.Architectures = []string{constants.ArchitectureAMD64}
 			}
 		case len(version.CapabilityFlavors) == 0:
-			// A profile from before its parent had capabilities says its architectures the old way.
+			// A profile that is older than the capabilities of its parent has architectures instead.
 			for _, architecture := range version.Architectures {
 				version.CapabilityFlavors = append(version.CapabilityFlavors, corev1beta1.MachineImageFlavor{
 					Capabilities: corev1beta1.Capabilities{constants.ArchitectureName: {architecture}},
@@ -132,7 +132,7 @@ func completeType(machineType corev1beta1.MachineType, capabilities []corev1beta
 	return machineType
 }
 
-// mergeBundles puts two bundles after each other.
+// mergeBundles concatenates two CA bundles.
 func mergeBundles(parent, profile *string) *string {
 	switch {
 	case profile == nil || *profile == "":
@@ -145,7 +145,7 @@ func mergeBundles(parent, profile *string) *string {
 
 func versionName(v corev1beta1.ExpirableVersion) string { return v.Version }
 
-// find returns where the element of the same name is in a list, or -1.
-func find[T any](list []T, wanted T, name func(T) string) int {
-	return slices.IndexFunc(list, func(t T) bool { return name(t) == name(wanted) })
+// find returns the index of the element of the same name in a list, or -1.
+func find[T any](list []T, like T, name func(T) string) int {
+	return slices.IndexFunc(list, func(t T) bool { return name(t) == name(like) })
 }

@@ -39,7 +39,7 @@ func TestMerge(t *testing.T) {
 			parent: parent{Type: "local", Regions: []corev1beta1.Region{{Name: "here"}}},
 			want:   parent{Type: "local", Regions: []corev1beta1.Region{{Name: "here"}}},
 		},
-		"a Kubernetes version is offered longer, one that is gone stays gone": {
+		"a Kubernetes version is offered longer, one that the parent does not offer is ignored": {
 			parent: parent{Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{
 				{Version: "1.36.1", ExpirationDate: &soon, Classification: new(corev1beta1.ClassificationDeprecated)}, version("1.36.0", &soon),
 			}}},
@@ -91,7 +91,7 @@ func TestMerge(t *testing.T) {
 				}},
 			}},
 		},
-		"types of the parent win": {
+		"types of the parent take precedence": {
 			parent: parent{
 				MachineTypes: []corev1beta1.MachineType{{Name: "small", Usable: new(false)}}, VolumeTypes: []corev1beta1.VolumeType{{Name: "slow", Class: "a"}},
 			},
@@ -125,7 +125,7 @@ func TestMerge(t *testing.T) {
 				}}}},
 			},
 		},
-		"bundles are put after each other": {
+		"bundles are concatenated": {
 			parent: parent{CABundle: new("one\n")}, profile: profile{CABundle: new("two\n")}, want: parent{CABundle: new("one\ntwo\n")},
 		},
 		"a bundle where the parent has none": {
@@ -136,7 +136,7 @@ func TestMerge(t *testing.T) {
 			profile: profile{Limits: &corev1beta1.Limits{MaxNodesTotal: new(int32(20))}},
 			want:    parent{Limits: &corev1beta1.Limits{MaxNodesTotal: new(int32(20))}},
 		},
-		"no limit leaves the parent's": {
+		"without a limit, the parent's is kept": {
 			parent: parent{Limits: &corev1beta1.Limits{MaxNodesTotal: new(int32(10))}}, profile: profile{Limits: &corev1beta1.Limits{}},
 			want: parent{Limits: &corev1beta1.Limits{MaxNodesTotal: new(int32(10))}},
 		},

@@ -1,4 +1,5 @@
-package shoot_test
+// Package scheduler tests the gardener-scheduler against real API servers.
+package scheduler
 
 import (
 	"context"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -37,22 +39,22 @@ import (
 
 const (
 	namespace = "garden-dev"
-	// soon is how long something may take that takes milliseconds on an idle machine.
-	soon = time.Minute
+	// timeout is how long a test waits for a change. It takes milliseconds on an idle machine.
+	timeout = time.Minute
 )
 
 func TestScheduler(t *testing.T) {
 	g := newGarden(t)
 	for name, test := range map[string]func(*testing.T, *garden){
 		"a shoot gets the seed with the least shoots":              leastUsed,
-		"a shoot without a seed says why, once":                    pending,
-		"a shoot of another scheduler is left alone":               otherScheduler,
+		"the reason why a shoot has no seed is reported once":      pending,
+		"a shoot of another scheduler is ignored":                  otherScheduler,
 		"a seed is never overbooked":                               capacity,
-		"a seed that a shoot has left takes another":               roomAgain,
-		"a seed that goes away is no longer counted":               seedGone,
-		"a shoot that somebody else has just written is bound too": conflict,
-		"a refused binding is reported and its place is given up":  refused,
-		"a scheduler goes on where the one before it stopped":      restart,
+		"a seed that a shoot has left gets another one":            roomAgain,
+		"a deleted seed is not counted any more":                   seedDeleted,
+		"a binding is repeated after a conflict":                   conflict,
+		"a rejected binding is reported and its place is released": rejected,
+		"a restarted scheduler counts the shoots on seeds":         restart,
 		"two schedulers bind each shoot once":                      twoSchedulers,
 		"configured distances decide":                              configuredDistances,
 		"a profile's selector decides, and a change of it counts":  profileSelector,
@@ -99,7 +101,7 @@ func pending(t *testing.T, g *garden) {
 	const hidden = "Failed to schedule Shoot: none of 1 seeds fits: 1 hidden from the scheduler"
 	g.await(t, reported("first", hidden))
 	before := writes.Load()
-	// A heartbeat changes nothing. What comes after it has been looked at when the second shoot has its report.
+	// A heartbeat causes no write. It has been handled when the report of the second shoot, which was created later, is written.
 	seed.Status.Conditions[0].Message = "another heartbeat"
 	if err := g.Client.Status().Update(t.Context(), seed); err != nil {
 		t.Fatal(err)
@@ -134,11 +136,11 @@ func pending(t *testing.T, g *garden) {
 func otherScheduler(t *testing.T, g *garden) {
 	g.profile(t, "local", nil)
 	g.seed(t, "a")
-	g.shoot(t, "theirs", func(s *corev1beta1.Shoot) { s.Spec.SchedulerName = new("mine") })
+	g.shoot(t, "other", func(s *corev1beta1.Shoot) { s.Spec.SchedulerName = new("mine") })
 	writes := g.schedule(t)
-	g.shoot(t, "ours")
+	g.shoot(t, "own")
 	g.await(t, func(shoots []*corev1beta1.Shoot) error {
-		return errors.Join(on("ours", "a")(shoots), on("theirs", "")(shoots))
+		return errors.Join(on("own", "a")(shoots), on("other", "")(shoots))
 	})
 	if got := writes.Load(); got != 1 {
 		t.Errorf("%d writes, want one binding", got)
@@ -165,7 +167,7 @@ func capacity(t *testing.T, g *garden) {
 			}
 		}
 		if waiting != 5 {
-			return fmt.Errorf("%d shoots say that there is no room, want 5", waiting)
+			return fmt.Errorf("%d shoots report that there is no room, want 5", waiting)
 		}
 		return placed(map[string]int{"a": 5, "b": 5, "c": 5, "": 5})(shoots)
 	})
@@ -185,7 +187,7 @@ func roomAgain(t *testing.T, g *garden) {
 	g.await(t, on("second", "a"))
 }
 
-func seedGone(t *testing.T, g *garden) {
+func seedDeleted(t *testing.T, g *garden) {
 	g.profile(t, "local", nil)
 	seed := g.seed(t, "a", room(0))
 	g.schedule(t)
@@ -208,16 +210,16 @@ func conflict(t *testing.T, g *garden) {
 		if bindings.Add(1) > 1 {
 			return nil
 		}
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"somebody":"else"}}}`))
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"another":"writer"}}}`))
 		return g.Client.Patch(ctx, shoot, patch)
 	})
 	g.await(t, on("shoot", "a"))
 	if got := bindings.Load(); got < 2 {
-		t.Errorf("bound at attempt %d, want a conflict first", got)
+		t.Errorf("%d attempts, want a conflict first", got)
 	}
 }
 
-func refused(t *testing.T, g *garden) {
+func rejected(t *testing.T, g *garden) {
 	g.profile(t, "local", nil)
 	g.seed(t, "a", room(1))
 	g.shoot(t, "first")
@@ -327,10 +329,10 @@ func profileSelector(t *testing.T, g *garden) {
 	g.await(t, on("shoot", "a"))
 }
 
-// forbidden is what admission answers when it knows better.
-var forbidden = apierrors.NewForbidden(corev1beta1.Resource("shoots"), "first", errors.New("not there"))
+// forbidden is the error of an admission plugin that rejects a binding.
+var forbidden = apierrors.NewForbidden(corev1beta1.Resource("shoots"), "first", errors.New("not on this seed"))
 
-// garden is an environment that the tests share.
+// garden is the environment that the tests share.
 type garden struct {
 	*env.Env
 	watch client.WithWatch
@@ -360,7 +362,7 @@ func newGarden(t *testing.T) *garden {
 	return g
 }
 
-// clean removes what a test before has left.
+// clean deletes the objects of the previous test.
 func (g *garden) clean(t *testing.T) {
 	t.Helper()
 	err := errors.Join(
@@ -375,12 +377,12 @@ func (g *garden) clean(t *testing.T) {
 }
 
 func (g *garden) context(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// schedule starts a scheduler that stops with the test, and returns how often it has written. Functions are called before each binding.
+// schedule starts a scheduler that stops with the test, and returns the number of its writes. Functions are called before each binding.
 func (g *garden) schedule(t *testing.T, beforeBinding ...func(context.Context, client.Object) error) (writes *atomic.Int64) {
 	t.Helper()
 	return g.scheduleBy(t, schedulerconfigv1alpha1.SameRegion, beforeBinding...)
@@ -395,7 +397,7 @@ func (g *garden) scheduleBy(
 		Scheme:     g.Scheme,
 		Cache:      cache.Options{ByObject: shoot.Cached()},
 		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: crconfig.Controller{SkipNameValidation: new(true)}, // one after another, and two at once
+		Controller: crconfig.Controller{SkipNameValidation: new(true)}, // for several schedulers, one after another and at once
 		Logger:     logr.Discard(),
 		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
 			direct, err := client.NewWithWatch(config, options)
@@ -423,10 +425,11 @@ func (g *garden) scheduleBy(
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = shoot.Add(mgr, shoot.Options{
-		Config:     schedulerconfigv1alpha1.ShootSchedulerConfiguration{ConcurrentSyncs: 5, Strategy: strategy},
-		Metrics:    prometheus.NewRegistry(),
-		FirstRetry: time.Hour, // only what is watched may help
+	err = shoot.Add(mgr, shoot.Values{
+		ConcurrentSyncs: 5,
+		Strategy:        strategy,
+		Metrics:         prometheus.NewRegistry(),
+		FirstRetry:      time.Hour, // so that only events cause a retry
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -516,7 +519,7 @@ func (g *garden) seed(t *testing.T, name string, change ...func(*corev1beta1.See
 	return s
 }
 
-// shoot creates a workerless Shoot. A name that ends in a dash is completed.
+// shoot creates a workerless Shoot. A name that ends in a dash is used as generateName.
 func (g *garden) shoot(t *testing.T, name string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 	t.Helper()
 	s := &corev1beta1.Shoot{
@@ -541,7 +544,7 @@ func (g *garden) shoot(t *testing.T, name string, change ...func(*corev1beta1.Sh
 	return s
 }
 
-// await waits until the Shoots are as a check wants them.
+// await waits until a check of the Shoots succeeds.
 func (g *garden) await(t *testing.T, check func([]*corev1beta1.Shoot) error) {
 	t.Helper()
 	if err := kube.Await(g.context(t), g.watch, &corev1beta1.ShootList{}, check, nil, client.InNamespace(namespace)); err != nil {
@@ -575,7 +578,7 @@ func on(name, seed string) func([]*corev1beta1.Shoot) error {
 	}
 }
 
-// reported checks why a Shoot has no seed.
+// reported checks the reported reason why a Shoot has no seed.
 func reported(name, want string) func([]*corev1beta1.Shoot) error {
 	return func(shoots []*corev1beta1.Shoot) error {
 		got := "nothing"
@@ -587,13 +590,10 @@ func reported(name, want string) func([]*corev1beta1.Shoot) error {
 				}
 			}
 		}
-		return fmt.Errorf("shoot %q says %q, want %q", name, got, want)
+		return fmt.Errorf("the status of shoot %q is %q, want %q", name, got, want)
 	}
 }
 
 func seedOf(s *corev1beta1.Shoot) string {
-	if s.Spec.SeedName == nil {
-		return ""
-	}
-	return *s.Spec.SeedName
+	return ptr.Deref(s.Spec.SeedName, "")
 }
