@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -81,10 +80,4 @@ func raw(obj runtime.Object, kind string) (*runtime.RawExtension, error) {
 
 func tolerance(shoot *corev1beta1.Shoot) corev1beta1.FailureToleranceType {
 	return controlplanenamespace.FailureTolerance(shoot)
-}
-
-func hash(text string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(text)) // never fails
-	return h.Sum64()
 }

@@ -35,6 +35,7 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet/managed"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/credentials"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/kube/shard"
 	"gardener.cloud/gardener/internal/tokenrequestor"
 	"gardener.cloud/gardener/pkg/flow"
 	"gardener.cloud/gardener/pkg/secrets"
@@ -155,7 +156,7 @@ func (w *world) snapshotSchedule() string {
 	} else {
 		length = min(length, time.Hour)
 	}
-	at := begin.UTC().Add(time.Duration(hash(string(w.shoot.UID)) % uint64(length))) //nolint:gosec // less than a duration
+	at := begin.UTC().Add(time.Duration(shard.Of(w.shoot.UID, uint64(length)))) //nolint:gosec // less than a duration
 	return fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())
 }
 

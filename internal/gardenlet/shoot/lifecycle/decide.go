@@ -1,17 +1,15 @@
 package lifecycle
 
 import (
-	"hash/fnv"
 	"strconv"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/gardenlet/seed/care"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/kube/shard"
 	"gardener.cloud/gardener/pkg/maintenance"
 )
 
@@ -181,7 +179,7 @@ func nextRegular(f facts) time.Time {
 		}
 	}
 	// Up to a tenth later, so that shoots that were made together drift apart.
-	return last.Add(period + share(f.shoot, period/10, last))
+	return last.Add(period + shard.Delay(f.shoot.UID, last, period/10))
 }
 
 // confined is whether a shoot is looked at in its maintenance time window only.
@@ -202,7 +200,7 @@ func inWindow(shoot *corev1beta1.Shoot, last, now time.Time) time.Time {
 	if !last.Before(begin) { // done in this one, or after it
 		begin = begin.Add(24 * time.Hour)
 	}
-	at := begin.Add(share(shoot, length*9/10, begin))
+	at := begin.Add(shard.Delay(shoot.UID, begin, length*9/10))
 	if end := begin.Add(length); at.Before(now) && !now.Before(end) {
 		at = at.Add(24 * time.Hour)
 	}
@@ -216,14 +214,4 @@ func window(shoot *corev1beta1.Shoot, now time.Time) (begin time.Time, length ti
 	}
 	begin, end, err := maintenance.Latest(*shoot.Spec.Maintenance.TimeWindow, now)
 	return begin, end.Sub(begin), err == nil && end.After(begin)
-}
-
-// share is a part of a duration that is another for every shoot and every time, and the same at every look.
-func share(shoot *corev1beta1.Shoot, of time.Duration, at time.Time) time.Duration {
-	if of <= 0 {
-		return 0
-	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(string(shoot.UID) + metav1.NewTime(at).UTC().Format(time.RFC3339)))
-	return time.Duration(h.Sum64() % uint64(of)) //nolint:gosec // less than a duration
 }

@@ -21,6 +21,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/kube/shard"
 	"gardener.cloud/gardener/pkg/errorcode"
 )
 
@@ -187,7 +188,7 @@ func chosenZones(namespace *corev1.Namespace, shoot *corev1beta1.Shoot, seed *co
 	}
 	all := slices.Clone(seed.Spec.Provider.Zones)
 	if len(all) > 0 { // shoots begin at different ones
-		start := int(hash(string(shoot.UID)) % uint64(len(all))) //nolint:gosec // less than the number of zones
+		start := int(shard.Of(shoot.UID, uint64(len(all)))) //nolint:gosec // less than the number of zones
 		all = slices.Concat(all[start:], all[:start])
 	}
 	for _, zone := range all {
