@@ -211,7 +211,8 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 			TargetNamespace: constants.SeedNamespaceNamePrefix + a.config.SeedConfig.Name,
 		}),
 		workloadidentity.Add(a.Manager, workloadidentity.Values{
-			GardenClient: gardenClient, SeedClient: a.seedClient, TokenExpiration: c.TokenRequestorWorkloadIdentity.TokenExpirationDuration.Duration,
+			SeedName: a.config.SeedConfig.Name, GardenClient: gardenClient, SeedClient: a.seedClient,
+			TokenExpiration: c.TokenRequestorWorkloadIdentity.TokenExpirationDuration.Duration,
 			ConcurrentSyncs: *c.TokenRequestorWorkloadIdentity.ConcurrentSyncs, Clock: a.clock,
 		}),
 		vpaevictionrequirements.Add(a.Manager, vpaevictionrequirements.Values{

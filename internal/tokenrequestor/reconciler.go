@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -24,7 +25,9 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/usercopy"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -71,6 +74,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	order, err := orderOf(secret, r.TargetNamespace)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err) // only an edit helps
+	}
+	if err := r.authorize(secret, order); err != nil {
+		return reconcile.Result{}, reconcile.TerminalError(err) // only another Secret, or an edit, helps
 	}
 	renewAt, err := r.fill(ctx, secret, order)
 	if err != nil {
@@ -132,6 +138,23 @@ func orderOf(secret *corev1.Secret, namespace string) (order, error) {
 		o.target = &types.NamespacedName{Namespace: targetNamespace, Name: name}
 	}
 	return o, nil
+}
+
+// authorize returns an error if a Secret asks for what is not for it. Tokens of the garden are for extensions, and none is for a copy of what
+// users wrote.
+func (r *Reconciler) authorize(secret *corev1.Secret, o order) error {
+	if usercopy.Is(secret) {
+		return errors.New("the Secret is a copy of what users have in the garden: it gets no token")
+	}
+	if r.Class == resourcesv1alpha1.ResourceManagerClassGarden && !strings.HasPrefix(o.account.Name, constants.ExtensionGardenServiceAccountPrefix) {
+		return fmt.Errorf("annotation %s: %q does not begin with %q, as ServiceAccounts of extensions in the garden do",
+			resourcesv1alpha1.ServiceAccountName, o.account.Name, constants.ExtensionGardenServiceAccountPrefix)
+	}
+	if r.TargetNamespace != "" && o.target != nil && o.target.Namespace != r.TargetNamespace {
+		return fmt.Errorf("annotation %s: %q is not the namespace %q of the ServiceAccounts",
+			resourcesv1alpha1.TokenRequestorTargetSecretNamespace, o.target.Namespace, r.TargetNamespace)
+	}
+	return nil
 }
 
 // fill makes everything as it is ordered, and returns when the token is to be renewed.

@@ -212,6 +212,47 @@ func TestBadOrders(t *testing.T) {
 	}
 }
 
+func TestUsersAndOthersGetNoToken(t *testing.T) {
+	const account, target = "serviceaccount.resources.gardener.cloud/name", "token-requestor.resources.gardener.cloud/target-secret-"
+	for name, tc := range map[string]struct {
+		class, namespace, name string
+		annotations            []string
+		want                   string
+	}{
+		"a component of the shoot": {class: "shoot", name: "access"},
+		"an extension":             {class: "garden", namespace: "seed-a", name: "access", annotations: []string{account, "extension-a"}},
+		"another account of the garden": {
+			class: "garden", namespace: "seed-a", name: "access", want: `"sa" does not begin with "extension-"`,
+		},
+		"credentials of a user": {
+			class: "garden", namespace: "seed-a", name: "cloudprovider", annotations: []string{account, "extension-a"}, want: "a copy of what users have",
+		},
+		"a Secret that a Shoot names": {class: "shoot", name: "ref-a", want: "a copy of what users have"},
+		"a Secret in the namespace of the accounts": {
+			class: "garden", namespace: "seed-a", name: "access",
+			annotations: []string{account, "extension-a", target + "name", "t", target + "namespace", "seed-a"},
+		},
+		"a Secret elsewhere in the garden": {
+			class: "garden", namespace: "seed-a", name: "access",
+			annotations: []string{account, "extension-a", target + "name", "t", target + "namespace", "garden-dev"}, want: `"garden-dev" is not the namespace "seed-a"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := secret(nil, tc.annotations...)
+			s.Name, s.Labels["resources.gardener.cloud/class"] = tc.name, tc.class
+			w := newWorld(s)
+			w.reconciler.Class, w.reconciler.TargetNamespace = tc.class, tc.namespace
+			_, err := w.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s)})
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error is %v, want %q", err, tc.want)
+			}
+			if tokens := map[bool]int{true: 1}[tc.want == ""]; w.tokens != tokens {
+				t.Errorf("%d tokens were requested, want %d", w.tokens, tokens)
+			}
+		})
+	}
+}
+
 func TestResponsible(t *testing.T) {
 	other := secret(nil)
 	other.Labels["resources.gardener.cloud/class"] = "garden"

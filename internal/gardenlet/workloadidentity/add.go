@@ -1,7 +1,8 @@
 // Package workloadidentity fills Secrets of the seed with tokens of WorkloadIdentities, and renews them.
 //
-// It reads and writes labelled Secrets of the seed, and asks the garden for tokens. Source: concepts.txt, gardenlet, "TokenRequestor
-// Controller For WorkloadIdentitys".
+// It reads and writes labelled Secrets of the seed, and asks the garden for tokens. Before, it reads in the garden whether the owner of the
+// Secret's namespace, a Shoot or the Seed, refers to the WorkloadIdentity. Source: concepts.txt, gardenlet, "TokenRequestor Controller For
+// WorkloadIdentitys".
 package workloadidentity
 
 import (
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 )
@@ -24,9 +26,11 @@ const name = "token-requestor-workload-identity"
 
 // Values are what the controller works with.
 type Values struct {
-	// GardenClient asks the garden for tokens.
+	// SeedName is the name of the seed.
+	SeedName string
+	// GardenClient asks the garden for tokens, and reads there without a cache who may have them.
 	GardenClient client.Client
-	// SeedClient reads and writes Secrets of the seed, which are in no cache.
+	// SeedClient reads and writes Secrets of the seed, which are in no cache, and reads their namespaces.
 	SeedClient client.Client
 	// TokenExpiration is for how long tokens are asked to be good.
 	TokenExpiration time.Duration
@@ -43,7 +47,12 @@ func Add(mgr manager.Manager, v Values) error {
 	return builder.ControllerManagedBy(mgr).Named(name).
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
 		For(secrets, builder.WithPredicates(predicate.NewPredicateFuncs(responsible))).
-		Complete(&reconciler{Values: v, early: func() float64 { return rand.Float64() * maxEarly }}) // it spreads load, and keeps no secret
+		Complete(New(v))
+}
+
+// New returns a reconciler without a controller: it fills a Secret when it is asked to.
+func New(v Values) reconcile.Reconciler {
+	return &reconciler{Values: v, early: func() float64 { return rand.Float64() * maxEarly }} // it spreads load, and keeps no secret
 }
 
 // responsible is whether a Secret is to be filled.

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// passTimeout limits a pass, which makes three requests.
+	// passTimeout limits a pass, which makes up to seven requests.
 	passTimeout = time.Minute
 	// renewShare is the share of a token's life after which it is renewed.
 	renewShare = 0.8
@@ -84,6 +84,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	o, err := orderOf(secret)
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(err) // only an edit helps
+	}
+	if err := r.authorize(ctx, secret.Namespace, o); err != nil {
+		return kube.Result(err) // an edit in the garden may help, of which no event tells
 	}
 	token, renewAt, err := r.request(ctx, o)
 	if err != nil {

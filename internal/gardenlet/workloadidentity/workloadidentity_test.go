@@ -2,18 +2,22 @@ package workloadidentity
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 )
 
@@ -68,7 +72,7 @@ func TestSecretsAreFilled(t *testing.T) {
 				secret.Data["token"] = []byte(tc.token)
 			}
 			var requests []*securityv1alpha1.TokenRequest
-			garden := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			garden := interceptor.NewClient(gardenOf(t), interceptor.Funcs{
 				SubResourceCreate: func(_ context.Context, _ client.Client, subResource string, identity, body client.Object, _ ...client.SubResourceCreateOption) error {
 					if got := subResource + " of " + client.ObjectKeyFromObject(identity).String(); got != "token of garden-dev/w" {
 						t.Errorf("somebody asked for %s", got)
@@ -79,9 +83,13 @@ func TestSecretsAreFilled(t *testing.T) {
 					return nil
 				},
 			})
-			seed := fake.NewClientBuilder().WithObjects(secret).Build()
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot"}}
+			if tc.context != nil {
+				namespace.Annotations = map[string]string{"shoot.gardener.cloud/uid": "1"}
+			}
+			seed := fake.NewClientBuilder().WithObjects(secret, namespace).Build()
 			r := &reconciler{early: func() float64 { return 0 }, Values: Values{
-				GardenClient: garden, SeedClient: seed, TokenExpiration: 6 * time.Hour, Clock: clocktesting.NewFakePassiveClock(now),
+				SeedName: "local", GardenClient: garden, SeedClient: seed, TokenExpiration: 6 * time.Hour, Clock: clocktesting.NewFakePassiveClock(now),
 			}}
 			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(secret)})
 			if (err != nil) != tc.fails {
@@ -101,6 +109,113 @@ func TestSecretsAreFilled(t *testing.T) {
 			}
 			if string(got.Data["token"]) != tc.want || string(got.Data["config"]) != "c" {
 				t.Errorf("the Secret has token %q and config %q", got.Data["token"], got.Data["config"])
+			}
+		})
+	}
+}
+
+// gardenOf is a garden with a Shoot and a Seed that refer to WorkloadIdentities, and what is changed in it.
+func gardenOf(t *testing.T, change ...func(*corev1beta1.Shoot)) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1beta1.AddToScheme, securityv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resource := corev1beta1.NamedResourceReference{Name: "r"}
+	resource.ResourceRef.Kind, resource.ResourceRef.Name = "WorkloadIdentity", "w"
+	identity := func(namespace, name string) corev1.ObjectReference {
+		return corev1.ObjectReference{APIVersion: "security.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity", Namespace: namespace, Name: name}
+	}
+	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "a", UID: "1"}}
+	shoot.Spec.Resources = []corev1beta1.NamedResourceReference{resource}
+	shoot.Spec.CredentialsBindingName = new("b")
+	shoot.Spec.DNS = &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{
+		{CredentialsRef: &autoscalingv1.CrossVersionObjectReference{Kind: "WorkloadIdentity", Name: "dns"}},
+		{CredentialsRef: &autoscalingv1.CrossVersionObjectReference{Kind: "Secret", Name: "secret"}},
+	}}
+	for _, change := range change {
+		change(shoot)
+	}
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "local", UID: "2"}}
+	seed.Spec.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{CredentialsRef: identity("garden", "internal")}
+	seed.Spec.Resources = []corev1beta1.NamedResourceReference{resource}
+	seed.Spec.Backup = &corev1beta1.Backup{CredentialsRef: new(identity("garden-dev", "w"))}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(shoot, seed, &securityv1alpha1.CredentialsBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "b"}, CredentialsRef: identity("garden-shared", "bound"),
+	}).Build()
+}
+
+func TestAuthorize(t *testing.T) {
+	const ofShoot = true
+	about := func(change func(*securityv1alpha1.ContextObject)) *securityv1alpha1.ContextObject {
+		o := &securityv1alpha1.ContextObject{Kind: "Shoot", APIVersion: "core.gardener.cloud/v1beta1", Namespace: new("garden-dev"), Name: "a", UID: "1"}
+		if change != nil {
+			change(o)
+		}
+		return o
+	}
+	for name, tc := range map[string]struct {
+		ofShoot bool
+		order   order
+		change  func(*corev1beta1.Shoot)
+		refused bool
+	}{
+		"named in spec.resources":     {ofShoot: ofShoot, order: order{client.ObjectKey{Namespace: "garden-dev", Name: "w"}, about(nil)}},
+		"bound, of another namespace": {ofShoot: ofShoot, order: order{client.ObjectKey{Namespace: "garden-shared", Name: "bound"}, about(nil)}},
+		"for the domain of the shoot": {ofShoot: ofShoot, order: order{client.ObjectKey{Namespace: "garden-dev", Name: "dns"}, about(nil)}},
+		"for the domain of the seed":  {ofShoot: ofShoot, order: order{client.ObjectKey{Namespace: "garden", Name: "internal"}, about(nil)}},
+		"of another kind, whose name is the same": {
+			ofShoot: ofShoot, order: order{client.ObjectKey{Namespace: "garden-dev", Name: "secret"}, about(nil)}, refused: true,
+		},
+		"of another project": {ofShoot: ofShoot, order: order{client.ObjectKey{Namespace: "garden-victim", Name: "w"}, about(nil)}, refused: true},
+		"of the seed itself": {ofShoot: ofShoot, order: order{client.ObjectKey{Namespace: "garden", Name: "w"}, about(nil)}, refused: true},
+		"without a context":  {ofShoot: ofShoot, order: order{client.ObjectKey{Namespace: "garden-dev", Name: "w"}, nil}, refused: true},
+		"in the name of another shoot": {ofShoot: ofShoot, order: order{
+			client.ObjectKey{Namespace: "garden-dev", Name: "w"}, about(func(o *securityv1alpha1.ContextObject) { o.UID = "3" }),
+		}, refused: true},
+		"of another kind of context": {ofShoot: ofShoot, order: order{
+			client.ObjectKey{Namespace: "garden-dev", Name: "w"}, about(func(o *securityv1alpha1.ContextObject) { o.Kind = "Project" }),
+		}, refused: true},
+		"of a Shoot that is not there": {ofShoot: ofShoot, order: order{
+			client.ObjectKey{Namespace: "garden-dev", Name: "w"}, about(func(o *securityv1alpha1.ContextObject) { o.Name = "b" }),
+		}, refused: true},
+		"of a Shoot that was created again": {
+			ofShoot: ofShoot, order: order{client.ObjectKey{Namespace: "garden-dev", Name: "w"}, about(nil)}, refused: true,
+			change: func(s *corev1beta1.Shoot) { s.UID = "4" },
+		},
+		"of a Shoot in another namespace of the seed": {
+			ofShoot: ofShoot, order: order{client.ObjectKey{Namespace: "garden-dev", Name: "w"}, about(nil)}, refused: true,
+			change: func(s *corev1beta1.Shoot) { s.Status.TechnicalID = "shoot--dev--other" },
+		},
+		"named in spec.resources of the seed": {order: order{client.ObjectKey{Namespace: "garden", Name: "w"}, nil}},
+		"for the seed": {order: order{
+			client.ObjectKey{Namespace: "garden", Name: "w"},
+			&securityv1alpha1.ContextObject{Kind: "Seed", APIVersion: "core.gardener.cloud/v1beta1", Name: "local", UID: "2"},
+		}},
+		"for another seed": {order: order{
+			client.ObjectKey{Namespace: "garden", Name: "w"},
+			&securityv1alpha1.ContextObject{Kind: "Seed", APIVersion: "core.gardener.cloud/v1beta1", Name: "local", UID: "3"},
+		}, refused: true},
+		"for a shoot outside its namespace":   {order: order{client.ObjectKey{Namespace: "garden-dev", Name: "w"}, about(nil)}, refused: true},
+		"what the seed does not refer to":     {order: order{client.ObjectKey{Namespace: "garden-shared", Name: "bound"}, nil}, refused: true},
+		"for the bucket with backups":         {order: order{client.ObjectKey{Namespace: "garden-dev", Name: "w"}, nil}},
+		"for a domain, by a part of the seed": {order: order{client.ObjectKey{Namespace: "garden", Name: "internal"}, nil}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--a"}}
+			if tc.ofShoot {
+				namespace.Annotations = map[string]string{"shoot.gardener.cloud/uid": "1"}
+			}
+			if tc.change == nil {
+				tc.change = func(*corev1beta1.Shoot) {}
+			}
+			r := &reconciler{Values: Values{
+				SeedName: "local", GardenClient: gardenOf(t, tc.change), SeedClient: fake.NewClientBuilder().WithObjects(namespace).Build(),
+			}}
+			if err := r.authorize(t.Context(), namespace.Name, tc.order); errors.Is(err, errRefused) != tc.refused || err != nil && !tc.refused {
+				t.Errorf("authorize() returns %v, want a refusal: %t", err, tc.refused)
 			}
 		})
 	}

@@ -30,6 +30,8 @@ const (
 	BackupSourcePrefix = "source"
 	// SeedNamespaceNamePrefix begins the names of the namespaces of seeds in the garden.
 	SeedNamespaceNamePrefix = "seed-"
+	// ExtensionGardenServiceAccountPrefix begins the names of the ServiceAccounts there with which extensions reach the garden.
+	ExtensionGardenServiceAccountPrefix = "extension-"
 	// ConfigMapNameShootInfo is the ConfigMap in a shoot that says what Gardener knows about it.
 	ConfigMapNameShootInfo = "shoot-info"
 	// ConfigMapNameGardenerInfo is the ConfigMap in GardenerSystemPublicNamespace about the landscape.

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -15,6 +14,7 @@ import (
 
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/component/controlplanenamespace"
+	"gardener.cloud/gardener/internal/component/usercopy"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/credentials"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/flow"
@@ -177,15 +177,5 @@ func (h *hosted) apply(ctx context.Context, objects ...client.Object) error {
 
 // copyProviderCredentials copies what extensions reach the infrastructure with.
 func (h *hosted) copyProviderCredentials(ctx context.Context) error {
-	secret := &corev1.Secret{Type: corev1.SecretTypeOpaque, Data: h.provider.Data}
-	secret.Namespace, secret.Name = h.namespace, cloudProvider
-	secret.Labels = map[string]string{purposeLabel: cloudProvider}
-	if !isIdentity(h.provider) {
-		return h.apply(ctx, secret)
-	}
-	secret.Labels, secret.Annotations = merge(secret.Labels, h.provider.Labels), h.provider.Annotations
-	if err := h.apply(ctx, secret); err != nil {
-		return err
-	}
-	return h.awaitToken(ctx, secret.Name)
+	return h.copyCredential(ctx, *h.provider, usercopy.CloudProvider, map[string]string{purposeLabel: usercopy.CloudProvider})
 }

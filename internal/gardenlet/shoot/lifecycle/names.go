@@ -16,6 +16,7 @@ import (
 	"gardener.cloud/gardener/internal/component/exposure"
 	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/component/gateway"
+	"gardener.cloud/gardener/internal/component/usercopy"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/flow"
 )
@@ -23,7 +24,6 @@ import (
 const (
 	// tunnelPrefix and proxyPrefix are the names of the tunnel server, and of the way by which pods of a shoot reach their API server.
 	tunnelPrefix, proxyPrefix = "tunnel", "proxy"
-	cloudProvider             = constants.SecretNameCloudProvider
 	purposeLabel              = constants.GardenerPurpose
 )
 
@@ -71,15 +71,14 @@ func (h *hosted) record(ctx context.Context, name string, d *domain) error {
 	if err != nil {
 		return err
 	}
-	secret := &corev1.Secret{Type: corev1.SecretTypeOpaque, Data: d.credentials}
-	secret.Namespace, secret.Name = h.namespace, "dnsrecord-"+h.shoot.Name+"-"+name
-	if err := h.apply(ctx, secret); err != nil {
+	secret := usercopy.DNSRecord(h.shoot.Name, name)
+	if err := h.copyCredential(ctx, d.credentials, secret, nil); err != nil {
 		return err
 	}
 	record := h.dnsRecord(name)
 	return h.fulfil(ctx, record, func(record *extensionsv1alpha1.DNSRecord) {
 		record.Spec.Type, record.Spec.Zone = d.provider, d.zone
-		record.Spec.SecretRef = corev1.SecretReference{Namespace: h.namespace, Name: secret.Name}
+		record.Spec.SecretRef = corev1.SecretReference{Namespace: h.namespace, Name: secret}
 		record.Spec.Name, record.Spec.RecordType, record.Spec.Values = d.host(constants.APIServerFQDNPrefix), recordType(address), []string{address}
 		record.Spec.TTL = h.Config.DNSEntryTTLSeconds
 	})

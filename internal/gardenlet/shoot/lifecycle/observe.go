@@ -38,7 +38,7 @@ type world struct {
 	// internal and external are the domains of the shoot. They are nil if it has none.
 	internal, external *domain
 	// provider are the credentials for the infrastructure. They are nil without workers.
-	provider *corev1.Secret
+	provider *credential
 	// extensions are what spec.extensions asks for, and what every shoot gets.
 	extensions []extensionOrder
 	// stale are Extensions that are there although nobody asks for them any more.
@@ -61,7 +61,7 @@ type domain struct {
 	provider string
 	zone     *string
 	// credentials are what the provider needs.
-	credentials map[string][]byte
+	credentials credential
 }
 
 // host is a name in the domain.
@@ -226,7 +226,7 @@ func (r *reconciler) cloudProfile(ctx context.Context, shoot *corev1beta1.Shoot)
 // domains finds out under which names a shoot is reached, and who serves them.
 func (r *reconciler) domains(ctx context.Context, w *world) (internal, external *domain, err error) {
 	if dns := w.seed.Spec.DNS.Internal; dns != nil {
-		credentials, err := r.secretData(ctx, &dns.CredentialsRef)
+		credentials, err := r.credential(ctx, w.shoot, dns.CredentialsRef)
 		if err != nil {
 			return nil, nil, fmt.Errorf("internal domain: %w", err)
 		}
@@ -242,14 +242,14 @@ func (r *reconciler) domains(ctx context.Context, w *world) (internal, external 
 			continue
 		}
 		external.provider = deref(provider.Type)
-		name := deref(provider.SecretName)
+		ref := corev1.ObjectReference{Kind: plainSecret, Namespace: w.shoot.Namespace, Name: deref(provider.SecretName)}
 		if provider.CredentialsRef != nil {
-			name = provider.CredentialsRef.Name
+			ref.Kind, ref.Name = provider.CredentialsRef.Kind, provider.CredentialsRef.Name
 		}
-		if name == "" || external.provider == constants.DNSProviderUnmanaged {
+		if ref.Name == "" || external.provider == constants.DNSProviderUnmanaged {
 			break
 		}
-		external.credentials, err = r.secretData(ctx, &corev1.ObjectReference{Kind: "Secret", Namespace: w.shoot.Namespace, Name: name})
+		external.credentials, err = r.credential(ctx, w.shoot, ref)
 		if err != nil {
 			return nil, nil, fmt.Errorf("domain %q: %w", external.name, err)
 		}
@@ -270,7 +270,7 @@ func (r *reconciler) defaultDomain(ctx context.Context, w *world, d *domain) err
 		if !strings.HasSuffix(d.name, "."+offer.Domain) {
 			continue
 		}
-		credentials, err := r.secretData(ctx, &offer.CredentialsRef)
+		credentials, err := r.credential(ctx, w.shoot, offer.CredentialsRef)
 		if err != nil {
 			return fmt.Errorf("domain %q: %w", d.name, err)
 		}
@@ -287,7 +287,7 @@ func (r *reconciler) defaultDomain(ctx context.Context, w *world, d *domain) err
 		if base := offer.Annotations[constants.DNSDomain]; base == "" || !strings.HasSuffix(d.name, "."+base) {
 			continue
 		}
-		d.provider, d.credentials = offer.Annotations[constants.DNSProvider], offer.Data
+		d.provider, d.credentials = offer.Annotations[constants.DNSProvider], credential{kind: plainSecret, data: offer.Data}
 		if zone := offer.Annotations[constants.DNSZone]; zone != "" {
 			d.zone = &zone
 		}
@@ -295,51 +295,33 @@ func (r *reconciler) defaultDomain(ctx context.Context, w *world, d *domain) err
 	return nil
 }
 
-// secretData reads a Secret of the garden.
-func (r *reconciler) secretData(ctx context.Context, ref *corev1.ObjectReference) (map[string][]byte, error) {
-	if ref.Kind != "Secret" {
-		return nil, errorcode.With(fmt.Errorf("credentials of kind %s are not supported", ref.Kind), corev1beta1.ErrorConfigurationProblem)
-	}
-	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
-	if err := r.live.Get(ctx, key, secret); err != nil {
-		return nil, fmt.Errorf("read Secret %q: %w", key, err)
-	}
-	return secret.Data, nil
-}
-
 // providerCredentials reads what the infrastructure is reached with. A shoot without workers has none.
-func (r *reconciler) providerCredentials(ctx context.Context, shoot *corev1beta1.Shoot) (*corev1.Secret, error) {
-	ref := &corev1.ObjectReference{}
+func (r *reconciler) providerCredentials(ctx context.Context, shoot *corev1beta1.Shoot) (*credential, error) {
+	var ref corev1.ObjectReference
 	switch {
 	case shoot.Spec.CredentialsBindingName != nil:
 		binding := &securityv1alpha1.CredentialsBinding{}
 		if err := r.live.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.CredentialsBindingName}, binding); err != nil {
 			return nil, fmt.Errorf("read CredentialsBinding %q: %w", *shoot.Spec.CredentialsBindingName, err)
 		}
-		ref = &binding.CredentialsRef
+		ref = binding.CredentialsRef
 	case shoot.Spec.SecretBindingName != nil:
 		binding := &corev1beta1.SecretBinding{}
 		if err := r.live.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.SecretBindingName}, binding); err != nil {
 			return nil, fmt.Errorf("read SecretBinding %q: %w", *shoot.Spec.SecretBindingName, err)
 		}
-		ref.Kind, ref.Namespace, ref.Name = "Secret", cmp.Or(binding.SecretRef.Namespace, shoot.Namespace), binding.SecretRef.Name
+		ref.Kind, ref.Namespace, ref.Name = plainSecret, cmp.Or(binding.SecretRef.Namespace, shoot.Namespace), binding.SecretRef.Name
 	default:
 		return nil, nil //nolint:nilnil // some infrastructures need none
 	}
-	if ref.Kind == workloadIdentity {
-		return r.identitySecret(ctx, shoot, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+	c, err := r.credential(ctx, shoot, ref)
+	if apierrors.IsNotFound(err) {
+		err = errorcode.With(err, corev1beta1.ErrorInfraUnauthenticated)
 	}
-	secret := &corev1.Secret{}
-	if ref.Kind != "Secret" {
-		return nil, errorcode.With(fmt.Errorf("credentials of kind %s are not supported", ref.Kind), corev1beta1.ErrorConfigurationProblem)
+	if err != nil {
+		return nil, fmt.Errorf("credentials for the infrastructure: %w", err)
 	}
-	if err := r.live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			err = errorcode.With(err, corev1beta1.ErrorInfraUnauthenticated)
-		}
-		return nil, fmt.Errorf("read credentials for the infrastructure in Secret %s/%s: %w", ref.Namespace, ref.Name, err)
-	}
-	return secret, nil
+	return &c, nil
 }
 
 // observeExtensions finds out which Extensions a shoot has: those that it asks for, those that are on by default and not declined, and those

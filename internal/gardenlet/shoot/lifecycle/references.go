@@ -12,12 +12,13 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/usercopy"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
 // referenced are the kinds of copies.
-var referenced = []string{"ConfigMap", "Secret"}
+var referenced = []string{"ConfigMap", plainSecret}
 
 // references are the tasks for what configurations of extensions refer to. They find it beside the other things of the control plane.
 func (h *hosted) references() []flow.Task {
@@ -27,14 +28,14 @@ func (h *hosted) references() []flow.Task {
 	return []flow.Task{task("references", "Copying what extensions refer to", h.copyReferences, "namespace")}
 }
 
-// copyReferences copies the objects that spec.resources names from the garden.
+// copyReferences copies the objects that spec.resources names from the garden. Their labels and annotations stay there, as users write them.
 func (h *hosted) copyReferences(ctx context.Context) error {
 	var objects []client.Object
 	for _, resource := range h.shoot.Spec.Resources {
 		ref := resource.ResourceRef
 		key := client.ObjectKey{Namespace: h.shoot.Namespace, Name: ref.Name}
 		copied := metav1.ObjectMeta{
-			Namespace: h.namespace, Name: constants.ReferencedResourcesPrefix + ref.Name,
+			Namespace: h.namespace, Name: usercopy.Reference(ref.Kind, ref.Name),
 			Labels: map[string]string{constants.GardenRole: constants.GardenRoleResourceReference},
 		}
 		var object client.Object
@@ -44,17 +45,14 @@ func (h *hosted) copyReferences(ctx context.Context) error {
 			from := &corev1.ConfigMap{}
 			err = h.live.Get(ctx, key, from)
 			object = &corev1.ConfigMap{ObjectMeta: copied, Data: from.Data, BinaryData: from.BinaryData}
-		case "Secret":
+		case plainSecret:
 			from := &corev1.Secret{}
 			err = h.live.Get(ctx, key, from)
 			object = &corev1.Secret{ObjectMeta: copied, Data: from.Data, Type: from.Type}
 		case workloadIdentity:
-			var from *corev1.Secret
-			if from, err = h.identitySecret(ctx, h.shoot, key); err == nil {
-				from.Namespace, from.Name = h.namespace, constants.ReferencedWorkloadIdentityPrefix+ref.Name
-				from.Labels = merge(from.Labels, copied.Labels)
-				object = from
-			}
+			var from credential
+			from, err = h.identityOf(ctx, h.shoot, key)
+			object = from.secret(copied.Namespace, copied.Name, copied.Labels)
 		default:
 			err = fmt.Errorf("kind %q is not supported", ref.Kind)
 		}
@@ -92,7 +90,6 @@ func (h *hosted) dropReferences(ctx context.Context) error {
 func isReferenced(shoot *corev1beta1.Shoot, kind, name string) bool {
 	return slices.ContainsFunc(shoot.Spec.Resources, func(r corev1beta1.NamedResourceReference) bool {
 		ref := r.ResourceRef
-		return ref.Kind == kind && constants.ReferencedResourcesPrefix+ref.Name == name ||
-			ref.Kind == workloadIdentity && kind == "Secret" && constants.ReferencedWorkloadIdentityPrefix+ref.Name == name
+		return (ref.Kind == kind || ref.Kind == workloadIdentity && kind == plainSecret) && usercopy.Reference(ref.Kind, ref.Name) == name
 	})
 }

@@ -137,7 +137,7 @@ func TestReferencesAreCopied(t *testing.T) {
 	got := map[string]map[string][]byte{}
 	for i := range secrets.Items {
 		got[secrets.Items[i].Name] = secrets.Items[i].Data
-		if name := secrets.Items[i].Name; isIdentity(&secrets.Items[i]) != (name == "workload-identity-ref-w") {
+		if name := secrets.Items[i].Name; (secrets.Items[i].Labels["security.gardener.cloud/purpose"] == "workload-identity-token-requestor") != (name == "workload-identity-ref-w") {
 			t.Errorf("Secret %q has labels %v", name, secrets.Items[i].Labels)
 		}
 	}
@@ -148,5 +148,65 @@ func TestReferencesAreCopied(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{"k": "v"}, configMap.Data); diff != "" {
 		t.Errorf("ConfigMap in the seed (-want +got):\n%s", diff)
+	}
+}
+
+// What a user writes beside credentials decides nothing: controllers of the seed obey labels and annotations.
+func TestCredentialsAreCopiedWithoutMetadata(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1beta1.AddToScheme, securityv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	meta := metav1.ObjectMeta{
+		Namespace: "garden-dev", Name: "creds",
+		Labels: map[string]string{
+			"security.gardener.cloud/purpose": "workload-identity-token-requestor", "resources.gardener.cloud/purpose": "token-requestor",
+			"resources.gardener.cloud/class": "garden",
+		},
+		Annotations: map[string]string{
+			"workloadidentity.security.gardener.cloud/name": "victim", "workloadidentity.security.gardener.cloud/namespace": "garden-victim",
+			"serviceaccount.resources.gardener.cloud/name": "extension-victim",
+		},
+	}
+	data := map[string][]byte{"k": []byte("v")}
+	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		&corev1.Secret{ObjectMeta: meta, Data: data},
+		&corev1beta1.InternalSecret{ObjectMeta: meta, Data: data},
+		&securityv1alpha1.WorkloadIdentity{ObjectMeta: meta, Spec: securityv1alpha1.WorkloadIdentitySpec{TargetSystem: securityv1alpha1.TargetSystem{Type: "local"}}},
+	).Build()
+	ofIdentity := metav1.ObjectMeta{
+		Namespace: "shoot--dev--crazy-botany", Name: "copy",
+		Labels: map[string]string{
+			"security.gardener.cloud/purpose": "workload-identity-token-requestor", "workloadidentity.security.gardener.cloud/provider": "local", "own": "label",
+		},
+		Annotations: map[string]string{
+			"workloadidentity.security.gardener.cloud/name": "creds", "workloadidentity.security.gardener.cloud/namespace": "garden-dev",
+			"workloadidentity.security.gardener.cloud/context-object": `{"kind":"Shoot","apiVersion":"core.gardener.cloud/v1beta1","name":"crazy-botany","namespace":"garden-dev","uid":"1"}`,
+		},
+	}
+	plain := metav1.ObjectMeta{Namespace: ofIdentity.Namespace, Name: ofIdentity.Name, Labels: map[string]string{"own": "label"}}
+	for kind, want := range map[string]*corev1.Secret{
+		"Secret":           {ObjectMeta: plain, Data: data, Type: corev1.SecretTypeOpaque},
+		"InternalSecret":   {ObjectMeta: plain, Data: data, Type: corev1.SecretTypeOpaque},
+		"WorkloadIdentity": {ObjectMeta: ofIdentity, Type: corev1.SecretTypeOpaque},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			r := &reconciler{live: garden}
+			c, err := r.credential(t.Context(), example().shoot, corev1.ObjectReference{Kind: kind, Namespace: meta.Namespace, Name: meta.Name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.kind != kind {
+				t.Errorf("the kind is %q, want that of the reference", c.kind)
+			}
+			if diff := cmp.Diff(want, c.secret(plain.Namespace, plain.Name, map[string]string{"own": "label"})); diff != "" {
+				t.Errorf("Secret in the seed (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, err := (&reconciler{live: garden}).credential(t.Context(), example().shoot, corev1.ObjectReference{Kind: "ConfigMap"}); err == nil {
+		t.Error("credentials in a ConfigMap are taken")
 	}
 }
