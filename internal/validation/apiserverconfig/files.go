@@ -116,7 +116,7 @@ func kinds(kind string, versions []string) []schema.GroupVersionKind {
 func decodeFile(decoder runtime.Decoder, text string, into runtime.Object, allowed ...schema.GroupVersionKind) field.ErrorList {
 	_, kind, err := decoder.Decode([]byte(text), nil, into)
 	switch {
-	case kind != nil && !slices.Contains(allowed, *kind):
+	case runtime.IsNotRegisteredError(err), kind != nil && !slices.Contains(allowed, *kind):
 		var names []string
 		for _, kind := range allowed {
 			names = append(names, kind.Version)

@@ -4,7 +4,7 @@
 // runs. What is not on the lists here is refused, so that a field that a later version of Kubernetes adds is refused, too. Processes get what
 // Client or Credentials return, written again from the fields that are allowed, never the user's bytes.
 //
-// Errors name fields and rules, and quote no values.
+// Errors name fields and rules, and quote no values. Their type is TypeInvalid for what is no kubeconfig at all.
 package kubeconfig
 
 import (
@@ -83,7 +83,7 @@ func parse(data []byte, path *field.Path) (*clientcmdv1.Config, field.ErrorList)
 	}
 	var errs field.ErrorList
 	for _, err := range unknown {
-		errs = append(errs, malformed(path, err.Error())) // it has the path of the field, and no value
+		errs = append(errs, field.Forbidden(orRoot(path), err.Error())) // it has the path of the field, and no value
 	}
 	if given.Kind != "" && given.Kind != "Config" {
 		errs = append(errs, field.Forbidden(path.Child("kind"), "must be Config"))
@@ -117,11 +117,16 @@ func parse(data []byte, path *field.Path) (*clientcmdv1.Config, field.ErrorList)
 	return kept, errs
 }
 
+// malformed is the error for what is no kubeconfig at all.
 func malformed(path *field.Path, detail string) *field.Error {
+	return field.TypeInvalid(orRoot(path), field.OmitValueType{}, detail)
+}
+
+func orRoot(path *field.Path) *field.Path {
 	if path == nil {
-		path = field.NewPath("kubeconfig")
+		return field.NewPath("kubeconfig")
 	}
-	return field.Forbidden(path, detail)
+	return path
 }
 
 func once(names sets.Set[string], name string, path *field.Path) field.ErrorList {
