@@ -283,7 +283,7 @@ func inline(t *testing.T, data []byte) {
 	for name, c := range config.Contexts {
 		want.Contexts[name] = &clientcmdapi.Context{Cluster: c.Cluster, AuthInfo: c.AuthInfo, Extensions: c.Extensions}
 	}
-	want.Extensions, want.Preferences = config.Extensions, config.Preferences //nolint:staticcheck // clientcmd still reads it
+	want.Extensions, want.Preferences = config.Extensions, config.Preferences
 	if diff := cmp.Diff(want, config); diff != "" {
 		t.Errorf("more than addresses and data (-allowed +got):\n%s", diff)
 	}
