@@ -141,7 +141,7 @@ func deleteUsers(ctx context.Context, shootClient client.Client, kind string, li
 	return nil
 }
 
-// uncontrolled is whether an object has no controller. Others are deleted with theirs, which may be a system component.
+// uncontrolled is whether an object has no controller. Others are deleted with their controller, which may be a system component.
 func uncontrolled(object client.Object) bool { return metav1.GetControllerOfNoCopy(object) == nil }
 
 // usersOwn is whether an object is no part of Gardener.

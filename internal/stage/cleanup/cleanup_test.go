@@ -15,15 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// Volumes are not gone before the pods that use them, and StatefulSets order new ones.
+// Volumes are not deleted before the pods that use them, and StatefulSets create new claims.
 func TestDeleteWorkloads(t *testing.T) {
 	object := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
-	ours := object("ours")
-	ours.Labels = map[string]string{"shoot.gardener.cloud/no-cleanup": "true"}
+	system := object("system")
+	system.Labels = map[string]string{"shoot.gardener.cloud/no-cleanup": "true"}
 	controlled := object("controlled")
-	controlled.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "ours", Controller: new(true)}}
+	controlled.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "system", Controller: new(true)}}
 	shoot := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(
-		&appsv1.Deployment{ObjectMeta: object("user")}, &appsv1.Deployment{ObjectMeta: ours}, &appsv1.StatefulSet{ObjectMeta: object("user")},
+		&appsv1.Deployment{ObjectMeta: object("user")}, &appsv1.Deployment{ObjectMeta: system}, &appsv1.StatefulSet{ObjectMeta: object("user")},
 		&batchv1.Job{ObjectMeta: object("user")}, &corev1.Pod{ObjectMeta: object("user")}, &corev1.Pod{ObjectMeta: controlled},
 	).Build()
 	if err := deleteWorkloads(t.Context(), shoot); err != nil {
@@ -33,7 +33,7 @@ func TestDeleteWorkloads(t *testing.T) {
 		list client.ObjectList
 		want []string
 	}{
-		"Deployment":  {&appsv1.DeploymentList{}, []string{"ours"}},
+		"Deployment":  {&appsv1.DeploymentList{}, []string{"system"}},
 		"StatefulSet": {&appsv1.StatefulSetList{}, nil},
 		"Job":         {&batchv1.JobList{}, nil},
 		"Pod":         {&corev1.PodList{}, []string{"controlled"}},

@@ -30,19 +30,19 @@ func TestGrace(t *testing.T) {
 			Namespace: "default", Name: name, Finalizers: []string{"example.com/x"}, DeletionTimestamp: new(metav1.NewTime(now.Add(-deleted))),
 		}}
 	}
-	ours := claim("ours", time.Hour)
-	ours.Labels = map[string]string{"shoot.gardener.cloud/no-cleanup": "true"}
+	system := claim("system", time.Hour)
+	system.Labels = map[string]string{"shoot.gardener.cloud/no-cleanup": "true"}
 	for name, tc := range map[string]struct {
 		period time.Duration
 		left   []string
 	}{
-		"for ever":       {left: []string{"early", "late", "ours"}},
-		"for some time":  {period: 5 * time.Minute, left: []string{"late", "ours"}},
-		"for a moment":   {period: time.Second, left: []string{"ours"}},
-		"for a long day": {period: 24 * time.Hour, left: []string{"early", "late", "ours"}},
+		"forever":       {left: []string{"early", "late", "system"}},
+		"for some time": {period: 5 * time.Minute, left: []string{"late", "system"}},
+		"for a moment":  {period: time.Second, left: []string{"system"}},
+		"for a day":     {period: 24 * time.Hour, left: []string{"early", "late", "system"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shoot := fake.NewClientBuilder().WithObjects(claim("early", 10*time.Minute), claim("late", time.Minute), ours.DeepCopy()).Build()
+			shoot := fake.NewClientBuilder().WithObjects(claim("early", 10*time.Minute), claim("late", time.Minute), system.DeepCopy()).Build()
 			g, waited := grace{period: tc.period, clock: clocktesting.NewFakePassiveClock(now)}, errors.New("waited")
 			err := g.await(t.Context(), shoot, &corev1.PersistentVolumeClaimList{}, func(client.Object) bool { return true }, func(context.Context) error { return waited })
 			if !errors.Is(err, waited) {

@@ -16,7 +16,7 @@ import (
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
-// rotated is a control plane whose authorities are rotated step by step.
+// rotated is a control plane whose CAs are rotated step by step.
 type rotated struct {
 	client client.Client
 	clock  *clocktesting.FakePassiveClock
@@ -63,16 +63,16 @@ func (r *rotated) certificate(t *testing.T, name, key string) *x509.Certificate 
 	return cert
 }
 
-// trusted returns how many certificates of an authority are trusted.
-func (r *rotated) trusted(authority string) int {
-	count, rest := 0, r.set.Bundle(authority)
+// trusted returns how many certificates of a CA are trusted.
+func (r *rotated) trusted(ca string) int {
+	count, rest := 0, r.set.Bundle(ca)
 	for block, left := pem.Decode(rest); block != nil; block, left = pem.Decode(left) {
 		count++
 	}
 	return count
 }
 
-// While authorities are rotated, each certificate has to be of one that all who see it trust.
+// While CAs are rotated, each certificate has to be of a CA that all of its peers trust.
 func TestSigners(t *testing.T) {
 	r := &rotated{client: fake.NewClientBuilder().Build(), clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))}
 	r.enter(t, "")
@@ -81,13 +81,13 @@ func TestSigners(t *testing.T) {
 		HTTPProxyClient: constants.SecretNameCAVPN, MetricsServer: constants.SecretNameCAMetricsServer,
 	}
 	first := map[string]*x509.Certificate{}
-	for name, authority := range names {
-		first[name] = r.certificate(t, authority, secrets.DataKeyCertificateCA)
+	for name, ca := range names {
+		first[name] = r.certificate(t, ca, secrets.DataKeyCertificateCA)
 	}
 	for _, tc := range []struct {
 		phase   corev1beta1.CredentialsRotationPhase
 		trusted int
-		// old are the credentials that are of the old authority.
+		// old are the credentials that the old CA has signed.
 		old map[string]bool
 	}{
 		{phase: corev1beta1.RotationPreparing, trusted: 2, old: map[string]bool{KubeAPIServer: true, KubeAPIServerKubelet: true}},
@@ -97,28 +97,28 @@ func TestSigners(t *testing.T) {
 	} {
 		t.Run(string(tc.phase), func(t *testing.T) {
 			r.enter(t, tc.phase)
-			for name, authority := range names {
+			for name, ca := range names {
 				cert := r.certificate(t, name, secrets.DataKeyCertificate)
-				ofOld, ofNew := cert.CheckSignatureFrom(first[name]) == nil, cert.CheckSignatureFrom(r.certificate(t, authority, secrets.DataKeyCertificateCA)) == nil
+				ofOld, ofNew := cert.CheckSignatureFrom(first[name]) == nil, cert.CheckSignatureFrom(r.certificate(t, ca, secrets.DataKeyCertificateCA)) == nil
 				if ofOld != tc.old[name] || ofNew == tc.old[name] {
-					t.Errorf("%s: is of the old authority: %t, of the new one: %t", name, ofOld, ofNew)
+					t.Errorf("%s: signed by the old CA: %t, of the new one: %t", name, ofOld, ofNew)
 				}
-				if got := r.trusted(authority); got != tc.trusted {
-					t.Errorf("%d certificates of %s are trusted, want %d", got, authority, tc.trusted)
+				if got := r.trusted(ca); got != tc.trusted {
+					t.Errorf("%d certificates of %s are trusted, want %d", got, ca, tc.trusted)
 				}
 			}
 		})
 	}
 }
 
-// Of two members of etcd one has what this step wants, and the other still what the step before wanted: each has to trust the other.
+// Of two members of etcd, one has the credentials of this step, and the other one those of the step before: each has to trust the other.
 func TestMembersOfEtcdUnderstandEachOther(t *testing.T) {
 	for _, replicated := range []bool{true, false} {
 		r := &rotated{
 			client: fake.NewClientBuilder().Build(), clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), replicated: replicated,
 		}
-		for _, authority := range []string{constants.SecretNameCAETCD, constants.SecretNameCAETCDPeer} {
-			name := map[string]string{constants.SecretNameCAETCD: EtcdServer, constants.SecretNameCAETCDPeer: EtcdPeerServer}[authority]
+		for _, ca := range []string{constants.SecretNameCAETCD, constants.SecretNameCAETCDPeer} {
+			name := map[string]string{constants.SecretNameCAETCD: EtcdServer, constants.SecretNameCAETCDPeer: EtcdPeerServer}[ca]
 			type member struct {
 				cert  *x509.Certificate
 				roots *x509.CertPool
@@ -134,13 +134,13 @@ func TestMembersOfEtcdUnderstandEachOther(t *testing.T) {
 			} {
 				r.enter(t, phase)
 				after := &member{cert: r.certificate(t, name, secrets.DataKeyCertificate), roots: x509.NewCertPool()}
-				after.roots.AppendCertsFromPEM(r.set.Bundle(authority))
+				after.roots.AppendCertsFromPEM(r.set.Bundle(ca))
 				if before != nil && replicated && (!trusts(*before, *after) || !trusts(*after, *before)) {
-					t.Errorf("%s: in phase %q, members that are restarted and those that are not refuse each other", authority, phase)
+					t.Errorf("%s: in phase %q, restarted members and others reject each other", ca, phase)
 				}
 				if phase == corev1beta1.RotationCompleting && !replicated || phase == corev1beta1.RotationCompleted {
-					if got := r.trusted(authority); got != 1 {
-						t.Errorf("%s: in phase %q, %d certificates are trusted", authority, phase, got)
+					if got := r.trusted(ca); got != 1 {
+						t.Errorf("%s: in phase %q, %d certificates are trusted", ca, phase, got)
 					}
 				}
 				before = after

@@ -122,11 +122,11 @@ func (in Inputs) backupEntry(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write BackupEntry %q: %w", entry.Name, err)
 	}
-	ctx, heard, stop := extensionobject.Impatient(ctx)
+	ctx, observe, stop := extensionobject.Impatient(ctx)
 	defer stop()
 	return stage.AwaitOne(ctx, in.Run.GardenAPI, entry.Namespace, entry.Name, &corev1beta1.BackupEntryList{}, func(current *corev1beta1.BackupEntry) error {
 		last := current.Status.LastOperation
-		heard(current.Status.LastError)
+		observe(current.Status.LastError)
 		switch {
 		case current.Status.LastError != nil:
 			return errorcode.With(fmt.Errorf("BackupEntry %q: %s", entry.Name, current.Status.LastError.Description), current.Status.LastError.Codes...)

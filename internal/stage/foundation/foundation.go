@@ -22,7 +22,7 @@ import (
 	"gardener.cloud/gardener/pkg/flow"
 )
 
-// genericKubeconfigAnnotation names, on the Cluster resource, the Secret with the kubeconfig that components share. Extensions look for it.
+// genericKubeconfigAnnotation names, on the Cluster resource, the Secret with the kubeconfig that components share. Extensions read it.
 const genericKubeconfigAnnotation = "generic-token-kubeconfig.secret.gardener.cloud/name"
 
 // Inputs are what the tasks read.

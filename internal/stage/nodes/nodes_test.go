@@ -56,7 +56,7 @@ func TestNodeLocalDNSIsDeletedAfterItsLastNode(t *testing.T) {
 		enabled     bool
 		label, want string
 	}{
-		"it is wanted":                    {enabled: true, want: "shoot-core-node-local-dns"},
+		"it is enabled":                   {enabled: true, want: "shoot-core-node-local-dns"},
 		"it is not, and no node has it":   {label: "false"},
 		"it is not, and an old node does": {label: "true", want: "shoot-core-node-local-dns"},
 	} {

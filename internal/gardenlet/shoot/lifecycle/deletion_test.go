@@ -41,13 +41,13 @@ func TestStaleExtensions(t *testing.T) {
 	l, o := newLandscape(t), observedtest.State()
 	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
 	registration.Spec.Resources = []corev1beta1.ControllerResource{
-		{Kind: "Extension", Type: "wanted"},
-		{Kind: "Extension", Type: "declined", AutoEnable: []corev1beta1.ClusterType{corev1beta1.ClusterTypeShoot}, Lifecycle: &corev1beta1.ControllerResourceLifecycle{Delete: &last}},
+		{Kind: "Extension", Type: "desired"},
+		{Kind: "Extension", Type: "disabled", AutoEnable: []corev1beta1.ClusterType{corev1beta1.ClusterTypeShoot}, Lifecycle: &corev1beta1.ControllerResourceLifecycle{Delete: &last}},
 		{Kind: "Worker", Type: "removed", Lifecycle: &corev1beta1.ControllerResourceLifecycle{Delete: &last}},
 	}
-	o.Shoot.Spec.Extensions = []corev1beta1.Extension{{Type: "wanted"}, {Type: "declined", Disabled: new(true)}}
+	o.Shoot.Spec.Extensions = []corev1beta1.Extension{{Type: "desired"}, {Type: "disabled", Disabled: new(true)}}
 	errs := []error{l.garden.Create(t.Context(), registration)}
-	for _, name := range []string{"wanted", "declined", "removed"} {
+	for _, name := range []string{"desired", "disabled", "removed"} {
 		errs = append(errs, l.seed.Create(t.Context(), &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: name}}))
 	}
 	other := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--other", Name: "removed"}}
@@ -58,7 +58,7 @@ func TestStaleExtensions(t *testing.T) {
 	for _, e := range o.StaleExtensions {
 		got[e.Type] = e.Delete
 	}
-	if diff := cmp.Diff(map[string]corev1beta1.ControllerResourceLifecycleStrategy{"declined": last, "removed": first}, got); diff != "" {
+	if diff := cmp.Diff(map[string]corev1beta1.ControllerResourceLifecycleStrategy{"disabled": last, "removed": first}, got); diff != "" {
 		t.Errorf("stale Extensions (-want +got):\n%s", diff)
 	}
 	for _, hibernated := range []bool{true, false} { // the second time finds nothing to do
@@ -68,7 +68,7 @@ func TestStaleExtensions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for name, want := range map[string]bool{"wanted": true, "declined": false, "removed": false} {
+		for name, want := range map[string]bool{"desired": true, "disabled": false, "removed": false} {
 			err := l.seed.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: name}, &extensionsv1alpha1.Extension{})
 			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) == want {
 				t.Errorf("Extension %q, want it to exist: %t, got %v", name, want, err)

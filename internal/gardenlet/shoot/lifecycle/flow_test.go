@@ -12,8 +12,8 @@ import (
 
 func TestFlows(t *testing.T) {
 	for name, change := range map[string]func(*observed.State){
-		"hosted": func(*observed.State) {},
-		"settled": func(o *observed.State) {
+		"running": func(*observed.State) {},
+		"with-nodes": func(o *observed.State) {
 			o.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
 		},
 		"workerless": func(o *observed.State) { o.Shoot.Spec.Provider.Workers, o.Extensions = nil, nil },
@@ -23,23 +23,23 @@ func TestFlows(t *testing.T) {
 				ETCDEncryptionKey:      &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationPreparing},
 			}}
 		},
-		"completing": func(o *observed.State) {
+		"completing-encryption-key": func(o *observed.State) {
 			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
 				ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationCompleting},
 			}}
 		},
-		"asked": func(o *observed.State) {
+		"requested": func(o *observed.State) {
 			o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/tasks": "deployInfrastructure,restartControlPlanePods,restartCoreAddons"}
 			o.Issuer = "https://keys.example.com"
 			o.Shoot.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "x"}}
 			o.Shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"configmaps"}}}
 			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{EncryptionAtRest: &corev1beta1.EncryptionAtRest{}}
 		},
-		"waking": func(o *observed.State) {
+		"waking-up": func(o *observed.State) {
 			o.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
 			o.Shoot.Status.Hibernated = true
 		},
-		"sleeping": func(o *observed.State) {
+		"hibernating": func(o *observed.State) {
 			o.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
 			o.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
 		},
@@ -47,10 +47,18 @@ func TestFlows(t *testing.T) {
 			o.Shoot.Spec.Hibernation, o.Shoot.Status.Hibernated = &corev1beta1.Hibernation{Enabled: new(true)}, true
 			o.Stopped = true
 		},
-		"leftover": func(o *observed.State) {
+		"hibernated-rotating": func(o *observed.State) {
+			o.Shoot.Spec.Hibernation, o.Shoot.Status.Hibernated = &corev1beta1.Hibernation{Enabled: new(true)}, true
+			o.Stopped = true
+			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				CertificateAuthorities: &corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing},
+				ETCDEncryptionKey:      &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationPreparing},
+			}}
+		},
+		"stale-extensions": func(o *observed.State) {
 			o.StaleExtensions = []extension.Extension{{Type: "former", Delete: corev1beta1.AfterKubeAPIServer}, {Type: "removed", Delete: corev1beta1.BeforeKubeAPIServer}}
 		},
-		"unmanaged": func(o *observed.State) {
+		"unmanaged-domain": func(o *observed.State) {
 			o.Shoot.Spec.Provider.Workers, o.Extensions = nil, nil
 			o.External.Provider, o.Seed.Spec.Backup = "unmanaged", nil
 		},

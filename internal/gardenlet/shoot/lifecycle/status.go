@@ -36,7 +36,7 @@ type statusReporter struct {
 	generation int64
 	// gardener is the running gardenlet.
 	gardener corev1beta1.Gardener
-	// retry is for how long an operation may go on failing until it counts as failed for good.
+	// retry is for how long an operation may go on failing until it is not retried any more.
 	retry time.Duration
 }
 

@@ -113,7 +113,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// Who looks at a shoot that waits for its seed is told so.
+// The last operation of a shoot that waits for its seed says so.
 func TestPostponed(t *testing.T) {
 	shoot := reconciled().shoot
 	shoot.Status = corev1beta1.ShootStatus{}
