@@ -117,7 +117,7 @@ func nodeLabels(shoot *corev1beta1.Shoot, worker *corev1beta1.Worker, hash strin
 	if worker.CRI != nil {
 		labels[constants.WorkerCRIName] = string(worker.CRI.Name)
 		for _, runtime := range worker.CRI.ContainerRuntimes {
-			labels["containerruntime.worker.gardener.cloud/"+runtime.Type] = "true"
+			labels[fmt.Sprintf(extensionsv1alpha1.ContainerRuntimeNameWorkerLabel, runtime.Type)] = "true"
 		}
 	}
 	return labels

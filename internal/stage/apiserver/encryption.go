@@ -34,8 +34,6 @@ const (
 	pageSize = 500
 	// knownEncryptionKey is the annotation of the Deployment that says what all its pods can read: the mark of an encryption.
 	knownEncryptionKey = "credentials.gardener.cloud/known-encryption-key"
-	// snapshotLease is the value of druidv1alpha1.LabelComponentKey at the Leases that are renewed with each snapshot.
-	snapshotLease = "etcd-snapshot-lease"
 	// snapshotTimeout is for how long a requested snapshot may take.
 	snapshotTimeout = time.Minute
 )
@@ -109,7 +107,7 @@ func (in Inputs) awaitBackup(ctx context.Context) error {
 		}
 		return fmt.Errorf("Etcd %q: no snapshot was taken since all data was encrypted with the new key", etcd.Name(etcd.Main))
 	}, nil, client.InNamespace(in.Run.Namespace), client.MatchingLabels{
-		druidv1alpha1.LabelPartOfKey: etcd.Name(etcd.Main), druidv1alpha1.LabelComponentKey: snapshotLease,
+		druidv1alpha1.LabelPartOfKey: etcd.Name(etcd.Main), druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentSnapshotLease,
 	})
 }
 

@@ -37,9 +37,11 @@ const (
 	VPNShootClient        = "vpn-shoot-client"
 	APIServerProxy        = "apiserver-proxy-client"
 	MetricsServer         = "metrics-server"
-	identity              = "gardenlet"
-	caValidity            = 10 * 365 * 24 * time.Hour
-	tokenFile             = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token" //nolint:gosec // a path
+	// GardenletAccess is a kubeconfig with all permissions in the shoot.
+	GardenletAccess = "gardenlet-access"
+	identity        = "gardenlet"
+	caValidity      = 10 * 365 * 24 * time.Hour
+	tokenFile       = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token" //nolint:gosec // a path
 )
 
 // Values say for which control plane credentials are.

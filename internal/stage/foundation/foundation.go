@@ -22,9 +22,6 @@ import (
 	"gardener.cloud/gardener/pkg/flow"
 )
 
-// genericKubeconfigAnnotation names, on the Cluster resource, the Secret with the kubeconfig that components share. Extensions read it.
-const genericKubeconfigAnnotation = "generic-token-kubeconfig.secret.gardener.cloud/name"
-
 // Inputs are what the tasks read.
 type Inputs struct {
 	Run *stage.Run
@@ -92,6 +89,6 @@ func (in Inputs) announceKubeconfig(ctx context.Context) error {
 		return fmt.Errorf("read Cluster %q: %w", in.Run.Namespace, err)
 	}
 	return kube.PatchMetadata(ctx, in.Run.SeedAPI, cluster, func(o *metav1.PartialObjectMetadata) {
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, genericKubeconfigAnnotation, in.Credentials.Name(constants.SecretNameGenericTokenKubeconfig))
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, extensionsv1alpha1.AnnotationGenericKubeconfigSecretName, in.Credentials.Name(constants.SecretNameGenericTokenKubeconfig))
 	})
 }

@@ -35,12 +35,8 @@ import (
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
-const (
-	// accessName is the Secret with which the gardenlet reaches the shoot, and accessValidity for how long its certificate is valid. Each
-	// run of the flow renews it in time.
-	accessName     = "gardenlet-access"
-	accessValidity = 60 * 24 * time.Hour
-)
+// accessValidity is for how long the certificate is valid with which the gardenlet reaches the shoot. Each run of the flow renews it in time.
+const accessValidity = 60 * 24 * time.Hour
 
 // stages are the inputs of all stages, as they are for a shoot that runs. Flows change some of them.
 type stages struct {
@@ -195,7 +191,7 @@ func (s stages) hibernationInputs() hibernation.Inputs {
 // gardenletAccess returns a function that generates a kubeconfig for the gardenlet, with all permissions in the shoot.
 func gardenletAccess(set *credentials.Set, host string) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
-		secret, err := set.Kubeconfig(ctx, accessName, "gardener.cloud:gardenlet", []string{"system:masters"}, "https://"+host, accessValidity)
+		secret, err := set.Kubeconfig(ctx, credentials.GardenletAccess, "gardener.cloud:gardenlet", []string{"system:masters"}, "https://"+host, accessValidity)
 		if err != nil {
 			return nil, err
 		}
