@@ -1,6 +1,7 @@
 // Command kubernetes is every Kubernetes component in one binary. It runs the component named by the file name it was
 // started under (argv[0]), or by its first argument: "kubernetes kubelet --version" and a link called "kubelet" are the
-// same. All components of a machine then share one file in the page cache, and all images one layer.
+// same. All components of a machine then share one file in the page cache, and all images one layer. In an image it runs only those that
+// the image is for, as programsFile says.
 package main
 
 import (
@@ -43,20 +44,26 @@ var components = map[string]func(){
 }
 
 func main() {
-	if start, ok := components[filepath.Base(os.Args[0])]; ok {
-		start()
+	if name := filepath.Base(os.Args[0]); components[name] != nil {
+		start(name)
 		return
 	}
-	if len(os.Args) > 1 {
-		if start, ok := components[os.Args[1]]; ok {
-			os.Args = os.Args[1:]
-			start()
-			return
-		}
+	if len(os.Args) > 1 && components[os.Args[1]] != nil {
+		os.Args = os.Args[1:]
+		start(os.Args[0])
+		return
 	}
 	fmt.Fprintf(os.Stderr, "usage: kubernetes COMPONENT [FLAGS], where COMPONENT is one of: %s\n",
 		strings.Join(slices.Sorted(maps.Keys(components)), ", "))
 	os.Exit(2)
+}
+
+func start(component string) {
+	if err := permitted(component); err != nil {
+		fmt.Fprintf(os.Stderr, "kubernetes: %v\n", err)
+		os.Exit(2)
+	}
+	components[component]()
 }
 
 func run(command *cobra.Command) { os.Exit(cli.Run(command)) }

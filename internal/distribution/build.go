@@ -283,6 +283,9 @@ func (b *build) fileLayers(layout string) ([]Layer, error) {
 			return nil, err
 		}
 		entries = append(entries, e)
+		if b.v.recipe.programs() {
+			continue // the links are in layers of the images
+		}
 		for _, link := range binary.Links {
 			entries = append(entries, linkEntry(dir+"/"+link, binary.Name))
 		}

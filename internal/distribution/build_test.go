@@ -111,6 +111,69 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// All images of a product share the layer of its binary, and each has only the names that it is for.
+func TestPrograms(t *testing.T) {
+	files := tiny()
+	recipe, _, _ := strings.Cut(files["tiny/product.yaml"], "images:")
+	files["tiny/product.yaml"] = strings.Replace(recipe, "[small]", "[small, large]", 1) + `
+images:
+- {repository: example.com/small, entrypoint: [/usr/local/bin/small], programs: [small]}
+- {repository: example.com/both, entrypoint: [/usr/local/bin/large], programs: [large, small]}
+`
+	artifacts, err := open(t, checkout(t, files), t.TempDir()).Build(t.Context(), nil, "tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := artifacts[0].Binary("large"); err != nil {
+		t.Errorf("machines have all names: %v", err)
+	}
+	images, err := artifacts[0].Images()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	var shared []string
+	for _, image := range images {
+		loaded, err := image.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkLayers(t, loaded)
+		m, err := loaded.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := len(m.Layers) - 1
+		for _, l := range m.Layers[:last] {
+			shared = append(shared, l.Digest.String())
+		}
+		for _, line := range listLayer(t, artifacts[0].ImagesDir(), Layer{Digest: m.Layers[last].Digest}) {
+			if !strings.HasPrefix(line, "d") {
+				got[image.Reference] = append(got[image.Reference], line)
+			}
+		}
+		for _, l := range m.Layers[:last] {
+			for _, line := range listLayer(t, artifacts[0].ImagesDir(), Layer{Digest: l.Digest}) {
+				if strings.HasPrefix(line, "L") {
+					t.Errorf("%s: %s is in all images", image.Reference, line)
+				}
+			}
+		}
+	}
+	if half := len(shared) / 2; !slices.Equal(shared[:half], shared[half:]) {
+		t.Errorf("the images share no layers: %v", shared)
+	}
+	want := map[string][]string{
+		"example.com/small:v1.2.3": {"Lrwxrwxrwx usr/local/bin/small -> tiny", "-rw-r--r-- usr/local/share/tiny/programs: small\n"},
+		"example.com/both:v1.2.3": {
+			"Lrwxrwxrwx usr/local/bin/large -> tiny", "Lrwxrwxrwx usr/local/bin/small -> tiny", "-rw-r--r-- usr/local/share/tiny/programs: large\nsmall\n",
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("layers of their own (-want +got):\n%s", diff)
+	}
+}
+
 func TestSetuid(t *testing.T) {
 	files := tiny()
 	files["tiny/product.yaml"] = strings.Replace(files["tiny/product.yaml"], "links: [small]", "setuid: true", 1)

@@ -94,6 +94,13 @@ func (d *Distribution) writeImages(dir string, v variant, own []Layer) ([]Image,
 		for _, l := range own {
 			layers = append(layers, blob{l, blobFile(dir, l)})
 		}
+		if len(recipe.Programs) > 0 {
+			l, err := writeLayer(dir, programEntries(v.recipe.Binaries, recipe.Programs))
+			if err != nil {
+				return nil, err
+			}
+			layers = append(layers, blob{l, blobFile(dir, l)})
+		}
 		image, reference, err := assemble(v, recipe, d.platform, layers)
 		if err != nil {
 			return nil, fmt.Errorf("assemble %s: %w", recipe.Repository, err)
@@ -119,6 +126,26 @@ func (d *Distribution) writeImages(dir string, v variant, own []Layer) ([]Image,
 		images = append(images, Image{Reference: reference, Digest: digest.String()})
 	}
 	return images, nil
+}
+
+// programEntries are the links that an image is for, and what tells each binary that has links under which of them it acts.
+func programEntries(binaries []Binary, programs []string) []entry {
+	var entries []entry
+	for _, binary := range binaries {
+		if len(binary.Links) == 0 {
+			continue
+		}
+		var list strings.Builder
+		for _, program := range programs {
+			if slices.Contains(binary.Links, program) {
+				list.WriteString(program + "\n")
+				entries = append(entries, linkEntry(strings.TrimSuffix(binary.dir(), "/")+"/"+program, binary.Name))
+			}
+		}
+		// A binary with none of the programs gets the file, too: it acts under no name at all.
+		entries = append(entries, textEntry("/usr/local/share/"+binary.Name+"/programs", list.String()))
+	}
+	return entries
 }
 
 func blobFile(layout string, l Layer) string {

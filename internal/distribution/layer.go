@@ -55,6 +55,12 @@ func fileEntry(name, source string, mode int64) (entry, error) {
 	}, nil
 }
 
+func textEntry(name, text string) entry {
+	return entry{name: strings.TrimPrefix(name, "/"), typ: tar.TypeReg, mode: 0o644, size: int64(len(text)), open: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(text)), nil
+	}}
+}
+
 func linkEntry(name, target string) entry {
 	return entry{name: strings.TrimPrefix(name, "/"), typ: tar.TypeSymlink, mode: 0o777, link: target}
 }

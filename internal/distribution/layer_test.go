@@ -2,7 +2,6 @@ package distribution
 
 import (
 	"archive/tar"
-	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -14,12 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 )
-
-func textEntry(name, text string) entry {
-	return entry{name: name, typ: tar.TypeReg, mode: 0o644, size: int64(len(text)), open: func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader([]byte(text))), nil
-	}}
-}
 
 // listLayer writes the content of a layer as one line per entry.
 func listLayer(t *testing.T, layout string, l Layer) []string {

@@ -55,7 +55,7 @@ type Binary struct {
 	CGO     bool     `json:"cgo,omitempty"`
 	// LDFlags are templates over Values and come after "-s -w".
 	LDFlags []string `json:"ldflags,omitempty"`
-	// Links are further names of a binary that acts on the name it is called by.
+	// Links are further names of a binary that acts on the name it is called by. Images have them all, or those of their Programs.
 	Links []string `json:"links,omitempty"`
 	// Dir is where the binary lies in images: /usr/local/bin by default.
 	Dir string `json:"dir,omitempty"`
@@ -102,6 +102,10 @@ type ImageRecipe struct {
 	StopSignal string            `json:"stopSignal,omitempty"`
 	Env        map[string]string `json:"env,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
+	// Programs are those links of binaries that the image is for; it has no others. All images of a product name theirs, or none does. The
+	// links are in a layer of the image's own, so that all images share that of the binaries, together with the file
+	// /usr/local/share/<binary>/programs, which has their names, one per line. A binary that finds the file must act under no other name.
+	Programs []string `json:"programs,omitempty"`
 }
 
 // Values is what templates in a recipe can use: {{.Version}} is v1.36.3, {{.Number}} is 1.36.3, {{.Major}} is 1.
@@ -153,6 +157,11 @@ func (i ImageRecipe) reference(v Values) (string, error) {
 	}
 	tag, err := v.expand(tag)
 	return i.Repository + ":" + tag, err
+}
+
+// programs tells whether the images have only those links that they are for.
+func (r *Recipe) programs() bool {
+	return slices.ContainsFunc(r.Images, func(image ImageRecipe) bool { return len(image.Programs) > 0 })
 }
 
 // uses are the products this one is built on, sorted.
@@ -253,7 +262,7 @@ func (r *Recipe) validate() []string {
 		name(fmt.Sprintf("include[%d].product", i), include.Product)
 		dir(fmt.Sprintf("include[%d].dir", i), include.Dir)
 	}
-	seen := map[string]bool{}
+	seen, links := map[string]bool{}, map[string]bool{}
 	for i, b := range r.Binaries {
 		at := fmt.Sprintf("binaries[%d]", i)
 		for j, n := range append([]string{b.Name}, b.Links...) {
@@ -266,6 +275,7 @@ func (r *Recipe) validate() []string {
 				bad(p, "%q is there twice", n)
 			}
 			seen[n] = true
+			links[n] = j > 0
 		}
 		if b.Package == "" {
 			bad(at+".package", "missing")
@@ -284,6 +294,16 @@ func (r *Recipe) validate() []string {
 			bad(at+".entrypoint", "missing, and there is no cmd either")
 		}
 		tmpl(at+".tag", image.Tag)
+		for j, program := range image.Programs {
+			if p := fmt.Sprintf("%s.programs[%d]", at, j); !links[program] {
+				bad(p, "%q is no link of a binary", program)
+			} else if slices.Contains(image.Programs[:j], program) {
+				bad(p, "%q is there twice", program)
+			}
+		}
+		if len(image.Programs) == 0 && r.programs() {
+			bad(at+".programs", "missing: other images of the product name theirs")
+		}
 		for j, from := range image.From {
 			name(fmt.Sprintf("%s.from[%d]", at, j), from)
 		}

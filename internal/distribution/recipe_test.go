@@ -32,6 +32,14 @@ func TestParseRecipe(t *testing.T) {
 		"image name with tag":     {head + "images: [{repository: 'a.b/c:1', entrypoint: [/pause]}]\n", []string{"images[0].repository"}},
 		"image with a command":    {head + "images: [{repository: a.b/c, cmd: [sh]}]\n", nil},
 		"image that runs nothing": {head + "images: [{repository: a.b/c}]\n", []string{"images[0].entrypoint: missing"}},
+		"programs that are no links": {
+			head + "binaries: [{name: a, package: ., links: [b]}]\nimages: [{repository: a.b/c, cmd: [b], programs: [a, b, b]}]\n",
+			[]string{`images[0].programs[0]: "a" is no link`, `images[0].programs[2]: "b" is there twice`},
+		},
+		"programs of some images": {
+			head + "binaries: [{name: a, package: ., links: [b]}]\nimages: [{repository: a.b/c, cmd: [b], programs: [b]}, {repository: a.b/d, cmd: [b]}]\n",
+			[]string{"images[1].programs: missing"},
+		},
 		"debian": {
 			head + "debian: {variant: tiny, refreshed: today, versionOf: x}\n",
 			[]string{"debian.suite: missing", `debian.variant: "tiny"`, "debian.packages: missing", `debian.refreshed: "today" is not a day`, `debian.versionOf: "x" is not in`},

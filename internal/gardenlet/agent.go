@@ -183,7 +183,7 @@ func (a *agent) addControllers(garden cluster.Cluster, access *credentials.Acces
 			SyncPeriod: c.Seed.SyncPeriod.Duration, Metrics: a.flows, Clock: a.clock,
 		}),
 		lifecycle.Add(a.Manager, lifecycle.Values{
-			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenClient: gardenClient, SeedClient: a.seedClient, Connect: a.connectShoot,
+			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: gardenClient, SeedAPI: a.seedClient, Connect: a.connectShoot,
 			Discover: discoverShoot,
 			Gardener: a.gardener, Images: a.vector, Config: *c.Shoot, Metrics: a.shoots, FlowMetrics: a.flows, Clock: a.clock,
 		}),

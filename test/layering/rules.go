@@ -28,6 +28,8 @@ var sharedRooms = []string{
 	"internal/kube",
 	"internal/networkpolicy",  // a controller that gardenlet and gardener-operator run too
 	"internal/process",        // how every component starts
+	"internal/shoot",          // what gardenlet and gardenadm derive from a Shoot
+	"internal/stage",          // what flows of several processes are composed from
 	"internal/subcommand",     // how commands that hold others speak
 	"internal/tokenrequestor", // a controller that gardenlet runs too
 	"internal/validation",

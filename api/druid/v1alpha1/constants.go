@@ -35,4 +35,6 @@ const (
 	LabelPartOfKey = "app.kubernetes.io/part-of"
 	// LabelComponentKey says what the object is to the Etcd.
 	LabelComponentKey = "app.kubernetes.io/component"
+	// ComponentSnapshotLease is a value of LabelComponentKey: of Leases that are renewed with each snapshot.
+	ComponentSnapshotLease = "etcd-snapshot-lease"
 )

@@ -5,6 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// AnnotationGenericKubeconfigSecretName is the annotation of a Cluster with the name of the Secret, in the namespace of the control plane,
+// with the kubeconfig that components share. Written by the gardenlet, read by extensions.
+const AnnotationGenericKubeconfigSecretName = "generic-token-kubeconfig.secret.gardener.cloud/name"
+
 // ClusterResource is the kind of the Cluster resource.
 const ClusterResource = "Cluster"
 

@@ -2,8 +2,6 @@ package kubeapiserver
 
 import (
 	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -12,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	apiserverv1beta1 "k8s.io/apiserver/pkg/apis/apiserver/v1beta1"
@@ -20,6 +19,9 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/component/immutable"
 	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/internal/validation/apiserverconfig"
+	"gardener.cloud/gardener/internal/validation/kubeconfig"
+	"gardener.cloud/gardener/pkg/errorcode"
 )
 
 const (
@@ -28,6 +30,15 @@ const (
 	kindAdmission      = "AdmissionConfiguration"
 	kindAuthentication = "AuthenticationConfiguration"
 	kindAuthorization  = "AuthorizationConfiguration"
+
+	admissionKubeconfigs = "admission-kubeconfigs"
+)
+
+// Names of the authorizers that are always there. Those of users have others.
+const (
+	authorizerNode       = "node"
+	authorizerRBAC       = "rbac"
+	authorizerNodeAgents = "node-agent-authorizer"
 )
 
 // authenticationGA is the first version in which the authentication configuration has its final version.
@@ -62,6 +73,9 @@ func (r *renderer) audit() error {
 	if policy == "" {
 		policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: None\n"
 	} else {
+		if err := refused("audit policy", apiserverconfig.AuditPolicy(policy)); err != nil {
+			return err
+		}
 		r.set("audit-log-path", dirAuditLog+"/audit.log")
 		r.set("audit-log-maxsize", "100")
 		r.set("audit-log-maxbackup", "5")
@@ -76,7 +90,10 @@ func (r *renderer) audit() error {
 func (r *renderer) authentication() error {
 	config := map[string]any{}
 	if text := r.Files.Authentication; text != "" {
-		if err := decode(text, kindAuthentication, &config); err != nil {
+		if err := refused("structured authentication", apiserverconfig.Authentication(text, r.version, r.flags["service-account-issuer"])); err != nil {
+			return err
+		}
+		if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 			return fmt.Errorf("structured authentication: %w", err)
 		}
 	} else {
@@ -121,36 +138,35 @@ func (r *renderer) authorization() error {
 	config := map[string]any{"apiVersion": apiserverv1.SchemeGroupVersion.String(), "kind": kindAuthorization}
 	authorizers := []any{}
 	if !r.Workerless {
-		authorizers = append(authorizers, map[string]any{"type": "Node", "name": "node"})
+		authorizers = append(authorizers, map[string]any{"type": "Node", "name": authorizerNode})
 	}
-	authorizers = append(authorizers, map[string]any{"type": "RBAC", "name": "rbac"})
+	authorizers = append(authorizers, map[string]any{"type": "RBAC", "name": authorizerRBAC})
 	kubeconfigs := map[string][]byte{}
 	if r.NodeAgents != nil {
-		const name = "node-agent-authorizer"
-		kubeconfigs[name] = r.NodeAgents.Kubeconfig
-		authorizers = append(authorizers, nodeAgentAuthorizer(name))
+		kubeconfigs[authorizerNodeAgents] = r.NodeAgents.Kubeconfig
+		authorizers = append(authorizers, nodeAgentAuthorizer())
 	}
 	if text := r.Files.Authorization; text != "" {
-		theirs := map[string]any{}
-		if err := decode(text, kindAuthorization, &theirs); err != nil {
-			return fmt.Errorf("structured authorization: %w", err)
+		const what = "structured authorization"
+		theirs := slices.Sorted(maps.Keys(r.Files.AuthorizationKubeconfigs))
+		if err := refused(what, apiserverconfig.Authorization(text, theirs, []string{authorizerNode, authorizerRBAC, authorizerNodeAgents})); err != nil {
+			return err
 		}
-		list, _ := theirs["authorizers"].([]any)
-		for i, item := range list {
-			authorizer, _ := item.(map[string]any)
-			name, _ := authorizer["name"].(string)
-			webhook, _ := authorizer["webhook"].(map[string]any)
-			if webhook == nil || authorizer["type"] != "Webhook" {
-				return fmt.Errorf("structured authorization: authorizers[%d]: must be a webhook", i)
-			}
-			kubeconfig, ok := r.Files.AuthorizationKubeconfigs[name]
-			if !ok {
-				return fmt.Errorf("structured authorization: authorizers[%d]: there is no kubeconfig for %q", i, name)
-			}
-			kubeconfigs[name] = kubeconfig
-			authorizers = append(authorizers, authorizer)
+		given := map[string]any{}
+		if err := yaml.Unmarshal([]byte(text), &given); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
 		}
-		config["apiVersion"] = theirs["apiVersion"]
+		config["apiVersion"] = given["apiVersion"]
+		list, _ := given["authorizers"].([]any)
+		authorizers = append(authorizers, list...)
+		for _, item := range list {
+			name := item.(map[string]any)["name"].(string)
+			data, errs := kubeconfig.Client(r.Files.AuthorizationKubeconfigs[name], nil)
+			if err := refused(fmt.Sprintf("%s: kubeconfig of %q", what, name), errs); err != nil {
+				return err
+			}
+			kubeconfigs[name] = data
+		}
 	}
 	if len(kubeconfigs) > 0 {
 		data := map[string][]byte{}
@@ -160,7 +176,7 @@ func (r *renderer) authorization() error {
 		dir := r.secretConfig("authorization-kubeconfigs", data)
 		for _, item := range authorizers {
 			authorizer := item.(map[string]any)
-			if webhook, ok := authorizer["webhook"].(map[string]any); ok {
+			if webhook, ok := authorizer["webhook"].(map[string]any); ok { // whatever users say of it
 				webhook["connectionInfo"] = map[string]any{
 					"type": "KubeConfigFile", "kubeConfigFile": dir + authorizer["name"].(string) + "-kubeconfig.yaml",
 				}
@@ -177,8 +193,8 @@ func (r *renderer) authorization() error {
 }
 
 // nodeAgentAuthorizer asks the resource manager about requests of node agents, and nobody else's.
-func nodeAgentAuthorizer(name string) map[string]any {
-	return map[string]any{"type": "Webhook", "name": name, "webhook": map[string]any{
+func nodeAgentAuthorizer() map[string]any {
+	return map[string]any{"type": "Webhook", "name": authorizerNodeAgents, "webhook": map[string]any{
 		// The answers change with Machines, and there are few questions.
 		"authorizedTTL": "0s", "unauthorizedTTL": "0s", "timeout": "10s", "failurePolicy": "Deny",
 		"subjectAccessReviewVersion": "v1", "matchConditionSubjectAccessReviewVersion": "v1",
@@ -202,12 +218,21 @@ func (r *renderer) admission() error {
 			continue
 		}
 		enabled[plugin.Name] = true
-		kubeconfig, ok := r.Files.AdmissionKubeconfigs[plugin.Name]
-		if ok {
-			kubeconfigs[plugin.Name+"-kubeconfig.yaml"] = kubeconfig
+		what, file := "admission plugin "+plugin.Name, ""
+		if given, ok := r.Files.AdmissionKubeconfigs[plugin.Name]; ok {
+			read := kubeconfig.Credentials
+			if plugin.Name == "ImagePolicyWebhook" {
+				read = kubeconfig.Client
+			}
+			data, errs := read(given, nil)
+			if err := refused(what+": kubeconfig", errs); err != nil {
+				return err
+			}
+			key := plugin.Name + "-kubeconfig.yaml"
+			kubeconfigs[key], file = data, dirConfig+admissionKubeconfigs+"/"+key
 		}
-		raw, err := pluginConfig(plugin, ok)
-		if err != nil {
+		raw, errs := apiserverconfig.AdmissionPlugin(plugin, file, nil)
+		if err := refused(what, errs); err != nil {
 			return err
 		}
 		if raw != nil {
@@ -215,7 +240,7 @@ func (r *renderer) admission() error {
 		}
 	}
 	if len(kubeconfigs) > 0 {
-		r.secretConfig("admission-kubeconfigs", kubeconfigs)
+		r.secretConfig(admissionKubeconfigs, kubeconfigs)
 	}
 	if len(enabled) > 0 {
 		r.set("enable-admission-plugins", strings.Join(slices.Sorted(maps.Keys(enabled)), ","))
@@ -229,47 +254,6 @@ func (r *renderer) admission() error {
 	}
 	r.set("admission-control-config-file", r.configMap("admission-config", map[string]string{configKey: string(text)})+configKey)
 	return nil
-}
-
-// pluginConfig returns the configuration of a plugin, with the path of its kubeconfig where the plugin looks for it.
-func pluginConfig(plugin corev1beta1.AdmissionPlugin, kubeconfig bool) ([]byte, error) {
-	var config map[string]any
-	if plugin.Config != nil && len(plugin.Config.Raw) > 0 {
-		if err := yaml.Unmarshal(plugin.Config.Raw, &config); err != nil {
-			return nil, fmt.Errorf("configuration of admission plugin %s is no object", plugin.Name)
-		}
-	}
-	if kubeconfig {
-		path := dirConfig + "admission-kubeconfigs/" + plugin.Name + "-kubeconfig.yaml"
-		switch plugin.Name {
-		case "ImagePolicyWebhook":
-			policy, _ := config["imagePolicy"].(map[string]any)
-			if policy == nil {
-				policy = map[string]any{}
-			}
-			policy["kubeConfigFile"] = path
-			config = with(config, "imagePolicy", policy)
-		case "ValidatingAdmissionWebhook", "MutatingAdmissionWebhook":
-			if config == nil {
-				config = map[string]any{"apiVersion": apiserverv1.SchemeGroupVersion.String(), "kind": "WebhookAdmissionConfiguration"}
-			}
-			config = with(config, "kubeConfigFile", path)
-		default:
-			return nil, fmt.Errorf("admission plugin %s takes no kubeconfig", plugin.Name)
-		}
-	}
-	if config == nil {
-		return nil, nil
-	}
-	return json.Marshal(config)
-}
-
-func with(config map[string]any, key string, value any) map[string]any {
-	if config == nil {
-		config = map[string]any{}
-	}
-	config[key] = value
-	return config
 }
 
 // encryption encrypts resources at rest.
@@ -344,13 +328,11 @@ func (r *renderer) egress() error {
 	return nil
 }
 
-// decode reads a configuration of which we only need to know what it is. Errors do not quote it.
-func decode(text, kind string, into *map[string]any) error {
-	if err := yaml.Unmarshal([]byte(text), into); err != nil {
-		return errors.New("is no YAML object")
+// refused returns the errors of a file that the Shoot refers to, or nil: only its owner can do something about them. What runs stays as it
+// is, as nothing is rendered.
+func refused(what string, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
 	}
-	if (*into)["kind"] != kind {
-		return fmt.Errorf("must be of kind %s", kind)
-	}
-	return nil
+	return errorcode.With(fmt.Errorf("%s: %w", what, errs.ToAggregate()), corev1beta1.ErrorConfigurationProblem)
 }

@@ -1,6 +1,7 @@
 package kubeapiserver
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -44,7 +46,7 @@ func full() Values {
 		URL: "https://vpn-seed-server:9443", ClientSecret: "kube-apiserver-http-proxy-1", CASecret: "ca-vpn-bundle-1",
 		PodLabels: map[string]string{"networking.resources.gardener.cloud/to-vpn-seed-server-tcp-9443": "allowed"},
 	}
-	v.NodeAgents = &NodeAgents{Kubeconfig: []byte(kubeconfig)}
+	v.NodeAgents = &NodeAgents{Kubeconfig: []byte(someKubeconfig)}
 	v.Encryption.Keys = append(v.Encryption.Keys,
 		EncryptionKey{Provider: corev1beta1.EncryptionProviderTypeSecretbox, Name: "key0", Secret: []byte("12345678901234567890123456789012")})
 	v.Encryption.Resources = []string{"configmaps", "secrets"}
@@ -105,8 +107,8 @@ authorizers:
     matchConditions:
     - expression: request.user == 'somebody'
 `,
-		AuthorizationKubeconfigs: map[string][]byte{"theirs": []byte(kubeconfig)},
-		AdmissionKubeconfigs:     map[string][]byte{"ValidatingAdmissionWebhook": []byte(kubeconfig)},
+		AuthorizationKubeconfigs: map[string][]byte{"theirs": []byte(someKubeconfig)},
+		AdmissionKubeconfigs:     map[string][]byte{"ValidatingAdmissionWebhook": []byte(someKubeconfig)},
 	}
 	return v
 }
@@ -118,7 +120,7 @@ func ipv6() Values {
 	return v
 }
 
-const kubeconfig = `apiVersion: v1
+const someKubeconfig = `apiVersion: v1
 kind: Config
 clusters: [{name: a, cluster: {server: "https://webhook.invalid"}}]
 users: [{name: a, user: {}}]
@@ -142,24 +144,43 @@ func TestRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Values)
 		want   string
+		theirs bool // the owner of the Shoot can help
 	}{
-		"version":                   {func(v *Values) { v.Version = "new" }, "version"},
-		"old version":               {func(v *Values) { v.Version = "1.31.9" }, "1.32"},
-		"authentication of no kind": {func(v *Values) { v.Files.Authentication = "{}" }, "AuthenticationConfiguration"},
-		"authentication is no YAML": {func(v *Values) { v.Files.Authentication = "secret: [" }, "structured authentication: is no YAML"},
-		"authorizer without access": {func(v *Values) { v.Files.AuthorizationKubeconfigs = nil }, `no kubeconfig for "theirs"`},
+		"version":                   {func(v *Values) { v.Version = "new" }, "version", false},
+		"old version":               {func(v *Values) { v.Version = "1.31.9" }, "1.32", false},
+		"authentication of no kind": {func(v *Values) { v.Files.Authentication = "{}" }, "AuthenticationConfiguration", true},
+		"authentication is no YAML": {func(v *Values) { v.Files.Authentication = "secret: [" }, "structured authentication: AuthenticationConfiguration: Forbidden: is no YAML", true},
+		"authorizer without access": {func(v *Values) { v.Files.AuthorizationKubeconfigs = nil }, `authorizers[0].name: Invalid value: "theirs": has no kubeconfig`, true},
 		"authorizer is no webhook": {func(v *Values) {
-			v.Files.Authorization = "kind: AuthorizationConfiguration\nauthorizers: [{type: RBAC}]"
-		}, "authorizers[0]"},
-		"kubeconfig for nobody":      {func(v *Values) { v.Files.AdmissionKubeconfigs = map[string][]byte{"AlwaysPullImages": nil} }, "AlwaysPullImages"},
-		"unknown encryption":         {func(v *Values) { v.Encryption.Keys[0].Provider = "rot13" }, "rot13"},
-		"tunnel that is no HTTPS":    {func(v *Values) { v.Tunnel.URL = "vpn-seed-server" }, "tunnel"},
-		"admission config no object": {func(v *Values) { v.Config.AdmissionPlugins[0].Config.Raw = []byte("[]") }, "PodNodeSelector"},
+			v.Files.Authorization = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: RBAC, name: theirs}]"
+		}, "authorizers[0].type", true},
+		"kubeconfig for nobody": {func(v *Values) {
+			v.Files.AdmissionKubeconfigs = map[string][]byte{"AlwaysPullImages": []byte(someKubeconfig)}
+		}, "AlwaysPullImages", true},
+		"unknown encryption":      {func(v *Values) { v.Encryption.Keys[0].Provider = "rot13" }, "rot13", false},
+		"tunnel that is no HTTPS": {func(v *Values) { v.Tunnel.URL = "vpn-seed-server" }, "tunnel", false},
+		"audit policy": {func(v *Values) {
+			v.Files.AuditPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: All}]"
+		}, "audit policy: rules[0].level", true},
+		"issuer of service accounts": {func(v *Values) {
+			v.Files.Authentication = strings.ReplaceAll(v.Files.Authentication, "https://issuer.invalid", "https://older.example")
+		}, "jwt[0].issuer.url", true},
+		"kubeconfig of an authorizer": {func(v *Values) {
+			v.Files.AuthorizationKubeconfigs["theirs"] = []byte(strings.Replace(someKubeconfig, "user: {}", "user: {tokenFile: /x}", 1))
+		}, `structured authorization: kubeconfig of "theirs": users[0].user.tokenFile`, true},
+		"kubeconfig of a plugin": {func(v *Values) {
+			v.Files.AdmissionKubeconfigs["ValidatingAdmissionWebhook"] = []byte(strings.Replace(someKubeconfig, "user: {}", "user: {exec: {}}", 1))
+		}, "admission plugin ValidatingAdmissionWebhook: kubeconfig: users[0].user.exec", true},
+		"admission config no object": {func(v *Values) { v.Config.AdmissionPlugins[0].Config.Raw = []byte("[]") }, "PodNodeSelector", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := full()
 			tc.change(&v)
 			_, err := Objects(v)
+			codes := errorcode.Of(err)
+			if theirs := len(codes) > 0; theirs != tc.theirs || theirs && !slices.Equal(codes, []corev1beta1.ErrorCode{corev1beta1.ErrorConfigurationProblem}) {
+				t.Errorf("error has codes %v", codes)
+			}
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want one with %q", err, tc.want)
 			}

@@ -40,9 +40,8 @@ type Values struct {
 
 // Values of the label LabelComponentKey.
 const (
-	componentStatefulSet   = "etcd-statefulset"
-	componentMemberLease   = "etcd-member-lease"
-	componentSnapshotLease = "etcd-snapshot-lease"
+	componentStatefulSet = "etcd-statefulset"
+	componentMemberLease = "etcd-member-lease"
 )
 
 const (
@@ -159,7 +158,7 @@ func (r *renderer) leases() []client.Object {
 	}
 	if r.Etcd.Spec.Backup.Store != nil {
 		for _, name := range []string{fullSnapshotLease(r.name), deltaSnapshotLease(r.name)} {
-			out = append(out, &coordinationv1.Lease{ObjectMeta: r.meta(name, componentSnapshotLease)})
+			out = append(out, &coordinationv1.Lease{ObjectMeta: r.meta(name, druidv1alpha1.ComponentSnapshotLease)})
 		}
 	}
 	return out

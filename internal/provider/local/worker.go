@@ -37,9 +37,6 @@ import (
 	"gardener.cloud/gardener/pkg/extension"
 )
 
-// genericKubeconfigAnnotation is on Clusters, with the name of the Secret with the kubeconfig that components of a control plane use.
-const genericKubeconfigAnnotation = "generic-token-kubeconfig.secret.gardener.cloud/name"
-
 // forceDeletionLabel makes the machine-controller-manager delete a machine without regard to its pods.
 const forceDeletionLabel = "force-deletion"
 
@@ -360,7 +357,7 @@ func unsettled(deployments map[string]*machinev1alpha1.MachineDeployment) bool {
 
 // deployManager deploys the machine-controller-manager. It rests until it has a token for the shoot, and when it is not needed.
 func (a *workers) deployManager(ctx context.Context, namespace string, cluster *extension.Cluster, needed bool) error {
-	kubeconfig := cluster.Annotations[genericKubeconfigAnnotation]
+	kubeconfig := cluster.Annotations[extensionsv1alpha1.AnnotationGenericKubeconfigSecretName]
 	if kubeconfig == "" {
 		kubeconfig = constants.SecretNameGenericTokenKubeconfig
 	}

@@ -49,7 +49,7 @@ func newCluster(t *testing.T) *extension.Cluster {
 		t.Fatal(err)
 	}
 	cluster := &extension.Cluster{
-		Name: namespace, Annotations: map[string]string{genericKubeconfigAnnotation: "generic-token-kubeconfig-12345678"},
+		Name: namespace, Annotations: map[string]string{extensionsv1alpha1.AnnotationGenericKubeconfigSecretName: "generic-token-kubeconfig-12345678"},
 		CloudProfile: &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}}, Shoot: &corev1beta1.Shoot{},
 	}
 	cluster.CloudProfile.Spec.ProviderConfig = &runtime.RawExtension{Raw: raw}

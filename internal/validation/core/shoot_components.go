@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/validation/apiserverconfig"
 	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
@@ -99,15 +99,6 @@ var requiredPlugins = []string{
 	"PodSecurity", "Priority", "ResourceQuota", "ServiceAccount", "StorageObjectInUseProtection", "ValidatingAdmissionWebhook",
 }
 
-// configurablePlugins read a configuration.
-var configurablePlugins = []string{
-	"EventRateLimit", "ImagePolicyWebhook", "LimitRanger", "MutatingAdmissionWebhook", "PodNodeSelector", "PodSecurity",
-	"PodTolerationRestriction", "ResourceQuota", "ValidatingAdmissionWebhook",
-}
-
-// kubeconfigPlugins call webhooks.
-var kubeconfigPlugins = []string{"ImagePolicyWebhook", "MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"}
-
 // admissionPlugins checks which admission plugins are turned on or off.
 func admissionPlugins(plugins []corev1beta1.AdmissionPlugin, version kubeVersion, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -116,6 +107,9 @@ func admissionPlugins(plugins []corev1beta1.AdmissionPlugin, version kubeVersion
 		if plugin.Name == "" {
 			errs = append(errs, field.Required(path.Child("name"), "must be set"))
 			continue
+		}
+		if slices.ContainsFunc(plugins[:i], func(other corev1beta1.AdmissionPlugin) bool { return other.Name == plugin.Name }) {
+			errs = append(errs, field.Duplicate(path.Child("name"), plugin.Name))
 		}
 		known, ok := knownAdmissionPlugins[plugin.Name]
 		if !ok {
@@ -129,45 +123,18 @@ func admissionPlugins(plugins []corev1beta1.AdmissionPlugin, version kubeVersion
 		if deref(plugin.Disabled) && slices.Contains(requiredPlugins, plugin.Name) {
 			errs = append(errs, field.Forbidden(path, "cannot be turned off, as the cluster needs it"))
 		}
-		if plugin.KubeconfigSecretName != nil && !slices.Contains(kubeconfigPlugins, plugin.Name) {
+		if plugin.KubeconfigSecretName != nil && !slices.Contains(apiserverconfig.KubeconfigPlugins, plugin.Name) {
 			errs = append(errs, field.Forbidden(path.Child("kubeconfigSecretName"), "is for plugins that call webhooks"))
-		}
-		if plugin.Config != nil {
-			if !slices.Contains(configurablePlugins, plugin.Name) {
-				errs = append(errs, field.Forbidden(path.Child("config"), "this plugin has no configuration"))
-			} else if plugin.Name == "PodSecurity" {
-				errs = append(errs, podSecurityConfig(plugin.Config.Raw, path.Child("config"))...)
+		} else if plugin.Config != nil && !slices.Contains(apiserverconfig.ConfigurablePlugins, plugin.Name) {
+			errs = append(errs, field.Forbidden(path.Child("config"), "this plugin has no configuration"))
+		} else if !deref(plugin.Disabled) {
+			kubeconfig := ""
+			if plugin.KubeconfigSecretName != nil {
+				kubeconfig = "/kubeconfig" // the gardenlet says where it is
 			}
+			_, more := apiserverconfig.AdmissionPlugin(plugin, kubeconfig, path)
+			errs = append(errs, more...)
 		}
 	}
 	return errs
-}
-
-var podSecurityLevels = []string{"", "privileged", "baseline", "restricted"}
-
-// podSecurityConfig checks the configuration of the plugin that nobody could log in to repair if it were broken.
-func podSecurityConfig(raw []byte, path *field.Path) field.ErrorList {
-	var config struct {
-		APIVersion string            `json:"apiVersion"`
-		Kind       string            `json:"kind"`
-		Defaults   map[string]string `json:"defaults"`
-		Exemptions struct {
-			Usernames      []string `json:"usernames"`
-			Namespaces     []string `json:"namespaces"`
-			RuntimeClasses []string `json:"runtimeClasses"`
-		} `json:"exemptions"`
-	}
-	if err := yaml.UnmarshalStrict(raw, &config); err != nil {
-		return field.ErrorList{field.Invalid(path, string(raw), err.Error())}
-	}
-	const group = "pod-security.admission.config.k8s.io/"
-	if config.Kind != "PodSecurityConfiguration" || !slices.Contains([]string{group + "v1", group + "v1beta1", group + "v1alpha1"}, config.APIVersion) {
-		return field.ErrorList{field.Invalid(path, string(raw), "must be a PodSecurityConfiguration of "+group+"v1")}
-	}
-	for _, mode := range []string{"enforce", "audit", "warn"} {
-		if !slices.Contains(podSecurityLevels, config.Defaults[mode]) {
-			return field.ErrorList{field.Invalid(path, config.Defaults[mode], "must be privileged, baseline or restricted")}
-		}
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"gardener.cloud/gardener/api/core/v1beta1"
@@ -189,6 +190,31 @@ func TestValidateShoot(t *testing.T) {
 				s.Spec.Kubernetes.KubeAPIServer.AdmissionPlugins = []v1beta1.AdmissionPlugin{{Name: "PodSecurity", Disabled: new(true)}}
 			},
 			want: []string{"FieldValueForbidden spec.kubernetes.kubeAPIServer.admissionPlugins[0]"},
+		},
+		"an admission plugin twice": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.KubeAPIServer.AdmissionPlugins = []v1beta1.AdmissionPlugin{{Name: "AlwaysPullImages"}, {Name: "AlwaysPullImages", Disabled: new(true)}}
+			},
+			want: []string{"FieldValueDuplicate spec.kubernetes.kubeAPIServer.admissionPlugins[1].name"},
+		},
+		"configurations of admission plugins": {
+			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.KubeAPIServer.AdmissionPlugins = []v1beta1.AdmissionPlugin{
+					{Name: "ImagePolicyWebhook"},
+					{Name: "ResourceQuota", Config: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}},
+					{Name: "ValidatingAdmissionWebhook", KubeconfigSecretName: new("webhooks"), Config: &runtime.RawExtension{Raw: []byte(`{"staticManifestsDir":"/x"}`)}},
+					{Name: "EventRateLimit", Disabled: new(true)},
+					{Name: "AlwaysPullImages", Disabled: new(true), Config: &runtime.RawExtension{Raw: []byte(`{}`)}},
+					{Name: "RuntimeClass", KubeconfigSecretName: new("webhooks")},
+				}
+			},
+			want: []string{
+				"FieldValueRequired spec.kubernetes.kubeAPIServer.admissionPlugins[0].kubeconfigSecretName",
+				"FieldValueInvalid spec.kubernetes.kubeAPIServer.admissionPlugins[1].config",
+				"FieldValueInvalid spec.kubernetes.kubeAPIServer.admissionPlugins[2].config",
+				"FieldValueForbidden spec.kubernetes.kubeAPIServer.admissionPlugins[4].config",
+				"FieldValueForbidden spec.kubernetes.kubeAPIServer.admissionPlugins[5].kubeconfigSecretName",
+			},
 		},
 		"secrets are always encrypted": {
 			change: func(s *v1beta1.Shoot) {

@@ -158,6 +158,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 
 	errs := validate(in)
 	errs = append(errs, p.admissionPlugins(ctx, in)...)
+	errs = append(errs, p.authorizers(ctx, in)...)
 	errs = append(errs, p.managedIssuer(ctx, in)...)
 	errs = append(errs, p.domain(ctx, in)...)
 	if len(errs) > 0 {

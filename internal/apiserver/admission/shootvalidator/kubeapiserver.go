@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,12 +13,14 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
+	"gardener.cloud/gardener/internal/validation/kubeconfig"
 )
 
 // kubeconfigKey is where a Secret for an admission plugin has the kubeconfig.
 const kubeconfigKey = "kubeconfig"
 
-// admissionPlugins checks that the kubeconfigs of admission plugins are among the resources of the shoot, and are there.
+// admissionPlugins checks that the kubeconfigs of admission plugins are among the resources of the shoot, are there, and have only what is
+// allowed.
 func (p *Plugin) admissionPlugins(ctx context.Context, in *input) field.ErrorList {
 	config := in.shoot.Spec.Kubernetes.KubeAPIServer
 	if config == nil || in.deleting() {
@@ -39,8 +42,41 @@ func (p *Plugin) admissionPlugins(ctx context.Context, in *input) field.ErrorLis
 		secret := &corev1.Secret{}
 		if err := p.kube.Get(ctx, client.ObjectKey{Namespace: in.shoot.Namespace, Name: name}, secret); err != nil {
 			errs = append(errs, field.Invalid(path, name, "cannot be read: "+err.Error()))
-		} else if _, ok := secret.Data[kubeconfigKey]; !ok {
+		} else if data, ok := secret.Data[kubeconfigKey]; !ok {
 			errs = append(errs, field.Invalid(path, name, "has no data under the key "+kubeconfigKey))
+		} else if in.specChanged() {
+			errs = append(errs, allowedKubeconfig(name, data, path)...)
+		}
+	}
+	return errs
+}
+
+// authorizers checks that the kubeconfigs of authorizers have only what is allowed. That they are there is checked elsewhere.
+func (p *Plugin) authorizers(ctx context.Context, in *input) field.ErrorList {
+	config := in.shoot.Spec.Kubernetes.KubeAPIServer
+	if config == nil || config.StructuredAuthorization == nil || in.deleting() || !in.specChanged() {
+		return nil
+	}
+	var errs field.ErrorList
+	for i, reference := range config.StructuredAuthorization.Kubeconfigs {
+		path := field.NewPath("spec", "kubernetes", "kubeAPIServer", "structuredAuthorization", "kubeconfigs").Index(i).Child("secretName")
+		secret := &corev1.Secret{}
+		if err := p.kube.Get(ctx, client.ObjectKey{Namespace: in.shoot.Namespace, Name: reference.SecretName}, secret); err == nil {
+			errs = append(errs, allowedKubeconfig(reference.SecretName, secret.Data[kubeconfigKey], path)...)
+		} else if !apierrors.IsNotFound(err) {
+			errs = append(errs, field.Invalid(path, reference.SecretName, "cannot be read: "+err.Error()))
+		}
+	}
+	return errs
+}
+
+// allowedKubeconfig refuses what must not get near a kube-apiserver. The gardenlet looks again, at what the Secret has by then. What is no
+// kubeconfig at all does no harm, and the Secret may be filled later: the gardenlet reports that on the Shoot.
+func allowedKubeconfig(name string, data []byte, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, err := range kubeconfig.Validate(data, nil) {
+		if err.Type != field.ErrorTypeTypeInvalid {
+			errs = append(errs, field.Invalid(path, name, err.Error()))
 		}
 	}
 	return errs

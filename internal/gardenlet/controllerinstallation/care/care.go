@@ -26,7 +26,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
-	"gardener.cloud/gardener/internal/gardenlet/managed"
+	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -104,11 +104,11 @@ func decide(mr *resourcesv1alpha1.ManagedResource) []corev1beta1.Condition {
 	}
 	const yes, no = corev1beta1.ConditionTrue, corev1beta1.ConditionFalse
 	return []corev1beta1.Condition{
-		condition(corev1beta1.ControllerInstallationInstalled, managed.Applied(mr),
+		condition(corev1beta1.ControllerInstallationInstalled, managedresource.Applied(mr),
 			state{yes, "InstallationSuccessful", "The objects of the extension are applied."}, state{no, "InstallationPending", ""}),
-		condition(corev1beta1.ControllerInstallationHealthy, managed.Healthy(mr),
+		condition(corev1beta1.ControllerInstallationHealthy, managedresource.Healthy(mr),
 			state{yes, "ControllerHealthy", "The extension is healthy."}, state{no, "ControllerNotHealthy", ""}),
-		condition(corev1beta1.ControllerInstallationProgressing, managed.RolledOut(mr),
+		condition(corev1beta1.ControllerInstallationProgressing, managedresource.RolledOut(mr),
 			state{no, "ControllerRolledOut", "The extension is rolled out."}, state{yes, "ControllerNotRolledOut", ""}),
 	}
 }

@@ -33,7 +33,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/gardenlet/managed"
+	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -197,7 +197,7 @@ func decide(
 		if !counts(mr) {
 			continue
 		}
-		for _, check := range []func(*resourcesv1alpha1.ManagedResource) error{managed.Applied, managed.Healthy, managed.RolledOut} {
+		for _, check := range []func(*resourcesv1alpha1.ManagedResource) error{managedresource.Applied, managedresource.Healthy, managedresource.RolledOut} {
 			if err := check(mr); err != nil {
 				problems = append(problems, err.Error())
 				break

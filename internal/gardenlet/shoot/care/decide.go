@@ -21,7 +21,7 @@ import (
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/gardenlet/managed"
+	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -184,9 +184,9 @@ func judgeResource(mr *resourcesv1alpha1.ManagedResource, progressing time.Durat
 			typ = corev1beta1.ShootControlPlaneHealthy
 		}
 	}
-	err := managed.Applied(mr)
+	err := managedresource.Applied(mr)
 	if err == nil {
-		err = managed.Healthy(mr)
+		err = managedresource.Healthy(mr)
 	}
 	if err == nil && progressing > 0 {
 		if c := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing); c != nil && c.Status == corev1beta1.ConditionTrue && now.Sub(c.LastTransitionTime.Time) > progressing {

@@ -23,13 +23,12 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/stage/credentials"
 	"gardener.cloud/gardener/pkg/extension"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
 const (
-	// accessSecret is the name under which the lifecycle controller keeps the access of the gardenlet.
-	accessSecret = "gardenlet-access"
 	// tries is how many nodes are asked whether they are reached: one may be on its way out.
 	tries = 3
 	// tryTimeout is for how long one of them may take to answer.
@@ -108,11 +107,11 @@ func (r *reconciler) ask(ctx context.Context, shoot *corev1beta1.Shoot, seen *ob
 }
 
 // access returns the access to a shoot with the newest credentials.
-func (r *reconciler) access(ctx context.Context, shoot *corev1beta1.Shoot, credentials []metav1.PartialObjectMetadata) (Access, error) {
+func (r *reconciler) access(ctx context.Context, shoot *corev1beta1.Shoot, existing []metav1.PartialObjectMetadata) (Access, error) {
 	var newest *metav1.PartialObjectMetadata
-	for i := range credentials {
-		c := &credentials[i]
-		if c.Labels[secrets.LabelKeyName] == accessSecret && (newest == nil || c.Labels[secrets.LabelKeyIssuedAtTime] >= newest.Labels[secrets.LabelKeyIssuedAtTime]) {
+	for i := range existing {
+		c := &existing[i]
+		if c.Labels[secrets.LabelKeyName] == credentials.GardenletAccess && (newest == nil || c.Labels[secrets.LabelKeyIssuedAtTime] >= newest.Labels[secrets.LabelKeyIssuedAtTime]) {
 			newest = c
 		}
 	}

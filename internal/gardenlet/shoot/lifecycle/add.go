@@ -1,9 +1,9 @@
-// Package lifecycle makes control planes for the Shoots of a seed, keeps them as their owners want them, and takes them away.
+// Package lifecycle creates, changes, hibernates and deletes the control planes of the Shoots of a seed.
 //
 // In the garden it reads Shoots of the seed and what they refer to; it writes their status except for conditions, their finalizer, and
-// what others need of a control plane: an InternalSecret with the authority of its clients, a ConfigMap and a Secret with the authority
-// of its servers, the key for its nodes, the BackupEntry. In the seed it writes the namespace of the control plane with everything in it,
-// and the Cluster resource. Source: concepts.txt, gardenlet, Shoot Controller, "Main" Reconciler.
+// what clients need of a control plane: an InternalSecret with the CA of client certificates, a ConfigMap and a Secret with the CA bundle
+// of the kube-apiserver, the SSH key of nodes, the BackupEntry. In the seed it writes the namespace of the control plane with everything in
+// it, and the Cluster resource. Source: concepts.txt, gardenlet, Shoot Controller, "Main" Reconciler; docs/flows.md.
 package lifecycle
 
 import (
@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -35,8 +36,8 @@ const (
 	name = "shoot"
 	// passTimeout is the end of one pass: the end of its flow, and some time to report it.
 	passTimeout = flowTimeout + time.Minute
-	// Failed passes are repeated after firstRetry, then after twice that, and so on up to lastRetry: what is broken in an infrastructure
-	// is so for minutes.
+	// Failed passes are repeated after firstRetry, then after twice that, and so on up to lastRetry: infrastructures are broken for
+	// minutes.
 	firstRetry, lastRetry = 2 * time.Second, 2 * time.Minute
 )
 
@@ -44,15 +45,15 @@ const (
 type Values struct {
 	// SeedName is the name of the seed.
 	SeedName string
-	// Garden is where the Shoots are.
+	// Garden is the cluster with the Shoots, and its cache.
 	Garden cluster.Cluster
-	// GardenClient reaches the garden without a cache.
-	GardenClient client.WithWatch
-	// SeedClient reaches the seed. It has no cache: what a flow reads is what it wrote.
-	SeedClient client.WithWatch
-	// Connect returns a client for the API server of a shoot.
+	// GardenAPI is the garden without a cache.
+	GardenAPI client.WithWatch
+	// SeedAPI is the seed without a cache: a flow reads what it has just written.
+	SeedAPI client.WithWatch
+	// Connect returns a client for the kube-apiserver of a shoot.
 	Connect func(config *rest.Config) (client.WithWatch, error)
-	// Discover returns which kinds of objects the API server of a shoot serves, as far as it can tell.
+	// Discover returns which kinds of objects the kube-apiserver of a shoot serves, as far as it responds.
 	Discover func(config *rest.Config) ([]*metav1.APIResourceList, error)
 	// Gardener is the running gardenlet.
 	Gardener corev1beta1.Gardener
@@ -70,19 +71,19 @@ type Values struct {
 // Add adds the controller to a manager, whose cluster is the seed.
 func Add(mgr manager.Manager, v Values) error {
 	garden := v.Garden.GetCache()
-	r := &reconciler{Values: v, gardenClient: v.Garden.GetClient(), live: v.GardenClient, recorder: v.Garden.GetEventRecorder(name)}
+	r := &reconciler{Values: v, gardenCache: v.Garden.GetClient(), recorder: v.Garden.GetEventRecorder(name)}
 	return builder.ControllerManagedBy(mgr).Named(name).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: *v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		}).
 		WatchesRawSource(source.Kind(garden, &corev1beta1.Shoot{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Shoot]{}, r.changed())).
-		// A seed that becomes ready, or on which work may go on, has shoots waiting for it.
+		// Shoots wait for a seed that is not ready, or whose shoots are not to be reconciled.
 		WatchesRawSource(source.Kind(garden, &corev1beta1.Seed{},
 			handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ *corev1beta1.Seed) []reconcile.Request {
-				return r.waiting(ctx)
+				return r.shoots(ctx)
 			}), predicate.TypedFuncs[*corev1beta1.Seed]{
-				CreateFunc: func(event.TypedCreateEvent[*corev1beta1.Seed]) bool { return false }, // the Shoots come by themselves
+				CreateFunc: func(event.TypedCreateEvent[*corev1beta1.Seed]) bool { return false }, // Shoots are queued by their own events
 				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Seed]) bool {
 					return resumes(e.ObjectOld, e.ObjectNew, v.Gardener.Version)
 				},
@@ -91,8 +92,8 @@ func Add(mgr manager.Manager, v Values) error {
 		Complete(r)
 }
 
-// changed leaves out changes of the status, which are our own, and of annotations that do not count as a new generation. A deletion that
-// is by force from now on begins anew.
+// changed ignores changes of the status, which this controller writes, and of annotations that do not count as a new generation. When a
+// deletion becomes one by force, its flow is interrupted.
 func (r *reconciler) changed() predicate.TypedFuncs[*corev1beta1.Shoot] {
 	return predicate.TypedFuncs[*corev1beta1.Shoot]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Shoot]) bool {
@@ -106,21 +107,20 @@ func (r *reconciler) changed() predicate.TypedFuncs[*corev1beta1.Shoot] {
 	}
 }
 
-// resumes is whether a change of a seed is what shoots have waited for.
+// resumes is whether a seed has become ready for changes of its shoots.
 func resumes(before, after *corev1beta1.Seed, version string) bool {
-	works := func(seed *corev1beta1.Seed) bool { return seedUnready(seed, version) == "" }
-	return !works(before) && works(after)
+	return seedUnready(before, version) != "" && seedUnready(after, version) == ""
 }
 
-// waiting are the shoots of the seed: those with work to do, and those whose next look was not planned while nothing was to be done.
-func (r *reconciler) waiting(ctx context.Context) []reconcile.Request {
+// shoots are those of the seed.
+func (r *reconciler) shoots(ctx context.Context) []reconcile.Request {
 	shoots := &corev1beta1.ShootList{}
-	if err := r.gardenClient.List(ctx, shoots); err != nil {
-		return nil // they look again by themselves
+	if err := r.gardenCache.List(ctx, shoots); err != nil {
+		return nil // they are requeued after a while
 	}
 	var requests []reconcile.Request
 	for i := range shoots.Items {
-		if shoot := &shoots.Items[i]; deref(shoot.Spec.SeedName) == r.SeedName {
+		if shoot := &shoots.Items[i]; ptr.Deref(shoot.Spec.SeedName, "") == r.SeedName {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)})
 		}
 	}

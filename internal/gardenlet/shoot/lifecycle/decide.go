@@ -1,42 +1,42 @@
 package lifecycle
 
 import (
-	"hash/fnv"
 	"strconv"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/gardenlet/seed/care"
 	"gardener.cloud/gardener/internal/kube"
-	"gardener.cloud/gardener/pkg/maintenance"
+	"gardener.cloud/gardener/internal/kube/shard"
+	"gardener.cloud/gardener/internal/shoot/observed"
 )
 
 // action is what one pass does.
 type action string
 
 const (
-	// idle does nothing until the time has come, or something changes.
+	// idle does nothing until it is time for the next reconciliation, or something changes.
 	idle action = "idle"
-	// tell only writes the Cluster resource, so that extensions hear that the shoot is left alone.
-	tell action = "tell"
-	// reconcile runs the flow that makes the control plane be as it is wanted.
+	// writeCluster only writes the Cluster resource, from which extensions know that the shoot is ignored.
+	writeCluster action = "write Cluster"
+	// reconcileShoot runs the flow that creates or changes the control plane.
 	reconcileShoot action = "reconcile"
-	// remove runs the flow that takes it away.
-	remove action = "remove"
-	// postpone only says in the status that there is something to do, and what it waits for.
+	// deleteShoot runs the flow that deletes it.
+	deleteShoot action = "delete"
+	// postpone only reports in the status that there is something to do, and what it waits for.
 	postpone action = "postpone"
-	// release takes off the finalizer: nothing was ever made for the shoot.
-	release action = "release"
+	// removeFinalizer removes the finalizer: nothing was ever created for the shoot.
+	removeFinalizer action = "remove finalizer"
 )
 
-// seedPatience is when to look again at a shoot whose seed is not ready. A change of the Seed is heard of at once.
-const seedPatience = time.Minute
+// seedRetryPeriod is when a shoot is checked again whose seed is not ready. Changes of the Seed are watched.
+const seedRetryPeriod = time.Minute
 
-// facts are what a decision is made from.
+// facts are what a decision depends on.
 type facts struct {
 	shoot    *corev1beta1.Shoot
 	seed     *corev1beta1.Seed
@@ -47,17 +47,17 @@ type facts struct {
 	now     time.Time
 }
 
-// verdict is what is to be done.
+// verdict is what to do.
 type verdict struct {
 	action    action
 	operation corev1beta1.LastOperationType
-	// after is when to look again if nothing happens. Zero means never.
+	// after is when to check again if nothing changes. Zero means never.
 	after time.Duration
 	// reason says why, for the log.
 	reason string
 }
 
-// decide applies the rules of when a shoot is reconciled. Source: concepts.txt, gardenlet, Shoot Controller, "Main" Reconciler.
+// decide returns what to do for a shoot. Source: concepts.txt, gardenlet, Shoot Controller, "Main" Reconciler.
 func decide(f facts) verdict {
 	shoot := f.shoot
 	if name := shoot.Spec.SeedName; name == nil || *name != f.seedName {
@@ -67,39 +67,39 @@ func decide(f facts) verdict {
 		return verdict{action: idle, reason: "its control plane is on another seed"}
 	}
 	deleting := shoot.DeletionTimestamp != nil
-	if deleting && !hasFinalizer(shoot) {
+	if deleting && !controllerutil.ContainsFinalizer(shoot, constants.FinalizerGardenerName) {
 		return verdict{action: idle, reason: "nothing is left to delete"}
 	}
 	if deleting && shoot.Status.UID == "" {
-		return verdict{action: release, operation: corev1beta1.LastOperationTypeDelete, reason: "nothing was made for it"}
+		return verdict{action: removeFinalizer, operation: corev1beta1.LastOperationTypeDelete, reason: "nothing was created for it"}
 	}
 	if ignored(f) {
-		return verdict{action: tell, reason: "it is to be ignored"}
+		return verdict{action: writeCluster, reason: "it is to be ignored"}
 	}
 	last, current := shoot.Status.LastOperation, shoot.Generation == shoot.Status.ObservedGeneration
 	if last != nil && last.State == corev1beta1.LastOperationStateFailed && current && shoot.Status.Gardener.Version == f.version && !forced(shoot) {
-		return verdict{action: tell, reason: "its last operation failed for good"}
+		return verdict{action: writeCluster, reason: "its last operation has failed"}
 	}
 	todo, why := work(f), seedUnready(f.seed, f.version)
 	switch {
 	case why != "" && todo.action == idle:
-		return verdict{action: idle, after: seedPatience, reason: why}
+		return verdict{action: idle, after: seedRetryPeriod, reason: why}
 	case why != "":
-		return verdict{action: postpone, operation: todo.operation, after: seedPatience, reason: why}
+		return verdict{action: postpone, operation: todo.operation, after: seedRetryPeriod, reason: why}
 	case todo.action != idle:
 		return todo
 	}
 	if wait := nextRegular(f).Sub(f.now); wait > 0 {
 		return verdict{action: idle, after: wait, reason: "nothing has changed"}
 	}
-	return verdict{action: reconcileShoot, operation: nextOperation(last), reason: "it is time to look at it"}
+	return verdict{action: reconcileShoot, operation: nextOperation(last), reason: "it is time for the regular reconciliation"}
 }
 
-// work is what there is to do for a shoot, whatever time it is.
+// work returns what there is to do for a shoot at any time.
 func work(f facts) verdict {
 	last := f.shoot.Status.LastOperation
 	if f.shoot.DeletionTimestamp != nil {
-		return verdict{action: remove, operation: corev1beta1.LastOperationTypeDelete, reason: "it is deleted"}
+		return verdict{action: deleteShoot, operation: corev1beta1.LastOperationTypeDelete, reason: "it is deleted"}
 	}
 	operation := nextOperation(last)
 	switch {
@@ -115,16 +115,7 @@ func work(f facts) verdict {
 	return verdict{action: idle}
 }
 
-func hasFinalizer(shoot *corev1beta1.Shoot) bool {
-	for _, finalizer := range shoot.Finalizers {
-		if finalizer == constants.FinalizerGardenerName {
-			return true
-		}
-	}
-	return false
-}
-
-// nextOperation says what the next operation is: that which is not done, or else a look at what is there.
+// nextOperation returns the next operation: the last one if it has not succeeded, else a reconciliation.
 func nextOperation(last *corev1beta1.LastOperation) corev1beta1.LastOperationType {
 	switch {
 	case last == nil:
@@ -136,23 +127,31 @@ func nextOperation(last *corev1beta1.LastOperation) corev1beta1.LastOperationTyp
 	return corev1beta1.LastOperationTypeReconcile
 }
 
-// mayOverwrite is whether the owner of a shoot has a say in how often it is looked at.
+// mayOverwrite is whether the owner of a shoot may change how often it is reconciled.
 func mayOverwrite(f facts) bool {
 	return f.shoot.Namespace == constants.GardenNamespace || f.config.RespectSyncPeriodOverwrite != nil && *f.config.RespectSyncPeriodOverwrite
 }
 
+// ignored is whether the shoot is not to be reconciled. An invalid value counts as false.
 func ignored(f facts) bool {
-	value, _ := strconv.ParseBool(f.shoot.Annotations[constants.ShootIgnore]) // what is no answer is a no
+	value, _ := strconv.ParseBool(f.shoot.Annotations[constants.ShootIgnore])
 	return value && mayOverwrite(f)
 }
 
-// seedUnready says why a seed cannot take changes now, or nothing. Its components have to be those of this gardenlet.
+// forced is whether a shoot is deleted by force: its owner takes care of what is left of it in the infrastructure. An invalid value counts
+// as false.
+func forced(shoot *corev1beta1.Shoot) bool {
+	force, _ := strconv.ParseBool(shoot.Annotations[constants.ConfirmationForceDeletion])
+	return force && shoot.DeletionTimestamp != nil
+}
+
+// seedUnready returns why shoots of a seed cannot be changed now, or nothing. Its components have to be those of this gardenlet.
 func seedUnready(seed *corev1beta1.Seed, version string) string {
 	switch {
 	case seed == nil:
-		return "its seed is not there"
+		return "its seed was not found"
 	case care.Stopped(seed):
-		return "an operator has stopped all work on shoots of its seed"
+		return "an operator has stopped the reconciliation of shoots of its seed"
 	case seed.Status.Gardener == nil || seed.Status.Gardener.Version != version:
 		return "its seed was not reconciled by this version of the gardenlet yet"
 	case seed.Status.ObservedGeneration < seed.Generation:
@@ -161,14 +160,14 @@ func seedUnready(seed *corev1beta1.Seed, version string) string {
 	ready := kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady)
 	switch {
 	case ready == nil:
-		return "its seed is not known to be ready"
+		return "its seed has not reported whether it is ready"
 	case ready.Status != corev1beta1.ConditionTrue:
 		return "its seed is not ready: " + ready.Message
 	}
 	return ""
 }
 
-// nextRegular is when a shoot that is as it is wanted is looked at again.
+// nextRegular is when a shoot without changes is reconciled again.
 func nextRegular(f facts) time.Time {
 	last := f.shoot.Status.LastOperation.LastUpdateTime.Time
 	if confined(f) {
@@ -180,11 +179,11 @@ func nextRegular(f facts) time.Time {
 			period = max(period, own)
 		}
 	}
-	// Up to a tenth later, so that shoots that were made together drift apart.
-	return last.Add(period + share(f.shoot, period/10, last))
+	// Up to a tenth later, so that shoots that were created together drift apart.
+	return last.Add(period + shard.Delay(f.shoot.UID, last, period/10))
 }
 
-// confined is whether a shoot is looked at in its maintenance time window only.
+// confined is whether a shoot is reconciled in its maintenance time window only.
 func confined(f facts) bool {
 	if f.config.ReconcileInMaintenanceOnly != nil && *f.config.ReconcileInMaintenanceOnly {
 		return true
@@ -193,37 +192,18 @@ func confined(f facts) bool {
 	return m != nil && m.ConfineSpecUpdateRollout != nil && *m.ConfineSpecUpdateRollout
 }
 
-// inWindow is the next time in the maintenance time window of a shoot, at a place of its own. A shoot is looked at once per window.
+// inWindow is the next time in the maintenance time window of a shoot, which differs between shoots. A shoot is reconciled once per window.
 func inWindow(shoot *corev1beta1.Shoot, last, now time.Time) time.Time {
-	begin, length, ok := window(shoot, now)
+	begin, length, ok := observed.MaintenanceWindow(shoot, now)
 	if !ok {
 		return last.Add(24 * time.Hour)
 	}
 	if !last.Before(begin) { // done in this one, or after it
 		begin = begin.Add(24 * time.Hour)
 	}
-	at := begin.Add(share(shoot, length*9/10, begin))
+	at := begin.Add(shard.Delay(shoot.UID, begin, length*9/10))
 	if end := begin.Add(length); at.Before(now) && !now.Before(end) {
 		at = at.Add(24 * time.Hour)
 	}
 	return at
-}
-
-// window is the maintenance time window that lasts, or the last one that began.
-func window(shoot *corev1beta1.Shoot, now time.Time) (begin time.Time, length time.Duration, ok bool) {
-	if shoot.Spec.Maintenance == nil || shoot.Spec.Maintenance.TimeWindow == nil {
-		return begin, 0, false
-	}
-	begin, end, err := maintenance.Latest(*shoot.Spec.Maintenance.TimeWindow, now)
-	return begin, end.Sub(begin), err == nil && end.After(begin)
-}
-
-// share is a part of a duration that is another for every shoot and every time, and the same at every look.
-func share(shoot *corev1beta1.Shoot, of time.Duration, at time.Time) time.Duration {
-	if of <= 0 {
-		return 0
-	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(string(shoot.UID) + metav1.NewTime(at).UTC().Format(time.RFC3339)))
-	return time.Duration(h.Sum64() % uint64(of)) //nolint:gosec // less than a duration
 }

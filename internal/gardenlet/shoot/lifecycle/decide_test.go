@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
@@ -14,8 +13,8 @@ import (
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// settled are the facts of a shoot that was reconciled ten minutes ago.
-func settled() facts {
+// reconciled are the facts of a shoot that was reconciled ten minutes ago.
+func reconciled() facts {
 	shoot := &corev1beta1.Shoot{}
 	shoot.Name, shoot.Namespace, shoot.UID, shoot.Generation = "crazy-botany", "garden-dev", "1", 3
 	shoot.Finalizers = []string{constants.FinalizerGardenerName}
@@ -49,7 +48,7 @@ func TestDecide(t *testing.T) {
 			ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{Phase: phase, AutoCompleteAfterPrepared: new(true)},
 		}}
 	}
-	authorities := func(f *facts, tolerance corev1beta1.FailureToleranceType) {
+	cas := func(f *facts, tolerance corev1beta1.FailureToleranceType) {
 		f.shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
 			CertificateAuthorities: &corev1beta1.CARotation{Phase: corev1beta1.RotationCompleting, LastCompletionTriggeredTime: new(metav1.NewTime(noon))},
 		}}
@@ -58,7 +57,7 @@ func TestDecide(t *testing.T) {
 				HighAvailability: &corev1beta1.HighAvailability{FailureTolerance: corev1beta1.FailureTolerance{Type: tolerance}},
 			}
 		}
-		finish(f.shoot, metav1.NewTime(noon))
+		finishRotations(f.shoot, metav1.NewTime(noon))
 	}
 	deleted := func(f *facts) { f.shoot.DeletionTimestamp = new(metav1.NewTime(noon)) }
 	for name, tc := range map[string]struct {
@@ -66,35 +65,35 @@ func TestDecide(t *testing.T) {
 		want      action
 		operation corev1beta1.LastOperationType
 	}{
-		"as it should be":   {change: func(*facts) {}, want: idle},
-		"of another seed":   {change: func(f *facts) { f.shoot.Spec.SeedName = new("there") }, want: idle},
-		"not scheduled":     {change: func(f *facts) { f.shoot.Spec.SeedName = nil }, want: idle},
-		"still elsewhere":   {change: func(f *facts) { f.shoot.Status.SeedName = new("there") }, want: idle},
-		"new":               {change: func(f *facts) { f.shoot.Status = corev1beta1.ShootStatus{} }, want: reconcileShoot, operation: create},
-		"changed":           {change: func(f *facts) { f.shoot.Generation++ }, want: reconcileShoot, operation: reconcile},
-		"in error":          {change: func(f *facts) { f.shoot.Status.LastOperation.State = corev1beta1.LastOperationStateError }, want: reconcileShoot, operation: reconcile},
-		"interrupted":       {change: func(f *facts) { f.shoot.Status.LastOperation.State = corev1beta1.LastOperationStateProcessing }, want: reconcileShoot, operation: reconcile},
-		"failed":            {change: failed, want: tell},
-		"failed, retried":   {change: func(f *facts) { failed(f); f.shoot.Generation++ }, want: reconcileShoot, operation: reconcile},
-		"failed, new agent": {change: func(f *facts) { failed(f); f.version = "v2"; f.seed.Status.Gardener.Version = "v2" }, want: reconcileShoot, operation: reconcile},
+		"nothing to do":                 {change: func(*facts) {}, want: idle},
+		"of another seed":               {change: func(f *facts) { f.shoot.Spec.SeedName = new("there") }, want: idle},
+		"not scheduled":                 {change: func(f *facts) { f.shoot.Spec.SeedName = nil }, want: idle},
+		"control plane on another seed": {change: func(f *facts) { f.shoot.Status.SeedName = new("there") }, want: idle},
+		"new":                           {change: func(f *facts) { f.shoot.Status = corev1beta1.ShootStatus{} }, want: reconcileShoot, operation: create},
+		"changed":                       {change: func(f *facts) { f.shoot.Generation++ }, want: reconcileShoot, operation: reconcile},
+		"in error":                      {change: func(f *facts) { f.shoot.Status.LastOperation.State = corev1beta1.LastOperationStateError }, want: reconcileShoot, operation: reconcile},
+		"interrupted":                   {change: func(f *facts) { f.shoot.Status.LastOperation.State = corev1beta1.LastOperationStateProcessing }, want: reconcileShoot, operation: reconcile},
+		"failed":                        {change: failed, want: writeCluster},
+		"failed, retried":               {change: func(f *facts) { failed(f); f.shoot.Generation++ }, want: reconcileShoot, operation: reconcile},
+		"failed, new agent":             {change: func(f *facts) { failed(f); f.version = "v2"; f.seed.Status.Gardener.Version = "v2" }, want: reconcileShoot, operation: reconcile},
 		"creation in error": {change: func(f *facts) {
 			f.shoot.Status.LastOperation.Type, f.shoot.Status.LastOperation.State = create, corev1beta1.LastOperationStateError
 		}, want: reconcileShoot, operation: create},
 		"rotation is begun": {change: func(f *facts) {
 			encryption(f, corev1beta1.RotationPreparing)
-			finish(f.shoot, metav1.NewTime(noon))
+			finishRotations(f.shoot, metav1.NewTime(noon))
 		}, want: reconcileShoot, operation: reconcile},
 		"rotation is done": {change: func(f *facts) {
 			encryption(f, corev1beta1.RotationCompleting)
-			finish(f.shoot, metav1.NewTime(noon))
+			finishRotations(f.shoot, metav1.NewTime(noon))
 		}, want: idle},
-		"authorities are rotated": {change: func(f *facts) { authorities(f, "") }, want: idle},
-		"authorities are rotated, members of etcd trust the old ones": {change: func(f *facts) {
-			authorities(f, corev1beta1.FailureToleranceTypeNode)
+		"CAs are rotated": {change: func(f *facts) { cas(f, "") }, want: idle},
+		"CAs are rotated, members of etcd trust the old ones": {change: func(f *facts) {
+			cas(f, corev1beta1.FailureToleranceTypeNode)
 		}, want: reconcileShoot, operation: reconcile},
-		"authorities are rotated, members of etcd have forgotten the old ones": {change: func(f *facts) {
-			authorities(f, corev1beta1.FailureToleranceTypeNode)
-			finish(f.shoot, metav1.NewTime(noon))
+		"CAs are rotated, members of etcd trust the new ones only": {change: func(f *facts) {
+			cas(f, corev1beta1.FailureToleranceTypeNode)
+			finishRotations(f.shoot, metav1.NewTime(noon))
 		}, want: idle},
 		"rotation waits for its owner": {change: func(f *facts) { encryption(f, corev1beta1.RotationPrepared) }, want: idle},
 		"due":                          {change: func(f *facts) { f.now = noon.Add(2 * time.Hour) }, want: reconcileShoot, operation: reconcile},
@@ -106,42 +105,42 @@ func TestDecide(t *testing.T) {
 			f.shoot.Generation++
 			f.shoot.Annotations[constants.ShootIgnore] = "true"
 			f.config.RespectSyncPeriodOverwrite = new(true)
-		}, want: tell},
+		}, want: writeCluster},
 		"ignored, in the garden": {change: func(f *facts) {
 			f.shoot.Generation++
 			f.shoot.Namespace, f.shoot.Annotations[constants.ShootIgnore] = constants.GardenNamespace, "true"
-		}, want: tell},
-		"everything is stopped": {change: func(f *facts) {
+		}, want: writeCluster},
+		"reconciliation is stopped": {change: func(f *facts) {
 			f.shoot.Generation++
 			f.seed.Annotations = map[string]string{constants.EmergencyStopShootReconciliations: "true"}
 		}, want: postpone, operation: reconcile},
-		"everything is stopped, and nothing to do": {change: func(f *facts) {
+		"reconciliation is stopped, and nothing to do": {change: func(f *facts) {
 			f.seed.Annotations = map[string]string{constants.EmergencyStopShootReconciliations: "true"}
 		}, want: idle},
 		"seed of another version": {change: func(f *facts) { f.shoot.Generation++; f.seed.Status.Gardener.Version = "v0" }, want: postpone, operation: reconcile},
 		"seed has changed":        {change: func(f *facts) { f.shoot.Generation++; f.seed.Generation++ }, want: postpone, operation: reconcile},
-		"seed is silent": {change: func(f *facts) {
+		"seed is not known to be ready": {change: func(f *facts) {
 			f.shoot.Generation++
 			f.seed.Status.Conditions[0].Status = corev1beta1.ConditionUnknown
 		}, want: postpone, operation: reconcile},
-		"seed has said nothing yet":   {change: func(f *facts) { f.shoot.Status, f.seed.Status.Conditions = corev1beta1.ShootStatus{}, nil }, want: postpone, operation: create},
+		"seed has no condition yet":   {change: func(f *facts) { f.shoot.Status, f.seed.Status.Conditions = corev1beta1.ShootStatus{}, nil }, want: postpone, operation: create},
 		"deleted, seed is not ready":  {change: func(f *facts) { deleted(f); f.seed.Status.Gardener = nil }, want: postpone, operation: remove_},
 		"due, but seed is not ready":  {change: func(f *facts) { f.now, f.seed.Status.Gardener = noon.Add(2*time.Hour), nil }, want: idle},
 		"just before the next period": {change: func(f *facts) { f.now = noon.Add(49*time.Minute + 59*time.Second) }, want: idle},
-		"deleted":                     {change: deleted, want: remove, operation: remove_},
-		"deleted, failed":             {change: func(f *facts) { deleted(f); failed(f) }, want: tell},
+		"deleted":                     {change: deleted, want: deleteShoot, operation: remove_},
+		"deleted, failed":             {change: func(f *facts) { deleted(f); failed(f) }, want: writeCluster},
 		"deleted by force, failed": {change: func(f *facts) {
 			deleted(f)
 			failed(f)
 			f.shoot.Annotations[constants.ConfirmationForceDeletion] = "true"
-		}, want: remove, operation: remove_},
+		}, want: deleteShoot, operation: remove_},
 		"deleted, force declined": {change: func(f *facts) {
 			deleted(f)
 			failed(f)
 			f.shoot.Annotations[constants.ConfirmationForceDeletion] = "false"
-		}, want: tell},
-		"deleted, never begun": {change: func(f *facts) { deleted(f); f.shoot.Status = corev1beta1.ShootStatus{} }, want: release, operation: remove_},
-		"deleted, let go":      {change: func(f *facts) { deleted(f); f.shoot.Finalizers = nil }, want: idle},
+		}, want: writeCluster},
+		"deleted, never begun":       {change: func(f *facts) { deleted(f); f.shoot.Status = corev1beta1.ShootStatus{} }, want: removeFinalizer, operation: remove_},
+		"deleted, without finalizer": {change: func(f *facts) { deleted(f); f.shoot.Finalizers = nil }, want: idle},
 		"longer period, not allowed": {change: func(f *facts) {
 			f.now, f.shoot.Annotations[constants.ShootSyncPeriod] = noon.Add(2*time.Hour), "24h"
 		}, want: reconcileShoot, operation: reconcile},
@@ -153,7 +152,7 @@ func TestDecide(t *testing.T) {
 		}, want: idle},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := settled()
+			f := reconciled()
 			tc.change(&f)
 			got := decide(f)
 			if got.action != tc.want || got.operation != tc.operation {
@@ -168,7 +167,7 @@ func TestMaintenanceWindow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		begin, end string
 		last, now  time.Time
-		// from and to bound when the shoot is looked at.
+		// from and to bound when the shoot is reconciled.
 		from, to time.Time
 	}{
 		"before it":           {begin: "140000+0000", end: "150000+0000", last: at(0, 0), now: at(12, 0), from: at(14, 0).AddDate(0, 0, 0), to: at(15, 0)},
@@ -179,7 +178,7 @@ func TestMaintenanceWindow(t *testing.T) {
 		"missed, is tomorrow": {begin: "100000+0000", end: "110000+0000", last: at(0, 0), now: at(12, 0), from: at(10, 0).AddDate(0, 0, 1), to: at(11, 0).AddDate(0, 0, 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := settled()
+			f := reconciled()
 			f.config.ReconcileInMaintenanceOnly = new(true)
 			f.now, f.shoot.Status.LastOperation.LastUpdateTime = tc.now, metav1.NewTime(tc.last)
 			f.shoot.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: tc.begin, End: tc.end}}
@@ -187,126 +186,5 @@ func TestMaintenanceWindow(t *testing.T) {
 				t.Errorf("it is at %s, want between %s and %s", got, tc.from, tc.to)
 			}
 		})
-	}
-}
-
-func TestRotation(t *testing.T) {
-	now, later := metav1.NewTime(noon), metav1.NewTime(noon.Add(time.Hour))
-	shoot := &corev1beta1.Shoot{}
-	step := func(operation string, at metav1.Time, want corev1beta1.CARotation) {
-		t.Helper()
-		shoot.Annotations = map[string]string{constants.GardenerOperation: operation}
-		if left := order(shoot, at); left != "" {
-			t.Errorf("%q is left", left)
-		}
-		if diff := cmp.Diff(&want, shoot.Status.Credentials.Rotation.CertificateAuthorities); diff != "" {
-			t.Errorf("after %q (-want +got):\n%s", operation, diff)
-		}
-	}
-	step("rotate-ca-start", now, corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing, LastInitiationTime: &now})
-	step("rotate-ca-start", later, corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing, LastInitiationTime: &now})
-	step("rotate-ca-complete", later, corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing, LastInitiationTime: &now})
-	finish(shoot, later)
-	step("rotate-ca-complete", later, corev1beta1.CARotation{
-		Phase: corev1beta1.RotationCompleting, LastInitiationTime: &now, LastInitiationFinishedTime: &later, LastCompletionTriggeredTime: &later,
-	})
-	finish(shoot, later)
-	if got := shoot.Status.Credentials.Rotation.CertificateAuthorities; got.Phase != corev1beta1.RotationCompleted || !got.LastCompletionTime.Equal(&later) {
-		t.Errorf("it ends as %+v", got)
-	}
-}
-
-func TestRotationWithoutRollout(t *testing.T) {
-	now := metav1.NewTime(noon)
-	shoot := &corev1beta1.Shoot{}
-	shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}, {Name: "b"}}
-	shoot.Annotations = map[string]string{constants.GardenerOperation: "rotate-ca-start-without-workers-rollout;maintain"}
-	if left := order(shoot, now); left != "maintain" {
-		t.Errorf("%q is left", left)
-	}
-	before := shoot.Status.Credentials.DeepCopy()
-	if order(shoot, metav1.NewTime(noon.Add(time.Hour))); !cmp.Equal(before, shoot.Status.Credentials) { // a run that was interrupted begins again
-		t.Errorf("order() once more (-first +second):\n%s", cmp.Diff(before, shoot.Status.Credentials))
-	}
-	if r := rotation(shoot, "a"); r.CertificateAuthorities != nil {
-		t.Errorf("the machines of a pool that waits are replaced: %+v", r)
-	}
-	finish(shoot, now)
-	ca := func() *corev1beta1.CARotation { return shoot.Status.Credentials.Rotation.CertificateAuthorities }
-	if ca().Phase != corev1beta1.RotationWaitingForWorkersRollout || len(ca().PendingWorkersRollouts) != 2 {
-		t.Errorf("rotation is %+v", ca())
-	}
-	for i, pools := range []string{"a", "*"} {
-		if r := rotation(shoot, "a"); i > 0 && !r.CertificateAuthorities.Equal(&now) {
-			t.Errorf("the machines of a pool that is rolled out stay: %+v", r)
-		}
-		if r := rotation(shoot, "b"); r.CertificateAuthorities != nil {
-			t.Errorf("the machines of a pool that waits are replaced: %+v", r)
-		}
-		shoot.Annotations[constants.GardenerOperation] = "rotate-rollout-workers=" + pools
-		order(shoot, now)
-		finish(shoot, now)
-	}
-	if ca().Phase != corev1beta1.RotationPrepared {
-		t.Errorf("rotation is %+v", ca())
-	}
-}
-
-// New machines may be asked for without any other reason, pool by pool.
-func TestRollOut(t *testing.T) {
-	first, second := metav1.NewTime(noon), metav1.NewTime(noon.Add(time.Hour))
-	shoot := &corev1beta1.Shoot{}
-	shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}, {Name: "b"}, {Name: "c"}}
-	ask := func(pools string, at metav1.Time) {
-		t.Helper()
-		shoot.Annotations = map[string]string{constants.GardenerOperation: "rollout-workers=" + pools}
-		if left := order(shoot, at); left != "" {
-			t.Errorf("%q is left", left)
-		}
-	}
-	ask("a,b", first)
-	ask("b,unknown", second)
-	shoot.Spec.Provider.Workers = shoot.Spec.Provider.Workers[1:] // "a" goes
-	finish(shoot, second)
-	for pool, want := range map[string]*metav1.Time{"a": &first, "b": &second, "c": nil} {
-		if got := rotation(shoot, pool).Rollout; !got.Equal(want) {
-			t.Errorf("pool %q has the machines of %s, want those of %s", pool, got, want)
-		}
-	}
-	ask("*", second)
-	if list := shoot.Status.ManualWorkerPoolRollout.PendingWorkersRollouts; len(list) != 2 {
-		t.Errorf("noted are %+v", list)
-	}
-}
-
-// A second rotation leaves machines that wait as the first one made them, and does not wait for pools that are no more.
-func TestPoolsThatWait(t *testing.T) {
-	first, second := metav1.NewTime(noon), metav1.NewTime(noon.Add(time.Hour))
-	shoot := &corev1beta1.Shoot{}
-	shoot.Spec.Provider.Workers = []corev1beta1.Worker{{Name: "a"}}
-	for _, operation := range []string{"rotate-ca-start", "rotate-ca-complete"} {
-		shoot.Annotations = map[string]string{constants.GardenerOperation: operation}
-		order(shoot, first)
-		finish(shoot, first)
-	}
-	shoot.Annotations = map[string]string{constants.GardenerOperation: "rotate-ca-start-without-workers-rollout"}
-	order(shoot, second)
-	if r := rotation(shoot, "a"); !r.CertificateAuthorities.Equal(&first) {
-		t.Errorf("the machines are those of %s", r.CertificateAuthorities)
-	}
-	if r := rotation(shoot, "new"); !r.CertificateAuthorities.Equal(&second) {
-		t.Errorf("new machines are those of %s", r.CertificateAuthorities)
-	}
-	shoot.Spec.Provider.Workers[0].Name = "other"
-	finish(shoot, second)
-	if ca := shoot.Status.Credentials.Rotation.CertificateAuthorities; ca.Phase != corev1beta1.RotationPrepared {
-		t.Errorf("rotation is %+v", ca)
-	}
-}
-
-func TestNothingToRotate(t *testing.T) {
-	shoot := &corev1beta1.Shoot{}
-	if order(shoot, metav1.Now()); shoot.Status.Credentials != nil {
-		t.Errorf("credentials are %+v", shoot.Status.Credentials)
 	}
 }

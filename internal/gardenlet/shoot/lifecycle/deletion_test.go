@@ -1,76 +1,81 @@
 package lifecycle
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
-	"gardener.cloud/gardener/pkg/extension"
+	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
+	"gardener.cloud/gardener/internal/stage/extension"
+	clusterextension "gardener.cloud/gardener/pkg/extension"
 )
 
-// A shoot that had failed is deleted: extensions have to hear of it before anything is asked of them.
-func TestDeletionIsTold(t *testing.T) {
-	s, w := newStage(t), example()
-	w.shoot.Spec.Provider.Workers, w.extensions, w.cloudProfile = nil, nil, &corev1beta1.CloudProfile{}
-	w.shoot.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateFailed}
-	if err := s.syncCluster(t.Context(), w, w.shoot); err != nil {
+// A shoot that had failed is deleted: the Cluster resource is written before the resources of extensions.
+func TestExtensionsKnowOfADeletion(t *testing.T) {
+	l, o := newLandscape(t), observedtest.State()
+	o.Shoot.Spec.Provider.Workers, o.Extensions, o.CloudProfile = nil, nil, &corev1beta1.CloudProfile{}
+	o.Shoot.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateFailed}
+	if err := l.writeCluster(t.Context(), o, o.Shoot); err != nil {
 		t.Fatal(err)
 	}
-	w.shoot.Status.LastOperation.State = corev1beta1.LastOperationStateProcessing
-	s.run(t, (*reconciler).deletionFlow, w, 1)
-	cluster, err := extension.ReadCluster(t.Context(), s.seed, w.namespace)
+	o.Shoot.Status.LastOperation.State = corev1beta1.LastOperationStateProcessing
+	l.run(t, (*reconciler).deletionFlow, o, 1)
+	cluster, err := clusterextension.ReadCluster(t.Context(), l.seed, o.Namespace)
 	if err != nil || cluster == nil {
 		t.Fatal(cluster, err)
 	}
 	if reason := cluster.Resting(); reason != "" {
-		t.Errorf("extensions still think that %s", reason)
+		t.Errorf("extensions still ignore it: %s", reason)
 	}
 }
 
-// Who deletes volumes works again before a hibernated cluster is emptied. What was never made is not made now.
-func TestWakeControlPlane(t *testing.T) {
-	for name, tc := range map[string]struct {
-		made, deleted, want bool
-	}{
-		"it rests":           {made: true, want: true},
-		"it was never made":  {},
-		"it is deleted, too": {made: true, deleted: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
-			h := &hosted{reconciler: s.reconciler, world: example()}
-			obj := h.controlPlaneObject()
-			obj.UID, obj.Finalizers = "1", []string{"extensions.gardener.cloud/x"}
-			obj.Spec.InfrastructureProviderStatus = &runtime.RawExtension{Raw: []byte(`{"network":"n"}`)}
-			if tc.made {
-				if err := s.seed.Create(t.Context(), obj); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if tc.deleted {
-				if err := s.seed.Delete(t.Context(), obj); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := h.wakeControlPlane(t.Context()); err != nil {
+// Extensions that a Shoot does not have any more are deleted as they are registered, and by default before the kube-apiserver.
+func TestStaleExtensions(t *testing.T) {
+	last, first := corev1beta1.AfterKubeAPIServer, corev1beta1.BeforeKubeAPIServer
+	l, o := newLandscape(t), observedtest.State()
+	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+	registration.Spec.Resources = []corev1beta1.ControllerResource{
+		{Kind: "Extension", Type: "desired"},
+		{Kind: "Extension", Type: "disabled", AutoEnable: []corev1beta1.ClusterType{corev1beta1.ClusterTypeShoot}, Lifecycle: &corev1beta1.ControllerResourceLifecycle{Delete: &last}},
+		{Kind: "Worker", Type: "removed", Lifecycle: &corev1beta1.ControllerResourceLifecycle{Delete: &last}},
+	}
+	o.Shoot.Spec.Extensions = []corev1beta1.Extension{{Type: "desired"}, {Type: "disabled", Disabled: new(true)}}
+	errs := []error{l.garden.Create(t.Context(), registration)}
+	for _, name := range []string{"desired", "disabled", "removed"} {
+		errs = append(errs, l.seed.Create(t.Context(), &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: name}}))
+	}
+	other := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--other", Name: "removed"}}
+	if err := errors.Join(append(errs, l.seed.Create(t.Context(), other), observer{gardenCache: l.garden, seedAPI: l.seed}.extensions(t.Context(), o))...); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]corev1beta1.ControllerResourceLifecycleStrategy{}
+	for _, e := range o.StaleExtensions {
+		got[e.Type] = e.Delete
+	}
+	if diff := cmp.Diff(map[string]corev1beta1.ControllerResourceLifecycleStrategy{"disabled": last, "removed": first}, got); diff != "" {
+		t.Errorf("stale Extensions (-want +got):\n%s", diff)
+	}
+	for _, hibernated := range []bool{true, false} { // the second time finds nothing to do
+		in := extension.Inputs{Run: l.stages(o).extensions.Run, Stale: o.StaleExtensions, Hibernated: hibernated}
+		for _, task := range extension.Tasks(in) {
+			if err := task.Run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			got := &extensionsv1alpha1.ControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.shoot.Name}}
-			if err := s.seed.Get(t.Context(), client.ObjectKeyFromObject(got), got); apierrors.IsNotFound(err) != !tc.made {
-				t.Fatalf("ControlPlane is there: %t, want %t (%v)", err == nil, tc.made, err)
+		}
+		for name, want := range map[string]bool{"desired": true, "disabled": false, "removed": false} {
+			err := l.seed.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: name}, &extensionsv1alpha1.Extension{})
+			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) == want {
+				t.Errorf("Extension %q, want it to exist: %t, got %v", name, want, err)
 			}
-			if ordered := got.Annotations[constants.GardenerTimestamp] != ""; ordered != tc.want {
-				t.Errorf("it is ordered: %t, want %t", ordered, tc.want)
-			}
-			if tc.made && got.Spec.InfrastructureProviderStatus == nil {
-				t.Error("it forgets what the infrastructure is like")
-			}
-		})
+		}
+	}
+	if err := l.seed.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
+		t.Errorf("another shoot's Extension: %v", err)
 	}
 }

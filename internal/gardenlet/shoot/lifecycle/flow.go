@@ -1,181 +1,129 @@
 package lifecycle
 
 import (
-	"context"
-	"errors"
 	"slices"
-	"sync"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
-	"gardener.cloud/gardener/internal/component/controlplanenamespace"
-	"gardener.cloud/gardener/internal/component/usercopy"
-	"gardener.cloud/gardener/internal/gardenlet/shoot/credentials"
-	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/shoot/observed"
+	"gardener.cloud/gardener/internal/stage/apiserver"
+	"gardener.cloud/gardener/internal/stage/cleanup"
+	"gardener.cloud/gardener/internal/stage/controlplane"
+	"gardener.cloud/gardener/internal/stage/deletion"
+	"gardener.cloud/gardener/internal/stage/dns"
+	"gardener.cloud/gardener/internal/stage/etcd"
+	"gardener.cloud/gardener/internal/stage/extension"
+	"gardener.cloud/gardener/internal/stage/foundation"
+	"gardener.cloud/gardener/internal/stage/hibernation"
+	"gardener.cloud/gardener/internal/stage/infrastructure"
+	"gardener.cloud/gardener/internal/stage/nodes"
+	"gardener.cloud/gardener/internal/stage/publication"
+	"gardener.cloud/gardener/internal/stage/restart"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
-const (
-	// quick is the end of a task that only writes some objects.
-	quick = 2 * time.Minute
-	// podsTimeout is the end of a wait for pods. An image that is pulled for the first time takes a minute.
-	podsTimeout = 5 * time.Minute
-	// extensionTimeout is the end of a wait for an extension. Infrastructures take minutes.
-	extensionTimeout = 10 * time.Minute
-)
-
-// again is how a task is tried again within a run: a webhook or a leader may be away for a moment.
-var again = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Steps: 5, Jitter: 0.1}
-
-// hosted is one run of a flow. What its tasks learn, they leave here for those that come after them.
-type hosted struct {
-	*reconciler
-	*world
-
-	set *credentials.Set
-	// asleep is whether nothing of the control plane runs, and nothing has to.
-	asleep bool
-
-	mu          sync.Mutex
-	shootClient client.WithWatch
-	shootConfig *rest.Config
-	served      []*metav1.APIResourceList
-	infra       *extensionsv1alpha1.Infrastructure
-	pools       []pool
+// reconcileFlow composes the flow that creates or changes a control plane, or hibernates it.
+func (r *reconciler) reconcileFlow(o *observed.State) (*flow.Flow, error) {
+	var tasks []flow.Task
+	s := r.stages(o)
+	switch {
+	case o.Hibernated():
+		tasks = s.hibernated()
+	case o.Shoot.HibernationWanted():
+		tasks = s.hibernating()
+	default:
+		tasks = s.running()
+	}
+	tasks = append(tasks, foundation.Cleanup(s.foundation, flow.Last(tasks)...))
+	return flow.New("Shoot reconciliation", tasks...)
 }
 
-// reconcileFlow composes what makes a control plane, or makes it be as it should.
-func (r *reconciler) reconcileFlow(w *world) (*flow.Flow, error) {
-	h := &hosted{reconciler: r, world: w, asleep: w.sleeps()}
-	tasks := slices.Concat(h.foundation(), h.names(), h.storage(), h.apiServer())
-	if !h.asleep {
-		tasks = slices.Concat(tasks, h.controllers(), h.content(), h.reencryption())
+// running are the tasks after which a control plane runs. Within the order of the stages, tasks start as early as they can.
+func (s stages) running() []flow.Task {
+	tasks := slices.Concat(
+		foundation.Tasks(s.foundation),
+		publication.Tasks(s.publication),       // after the credentials
+		dns.Tasks(s.dns),                       // after the namespace
+		etcd.Tasks(s.etcd),                     // after its credentials, and with backups after the BackupEntry
+		apiserver.Tasks(s.apiserver),           // after the credentials; while CAs are replaced, after etcd
+		controlplane.Tasks(s.controlPlane),     // after kube-apiserver is ready
+		apiserver.EncryptionTasks(s.apiserver), // after all pods of kube-apiserver have the new keys, and have their tokens
+	)
+	if s.workers {
+		tasks = slices.Concat(tasks,
+			infrastructure.Tasks(s.infrastructure), // after the credentials; ControlPlane and Network after gardener-resource-manager
+			nodes.Tasks(s.nodes),                   // the Worker after the Infrastructure and kube-apiserver; with nodes, after that is ready
+		)
 	}
-	if !w.workerless() {
-		tasks = slices.Concat(tasks, h.infrastructure())
-		if !h.asleep {
-			tasks = slices.Concat(tasks, h.nodes())
+	return slices.Concat(tasks,
+		extension.Tasks(s.extensions), // before kube-apiserver, when it is ready, or after the Worker
+		restart.Tasks(s.restart),      // when the components are ready
+	)
+}
+
+// hibernating are the tasks of running, but for those that wait for nodes, and then those that stop what runs.
+func (s stages) hibernating() []flow.Task {
+	s.nodes.Hibernates = true
+	tasks := s.running()
+	return append(tasks, hibernation.Tasks(s.hibernation, tasks)...)
+}
+
+// hibernated are the tasks of a shoot of which nothing runs: what stays is kept up to date, and no pods are waited for.
+func (s stages) hibernated() []flow.Task {
+	s.etcd.Replicas, s.etcd.Ready = 0, nil
+	s.apiserver.Replicas, s.apiserver.Hibernated = 0, true
+	s.apiserver.After = afterEtcd(s.etcd, s.replacesCAs)
+	s.infrastructure.Hibernated, s.extensions.Hibernated = true, true
+	tasks := slices.Concat(
+		foundation.Tasks(s.foundation),
+		publication.Tasks(s.publication), // after the credentials
+		dns.Tasks(s.dns),                 // after the namespace
+		etcd.Tasks(s.etcd),               // after its credentials, and with backups after the BackupEntry
+		apiserver.Tasks(s.apiserver),     // after the credentials; while CAs are replaced, after etcd
+	)
+	if s.workers {
+		tasks = slices.Concat(tasks, infrastructure.Tasks(s.infrastructure)) // after the credentials
+	}
+	return slices.Concat(tasks, extension.Tasks(s.extensions)) // after the namespace
+}
+
+// deletionFlow composes the flow that deletes a control plane, with everything that it has created elsewhere.
+func (r *reconciler) deletionFlow(o *observed.State) (*flow.Flow, error) {
+	var tasks []flow.Task
+	s := r.stages(o)
+	switch {
+	case o.HasNamespace && s.workers: // machines, volumes and load balancers are deleted by what runs in the control plane
+		s.etcd.Ready = etcd.Serves
+		tasks = slices.Concat(
+			foundation.Tasks(s.foundation),
+			publication.Tasks(s.publication),   // after the credentials
+			etcd.Tasks(s.etcd),                 // after its credentials, and with backups after the BackupEntry
+			apiserver.Tasks(s.apiserver),       // after the credentials; while CAs are replaced, after etcd
+			controlplane.Tasks(s.controlPlane), // after kube-apiserver is ready
+		)
+		if !cleanup.Skipped(o.Shoot) {
+			if o.Shoot.HibernationWanted() || o.Shoot.Status.Hibernated {
+				tasks = append(tasks, infrastructure.WakeUp(s.infrastructure)) // after gardener-resource-manager is ready
+				s.cleanup.After = []string{"control-plane"}
+			}
+			tasks = append(tasks, cleanup.Tasks(s.cleanup)...) // after kube-apiserver is ready and kube-controller-manager deployed
 		}
+	case o.HasNamespace:
+		tasks = []flow.Task{foundation.Cluster(s.foundation)}
 	}
-	tasks = slices.Concat(tasks, h.extensionTasks(), h.orderedTasks())
-	if w.hibernated() && !h.asleep {
-		tasks = slices.Concat(tasks, h.sleep(tasks))
+	return s.end("Shoot deletion", append(tasks, deletion.Tasks(s.deletion, tasks)...)) // after all of them
+}
+
+// forcedFlow composes the flow that deletes a control plane without the help of the cluster itself, and of extensions that do not work.
+func (r *reconciler) forcedFlow(o *observed.State) (*flow.Flow, error) {
+	var tasks []flow.Task
+	s := r.stages(o)
+	if o.HasNamespace {
+		tasks = append(tasks, foundation.Cluster(s.foundation))
 	}
-	tasks = append(tasks, task("cleanup-credentials", "Deleting credentials that are no longer used", h.tidy, last(tasks)...))
-	return compose("Shoot reconciliation", tasks)
+	return s.end("Shoot deletion by force", append(tasks, deletion.ForceTasks(s.deletion)...)) // after the Cluster resource
 }
 
-func compose(name string, tasks []flow.Task) (*flow.Flow, error) {
-	for i := range tasks {
-		if tasks[i].Timeout == 0 {
-			tasks[i].Timeout = quick
-		}
-		if tasks[i].Retry.Steps == 0 {
-			tasks[i].Retry = again
-		}
-	}
-	return flow.New(name, tasks...)
-}
-
-func task(id, title string, run func(context.Context) error, after ...string) flow.Task {
-	return flow.Task{ID: id, Title: title, Run: run, After: after}
-}
-
-// lasting is a task that waits for others, and is not begun again before its end: the wait says what is missing.
-func lasting(timeout time.Duration, t flow.Task) flow.Task {
-	t.Timeout, t.Retry = timeout, wait.Backoff{Steps: 1}
-	return t
-}
-
-// last are the tasks that no other one comes after: who comes after them comes after all.
-func last(tasks []flow.Task) []string {
-	followed := map[string]bool{}
-	for _, t := range tasks {
-		for _, id := range slices.Concat(t.After, t.AfterIfPresent) {
-			followed[id] = true
-		}
-	}
-	var list []string
-	for _, t := range tasks {
-		if !followed[t.ID] {
-			list = append(list, t.ID)
-		}
-	}
-	return list
-}
-
-// foundation is what everything else stands on.
-func (h *hosted) foundation() []flow.Task {
-	tasks := []flow.Task{
-		task("namespace", "Creating the namespace of the control plane", h.createNamespace),
-		h.introduction(),
-		task("credentials-etcd", "Making credentials for etcd", h.makeEtcdCredentials, "namespace"),
-		task("credentials", "Making credentials", h.makeCredentials, "credentials-etcd"),
-		task("publish-credentials", "Publishing the authorities in the garden", func(ctx context.Context) error {
-			return h.publish(ctx, h.world, h.set)
-		}, "credentials"),
-		task("announce-kubeconfig", "Telling extensions about the kubeconfig", h.announceKubeconfig, "credentials", "cluster"),
-	}
-	tasks = slices.Concat(tasks, h.references(), h.issuerTasks())
-	if h.provider != nil {
-		tasks = append(tasks, task("cloudprovider", "Copying credentials for the infrastructure", h.copyProviderCredentials, "namespace"))
-	}
-	return tasks
-}
-
-// introduction tells extensions about the cluster. Until they hear it, they may think that the shoot has failed or is to be ignored, and
-// leave alone what is ordered from them.
-func (h *hosted) introduction() flow.Task {
-	cluster := task("cluster", "Telling extensions about the cluster", func(ctx context.Context) error { return h.syncCluster(ctx, h.world, h.shoot) })
-	cluster.AfterIfPresent = []string{"references"} // what extensions are told about is there
-	return cluster
-}
-
-func (h *hosted) createNamespace(ctx context.Context) error {
-	types := make([]string, 0, len(h.extensions))
-	for _, e := range h.extensions {
-		types = append(types, e.typ)
-	}
-	return h.apply(ctx, controlplanenamespace.Object(controlplanenamespace.Values{
-		Name: h.namespace, Project: h.project, Shoot: h.shoot, Seed: h.seed, Extensions: types, Zones: h.zones,
-	}))
-}
-
-func (h *hosted) makeEtcdCredentials(ctx context.Context) (err error) {
-	if h.set, err = credentials.Open(ctx, h.credentialValues()); err != nil {
-		return err
-	}
-	return h.set.Etcd(ctx)
-}
-
-func (h *hosted) makeCredentials(ctx context.Context) error { return h.set.Rest(ctx) }
-
-func (h *hosted) credentialValues() credentials.Values {
-	v := credentials.Values{
-		Client: h.SeedClient, Namespace: h.namespace, Status: h.shoot.Status.Credentials, Workers: !h.workerless(), SSHKey: h.shoot.Spec.Provider.SSHAccessEnabled(),
-		HostNames: h.hosts(), TunnelHostName: h.tunnelHost(), Clock: h.Clock, Replicated: h.members() > 1,
-	}
-	if address, err := serviceAddress(h.shoot); err == nil && address != nil {
-		v.Addresses = append(v.Addresses, address)
-	}
-	return v
-}
-
-// tidy deletes credentials and copies that were used until the last operation.
-func (h *hosted) tidy(ctx context.Context) error {
-	return errors.Join(h.set.Cleanup(ctx), h.dropReferences(ctx))
-}
-
-func (h *hosted) apply(ctx context.Context, objects ...client.Object) error {
-	return kube.Apply(ctx, h.SeedClient, owner, slices.Concat(objects, h.autoscalers(objects))...)
-}
-
-// copyProviderCredentials copies what extensions reach the infrastructure with.
-func (h *hosted) copyProviderCredentials(ctx context.Context) error {
-	return h.copyCredential(ctx, *h.provider, usercopy.CloudProvider, map[string]string{purposeLabel: usercopy.CloudProvider})
+// end composes a flow that deletes. The Cluster resource and what is published are deleted last.
+func (s stages) end(name string, tasks []flow.Task) (*flow.Flow, error) {
+	last := flow.Last(tasks)
+	return flow.New(name, append(tasks, deletion.Cluster(s.deletion, last...), publication.Deletion(s.publication, last...))...)
 }

@@ -4,86 +4,79 @@ import (
 	"testing"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/shoot/observed"
+	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
+	"gardener.cloud/gardener/internal/stage/extension"
 	"gardener.cloud/gardener/test/golden"
 )
 
-// example is what is known of a shoot with everything.
-func example() *world {
-	shoot := &corev1beta1.Shoot{}
-	shoot.Name, shoot.Namespace, shoot.UID = "crazy-botany", "garden-dev", "1"
-	shoot.Spec.Provider = corev1beta1.Provider{Type: "local", Workers: []corev1beta1.Worker{{Name: "a"}}}
-	return &world{
-		shoot: shoot, seed: &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Backup: &corev1beta1.Backup{}}},
-		project: "dev", namespace: "shoot--dev--crazy-botany", hasNamespace: true,
-		internal: &domain{name: "crazy-botany.dev.internal.example.com", provider: "local"},
-		external: &domain{name: "crazy-botany.dev.example.com", provider: "local"},
-		extensions: []extensionOrder{
-			{typ: "early", reconcile: corev1beta1.BeforeKubeAPIServer, remove: corev1beta1.AfterKubeAPIServer},
-			{typ: "late", reconcile: corev1beta1.AfterWorker, remove: corev1beta1.BeforeKubeAPIServer},
-			{typ: "usual", reconcile: corev1beta1.AfterKubeAPIServer, remove: corev1beta1.BeforeKubeAPIServer},
-		},
-	}
-}
-
 func TestFlows(t *testing.T) {
-	for name, change := range map[string]func(*world){
-		"hosted": func(*world) {},
-		"settled": func(w *world) {
-			w.shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
+	for name, change := range map[string]func(*observed.State){
+		"running": func(*observed.State) {},
+		"with-nodes": func(o *observed.State) {
+			o.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
 		},
-		"workerless": func(w *world) { w.shoot.Spec.Provider.Workers, w.extensions = nil, nil },
-		"rotating": func(w *world) {
-			w.shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+		"workerless": func(o *observed.State) { o.Shoot.Spec.Provider.Workers, o.Extensions = nil, nil },
+		"rotating": func(o *observed.State) {
+			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
 				CertificateAuthorities: &corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing},
 				ETCDEncryptionKey:      &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationPreparing},
 			}}
 		},
-		"completing": func(w *world) {
-			w.shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+		"completing-encryption-key": func(o *observed.State) {
+			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
 				ETCDEncryptionKey: &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationCompleting},
 			}}
 		},
-		"asked": func(w *world) {
-			w.shoot.Annotations = map[string]string{"shoot.gardener.cloud/tasks": "deployInfrastructure,restartControlPlanePods,restartCoreAddons"}
-			w.issuer = "https://keys.example.com"
-			w.shoot.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "x"}}
-			w.shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"configmaps"}}}
-			w.shoot.Status.Credentials = &corev1beta1.ShootCredentials{EncryptionAtRest: &corev1beta1.EncryptionAtRest{}}
+		"requested": func(o *observed.State) {
+			o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/tasks": "deployInfrastructure,restartControlPlanePods,restartCoreAddons"}
+			o.Issuer = "https://keys.example.com"
+			o.Shoot.Spec.Resources = []corev1beta1.NamedResourceReference{{Name: "x"}}
+			o.Shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"configmaps"}}}
+			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{EncryptionAtRest: &corev1beta1.EncryptionAtRest{}}
 		},
-		"waking": func(w *world) {
-			w.shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
-			w.shoot.Status.Hibernated = true
+		"waking-up": func(o *observed.State) {
+			o.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
+			o.Shoot.Status.Hibernated = true
 		},
-		"sleeping": func(w *world) {
-			w.shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
-			w.shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
+		"hibernating": func(o *observed.State) {
+			o.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
+			o.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
 		},
-		"hibernated": func(w *world) {
-			w.shoot.Spec.Hibernation, w.shoot.Status.Hibernated = &corev1beta1.Hibernation{Enabled: new(true)}, true
-			w.stopped = true
+		"hibernated": func(o *observed.State) {
+			o.Shoot.Spec.Hibernation, o.Shoot.Status.Hibernated = &corev1beta1.Hibernation{Enabled: new(true)}, true
+			o.Stopped = true
 		},
-		"leftover": func(w *world) {
-			w.stale = []extensionOrder{{typ: "former", remove: corev1beta1.AfterKubeAPIServer}, {typ: "removed", remove: corev1beta1.BeforeKubeAPIServer}}
+		"hibernated-rotating": func(o *observed.State) {
+			o.Shoot.Spec.Hibernation, o.Shoot.Status.Hibernated = &corev1beta1.Hibernation{Enabled: new(true)}, true
+			o.Stopped = true
+			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				CertificateAuthorities: &corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing},
+				ETCDEncryptionKey:      &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationPreparing},
+			}}
 		},
-		"unmanaged": func(w *world) {
-			w.shoot.Spec.Provider.Workers, w.extensions = nil, nil
-			w.external.provider, w.seed.Spec.Backup = "unmanaged", nil
+		"stale-extensions": func(o *observed.State) {
+			o.StaleExtensions = []extension.Extension{{Type: "former", Delete: corev1beta1.AfterKubeAPIServer}, {Type: "removed", Delete: corev1beta1.BeforeKubeAPIServer}}
+		},
+		"unmanaged-domain": func(o *observed.State) {
+			o.Shoot.Spec.Provider.Workers, o.Extensions = nil, nil
+			o.External.Provider, o.Seed.Spec.Backup = "unmanaged", nil
 		},
 	} {
-		w := example()
-		change(w)
-		f, err := (&reconciler{}).reconcileFlow(w)
+		o := observedtest.State()
+		change(o)
+		f, err := (&reconciler{}).reconcileFlow(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		golden.Text(t, "flows/"+name+".txt", f.String())
-		f, err = (&reconciler{}).deletionFlow(w)
+		f, err = (&reconciler{}).deletionFlow(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		golden.Text(t, "flows/"+name+"-deletion.txt", f.String())
 	}
-	f, err := (&reconciler{}).forcedFlow(example())
+	f, err := (&reconciler{}).forcedFlow(observedtest.State())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,7 +24,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	return m, registerer.Register(m.duration)
 }
 
-func (m *Metrics) observe(operation corev1beta1.LastOperationType, w *world, took time.Duration, err error) {
+func (m *Metrics) observe(operation corev1beta1.LastOperationType, shoot *corev1beta1.Shoot, took time.Duration, err error) {
 	if m == nil {
 		return
 	}
@@ -31,11 +32,6 @@ func (m *Metrics) observe(operation corev1beta1.LastOperationType, w *world, too
 	if err != nil {
 		result = "failure"
 	}
-	label := func(yes bool) string {
-		if yes {
-			return "true"
-		}
-		return "false"
-	}
-	m.duration.WithLabelValues(string(operation), result, label(w.workerless()), label(w.hibernated())).Observe(took.Seconds())
+	m.duration.WithLabelValues(string(operation), result, strconv.FormatBool(shoot.Workerless()), strconv.FormatBool(shoot.HibernationWanted())).
+		Observe(took.Seconds())
 }

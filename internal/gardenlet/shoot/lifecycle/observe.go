@@ -5,15 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -21,150 +18,88 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/shoot/observed"
+	"gardener.cloud/gardener/internal/stage/dns"
+	"gardener.cloud/gardener/internal/stage/extension"
+	"gardener.cloud/gardener/internal/stage/usercredential"
 	"gardener.cloud/gardener/pkg/errorcode"
 )
 
-// world is what is known of a shoot before its flow begins. Flows are composed from it, and it does not change while they run.
-type world struct {
-	shoot        *corev1beta1.Shoot
-	seed         *corev1beta1.Seed
-	cloudProfile *corev1beta1.CloudProfile
-	project      string
-	// namespace is the technical ID.
-	namespace string
-	// identity is that of the cluster, unique in all landscapes.
-	identity string
-	// internal and external are the domains of the shoot. They are nil if it has none.
-	internal, external *domain
-	// provider are the credentials for the infrastructure. They are nil without workers.
-	provider *credential
-	// extensions are what spec.extensions asks for, and what every shoot gets.
-	extensions []extensionOrder
-	// stale are Extensions that are there although nobody asks for them any more.
-	stale []extensionOrder
-	// issuer is the URL of a service account issuer that Gardener serves, if it does.
-	issuer string
-	// zones are where the control plane is.
-	zones []string
-	// hasNamespace is whether there is something in the seed yet.
-	hasNamespace bool
-	// stopped is whether the API server of a hibernated shoot does not run. It does after waking up has failed half way.
-	stopped bool
+// hostnameKey has the host of all managed issuers, in the Secret of the landscape for them.
+const hostnameKey = "hostname"
+
+// observer reads the state of a shoot.
+type observer struct {
+	// gardenCache and gardenAPI are the garden, seedAPI is the seed.
+	gardenCache, gardenAPI, seedAPI client.Reader
 }
 
-// domain is one under which a shoot is reached.
-type domain struct {
-	// name is the domain, such as "crazy-botany.dev.internal.example.com".
-	name string
-	// provider is the type of the DNSRecord. The shoot's owner takes care of an unmanaged one.
-	provider string
-	zone     *string
-	// credentials are what the provider needs.
-	credentials credential
-}
-
-// host is a name in the domain.
-func (d *domain) host(prefix string) string { return prefix + "." + d.name }
-
-// extensionOrder is an Extension that a shoot has.
-type extensionOrder struct {
-	typ               string
-	config            *runtime.RawExtension
-	reconcile, remove corev1beta1.ControllerResourceLifecycleStrategy
-	resource          corev1beta1.ControllerResource
-}
-
-// timeout is for how long the extension may work.
-func (e extensionOrder) timeout() time.Duration {
-	if timeout := e.resource.ReconcileTimeout; timeout != nil {
-		return timeout.Duration
-	}
-	return extensionTimeout
-}
-
-func (w *world) workerless() bool { return len(w.shoot.Spec.Provider.Workers) == 0 }
-
-func (w *world) hibernated() bool {
-	h := w.shoot.Spec.Hibernation
-	return h != nil && h.Enabled != nil && *h.Enabled
-}
-
-// sleeps is whether nothing of the control plane runs: the shoot is hibernated, and has been since the last operation.
-func (w *world) sleeps() bool { return w.hibernated() && w.shoot.Status.Hibernated && w.stopped }
-
-// settled is whether there may be nodes which the control plane serves now: it is neither made, nor woken up, nor put to sleep.
-func (w *world) settled() bool {
-	last := w.shoot.Status.LastOperation
-	return last != nil && last.Type == corev1beta1.LastOperationTypeReconcile && !w.shoot.Status.Hibernated && !w.hibernated()
-}
-
-// observe reads what is known of a shoot.
-func (r *reconciler) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (*world, error) {
-	w := &world{shoot: shoot, seed: seed}
+// observe reads what is known of a shoot. For a shoot that is deleted, some of it may be missing.
+func (r observer) observe(ctx context.Context, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) (*observed.State, error) {
+	o := &observed.State{Shoot: shoot, Seed: seed}
 	var err error
-	if w.project, err = r.projectOf(ctx, shoot); err != nil {
+	if o.Project, err = r.project(ctx, shoot); err != nil {
 		return nil, err
 	}
-	if w.namespace = shoot.Status.TechnicalID; w.namespace == "" {
-		w.namespace = technicalID(w.project, shoot.Name)
+	if o.Namespace = shoot.Status.TechnicalID; o.Namespace == "" {
+		o.Namespace = observed.TechnicalID(o.Project, shoot.Name)
 	}
 	existing := &corev1.Namespace{}
-	if err := r.SeedClient.Get(ctx, client.ObjectKey{Name: w.namespace}, existing); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read Namespace %q: %w", w.namespace, err)
+	if err := r.seedAPI.Get(ctx, client.ObjectKey{Name: o.Namespace}, existing); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read Namespace %q: %w", o.Namespace, err)
 	}
-	w.hasNamespace = existing.UID != ""
-	if owner := existing.Annotations[constants.ShootUIDAnnotation]; w.hasNamespace && owner != "" && owner != string(shoot.UID) {
-		return nil, fmt.Errorf("Namespace %q in the seed belongs to another shoot with UID %s", w.namespace, owner)
+	o.HasNamespace = existing.UID != ""
+	if owner := existing.Annotations[constants.ShootUIDAnnotation]; o.HasNamespace && owner != "" && owner != string(shoot.UID) {
+		return nil, fmt.Errorf("Namespace %q in the seed belongs to another shoot with UID %s", o.Namespace, owner)
 	}
-	if w.hibernated() && shoot.Status.Hibernated {
-		if w.stopped, err = r.apiServerStopped(ctx, w.namespace); err != nil {
+	if shoot.HibernationWanted() && shoot.Status.Hibernated {
+		if o.Stopped, err = r.apiServerStopped(ctx, o.Namespace); err != nil {
 			return nil, err
 		}
 	}
-	w.zones = chosenZones(existing, shoot, seed)
-	if w.cloudProfile, err = r.cloudProfile(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {
+	o.Zones = observed.ControlPlaneZones(existing, shoot, seed)
+	if o.CloudProfile, err = r.cloudProfile(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {
 		return nil, err
 	}
-	garden := ""
-	if own, err := clusterIdentity(ctx, r.live); err != nil {
-		return nil, err
-	} else if garden = own; garden == "" {
-		garden = "unidentified"
-	}
-	if w.identity = deref(shoot.Status.ClusterIdentity); w.identity == "" {
-		w.identity = w.namespace + "-" + string(shoot.UID) + "-" + garden
-	}
-	if w.internal, w.external, err = r.domains(ctx, w); err != nil && !forced(shoot) {
+	if o.Identity, err = r.identity(ctx, o); err != nil {
 		return nil, err
 	}
-	if w.provider, err = r.providerCredentials(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {
+	if o.Internal, o.External, err = r.domains(ctx, o); err != nil && !forced(shoot) {
 		return nil, err
 	}
-	if w.issuer, err = r.managedIssuer(ctx, w); err != nil && shoot.DeletionTimestamp == nil {
+	if o.CloudProvider, err = r.cloudProvider(ctx, shoot); err != nil && shoot.DeletionTimestamp == nil {
 		return nil, err
 	}
-	return w, r.observeExtensions(ctx, w)
+	if o.Issuer, err = r.managedIssuer(ctx, o); err != nil && shoot.DeletionTimestamp == nil {
+		return nil, err
+	}
+	return o, r.extensions(ctx, o)
 }
 
-// apiServerStopped is whether no API server is wanted in a control plane: it starts before what writes into the cluster, and ends after it.
-func (r *reconciler) apiServerStopped(ctx context.Context, namespace string) (bool, error) {
+// identity returns the identity of the cluster. Once it is in the status, it stays.
+func (r observer) identity(ctx context.Context, o *observed.State) (string, error) {
+	garden, err := clusterIdentity(ctx, r.gardenAPI)
+	if err != nil {
+		return "", err
+	}
+	return cmp.Or(ptr.Deref(o.Shoot.Status.ClusterIdentity, ""), o.Namespace+"-"+string(o.Shoot.UID)+"-"+cmp.Or(garden, "unidentified")), nil
+}
+
+// apiServerStopped reports whether the kube-apiserver of a control plane has no pods: it is started before, and stopped after, the components
+// that write to the cluster.
+func (r observer) apiServerStopped(ctx context.Context, namespace string) (bool, error) {
 	deployment := &appsv1.Deployment{}
-	err := r.SeedClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: kubeapiserver.Name}, deployment)
+	err := r.seedAPI.Get(ctx, client.ObjectKey{Namespace: namespace, Name: kubeapiserver.Name}, deployment)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
 	}
-	return err != nil || deref(deployment.Spec.Replicas) == 0, nil
+	return err != nil || ptr.Deref(deployment.Spec.Replicas, 0) == 0, nil
 }
 
-// technicalID is how a shoot is called in its seed.
-func technicalID(project, shoot string) string {
-	return constants.TechnicalIDPrefix + "-" + project + "--" + shoot
-}
-
-// projectOf finds whose namespace a shoot is in.
-func (r *reconciler) projectOf(ctx context.Context, shoot *corev1beta1.Shoot) (string, error) {
+// project returns the name of the project of a shoot.
+func (r observer) project(ctx context.Context, shoot *corev1beta1.Shoot) (string, error) {
 	projects := &corev1beta1.ProjectList{}
-	if err := r.live.List(ctx, projects, client.MatchingFields{"spec.namespace": shoot.Namespace}); err != nil {
+	if err := r.gardenAPI.List(ctx, projects, client.MatchingFields{"spec.namespace": shoot.Namespace}); err != nil {
 		return "", fmt.Errorf("find project of namespace %q: %w", shoot.Namespace, err)
 	}
 	if len(projects.Items) == 0 {
@@ -173,33 +108,8 @@ func (r *reconciler) projectOf(ctx context.Context, shoot *corev1beta1.Shoot) (s
 	return projects.Items[0].Name, nil
 }
 
-// chosenZones are the zones of a control plane. A choice once made stays; more are added if it is to outlive a zone.
-func chosenZones(namespace *corev1.Namespace, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) []string {
-	var zones []string
-	for zone := range strings.SplitSeq(namespace.Annotations[zonesAnnotation], ",") {
-		if zone != "" {
-			zones = append(zones, zone)
-		}
-	}
-	want := 1
-	if tolerance(shoot) == corev1beta1.FailureToleranceTypeZone {
-		want = 3
-	}
-	all := slices.Clone(seed.Spec.Provider.Zones)
-	if len(all) > 0 { // shoots begin at different ones
-		start := int(hash(string(shoot.UID)) % uint64(len(all))) //nolint:gosec // less than the number of zones
-		all = slices.Concat(all[start:], all[:start])
-	}
-	for _, zone := range all {
-		if len(zones) < want && !slices.Contains(zones, zone) {
-			zones = append(zones, zone)
-		}
-	}
-	return zones
-}
-
-// cloudProfile reads the profile of a shoot. One of a project stands there like one of the landscape.
-func (r *reconciler) cloudProfile(ctx context.Context, shoot *corev1beta1.Shoot) (*corev1beta1.CloudProfile, error) {
+// cloudProfile reads the profile of a shoot. A NamespacedCloudProfile is returned as a CloudProfile.
+func (r observer) cloudProfile(ctx context.Context, shoot *corev1beta1.Shoot) (*corev1beta1.CloudProfile, error) {
 	ref := shoot.Spec.CloudProfile
 	if ref == nil && shoot.Spec.CloudProfileName != nil {
 		ref = &corev1beta1.CloudProfileReference{Kind: constants.CloudProfileReferenceKindCloudProfile, Name: *shoot.Spec.CloudProfileName}
@@ -209,217 +119,156 @@ func (r *reconciler) cloudProfile(ctx context.Context, shoot *corev1beta1.Shoot)
 	}
 	profile := &corev1beta1.CloudProfile{}
 	if ref.Kind != constants.CloudProfileReferenceKindNamespacedCloudProfile {
-		if err := r.gardenClient.Get(ctx, client.ObjectKey{Name: ref.Name}, profile); err != nil {
+		if err := r.gardenCache.Get(ctx, client.ObjectKey{Name: ref.Name}, profile); err != nil {
 			return nil, fmt.Errorf("read CloudProfile %q: %w", ref.Name, err)
 		}
 		return profile, nil
 	}
 	own := &corev1beta1.NamespacedCloudProfile{}
-	if err := r.gardenClient.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: ref.Name}, own); err != nil {
+	if err := r.gardenCache.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: ref.Name}, own); err != nil {
 		return nil, fmt.Errorf("read NamespacedCloudProfile %q: %w", ref.Name, err)
 	}
 	profile.ObjectMeta, profile.Spec = *own.ObjectMeta.DeepCopy(), *own.Status.CloudProfileSpec.DeepCopy()
 	return profile, nil
 }
 
-// domains finds out under which names a shoot is reached, and who serves them.
-func (r *reconciler) domains(ctx context.Context, w *world) (internal, external *domain, err error) {
-	if dns := w.seed.Spec.DNS.Internal; dns != nil {
-		credentials, err := r.credential(ctx, w.shoot, dns.CredentialsRef)
+// domains returns the domains of a shoot. One that neither the shoot nor the landscape has credentials for is unmanaged.
+func (r observer) domains(ctx context.Context, o *observed.State) (internal, external *dns.Domain, err error) {
+	if offer := o.Seed.Spec.DNS.Internal; offer != nil {
+		credential, err := usercredential.Read(ctx, r.gardenAPI, o.Shoot, offer.CredentialsRef)
 		if err != nil {
 			return nil, nil, fmt.Errorf("internal domain: %w", err)
 		}
-		internal = &domain{name: w.shoot.Name + "." + w.project + "." + dns.Domain, provider: dns.Type, zone: dns.Zone, credentials: credentials}
+		internal = &dns.Domain{Name: o.Shoot.Name + "." + o.Project + "." + offer.Domain, Provider: offer.Type, Zone: offer.Zone, Credentials: credential}
 	}
-	dns := w.shoot.Spec.DNS
-	if dns == nil || dns.Domain == nil {
+	spec := o.Shoot.Spec.DNS
+	if spec == nil || spec.Domain == nil {
 		return internal, nil, nil
 	}
-	external = &domain{name: *dns.Domain, provider: constants.DNSProviderUnmanaged}
-	for _, provider := range dns.Providers {
-		if provider.Primary == nil || !*provider.Primary {
+	external = &dns.Domain{Name: *spec.Domain, Provider: constants.DNSProviderUnmanaged}
+	for _, provider := range spec.Providers {
+		if !ptr.Deref(provider.Primary, false) {
 			continue
 		}
-		external.provider = deref(provider.Type)
-		ref := corev1.ObjectReference{Kind: plainSecret, Namespace: w.shoot.Namespace, Name: deref(provider.SecretName)}
+		external.Provider = ptr.Deref(provider.Type, "")
+		ref := corev1.ObjectReference{Kind: usercredential.Secret, Namespace: o.Shoot.Namespace, Name: ptr.Deref(provider.SecretName, "")}
 		if provider.CredentialsRef != nil {
 			ref.Kind, ref.Name = provider.CredentialsRef.Kind, provider.CredentialsRef.Name
 		}
-		if ref.Name == "" || external.provider == constants.DNSProviderUnmanaged {
+		if ref.Name == "" || !external.Managed() {
 			break
 		}
-		external.credentials, err = r.credential(ctx, w.shoot, ref)
-		if err != nil {
-			return nil, nil, fmt.Errorf("domain %q: %w", external.name, err)
+		if external.Credentials, err = usercredential.Read(ctx, r.gardenAPI, o.Shoot, ref); err != nil {
+			return nil, nil, fmt.Errorf("domain %q: %w", external.Name, err)
 		}
 		return internal, external, nil
 	}
-	if external.provider != constants.DNSProviderUnmanaged {
-		return internal, external, r.defaultDomain(ctx, w, external)
-	}
-	if len(dns.Providers) == 0 {
-		return internal, external, r.defaultDomain(ctx, w, external)
+	if external.Managed() || len(spec.Providers) == 0 {
+		return internal, external, r.defaultDomain(ctx, o, external)
 	}
 	return internal, external, nil
 }
 
-// defaultDomain finds the credentials for a domain that the landscape offers. One that nobody offers is the owner's.
-func (r *reconciler) defaultDomain(ctx context.Context, w *world, d *domain) error {
-	for _, offer := range w.seed.Spec.DNS.Defaults {
-		if !strings.HasSuffix(d.name, "."+offer.Domain) {
+// defaultDomain finds the credentials for a domain that the landscape offers. Other domains stay as they are.
+func (r observer) defaultDomain(ctx context.Context, o *observed.State, d *dns.Domain) error {
+	for _, offer := range o.Seed.Spec.DNS.Defaults {
+		if !strings.HasSuffix(d.Name, "."+offer.Domain) {
 			continue
 		}
-		credentials, err := r.credential(ctx, w.shoot, offer.CredentialsRef)
+		credential, err := usercredential.Read(ctx, r.gardenAPI, o.Shoot, offer.CredentialsRef)
 		if err != nil {
-			return fmt.Errorf("domain %q: %w", d.name, err)
+			return fmt.Errorf("domain %q: %w", d.Name, err)
 		}
-		d.provider, d.zone, d.credentials = offer.Type, offer.Zone, credentials
+		d.Provider, d.Zone, d.Credentials = offer.Type, offer.Zone, credential
 		return nil
 	}
 	offers := &corev1.SecretList{}
-	// The controller manager copies them to where the gardenlet may read them.
-	if err := r.live.List(ctx, offers, client.InNamespace(constants.SeedNamespaceNamePrefix+w.seed.Name),
+	// gardener-controller-manager copies them to the namespace of the seed.
+	if err := r.gardenAPI.List(ctx, offers, client.InNamespace(constants.SeedNamespaceNamePrefix+o.Seed.Name),
 		client.MatchingLabels{constants.GardenRole: constants.GardenRoleDefaultDomain}); err != nil {
 		return fmt.Errorf("list default domains: %w", err)
 	}
 	for _, offer := range offers.Items {
-		if base := offer.Annotations[constants.DNSDomain]; base == "" || !strings.HasSuffix(d.name, "."+base) {
+		if base := offer.Annotations[constants.DNSDomain]; base == "" || !strings.HasSuffix(d.Name, "."+base) {
 			continue
 		}
-		d.provider, d.credentials = offer.Annotations[constants.DNSProvider], credential{kind: plainSecret, data: offer.Data}
+		d.Provider, d.Credentials = offer.Annotations[constants.DNSProvider], usercredential.Credential{Kind: usercredential.Secret, Data: offer.Data}
 		if zone := offer.Annotations[constants.DNSZone]; zone != "" {
-			d.zone = &zone
+			d.Zone = &zone
 		}
 	}
 	return nil
 }
 
-// providerCredentials reads what the infrastructure is reached with. A shoot without workers has none.
-func (r *reconciler) providerCredentials(ctx context.Context, shoot *corev1beta1.Shoot) (*credential, error) {
+// cloudProvider reads the credential for the infrastructure. A shoot without workers has none.
+func (r observer) cloudProvider(ctx context.Context, shoot *corev1beta1.Shoot) (*usercredential.Credential, error) {
 	var ref corev1.ObjectReference
 	switch {
 	case shoot.Spec.CredentialsBindingName != nil:
 		binding := &securityv1alpha1.CredentialsBinding{}
-		if err := r.live.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.CredentialsBindingName}, binding); err != nil {
+		if err := r.gardenAPI.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.CredentialsBindingName}, binding); err != nil {
 			return nil, fmt.Errorf("read CredentialsBinding %q: %w", *shoot.Spec.CredentialsBindingName, err)
 		}
 		ref = binding.CredentialsRef
 	case shoot.Spec.SecretBindingName != nil:
 		binding := &corev1beta1.SecretBinding{}
-		if err := r.live.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.SecretBindingName}, binding); err != nil {
+		if err := r.gardenAPI.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.SecretBindingName}, binding); err != nil {
 			return nil, fmt.Errorf("read SecretBinding %q: %w", *shoot.Spec.SecretBindingName, err)
 		}
-		ref.Kind, ref.Namespace, ref.Name = plainSecret, cmp.Or(binding.SecretRef.Namespace, shoot.Namespace), binding.SecretRef.Name
+		ref.Kind, ref.Namespace, ref.Name = usercredential.Secret, cmp.Or(binding.SecretRef.Namespace, shoot.Namespace), binding.SecretRef.Name
 	default:
 		return nil, nil //nolint:nilnil // some infrastructures need none
 	}
-	c, err := r.credential(ctx, shoot, ref)
+	credential, err := usercredential.Read(ctx, r.gardenAPI, shoot, ref)
 	if apierrors.IsNotFound(err) {
 		err = errorcode.With(err, corev1beta1.ErrorInfraUnauthenticated)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("credentials for the infrastructure: %w", err)
 	}
-	return &c, nil
+	return &credential, nil
 }
 
-// observeExtensions finds out which Extensions a shoot has: those that it asks for, those that are on by default and not declined, and those
-// that are left from before.
-func (r *reconciler) observeExtensions(ctx context.Context, w *world) error {
+// extensions reads which Extensions a shoot has, and which exist although it has them no longer.
+func (r observer) extensions(ctx context.Context, o *observed.State) error {
 	registrations := &corev1beta1.ControllerRegistrationList{}
-	if err := r.gardenClient.List(ctx, registrations); err != nil {
+	if err := r.gardenCache.List(ctx, registrations); err != nil {
 		return fmt.Errorf("list ControllerRegistrations: %w", err)
 	}
-	w.extensions = extensionsOf(w.shoot, registrations.Items)
-	if !w.hasNamespace {
+	o.Extensions = extension.Desired(o.Shoot, registrations.Items)
+	if !o.HasNamespace {
 		return nil
 	}
-	there := &extensionsv1alpha1.ExtensionList{}
-	if err := r.SeedClient.List(ctx, there, client.InNamespace(w.namespace)); err != nil {
+	existing := &extensionsv1alpha1.ExtensionList{}
+	if err := r.seedAPI.List(ctx, existing, client.InNamespace(o.Namespace)); err != nil {
 		return fmt.Errorf("list Extensions: %w", err)
 	}
-	w.stale = staleExtensions(there.Items, w.extensions, registrations.Items)
+	o.StaleExtensions = extension.Stale(existing.Items, o.Extensions, registrations.Items)
 	return nil
 }
 
-// staleExtensions are the Extensions that are there and not wanted. They go as they are registered, if they still are.
-func staleExtensions(there []extensionsv1alpha1.Extension, wanted []extensionOrder, registrations []corev1beta1.ControllerRegistration) []extensionOrder {
-	var stale []extensionOrder
-	for _, e := range there {
-		if slices.ContainsFunc(wanted, func(order extensionOrder) bool { return order.typ == e.Name }) {
-			continue
-		}
-		order := orderOf(corev1beta1.ControllerResource{Kind: "Extension", Type: e.Name})
-		for _, registration := range registrations {
-			for _, resource := range registration.Spec.Resources {
-				if resource.Kind == order.resource.Kind && resource.Type == order.typ && (resource.Primary == nil || *resource.Primary) {
-					order = orderOf(resource)
-				}
-			}
-		}
-		stale = append(stale, order)
-	}
-	return stale
+// hasManagedIssuer reports whether a shoot asks for a managed issuer of service account tokens.
+func hasManagedIssuer(shoot *corev1beta1.Shoot) bool {
+	return shoot.Annotations[constants.AuthenticationIssuer] == constants.AuthenticationIssuerManaged
 }
 
-// orderOf is what is known of an Extension from its registration.
-func orderOf(resource corev1beta1.ControllerResource) extensionOrder {
-	order := extensionOrder{
-		typ: resource.Type, resource: resource,
-		reconcile: corev1beta1.AfterKubeAPIServer, remove: corev1beta1.BeforeKubeAPIServer,
+// managedIssuer returns the URL of the managed issuer of a shoot. It is empty if the kube-apiserver is the issuer.
+func (r observer) managedIssuer(ctx context.Context, o *observed.State) (string, error) {
+	if !hasManagedIssuer(o.Shoot) {
+		return "", nil
 	}
-	if lifecycle := resource.Lifecycle; lifecycle != nil {
-		order.reconcile, order.remove = cmp.Or(deref(lifecycle.Reconcile), order.reconcile), cmp.Or(deref(lifecycle.Delete), order.remove)
+	list := &corev1.SecretList{}
+	// gardener-controller-manager copies it to the namespace of the seed.
+	if err := r.gardenAPI.List(ctx, list, client.InNamespace(constants.SeedNamespaceNamePrefix+o.Seed.Name),
+		client.MatchingLabels{constants.GardenRole: constants.GardenRoleShootServiceAccountIssuer}); err != nil {
+		return "", fmt.Errorf("read host of managed issuers: %w", err)
 	}
-	return order
-}
-
-func extensionsOf(shoot *corev1beta1.Shoot, registrations []corev1beta1.ControllerRegistration) []extensionOrder {
-	wanted := map[string]extensionOrder{}
-	for _, registration := range registrations {
-		for _, resource := range registration.Spec.Resources {
-			if resource.Kind != "Extension" || resource.Primary != nil && !*resource.Primary {
-				continue
-			}
-			asked := slices.IndexFunc(shoot.Spec.Extensions, func(e corev1beta1.Extension) bool { return e.Type == resource.Type })
-			order := orderOf(resource)
-			if asked >= 0 {
-				e := shoot.Spec.Extensions[asked]
-				if e.Disabled != nil && *e.Disabled {
-					continue
-				}
-				order.config = e.ProviderConfig
-			} else if !slices.Contains(resource.AutoEnable, corev1beta1.ClusterTypeShoot) {
-				continue
-			}
-			if len(shoot.Spec.Provider.Workers) == 0 && (resource.WorkerlessSupported == nil || !*resource.WorkerlessSupported) {
-				continue
-			}
-			wanted[resource.Type] = order
+	for _, secret := range list.Items {
+		if host := string(secret.Data[hostnameKey]); host != "" {
+			return fmt.Sprintf("https://%s/projects/%s/shoots/%s/issuer", host, o.Project, o.Shoot.UID), nil
 		}
 	}
-	orders := make([]extensionOrder, 0, len(wanted))
-	for _, order := range wanted {
-		orders = append(orders, order)
-	}
-	slices.SortFunc(orders, func(a, b extensionOrder) int { return strings.Compare(a.typ, b.typ) })
-	return orders
-}
-
-// serviceAddress is that of the Service "kubernetes" in a shoot: the first of its range.
-func serviceAddress(shoot *corev1beta1.Shoot) (net.IP, error) {
-	if shoot.Spec.Networking == nil || shoot.Spec.Networking.Services == nil {
-		return nil, nil
-	}
-	ip, _, err := net.ParseCIDR(*shoot.Spec.Networking.Services)
-	if err != nil {
-		return nil, fmt.Errorf("spec.networking.services: %w", err)
-	}
-	if four := ip.To4(); four != nil {
-		ip = four
-	}
-	ip[len(ip)-1]++
-	return ip, nil
+	return "", errorcode.With(errors.New("the landscape has no host for managed issuers of service account tokens"), corev1beta1.ErrorConfigurationProblem)
 }
 
 // clusterIdentity reads the identity of a cluster. It is empty if there is none.
@@ -430,11 +279,4 @@ func clusterIdentity(ctx context.Context, c client.Reader) (string, error) {
 		return "", fmt.Errorf("read ConfigMap %q: %w", constants.ClusterIdentity, err)
 	}
 	return configMap.Data[constants.ClusterIdentity], nil
-}
-
-func deref[T any](p *T) (value T) {
-	if p != nil {
-		value = *p
-	}
-	return value
 }

@@ -22,37 +22,38 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
-// Tasks that somebody asks for during a run are for the next one, and those that nobody here knows are for others.
-func TestDropTasks(t *testing.T) {
+// Tasks that are added during a run are for the next one, and unknown ones are for other controllers.
+func TestRemoveTasks(t *testing.T) {
 	for name, test := range map[string]struct{ before, now, want string }{
-		"none":                      {},
-		"all are done":              {before: "deployInfrastructure", now: "deployInfrastructure"},
-		"one was asked for in time": {before: "deployInfrastructure", now: "deployInfrastructure,restartCoreAddons", want: "restartCoreAddons"},
-		"the first":                 {now: "deployInfrastructure", want: "deployInfrastructure"},
-		"one is for others":         {before: "deployInfrastructure,custom", now: "deployInfrastructure,custom", want: "custom"},
+		"none":                          {},
+		"all are done":                  {before: "deployInfrastructure", now: "deployInfrastructure"},
+		"one is added":                  {before: "deployInfrastructure", now: "deployInfrastructure,restartCoreAddons", want: "restartCoreAddons"},
+		"the first":                     {now: "deployInfrastructure", want: "deployInfrastructure"},
+		"one is for another controller": {before: "deployInfrastructure,custom", now: "deployInfrastructure,custom", want: "custom"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			l := newLandscape(t)
 			shoot := &corev1beta1.Shoot{}
 			shoot.Namespace, shoot.Name = "garden-dev", "crazy-botany"
 			if test.now != "" {
 				shoot.Annotations = map[string]string{constants.ShootTasks: test.now}
 			}
-			if err := s.garden.Create(t.Context(), shoot); err != nil {
+			if err := l.garden.Create(t.Context(), shoot); err != nil {
 				t.Fatal(err)
 			}
 			before := &corev1beta1.Shoot{}
 			before.Annotations = map[string]string{constants.ShootTasks: test.before}
-			if err := s.dropTasks(t.Context(), shoot, tasksOf(before)); err != nil {
+			if err := l.removeTasks(t.Context(), shoot, requestedTasks(before)); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.garden.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil {
+			if err := l.garden.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil {
 				t.Fatal(err)
 			}
 			if got := shoot.Annotations[constants.ShootTasks]; got != test.want {
@@ -62,8 +63,8 @@ func TestDropTasks(t *testing.T) {
 	}
 }
 
-// What somebody asks for while a pass begins is for the next one: the status does not have it yet.
-func TestOperationsThatComeMeanwhile(t *testing.T) {
+// Operations that are added while a pass begins are for the next one: the status does not have them yet.
+func TestOperationsThatAreAddedMeanwhile(t *testing.T) {
 	const asked, more = "rotate-ca-start;maintain", "rotate-ca-start;maintain;rotate-ssh-keypair"
 	for name, tc := range map[string]struct{ asked, now string }{
 		"one is the first":          {now: "rotate-ssh-keypair"},
@@ -73,14 +74,14 @@ func TestOperationsThatComeMeanwhile(t *testing.T) {
 		for _, when := range []string{"the status is written", "the annotation is written"} {
 			t.Run(name+" when "+when, func(t *testing.T) {
 				t.Parallel()
-				s, f := newStage(t), settled()
+				l, f := newLandscape(t), reconciled()
 				shoot, project, profile := f.shoot, &corev1beta1.Project{}, &corev1beta1.CloudProfile{}
 				shoot.Generation++
 				shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}
 				shoot.Annotations = map[string]string{constants.GardenerOperation: tc.asked}
 				f.seed.Name, project.Name, project.Spec.Namespace, profile.Name = "here", "dev", &shoot.Namespace, "local"
 				if err := errors.Join(
-					s.garden.Create(t.Context(), shoot), s.garden.Create(t.Context(), f.seed), s.garden.Create(t.Context(), project), s.garden.Create(t.Context(), profile),
+					l.garden.Create(t.Context(), shoot), l.garden.Create(t.Context(), f.seed), l.garden.Create(t.Context(), project), l.garden.Create(t.Context(), profile),
 				); err != nil {
 					t.Fatal(err)
 				}
@@ -91,12 +92,12 @@ func TestOperationsThatComeMeanwhile(t *testing.T) {
 					}
 					once.Do(func() {
 						patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, constants.GardenerOperation, tc.now)
-						if err := s.garden.Patch(t.Context(), shoot.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+						if err := l.garden.Patch(t.Context(), shoot.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
 							t.Error(err)
 						}
 					})
 				}
-				s.gardenClient = interceptor.NewClient(s.garden, interceptor.Funcs{
+				l.gardenCache = interceptor.NewClient(l.garden, interceptor.Funcs{
 					SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 						ask("the status is written")
 						return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
@@ -107,19 +108,19 @@ func TestOperationsThatComeMeanwhile(t *testing.T) {
 					},
 				})
 				ctx, stop := context.WithCancel(t.Context())
-				s.SeedClient = interceptor.NewClient(s.seed, interceptor.Funcs{
+				l.SeedAPI = interceptor.NewClient(l.seed, interceptor.Funcs{
 					Apply: func(ctx context.Context, _ client.WithWatch, _ runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
-						stop() // what the flow does is another matter
+						stop() // the flow is not part of this test
 						return ctx.Err()
 					},
 				})
-				s.Clock, s.Config = clocktesting.NewFakePassiveClock(noon), f.config
-				s.Config.RetryDuration = &metav1.Duration{Duration: time.Hour}
-				if _, err := s.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)}); !errors.Is(err, context.Canceled) {
+				l.Clock, l.Config = clocktesting.NewFakePassiveClock(noon), f.config
+				l.Config.RetryDuration = &metav1.Duration{Duration: time.Hour}
+				if _, err := l.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)}); !errors.Is(err, context.Canceled) {
 					t.Fatal("the flow has not begun", err)
 				}
 				ask(when)
-				if err := s.garden.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil {
+				if err := l.garden.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil {
 					t.Fatal(err)
 				}
 				want := strings.TrimPrefix(strings.TrimPrefix(tc.now, "rotate-ca-start"), ";")
@@ -134,7 +135,7 @@ func TestOperationsThatComeMeanwhile(t *testing.T) {
 	}
 }
 
-// Nobody hears of a write that met another one. Something that is missing may stay away, so the owner of the shoot is told.
+// A conflict is not reported. An object that is missing may stay so, which is reported.
 func TestFailedReports(t *testing.T) {
 	missing := fmt.Errorf("read credentials: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "creds"))
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "creds", errors.New("changed"))
@@ -143,26 +144,26 @@ func TestFailedReports(t *testing.T) {
 		// want is the state afterwards. Empty means that it stays as it was, and that the pass is repeated soon.
 		want corev1beta1.LastOperationState
 	}{
-		"a conflict":              {err: conflict},
-		"a conflict in a task":    {err: &flow.Error{Tasks: []*flow.TaskError{{Err: conflict}}}},
-		"something is missing":    {err: missing, want: corev1beta1.LastOperationStateError},
-		"missing in a task":       {err: &flow.Error{Tasks: []*flow.TaskError{{Err: missing}}}, want: corev1beta1.LastOperationStateError},
-		"only the owner can help": {err: errorcode.With(missing, corev1beta1.ErrorInfraUnauthenticated), want: corev1beta1.LastOperationStateFailed},
+		"a conflict":                {err: conflict},
+		"a conflict in a task":      {err: &flow.Error{Tasks: []*flow.TaskError{{Err: conflict}}}},
+		"something is missing":      {err: missing, want: corev1beta1.LastOperationStateError},
+		"missing in a task":         {err: &flow.Error{Tasks: []*flow.TaskError{{Err: missing}}}, want: corev1beta1.LastOperationStateError},
+		"only the owner can fix it": {err: errorcode.With(missing, corev1beta1.ErrorInfraUnauthenticated), want: corev1beta1.LastOperationStateFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shoot := settled().shoot
+			shoot := reconciled().shoot
 			c := garden(t, shoot)
 			clock := clocktesting.NewFakePassiveClock(noon)
-			status := &reporter{
-				client: c, clock: clock, shoot: shoot, operation: corev1beta1.LastOperationTypeReconcile, generation: shoot.Generation,
+			status := &statusReporter{
+				gardenCache: c, clock: clock, shoot: shoot, operation: corev1beta1.LastOperationTypeReconcile, generation: shoot.Generation,
 				gardener: corev1beta1.Gardener{Version: "v1"}, retry: time.Hour,
 			}
-			result, err := (&reconciler{Values: Values{Clock: clock}, gardenClient: c}).failed(t.Context(), status, tc.err)
+			result, err := (&reconciler{Values: Values{Clock: clock}, gardenCache: c}).failed(t.Context(), status, tc.err)
 			if quiet := err == nil && result.RequeueAfter > 0; quiet != (tc.want == "") {
 				t.Errorf("failed() is %v, %v", result, err)
 			}
 			if final := errors.Is(err, reconcile.TerminalError(nil)); final != (tc.want == corev1beta1.LastOperationStateFailed) {
-				t.Errorf("it is for good: %t", final)
+				t.Errorf("it is final: %t", final)
 			}
 			if tc.want == "" {
 				tc.want = corev1beta1.LastOperationStateSucceeded
@@ -177,9 +178,9 @@ func TestFailedReports(t *testing.T) {
 	}
 }
 
-// The annotation by which a shoot is ignored is taken off, and there is nothing else to do: extensions hear of it all the same.
-func TestRecall(t *testing.T) {
-	s, f := newStage(t), settled()
+// The annotation to ignore a shoot is removed, and there is nothing else to do: the Cluster resource is written all the same.
+func TestEndOfIgnoring(t *testing.T) {
+	l, f := newLandscape(t), reconciled()
 	shoot := f.shoot
 	shoot.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}
 	shoot.Status.TechnicalID = "shoot--dev--crazy-botany"
@@ -189,27 +190,27 @@ func TestRecall(t *testing.T) {
 	ignored := shoot.DeepCopy()
 	ignored.Annotations = map[string]string{constants.ShootIgnore: "true"}
 	f.config.RespectSyncPeriodOverwrite = new(true)
-	s.Clock, s.Config = clocktesting.NewFakePassiveClock(noon), f.config
+	l.Clock, l.Config = clocktesting.NewFakePassiveClock(noon), f.config
 	if err := errors.Join(
-		s.garden.Create(t.Context(), shoot), s.garden.Create(t.Context(), f.seed), s.garden.Create(t.Context(), project), s.garden.Create(t.Context(), profile),
-		s.seed.Create(t.Context(), namespace), s.syncCluster(t.Context(), &world{namespace: namespace.Name, cloudProfile: profile, seed: f.seed}, ignored),
+		l.garden.Create(t.Context(), shoot), l.garden.Create(t.Context(), f.seed), l.garden.Create(t.Context(), project), l.garden.Create(t.Context(), profile),
+		l.seed.Create(t.Context(), namespace), l.writeCluster(t.Context(), &observed.State{Namespace: namespace.Name, CloudProfile: profile, Seed: f.seed}, ignored),
 	); err != nil {
 		t.Fatal(err)
 	}
-	result, err := s.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)})
+	result, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)})
 	if err != nil || result.RequeueAfter == 0 {
 		t.Fatal(result, err)
 	}
-	cluster, err := extension.ReadCluster(t.Context(), s.seed, namespace.Name)
+	cluster, err := extension.ReadCluster(t.Context(), l.seed, namespace.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if reason := cluster.Resting(); reason != "" {
-		t.Errorf("extensions still think that %s", reason)
+		t.Errorf("extensions still ignore it: %s", reason)
 	}
 }
 
-// Who may not have a shoot ignored does not make extensions ignore it: the flow would wait for them.
+// If owners may not have a shoot ignored, extensions do not ignore it either: the flow would wait for them.
 func TestExtensionsIgnoreWhatTheGardenletIgnores(t *testing.T) {
 	for name, tc := range map[string]struct {
 		namespace string
@@ -221,19 +222,19 @@ func TestExtensionsIgnoreWhatTheGardenletIgnores(t *testing.T) {
 		"in the garden": {namespace: constants.GardenNamespace, want: "the shoot is to be ignored"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, f := newStage(t), settled()
-			s.Config = f.config
-			s.Config.RespectSyncPeriodOverwrite = &tc.allowed
+			l, f := newLandscape(t), reconciled()
+			l.Config = f.config
+			l.Config.RespectSyncPeriodOverwrite = &tc.allowed
 			f.shoot.Namespace, f.shoot.Annotations = tc.namespace, map[string]string{constants.ShootIgnore: "true"}
-			if err := s.syncCluster(t.Context(), &world{namespace: "shoot--dev--crazy-botany", cloudProfile: &corev1beta1.CloudProfile{}, seed: f.seed}, f.shoot); err != nil {
+			if err := l.writeCluster(t.Context(), &observed.State{Namespace: "shoot--dev--crazy-botany", CloudProfile: &corev1beta1.CloudProfile{}, Seed: f.seed}, f.shoot); err != nil {
 				t.Fatal(err)
 			}
-			cluster, err := extension.ReadCluster(t.Context(), s.seed, "shoot--dev--crazy-botany")
+			cluster, err := extension.ReadCluster(t.Context(), l.seed, "shoot--dev--crazy-botany")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := cluster.Resting(); got != tc.want {
-				t.Errorf("extensions rest as %q, want %q", got, tc.want)
+				t.Errorf("extensions ignore it as %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
@@ -27,7 +28,7 @@ func garden(t *testing.T, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&corev1beta1.Shoot{}).Build()
 }
 
-// An operation may fail for some time. The time begins anew with what is wanted, and with who does it.
+// An operation may fail for some time, which begins again with a new generation, and with another gardenlet.
 func TestFailure(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1beta1.Shoot)
@@ -48,20 +49,20 @@ func TestFailure(t *testing.T) {
 			s.Status.RetryCycleStartTime = new(metav1.NewTime(noon.Add(-13 * time.Hour)))
 			s.Status.Gardener.Version = "v0"
 		}, err: errors.New("x"), want: "Error", cycle: noon},
-		"for good, and tried again": {change: func(s *corev1beta1.Shoot) {
+		"finally, and retried": {change: func(s *corev1beta1.Shoot) {
 			s.Status.RetryCycleStartTime = new(metav1.NewTime(noon.Add(-13 * time.Hour)))
 			s.Status.LastOperation.State = corev1beta1.LastOperationStateFailed
 		}, err: errors.New("x"), want: "Error", cycle: noon},
 		"before it was begun": {change: func(s *corev1beta1.Shoot) { s.Status = corev1beta1.ShootStatus{} }, err: errors.New("x"), want: "Error", cycle: noon},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shoot := settled().shoot
+			shoot := reconciled().shoot
 			shoot.Status.LastOperation.State = corev1beta1.LastOperationStateProcessing
 			shoot.Status.RetryCycleStartTime = new(metav1.NewTime(noon.Add(-time.Hour)))
 			tc.change(shoot)
 			c := garden(t, shoot)
-			s := &reporter{
-				client: c, clock: clocktesting.NewFakePassiveClock(noon), shoot: shoot, operation: corev1beta1.LastOperationTypeReconcile,
+			s := &statusReporter{
+				gardenCache: c, clock: clocktesting.NewFakePassiveClock(noon), shoot: shoot, operation: corev1beta1.LastOperationTypeReconcile,
 				generation: shoot.Generation, gardener: corev1beta1.Gardener{Version: "v1"}, retry: 12 * time.Hour,
 			}
 			final, err := s.failed(t.Context(), tc.err)
@@ -74,7 +75,7 @@ func TestFailure(t *testing.T) {
 			}
 			status := got.Status
 			if status.LastOperation.State != tc.want || final != (tc.want == corev1beta1.LastOperationStateFailed) {
-				t.Errorf("it is %q, for good is %t, want %q", status.LastOperation.State, final, tc.want)
+				t.Errorf("it is %q, final is %t, want %q", status.LastOperation.State, final, tc.want)
 			}
 			if !status.RetryCycleStartTime.Time.Equal(tc.cycle) {
 				t.Errorf("the time began at %s, want %s", status.RetryCycleStartTime, tc.cycle)
@@ -86,14 +87,14 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// The API server lets a shoot go only if its deletion has succeeded, even if nothing was made for it.
+// The API server lets the finalizer of a shoot be removed only if its deletion has succeeded, even if nothing was created for it.
 func TestRelease(t *testing.T) {
-	shoot := settled().shoot
+	shoot := reconciled().shoot
 	shoot.Finalizers = append(shoot.Finalizers, "example.com/other")
 	shoot.DeletionTimestamp = new(metav1.NewTime(noon))
 	shoot.Status = corev1beta1.ShootStatus{LastOperation: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateFailed}}
-	c := garden(t, shoot, settled().seed, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "here"}})
-	r := &reconciler{gardenClient: c, Values: Values{
+	c := garden(t, shoot, reconciled().seed, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "here"}})
+	r := &reconciler{gardenCache: c, Values: Values{
 		SeedName: "here", Clock: clocktesting.NewFakePassiveClock(noon), Gardener: corev1beta1.Gardener{Version: "v1"},
 		Config: gardenletconfigv1alpha1.ShootControllerConfiguration{RetryDuration: &metav1.Duration{Duration: time.Hour}},
 	}}
@@ -107,22 +108,22 @@ func TestRelease(t *testing.T) {
 	if last.Type != corev1beta1.LastOperationTypeDelete || last.State != corev1beta1.LastOperationStateSucceeded || last.Progress != 100 {
 		t.Errorf("last operation is %+v", last)
 	}
-	if hasFinalizer(shoot) {
+	if controllerutil.ContainsFinalizer(shoot, constants.FinalizerGardenerName) {
 		t.Errorf("finalizers are %v, want none of %q", shoot.Finalizers, constants.FinalizerGardenerName)
 	}
 }
 
-// Who looks at a shoot that waits for its seed is told so.
+// The last operation of a shoot that waits for its seed says so.
 func TestPostponed(t *testing.T) {
-	shoot := settled().shoot
+	shoot := reconciled().shoot
 	shoot.Status = corev1beta1.ShootStatus{}
 	c := garden(t, shoot, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "here"}})
-	r := &reconciler{gardenClient: c, Values: Values{
+	r := &reconciler{gardenCache: c, Values: Values{
 		SeedName: "here", Clock: clocktesting.NewFakePassiveClock(noon), Gardener: corev1beta1.Gardener{Version: "v1"},
 		Config: gardenletconfigv1alpha1.ShootControllerConfiguration{RetryDuration: &metav1.Duration{Duration: time.Hour}},
 	}}
 	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)})
-	if err != nil || result.RequeueAfter != seedPatience {
+	if err != nil || result.RequeueAfter != seedRetryPeriod {
 		t.Fatal(result, err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil {
@@ -138,14 +139,14 @@ func TestPostponed(t *testing.T) {
 		t.Errorf("last operation is %+v, want %+v", last, want)
 	}
 	if got := nextOperation(shoot.Status.LastOperation); got != corev1beta1.LastOperationTypeCreate {
-		t.Errorf("what follows is %q", got)
+		t.Errorf("the next operation is %q", got)
 	}
 }
 
-// Shoots go on when their seed is ready, and when an operator takes off the annotation that stops them all.
+// Shoots are queued when their seed becomes ready, and when an operator removes the annotation that stops them all.
 func TestResumes(t *testing.T) {
 	seed := func(changes ...func(*corev1beta1.Seed)) *corev1beta1.Seed {
-		s := settled().seed
+		s := reconciled().seed
 		for _, change := range changes {
 			change(s)
 		}
@@ -159,26 +160,14 @@ func TestResumes(t *testing.T) {
 		before, after *corev1beta1.Seed
 		want          bool
 	}{
-		"nothing changes":           {seed(), seed(), false},
-		"it becomes ready":          {seed(old), seed(), true},
-		"it becomes unready":        {seed(), seed(old), false},
-		"they may go on":            {seed(stop), seed(), true},
-		"they may go on, but later": {seed(stop, old), seed(old), false},
+		"nothing changes":                   {seed(), seed(), false},
+		"it becomes ready":                  {seed(old), seed(), true},
+		"it becomes unready":                {seed(), seed(old), false},
+		"they may be reconciled":            {seed(stop), seed(), true},
+		"they may be reconciled, but later": {seed(stop, old), seed(old), false},
 	} {
 		if got := resumes(tc.before, tc.after, "v1"); got != tc.want {
 			t.Errorf("%s: resumes() is %t", name, got)
 		}
-	}
-}
-
-func TestSnapshotSchedule(t *testing.T) {
-	w := example()
-	if got := w.snapshotSchedule(); got != w.snapshotSchedule() || got == "" {
-		t.Errorf("schedule is %q", got)
-	}
-	w.shoot.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0100", End: "230000+0100"}}
-	schedule := w.snapshotSchedule()
-	if hour := schedule[len(schedule)-len("21 * * *"):]; hour != "21 * * *" {
-		t.Errorf("schedule is %q, want it to be between 21:00 and 22:00 UTC", schedule)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"gardener.cloud/gardener/pkg/flow"
 )
 
-func TestRunTellsWhenTasksEnd(t *testing.T) {
+func TestRunLogsWhenTasksEnd(t *testing.T) {
 	for operation, want := range map[corev1beta1.LastOperationType][]string{
 		corev1beta1.LastOperationTypeCreate:    {"namespace", "etcd-main"},
 		corev1beta1.LastOperationTypeDelete:    {"namespace", "etcd-main"},
@@ -23,15 +23,15 @@ func TestRunTellsWhenTasksEnd(t *testing.T) {
 			var out bytes.Buffer
 			ctx := logf.IntoContext(t.Context(), zap.New(zap.WriteTo(&out), zap.JSONEncoder()))
 			done := func(context.Context) error { return nil }
-			f, err := compose("Shoot reconciliation", []flow.Task{task("namespace", "a", done), task("etcd-main", "b", done, "namespace")})
+			f, err := flow.New("Shoot reconciliation", flow.Do("namespace", "a", done), flow.Do("etcd-main", "b", done, "namespace"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			shoot := &corev1beta1.Shoot{}
 			shoot.Namespace, shoot.Name = "garden-local", "local"
-			s := newStage(t)
-			status := &reporter{client: s.garden, clock: s.Clock, shoot: shoot, operation: operation}
-			if err := s.reconciler.run(ctx, status, f, &world{}); err != nil {
+			l := newLandscape(t)
+			status := &statusReporter{gardenCache: l.garden, clock: l.Clock, shoot: shoot, operation: operation}
+			if err := l.reconciler.run(ctx, status, f); err != nil {
 				t.Fatal(err)
 			}
 			timings, err := flow.ReadTimings(&out)

@@ -3,7 +3,6 @@ package state
 import (
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/kube/shard"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 )
 
@@ -39,9 +39,7 @@ func nextSave(shoot *corev1beta1.Shoot, saved *corev1beta1.ShootState, period ti
 	if err != nil || last.After(now) {
 		return now
 	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(string(shoot.UID) + last.String()))                    // never fails
-	return last.Add(period - time.Duration(h.Sum64()%uint64(max(1, period/10)))) //nolint:gosec // less than a duration
+	return last.Add(period - shard.Delay(shoot.UID, last, period/10))
 }
 
 // secretData are the secrets that nobody can make again.

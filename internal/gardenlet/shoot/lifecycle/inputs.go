@@ -1,0 +1,215 @@
+package lifecycle
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	etcdcomponent "gardener.cloud/gardener/internal/component/etcd"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
+	"gardener.cloud/gardener/internal/component/kubescheduler"
+	"gardener.cloud/gardener/internal/component/nodelocaldns"
+	"gardener.cloud/gardener/internal/shoot/observed"
+	"gardener.cloud/gardener/internal/shoot/values"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/internal/stage/apiserver"
+	"gardener.cloud/gardener/internal/stage/cleanup"
+	"gardener.cloud/gardener/internal/stage/controlplane"
+	"gardener.cloud/gardener/internal/stage/credentials"
+	"gardener.cloud/gardener/internal/stage/deletion"
+	"gardener.cloud/gardener/internal/stage/dns"
+	"gardener.cloud/gardener/internal/stage/etcd"
+	"gardener.cloud/gardener/internal/stage/extension"
+	"gardener.cloud/gardener/internal/stage/foundation"
+	"gardener.cloud/gardener/internal/stage/hibernation"
+	"gardener.cloud/gardener/internal/stage/infrastructure"
+	"gardener.cloud/gardener/internal/stage/nodes"
+	"gardener.cloud/gardener/internal/stage/publication"
+	"gardener.cloud/gardener/internal/stage/restart"
+	"gardener.cloud/gardener/pkg/flow"
+	"gardener.cloud/gardener/pkg/secrets"
+)
+
+// accessValidity is for how long the certificate is valid with which the gardenlet reaches the shoot. Each run of the flow renews it in time.
+const accessValidity = 60 * 24 * time.Hour
+
+// stages are the inputs of all stages, as they are for a shoot that runs. Flows change some of them.
+type stages struct {
+	foundation     foundation.Inputs
+	publication    publication.Inputs
+	dns            dns.Inputs
+	etcd           etcd.Inputs
+	apiserver      apiserver.Inputs
+	controlPlane   controlplane.Inputs
+	infrastructure infrastructure.Inputs
+	nodes          nodes.Inputs
+	extensions     extension.Inputs
+	restart        restart.Inputs
+	hibernation    hibernation.Inputs
+	cleanup        cleanup.Inputs
+	deletion       deletion.Inputs
+	// workers is whether the shoot has worker pools.
+	workers bool
+	// replacesCAs is whether a rotation of CAs is prepared or completed.
+	replacesCAs bool
+}
+
+// stages returns the inputs for a shoot.
+func (r *reconciler) stages(o *observed.State) stages {
+	shoot, workers := o.Shoot, !o.Shoot.Workerless()
+	set := credentials.New(values.Credentials(o, r.SeedAPI, r.Clock))
+	run := &stage.Run{
+		SeedAPI: r.SeedAPI, GardenCache: r.gardenCache, GardenAPI: r.GardenAPI, Namespace: o.Namespace, Name: shoot.Name, FieldManager: fieldManager,
+		Autoscalers: func(objects []client.Object) []client.Object { return values.Autoscalers(o, objects) },
+		Target:      stage.NewTarget(gardenletAccess(set, o.SeedHost()), r.Connect, r.Discover), Clock: r.Clock,
+	}
+	source := values.Source{
+		State: o, Credentials: set, Infrastructure: &infrastructure.Result{}, Images: r.Images, GardenerVersion: r.Gardener.Version,
+	}
+	s := stages{
+		workers: workers, replacesCAs: o.ReplacesCAs(),
+		foundation: foundation.Inputs{
+			Run: run, Namespace: source.ControlPlaneNamespace(), Cluster: r.clusterValues(o, shoot), Credentials: set, Shoot: shoot,
+			CloudProvider: o.CloudProvider,
+		},
+		publication: publication.Inputs{
+			Run: run, Shoot: shoot, Project: o.Project, Issuer: o.Issuer, HadIssuer: hasManagedIssuer(shoot), Credentials: set,
+		},
+		dns: dns.Inputs{Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, TTL: r.Config.DNSEntryTTLSeconds},
+		etcd: etcd.Inputs{
+			Run: run, Values: source.Etcd, Replicas: o.Members(), Ready: etcd.Healthy,
+		},
+		controlPlane: controlplane.Inputs{
+			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: source.ResourceManager, KubeControllerManager: source.KubeControllerManager,
+			System: source.System, Kubeconfigs: source.Kubeconfigs(),
+		},
+		extensions: extension.Inputs{Run: run, Desired: o.Extensions, Stale: o.StaleExtensions},
+		restart:    r.restartInputs(run, shoot),
+		cleanup:    cleanup.Inputs{Run: run, GracePeriod: cleanup.GracePeriod(shoot)},
+		deletion: deletion.Inputs{
+			Run: run, HasNamespace: o.HasNamespace, HasWorkers: workers, Extensions: slices.Concat(o.Extensions, o.StaleExtensions),
+			BackupEntry: client.ObjectKey{Namespace: shoot.Namespace, Name: o.BackupEntryName()},
+		},
+	}
+	if o.Seed.Spec.Backup != nil {
+		s.etcd.BackupEntry = o.BackupEntry()
+	}
+	s.apiserver = r.apiServerInputs(run, source)
+	s.apiserver.After = afterEtcd(s.etcd, s.replacesCAs)
+	if workers {
+		s.controlPlane.KubeScheduler = source.KubeScheduler
+		s.infrastructure = infrastructure.Inputs{Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure}
+		s.nodes = nodes.Inputs{
+			Run: run, OperatingSystemConfigs: source.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
+			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
+			KubeProxy: source.KubeProxy, Replicas: o.Replicas(), Existing: o.HasNodes(), ReplacesCAs: s.replacesCAs,
+		}
+		if nodelocaldns.Enabled(shoot) {
+			s.nodes.NodeLocalDNS = source.NodeLocalDNS
+		}
+	}
+	s.hibernation = s.hibernationInputs()
+	return s
+}
+
+// apiServerInputs are those of the kube-apiserver.
+func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source) apiserver.Inputs {
+	o := source.State
+	rewrites := o.PreparesEncryptionKey() || observed.ChangesEncryption(o.Shoot)
+	in := apiserver.Inputs{
+		Run: run, Credentials: source.Credentials, Replicas: o.Replicas(), IfPresent: extension.IDsBeforeAPIServer(o.Extensions),
+		Values: func(ctx context.Context, replicas int32) (kubeapiserver.Values, error) {
+			files, err := apiServerFiles(ctx, r.GardenAPI, o.Shoot)
+			if err != nil {
+				return kubeapiserver.Values{}, err
+			}
+			return source.KubeAPIServer(replicas, files)
+		},
+		ReplacesKeys: o.PreparesServiceAccountKey() || rewrites,
+		Encryption:   apiserver.Encryption{Desired: source.Encryption, Mark: source.EncryptionMark, Rewrite: rewrites},
+	}
+	if o.EncryptsMore() {
+		in.Encryption.Former = source.FormerEncryption
+	}
+	if key := o.EncryptionKey(); key.Phase == corev1beta1.RotationCompleting && o.Seed.Spec.Backup != nil {
+		in.Encryption.Backup, in.Encryption.BackupSince = true, key.LastInitiationFinishedTime
+	}
+	return in
+}
+
+// afterEtcd are the tasks that the kube-apiserver comes after while CAs are replaced: an etcd that does not trust the new CA yet rejects a
+// kube-apiserver with its certificate. Otherwise both start together.
+func afterEtcd(in etcd.Inputs, replacesCAs bool) []string {
+	if !replacesCAs {
+		return nil
+	}
+	return flow.Last(etcd.Tasks(in))
+}
+
+// restartInputs are those for the tasks in an annotation that restart pods.
+func (r *reconciler) restartInputs(run *stage.Run, shoot *corev1beta1.Shoot) restart.Inputs {
+	requested := requestedTasks(shoot)
+	in := restart.Inputs{
+		Run: run, SystemComponents: slices.Contains(requested, constants.ShootTaskRestartCoreAddons) && !shoot.Workerless(),
+		At: func() time.Time {
+			if begin := shoot.Status.RetryCycleStartTime; begin != nil {
+				return begin.Time
+			}
+			return r.Clock.Now()
+		},
+	}
+	if slices.Contains(requested, constants.ShootTaskRestartControlPlanePods) {
+		in.ControlPlane = []string{kubecontrollermanager.Name}
+		if !shoot.Workerless() {
+			in.ControlPlane = append(in.ControlPlane, kubescheduler.Name)
+		}
+	}
+	return in
+}
+
+// hibernationInputs are the deployments of the other stages, without pods.
+func (s stages) hibernationInputs() hibernation.Inputs {
+	type run = func(context.Context) error
+	in := hibernation.Inputs{
+		Controllers:     []run{controlplane.DeployKubeControllerManager(s.controlPlane, 0)},
+		ResourceManager: controlplane.DeployResourceManager(s.controlPlane, 0),
+		APIServer:       []run{apiserver.Deploy(s.apiserver, 0)},
+		Etcd:            []run{etcd.Deploy(s.etcd, etcdcomponent.Main, 0), etcd.Deploy(s.etcd, etcdcomponent.Events, 0)},
+	}
+	if s.workers {
+		in.Controllers = append(in.Controllers, controlplane.DeployKubeScheduler(s.controlPlane, 0))
+		in.APIServer = append(in.APIServer, nodes.DeployTunnelServer(s.nodes, 0))
+	}
+	return in
+}
+
+// gardenletAccess returns a function that generates a kubeconfig for the gardenlet, with all permissions in the shoot.
+func gardenletAccess(set *credentials.Set, host string) func(context.Context) ([]byte, error) {
+	return func(ctx context.Context) ([]byte, error) {
+		secret, err := set.Kubeconfig(ctx, credentials.GardenletAccess, "gardener.cloud:gardenlet", []string{"system:masters"}, "https://"+host, accessValidity)
+		if err != nil {
+			return nil, err
+		}
+		return secret.Data[secrets.DataKeyKubeconfig], nil
+	}
+}
+
+// clusterValues are the content of the Cluster resource. The annotation to ignore a shoot is left out if its owner may not set it:
+// extensions would ignore the shoot, and the flow would wait for them.
+func (r *reconciler) clusterValues(o *observed.State, shoot *corev1beta1.Shoot) foundation.ClusterValues {
+	if !mayOverwrite(facts{shoot: shoot, config: r.Config}) {
+		shoot = shoot.DeepCopy()
+		delete(shoot.Annotations, constants.ShootIgnore)
+	}
+	return foundation.ClusterValues{Name: o.Namespace, CloudProfile: o.CloudProfile, Seed: o.Seed, Shoot: shoot}
+}
+
+// writeCluster writes the Cluster resource of a shoot, with what its status says now.
+func (r *reconciler) writeCluster(ctx context.Context, o *observed.State, shoot *corev1beta1.Shoot) error {
+	return foundation.WriteCluster(ctx, r.SeedAPI, r.clusterValues(o, shoot))
+}

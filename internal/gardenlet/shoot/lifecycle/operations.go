@@ -1,0 +1,350 @@
+package lifecycle
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/controlplanenamespace"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/shoot/observed"
+)
+
+// knownTasks are those of the tasks annotation that an operation does. All but the restarts are done by every operation anyway.
+var knownTasks = []string{
+	constants.ShootTaskDeployInfrastructure, constants.ShootTaskDeployDNSRecordInternal, constants.ShootTaskDeployDNSRecordExternal,
+	constants.ShootTaskDeployDNSRecordIngress, constants.ShootTaskRestartControlPlanePods, constants.ShootTaskRestartCoreAddons,
+	constants.ShootTaskUpdateGardenerNodeAgentSecretName,
+}
+
+// requestedTasks are those of the tasks annotation.
+func requestedTasks(shoot *corev1beta1.Shoot) []string {
+	return kube.SplitAnnotation(shoot.Annotations[constants.ShootTasks], constants.TasksSeparator)
+}
+
+// removeTasks removes the tasks that an operation has done from the annotation. Those that were added while it ran are for the next one, and
+// unknown ones for other controllers.
+func (r *reconciler) removeTasks(ctx context.Context, shoot *corev1beta1.Shoot, done []string) error {
+	if len(done) == 0 {
+		return nil
+	}
+	return r.updateAnnotation(ctx, shoot, constants.ShootTasks, func(current string) string {
+		return strings.Join(remainingTasks(kube.SplitAnnotation(current, constants.TasksSeparator), done), constants.TasksSeparator)
+	})
+}
+
+// remainingTasks are those that were not done, or are for other controllers.
+func remainingTasks(requested, done []string) []string {
+	return slices.DeleteFunc(slices.Clone(requested), func(name string) bool {
+		return slices.Contains(done, name) && slices.Contains(knownTasks, name)
+	})
+}
+
+// removeOperations removes the operations that have begun from the annotation: the status has them now.
+func (r *reconciler) removeOperations(ctx context.Context, shoot *corev1beta1.Shoot, begun []string) error {
+	if len(begun) == 0 {
+		return nil
+	}
+	return r.updateAnnotation(ctx, shoot, constants.GardenerOperation, func(current string) string {
+		left := slices.DeleteFunc(kube.SplitAnnotation(current, constants.OperationsSeparator), func(operation string) bool { return slices.Contains(begun, operation) })
+		return strings.Join(left, constants.OperationsSeparator)
+	})
+}
+
+// updateAnnotation writes what is left of an annotation, given its current value. What a user adds to it meanwhile stays.
+func (r *reconciler) updateAnnotation(ctx context.Context, shoot *corev1beta1.Shoot, annotation string, left func(current string) string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		current := &corev1beta1.Shoot{}
+		if err := r.GardenAPI.Get(ctx, client.ObjectKeyFromObject(shoot), current); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		rest := left(current.Annotations[annotation])
+		if rest == current.Annotations[annotation] {
+			return nil
+		}
+		before := current.DeepCopy()
+		if rest == "" {
+			delete(current.Annotations, annotation)
+		} else {
+			current.Annotations[annotation] = rest
+		}
+		return r.gardenCache.Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+}
+
+// rotating is whether a rotation continues without the owner.
+func rotating(shoot *corev1beta1.Shoot) bool {
+	rotation := observed.Rotation(shoot)
+	ca, key := rotation.CertificateAuthorities, rotation.ETCDEncryptionKey
+	return key != nil && key.Phase == corev1beta1.RotationCompleting ||
+		ca != nil && ca.Phase == corev1beta1.RotationCompleted && ca.LastCompletionTriggeredTime != nil
+}
+
+// phased is what rotations with two steps have in common: old and new credentials are both valid between their start and their completion.
+type phased struct {
+	phase                                               *corev1beta1.CredentialsRotationPhase
+	initiated, prepared, completionTriggered, completed **metav1.Time
+	pending                                             *[]corev1beta1.PendingWorkersRollout
+}
+
+// rotations returns those of a status, which it fills with empty ones as needed.
+func rotations(c *corev1beta1.ShootCredentials) (ca, account, encryption phased) {
+	if c.Rotation == nil {
+		c.Rotation = &corev1beta1.ShootCredentialsRotation{}
+	}
+	r := c.Rotation
+	if r.CertificateAuthorities == nil {
+		r.CertificateAuthorities = &corev1beta1.CARotation{}
+	}
+	if r.ServiceAccountKey == nil {
+		r.ServiceAccountKey = &corev1beta1.ServiceAccountKeyRotation{}
+	}
+	if r.ETCDEncryptionKey == nil {
+		r.ETCDEncryptionKey = &corev1beta1.ETCDEncryptionKeyRotation{}
+	}
+	a, s, e := r.CertificateAuthorities, r.ServiceAccountKey, r.ETCDEncryptionKey
+	ca = phased{
+		&a.Phase, &a.LastInitiationTime, &a.LastInitiationFinishedTime, &a.LastCompletionTriggeredTime,
+		&a.LastCompletionTime, &a.PendingWorkersRollouts,
+	}
+	account = phased{
+		&s.Phase, &s.LastInitiationTime, &s.LastInitiationFinishedTime, &s.LastCompletionTriggeredTime,
+		&s.LastCompletionTime, &s.PendingWorkersRollouts,
+	}
+	encryption = phased{
+		&e.Phase, &e.LastInitiationTime, &e.LastInitiationFinishedTime, &e.LastCompletionTriggeredTime, &e.LastCompletionTime, nil,
+	}
+	return ca, account, encryption
+}
+
+// removeUnbegun removes the rotations that never began.
+func removeUnbegun(c *corev1beta1.ShootCredentials) {
+	r := c.Rotation
+	if r.CertificateAuthorities != nil && r.CertificateAuthorities.Phase == "" {
+		r.CertificateAuthorities = nil
+	}
+	if r.ServiceAccountKey != nil && r.ServiceAccountKey.Phase == "" {
+		r.ServiceAccountKey = nil
+	}
+	if r.ETCDEncryptionKey != nil && r.ETCDEncryptionKey.Phase == "" {
+		r.ETCDEncryptionKey = nil
+	}
+	if *r == (corev1beta1.ShootCredentialsRotation{}) {
+		c.Rotation = nil
+	}
+}
+
+func (p phased) start(now metav1.Time, to corev1beta1.CredentialsRotationPhase, waiting ...corev1beta1.Worker) {
+	if *p.phase != "" && *p.phase != corev1beta1.RotationCompleted {
+		return // the current one has to be completed first
+	}
+	if p.pending != nil {
+		*p.pending = nil
+		for _, pool := range waiting { // until its rollout, its machines have the credentials of the rotation before
+			*p.pending = append(*p.pending, corev1beta1.PendingWorkersRollout{Name: pool.Name, LastInitiationTime: *p.initiated})
+		}
+	}
+	*p.phase, *p.initiated, *p.prepared, *p.completionTriggered = to, &now, nil, nil
+}
+
+func (p phased) finalize(now metav1.Time) {
+	if *p.phase == corev1beta1.RotationPrepared {
+		*p.phase, *p.completionTriggered = corev1beta1.RotationCompleting, &now
+	}
+}
+
+// advance records the end of a flow: the step that had begun is done.
+func (p phased) advance(now metav1.Time) {
+	switch *p.phase {
+	case corev1beta1.RotationPreparing:
+		*p.phase, *p.prepared = corev1beta1.RotationPrepared, &now
+	case corev1beta1.RotationPreparingWithoutWorkersRollout, corev1beta1.RotationWaitingForWorkersRollout:
+		*p.phase = corev1beta1.RotationWaitingForWorkersRollout
+		if p.pending == nil || len(*p.pending) == 0 {
+			*p.phase, *p.prepared = corev1beta1.RotationPrepared, &now
+		}
+	case corev1beta1.RotationCompleting:
+		*p.phase, *p.completed, *p.prepared, *p.completionTriggered = corev1beta1.RotationCompleted, &now, nil, nil
+	case corev1beta1.RotationCompleted:
+		*p.completionTriggered = nil
+	case corev1beta1.RotationPrepared:
+	}
+}
+
+// beginOperations writes into a status that the operations of the annotation begin. It returns those that do, and the others, which are
+// for other controllers.
+func beginOperations(shoot *corev1beta1.Shoot, now metav1.Time) (begun, others []string) {
+	if shoot.Status.Credentials == nil {
+		shoot.Status.Credentials = &corev1beta1.ShootCredentials{}
+	}
+	c := shoot.Status.Credentials
+	ca, account, encryption := rotations(c)
+	pools, withoutRollout := shoot.Spec.Provider.Workers, corev1beta1.RotationPreparingWithoutWorkersRollout
+	if shoot.Workerless() {
+		withoutRollout = corev1beta1.RotationPreparing // there is no rollout to wait for
+	}
+	for _, operation := range kube.SplitAnnotation(shoot.Annotations[constants.GardenerOperation], constants.OperationsSeparator) {
+		base, names, _ := strings.Cut(operation, "=")
+		switch base {
+		case constants.GardenerOperationReconcile, constants.ShootOperationRetry:
+		case constants.OperationRotateCredentialsStart:
+			ca.start(now, corev1beta1.RotationPreparing)
+			account.start(now, corev1beta1.RotationPreparing)
+			encryption.start(now, corev1beta1.RotationPreparing)
+			rotateSSH(c, shoot, now)
+			rotateObservability(c, now)
+		case constants.OperationRotateCredentialsStartWithoutWorkersRollout:
+			ca.start(now, withoutRollout, pools...)
+			account.start(now, withoutRollout, pools...)
+			encryption.start(now, corev1beta1.RotationPreparing)
+			rotateSSH(c, shoot, now)
+			rotateObservability(c, now)
+		case constants.OperationRotateCredentialsComplete:
+			ca.finalize(now)
+			account.finalize(now)
+			encryption.finalize(now)
+		case constants.OperationRotateCAStart:
+			ca.start(now, corev1beta1.RotationPreparing)
+		case constants.OperationRotateCAStartWithoutWorkersRollout:
+			ca.start(now, withoutRollout, pools...)
+		case constants.OperationRotateCAComplete:
+			ca.finalize(now)
+		case constants.OperationRotateServiceAccountKeyStart:
+			account.start(now, corev1beta1.RotationPreparing)
+		case constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout:
+			account.start(now, withoutRollout, pools...)
+		case constants.OperationRotateServiceAccountKeyComplete:
+			account.finalize(now)
+		case constants.OperationRotateETCDEncryptionKey:
+			encryption.start(now, corev1beta1.RotationPreparing)
+			c.Rotation.ETCDEncryptionKey.AutoCompleteAfterPrepared = new(true)
+		case constants.OperationRotateETCDEncryptionKeyStart:
+			encryption.start(now, corev1beta1.RotationPreparing)
+		case constants.OperationRotateETCDEncryptionKeyComplete:
+			encryption.finalize(now)
+		case constants.OperationRotateSSHKeypair:
+			rotateSSH(c, shoot, now)
+		case constants.OperationRotateObservabilityCredentials:
+			rotateObservability(c, now)
+		case constants.OperationRotateRolloutWorkers:
+			rolledOut(ca, names)
+			rolledOut(account, names)
+		case constants.OperationRolloutWorkers:
+			rollOut(shoot, names, now)
+		default:
+			others = append(others, operation)
+			continue
+		}
+		begun = append(begun, operation)
+	}
+	removeEmpty(c, shoot)
+	return begun, others
+}
+
+// finishRotations writes into a status that the steps of rotations which had begun are done.
+func finishRotations(shoot *corev1beta1.Shoot, now metav1.Time) {
+	c := shoot.Status.Credentials
+	if c == nil || c.Rotation == nil {
+		return
+	}
+	ca, account, encryption := rotations(c)
+	removeDeletedPools(ca, shoot.Spec.Provider.Workers)
+	removeDeletedPools(account, shoot.Spec.Provider.Workers)
+	completing, triggered := *ca.phase == corev1beta1.RotationCompleting, *ca.completionTriggered
+	ca.advance(now)
+	if completing && controlplanenamespace.FailureTolerance(shoot) != "" {
+		*ca.completionTriggered = triggered // until one more run, after which the members of etcd do not trust the old CAs any more
+	}
+	account.advance(now)
+	encryption.advance(now)
+	if e := c.Rotation.ETCDEncryptionKey; e.Phase == corev1beta1.RotationPrepared && ptr.Deref(e.AutoCompleteAfterPrepared, false) {
+		encryption.finalize(now)
+	}
+	if e := c.Rotation.ETCDEncryptionKey; e.Phase == corev1beta1.RotationCompleted {
+		e.AutoCompleteAfterPrepared = nil
+	}
+	if ssh := c.Rotation.SSHKeypair; ssh != nil && ssh.LastInitiationTime != nil && (ssh.LastCompletionTime == nil || ssh.LastCompletionTime.Before(ssh.LastInitiationTime)) {
+		ssh.LastCompletionTime = &now
+	}
+	if o := c.Rotation.Observability; o != nil && o.LastInitiationTime != nil && (o.LastCompletionTime == nil || o.LastCompletionTime.Before(o.LastInitiationTime)) {
+		o.LastCompletionTime = &now
+	}
+	removeEmpty(c, shoot)
+}
+
+// removeEmpty removes credentials from a status that have nothing in them.
+func removeEmpty(c *corev1beta1.ShootCredentials, shoot *corev1beta1.Shoot) {
+	removeUnbegun(c)
+	if c.Rotation == nil && c.EncryptionAtRest == nil {
+		shoot.Status.Credentials = nil
+	}
+}
+
+func rotateSSH(c *corev1beta1.ShootCredentials, shoot *corev1beta1.Shoot, now metav1.Time) {
+	if !shoot.Spec.Provider.SSHAccessEnabled() {
+		return
+	}
+	if c.Rotation.SSHKeypair == nil {
+		c.Rotation.SSHKeypair = &corev1beta1.ShootSSHKeypairRotation{}
+	}
+	c.Rotation.SSHKeypair.LastInitiationTime = &now
+}
+
+func rotateObservability(c *corev1beta1.ShootCredentials, now metav1.Time) {
+	if c.Rotation.Observability == nil {
+		c.Rotation.Observability = &corev1beta1.ObservabilityRotation{}
+	}
+	c.Rotation.Observability.LastInitiationTime = &now
+}
+
+// removeDeletedPools removes pools that do not exist any more from those whose rollout is pending.
+func removeDeletedPools(p phased, pools []corev1beta1.Worker) {
+	*p.pending = slices.DeleteFunc(*p.pending, func(pending corev1beta1.PendingWorkersRollout) bool {
+		return !slices.ContainsFunc(pools, func(pool corev1beta1.Worker) bool { return pool.Name == pending.Name })
+	})
+	if len(*p.pending) == 0 {
+		*p.pending = nil
+	}
+}
+
+// rollOut records since when the machines of pools are to be replaced. The time stays in the status, as it is part of the hash of a pool. The
+// names are separated by commas; "*" means all.
+func rollOut(shoot *corev1beta1.Shoot, names string, now metav1.Time) {
+	var recorded []corev1beta1.PendingWorkersRollout
+	if m := shoot.Status.ManualWorkerPoolRollout; m != nil {
+		recorded = m.PendingWorkersRollouts
+	}
+	chosen := strings.Split(names, ",")
+	var list []corev1beta1.PendingWorkersRollout
+	for _, pool := range shoot.Spec.Provider.Workers {
+		at := observed.InitiationTime(pool.Name, nil, recorded)
+		if names == "*" || slices.Contains(chosen, pool.Name) {
+			at = &now
+		}
+		if at != nil {
+			list = append(list, corev1beta1.PendingWorkersRollout{Name: pool.Name, LastInitiationTime: at})
+		}
+	}
+	if len(list) > 0 {
+		shoot.Status.ManualWorkerPoolRollout = &corev1beta1.ManualWorkerPoolRollout{PendingWorkersRollouts: list}
+	}
+}
+
+// rolledOut removes pools from those whose rollout is pending: the flow replaces their machines. The names are separated by commas; "*"
+// means all.
+func rolledOut(p phased, pools string) {
+	names := strings.Split(pools, ",")
+	*p.pending = slices.DeleteFunc(*p.pending, func(pending corev1beta1.PendingWorkersRollout) bool {
+		return pools == "*" || slices.Contains(names, pending.Name)
+	})
+	if len(*p.pending) == 0 {
+		*p.pending = nil
+	}
+}

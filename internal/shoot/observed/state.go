@@ -1,0 +1,290 @@
+// Package observed has what is known of a shoot when a flow for it begins, and what follows from that.
+package observed
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/controlplanenamespace"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/kube/shard"
+	"gardener.cloud/gardener/internal/stage/dns"
+	"gardener.cloud/gardener/internal/stage/extension"
+	"gardener.cloud/gardener/internal/stage/usercredential"
+	"gardener.cloud/gardener/pkg/maintenance"
+)
+
+// tunnelPrefix and proxyPrefix are, in the internal domain, the names of the vpn-seed-server, and of the API server proxies on nodes.
+const tunnelPrefix, proxyPrefix = "tunnel", "proxy"
+
+// State is what is known of a shoot before its flow begins. Flows are composed from it, and it does not change while they run.
+type State struct {
+	// Shoot is the object, with the status that the beginning of the operation has written.
+	Shoot *corev1beta1.Shoot
+	Seed  *corev1beta1.Seed
+	// CloudProfile may be nil for a shoot that is deleted.
+	CloudProfile *corev1beta1.CloudProfile
+	// Project is the name of its project.
+	Project string
+	// Namespace is that of the control plane: the technical ID of the shoot.
+	Namespace string
+	// Identity is that of the cluster, unique in all landscapes.
+	Identity string
+	// Internal and External are the domains of the shoot. They are nil if it has none.
+	Internal, External *dns.Domain
+	// CloudProvider is the credential for the infrastructure. It is nil if that needs none.
+	CloudProvider *usercredential.Credential
+	// Extensions are the Extensions that the shoot has, StaleExtensions those that exist although it has them no longer.
+	Extensions, StaleExtensions []extension.Extension
+	// Issuer is the URL of the managed issuer of service account tokens. It is empty if the kube-apiserver is the issuer.
+	Issuer string
+	// Zones are those of the control plane.
+	Zones []string
+	// HasNamespace is whether the seed has the namespace of the control plane.
+	HasNamespace bool
+	// Stopped is whether the kube-apiserver of a hibernated shoot has no pods. It has some if a wake-up has failed half way.
+	Stopped bool
+}
+
+// TechnicalID returns the name of the namespace of a new shoot.
+func TechnicalID(project, shoot string) string {
+	return constants.TechnicalIDPrefix + "-" + project + "--" + shoot
+}
+
+// Hibernated reports whether nothing of the control plane runs: the shoot is to be hibernated, and has been since the last operation.
+func (s *State) Hibernated() bool {
+	return s.Shoot.HibernationWanted() && s.Shoot.Status.Hibernated && s.Stopped
+}
+
+// HasNodes reports whether there may be nodes which the control plane serves now: the shoot is neither created, nor woken up, nor
+// hibernated.
+func (s *State) HasNodes() bool {
+	last := s.Shoot.Status.LastOperation
+	return last != nil && last.Type == corev1beta1.LastOperationTypeReconcile && !s.Shoot.Status.Hibernated && !s.Shoot.HibernationWanted()
+}
+
+// Hosts returns the names of the kube-apiserver, for clients outside of the seed.
+func (s *State) Hosts() []string {
+	var hosts []string
+	if s.Internal != nil {
+		hosts = append(hosts, s.Internal.Host(constants.APIServerFQDNPrefix), s.Internal.Host(proxyPrefix))
+	}
+	if s.External != nil {
+		hosts = append(hosts, s.External.Host(constants.APIServerFQDNPrefix))
+	}
+	return hosts
+}
+
+// SeedHost returns the name of the kube-apiserver in the seed.
+func (s *State) SeedHost() string { return kubeapiserver.Name + "." + s.Namespace + ".svc" }
+
+// TunnelHost returns the name of the vpn-seed-server, for nodes. It is empty without an internal domain.
+func (s *State) TunnelHost() string {
+	if s.Internal == nil {
+		return ""
+	}
+	return s.Internal.Host(tunnelPrefix)
+}
+
+// DefaultIssuer returns the issuer of service account tokens if it is not a managed one: the kube-apiserver itself, or what the owner has
+// configured.
+func (s *State) DefaultIssuer() string {
+	if config := s.Shoot.Spec.Kubernetes.KubeAPIServer; config != nil && config.ServiceAccountConfig != nil && config.ServiceAccountConfig.Issuer != nil {
+		return *config.ServiceAccountConfig.Issuer
+	}
+	switch {
+	case s.Internal != nil:
+		return "https://" + s.Internal.Host(constants.APIServerFQDNPrefix)
+	case s.External != nil:
+		return "https://" + s.External.Host(constants.APIServerFQDNPrefix)
+	}
+	return ""
+}
+
+// AdvertisedAddresses returns the URLs of the kube-apiserver and of the issuer of its tokens, for the status.
+func (s *State) AdvertisedAddresses() []corev1beta1.ShootAdvertisedAddress {
+	var list []corev1beta1.ShootAdvertisedAddress
+	add := func(name, url string) {
+		list = append(list, corev1beta1.ShootAdvertisedAddress{Name: name, URL: url})
+	}
+	if s.External.Managed() {
+		add(constants.AdvertisedAddressExternal, "https://"+s.External.Host(constants.APIServerFQDNPrefix))
+	}
+	if s.Internal != nil {
+		add(constants.AdvertisedAddressInternal, "https://"+s.Internal.Host(constants.APIServerFQDNPrefix))
+	}
+	if s.External != nil && !s.External.Managed() {
+		add(constants.AdvertisedAddressUnmanaged, "https://"+s.External.Host(constants.APIServerFQDNPrefix))
+	}
+	issuer := s.Issuer
+	if issuer == "" {
+		issuer = s.DefaultIssuer()
+	}
+	if issuer != "" {
+		add(constants.AdvertisedAddressServiceAccountIssuer, issuer)
+	}
+	return list
+}
+
+// HighlyAvailable reports whether the control plane survives the loss of a node or a zone.
+func (s *State) HighlyAvailable() bool { return s.tolerance() != "" }
+
+func (s *State) tolerance() corev1beta1.FailureToleranceType {
+	return controlplanenamespace.FailureTolerance(s.Shoot)
+}
+
+// Members returns how many members an etcd cluster has.
+func (s *State) Members() int32 {
+	if s.HighlyAvailable() {
+		return 3
+	}
+	return 1
+}
+
+// Replicas returns how many pods an active-active component has.
+func (s *State) Replicas() int32 {
+	if s.HighlyAvailable() {
+		return 2
+	}
+	return 1
+}
+
+// Spread returns the topology keys over which the pods of one component are spread.
+func (s *State) Spread() []string {
+	switch s.tolerance() {
+	case corev1beta1.FailureToleranceTypeNode:
+		return []string{corev1.LabelHostname}
+	case corev1beta1.FailureToleranceTypeZone:
+		return []string{corev1.LabelHostname, corev1.LabelTopologyZone}
+	}
+	return nil
+}
+
+// ControlPlaneZones returns the zones of a control plane. Zones that its namespace has stay; more are added if it is to survive the loss of
+// a zone.
+func ControlPlaneZones(namespace *corev1.Namespace, shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) []string {
+	var zones []string
+	for zone := range strings.SplitSeq(namespace.Annotations[resourcesv1alpha1.HighAvailabilityConfigZones], ",") {
+		if zone != "" {
+			zones = append(zones, zone)
+		}
+	}
+	want := 1
+	if controlplanenamespace.FailureTolerance(shoot) == corev1beta1.FailureToleranceTypeZone {
+		want = 3
+	}
+	all := slices.Clone(seed.Spec.Provider.Zones)
+	if len(all) > 0 { // shoots are spread over the zones of the seed
+		start := int(shard.Of(shoot.UID, uint64(len(all)))) //nolint:gosec // less than the number of zones
+		all = slices.Concat(all[start:], all[:start])
+	}
+	for _, zone := range all {
+		if len(zones) < want && !slices.Contains(zones, zone) {
+			zones = append(zones, zone)
+		}
+	}
+	return zones
+}
+
+// MaintenanceWindow returns the maintenance time window of a shoot at a time: the current one, or the last one.
+func MaintenanceWindow(shoot *corev1beta1.Shoot, now time.Time) (begin time.Time, length time.Duration, ok bool) {
+	if shoot.Spec.Maintenance == nil || shoot.Spec.Maintenance.TimeWindow == nil {
+		return begin, 0, false
+	}
+	begin, end, err := maintenance.Latest(*shoot.Spec.Maintenance.TimeWindow, now)
+	return begin, end.Sub(begin), err == nil && end.After(begin)
+}
+
+// SnapshotSchedule returns when full snapshots of etcd are taken: once a day, at a time that differs between shoots, in the first hour of
+// the maintenance time window if there is one. It is a cron schedule in UTC.
+func (s *State) SnapshotSchedule() string {
+	begin, length, ok := MaintenanceWindow(s.Shoot, time.Time{})
+	if !ok {
+		begin, length = time.Time{}, 24*time.Hour
+	} else {
+		length = min(length, time.Hour)
+	}
+	at := begin.UTC().Add(time.Duration(shard.Of(s.Shoot.UID, uint64(length)))) //nolint:gosec // less than a duration
+	return fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())
+}
+
+// BackupEntry returns the desired BackupEntry of the shoot.
+func (s *State) BackupEntry() *corev1beta1.BackupEntry {
+	return &corev1beta1.BackupEntry{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Shoot.Namespace, Name: s.BackupEntryName(),
+			Annotations:     map[string]string{constants.ShootPurposeAnnotation: string(ptr.Deref(s.Shoot.Spec.Purpose, ""))},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.Shoot, corev1beta1.SchemeGroupVersion.WithKind("Shoot"))},
+		},
+		Spec: corev1beta1.BackupEntrySpec{BucketName: string(s.Seed.UID), SeedName: &s.Seed.Name},
+	}
+}
+
+// BackupEntryName returns the name of the BackupEntry, which is also the path of the backups in the bucket.
+func (s *State) BackupEntryName() string { return s.Namespace + "--" + string(s.Shoot.UID) }
+
+// ScaleDownForbidden reports whether pods that users miss while they are replaced must not be replaced to request less: in important
+// clusters, and in those without a maintenance time window to which it could be delayed.
+func (s *State) ScaleDownForbidden() bool {
+	purpose := ptr.Deref(s.Shoot.Spec.Purpose, "")
+	return purpose == corev1beta1.ShootPurposeProduction || purpose == corev1beta1.ShootPurposeInfrastructure ||
+		s.Shoot.Annotations[constants.ShootAlphaControlPlaneScaleDownDisabled] == "true" ||
+		s.Shoot.Spec.Maintenance == nil || s.Shoot.Spec.Maintenance.TimeWindow == nil
+}
+
+// SystemPools returns the worker pools on whose nodes system components may run.
+func (s *State) SystemPools() []corev1beta1.Worker {
+	return slices.DeleteFunc(slices.Clone(s.Shoot.Spec.Provider.Workers), func(pool corev1beta1.Worker) bool {
+		return pool.Maximum == 0 || pool.SystemComponents != nil && !pool.SystemComponents.Allow
+	})
+}
+
+// KubernetesServiceIP returns the address of the Service "kubernetes" in the shoot: the first one of its range. It is nil if the spec has
+// no range.
+func (s *State) KubernetesServiceIP() (net.IP, error) {
+	if n := s.Shoot.Spec.Networking; n == nil || n.Services == nil {
+		return nil, nil
+	}
+	ip, _, err := net.ParseCIDR(*s.Shoot.Spec.Networking.Services)
+	if err != nil {
+		return nil, fmt.Errorf("spec.networking.services: %w", err)
+	}
+	if four := ip.To4(); four != nil {
+		ip = four
+	}
+	ip[len(ip)-1]++
+	return ip, nil
+}
+
+// Networks returns the ranges of the shoot. They are those of the status, as an infrastructure may have chosen some.
+func (s *State) Networks() corev1beta1.NetworkingStatus {
+	return ptr.Deref(s.Shoot.Status.Networking, corev1beta1.NetworkingStatus{})
+}
+
+// NetworkingStatus returns the networking status of a shoot: the ranges of its spec, but for those that the infrastructure has chosen,
+// which are in the status before.
+func NetworkingStatus(spec *corev1beta1.Networking, before *corev1beta1.NetworkingStatus) *corev1beta1.NetworkingStatus {
+	after := &corev1beta1.NetworkingStatus{}
+	if before != nil {
+		after = before.DeepCopy()
+	}
+	fill := func(list *[]string, value *string) {
+		if value != nil && len(*list) == 0 {
+			*list = []string{*value}
+		}
+	}
+	fill(&after.Pods, spec.Pods)
+	fill(&after.Nodes, spec.Nodes)
+	fill(&after.Services, spec.Services)
+	return after
+}

@@ -1,0 +1,87 @@
+package values
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/component/etcd"
+	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
+)
+
+func TestAutoscalersOfControlPlanes(t *testing.T) {
+	const restriction = "eviction-requirements.autoscaling.gardener.cloud/downscale-restriction"
+	window := &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0100", End: "230000+0100"}}
+	objects := []client.Object{&corev1.Secret{}}
+	for _, name := range []string{"kube-apiserver", "kube-scheduler", "vpn-seed-server"} {
+		objects = append(objects, (workload.Workload{Name: name}).Deployment())
+	}
+	for name, tc := range map[string]struct {
+		off, never bool
+		change     func(*corev1beta1.Shoot)
+		vpn        string
+	}{
+		"in the maintenance time window": {change: func(*corev1beta1.Shoot) {}, vpn: "Recreate"},
+		"production":                     {change: func(s *corev1beta1.Shoot) { s.Spec.Purpose = new(corev1beta1.ShootPurposeProduction) }, never: true, vpn: "Recreate"},
+		"infrastructure":                 {change: func(s *corev1beta1.Shoot) { s.Spec.Purpose = new(corev1beta1.ShootPurposeInfrastructure) }, never: true, vpn: "Recreate"},
+		"as the owner wants": {change: func(s *corev1beta1.Shoot) {
+			s.Annotations = map[string]string{"alpha.control-plane.scaling.shoot.gardener.cloud/scale-down-disabled": "true"}
+		}, never: true, vpn: "Recreate"},
+		"no window": {change: func(s *corev1beta1.Shoot) { s.Spec.Maintenance = nil }, never: true, vpn: "Recreate"},
+		"a tunnel that is not to be interrupted": {change: func(s *corev1beta1.Shoot) {
+			s.Annotations = map[string]string{"alpha.control-plane.shoot.gardener.cloud/vpn-vpa-update-disabled": "true"}
+		}, vpn: "Off"},
+		"a seed that does not scale": {off: true, change: func(*corev1beta1.Shoot) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observedtest.State()
+			o.Shoot.Spec.Maintenance = window
+			tc.change(o.Shoot)
+			o.Seed.Spec.Settings = &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: !tc.off}}
+			got := map[string]string{}
+			for _, vpa := range Autoscalers(o, objects) {
+				mode, _, _ := unstructured.NestedString(vpa.(*unstructured.Unstructured).Object, "spec", "updatePolicy", "updateMode") //nolint:forcetypeassert // it panics in a test
+				got[vpa.GetName()] = mode + " " + vpa.GetAnnotations()[restriction]
+			}
+			want := map[string]string{"kube-apiserver": "Recreate in-maintenance-window-only", "kube-scheduler": "Recreate ", "vpn-seed-server": tc.vpn + " "}
+			if tc.never {
+				want["kube-apiserver"] = "Recreate never"
+			}
+			if tc.off {
+				want = map[string]string{}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("autoscalers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEtcdMinimum(t *testing.T) {
+	much := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+	config := &corev1beta1.ETCDConfig{Autoscaling: &corev1beta1.ControlPlaneAutoscaling{MinAllowed: much}}
+	for name, tc := range map[string]struct {
+		etcd *corev1beta1.ETCD
+		role etcd.Role
+		want corev1.ResourceList
+	}{
+		"nothing said":      {role: etcd.Main},
+		"of the main one":   {etcd: &corev1beta1.ETCD{Main: config}, role: etcd.Main, want: much},
+		"of the other one":  {etcd: &corev1beta1.ETCD{Main: config}, role: etcd.Events},
+		"of that of events": {etcd: &corev1beta1.ETCD{Main: &corev1beta1.ETCDConfig{}, Events: config}, role: etcd.Events, want: much},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := &corev1beta1.Shoot{}
+			shoot.Spec.Kubernetes.ETCD = tc.etcd
+			if diff := cmp.Diff(tc.want, etcdMinimum(shoot, tc.role)); diff != "" {
+				t.Errorf("etcdMinimum() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

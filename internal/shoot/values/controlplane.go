@@ -1,0 +1,119 @@
+package values
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
+	"gardener.cloud/gardener/internal/component/kubescheduler"
+	"gardener.cloud/gardener/internal/component/resourcemanager"
+	"gardener.cloud/gardener/internal/component/shootsystem"
+	"gardener.cloud/gardener/internal/shoot/observed"
+	"gardener.cloud/gardener/internal/stage/credentials"
+)
+
+// ResourceManager returns the values of gardener-resource-manager with a number of pods.
+func (s Source) ResourceManager(replicas int32) (resourcemanager.Values, error) {
+	shoot := s.Shoot
+	image, err := s.gardenerImage()
+	if err != nil {
+		return resourcemanager.Values{}, err
+	}
+	options := resourcemanager.ShootOptions{
+		Namespace: s.Namespace, ClusterIdentity: ptr.Deref(s.Seed.Status.ClusterIdentity, ""), Workerless: shoot.Workerless(),
+		SystemComponentsTolerations: systemTolerations(s.State),
+	}
+	if hosts := s.Hosts(); len(hosts) > 0 {
+		options.APIServerHost = hosts[0]
+	}
+	if kubescheduler.BinPacking(shoot.Spec.Kubernetes.KubeScheduler) {
+		options.SchedulerName = kubescheduler.BinPackingSchedulerName
+	}
+	if c := shoot.Spec.Kubernetes.KubeAPIServer; c != nil {
+		options.DefaultNotReadyTolerationSeconds, options.DefaultUnreachableTolerationSeconds = c.DefaultNotReadyTolerationSeconds, c.DefaultUnreachableTolerationSeconds
+	}
+	return resourcemanager.Values{
+		Namespace: s.Namespace, Image: image, Replicas: replicas, Config: resourcemanager.ForShoot(options),
+		ServerSecret: s.Credentials.Name(credentials.ResourceManager), CABundle: s.Credentials.Bundle(constants.SecretNameCACluster),
+		Shoot: &resourcemanager.Shoot{GenericKubeconfig: s.Credentials.Name(constants.SecretNameGenericTokenKubeconfig)},
+	}, nil
+}
+
+// systemTolerations returns the tolerations that pods of system components need on nodes of the pools for them. The first pods are created
+// before the first node, so that its taints are not known then.
+func systemTolerations(s *observed.State) []corev1.Toleration {
+	var tolerations []corev1.Toleration
+	for _, pool := range s.SystemPools() {
+		for _, taint := range pool.Taints {
+			toleration := corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value, Effect: taint.Effect}
+			if !slices.Contains(tolerations, toleration) {
+				tolerations = append(tolerations, toleration)
+			}
+		}
+	}
+	return tolerations
+}
+
+// KubeControllerManager returns the values of kube-controller-manager with a number of pods.
+func (s Source) KubeControllerManager(replicas int32) (kubecontrollermanager.Values, error) {
+	set := s.Credentials
+	image, err := s.image(kubecontrollermanager.Name)
+	return kubecontrollermanager.Values{
+		Namespace: s.Namespace, Image: image, Replicas: replicas, Spread: s.Spread(), Workerless: s.Shoot.Workerless(),
+		Config: s.Shoot.Spec.Kubernetes.KubeControllerManager, ClusterName: s.Namespace,
+		PodNetworks: s.Networks().Pods, ServiceNetworks: s.Networks().Services,
+		Secrets: kubecontrollermanager.Secrets{
+			GenericKubeconfig: set.Name(constants.SecretNameGenericTokenKubeconfig), Server: set.Name(credentials.KubeControllerManager),
+			CA: set.BundleName(constants.SecretNameCACluster), ClientCA: set.Name(constants.SecretNameCAClient),
+			KubeletCA: set.Name(constants.SecretNameCAKubelet), ServiceAccountKey: set.Name(constants.SecretNameServiceAccountKey),
+		},
+	}, err
+}
+
+// KubeScheduler returns the values of kube-scheduler with a number of pods.
+func (s Source) KubeScheduler(replicas int32) (kubescheduler.Values, error) {
+	image, err := s.image(kubescheduler.Name)
+	return kubescheduler.Values{
+		Namespace: s.Namespace, Image: image, Replicas: replicas, Spread: s.Spread(), Config: s.Shoot.Spec.Kubernetes.KubeScheduler,
+		Secrets: kubescheduler.Secrets{
+			GenericKubeconfig: s.Credentials.Name(constants.SecretNameGenericTokenKubeconfig), Server: s.Credentials.Name(credentials.KubeScheduler),
+		},
+	}, err
+}
+
+// System returns the values of what every shoot contains, given the kinds that its kube-apiserver serves.
+func (s Source) System(served []*metav1.APIResourceList) shootsystem.Values {
+	shoot := s.Shoot
+	v := shootsystem.Values{
+		Resources: served, Workerless: shoot.Workerless(), ClusterIdentity: s.Identity, EncryptedResources: s.Encryption().Resources,
+		Info: shootsystem.Info{
+			ProjectName: s.Project, ShootName: shoot.Name, Provider: shoot.Spec.Provider.Type, Region: shoot.Spec.Region, KubernetesVersion: s.version(),
+			PodNetworks: s.Networks().Pods, ServiceNetworks: s.Networks().Services, NodeNetworks: s.Networks().Nodes,
+		},
+	}
+	if shoot.Spec.DNS != nil {
+		v.Info.Domain = ptr.Deref(shoot.Spec.DNS.Domain, "")
+	}
+	if m := shoot.Spec.Maintenance; m != nil && m.TimeWindow != nil {
+		v.Info.MaintenanceBegin, v.Info.MaintenanceEnd = m.TimeWindow.Begin, m.TimeWindow.End
+	}
+	for _, e := range s.Extensions {
+		v.Info.Extensions = append(v.Info.Extensions, e.Type)
+	}
+	for _, pool := range s.SystemPools() {
+		v.Zones = append(v.Zones, pool.Zones...)
+	}
+	return v
+}
+
+// Kubeconfigs returns the Secrets with kubeconfigs for extensions and the gardenlet, each with its URL of the kube-apiserver.
+func (s Source) Kubeconfigs() map[string]string {
+	return map[string]string{
+		constants.SecretNameGardener:         "https://" + append(s.Hosts(), s.SeedHost())[0],
+		constants.SecretNameGardenerInternal: "https://" + s.SeedHost(),
+	}
+}

@@ -1,0 +1,213 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	"gardener.cloud/gardener/internal/component/etcd"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/internal/stage/credentials"
+	"gardener.cloud/gardener/pkg/flow"
+	"gardener.cloud/gardener/pkg/secrets"
+)
+
+const (
+	// pageSize is how many objects are read at once to be rewritten.
+	pageSize = 500
+	// knownEncryptionKey is the annotation of the Deployment that says what all its pods can read: the mark of an encryption.
+	knownEncryptionKey = "credentials.gardener.cloud/known-encryption-key"
+	// snapshotTimeout is for how long a requested snapshot may take.
+	snapshotTimeout = time.Minute
+)
+
+// Encryption is how the encryption of data at rest changes in a run.
+type Encryption struct {
+	// Desired is the one of the end of the run.
+	Desired func() kubeapiserver.Encryption
+	// Former writes as before the run, and reads what is written after it. It is set if the run encrypts data that pods of before cannot
+	// read: all pods can read it before one of them writes it.
+	Former func() kubeapiserver.Encryption
+	// Mark names the desired encryption. The same resources may be added, removed and added again: each time is another one.
+	Mark func() string
+	// Rewrite is whether stored data is rewritten, as its encryption changes.
+	Rewrite bool
+	// Backup is whether a backup is waited for that has all data encrypted with the new key, and BackupSince when all data was. The
+	// backup is requested, but not waited for, if that is nil.
+	Backup      bool
+	BackupSince *metav1.Time
+}
+
+// EncryptionTasks returns the tasks that have the kube-apiserver rewrite what it encrypts, while the rotation of its key is prepared, or
+// when the owner has changed what is encrypted. Afterwards no stored data needs the old key, or the key of what is no longer encrypted.
+// The old key is removed when no restore of etcd could need it. Hibernated clusters have none of them.
+func EncryptionTasks(in Inputs) []flow.Task {
+	var tasks []flow.Task
+	e := in.Encryption
+	if e.Backup {
+		tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "encryption-key-backup", "Waiting for an etcd backup without the old encryption key",
+			in.backUp, "etcd-main-ready"))
+	}
+	if !e.Rewrite {
+		return tasks
+	}
+	rewrite := flow.Await(stage.PodsTimeout, "reencrypt", "Rewriting data at rest with the new encryption", in.rewrite, "tokens", "old-kube-apiserver-gone")
+	if e.Former == nil { // data in plain text is readable anyway
+		return append(tasks, rewrite)
+	}
+	rewrite.After = append(rewrite.After, "encryption-key-used")
+	return append(tasks,
+		flow.Do("encryption-key", "Deploying kube-apiserver with the new encryption", in.useEncryption, "old-kube-apiserver-gone"),
+		flow.Await(stage.PodsTimeout, "encryption-key-used", "Waiting for kube-apiserver with the new encryption", func(ctx context.Context) error {
+			if err := in.ready(ctx); err != nil {
+				return err
+			}
+			return in.oldPodsGone(ctx)
+		}, "encryption-key"),
+		rewrite,
+	)
+}
+
+// backUp waits until a snapshot has all data as it was encrypted with the new key. One is taken every few minutes, and at once if etcd
+// answers the request for one.
+func (in Inputs) backUp(ctx context.Context) error {
+	if err := in.requestBackup(ctx); err != nil {
+		logf.FromContext(ctx).Info("Waiting for the next scheduled snapshot, as requesting one failed", "reason", err.Error())
+	}
+	return in.awaitBackup(ctx)
+}
+
+// awaitBackup waits until a snapshot is newer than the end of the run in which all data was encrypted with the new key.
+func (in Inputs) awaitBackup(ctx context.Context) error {
+	if in.Encryption.BackupSince == nil {
+		return nil
+	}
+	return kube.Await(ctx, in.Run.SeedAPI, &coordinationv1.LeaseList{}, func(leases []*coordinationv1.Lease) error {
+		for _, lease := range leases {
+			if at := lease.Spec.RenewTime; at != nil && at.After(in.Encryption.BackupSince.Time) {
+				return nil
+			}
+		}
+		return fmt.Errorf("Etcd %q: no snapshot was taken since all data was encrypted with the new key", etcd.Name(etcd.Main))
+	}, nil, client.InNamespace(in.Run.Namespace), client.MatchingLabels{
+		druidv1alpha1.LabelPartOfKey: etcd.Name(etcd.Main), druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentSnapshotLease,
+	})
+}
+
+// requestBackup has the leader of the main etcd take a snapshot of what was changed since the last one.
+func (in Inputs) requestBackup(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	own := in.Credentials.Current(credentials.EtcdClient)
+	if own == nil {
+		return fmt.Errorf("credential %q was not generated yet", credentials.EtcdClient)
+	}
+	pair, err := tls.X509KeyPair(own.Data[secrets.DataKeyCertificate], own.Data[secrets.DataKeyPrivateKey])
+	if err != nil {
+		return fmt.Errorf("Secret %q: %w", own.Name, err)
+	}
+	cas := x509.NewCertPool()
+	cas.AppendCertsFromPEM(in.Credentials.Bundle(constants.SecretNameCAETCD))
+	url := fmt.Sprintf("https://%s.%s.svc:%d/snapshot/delta", etcd.ServiceName(etcd.Main), in.Run.Namespace, etcd.PortBackup)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{
+		TLSClientConfig:   &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: cas, MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true,
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return nil
+}
+
+// encryptionReadable reports whether all pods of the kube-apiserver can read what is encrypted after this run.
+func (in Inputs) encryptionReadable(ctx context.Context) (bool, error) {
+	deployment := &appsv1.Deployment{}
+	err := in.Run.SeedAPI.Get(ctx, client.ObjectKey{Namespace: in.Run.Namespace, Name: kubeapiserver.Name}, deployment)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
+	}
+	return deployment.Annotations[knownEncryptionKey] == in.Encryption.Mark(), nil
+}
+
+// useEncryption records that all pods of the kube-apiserver can read the desired encryption, and has them write it.
+func (in Inputs) useEncryption(ctx context.Context) error {
+	deployment := &appsv1.Deployment{}
+	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKey{Namespace: in.Run.Namespace, Name: kubeapiserver.Name}, deployment); err != nil {
+		return fmt.Errorf("read Deployment %q: %w", kubeapiserver.Name, err)
+	}
+	if err := kube.PatchMetadata(ctx, in.Run.SeedAPI, deployment, func(o *metav1.PartialObjectMetadata) {
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, knownEncryptionKey, in.Encryption.Mark())
+	}); err != nil {
+		return err
+	}
+	return Deploy(in, in.Replicas)(ctx)
+}
+
+// rewrite has the kube-apiserver write all objects again whose encryption has changed.
+func (in Inputs) rewrite(ctx context.Context) error {
+	shootClient, err := in.Run.Target.Client(ctx)
+	if err != nil {
+		return err
+	}
+	encryption := in.Encryption.Desired()
+	for _, name := range slices.Concat(encryption.Resources, encryption.PlainResources) {
+		kind, err := shootClient.RESTMapper().KindFor(schema.ParseGroupResource(name).WithVersion(""))
+		if meta.IsNoMatchError(err) {
+			continue // a custom resource that does not exist has no objects
+		}
+		if err != nil {
+			return fmt.Errorf("find kind of %q in the shoot: %w", name, err)
+		}
+		if err := rewriteKind(ctx, shootClient, kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewriteKind sends an empty patch for each object of a kind: the API server writes what it has read with an old key.
+func rewriteKind(ctx context.Context, shootClient client.Client, kind schema.GroupVersionKind) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	for {
+		if err := shootClient.List(ctx, list, client.Limit(pageSize), client.Continue(list.Continue)); err != nil {
+			return fmt.Errorf("list %s in the shoot: %w", kind.Kind, err)
+		}
+		for i := range list.Items {
+			object := &list.Items[i]
+			object.SetGroupVersionKind(kind)
+			if err := shootClient.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte("{}"))); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("rewrite %s %s in the shoot: %w", kind.Kind, client.ObjectKeyFromObject(object), err)
+			}
+		}
+		if list.Continue == "" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,120 @@
+// Package dns is the stage that makes a kube-apiserver reachable: its routes through the gateway of the seed, and DNSRecords of its
+// domains. Both may exist long before it.
+package dns
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/exposure"
+	"gardener.cloud/gardener/internal/component/extensionobject"
+	"gardener.cloud/gardener/internal/component/gateway"
+	"gardener.cloud/gardener/internal/component/usercopy"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/internal/stage/usercredential"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// Domain is one under which a kube-apiserver is reached.
+type Domain struct {
+	// Name is the domain, such as "crazy-botany.dev.internal.example.com".
+	Name string
+	// Provider is the type of the DNSRecord, or constants.DNSProviderUnmanaged if the owner of the shoot takes care of its records.
+	Provider string
+	// Zone is the zone at the provider. Nil means that the extension finds it.
+	Zone *string
+	// Credentials are those of the provider.
+	Credentials usercredential.Credential
+}
+
+// Host returns a name in the domain.
+func (d *Domain) Host(prefix string) string { return prefix + "." + d.Name }
+
+// Managed reports whether Gardener has a DNSRecord for the domain.
+func (d *Domain) Managed() bool { return d != nil && d.Provider != constants.DNSProviderUnmanaged }
+
+// Inputs are what the tasks read.
+type Inputs struct {
+	Run *stage.Run
+	// Hosts are the names of the kube-apiserver.
+	Hosts []string
+	// Internal and External are the domains. Nil means that there is none.
+	Internal, External *Domain
+	// TTL is how many seconds records are valid. Nil leaves it to the extension.
+	TTL *int64
+}
+
+// Tasks returns the tasks of the stage.
+func Tasks(in Inputs) []flow.Task {
+	var tasks []flow.Task
+	if in.External.Managed() {
+		tasks = append(tasks, in.record(extensionsv1alpha1.DNSRecordExternalName, in.External))
+	}
+	if in.Internal.Managed() {
+		tasks = append(tasks, in.record(extensionsv1alpha1.DNSRecordInternalName, in.Internal))
+	}
+	return append(tasks, flow.Do("exposure", "Exposing kube-apiserver through the gateway", func(ctx context.Context) error {
+		return in.Run.Apply(ctx, exposure.Objects(exposure.ForAPIServer(in.Run.Namespace, in.Hosts...))...)
+	}, "namespace"))
+}
+
+// record returns the task for a DNSRecord with the name of the kube-apiserver in a domain.
+func (in Inputs) record(name string, d *Domain) flow.Task {
+	return flow.Await(stage.ExtensionTimeout, "dnsrecord-"+name, "Waiting for the "+name+" DNSRecord", func(ctx context.Context) error {
+		address, err := gatewayAddress(ctx, in.Run.SeedAPI)
+		if err != nil {
+			return err
+		}
+		secret := usercopy.DNSRecord(in.Run.Name, name)
+		if err := d.Credentials.Copy(ctx, in.Run, secret, nil); err != nil {
+			return err
+		}
+		values := in.Run.ExtensionValues()
+		values.Always = false // a record that has not changed needs no request to the provider
+		record := in.Run.DNSRecord(name)
+		if err := extensionobject.Order(ctx, values, record, func(record *extensionsv1alpha1.DNSRecord) {
+			record.Spec.Type, record.Spec.Zone = d.Provider, d.Zone
+			record.Spec.SecretRef = corev1.SecretReference{Namespace: in.Run.Namespace, Name: secret}
+			record.Spec.Name, record.Spec.RecordType, record.Spec.Values = d.Host(constants.APIServerFQDNPrefix), recordType(address), []string{address}
+			record.Spec.TTL = in.TTL
+		}); err != nil {
+			return err
+		}
+		return extensionobject.Await(ctx, values, record)
+	}, "namespace", "cluster")
+}
+
+// gatewayAddress waits until the gateway of the seed has an address.
+func gatewayAddress(ctx context.Context, seedAPI client.WithWatch) (address string, err error) {
+	err = kube.Await(ctx, seedAPI, &gatewayv1.GatewayList{}, func(gateways []*gatewayv1.Gateway) error {
+		for _, g := range gateways {
+			for _, a := range g.Status.Addresses {
+				address = a.Value
+				return nil
+			}
+		}
+		return fmt.Errorf("Gateway %s/%s has no address yet", gateway.Namespace, gateway.Name)
+	}, nil, client.InNamespace(gateway.Namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", gateway.Name)})
+	return address, err
+}
+
+// recordType is the type of a record for an address.
+func recordType(address string) extensionsv1alpha1.DNSRecordType {
+	ip, err := netip.ParseAddr(address)
+	switch {
+	case err != nil:
+		return extensionsv1alpha1.DNSRecordTypeCNAME
+	case ip.Is4():
+		return extensionsv1alpha1.DNSRecordTypeA
+	}
+	return extensionsv1alpha1.DNSRecordTypeAAAA
+}

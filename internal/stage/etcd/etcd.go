@@ -1,0 +1,140 @@
+// Package etcd is the stage that keeps the state of a cluster: the Etcds main and events, and the place of their backups.
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	component "gardener.cloud/gardener/internal/component/etcd"
+	"gardener.cloud/gardener/internal/component/extensionobject"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/pkg/errorcode"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// Inputs are what the tasks read.
+type Inputs struct {
+	Run *stage.Run
+	// Values returns those of an Etcd, when the task credentials-etcd is done.
+	Values func(role component.Role, replicas int32) component.Values
+	// Replicas is the number of members of each: 0 in a hibernated cluster.
+	Replicas int32
+	// Ready is what is waited for: Healthy or Serves. Nil means that nothing is.
+	Ready func(*druidv1alpha1.Etcd) error
+	// BackupEntry is the desired one. Nil means that there are no backups.
+	BackupEntry *corev1beta1.BackupEntry
+}
+
+// Tasks returns the tasks of the stage.
+func Tasks(in Inputs) []flow.Task {
+	tasks := []flow.Task{
+		flow.Do("etcd-main", "Deploying main etcd", Deploy(in, component.Main, in.Replicas), "credentials-etcd").IfPresent("backup-entry"),
+		flow.Do("etcd-events", "Deploying events etcd", Deploy(in, component.Events, in.Replicas), "credentials-etcd"),
+	}
+	if in.Ready != nil {
+		tasks = append(tasks,
+			flow.Await(stage.PodsTimeout, "etcd-main-ready", "Waiting for main etcd", in.await(component.Main), "etcd-main"),
+			flow.Await(stage.PodsTimeout, "etcd-events-ready", "Waiting for events etcd", in.await(component.Events), "etcd-events"),
+		)
+	}
+	if in.BackupEntry != nil {
+		// The extension writes the credentials of backups into the namespace, and nothing if that does not exist.
+		tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "backup-entry", "Waiting for the BackupEntry", in.backupEntry, "namespace", "cluster"))
+	}
+	return tasks
+}
+
+// Deploy returns what a task does that writes an Etcd. etcd-druid acts on changes of an existing one only when an annotation asks for it.
+func Deploy(in Inputs, role component.Role, replicas int32) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := in.Run.Apply(ctx, component.Objects(in.Values(role, replicas))...); err != nil {
+			return err
+		}
+		current := &druidv1alpha1.Etcd{}
+		if err := in.Run.SeedAPI.Get(ctx, client.ObjectKey{Namespace: in.Run.Namespace, Name: component.Name(role)}, current); err != nil {
+			return fmt.Errorf("read Etcd %q: %w", component.Name(role), err)
+		}
+		if observed := current.Status.ObservedGeneration; observed != nil && *observed == current.Generation {
+			return nil
+		}
+		return kube.PatchMetadata(ctx, in.Run.SeedAPI, current, func(o *metav1.PartialObjectMetadata) {
+			metav1.SetMetaDataAnnotation(&o.ObjectMeta, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
+		})
+	}
+}
+
+func (in Inputs) await(role component.Role) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return stage.AwaitOne(ctx, in.Run.SeedAPI, in.Run.Namespace, component.Name(role), &druidv1alpha1.EtcdList{}, in.Ready)
+	}
+}
+
+// Healthy returns why an Etcd is not ready, or nil if it is: it serves its clients, and all members have the last change.
+func Healthy(e *druidv1alpha1.Etcd) error {
+	if err := Serves(e); err != nil {
+		return err
+	}
+	for _, c := range e.Status.Conditions { // an older etcd-druid does not report it
+		if c.Type == druidv1alpha1.ConditionTypeAllMembersUpdated && c.Status != druidv1alpha1.ConditionTrue {
+			return fmt.Errorf("Etcd %q: %s", e.Name, c.Message)
+		}
+	}
+	return nil
+}
+
+// Serves returns why an Etcd does not serve its clients, or nil if it does. A shoot that is deleted needs no more: a change that some
+// members never get must not block its deletion.
+func Serves(e *druidv1alpha1.Etcd) error {
+	switch s := e.Status; {
+	case s.ObservedGeneration == nil || *s.ObservedGeneration != e.Generation:
+		return fmt.Errorf("Etcd %q: etcd-druid has not observed its last change", e.Name)
+	case len(s.LastErrors) > 0:
+		return fmt.Errorf("Etcd %q: %s", e.Name, s.LastErrors[0].Description)
+	case s.Ready == nil || !*s.Ready:
+		return fmt.Errorf("Etcd %q: %d of %d members are ready", e.Name, s.ReadyReplicas, e.Spec.Replicas)
+	}
+	return nil
+}
+
+// backupEntry writes the BackupEntry and waits until it is reconciled.
+func (in Inputs) backupEntry(ctx context.Context) error {
+	entry := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: in.BackupEntry.Namespace, Name: in.BackupEntry.Name}}
+	_, err := controllerutil.CreateOrPatch(ctx, in.Run.GardenCache, entry, func() error {
+		if entry.Annotations == nil {
+			entry.Annotations = map[string]string{}
+		}
+		maps.Copy(entry.Annotations, in.BackupEntry.Annotations)
+		entry.OwnerReferences = in.BackupEntry.OwnerReferences
+		if entry.Spec.BucketName == "" { // existing backups stay in their bucket
+			entry.Spec.BucketName = in.BackupEntry.Spec.BucketName
+		}
+		entry.Spec.SeedName = in.BackupEntry.Spec.SeedName
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("write BackupEntry %q: %w", entry.Name, err)
+	}
+	ctx, observe, stop := extensionobject.Impatient(ctx)
+	defer stop()
+	return stage.AwaitOne(ctx, in.Run.GardenAPI, entry.Namespace, entry.Name, &corev1beta1.BackupEntryList{}, func(current *corev1beta1.BackupEntry) error {
+		last := current.Status.LastOperation
+		observe(current.Status.LastError)
+		switch {
+		case current.Status.LastError != nil:
+			return errorcode.With(fmt.Errorf("BackupEntry %q: %s", entry.Name, current.Status.LastError.Description), current.Status.LastError.Codes...)
+		case last == nil || current.Status.ObservedGeneration != current.Generation:
+			return fmt.Errorf("BackupEntry %q was not reconciled yet", entry.Name)
+		case last.State != corev1beta1.LastOperationStateSucceeded:
+			return fmt.Errorf("BackupEntry %q: %s is %s: %s", entry.Name, last.Type, last.State, last.Description)
+		}
+		return nil
+	})
+}

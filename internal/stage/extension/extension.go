@@ -1,0 +1,170 @@
+// Package extension is the stage for Extensions: what else is added to a cluster, before its kube-apiserver is deployed, when that is
+// ready, or when there are nodes.
+package extension
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// kind is the kind of the resources in a ControllerRegistration.
+const kind = "Extension"
+
+// Extension is an Extension of a cluster, with what its registration says.
+type Extension struct {
+	// Type is that of the Extension, and its name.
+	Type string
+	// Config is its configuration in the Shoot. It may be nil.
+	Config *runtime.RawExtension
+	// Reconcile and Delete are when it is reconciled and deleted.
+	Reconcile, Delete corev1beta1.ControllerResourceLifecycleStrategy
+	// Timeout is for how long the extension may work.
+	Timeout time.Duration
+}
+
+// Object returns the resource of the Extension in a namespace, with its name only.
+func (e Extension) Object(namespace string) *extensionsv1alpha1.Extension {
+	return &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: e.Type}}
+}
+
+// Inputs are what the tasks read.
+type Inputs struct {
+	Run *stage.Run
+	// Desired are the Extensions that the cluster has, Stale those that exist and are not desired.
+	Desired, Stale []Extension
+	// Hibernated is whether there is no kube-apiserver to wait for.
+	Hibernated bool
+}
+
+// ID returns the ID of the task that reconciles an Extension of a type.
+func ID(typ string) string { return "extension-" + typ }
+
+// IDsBeforeAPIServer returns the IDs of the tasks that the kube-apiserver comes after.
+func IDsBeforeAPIServer(desired []Extension) []string {
+	var ids []string
+	for _, e := range desired {
+		if e.Reconcile == corev1beta1.BeforeKubeAPIServer {
+			ids = append(ids, ID(e.Type))
+		}
+	}
+	return ids
+}
+
+// Tasks returns the tasks of the stage. In a hibernated cluster, Extensions do not wait for a kube-apiserver, and the deletion of stale
+// ones is not waited for: what they have created in the cluster can be deleted only when it runs.
+func Tasks(in Inputs) []flow.Task {
+	tasks := make([]flow.Task, 0, len(in.Desired)+len(in.Stale))
+	for _, e := range in.Desired {
+		task := flow.Await(e.timeout(), ID(e.Type), "Waiting for Extension "+e.Type, func(ctx context.Context) error {
+			return stage.Extend(ctx, in.Run, e.Object(in.Run.Namespace), func(obj *extensionsv1alpha1.Extension) {
+				obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, e.Type, e.Config)
+			})
+		}, "namespace", "cluster")
+		if !in.Hibernated && e.Reconcile != corev1beta1.BeforeKubeAPIServer {
+			task.After = append(task.After, "kube-apiserver-ready")
+		}
+		if !in.Hibernated && e.Reconcile == corev1beta1.AfterWorker {
+			task = task.IfPresent("worker")
+		}
+		tasks = append(tasks, task)
+	}
+	for _, e := range in.Stale {
+		tasks = append(tasks, in.stale(e))
+	}
+	return tasks
+}
+
+func (in Inputs) stale(e Extension) flow.Task {
+	if !in.Hibernated {
+		return Deletion(in.Run, e, "cluster", "kube-apiserver-ready")
+	}
+	return flow.Do(ID(e.Type)+"-gone", "Deleting Extension "+e.Type, func(ctx context.Context) error {
+		return extensionobject.Delete(ctx, in.Run.ExtensionValues(), e.Object(in.Run.Namespace))
+	}, "cluster")
+}
+
+// Deletion returns the task that deletes an Extension and waits until it is gone.
+func Deletion(run *stage.Run, e Extension, after ...string) flow.Task {
+	return flow.Await(e.timeout(), ID(e.Type)+"-gone", "Deleting Extension "+e.Type, func(ctx context.Context) error {
+		return run.DeleteExtension(ctx, e.Object(run.Namespace))
+	}, after...)
+}
+
+func (e Extension) timeout() time.Duration { return cmp.Or(e.Timeout, stage.ExtensionTimeout) }
+
+// registered returns an Extension with what its registration says.
+func registered(resource corev1beta1.ControllerResource) Extension {
+	e := Extension{Type: resource.Type, Reconcile: corev1beta1.AfterKubeAPIServer, Delete: corev1beta1.BeforeKubeAPIServer}
+	if lifecycle := resource.Lifecycle; lifecycle != nil {
+		e.Reconcile, e.Delete = cmp.Or(ptr.Deref(lifecycle.Reconcile, ""), e.Reconcile), cmp.Or(ptr.Deref(lifecycle.Delete, ""), e.Delete)
+	}
+	if resource.ReconcileTimeout != nil {
+		e.Timeout = resource.ReconcileTimeout.Duration
+	}
+	return e
+}
+
+// Desired returns the Extensions that a Shoot has: those that it asks for, and those that are enabled by default and that it does not
+// disable.
+func Desired(shoot *corev1beta1.Shoot, registrations []corev1beta1.ControllerRegistration) []Extension {
+	byType := map[string]Extension{}
+	for _, registration := range registrations {
+		for _, resource := range registration.Spec.Resources {
+			if resource.Kind != kind || !ptr.Deref(resource.Primary, true) {
+				continue
+			}
+			e := registered(resource)
+			if i := slices.IndexFunc(shoot.Spec.Extensions, func(e corev1beta1.Extension) bool { return e.Type == resource.Type }); i >= 0 {
+				if ptr.Deref(shoot.Spec.Extensions[i].Disabled, false) {
+					continue
+				}
+				e.Config = shoot.Spec.Extensions[i].ProviderConfig
+			} else if !slices.Contains(resource.AutoEnable, corev1beta1.ClusterTypeShoot) {
+				continue
+			}
+			if shoot.Workerless() && !ptr.Deref(resource.WorkerlessSupported, false) {
+				continue
+			}
+			byType[resource.Type] = e
+		}
+	}
+	desired := make([]Extension, 0, len(byType))
+	for _, e := range byType {
+		desired = append(desired, e)
+	}
+	slices.SortFunc(desired, func(a, b Extension) int { return strings.Compare(a.Type, b.Type) })
+	return desired
+}
+
+// Stale returns the Extensions that exist and are not desired. They are deleted as their registration says, if they still have one.
+func Stale(existing []extensionsv1alpha1.Extension, desired []Extension, registrations []corev1beta1.ControllerRegistration) []Extension {
+	var stale []Extension
+	for _, obj := range existing {
+		if slices.ContainsFunc(desired, func(e Extension) bool { return e.Type == obj.Name }) {
+			continue
+		}
+		e := registered(corev1beta1.ControllerResource{Kind: kind, Type: obj.Name})
+		for _, registration := range registrations {
+			for _, resource := range registration.Spec.Resources {
+				if resource.Kind == kind && resource.Type == e.Type && ptr.Deref(resource.Primary, true) {
+					e = registered(resource)
+				}
+			}
+		}
+		stale = append(stale, e)
+	}
+	return stale
+}

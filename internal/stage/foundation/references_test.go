@@ -1,0 +1,79 @@
+package foundation
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/internal/stage/stagetest"
+)
+
+func TestReferenced(t *testing.T) {
+	shoot := &corev1beta1.Shoot{}
+	resource := corev1beta1.NamedResourceReference{Name: "x"}
+	resource.ResourceRef.Kind, resource.ResourceRef.Name = "Secret", "creds"
+	shoot.Spec.Resources = append(shoot.Spec.Resources, resource)
+	identity := corev1beta1.NamedResourceReference{Name: "y"}
+	identity.ResourceRef.Kind, identity.ResourceRef.Name = "WorkloadIdentity", "w"
+	shoot.Spec.Resources = append(shoot.Spec.Resources, identity)
+	if !referenced(shoot, "Secret", "workload-identity-ref-w") || !referenced(shoot, "Secret", "ref-creds") || referenced(shoot, "ConfigMap", "ref-creds") || referenced(shoot, "Secret", "ref-other") {
+		t.Error("referenced() does not match spec.resources")
+	}
+}
+
+func TestReferencesAreCopied(t *testing.T) {
+	scheme := stagetest.Scheme(t)
+	garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "creds"}, Data: map[string][]byte{"k": []byte("v")}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "config"}, Data: map[string]string{"k": "v"}},
+		&securityv1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "w"}, Spec: securityv1alpha1.WorkloadIdentitySpec{
+			TargetSystem: securityv1alpha1.TargetSystem{Type: "local", ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}},
+		}},
+	).Build()
+	seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--crazy-botany", Name: "ref-old", Labels: map[string]string{"gardener.cloud/role": "resource-reference"}}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--dev--crazy-botany", Name: "ref-of-others"}},
+	).Build()
+	shoot := &corev1beta1.Shoot{}
+	shoot.Namespace = "garden-dev"
+	for kind, name := range map[string]string{"Secret": "creds", "ConfigMap": "config", "WorkloadIdentity": "w"} {
+		resource := corev1beta1.NamedResourceReference{Name: name}
+		resource.ResourceRef.Kind, resource.ResourceRef.Name = kind, name
+		shoot.Spec.Resources = append(shoot.Spec.Resources, resource)
+	}
+	in := Inputs{Run: &stage.Run{SeedAPI: seed, GardenAPI: garden, Namespace: stagetest.Namespace, FieldManager: "gardenlet"}, Shoot: shoot}
+	if err := in.copyReferences(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.deleteStaleReferences(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	secrets, configMap := &corev1.SecretList{}, &corev1.ConfigMap{}
+	if err := errors.Join(seed.List(t.Context(), secrets), seed.Get(t.Context(), client.ObjectKey{Namespace: stagetest.Namespace, Name: "ref-config"}, configMap)); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]map[string][]byte{}
+	for i := range secrets.Items {
+		got[secrets.Items[i].Name] = secrets.Items[i].Data
+		if name := secrets.Items[i].Name; (secrets.Items[i].Labels["security.gardener.cloud/purpose"] == "workload-identity-token-requestor") != (name == "workload-identity-ref-w") {
+			t.Errorf("Secret %q has labels %v", name, secrets.Items[i].Labels)
+		}
+	}
+	if diff := cmp.Diff(map[string]map[string][]byte{
+		"ref-creds": {"k": []byte("v")}, "workload-identity-ref-w": {"config": []byte(`{"a":1}`)}, "ref-of-others": nil,
+	}, got); diff != "" {
+		t.Errorf("Secrets in the seed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"k": "v"}, configMap.Data); diff != "" {
+		t.Errorf("ConfigMap in the seed (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,171 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
+	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// reconcileSystemConfigs writes the OperatingSystemConfigs of all pools and waits for them: their extensions say how machines become nodes.
+func (in Inputs) reconcileSystemConfigs(ctx context.Context, result *pools) error {
+	values, err := in.OperatingSystemConfigs()
+	if err != nil {
+		return err
+	}
+	objects, err := operatingsystemconfig.Objects(values)
+	if err != nil {
+		return err
+	}
+	list := make([]Pool, 0, len(values.Pools))
+	for _, p := range values.Pools {
+		list = append(list, Pool{Pool: p})
+	}
+	extend := make([]func(context.Context) error, 0, len(objects))
+	for _, object := range objects {
+		want := object.(*extensionsv1alpha1.OperatingSystemConfig) //nolint:forcetypeassert // the component renders nothing else
+		obj := &extensionsv1alpha1.OperatingSystemConfig{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}
+		index := slices.IndexFunc(list, func(p Pool) bool {
+			return operatingsystemconfig.Name(p.Worker.Name, p.Hash, want.Spec.Purpose) == want.Name
+		})
+		if want.Spec.Purpose == extensionsv1alpha1.OperatingSystemConfigPurposeProvision {
+			list[index].Provision = obj
+		} else {
+			list[index].Reconcile = obj
+		}
+		extend = append(extend, func(ctx context.Context) error {
+			return stage.Extend(ctx, in.Run, obj, func(obj *extensionsv1alpha1.OperatingSystemConfig) {
+				class := obj.Spec.Class
+				obj.Labels, obj.Spec = want.Labels, want.Spec
+				obj.Spec.Class = class
+			})
+		})
+	}
+	if err := flow.Parallel(ctx, extend...); err != nil {
+		return err
+	}
+	result.list = list
+	return nil
+}
+
+// reconcileWorker writes the Worker and waits for it: the extension for the infrastructure creates, changes and deletes machines.
+func (in Inputs) reconcileWorker(ctx context.Context, pools *pools) error {
+	set, err := in.Worker(pools.list)
+	if err != nil {
+		return err
+	}
+	return stage.Extend(ctx, in.Run, in.Run.Worker(), set)
+}
+
+// deployNodeAgents writes the configuration of gardener-node-agents, also for nodes that are about to be replaced.
+func (in Inputs) deployNodeAgents(ctx context.Context) error {
+	all := &extensionsv1alpha1.OperatingSystemConfigList{}
+	if err := in.Run.SeedAPI.List(ctx, all, client.InNamespace(in.Run.Namespace)); err != nil {
+		return fmt.Errorf("list OperatingSystemConfigs: %w", err)
+	}
+	var objects []client.Object
+	access := operatingsystemconfig.AccessValues{Authorizer: true}
+	for i := range all.Items {
+		osc := &all.Items[i]
+		if osc.Spec.Purpose != extensionsv1alpha1.OperatingSystemConfigPurposeReconcile || osc.DeletionTimestamp != nil {
+			continue
+		}
+		name, hash := osc.Labels[constants.WorkerPool], hashOf(osc)
+		secret, err := operatingsystemconfig.NodeAgentSecret(name, hash, osc, func(name, key string) ([]byte, error) {
+			content := &corev1.Secret{}
+			if err := in.Run.SeedAPI.Get(ctx, client.ObjectKey{Namespace: in.Run.Namespace, Name: name}, content); err != nil {
+				return nil, err
+			}
+			return content.Data[key], nil
+		})
+		if err != nil {
+			return err
+		}
+		objects, access.SecretNames = append(objects, secret), append(access.SecretNames, secret.Name)
+	}
+	return in.Run.ApplyManaged(ctx, operatingsystemconfig.ManagedResourceName, append(objects, operatingsystemconfig.Access(access)...)...)
+}
+
+// awaitNodeAgents waits until gardener-node-agents report that their nodes have the current configuration. They apply it one after the
+// other, within minutes.
+func (in Inputs) awaitNodeAgents(ctx context.Context) error {
+	if err := in.Run.ManagedApplied(ctx, operatingsystemconfig.ManagedResourceName); err != nil {
+		return err
+	}
+	shootClient, err := in.Run.Target.Client(ctx)
+	if err != nil {
+		return err
+	}
+	secrets := &corev1.SecretList{}
+	if err := shootClient.List(ctx, secrets, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{
+		constants.GardenRole: constants.GardenRoleOperatingSystemConfig,
+	}); err != nil {
+		return fmt.Errorf("list Secrets with configuration of gardener-node-agents: %w", err)
+	}
+	desired := map[string]string{}
+	for i := range secrets.Items {
+		desired[secrets.Items[i].Name] = secrets.Items[i].Annotations[nodeagentconfigv1alpha1.AnnotationKeyChecksumDownloadedOperatingSystemConfig]
+	}
+	return kube.Await(ctx, shootClient, &corev1.NodeList{}, func(nodes []*corev1.Node) error { return outdated(nodes, desired) }, nil)
+}
+
+// outdated returns an error that names the nodes which have not applied their desired configuration, given its checksum by the name of
+// its Secret. Nodes that are about to be replaced do not count.
+func outdated(nodes []*corev1.Node, desired map[string]string) error {
+	var names []string
+	for _, node := range nodes {
+		want := desired[node.Labels[constants.WorkerPoolGardenerNodeAgentSecretName]]
+		if want == "" || node.DeletionTimestamp != nil || node.Spec.Unschedulable {
+			continue
+		}
+		if node.Annotations[nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig] != want {
+			names = append(names, node.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return fmt.Errorf("%d nodes do not have their new configuration yet: %s", len(names), strings.Join(names[:min(len(names), stage.Named)], ", "))
+}
+
+// hashOf is the hash of a pool in the name of its OperatingSystemConfig.
+func hashOf(osc *extensionsv1alpha1.OperatingSystemConfig) string {
+	rest := strings.TrimPrefix(osc.Name, operatingsystemconfig.SecretName(osc.Labels[constants.WorkerPool], ""))
+	hash, _, _ := strings.Cut(strings.TrimPrefix(rest, "-"), "-")
+	return hash
+}
+
+// deleteStaleSystemConfigs deletes OperatingSystemConfigs from which no machine is created any more.
+func (in Inputs) deleteStaleSystemConfigs(ctx context.Context, pools *pools) error {
+	all := &extensionsv1alpha1.OperatingSystemConfigList{}
+	if err := in.Run.SeedAPI.List(ctx, all, client.InNamespace(in.Run.Namespace)); err != nil {
+		return fmt.Errorf("list OperatingSystemConfigs: %w", err)
+	}
+	var stale []func(context.Context) error
+	for i := range all.Items {
+		osc := &all.Items[i]
+		if !slices.ContainsFunc(pools.list, func(p Pool) bool { return osc.Name == p.Provision.Name || osc.Name == p.Reconcile.Name }) {
+			stale = append(stale, func(ctx context.Context) error { return in.Run.DeleteExtension(ctx, osc) })
+		}
+	}
+	if len(stale) == 0 {
+		return nil
+	}
+	if err := flow.Parallel(ctx, stale...); err != nil {
+		return err
+	}
+	return in.deployNodeAgents(ctx)
+}

@@ -1,0 +1,151 @@
+// Package nodes is the stage for the machines of a cluster, and for what runs on all of its nodes: OperatingSystemConfigs, the Worker,
+// gardener-node-agents, the VPN tunnel, system components and kube-proxy.
+package nodes
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/apiserverproxy"
+	"gardener.cloud/gardener/internal/component/coredns"
+	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
+	"gardener.cloud/gardener/internal/component/kubeproxy"
+	"gardener.cloud/gardener/internal/component/managedresource"
+	"gardener.cloud/gardener/internal/component/metricsserver"
+	"gardener.cloud/gardener/internal/component/nodelocaldns"
+	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
+	"gardener.cloud/gardener/internal/component/vpnseedserver"
+	"gardener.cloud/gardener/internal/component/vpnshoot"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// networkResource is the ManagedResource with the agents of the VPN tunnel, and with the API server proxy of each node.
+const networkResource = "shoot-core-network"
+
+// Inputs are what the tasks read. All functions are called when the task credentials is done; those that say so, later.
+type Inputs struct {
+	Run *stage.Run
+	// OperatingSystemConfigs returns the values of all worker pools.
+	OperatingSystemConfigs func() (operatingsystemconfig.Values, error)
+	// Worker returns what sets the spec of the Worker, given the pools with their OperatingSystemConfigs. It is called when the task
+	// infrastructure is done.
+	Worker func([]Pool) (func(*extensionsv1alpha1.Worker), error)
+	// TunnelServer returns the values of the vpn-seed-server, with a number of pods.
+	TunnelServer func(replicas int32) (vpnseedserver.Values, error)
+	// TunnelAgent and APIServerProxy return those of the vpn-shoot and the API server proxy. They are called when the task infrastructure
+	// is done.
+	TunnelAgent    func() (vpnshoot.Values, error)
+	APIServerProxy func() (apiserverproxy.Values, error)
+	// CoreDNS, MetricsServer and KubeProxy return those of system components. KubeProxy gets the nodes that exist.
+	CoreDNS       func() (coredns.Values, error)
+	MetricsServer func() (metricsserver.Values, error)
+	KubeProxy     func([]corev1.Node) (kubeproxy.Values, error)
+	// NodeLocalDNS returns those of the node-local-dns. Nil means that it is not desired.
+	NodeLocalDNS func() (nodelocaldns.Values, error)
+	// Replicas is the number of pods of the vpn-seed-server.
+	Replicas int32
+	// Hibernates is whether the cluster is being hibernated: its nodes are deleted, so that nothing waits for what runs on them.
+	Hibernates bool
+	// Existing is whether there are nodes: they are updated after the kube-apiserver. Otherwise, machines are created while it starts, as
+	// they take longer.
+	Existing bool
+	// ReplacesCAs is whether a rotation of CAs is prepared or completed.
+	ReplacesCAs bool
+}
+
+// Pool is a worker pool with what its machines are created from.
+type Pool struct {
+	operatingsystemconfig.Pool
+	// Provision and Reconcile are the OperatingSystemConfigs, as their extension has reconciled them.
+	Provision, Reconcile *extensionsv1alpha1.OperatingSystemConfig
+}
+
+// Tasks returns the tasks of the stage.
+func Tasks(in Inputs) []flow.Task {
+	pools := &pools{}
+	agents := flow.Do("node-agents", "Writing the configuration of gardener-node-agents", in.deployNodeAgents, "operating-system-configs")
+	worker := flow.Await(stage.ExtensionTimeout, "worker", "Waiting for Worker", func(ctx context.Context) error { return in.reconcileWorker(ctx, pools) },
+		"operating-system-configs", "infrastructure", "kube-apiserver")
+	if in.Existing || in.ReplacesCAs {
+		// Kubelets must not be newer than the kube-apiserver, and once they no longer trust an old CA, they refuse a kube-apiserver with its
+		// certificate.
+		agents.After = append(agents.After, "kube-apiserver-ready")
+		worker.After = append(worker.After, "kube-apiserver-ready")
+	}
+	var tasks []flow.Task
+	tunnelTimeout, tunnel := stage.PodsTimeout, []func(*resourcesv1alpha1.ManagedResource) error{managedresource.Applied, managedresource.Healthy}
+	if in.ReplacesCAs {
+		// A new machine requests its certificates soon, and would keep those that an old kube-controller-manager signs. A Deployment that is
+		// ready may still have old pods.
+		tasks = append(tasks, flow.Await(stage.PodsTimeout, "old-kube-controller-manager-gone", "Waiting for old pods of kube-controller-manager to terminate",
+			func(ctx context.Context) error { return in.Run.OldPodsGone(ctx, kubecontrollermanager.Labels()) }, "kube-controller-manager-ready"))
+		worker.After = append(worker.After, "old-kube-controller-manager-gone")
+		// A pod with old credentials would be rejected after the next step. If a node is lost just then, its machine is replaced first.
+		tunnelTimeout, tunnel = stage.ExtensionTimeout, append(tunnel, managedresource.RolledOut)
+	}
+	tasks = append(tasks,
+		flow.Do("vpn-seed-server", "Deploying vpn-seed-server", DeployTunnelServer(in, in.Replicas), "credentials"),
+		flow.Await(stage.ExtensionTimeout, "operating-system-configs", "Waiting for OperatingSystemConfigs", func(ctx context.Context) error {
+			return in.reconcileSystemConfigs(ctx, pools)
+		}, "credentials", "cluster"),
+		agents,
+		worker,
+		flow.Do("system-components", "Deploying system components", in.deploySystemComponents, "infrastructure"),
+		flow.Do("kube-proxy", "Deploying kube-proxy", in.deployKubeProxy, "kube-apiserver-ready"),
+	)
+	if !in.Hibernates {
+		tasks = append(tasks,
+			flow.Await(tunnelTimeout, "tunnel", "Waiting for the VPN tunnel to the nodes", func(ctx context.Context) error {
+				return in.awaitTunnel(ctx, tunnel)
+			}, "system-components", "vpn-seed-server", "worker"),
+			flow.Await(stage.ExtensionTimeout, "nodes-updated", "Waiting for nodes to apply their OperatingSystemConfig", in.awaitNodeAgents,
+				"node-agents", "tunnel"),
+		)
+	}
+	if in.NodeLocalDNS == nil {
+		tasks = append(tasks, flow.Do("stale-node-local-dns", "Deleting unused node-local-dns", in.deleteNodeLocalDNS, "system-components", "worker"))
+	}
+	return append(tasks, flow.Do("stale-operating-system-configs", "Deleting unused OperatingSystemConfigs", func(ctx context.Context) error {
+		return in.deleteStaleSystemConfigs(ctx, pools)
+	}, "worker", "node-agents"))
+}
+
+// DeployTunnelServer returns what a task does that deploys the vpn-seed-server with a number of pods.
+func DeployTunnelServer(in Inputs, replicas int32) func(context.Context) error {
+	return func(ctx context.Context) error {
+		values, err := in.TunnelServer(replicas)
+		if err != nil {
+			return err
+		}
+		objects, err := vpnseedserver.Objects(values)
+		if err != nil {
+			return err
+		}
+		return in.Run.Apply(ctx, objects...)
+	}
+}
+
+// awaitTunnel waits until both ends of the tunnel are as desired, and work.
+func (in Inputs) awaitTunnel(ctx context.Context, checks []func(*resourcesv1alpha1.ManagedResource) error) error {
+	if err := in.Run.DeploymentReady(ctx, vpnseedserver.Name); err != nil {
+		return err
+	}
+	return stage.AwaitOne(ctx, in.Run.SeedAPI, in.Run.Namespace, networkResource, &resourcesv1alpha1.ManagedResourceList{},
+		func(mr *resourcesv1alpha1.ManagedResource) error {
+			for _, check := range checks {
+				if err := check(mr); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+}
+
+// pools are those whose OperatingSystemConfigs are reconciled. They are complete when the task operating-system-configs is done.
+type pools struct {
+	list []Pool
+}

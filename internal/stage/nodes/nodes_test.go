@@ -1,0 +1,114 @@
+package nodes
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/nodelocaldns"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/internal/stage/stagetest"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+func TestOutdated(t *testing.T) {
+	node := func(name, secret, done string, change func(*corev1.Node)) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{"worker.gardener.cloud/gardener-node-agent-secret-name": secret},
+			Annotations: map[string]string{"checksum/cloud-config-data": done},
+		}}
+		if change != nil {
+			change(n)
+		}
+		return n
+	}
+	desired := map[string]string{"pool": "new"}
+	for name, tc := range map[string]struct {
+		nodes []*corev1.Node
+		want  string
+	}{
+		"no nodes":             {},
+		"done":                 {nodes: []*corev1.Node{node("a", "pool", "new", nil)}},
+		"outdated":             {nodes: []*corev1.Node{node("b", "pool", "old", nil), node("a", "pool", "", nil)}, want: "2 nodes do not have their new configuration yet: a, b"},
+		"without a label":      {nodes: []*corev1.Node{node("a", "", "", nil)}},
+		"of a deleted pool":    {nodes: []*corev1.Node{node("a", "gone", "old", nil)}},
+		"about to be replaced": {nodes: []*corev1.Node{node("a", "pool", "old", func(n *corev1.Node) { n.Spec.Unschedulable = true })}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if err := outdated(tc.nodes, desired); err != nil {
+				got = err.Error()
+			}
+			if got != tc.want {
+				t.Errorf("outdated() is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestNodeLocalDNSIsDeletedAfterItsLastNode(t *testing.T) {
+	scheme := stagetest.Scheme(t)
+	for name, tc := range map[string]struct {
+		enabled     bool
+		label, want string
+	}{
+		"it is enabled":                   {enabled: true, want: "shoot-core-node-local-dns"},
+		"it is not, and no node has it":   {label: "false"},
+		"it is not, and an old node does": {label: "true", want: "shoot-core-node-local-dns"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&resourcesv1alpha1.ManagedResource{
+				ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: "shoot-core-node-local-dns"},
+			}).Build()
+			shoot := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"networking.gardener.cloud/node-local-dns-enabled": tc.label}},
+			}).Build()
+			in := Inputs{Run: &stage.Run{SeedAPI: seed, Namespace: stagetest.Namespace, Target: stage.NewConnectedTarget(shoot, nil)}}
+			if tc.enabled {
+				in.NodeLocalDNS = func() (nodelocaldns.Values, error) { return nodelocaldns.Values{}, nil }
+			}
+			clean := func() error {
+				if slices.ContainsFunc(Tasks(in), func(task flow.Task) bool { return task.ID == "stale-node-local-dns" }) {
+					return stagetest.RunTask(t.Context(), t, Tasks(in), "stale-node-local-dns")
+				}
+				return nil
+			}
+			if err := clean(); err != nil {
+				t.Fatal(err)
+			}
+			left := &resourcesv1alpha1.ManagedResourceList{}
+			if err := seed.List(t.Context(), left); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for i := range left.Items {
+				got = left.Items[i].Name
+			}
+			if got != tc.want {
+				t.Errorf("there is %q, want %q", got, tc.want)
+			}
+			if err := clean(); err != nil {
+				t.Errorf("a second time: %v", err)
+			}
+		})
+	}
+}
+
+// What the tunnel needs runs on nodes, which are deleted when a shoot is hibernated: nothing waits for it.
+func TestHibernationDoesNotWaitForNodes(t *testing.T) {
+	for _, hibernates := range []bool{false, true} {
+		var waits []string
+		for _, task := range Tasks(Inputs{Hibernates: hibernates}) {
+			if task.ID == "tunnel" || task.ID == "nodes-updated" {
+				waits = append(waits, task.ID)
+			}
+		}
+		if (len(waits) == 0) != hibernates {
+			t.Errorf("hibernates: %t, and the tasks are %v", hibernates, waits)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+// Package stage has what all stages share: what a run of a flow works with, and the waits of its tasks. A stage is a package below this
+// one with the tasks for one part of a cluster. Source: docs/flows.md.
+package stage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/managedresource"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+const (
+	// PodsTimeout is the end of a wait for pods. An image that is pulled for the first time takes a minute.
+	PodsTimeout = 5 * time.Minute
+	// ExtensionTimeout is the end of a wait for an extension. Infrastructures take minutes.
+	ExtensionTimeout = 10 * time.Minute
+	// Named is how many objects an error names, of those that it is about.
+	Named = 10
+)
+
+// Run is what the tasks of all stages work with in one run of a flow.
+type Run struct {
+	// SeedAPI is the cluster with the control plane. Its reads are fresh: tasks read what others of the run have just written.
+	SeedAPI client.WithWatch
+	// GardenCache reads from the cache of the garden and writes to its API. GardenAPI reads from the API.
+	GardenCache client.Client
+	GardenAPI   client.WithWatch
+	// Namespace is that of the control plane, and Name that of the Shoot, which extension resources have, too.
+	Namespace, Name string
+	// FieldManager is the one of server-side apply.
+	FieldManager string
+	// Autoscalers returns the VerticalPodAutoscalers that go with objects of the control plane. Nil means none.
+	Autoscalers func(objects []client.Object) []client.Object
+	// Target is the cluster itself, which the control plane is for.
+	Target *Target
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+// Apply writes objects in the seed, together with their autoscalers.
+func (r *Run) Apply(ctx context.Context, objects ...client.Object) error {
+	if r.Autoscalers != nil {
+		objects = slices.Concat(objects, r.Autoscalers(objects))
+	}
+	return kube.Apply(ctx, r.SeedAPI, r.FieldManager, objects...)
+}
+
+// ApplyManaged writes a ManagedResource with objects for the cluster.
+func (r *Run) ApplyManaged(ctx context.Context, name string, objects ...client.Object) error {
+	packed, err := managedresource.Objects(r.SeedAPI.Scheme(), managedresource.Values{
+		Namespace: r.Namespace, Name: name, InjectLabels: map[string]string{constants.ShootNoCleanup: "true"},
+	}, objects...)
+	if err != nil {
+		return err
+	}
+	return r.Apply(ctx, packed...)
+}
+
+// DeleteManaged deletes a ManagedResource. gardener-resource-manager then deletes its objects in the cluster.
+func (r *Run) DeleteManaged(ctx context.Context, name string) error {
+	mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: name}}
+	if err := r.SeedAPI.Delete(ctx, mr); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ManagedResource %q: %w", name, err)
+	}
+	return nil
+}
+
+// ManagedApplied waits until the objects of a ManagedResource are applied to the cluster.
+func (r *Run) ManagedApplied(ctx context.Context, name string) error {
+	return AwaitOne(ctx, r.SeedAPI, r.Namespace, name, &resourcesv1alpha1.ManagedResourceList{}, managedresource.Applied)
+}
+
+// DeploymentReady waits until all pods of a Deployment are updated and available.
+func (r *Run) DeploymentReady(ctx context.Context, name string) error {
+	return AwaitOne(ctx, r.SeedAPI, r.Namespace, name, &appsv1.DeploymentList{}, kube.DeploymentHealthy)
+}
+
+// OldPodsGone waits until the pods have terminated that a Deployment, which is ready, has replaced: they go on for a while.
+func (r *Run) OldPodsGone(ctx context.Context, labels map[string]string) error {
+	return kube.Await(ctx, r.SeedAPI, &corev1.PodList{}, func(pods []*corev1.Pod) error {
+		for _, pod := range pods {
+			if pod.DeletionTimestamp != nil {
+				return fmt.Errorf("Pod %q has not terminated yet", pod.Name)
+			}
+		}
+		return nil
+	}, nil, client.InNamespace(r.Namespace), client.MatchingLabels(labels))
+}
+
+// AwaitOne waits until one object passes a check.
+func AwaitOne[T client.Object](ctx context.Context, c client.WithWatch, namespace, name string, list client.ObjectList, check func(T) error) error {
+	return kube.Await(ctx, c, list, func(objects []T) error {
+		if len(objects) == 0 {
+			return fmt.Errorf("%T %q not found", *new(T), name)
+		}
+		return check(objects[0])
+	}, nil, client.InNamespace(namespace), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", name)})
+}

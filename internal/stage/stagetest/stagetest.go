@@ -1,0 +1,178 @@
+// Package stagetest has fakes of the clusters that stages work with.
+package stagetest
+
+import (
+	"context"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/pkg/flow"
+)
+
+// Namespace and Name are those of the control plane and of the Shoot.
+const Namespace, Name = "shoot--dev--crazy-botany", "crazy-botany"
+
+// Clusters are a garden, a seed and a shoot without controllers: their resources are reconciled when they are read.
+type Clusters struct {
+	Garden, Seed, Shoot client.WithWatch
+}
+
+// New returns clusters of which only the gateway of the seed exists.
+func New(t *testing.T) *Clusters {
+	t.Helper()
+	scheme := Scheme(t)
+	c := &Clusters{Garden: newCluster(scheme), Seed: newCluster(scheme), Shoot: newCluster(scheme)}
+	ready := &gatewayv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "gateway", Name: "gateway"},
+		Status:     gatewayv1.GatewayStatus{Addresses: []gatewayv1.GatewayStatusAddress{{Value: "10.0.0.1"}}},
+	}
+	if err := c.Seed.Create(t.Context(), ready); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Run returns what the tasks of stages work with.
+func (c *Clusters) Run() *stage.Run {
+	return &stage.Run{
+		SeedAPI: c.Seed, GardenCache: c.Garden, GardenAPI: c.Garden, Namespace: Namespace, Name: Name, FieldManager: "gardenlet",
+		Target: stage.NewConnectedTarget(c.Shoot, Discover), Clock: clock.RealClock{},
+	}
+}
+
+// Discover returns a kind of users.
+func Discover(*rest.Config) ([]*metav1.APIResourceList, error) {
+	return []*metav1.APIResourceList{{
+		GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "things", Verbs: metav1.Verbs{"get", "list", "watch"}}},
+	}}, nil
+}
+
+// Scheme returns a scheme with all kinds of the clusters.
+func Scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, corev1beta1.AddToScheme, extensionsv1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme,
+		druidv1alpha1.AddToScheme, gatewayv1.Install, apiregistrationv1.AddToScheme, securityv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+// RunTask runs the task with an ID. It fails the test if there is none.
+func RunTask(ctx context.Context, t *testing.T, tasks []flow.Task, id string) error {
+	t.Helper()
+	for _, task := range tasks {
+		if task.ID == id {
+			return task.Run(ctx)
+		}
+	}
+	t.Fatalf("there is no task %q", id)
+	return nil
+}
+
+// newCluster returns a cluster in which resources are reconciled when they are read.
+func newCluster(scheme *runtime.Scheme) client.WithWatch {
+	byName := func(object client.Object) []string { return []string{object.GetName()} }
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1beta1.Shoot{}).
+		WithIndex(&corev1beta1.Project{}, "spec.namespace", func(object client.Object) []string {
+			return []string{ptr.Deref(object.(*corev1beta1.Project).Spec.Namespace, "")} //nolint:forcetypeassert // the kind of the index
+		})
+	for _, kind := range []client.Object{
+		&corev1.Namespace{}, &gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &resourcesv1alpha1.ManagedResource{},
+		&extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.ControlPlane{}, &extensionsv1alpha1.Network{},
+		&extensionsv1alpha1.OperatingSystemConfig{}, &extensionsv1alpha1.Worker{}, &extensionsv1alpha1.Extension{},
+	} {
+		builder = builder.WithIndex(kind, "metadata.name", byName)
+	}
+	return builder.WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, object, opts...)
+			if _, ok := object.(extensionsv1alpha1.Object); ok && err == nil {
+				reconcile(object)
+			}
+			return err
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := c.List(ctx, list, opts...); err != nil {
+				return err
+			}
+			return meta.EachListItem(list, func(item runtime.Object) error {
+				reconcile(item)
+				return nil
+			})
+		},
+		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+			events, err := WatchWithoutList(ctx, c, list, opts...)
+			if err != nil {
+				return nil, err
+			}
+			return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
+				reconcile(event.Object)
+				return event, true
+			}), nil
+		},
+	}).Build()
+}
+
+// WatchWithoutList refuses watches that begin with a list, which fake clients do not support.
+func WatchWithoutList(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	if raw := options.Raw; raw != nil && raw.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "sendInitialEvents", nil)
+	}
+	return c.Watch(ctx, list, opts...)
+}
+
+// reconcile sets the status of an object that is read as its controller would have.
+func reconcile(object runtime.Object) {
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		o.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: o.Generation, Replicas: *o.Spec.Replicas, UpdatedReplicas: *o.Spec.Replicas, AvailableReplicas: *o.Spec.Replicas,
+		}
+	case *druidv1alpha1.Etcd:
+		o.Status = druidv1alpha1.EtcdStatus{ObservedGeneration: &o.Generation, Ready: new(true)}
+	case extensionsv1alpha1.Object:
+		annotations := o.GetAnnotations()
+		delete(annotations, "gardener.cloud/operation")
+		o.SetAnnotations(annotations)
+		o.GetExtensionStatus().SetObservedGeneration(o.GetGeneration())
+		o.GetExtensionStatus().SetLastOperation(&corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded})
+		if config, ok := o.(*extensionsv1alpha1.OperatingSystemConfig); ok {
+			config.Status.CloudConfig = &extensionsv1alpha1.CloudConfig{SecretRef: corev1.SecretReference{Namespace: config.Namespace, Name: config.Name}}
+		}
+	case *resourcesv1alpha1.ManagedResource:
+		o.Status.ObservedGeneration = o.Generation
+		o.Status.Conditions = []corev1beta1.Condition{
+			{Type: resourcesv1alpha1.ResourcesApplied, Status: corev1beta1.ConditionTrue},
+			{Type: resourcesv1alpha1.ResourcesHealthy, Status: corev1beta1.ConditionTrue},
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package apiserverconfig
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/apis/apiserver/install"
+	apiservervalidation "k8s.io/apiserver/pkg/apis/apiserver/validation"
+	auditapi "k8s.io/apiserver/pkg/apis/audit"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	auditvalidation "k8s.io/apiserver/pkg/apis/audit/validation"
+	"k8s.io/apiserver/pkg/audit"
+	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
+	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
+)
+
+// authenticationV1 is since when kube-apiservers know the final version, egressSelector since when that field.
+var (
+	authenticationV1 = version.MustParseGeneric("1.34")
+	egressSelector   = version.MustParseGeneric("1.34")
+)
+
+// Compilers take a while to make, and schemes are not needed by every process.
+var (
+	claims     = sync.OnceValue(authenticationcel.NewDefaultCompiler)
+	conditions = sync.OnceValue(authorizationcel.NewDefaultCompiler)
+	decoder    = sync.OnceValue(func() runtime.Decoder {
+		scheme := runtime.NewScheme()
+		install.Install(scheme)
+		return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder()
+	})
+	auditDecoder = sync.OnceValue(func() runtime.Decoder {
+		return serializer.NewCodecFactory(audit.Scheme, serializer.EnableStrict).UniversalDecoder()
+	})
+)
+
+// AuditPolicy checks the Policy of audit.k8s.io/v1 that says what a kube-apiserver logs. More strictly than there, it must have no unknown
+// fields: what is meant to be logged would not be, without a word.
+func AuditPolicy(text string) field.ErrorList {
+	policy := &auditapi.Policy{}
+	if errs := decodeFile(auditDecoder(), text, policy, auditv1.SchemeGroupVersion.WithKind("Policy")); len(errs) > 0 {
+		return errs
+	}
+	errs := auditvalidation.ValidatePolicy(policy)
+	if len(policy.Rules) == 0 {
+		errs = append(errs, field.Required(field.NewPath("rules"), "must have at least one entry"))
+	}
+	return errs
+}
+
+// Authentication checks the AuthenticationConfiguration of apiserver.config.k8s.io for a version of Kubernetes. issuers are those of tokens of
+// service accounts, which the file must not have.
+func Authentication(text string, kubernetes *version.Version, issuers []string) field.ErrorList {
+	versions := []string{"v1beta1", "v1alpha1"}
+	if !kubernetes.LessThan(authenticationV1) {
+		versions = append([]string{"v1"}, versions...)
+	}
+	config := &apiserver.AuthenticationConfiguration{}
+	if errs := decodeFile(decoder(), text, config, kinds("AuthenticationConfiguration", versions)...); len(errs) > 0 {
+		return errs
+	}
+	errs := apiservervalidation.ValidateAuthenticationConfiguration(claims(), config, issuers)
+	for i, jwt := range config.JWT {
+		if jwt.Issuer.EgressSelectorType != "" && kubernetes.LessThan(egressSelector) {
+			errs = append(errs, field.Forbidden(field.NewPath("jwt").Index(i).Child("issuer", "egressSelectorType"), "needs Kubernetes "+egressSelector.String()))
+		}
+	}
+	return errs
+}
+
+// Authorization checks the AuthorizationConfiguration of apiserver.config.k8s.io. All authorizers have to be webhooks, with the names of those
+// for which there are kubeconfigs; reserved are names of others that the kube-apiserver has. How they are reached is not looked at, as the
+// caller has to say that: by these kubeconfigs.
+func Authorization(text string, kubeconfigs, reserved []string) field.ErrorList {
+	config := &apiserver.AuthorizationConfiguration{}
+	if errs := decodeFile(decoder(), text, config, kinds("AuthorizationConfiguration", []string{"v1", "v1beta1", "v1alpha1"})...); len(errs) > 0 {
+		return errs
+	}
+	for _, authorizer := range config.Authorizers {
+		if authorizer.Webhook != nil {
+			authorizer.Webhook.ConnectionInfo = apiserver.WebhookConnectionInfo{Type: apiserver.AuthorizationWebhookConnectionInfoTypeInCluster}
+		}
+	}
+	webhook := sets.New(string(apiserver.TypeWebhook))
+	errs := apiservervalidation.ValidateAuthorizationConfiguration(conditions(), nil, config, webhook, webhook)
+	for i, authorizer := range config.Authorizers {
+		path := field.NewPath("authorizers").Index(i).Child("name")
+		switch {
+		case authorizer.Name == "": // has an error already
+		case slices.Contains(reserved, authorizer.Name):
+			errs = append(errs, field.Invalid(path, authorizer.Name, "is the name of another authorizer"))
+		case !slices.Contains(kubeconfigs, authorizer.Name):
+			errs = append(errs, field.Invalid(path, authorizer.Name, "has no kubeconfig in the Shoot"))
+		}
+	}
+	return errs
+}
+
+func kinds(kind string, versions []string) []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for _, version := range versions {
+		kinds = append(kinds, schema.GroupVersionKind{Group: configGroup, Version: version, Kind: kind})
+	}
+	return kinds
+}
+
+// decodeFile decodes a file of one of some kinds, with defaults.
+func decodeFile(decoder runtime.Decoder, text string, into runtime.Object, allowed ...schema.GroupVersionKind) field.ErrorList {
+	_, kind, err := decoder.Decode([]byte(text), nil, into)
+	switch {
+	case runtime.IsNotRegisteredError(err), kind != nil && !slices.Contains(allowed, *kind):
+		var names []string
+		for _, kind := range allowed {
+			names = append(names, kind.Version)
+		}
+		return field.ErrorList{field.Forbidden(field.NewPath("kind"), "must be "+allowed[0].Kind+" of "+allowed[0].Group+" in version "+strings.Join(names, ", "))}
+	case err == nil:
+		return nil
+	case runtime.IsMissingKind(err):
+		return field.ErrorList{field.Required(field.NewPath("kind"), "must be "+allowed[0].Kind)}
+	case runtime.IsMissingVersion(err):
+		return field.ErrorList{field.Required(field.NewPath("apiVersion"), "must be "+allowed[0].GroupVersion().String())}
+	}
+	if strict, ok := runtime.AsStrictDecodingError(err); ok {
+		var errs field.ErrorList
+		for _, err := range strict.Errors() {
+			errs = append(errs, field.Forbidden(field.NewPath(allowed[0].Kind), err.Error()))
+		}
+		return errs
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath(allowed[0].Kind), "is no YAML of this kind")}
+}

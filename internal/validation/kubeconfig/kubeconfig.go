@@ -1,0 +1,234 @@
+// Package kubeconfig checks kubeconfigs that users hand to processes which are not theirs.
+//
+// A kubeconfig is more than an address with credentials: it can name programs to run, files to read and proxies to use, where its reader
+// runs. What is not on the lists here is refused, so that a field that a later version of Kubernetes adds is refused, too. Processes get what
+// Client or Credentials return, written again from the fields that are allowed, never the user's bytes.
+//
+// Errors name fields and rules, and quote no values. Their type is TypeInvalid for what is no kubeconfig at all.
+package kubeconfig
+
+import (
+	"crypto/tls"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"k8s.io/client-go/util/cert"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+var (
+	// clusterFields and userFields are the allowed ones: addresses, and data that is in the kubeconfig itself.
+	clusterFields = []string{"server", "certificate-authority-data", "tls-server-name", "insecure-skip-tls-verify", "disable-compression"}
+	userFields    = []string{"token", "client-certificate-data", "client-key-data", "username", "password"}
+	contextFields = []string{"cluster", "user"}
+	// ignoredFields do nothing, and tools write them. They are dropped.
+	ignoredFields = []string{"extensions", "namespace"}
+)
+
+// Validate checks a kubeconfig of which nothing is known but that somebody may read it. Paths of errors begin with path, which may be nil.
+func Validate(data []byte, path *field.Path) field.ErrorList {
+	_, errs := parse(data, path)
+	return errs
+}
+
+// Client returns the kubeconfig for a client of one server: the cluster and the user of the current context.
+func Client(data []byte, path *field.Path) ([]byte, field.ErrorList) {
+	config, errs := parse(data, path)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	if config.CurrentContext == "" {
+		return nil, field.ErrorList{field.Required(path.Child("current-context"), "must be set")}
+	}
+	clusters, users, contexts, errs := current(config, path)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	config.Clusters, config.AuthInfos, config.Contexts = clusters, users, contexts
+	return write(config, path)
+}
+
+// Credentials returns the kubeconfig for clients that know their servers from elsewhere, as those of admission webhooks do: users are named
+// for the servers that they are for, such as "*.example.com", and the user of the current context, if there is one, is for all others.
+func Credentials(data []byte, path *field.Path) ([]byte, field.ErrorList) {
+	config, errs := parse(data, path)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	if config.CurrentContext == "" {
+		config.Clusters, config.Contexts = nil, nil
+	} else if config.Clusters, _, config.Contexts, errs = current(config, path); len(errs) > 0 {
+		return nil, errs
+	}
+	return write(config, path)
+}
+
+// parse returns the allowed fields of a kubeconfig, in all its clusters, users and contexts.
+func parse(data []byte, path *field.Path) (*clientcmdv1.Config, field.ErrorList) {
+	// Strict all the way: what we read and what another parser reads must be the same.
+	asJSON, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, field.ErrorList{malformed(path, "must be a YAML or JSON object with each key once")}
+	}
+	given := &clientcmdv1.Config{}
+	unknown, err := kjson.UnmarshalStrict(asJSON, given)
+	if err != nil {
+		return nil, field.ErrorList{malformed(path, "is not of the shape of a kubeconfig")}
+	}
+	var errs field.ErrorList
+	for _, err := range unknown {
+		errs = append(errs, field.Forbidden(orRoot(path), err.Error())) // it has the path of the field, and no value
+	}
+	if given.Kind != "" && given.Kind != "Config" {
+		errs = append(errs, field.Forbidden(path.Child("kind"), "must be Config"))
+	}
+	if given.APIVersion != "" && given.APIVersion != "v1" {
+		errs = append(errs, field.Forbidden(path.Child("apiVersion"), "must be v1"))
+	}
+	kept := &clientcmdv1.Config{Kind: "Config", APIVersion: "v1", CurrentContext: given.CurrentContext}
+	names := sets.New[string]()
+	for i, named := range given.Clusters {
+		path := path.Child("clusters").Index(i)
+		errs = append(errs, once(names, "cluster/"+named.Name, path)...)
+		cluster, more := allowed(named.Cluster, clusterFields, path.Child("cluster"))
+		errs = append(append(errs, more...), validateCluster(&cluster, path.Child("cluster"))...)
+		kept.Clusters = append(kept.Clusters, clientcmdv1.NamedCluster{Name: named.Name, Cluster: cluster})
+	}
+	for i, named := range given.AuthInfos {
+		path := path.Child("users").Index(i)
+		errs = append(errs, once(names, "user/"+named.Name, path)...)
+		user, more := allowed(named.AuthInfo, userFields, path.Child("user"))
+		errs = append(append(errs, more...), validateUser(&user, path.Child("user"))...)
+		kept.AuthInfos = append(kept.AuthInfos, clientcmdv1.NamedAuthInfo{Name: named.Name, AuthInfo: user})
+	}
+	for i, named := range given.Contexts {
+		path := path.Child("contexts").Index(i)
+		errs = append(errs, once(names, "context/"+named.Name, path)...)
+		context, more := allowed(named.Context, contextFields, path.Child("context"))
+		errs = append(errs, more...)
+		kept.Contexts = append(kept.Contexts, clientcmdv1.NamedContext{Name: named.Name, Context: context})
+	}
+	return kept, errs
+}
+
+// malformed is the error for what is no kubeconfig at all.
+func malformed(path *field.Path, detail string) *field.Error {
+	return field.TypeInvalid(orRoot(path), field.OmitValueType{}, detail)
+}
+
+func orRoot(path *field.Path) *field.Path {
+	if path == nil {
+		return field.NewPath("kubeconfig")
+	}
+	return path
+}
+
+func once(names sets.Set[string], name string, path *field.Path) field.ErrorList {
+	if names.Has(name) {
+		return field.ErrorList{field.Forbidden(path.Child("name"), "is there twice")}
+	}
+	names.Insert(name)
+	return nil
+}
+
+// allowed returns a struct with those fields of another that have one of the names in JSON. Others must not be set.
+func allowed[T any](given T, names []string, path *field.Path) (kept T, errs field.ErrorList) {
+	from, to := reflect.ValueOf(given), reflect.ValueOf(&kept).Elem()
+	for i := range from.NumField() {
+		name, _, _ := strings.Cut(from.Type().Field(i).Tag.Get("json"), ",")
+		switch {
+		case slices.Contains(names, name):
+			to.Field(i).Set(from.Field(i))
+		case slices.Contains(ignoredFields, name), from.Field(i).IsZero():
+		default:
+			errs = append(errs, field.Forbidden(path.Child(name), "is not allowed; allowed are "+strings.Join(names, ", ")))
+		}
+	}
+	return kept, errs
+}
+
+func validateCluster(cluster *clientcmdv1.Cluster, path *field.Path) field.ErrorList {
+	errs := validateServer(cluster.Server, path.Child("server"))
+	if data := cluster.CertificateAuthorityData; len(data) > 0 {
+		path := path.Child("certificate-authority-data")
+		if _, err := cert.ParseCertsPEM(data); err != nil {
+			errs = append(errs, field.Forbidden(path, "must be certificates in PEM"))
+		}
+		if cluster.InsecureSkipTLSVerify {
+			errs = append(errs, field.Forbidden(path, "excludes insecure-skip-tls-verify"))
+		}
+	}
+	return errs
+}
+
+func validateServer(server string, path *field.Path) field.ErrorList {
+	if server == "" {
+		return field.ErrorList{field.Required(path, "must be set")}
+	}
+	parsed, err := url.Parse(server)
+	switch {
+	case err != nil:
+		return field.ErrorList{field.Forbidden(path, "must be a URL")}
+	case parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.Opaque != "":
+		return field.ErrorList{field.Forbidden(path, "must be a URL with the scheme https and a host")}
+	case parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "":
+		return field.ErrorList{field.Forbidden(path, "must be a URL with neither user, query nor fragment")}
+	}
+	return nil
+}
+
+// validateUser refuses what makes a client fail when it starts.
+func validateUser(user *clientcmdv1.AuthInfo, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if user.Token != "" && (user.Username != "" || user.Password != "") {
+		errs = append(errs, field.Forbidden(path.Child("token"), "excludes username and password"))
+	}
+	switch certificate, key := user.ClientCertificateData, user.ClientKeyData; {
+	case len(certificate) == 0 && len(key) == 0:
+	case len(key) == 0:
+		errs = append(errs, field.Required(path.Child("client-key-data"), "must be set with client-certificate-data"))
+	case len(certificate) == 0:
+		errs = append(errs, field.Required(path.Child("client-certificate-data"), "must be set with client-key-data"))
+	default:
+		if _, err := tls.X509KeyPair(certificate, key); err != nil {
+			errs = append(errs, field.Forbidden(path.Child("client-certificate-data"), "must be a certificate in PEM for client-key-data"))
+		}
+	}
+	return errs
+}
+
+// current returns the current context, and what it names.
+func current(config *clientcmdv1.Config, path *field.Path) (clusters []clientcmdv1.NamedCluster, users []clientcmdv1.NamedAuthInfo, contexts []clientcmdv1.NamedContext, errs field.ErrorList) {
+	at := slices.IndexFunc(config.Contexts, func(c clientcmdv1.NamedContext) bool { return c.Name == config.CurrentContext })
+	if at < 0 {
+		return nil, nil, nil, field.ErrorList{field.Forbidden(path.Child("current-context"), "must be the name of a context")}
+	}
+	context := config.Contexts[at].Context
+	path = path.Child("contexts").Index(at).Child("context")
+	cluster := slices.IndexFunc(config.Clusters, func(c clientcmdv1.NamedCluster) bool { return c.Name == context.Cluster })
+	if cluster < 0 || context.Cluster == "" {
+		errs = append(errs, field.Forbidden(path.Child("cluster"), "must be the name of a cluster"))
+	}
+	user := slices.IndexFunc(config.AuthInfos, func(u clientcmdv1.NamedAuthInfo) bool { return u.Name == context.AuthInfo })
+	if user < 0 || context.AuthInfo == "" {
+		errs = append(errs, field.Forbidden(path.Child("user"), "must be the name of a user"))
+	}
+	if len(errs) > 0 {
+		return nil, nil, nil, errs
+	}
+	return config.Clusters[cluster : cluster+1], config.AuthInfos[user : user+1], config.Contexts[at : at+1], nil
+}
+
+func write(config *clientcmdv1.Config, path *field.Path) ([]byte, field.ErrorList) {
+	data, err := yaml.Marshal(config)
+	if err != nil {
+		return nil, field.ErrorList{field.InternalError(path, err)}
+	}
+	return data, nil
+}
