@@ -390,16 +390,28 @@ func (g *garden) testDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	lease := g.awaitLease(t, "")
-	g.start(t, func(c *gardenlet.Config) { c.Controllers.Seed.SyncPeriod.Duration = 100 * time.Millisecond })
+	g.start(t, func(c *gardenlet.Config) {
+		c.Controllers.Seed.SyncPeriod.Duration = 100 * time.Millisecond
+		c.SeedConfig.Spec.Backup = &corev1beta1.Backup{
+			Provider: "local", CredentialsRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "backup"},
+		}
+	})
 	// It has a new certificate since the last one was started, whose end is in the status.
 	var settled *corev1beta1.Seed
 	g.awaitSeed(t, func(seed *corev1beta1.Seed) error {
 		if seed.Status.ClientCertificateExpirationTimestamp.Equal(before.Status.ClientCertificateExpirationTimestamp) {
 			return errors.New("the end of the certificate is the old one")
 		}
+		if last := seed.Status.LastOperation; seed.Status.ObservedGeneration != seed.Generation || last.State != corev1beta1.LastOperationStateSucceeded {
+			return fmt.Errorf("last operation is %+v", last)
+		}
 		settled = seed.DeepCopy()
 		return nil
 	})
+	bucket := &corev1beta1.BackupBucket{}
+	if err := g.c.Get(t.Context(), client.ObjectKey{Name: string(settled.UID)}, bucket); err != nil {
+		t.Fatal(err)
+	}
 	for range 3 {
 		lease = g.awaitLease(t, lease.ResourceVersion)
 	}
@@ -449,6 +461,9 @@ func (g *garden) testDeletion(t *testing.T) {
 		}
 		return nil
 	})
+	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(bucket), bucket); !apierrors.IsNotFound(err) {
+		t.Errorf("the BackupBucket of the Seed: %v", err)
+	}
 	for _, object := range []client.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid"}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardener-resource-manager"}},
