@@ -34,7 +34,7 @@ func TestAfterDeletion(t *testing.T) {
 		read    error
 		other   bool // another BackupBucket has the same credentials
 		err     error
-		want    bool // the finalizer is still there
+		want    bool // the finalizer is still set
 	}{
 		"the last one":                   {},
 		"another one uses them":          {other: true, want: true},
