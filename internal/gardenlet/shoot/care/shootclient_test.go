@@ -22,8 +22,8 @@ func TestReachNode(t *testing.T) {
 		"an unhealthy kubelet":               {http.StatusInternalServerError, "syncloop", true},
 		"a kubelet without such a path":      {http.StatusNotFound, "not found", true},
 		"a kubelet that forbids it":          {http.StatusForbidden, "no", true},
-		"nobody behind the tunnel":           {http.StatusServiceUnavailable, "error trying to reach service", false},
-		"a tunnel that ends":                 {http.StatusBadGateway, "EOF", false},
+		"no tunnel":                          {http.StatusServiceUnavailable, "error trying to reach service", false},
+		"a broken tunnel":                    {http.StatusBadGateway, "EOF", false},
 		"the API server has an error itself": {http.StatusInternalServerError, status, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestReachNode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := (&access{rest: client}).ReachNode(t.Context(), "n"); (err == nil) != tc.reached {
+			if err := (&shootClient{rest: client}).ReachNode(t.Context(), "n"); (err == nil) != tc.reached {
 				t.Errorf("error is %v", err)
 			}
 		})

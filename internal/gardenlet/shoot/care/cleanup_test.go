@@ -21,29 +21,29 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
-// shootAccess is a shoot in memory.
-type shootAccess struct {
+// fakeShoot is a shoot in memory.
+type fakeShoot struct {
 	client.Client
 	closed      bool
 	unreachable map[string]bool
 }
 
-func (*shootAccess) Healthz(context.Context) error { return nil }
-func (a *shootAccess) Close()                      { a.closed = true }
+func (*fakeShoot) Healthz(context.Context) error { return nil }
+func (a *fakeShoot) Close()                      { a.closed = true }
 
-func (a *shootAccess) ReachNode(_ context.Context, name string) error {
+func (a *fakeShoot) ReachNode(_ context.Context, name string) error {
 	if a.unreachable[name] {
-		return errors.New("no way")
+		return errors.New("connection refused")
 	}
 	return nil
 }
 
-func TestConnectionsAreKeptUntilTheirSecretIsReplaced(t *testing.T) {
-	var made []*shootAccess
+func TestClientsAreKeptUntilTheirSecretIsReplaced(t *testing.T) {
+	var created []*fakeShoot
 	reads := 0
-	c := &connections{connect: func([]byte) (Access, error) {
-		made = append(made, &shootAccess{})
-		return made[len(made)-1], nil
+	c := &shootClients{connect: func([]byte) (ShootClient, error) {
+		created = append(created, &fakeShoot{})
+		return created[len(created)-1], nil
 	}}
 	shoot := types.NamespacedName{Namespace: "garden-dev", Name: "a"}
 	get := func(secret types.UID) {
@@ -54,20 +54,20 @@ func TestConnectionsAreKeptUntilTheirSecretIsReplaced(t *testing.T) {
 	}
 	get("one")
 	get("one")
-	if len(made) != 1 || reads != 1 {
-		t.Fatalf("%d connections were made, and the kubeconfig was read %d times", len(made), reads)
+	if len(created) != 1 || reads != 1 {
+		t.Fatalf("%d clients were created, and the kubeconfig was read %d times", len(created), reads)
 	}
 	get("two")
-	if len(made) != 2 || !made[0].closed {
-		t.Fatalf("the connection with old credentials is still there: %d", len(made))
+	if len(created) != 2 || !created[0].closed {
+		t.Fatalf("the client with the old credentials is not closed, of %d", len(created))
 	}
-	c.drop(shoot)
-	if !made[1].closed || len(c.byShoot) != 0 {
-		t.Error("a connection outlives its shoot")
+	c.close(shoot)
+	if !created[1].closed || len(c.byShoot) != 0 {
+		t.Error("the client of a deleted shoot is not closed")
 	}
 }
 
-func TestTidyShoot(t *testing.T) {
+func TestCleanUpShoot(t *testing.T) {
 	pod := func(name, reason string, phase corev1.PodPhase) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}, Status: corev1.PodStatus{Phase: phase, Reason: reason}}
 	}
@@ -88,28 +88,28 @@ func TestTidyShoot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := fake.NewClientBuilder().WithObjects(
-				pod("runs", "", corev1.PodRunning), pod("evicted", "Evicted", corev1.PodFailed), pod("failed", "Error", corev1.PodFailed), stuck.DeepCopy(), elsewhere.DeepCopy(),
-				config("users", nil), config("ours", map[string]string{resourcesv1alpha1.ManagedBy: "gardener"}),
+				pod("running", "", corev1.PodRunning), pod("evicted", "Evicted", corev1.PodFailed), pod("failed", "Error", corev1.PodFailed), stuck.DeepCopy(), elsewhere.DeepCopy(),
+				config("users", nil), config("gardener", map[string]string{resourcesv1alpha1.ManagedBy: "gardener"}),
 				config("excluded", map[string]string{"remediation.webhook.shoot.gardener.cloud/exclude": "true"}),
 			).WithIndex(&corev1.Pod{}, "status.phase", func(o client.Object) []string { return []string{string(o.(*corev1.Pod).Status.Phase)} }).Build()
-			seen := &observation{access: &shootAccess{Client: shoot}, nodesSeen: nodesSeen{nodes: []corev1.Node{{}}}}
-			if err := seen.readWebhooks(t.Context()); err != nil {
+			o := &observed{shootClient: &fakeShoot{Client: shoot}, observedNodes: observedNodes{nodes: []corev1.Node{{}}}}
+			if err := o.readWebhooks(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			r := &reconciler{Values: Values{Clock: clocktesting.NewFakePassiveClock(now), Config: gardenletconfigv1alpha1.ShootCareControllerConfiguration{WebhookRemediatorEnabled: &tc.remediate}}}
-			if err := r.tidyShoot(t.Context(), seen); err != nil {
+			if err := r.cleanUpShoot(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
 			pods := &corev1.PodList{}
 			if err := shoot.List(t.Context(), pods); err != nil {
 				t.Fatal(err)
 			}
-			var left []string
+			var remaining []string
 			for _, p := range pods.Items {
-				left = append(left, p.Name)
+				remaining = append(remaining, p.Name)
 			}
-			if diff := cmp.Diff([]string{"elsewhere", "failed", "runs", "stuck"}, left); diff != "" { // the stuck one has a finalizer
-				t.Errorf("pods that are left (-want +got):\n%s", diff)
+			if diff := cmp.Diff([]string{"elsewhere", "failed", "running", "stuck"}, remaining); diff != "" { // the stuck pod has a finalizer
+				t.Errorf("remaining pods (-want +got):\n%s", diff)
 			}
 			configs := &admissionregistrationv1.MutatingWebhookConfigurationList{}
 			if err := shoot.List(t.Context(), configs); err != nil {
@@ -128,7 +128,7 @@ func TestTidyShoot(t *testing.T) {
 	}
 }
 
-func TestReach(t *testing.T) {
+func TestCheckTunnel(t *testing.T) {
 	node := func(name string, status corev1.ConditionStatus) corev1.Node {
 		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}}}
 	}
@@ -137,14 +137,14 @@ func TestReach(t *testing.T) {
 		fails bool
 	}{
 		"no nodes":                   {},
-		"one that answers":           {nodes: []corev1.Node{node("silent", "True"), node("a", "True")}},
-		"none that answers":          {nodes: []corev1.Node{node("silent", "True")}, fails: true},
-		"one that need not answer":   {nodes: []corev1.Node{node("silent", "False")}},
+		"one node responds":          {nodes: []corev1.Node{node("silent", "True"), node("a", "True")}},
+		"no node responds":           {nodes: []corev1.Node{node("silent", "True")}, fails: true},
+		"the node is not ready":      {nodes: []corev1.Node{node("silent", "False")}},
 		"only the first three count": {nodes: []corev1.Node{node("silent", "True"), node("silent", "True"), node("silent", "True"), node("a", "True")}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := reach(t.Context(), &shootAccess{unreachable: map[string]bool{"silent": true}}, tc.nodes); (err != nil) != tc.fails {
-				t.Errorf("reach() says %v", err)
+			if err := checkTunnel(t.Context(), &fakeShoot{unreachable: map[string]bool{"silent": true}}, tc.nodes); (err != nil) != tc.fails {
+				t.Errorf("checkTunnel() = %v", err)
 			}
 		})
 	}
@@ -156,20 +156,20 @@ func TestHeartbeat(t *testing.T) {
 	installation := corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: "p-1"}, Spec: corev1beta1.ControllerInstallationSpec{
 		SeedRef: &corev1.ObjectReference{Name: "s"}, RegistrationRef: corev1.ObjectReference{Name: "p"},
 	}}
-	find := func(r *report, seed string) string {
-		return installationFor(r, seed, []corev1beta1.ControllerInstallation{installation}, []corev1beta1.ControllerRegistration{registration})
+	find := func(r *extensionCondition, seed string) string {
+		return installationOf(r, seed, []corev1beta1.ControllerInstallation{installation}, []corev1beta1.ControllerRegistration{registration})
 	}
-	if got := find(&report{kind: "Worker", typ: "local"}, "s"); got != "p-1" {
-		t.Errorf("the extension is in %q", got)
+	if got := find(&extensionCondition{kind: "Worker", typ: "local"}, "s"); got != "p-1" {
+		t.Errorf("the ControllerInstallation is %q", got)
 	}
-	if got := find(&report{kind: "Network", typ: "local"}, "s") + find(&report{kind: "Worker", typ: "local"}, "other"); got != "" {
-		t.Errorf("an extension was found that is not there: %q", got)
+	if got := find(&extensionCondition{kind: "Network", typ: "local"}, "s") + find(&extensionCondition{kind: "Worker", typ: "local"}, "other"); got != "" {
+		t.Errorf("found a ControllerInstallation for an extension without one: %q", got)
 	}
 	lease := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "extension-p-1"}, Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(now))}}
 	if got := heartbeat([]coordinationv1.Lease{lease}, "extension-p-1"); !got.Equal(now) {
 		t.Errorf("heartbeat() is %s", got)
 	}
 	if got := heartbeat([]coordinationv1.Lease{lease}, "extension-other"); !got.IsZero() {
-		t.Errorf("heartbeat() of an extension that never had one is %s", got)
+		t.Errorf("heartbeat() without a Lease is %s", got)
 	}
 }
