@@ -1,7 +1,7 @@
 package v1beta1
 
-// SSHAccessEnabled reports whether people may log in to the nodes of a shoot. They may unless its settings say otherwise; without
-// worker pools there is nothing to log in to.
+// SSHAccessEnabled reports whether users may log in to the nodes of a shoot. They may unless workersSettings.sshAccess says otherwise.
+// Without worker pools there are no nodes.
 func (p *Provider) SSHAccessEnabled() bool {
 	if len(p.Workers) == 0 {
 		return false
