@@ -19,6 +19,8 @@ import (
 
 	"gardener.cloud/gardener/internal/apiserver/features"
 	"gardener.cloud/gardener/internal/apiserver/registry"
+	registrycore "gardener.cloud/gardener/internal/apiserver/registry/core"
+	"gardener.cloud/gardener/internal/apiserver/registry/security"
 	"gardener.cloud/gardener/internal/validation/core"
 )
 
@@ -109,7 +111,7 @@ func (f *flags) validate() error {
 
 // settings are what the registry needs of the flags and of the assembled configuration.
 func (f *flags) settings(
-	config *genericapiserver.RecommendedConfig, reader *registry.Reader, kube client.Reader, gates featuregate.FeatureGate,
+	config *genericapiserver.RecommendedConfig, gardenCache *registry.Reader, kubeAPI client.Reader, gates featuregate.FeatureGate,
 ) (registry.Settings, error) {
 	var key crypto.PrivateKey
 	if f.tokenKeyFile != "" {
@@ -119,20 +121,29 @@ func (f *flags) settings(
 		}
 	}
 	return registry.Settings{
-		Validation: core.Options{
-			CloudProfileCapabilities:       gates.Enabled(features.CloudProfileCapabilities),
-			VersionClassificationLifecycle: gates.Enabled(features.VersionClassificationLifecycle),
-			InPlaceNodeUpdates:             gates.Enabled(features.InPlaceNodeUpdates),
-			DisableNginxIngressInShoot:     gates.Enabled(features.DisableNginxIngressInShoot),
+		Core: registrycore.Settings{
+			Validation: core.Options{
+				CloudProfileCapabilities:       gates.Enabled(features.CloudProfileCapabilities),
+				VersionClassificationLifecycle: gates.Enabled(features.VersionClassificationLifecycle),
+				InPlaceNodeUpdates:             gates.Enabled(features.InPlaceNodeUpdates),
+				DisableNginxIngressInShoot:     gates.Enabled(features.DisableNginxIngressInShoot),
+			},
+			RotationInterval:              f.rotationInterval,
+			GardenCache:                   gardenCache,
+			KubeAPI:                       kubeAPI,
+			Authorizer:                    config.Authorization.Authorizer,
+			Clock:                         clock.RealClock{},
+			AdminKubeconfigMaxExpiration:  f.adminKubeconfigMax,
+			ViewerKubeconfigMaxExpiration: f.viewerKubeconfigMax,
 		},
-		RotationInterval:              f.rotationInterval,
-		Garden:                        reader,
-		Kube:                          kube,
-		Authorizer:                    config.Authorization.Authorizer,
-		Clock:                         clock.RealClock{},
-		AdminKubeconfigMaxExpiration:  f.adminKubeconfigMax,
-		ViewerKubeconfigMaxExpiration: f.viewerKubeconfigMax,
-		Tokens:                        registry.TokenSettings{Issuer: f.tokenIssuer, Key: key, MinExpiration: f.tokenMin, MaxExpiration: f.tokenMax},
+		Security: security.Settings{
+			GardenCache:        gardenCache,
+			Clock:              clock.RealClock{},
+			TokenIssuer:        f.tokenIssuer,
+			TokenKey:           key,
+			TokenMinExpiration: f.tokenMin,
+			TokenMaxExpiration: f.tokenMax,
+		},
 	}, nil
 }
 

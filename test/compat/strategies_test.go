@@ -18,12 +18,14 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/registry"
+	registrycore "gardener.cloud/gardener/internal/apiserver/registry/core"
+	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	apiserverscheme "gardener.cloud/gardener/internal/apiserver/scheme"
 	"gardener.cloud/gardener/internal/validation/core"
 )
 
 // strategy is how the API server prepares and validates objects of a kind.
-type strategy struct{ registry.Strategy }
+type strategy struct{ kind.Strategies }
 
 // served are the scheme and the strategies of the API server, by the Go type of the hub.
 var served = func() (s struct {
@@ -36,7 +38,8 @@ var served = func() (s struct {
 		panic(err)
 	}
 	s.scheme, s.strategies = scheme, map[reflect.Type]strategy{}
-	for gvk, all := range registry.Strategies(scheme, core.Options{CloudProfileCapabilities: true}) {
+	settings := registry.Settings{Core: registrycore.Settings{Validation: core.Options{CloudProfileCapabilities: true}}}
+	for gvk, all := range registry.Strategies(scheme, settings) {
 		obj, err := scheme.New(gvk)
 		if err != nil {
 			panic(err)
