@@ -34,13 +34,10 @@ func New() *Plugin {
 // Plugin completes Bastions. Reads Shoots.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.MutationInterface   = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.MutationInterface = &Plugin{}
 
 // Admit implements admission.MutationInterface.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -57,7 +54,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	}
 	key := client.ObjectKey{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}
 	shoot := &corev1beta1.Shoot{}
-	err := p.GardenReader.Get(ctx, key, shoot)
+	err := p.GardenCache.Get(ctx, key, shoot)
 	switch {
 	case apierrors.IsNotFound(err):
 		return invalid(field.Invalid(path, key.Name, "there is no such Shoot"))

@@ -26,13 +26,10 @@ func Register(plugins *admission.Plugins) {
 // Plugin checks ControllerRegistrations. Reads ControllerRegistrations.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -41,7 +38,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	others := &corev1beta1.ControllerRegistrationList{}
-	if err := p.GardenReader.List(ctx, others); err != nil {
+	if err := p.GardenCache.List(ctx, others); err != nil {
 		return admission.NewForbidden(a, fmt.Errorf("list ControllerRegistrations: %w", err))
 	}
 	if err := check(registration, others.Items); err != nil {

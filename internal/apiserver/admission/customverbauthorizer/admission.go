@@ -3,7 +3,6 @@ package customverbauthorizer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,12 +12,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
-	apiserverinitializer "k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 )
 
 // Name is the name of the plugin.
@@ -51,29 +50,15 @@ func New() *Plugin {
 // Plugin asks the authorizer. Reads nothing.
 type Plugin struct {
 	*admission.Handler
-	authorizer authorizer.Authorizer
+	initializer.Base
 }
 
-var (
-	_ admission.ValidationInterface        = &Plugin{}
-	_ apiserverinitializer.WantsAuthorizer = &Plugin{}
-)
-
-// SetAuthorizer implements the initializer's WantsAuthorizer.
-func (p *Plugin) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
-
-// ValidateInitialization implements admission.InitializationValidator.
-func (p *Plugin) ValidateInitialization() error {
-	if p.authorizer == nil {
-		return errors.New("no authorizer is set")
-	}
-	return nil
-}
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	for _, guarded := range changes(a) {
-		decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		decision, _, err := p.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 			User: a.GetUserInfo(), Verb: guarded.verb, APIGroup: a.GetResource().Group, APIVersion: a.GetResource().Version,
 			Resource: a.GetResource().Resource, Namespace: a.GetNamespace(), Name: a.GetName(), ResourceRequest: true,
 		})

@@ -41,13 +41,12 @@ func New() *Plugin {
 // Plugin keeps annotations of Shoots, and checks deletions. Reads Projects, Shoots and ShootStates.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
 var (
 	_ admission.MutationInterface   = &Plugin{}
 	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
 )
 
 // Admit implements admission.MutationInterface: it keeps who confirmed the deletion of a Shoot.
@@ -105,12 +104,12 @@ func (p *Plugin) toBeDeleted(ctx context.Context, a admission.Attributes, obj cl
 	// What was confirmed a moment ago must count.
 	if a.GetName() != "" {
 		key := client.ObjectKey{Namespace: a.GetNamespace(), Name: a.GetName()}
-		if err := p.GardenReader.Get(ctx, key, obj, initializer.Fresh); err != nil {
+		if err := p.GardenCache.Get(ctx, key, obj, initializer.Fresh); err != nil {
 			return nil, err
 		}
 		return []client.Object{obj}, nil
 	}
-	if err := p.GardenReader.List(ctx, list, client.InNamespace(a.GetNamespace()), initializer.Fresh); err != nil {
+	if err := p.GardenCache.List(ctx, list, client.InNamespace(a.GetNamespace()), initializer.Fresh); err != nil {
 		return nil, err
 	}
 	var objects []client.Object
@@ -132,7 +131,7 @@ func (p *Plugin) check(ctx context.Context, a admission.Attributes, obj client.O
 		return nil
 	}
 	projects := &corev1beta1.ProjectList{}
-	if err := p.GardenReader.List(ctx, projects, client.MatchingFields{"spec.namespace": shoot.Namespace}); err != nil {
+	if err := p.GardenCache.List(ctx, projects, client.MatchingFields{"spec.namespace": shoot.Namespace}); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("find the Project of namespace %q: %w", shoot.Namespace, err))
 	}
 	for i := range projects.Items {

@@ -48,13 +48,10 @@ func New() *Plugin {
 // Plugin sets labels. Reads CloudProfiles, BackupBuckets and ControllerRegistrations.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.MutationInterface   = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.MutationInterface = &Plugin{}
 
 // Admit implements admission.MutationInterface.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -84,7 +81,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		wanted.add(constants.ExtensionProviderTypePrefix, o.Spec.Provider.Type)
 	case *corev1beta1.BackupEntry:
 		bucket := &corev1beta1.BackupBucket{}
-		if err = p.GardenReader.Get(ctx, client.ObjectKey{Name: o.Spec.BucketName}, bucket); err != nil {
+		if err = p.GardenCache.Get(ctx, client.ObjectKey{Name: o.Spec.BucketName}, bucket); err != nil {
 			err = fmt.Errorf("read BackupBucket %q: %w", o.Spec.BucketName, err)
 		}
 		wanted.add(constants.ExtensionProviderTypePrefix, bucket.Spec.Provider.Type)
@@ -163,7 +160,7 @@ func (p *Plugin) extensions(
 		}
 	}
 	registrations := &corev1beta1.ControllerRegistrationList{}
-	if err := p.GardenReader.List(ctx, registrations); err != nil {
+	if err := p.GardenCache.List(ctx, registrations); err != nil {
 		return fmt.Errorf("list ControllerRegistrations: %w", err)
 	}
 	for i := range registrations.Items {
@@ -179,7 +176,7 @@ func (p *Plugin) extensions(
 
 func (p *Plugin) ofNamespacedCloudProfile(ctx context.Context, profile *corev1beta1.NamespacedCloudProfile, wanted labels) error {
 	parent := &corev1beta1.CloudProfile{}
-	if err := p.GardenReader.Get(ctx, client.ObjectKey{Name: profile.Spec.Parent.Name}, parent); err != nil {
+	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: profile.Spec.Parent.Name}, parent); err != nil {
 		return fmt.Errorf("read parent CloudProfile %q: %w", profile.Spec.Parent.Name, err)
 	}
 	wanted.add(constants.ExtensionProviderTypePrefix, parent.Spec.Type)

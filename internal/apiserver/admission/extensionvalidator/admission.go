@@ -36,13 +36,10 @@ func New() *Plugin {
 // Plugin checks extension types. Reads ControllerRegistrations and BackupBuckets.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -60,7 +57,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		needed.add("BackupBucket", o.Spec.Provider.Type, field.NewPath("spec", "provider", "type"))
 	case *corev1beta1.BackupEntry:
 		bucket := &corev1beta1.BackupBucket{}
-		if err := p.GardenReader.Get(ctx, client.ObjectKey{Name: o.Spec.BucketName}, bucket); err != nil {
+		if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: o.Spec.BucketName}, bucket); err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("read BackupBucket %q: %w", o.Spec.BucketName, err))
 		}
 		needed.add("BackupEntry", bucket.Spec.Provider.Type, field.NewPath("spec", "bucketName"))
@@ -68,7 +65,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	registrations := &corev1beta1.ControllerRegistrationList{}
-	if err := p.GardenReader.List(ctx, registrations); err != nil {
+	if err := p.GardenCache.List(ctx, registrations); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list ControllerRegistrations: %w", err))
 	}
 	if err := needed.check(registrations.Items); err != nil {

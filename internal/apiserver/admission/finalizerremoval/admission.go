@@ -33,13 +33,10 @@ func New() *Plugin {
 // Plugin checks updates of bindings and Shoots. Reads Shoots.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -69,7 +66,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 // unused refuses to let go of a binding that Shoots in its namespace name.
 func (p *Plugin) unused(ctx context.Context, a admission.Attributes, binding client.Object, name func(*corev1beta1.Shoot) *string) error {
 	shoots := &corev1beta1.ShootList{}
-	if err := p.GardenReader.List(ctx, shoots, client.InNamespace(binding.GetNamespace()), initializer.Fresh); err != nil {
+	if err := p.GardenCache.List(ctx, shoots, client.InNamespace(binding.GetNamespace()), initializer.Fresh); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list Shoots in namespace %q: %w", binding.GetNamespace(), err))
 	}
 	for i := range shoots.Items {

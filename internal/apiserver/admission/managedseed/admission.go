@@ -4,7 +4,6 @@ package managedseed
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -45,27 +44,13 @@ func New() *Plugin {
 // Plugin completes and checks ManagedSeeds. Reads Shoots, ManagedSeeds, and which domains the secrets of default domains are for.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
-	kube client.Reader
+	initializer.Base
 }
 
 var (
 	_ admission.MutationInterface   = &Plugin{}
 	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-	_ initializer.WantsKubeReader   = &Plugin{}
 )
-
-// SetKubeReader implements initializer.WantsKubeReader.
-func (p *Plugin) SetKubeReader(reader client.Reader) { p.kube = reader }
-
-// ValidateInitialization implements admission.InitializationValidator.
-func (p *Plugin) ValidateInitialization() error {
-	if p.kube == nil {
-		return errors.New("no reader of the kube-apiserver is set")
-	}
-	return p.Garden.ValidateInitialization()
-}
 
 // Admit implements admission.MutationInterface: what the configuration of the gardenlet leaves open about the seed follows from the
 // Shoot.
@@ -101,7 +86,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	errs := checkShoot(shoot)
 	if a.GetOperation() == admission.Create {
 		others := &seedmanagementv1alpha1.ManagedSeedList{}
-		if err := p.GardenReader.List(ctx, others, client.InNamespace(managedSeed.Namespace), client.MatchingFields{"spec.shoot.name": shoot.Name}); err != nil {
+		if err := p.GardenCache.List(ctx, others, client.InNamespace(managedSeed.Namespace), client.MatchingFields{"spec.shoot.name": shoot.Name}); err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("list ManagedSeeds: %w", err))
 		}
 		for i := range others.Items {
@@ -137,7 +122,7 @@ func (p *Plugin) of(ctx context.Context, a admission.Attributes) (*seedmanagemen
 	}
 	key := client.ObjectKey{Namespace: managedSeed.Namespace, Name: managedSeed.Spec.Shoot.Name}
 	shoot := &corev1beta1.Shoot{}
-	switch err := p.GardenReader.Get(ctx, key, shoot); {
+	switch err := p.GardenCache.Get(ctx, key, shoot); {
 	case apierrors.IsNotFound(err):
 		return managedSeed, nil, invalid(managedSeed, field.ErrorList{field.Invalid(shootPath, key.Name, "there is no such Shoot")})
 	case err != nil:
@@ -263,7 +248,7 @@ func (p *Plugin) dnsProvider(ctx context.Context, shoot *corev1beta1.Shoot) (*co
 		}
 	}
 	secrets := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}
-	err := p.kube.List(ctx, secrets, initializer.FromCache, client.InNamespace(gardenNamespace),
+	err := p.KubeAPI.List(ctx, secrets, initializer.FromCache, client.InNamespace(gardenNamespace),
 		client.MatchingLabels{constants.GardenRole: constants.GardenRoleDefaultDomain})
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("list secrets of default domains: %w", err))

@@ -35,13 +35,10 @@ func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Crea
 // Plugin changes new Shoots. Reads OpenIDConnectPresets.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.MutationInterface   = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.MutationInterface = &Plugin{}
 
 // Admit implements admission.MutationInterface.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -50,7 +47,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		return nil
 	}
 	presets := &settingsv1alpha1.OpenIDConnectPresetList{}
-	if err := p.GardenReader.List(ctx, presets, client.InNamespace(shoot.Namespace)); err != nil {
+	if err := p.GardenCache.List(ctx, presets, client.InNamespace(shoot.Namespace)); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list OpenIDConnectPresets: %w", err))
 	}
 	var candidates []Candidate

@@ -5,7 +5,6 @@ package resourcereferencemanager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
-	apiserverinitializer "k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,32 +40,11 @@ func New(c clock.PassiveClock) *Plugin {
 // Projects and BackupEntries.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
-	kube       client.Reader
-	authorizer authorizer.Authorizer
-	clock      clock.PassiveClock
+	initializer.Base
+	clock clock.PassiveClock
 }
 
-var (
-	_ admission.ValidationInterface        = &Plugin{}
-	_ initializer.WantsGardenReader        = &Plugin{}
-	_ initializer.WantsKubeReader          = &Plugin{}
-	_ apiserverinitializer.WantsAuthorizer = &Plugin{}
-)
-
-// SetKubeReader implements initializer.WantsKubeReader.
-func (p *Plugin) SetKubeReader(reader client.Reader) { p.kube = reader }
-
-// SetAuthorizer implements the initializer's WantsAuthorizer.
-func (p *Plugin) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
-
-// ValidateInitialization implements admission.InitializationValidator.
-func (p *Plugin) ValidateInitialization() error {
-	if p.kube == nil || p.authorizer == nil {
-		return errors.New("no reader of the kube-apiserver or no authorizer is set")
-	}
-	return p.Garden.ValidateInitialization()
-}
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -126,9 +103,9 @@ func (p *Plugin) checkReferences(ctx context.Context, a admission.Attributes, ob
 				return err
 			}
 		}
-		reader := p.GardenReader
+		reader := p.GardenCache
 		if ref.apiVersion == "v1" {
-			reader = p.kube
+			reader = p.KubeAPI
 		}
 		err := reader.Get(ctx, ref.key, ref.object())
 		switch {
@@ -143,7 +120,7 @@ func (p *Plugin) checkReferences(ctx context.Context, a admission.Attributes, ob
 
 // authorize refuses references to what the user may not read: whoever works with the object reads it on his behalf.
 func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, ref reference) error {
-	decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+	decision, _, err := p.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: a.GetUserInfo(), Verb: "get", APIGroup: ref.group(), APIVersion: ref.version(), Resource: ref.resource(),
 		Namespace: ref.key.Namespace, Name: ref.key.Name, ResourceRequest: true,
 	})
@@ -166,7 +143,7 @@ func (p *Plugin) checkQuotas(ctx context.Context, a admission.Attributes, refs [
 	for i, ref := range refs {
 		key := client.ObjectKey{Namespace: orDefault(ref.Namespace, namespace), Name: ref.Name}
 		quota := &corev1beta1.Quota{}
-		if err := p.GardenReader.Get(ctx, key, quota); err != nil {
+		if err := p.GardenCache.Get(ctx, key, quota); err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("read Quota %q: %w", key, err))
 		}
 		scope := corev1.ObjectReference{APIVersion: quota.Spec.Scope.APIVersion, Kind: quota.Spec.Scope.Kind}
@@ -185,7 +162,7 @@ func (p *Plugin) checkProjectNamespace(ctx context.Context, a admission.Attribut
 		return nil
 	}
 	projects := &corev1beta1.ProjectList{}
-	if err := p.GardenReader.List(ctx, projects, client.MatchingFields{"spec.namespace": *namespace}, initializer.Fresh); err != nil {
+	if err := p.GardenCache.List(ctx, projects, client.MatchingFields{"spec.namespace": *namespace}, initializer.Fresh); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list Projects: %w", err))
 	}
 	for i := range projects.Items {
@@ -203,7 +180,7 @@ func (p *Plugin) validateBucketDeletion(ctx context.Context, a admission.Attribu
 		opts = append(opts, client.MatchingFields{"spec.bucketName": a.GetName()})
 	}
 	entries := &corev1beta1.BackupEntryList{}
-	if err := p.GardenReader.List(ctx, entries, opts...); err != nil {
+	if err := p.GardenCache.List(ctx, entries, opts...); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list BackupEntries: %w", err))
 	}
 	if len(entries.Items) == 0 {

@@ -79,7 +79,7 @@ func (p *Plugin) checkCloudProfile(ctx context.Context, a admission.Attributes, 
 		return err
 	}
 	children := &corev1beta1.NamespacedCloudProfileList{}
-	if err := p.GardenReader.List(ctx, children); err != nil {
+	if err := p.GardenCache.List(ctx, children); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list NamespacedCloudProfiles: %w", err))
 	}
 	for i := range children.Items {
@@ -101,7 +101,7 @@ func (p *Plugin) checkNamespacedCloudProfile(ctx context.Context, a admission.At
 		return nil
 	}
 	parent := &corev1beta1.CloudProfile{}
-	if err := p.GardenReader.Get(ctx, client.ObjectKey{Name: profile.Spec.Parent.Name}, parent); err != nil {
+	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: profile.Spec.Parent.Name}, parent); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("read CloudProfile %q: %w", profile.Spec.Parent.Name, err))
 	}
 	return p.unused(ctx, a, removed.Difference(unexpired(&parent.Spec, p.clock.Now())), "NamespacedCloudProfile", client.ObjectKeyFromObject(profile))
@@ -131,7 +131,7 @@ func (p *Plugin) unused(ctx context.Context, a admission.Attributes, versions se
 		return nil
 	}
 	shoots := &corev1beta1.ShootList{}
-	err := p.GardenReader.List(ctx, shoots, client.InNamespace(profile.Namespace), client.MatchingFields{"spec.cloudProfile.Name": profile.Name}, initializer.Fresh)
+	err := p.GardenCache.List(ctx, shoots, client.InNamespace(profile.Namespace), client.MatchingFields{"spec.cloudProfile.Name": profile.Name}, initializer.Fresh)
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list Shoots: %w", err))
 	}

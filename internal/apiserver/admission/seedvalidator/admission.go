@@ -35,13 +35,10 @@ func New() *Plugin {
 // Plugin checks Seeds. Reads Seeds, Shoots, BackupBuckets and WorkloadIdentities.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -69,7 +66,7 @@ func (p *Plugin) validateDelete(ctx context.Context, a admission.Attributes) err
 	names := []string{a.GetName()}
 	if a.GetName() == "" {
 		seeds := &corev1beta1.SeedList{}
-		if err := p.GardenReader.List(ctx, seeds); err != nil {
+		if err := p.GardenCache.List(ctx, seeds); err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("list Seeds: %w", err))
 		}
 		names = nil
@@ -133,7 +130,7 @@ func (p *Plugin) shoots(ctx context.Context, seed string, opts ...client.ListOpt
 	found := map[client.ObjectKey]*corev1beta1.Shoot{}
 	for _, path := range []string{"spec.seedName", "status.seedName"} {
 		list := &corev1beta1.ShootList{}
-		if err := p.GardenReader.List(ctx, list, append(opts, client.MatchingFields{path: seed})...); err != nil {
+		if err := p.GardenCache.List(ctx, list, append(opts, client.MatchingFields{path: seed})...); err != nil {
 			return nil, apierrors.NewInternalError(fmt.Errorf("list Shoots on Seed %q: %w", seed, err))
 		}
 		for i := range list.Items {
@@ -158,7 +155,7 @@ func (p *Plugin) checkIdentity(ctx context.Context, a admission.Attributes, seed
 	}
 	key := client.ObjectKey{Namespace: backup.CredentialsRef.Namespace, Name: backup.CredentialsRef.Name}
 	identity := &securityv1alpha1.WorkloadIdentity{}
-	if err := p.GardenReader.Get(ctx, key, identity); err != nil {
+	if err := p.GardenCache.Get(ctx, key, identity); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("read WorkloadIdentity %q: %w", key, err))
 	}
 	if identity.Spec.TargetSystem.Type != backup.Provider {

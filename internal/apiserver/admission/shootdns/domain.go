@@ -32,7 +32,7 @@ func (p *Plugin) defaultDomains(ctx context.Context, seed *corev1beta1.Seed) ([]
 	}
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := p.kube.List(ctx, secrets, initializer.FromCache, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
+	if err := p.KubeAPI.List(ctx, secrets, initializer.FromCache, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
 		constants.GardenRole: constants.GardenRoleDefaultDomain,
 	}); err != nil {
 		return nil, fmt.Errorf("list Secrets of default domains: %v", err) //nolint:errorlint // its code would become that of the answer

@@ -31,13 +31,10 @@ func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Crea
 // Plugin changes new Shoots. Reads ExposureClasses.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.MutationInterface   = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.MutationInterface = &Plugin{}
 
 // Admit implements admission.MutationInterface.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -47,7 +44,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	}
 	name := *shoot.Spec.ExposureClassName
 	class := &corev1beta1.ExposureClass{}
-	if err := p.GardenReader.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
+	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
 		if apierrors.IsNotFound(err) {
 			return admission.NewForbidden(a, fmt.Errorf("spec.exposureClassName: ExposureClass %q does not exist", name))
 		}

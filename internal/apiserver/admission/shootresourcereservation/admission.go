@@ -50,16 +50,13 @@ func New(configuration *v1alpha1.Configuration) (*Plugin, error) {
 // Plugin changes Shoots. Reads cloud profiles.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 	// useFormula is whether Shoots with fitting labels get what the formula says for each machine type.
 	useFormula bool
 	selector   labels.Selector
 }
 
-var (
-	_ admission.MutationInterface   = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.MutationInterface = &Plugin{}
 
 // Admit implements admission.MutationInterface.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -142,11 +139,11 @@ func (p *Plugin) machineTypes(ctx context.Context, shoot *corev1beta1.Shoot) (ma
 	)
 	if ref.Kind == "NamespacedCloudProfile" {
 		profile := &corev1beta1.NamespacedCloudProfile{}
-		err = p.GardenReader.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: ref.Name}, profile)
+		err = p.GardenCache.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: ref.Name}, profile)
 		list = profile.Status.CloudProfileSpec.MachineTypes
 	} else {
 		profile := &corev1beta1.CloudProfile{}
-		err = p.GardenReader.Get(ctx, client.ObjectKey{Name: ref.Name}, profile)
+		err = p.GardenCache.Get(ctx, client.ObjectKey{Name: ref.Name}, profile)
 		list = profile.Spec.MachineTypes
 	}
 	if client.IgnoreNotFound(err) != nil {

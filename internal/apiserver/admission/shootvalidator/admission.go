@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	apiserverinitializer "k8s.io/apiserver/pkg/admission/initializer"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,41 +44,20 @@ func Register(plugins *admission.Plugins) {
 // or gets a domain, and Secrets of admission plugins in the kube-apiserver.
 type Plugin struct {
 	*admission.Handler
-	garden, kube client.Reader
-	authorizer   authorizer.Authorizer
+	initializer.Base
 	// liveMigration is whether shoots can move to another seed while their API server answers.
 	liveMigration bool
 	clock         clock.PassiveClock
 }
 
 var (
-	_ admission.ValidationInterface        = &Plugin{}
-	_ initializer.WantsGardenReader        = &Plugin{}
-	_ initializer.WantsKubeReader          = &Plugin{}
-	_ apiserverinitializer.WantsAuthorizer = &Plugin{}
-	_ apiserverinitializer.WantsFeatures   = &Plugin{}
+	_ admission.ValidationInterface      = &Plugin{}
+	_ apiserverinitializer.WantsFeatures = &Plugin{}
 )
-
-// SetGardenReader implements initializer.WantsGardenReader.
-func (p *Plugin) SetGardenReader(reader client.Reader) { p.garden = reader }
-
-// SetKubeReader implements initializer.WantsKubeReader.
-func (p *Plugin) SetKubeReader(reader client.Reader) { p.kube = reader }
-
-// SetAuthorizer implements the interface of plugins that want an authorizer.
-func (p *Plugin) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
 
 // InspectFeatureGates implements the interface of plugins that depend on feature gates.
 func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
 	p.liveMigration = gates.Enabled(features.LiveControlPlaneMigration)
-}
-
-// ValidateInitialization implements admission.InitializationValidator.
-func (p *Plugin) ValidateInitialization() error {
-	if p.garden == nil || p.kube == nil || p.authorizer == nil {
-		return errors.New("no reader of the garden, no reader of the kube-apiserver or no authorizer is set")
-	}
-	return nil
 }
 
 // input is what the decisions are made of. They change nothing of it.
@@ -197,13 +175,13 @@ func validate(in *input) field.ErrorList {
 // read fetches what the shoot refers to.
 func (p *Plugin) read(ctx context.Context, in *input) error {
 	var err error
-	if in.project, err = project.ForNamespace(ctx, p.garden, in.shoot.Namespace); err != nil {
+	if in.project, err = project.ForNamespace(ctx, p.GardenCache, in.shoot.Namespace); err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if in.profile, err = cloudprofile.Spec(ctx, p.garden, in.shoot); err != nil {
+	if in.profile, err = cloudprofile.Spec(ctx, p.GardenCache, in.shoot); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("cannot check %s: %w", in.shoot.Name, err))
 	}
-	if err := cloudprofile.CheckChange(ctx, p.garden, in.shoot, in.old); err != nil {
+	if err := cloudprofile.CheckChange(ctx, p.GardenCache, in.shoot, in.old); err != nil {
 		return err
 	}
 	if in.seed, err = p.readSeed(ctx, in.shoot.Spec.SeedName); err != nil {
@@ -226,7 +204,7 @@ func (p *Plugin) readSeed(ctx context.Context, name *string) (*corev1beta1.Seed,
 		return nil, nil
 	}
 	seed := &corev1beta1.Seed{}
-	if err := p.garden.Get(ctx, client.ObjectKey{Name: *name}, seed); err != nil {
+	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: *name}, seed); err != nil {
 		// Not wrapped: its code would become that of the answer.
 		return nil, fmt.Errorf("read seed %q: %v", *name, err) //nolint:errorlint // see above
 	}

@@ -60,7 +60,7 @@ func (p *Plugin) checkScheduling(ctx context.Context, a admission.Attributes, in
 	}
 	if allocatable, limited := in.seed.Status.Allocatable[constants.ResourceShoots]; limited {
 		onSeed := &corev1beta1.ShootList{}
-		if err := p.garden.List(ctx, onSeed, client.MatchingFields{"spec.seedName": in.seed.Name}); err != nil {
+		if err := p.GardenCache.List(ctx, onSeed, client.MatchingFields{"spec.seedName": in.seed.Name}); err != nil {
 			return fmt.Errorf("list shoots on seed %q: %w", in.seed.Name, err)
 		}
 		if int64(len(onSeed.Items)) >= allocatable.Value() {
@@ -213,7 +213,7 @@ func liveMigration(in *input) field.ErrorList {
 
 func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, attributes authorizer.AttributesRecord) error {
 	attributes.User = a.GetUserInfo()
-	decision, _, err := p.authorizer.Authorize(ctx, attributes)
+	decision, _, err := p.Authorizer.Authorize(ctx, attributes)
 	if err != nil {
 		return fmt.Errorf("ask what user %q may do: %w", a.GetUserInfo().GetName(), err)
 	}

@@ -32,7 +32,7 @@ type credentials struct {
 func (p *Plugin) readCredentials(ctx context.Context, namespace string, spec *corev1beta1.ShootSpec) (*credentials, error) {
 	if name := spec.CredentialsBindingName; name != nil && *name != "" {
 		binding := &securityv1alpha1.CredentialsBinding{}
-		if err := p.garden.Get(ctx, client.ObjectKey{Namespace: namespace, Name: *name}, binding); apierrors.IsNotFound(err) {
+		if err := p.GardenCache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: *name}, binding); apierrors.IsNotFound(err) {
 			return nil, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("read CredentialsBinding %q: %w", *name, err)
@@ -41,7 +41,7 @@ func (p *Plugin) readCredentials(ctx context.Context, namespace string, spec *co
 	}
 	if name := spec.SecretBindingName; name != nil && *name != "" {
 		binding := &corev1beta1.SecretBinding{}
-		if err := p.garden.Get(ctx, client.ObjectKey{Namespace: namespace, Name: *name}, binding); apierrors.IsNotFound(err) {
+		if err := p.GardenCache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: *name}, binding); apierrors.IsNotFound(err) {
 			return nil, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("read SecretBinding %q: %w", *name, err)

@@ -18,7 +18,7 @@ func (p *Plugin) domain(ctx context.Context, in *input) field.ErrorList {
 	}
 	path := field.NewPath("spec", "dns", "domain")
 	shoots := &corev1beta1.ShootList{}
-	if err := p.garden.List(ctx, shoots); err != nil {
+	if err := p.GardenCache.List(ctx, shoots); err != nil {
 		return field.ErrorList{field.InternalError(path, err)}
 	}
 	for i := range shoots.Items {

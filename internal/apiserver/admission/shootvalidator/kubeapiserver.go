@@ -37,7 +37,7 @@ func (p *Plugin) admissionPlugins(ctx context.Context, in *input) field.ErrorLis
 			continue
 		}
 		secret := &corev1.Secret{}
-		if err := p.kube.Get(ctx, client.ObjectKey{Namespace: in.shoot.Namespace, Name: name}, secret); err != nil {
+		if err := p.KubeAPI.Get(ctx, client.ObjectKey{Namespace: in.shoot.Namespace, Name: name}, secret); err != nil {
 			errs = append(errs, field.Invalid(path, name, "cannot be read: "+err.Error()))
 		} else if _, ok := secret.Data[kubeconfigKey]; !ok {
 			errs = append(errs, field.Invalid(path, name, "has no data under the key "+kubeconfigKey))
@@ -70,7 +70,7 @@ func (p *Plugin) managedIssuer(ctx context.Context, in *input) field.ErrorList {
 	}
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := p.kube.List(ctx, secrets, initializer.FromCache, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
+	if err := p.KubeAPI.List(ctx, secrets, initializer.FromCache, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
 		constants.GardenRole: constants.GardenRoleShootServiceAccountIssuer,
 	}); err != nil {
 		return append(errs, field.InternalError(path, err))
