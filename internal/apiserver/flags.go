@@ -27,7 +27,7 @@ import (
 const (
 	// minKubeconfigLifetime is the least that the longest lifetime of kubeconfigs can be set to: it is the default of requests.
 	minKubeconfigLifetime = time.Hour
-	// minTokenLifetime keeps tokens valid until whoever asked for them has handed them on.
+	// minTokenLifetime keeps tokens valid until they have reached the component that uses them.
 	minTokenLifetime = 10 * time.Minute
 )
 
@@ -37,7 +37,7 @@ var (
 	logFormats = []string{"json", "text"}
 )
 
-// minRotationInterval keeps users from being told to renew credentials that they just renewed.
+// minRotationInterval avoids warnings about credentials that were just rotated.
 const minRotationInterval = 24 * time.Hour
 
 // flags are the flags besides those that every API server has.
@@ -55,7 +55,7 @@ func (f *flags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&f.logLevel, "log-level", logLevels[0], "least important messages that are logged: "+strings.Join(logLevels, ", "))
 	set.StringVar(&f.logFormat, "log-format", logFormats[0], "form of the log: "+strings.Join(logFormats, ", "))
 	set.DurationVar(&f.rotationInterval, "shoot-credentials-rotation-interval", 90*24*time.Hour,
-		"age of the credentials of a shoot from which on its users are told to renew them; at least "+minRotationInterval.String())
+		"age of the credentials of a shoot from which on updates of it get a warning to rotate them; at least "+minRotationInterval.String())
 	set.DurationVar(&f.adminKubeconfigMax, "shoot-admin-kubeconfig-max-expiration", 24*time.Hour,
 		"longest lifetime of the credentials that shoots/adminkubeconfig returns; at least "+minKubeconfigLifetime.String())
 	set.DurationVar(&f.viewerKubeconfigMax, "shoot-viewer-kubeconfig-max-expiration", 24*time.Hour,

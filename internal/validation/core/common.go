@@ -99,7 +99,7 @@ func tolerations(list []corev1beta1.Toleration, path *field.Path) field.ErrorLis
 	return errs
 }
 
-// tolerates says whether a whitelist has room for a toleration: an entry without a value allows every value.
+// tolerates reports whether a whitelist has room for a toleration: an entry without a value allows every value.
 func tolerates(whitelist []corev1beta1.Toleration, toleration corev1beta1.Toleration) bool {
 	return slices.ContainsFunc(whitelist, func(allowed corev1beta1.Toleration) bool {
 		return allowed.Key == toleration.Key &&

@@ -14,12 +14,12 @@ func parseVersion(version string) kubeVersion {
 	return kubeVersion{parsed}
 }
 
-// atLeast says whether the version is known to be a minor version or a later one.
+// atLeast reports whether the version is known to be a minor version or a later one.
 func (v kubeVersion) atLeast(major, minor uint64) bool {
 	return v.Version != nil && (v.Major() > major || v.Major() == major && v.Minor() >= minor)
 }
 
-// below says whether the version is known to be earlier than a minor version.
+// below reports whether the version is known to be earlier than a minor version.
 func (v kubeVersion) below(major, minor uint64) bool {
 	return v.Version != nil && !v.atLeast(major, minor)
 }

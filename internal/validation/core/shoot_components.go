@@ -15,7 +15,7 @@ import (
 // tables knows may be older still, and what the newest one knows may stay.
 type versionSpan struct{ since, last int }
 
-// has says whether a version knows it.
+// has reports whether a version knows it.
 func (s versionSpan) has(version kubeVersion) bool {
 	if version.Version == nil {
 		return true
@@ -53,7 +53,7 @@ func featureGates(gates map[string]bool, version kubeVersion, path *field.Path) 
 	return errs
 }
 
-// FeatureGatePossible tells whether components of a Kubernetes version take a feature gate with a value.
+// FeatureGatePossible reports whether components of a Kubernetes version take a feature gate with a value.
 func FeatureGatePossible(name string, value bool, version string) bool {
 	return len(featureGates(map[string]bool{name: value}, parseVersion(version), field.NewPath("featureGates"))) == 0
 }

@@ -107,7 +107,7 @@ func kubeletStarts(config *corev1beta1.KubeletConfig, path *field.Path) field.Er
 	return errs
 }
 
-// outOfRange tells whether a limit of evictions is no amount, or more than there can be.
+// outOfRange reports whether a limit of evictions is no amount, or more than there can be.
 func outOfRange(limit string) bool {
 	if share, ok := strings.CutSuffix(limit, "%"); ok {
 		percent, err := strconv.ParseFloat(share, 64)

@@ -216,7 +216,7 @@ func operationPossible(shoot *corev1beta1.Shoot, op operation, path *field.Path)
 	return errs
 }
 
-// startable says whether there is a cluster whose credentials can be renewed.
+// startable reports whether there is a cluster whose credentials can be renewed.
 func startable(shoot *corev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 	if last == nil {
@@ -227,7 +227,7 @@ func startable(shoot *corev1beta1.Shoot) bool {
 		last.Type == corev1beta1.LastOperationTypeReconcile
 }
 
-// encryptionChanges says whether what is encrypted in etcd is not yet what the spec asks for.
+// encryptionChanges reports whether what is encrypted in etcd is not yet what the spec asks for.
 func encryptionChanges(shoot *corev1beta1.Shoot) bool {
 	return shoot.Status.Credentials != nil && shoot.Status.Credentials.EncryptionAtRest != nil &&
 		!sameSet(encryptedResources(&shoot.Spec), shoot.Status.Credentials.EncryptionAtRest.Resources)

@@ -260,7 +260,7 @@ func encryptionProvider(spec *corev1beta1.ShootSpec) corev1beta1.EncryptionProvi
 	return corev1beta1.EncryptionProviderTypeAESCBC
 }
 
-// encryptionBusy says whether data in etcd is being encrypted anew.
+// encryptionBusy reports whether data in etcd is being encrypted anew.
 func encryptionBusy(shoot *corev1beta1.Shoot) bool {
 	if encryptionChanges(shoot) {
 		return true

@@ -175,7 +175,7 @@ func percent(value *intstr.IntOrString) int {
 	return n
 }
 
-// isZero says whether a number or percentage is zero. What is neither counts as zero too, as it moves nothing.
+// isZero reports whether a number or percentage is zero. What is neither counts as zero too, as it moves nothing.
 func isZero(value *intstr.IntOrString) bool {
 	if value == nil {
 		return true

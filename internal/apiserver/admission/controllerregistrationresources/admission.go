@@ -69,5 +69,5 @@ func check(registration *corev1beta1.ControllerRegistration, others []corev1beta
 	return nil
 }
 
-// primary tells whether a registration is primarily responsible for a resource, which is the default.
+// primary reports whether a registration is primarily responsible for a resource, which is the default.
 func primary(r corev1beta1.ControllerResource) bool { return r.Primary == nil || *r.Primary }

@@ -1,8 +1,8 @@
-// Package deletionconfirmation lets objects go only when somebody has confirmed it, and when a Project says so, only when somebody
-// else deletes them.
+// Package deletionconfirmation refuses to delete objects before the deletion is confirmed. With spec.dualApprovalForDeletion of the
+// Project, the user who confirmed the deletion of a Shoot cannot delete it.
 //
-// Confirmed is what has the annotation confirmation.gardener.cloud/deletion=true. Who confirmed a Shoot is kept in another annotation,
-// which this plugin alone writes.
+// The annotation confirmation.gardener.cloud/deletion=true confirms a deletion. The user who confirmed the one of a Shoot is in another
+// annotation, which only this plugin writes.
 package deletionconfirmation
 
 import (
@@ -49,7 +49,7 @@ var (
 	_ admission.ValidationInterface = &Plugin{}
 )
 
-// Admit implements admission.MutationInterface: it keeps who confirmed the deletion of a Shoot.
+// Admit implements admission.MutationInterface: it records the user who confirmed the deletion of a Shoot.
 func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	shoot, ok := a.GetObject().(*corev1beta1.Shoot)
 	if !ok || a.GetSubresource() != "" {
@@ -135,20 +135,20 @@ func (p *Plugin) check(ctx context.Context, a admission.Attributes, obj client.O
 		return apierrors.NewInternalError(fmt.Errorf("find the Project of namespace %q: %w", shoot.Namespace, err))
 	}
 	for i := range projects.Items {
-		two, err := takesTwo(&projects.Items[i], shoot, a.GetUserInfo().GetName())
+		dual, err := needsDualApproval(&projects.Items[i], shoot, a.GetUserInfo().GetName())
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		if two && shoot.Annotations[constants.DeletionConfirmedBy] == a.GetUserInfo().GetName() {
-			return admission.NewForbidden(a, fmt.Errorf("the Project %q asks for two people: %q confirmed the deletion, so somebody else must delete %q",
+		if dual && shoot.Annotations[constants.DeletionConfirmedBy] == a.GetUserInfo().GetName() {
+			return admission.NewForbidden(a, fmt.Errorf("spec.dualApprovalForDeletion of Project %q: user %q confirmed the deletion of Shoot %q, so another user must delete it",
 				projects.Items[i].Name, a.GetUserInfo().GetName(), shoot.Name))
 		}
 	}
 	return nil
 }
 
-// takesTwo tells whether a Project wants that a Shoot is deleted by somebody else than by whom it was confirmed.
-func takesTwo(project *corev1beta1.Project, shoot *corev1beta1.Shoot, username string) (bool, error) {
+// needsDualApproval reports whether a Project requires that one user confirms and another one deletes a Shoot.
+func needsDualApproval(project *corev1beta1.Project, shoot *corev1beta1.Shoot, username string) (bool, error) {
 	for _, config := range project.Spec.DualApprovalForDeletion {
 		if config.Resource != "shoots" {
 			continue
@@ -167,7 +167,7 @@ func takesTwo(project *corev1beta1.Project, shoot *corev1beta1.Shoot, username s
 	return false, nil
 }
 
-// confirmed tells whether the deletion of an object is confirmed.
+// confirmed reports whether the deletion of an object is confirmed.
 func confirmed(obj metav1.Object) bool {
 	is, err := strconv.ParseBool(obj.GetAnnotations()[constants.ConfirmationDeletion])
 	return err == nil && is

@@ -1,7 +1,7 @@
 // Package extensionlabels labels objects with the types of the extensions that they need, so that the webhooks of an extension can
 // select what is theirs.
 //
-// A label is {what}.extensions.gardener.cloud/{type}=true. Labels of this form that do not belong to an object are taken off.
+// A label is {what}.extensions.gardener.cloud/{type}=true. Labels of this form that do not belong to an object are removed.
 package extensionlabels
 
 import (
@@ -25,14 +25,14 @@ import (
 // Name is the name of the plugin.
 const Name = "ExtensionLabels"
 
-// prefixes begin the labels that the plugin sets and takes off.
+// prefixes are those of the labels that the plugin sets and removes.
 var prefixes = []string{
 	constants.ExtensionExtensionTypePrefix, constants.ExtensionProviderTypePrefix, constants.ExtensionDNSRecordTypePrefix,
 	constants.ExtensionNetworkingTypePrefix, constants.ExtensionOperatingSystemConfigTypePrefix,
 	constants.ExtensionContainerRuntimeTypePrefix, constants.ExtensionSelfHostedShootExposureTypePrefix,
 }
 
-// unmanaged is the type of DNS records that nobody makes.
+// unmanaged is the type of DNS providers for which no DNSRecords are created.
 const unmanaged = "unmanaged"
 
 // Register registers the plugin.
@@ -145,15 +145,15 @@ func (p *Plugin) ofShoot(ctx context.Context, shoot *corev1beta1.Shoot, wanted l
 			wanted.add(constants.ExtensionSelfHostedShootExposureTypePrefix, exposureType)
 		}
 	}
-	return p.extensions(ctx, shoot.Spec.Extensions, corev1beta1.ClusterTypeShoot, len(shoot.Spec.Provider.Workers) == 0, wanted)
+	return p.extensions(ctx, shoot.Spec.Extensions, corev1beta1.ClusterTypeShoot, shoot.Workerless(), wanted)
 }
 
-// extensions adds the extensions that a cluster asks for, and those that run without being asked for.
+// extensions adds the extensions in the spec of a cluster, and those that are enabled automatically.
 func (p *Plugin) extensions(
-	ctx context.Context, asked []corev1beta1.Extension, clusterType corev1beta1.ClusterType, workerless bool, wanted labels,
+	ctx context.Context, inSpec []corev1beta1.Extension, clusterType corev1beta1.ClusterType, workerless bool, wanted labels,
 ) error {
 	named := map[string]bool{}
-	for _, extension := range asked {
+	for _, extension := range inSpec {
 		named[extension.Type] = true
 		if extension.Disabled == nil || !*extension.Disabled {
 			wanted.add(constants.ExtensionExtensionTypePrefix, extension.Type)
@@ -183,12 +183,12 @@ func (p *Plugin) ofNamespacedCloudProfile(ctx context.Context, profile *corev1be
 	return nil
 }
 
-// labels are the wanted labels of an object. Whether they are valid is checked where all labels are.
+// labels are the desired labels of an object. They are validated with all other labels.
 type labels map[string]string
 
 func (l labels) add(prefix, extensionType string) { l[prefix+extensionType] = "true" }
 
-// set gives an object the labels, and takes off others of their form.
+// set sets the labels of an object, and removes others with one of the prefixes.
 func (l labels) set(obj metav1.Object) {
 	all := map[string]string{}
 	for key, value := range obj.GetLabels() {

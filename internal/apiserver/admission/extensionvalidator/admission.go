@@ -1,4 +1,4 @@
-// Package extensionvalidator refuses objects that need an extension which nobody has registered.
+// Package extensionvalidator refuses objects that need an extension for which there is no ControllerRegistration.
 package extensionvalidator
 
 import (
@@ -20,7 +20,7 @@ import (
 // Name is the name of the plugin.
 const Name = "ExtensionValidator"
 
-// unmanaged is the type of DNS records that nobody makes.
+// unmanaged is the type of DNS providers for which no DNSRecords are created.
 const unmanaged = "unmanaged"
 
 // Register registers the plugin.
@@ -131,7 +131,7 @@ func ofShoot(shoot *corev1beta1.Shoot) needs {
 			}
 		}
 	}
-	workerless := len(shoot.Spec.Provider.Workers) == 0
+	workerless := shoot.Workerless()
 	n.addExtensions(shoot.Spec.Extensions, corev1beta1.ClusterTypeShoot, workerless)
 	if workerless {
 		return n
@@ -184,18 +184,18 @@ func (n needs) check(registrations []corev1beta1.ControllerRegistration) error {
 		resource, ok := registered[key{need.kind, need.extensionType}]
 		switch {
 		case !ok:
-			errs = append(errs, fmt.Errorf("%s asks for %q, but no ControllerRegistration is primarily responsible for kind %s with this type",
+			errs = append(errs, fmt.Errorf("%s: %q: no ControllerRegistration is primarily responsible for kind %s with this type",
 				need.path, need.extensionType, need.kind))
 		case need.cluster != "" && !compatible(resource, need.cluster):
-			errs = append(errs, fmt.Errorf("%s asks for %q, but this extension is not for a %s", need.path, need.extensionType, need.cluster))
+			errs = append(errs, fmt.Errorf("%s: %q: this extension does not support a %s", need.path, need.extensionType, need.cluster))
 		case need.workerless && (resource.WorkerlessSupported == nil || !*resource.WorkerlessSupported):
-			errs = append(errs, fmt.Errorf("%s asks for %q, but this extension needs workers", need.path, need.extensionType))
+			errs = append(errs, fmt.Errorf("%s: %q: this extension does not support workerless Shoots", need.path, need.extensionType))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// compatible tells whether an extension is for a type of cluster: for shoots, if nothing is said.
+// compatible reports whether an extension is for a type of cluster: by default for shoots.
 func compatible(r corev1beta1.ControllerResource, cluster corev1beta1.ClusterType) bool {
 	if len(r.ClusterCompatibility) == 0 {
 		return cluster == corev1beta1.ClusterTypeShoot

@@ -113,8 +113,8 @@ func invalid(managedSeed *seedmanagementv1alpha1.ManagedSeed, errs field.ErrorLi
 	return apierrors.NewInvalid(seedmanagementv1alpha1.SchemeGroupVersion.WithKind("ManagedSeed").GroupKind(), managedSeed.Name, errs)
 }
 
-// of returns the ManagedSeed of a request with its Shoot; no Shoot if the request is none of ours or names none, which validation
-// refuses.
+// of returns the ManagedSeed of a request with its Shoot; no Shoot if the request is for another resource or names none, which
+// validation refuses.
 func (p *Plugin) of(ctx context.Context, a admission.Attributes) (*seedmanagementv1alpha1.ManagedSeed, *corev1beta1.Shoot, error) {
 	managedSeed, ok := a.GetObject().(*seedmanagementv1alpha1.ManagedSeed)
 	if !ok || a.GetSubresource() != "" || managedSeed.DeletionTimestamp != nil || managedSeed.Spec.Shoot == nil || managedSeed.Spec.Shoot.Name == "" {
@@ -124,7 +124,7 @@ func (p *Plugin) of(ctx context.Context, a admission.Attributes) (*seedmanagemen
 	shoot := &corev1beta1.Shoot{}
 	switch err := p.GardenCache.Get(ctx, key, shoot); {
 	case apierrors.IsNotFound(err):
-		return managedSeed, nil, invalid(managedSeed, field.ErrorList{field.Invalid(shootPath, key.Name, "there is no such Shoot")})
+		return managedSeed, nil, invalid(managedSeed, field.ErrorList{field.Invalid(shootPath, key.Name, "Shoot not found")})
 	case err != nil:
 		return managedSeed, nil, apierrors.NewInternalError(fmt.Errorf("read Shoot %q: %w", key, err))
 	}
@@ -145,7 +145,7 @@ func seedConfig(managedSeed *seedmanagementv1alpha1.ManagedSeed) *gardenletconfi
 	return config
 }
 
-// checkShoot tells what keeps a Shoot from being a Seed.
+// checkShoot returns what keeps a Shoot from being a Seed.
 func checkShoot(shoot *corev1beta1.Shoot) field.ErrorList {
 	var errs field.ErrorList
 	refuse := func(wrong bool, why string) {
@@ -155,13 +155,13 @@ func checkShoot(shoot *corev1beta1.Shoot) field.ErrorList {
 	}
 	spec := &shoot.Spec
 	refuse(domain(shoot) == "", "the Shoot has no domain")
-	refuse(len(spec.Provider.Workers) == 0, "the Shoot has no workers")
+	refuse(spec.Workerless(), "the Shoot has no workers")
 	refuse(spec.Addons != nil && spec.Addons.NginxIngress != nil && spec.Addons.NginxIngress.Enabled, "the Shoot has the addon nginxIngress, but a Seed has its own")
 	refuse(spec.Kubernetes.VerticalPodAutoscaler == nil || !spec.Kubernetes.VerticalPodAutoscaler.Enabled, "the Shoot has no vertical pod autoscaling, but a Seed needs it")
 	return errs
 }
 
-// checkSeed tells where a Seed says something else than its Shoot.
+// checkSeed returns where a Seed differs from its Shoot.
 func checkSeed(seed *corev1beta1.SeedSpec, shoot *corev1beta1.Shoot) field.ErrorList {
 	var errs field.ErrorList
 	same := func(got, want string, path *field.Path) {

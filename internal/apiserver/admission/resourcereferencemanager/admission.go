@@ -1,9 +1,10 @@
-// Package resourcereferencemanager checks references: what an object newly refers to must exist, and who refers to credentials or
-// configuration must be allowed to read them. What is referred to cannot go: versions in cloud profiles that Shoots use, and
-// BackupBuckets with BackupEntries.
+// Package resourcereferencemanager checks references: an object that is newly referred to must exist, and users who refer to
+// credentials or configuration must be allowed to read them. Versions in cloud profiles that Shoots use cannot be removed, and
+// BackupBuckets with BackupEntries cannot be deleted.
 package resourcereferencemanager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -55,7 +56,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	obj, ok := a.GetObject().(client.Object)
-	// What is being deleted needs nothing new, and must not be held up.
+	// Objects in deletion get no new references, and their deletion must not be blocked.
 	if !ok || obj.GetDeletionTimestamp() != nil {
 		return nil
 	}
@@ -86,7 +87,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// checkReferences looks at what an object refers to and its old version did not.
+// checkReferences checks the references of an object that its old version did not have.
 func (p *Plugin) checkReferences(ctx context.Context, a admission.Attributes, obj, old client.Object) error {
 	before := sets.New[target]()
 	if old != nil {
@@ -118,7 +119,7 @@ func (p *Plugin) checkReferences(ctx context.Context, a admission.Attributes, ob
 	return nil
 }
 
-// authorize refuses references to what the user may not read: whoever works with the object reads it on his behalf.
+// authorize refuses references to objects that the user may not read: controllers read them for the user.
 func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, ref reference) error {
 	decision, _, err := p.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: a.GetUserInfo(), Verb: "get", APIGroup: ref.group(), APIVersion: ref.version(), Resource: ref.resource(),
@@ -128,20 +129,20 @@ func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, ref refe
 	case decision == authorizer.DecisionAllow:
 		return nil
 	case err != nil:
-		return apierrors.NewInternalError(fmt.Errorf("ask whether %q may read %s %q: %w", a.GetUserInfo().GetName(), ref.kind, shown(ref.key), err))
+		return apierrors.NewInternalError(fmt.Errorf("authorize %q to read %s %q: %w", a.GetUserInfo().GetName(), ref.kind, shown(ref.key), err))
 	}
 	return admission.NewForbidden(a, fmt.Errorf("%s: user %q may not read %s %q, so must not refer to it",
 		ref.path, a.GetUserInfo().GetName(), ref.kind, shown(ref.key)))
 }
 
-// checkQuotas lets a binding have one Quota of each scope, as it would not be clear which of two counts.
+// checkQuotas allows one Quota of each scope per binding, as it would not be clear which of two is valid.
 func (p *Plugin) checkQuotas(ctx context.Context, a admission.Attributes, refs []corev1.ObjectReference, namespace string) error {
 	if a.GetOperation() != admission.Create {
-		return nil // they never change
+		return nil // they are immutable
 	}
 	scopes := map[corev1.ObjectReference]string{}
 	for i, ref := range refs {
-		key := client.ObjectKey{Namespace: orDefault(ref.Namespace, namespace), Name: ref.Name}
+		key := client.ObjectKey{Namespace: cmp.Or(ref.Namespace, namespace), Name: ref.Name}
 		quota := &corev1beta1.Quota{}
 		if err := p.GardenCache.Get(ctx, key, quota); err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("read Quota %q: %w", key, err))
@@ -173,7 +174,7 @@ func (p *Plugin) checkProjectNamespace(ctx context.Context, a admission.Attribut
 	return nil
 }
 
-// validateBucketDeletion keeps buckets that entries are in.
+// validateBucketDeletion refuses to delete buckets with entries.
 func (p *Plugin) validateBucketDeletion(ctx context.Context, a admission.Attributes) error {
 	opts := []client.ListOption{initializer.Fresh}
 	if a.GetName() != "" {
@@ -190,7 +191,7 @@ func (p *Plugin) validateBucketDeletion(ctx context.Context, a admission.Attribu
 	for i := range entries.Items {
 		names = append(names, client.ObjectKeyFromObject(&entries.Items[i]).String())
 	}
-	return admission.NewForbidden(a, fmt.Errorf("BackupEntries are in the bucket: %s", listed(names)))
+	return admission.NewForbidden(a, fmt.Errorf("the bucket is used by BackupEntries: %s", listed(names)))
 }
 
 // maxListed is how many names a message has.
@@ -206,14 +207,7 @@ func listed(names []string) string {
 // shown is a key without the slash that one without a namespace has.
 func shown(key client.ObjectKey) string { return strings.TrimPrefix(key.String(), "/") }
 
-func orDefault(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
-// object is what a reference is read into. Of what is in the kube-apiserver only metadata are asked for: the content is secret.
+// object is an empty object to read the target into. Of objects in the kube-apiserver only metadata are read: the content is secret.
 func (t target) object() client.Object {
 	if t.apiVersion == "v1" {
 		return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: t.apiVersion, Kind: t.kind}}

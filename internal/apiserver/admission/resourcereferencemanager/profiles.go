@@ -1,6 +1,7 @@
 package resourcereferencemanager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -138,7 +139,7 @@ func (p *Plugin) unused(ctx context.Context, a admission.Attributes, versions se
 	var users []string
 	for i := range shoots.Items {
 		shoot := &shoots.Items[i]
-		if shoot.DeletionTimestamp != nil || orDefault(shoot.Spec.CloudProfile.Kind, "CloudProfile") != kind {
+		if shoot.DeletionTimestamp != nil || cmp.Or(shoot.Spec.CloudProfile.Kind, "CloudProfile") != kind {
 			continue
 		}
 		for v := range used(shoot).Intersection(versions) {

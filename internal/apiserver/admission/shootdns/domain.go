@@ -79,8 +79,8 @@ func assign(shoot *corev1beta1.Shoot, projectName, domain string) {
 	shoot.Spec.DNS.Domain = &full
 }
 
-// checkDefault checks a domain below a default one: it has to name the project, so that nobody takes those of others, and its records
-// are made with the credentials of the garden, not with those of a provider of the shoot.
+// checkDefault checks a domain below a default domain: it must contain the name of the project, so that it is not one of another
+// project, and its records use the credentials of the garden, not those of a provider of the shoot.
 func checkDefault(dns *corev1beta1.DNS, isNew bool, projectName, def string) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "dns")
@@ -107,7 +107,7 @@ func isPrimary(provider corev1beta1.DNSProvider) bool {
 	return provider.Primary != nil && *provider.Primary
 }
 
-// unmanaged tells whether the shoot wants no DNS records.
+// unmanaged reports whether the shoot is to have no DNSRecords.
 func unmanaged(dns *corev1beta1.DNS) bool {
 	return dns != nil && len(dns.Providers) == 1 && dns.Providers[0].Type != nil && *dns.Providers[0].Type == constants.DNSProviderUnmanaged
 }

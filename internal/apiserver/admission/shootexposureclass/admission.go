@@ -59,7 +59,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	return nil
 }
 
-// merge adds what a class says to a Shoot. The parts of its selector that ask for the opposite of the Shoot's are an error.
+// merge adds the scheduling constraints of a class to a Shoot. It is an error if the Shoot has another value for a label of the class.
 func merge(shoot *corev1beta1.Shoot, scheduling *corev1beta1.ExposureClassScheduling) error {
 	if wanted := scheduling.SeedSelector; wanted != nil {
 		if shoot.Spec.SeedSelector == nil {
@@ -68,7 +68,7 @@ func merge(shoot *corev1beta1.Shoot, scheduling *corev1beta1.ExposureClassSchedu
 		own := shoot.Spec.SeedSelector
 		for key, value := range wanted.MatchLabels {
 			if has, ok := own.MatchLabels[key]; ok && has != value {
-				return fmt.Errorf("spec.seedSelector asks for label %s=%s, but the class for %s", key, has, value)
+				return fmt.Errorf("spec.seedSelector.matchLabels has %s=%s, but the class has %s", key, has, value)
 			}
 		}
 		if len(wanted.MatchLabels) > 0 {

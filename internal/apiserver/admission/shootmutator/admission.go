@@ -1,5 +1,5 @@
-// Package shootmutator fills in what users leave open in Shoots: versions, images and networks, from the profile and the seed. It
-// also notes who made a shoot, and what its next reconciliation has to do besides the usual.
+// Package shootmutator sets what users leave open in Shoots: versions, images and networks, from the profile and the seed. It
+// also records the user who created a shoot, and the extra tasks of its next reconciliation.
 package shootmutator
 
 import (
@@ -58,7 +58,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	}
 	profile, err := cloudprofile.Spec(ctx, p.GardenCache, shoot)
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("cannot fill in what %s leaves open: %w", shoot.Name, err))
+		return apierrors.NewInternalError(fmt.Errorf("set what Shoot %q leaves open: %w", shoot.Name, err))
 	}
 	if profile == nil {
 		return nil // validation says that it is missing
@@ -69,8 +69,8 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if shoot.Spec.SeedName != nil {
 		seed := &corev1beta1.Seed{}
 		if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: *shoot.Spec.SeedName}, seed); err != nil {
-			// Not wrapped: its code would become that of the answer.
-			return fmt.Errorf("read seed %q: %v", *shoot.Spec.SeedName, err) //nolint:errorlint // see above
+			// Not wrapped: its code would become that of the response.
+			return fmt.Errorf("read Seed %q: %v", *shoot.Spec.SeedName, err) //nolint:errorlint // see above
 		}
 		addNetworks(&shoot.Spec, seed)
 	}

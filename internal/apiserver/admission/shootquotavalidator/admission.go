@@ -90,11 +90,11 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// lifetime checks that the expiration of a shoot is not put off further than its quotas allow.
+// lifetime checks that the expiration of a shoot is not postponed further than its quotas allow.
 func lifetime(shoot *corev1beta1.Shoot, days int32, now time.Time) error {
 	expires, err := time.Parse(time.RFC3339, shoot.Annotations[constants.ShootExpirationTimestamp])
 	if err != nil {
-		return fmt.Errorf("annotation %s must be a time like %s: it can be put off, not removed", constants.ShootExpirationTimestamp,
+		return fmt.Errorf("annotation %s must be a time like %s: it can be postponed, not removed", constants.ShootExpirationTimestamp,
 			now.Format(time.RFC3339))
 	}
 	if expires.After(now.AddDate(0, 0, int(days))) {
@@ -103,7 +103,7 @@ func lifetime(shoot *corev1beta1.Shoot, days int32, now time.Time) error {
 	return nil
 }
 
-// needsMore tells whether a change may take more of what quotas count.
+// needsMore reports whether a change may use more of what quotas count.
 func needsMore(spec, old *corev1beta1.ShootSpec) bool {
 	if !apiequality.Semantic.DeepEqual(spec.Addons, old.Addons) ||
 		!apiequality.Semantic.DeepEqual(spec.CredentialsBindingName, old.CredentialsBindingName) ||
@@ -125,11 +125,11 @@ func needsMore(spec, old *corev1beta1.ShootSpec) bool {
 	return false
 }
 
-// binding is what counts of a SecretBinding or CredentialsBinding.
+// binding is the part of a SecretBinding or CredentialsBinding that quotas depend on.
 type binding struct {
 	isSecretBinding bool
 	namespace, name string
-	// credentials are what the binding leads to.
+	// credentials are those that the binding refers to.
 	credentials corev1.ObjectReference
 	quotas      []corev1.ObjectReference
 }
@@ -174,7 +174,7 @@ func (p *Plugin) bindingOf(ctx context.Context, shoot *corev1beta1.Shoot) (*bind
 	return nil, nil
 }
 
-// exceeded returns which metrics of a quota the shoot and those that share the quota with it take more of than there is.
+// exceeded returns the metrics of which the shoot, and those that share the quota with it, use more than the quota has.
 func (p *Plugin) exceeded(ctx context.Context, shoot *corev1beta1.Shoot, own *binding, quota *corev1beta1.Quota) ([]string, error) {
 	profile, err := cloudprofile.Spec(ctx, p.GardenCache, shoot)
 	if err != nil || profile == nil {

@@ -1,4 +1,4 @@
-// Package shootresourcereservation keeps a part of each node for Kubernetes itself, in Shoots that do not say how much.
+// Package shootresourcereservation reserves resources of each node for Kubernetes, in Shoots that do not set kubeReserved.
 package shootresourcereservation
 
 import (
@@ -61,7 +61,7 @@ var _ admission.MutationInterface = &Plugin{}
 // Admit implements admission.MutationInterface.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	shoot, ok := a.GetObject().(*corev1beta1.Shoot)
-	if !ok || a.GetSubresource() != "" || shoot.DeletionTimestamp != nil || len(shoot.Spec.Provider.Workers) == 0 {
+	if !ok || a.GetSubresource() != "" || shoot.DeletionTimestamp != nil || shoot.Workerless() {
 		return nil
 	}
 	if !p.useFormula || !p.selector.Matches(labels.Set(shoot.Labels)) {

@@ -45,7 +45,7 @@ func Register(plugins *admission.Plugins) {
 type Plugin struct {
 	*admission.Handler
 	initializer.Base
-	// liveMigration is whether shoots can move to another seed while their API server answers.
+	// liveMigration is whether shoots can move to another seed without an interruption of their kube-apiserver.
 	liveMigration bool
 	clock         clock.PassiveClock
 }
@@ -60,20 +60,20 @@ func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
 	p.liveMigration = gates.Enabled(features.LiveControlPlaneMigration)
 }
 
-// input is what the decisions are made of. They change nothing of it.
+// input is what the checks read. They do not change it.
 type input struct {
 	shoot *corev1beta1.Shoot
 	// old is empty for a new shoot.
 	old     *corev1beta1.Shoot
 	isNew   bool
 	binding bool
-	// liveMigration is whether shoots can move to another seed while their API server answers.
+	// liveMigration is whether shoots can move to another seed without an interruption of their kube-apiserver.
 	liveMigration bool
 	project       *corev1beta1.Project
 	profile       *corev1beta1.CloudProfileSpec
 	// seed is nil as long as the shoot is bound to none; oldSeed is set only if it moves from one seed to another.
 	seed, oldSeed *corev1beta1.Seed
-	// credentialsProviders are the provider types that the credentials are good for; empty if the shoot names none.
+	// credentialsProviders are the provider types of the credentials; empty if the shoot names no credentials.
 	credentialsProviders []string
 	now                  time.Time
 }

@@ -21,28 +21,18 @@ import (
 // zonesForZoneTolerance is how many zones a seed needs for control planes that survive the loss of one.
 const zonesForZoneTolerance = 3
 
-// scheduled tells whether the request binds a shoot that was bound to no seed.
+// scheduled reports whether the request binds a shoot that was bound to no seed.
 func scheduled(in *input) bool {
 	return in.old.Spec.SeedName == nil && in.shoot.Spec.SeedName != nil
 }
 
-// rescheduled tells whether the request moves a shoot to another seed.
+// rescheduled reports whether the request moves a shoot to another seed.
 func rescheduled(in *input) bool {
 	was, is := in.old.Spec.SeedName, in.shoot.Spec.SeedName
 	return was != nil && is != nil && *was != *is
 }
 
-// moving tells whether the control plane of a shoot is on its way to another seed.
-func moving(shoot *corev1beta1.Shoot) bool {
-	last := shoot.Status.LastOperation
-	if last == nil {
-		return false
-	}
-	return last.Type == corev1beta1.LastOperationTypeMigrate ||
-		last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded
-}
-
-// checkScheduling checks who binds the shoot, and whether the seed can take it.
+// checkScheduling checks that the user may bind the shoot, and that the seed has room for it.
 func (p *Plugin) checkScheduling(ctx context.Context, a admission.Attributes, in *input) error {
 	if in.isNew && scheduled(in) {
 		if err := p.authorize(ctx, a, authorizer.AttributesRecord{
@@ -95,7 +85,7 @@ func checkBinding(in *input) error {
 			return err
 		}
 	} else if !in.isNew && in.specChanged() {
-		if moving(in.old) {
+		if in.old.MovesToOtherSeed() {
 			return fmt.Errorf("the spec cannot change during the operation %s", in.old.Status.LastOperation.Type)
 		}
 		if last, status := in.old.Status.LastOperation, in.old.Status.SeedName; last != nil && status != nil && in.old.Spec.SeedName != nil &&
@@ -215,7 +205,7 @@ func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, attribut
 	attributes.User = a.GetUserInfo()
 	decision, _, err := p.Authorizer.Authorize(ctx, attributes)
 	if err != nil {
-		return fmt.Errorf("ask what user %q may do: %w", a.GetUserInfo().GetName(), err)
+		return fmt.Errorf("authorize user %q: %w", a.GetUserInfo().GetName(), err)
 	}
 	if decision != authorizer.DecisionAllow {
 		resource := attributes.Resource

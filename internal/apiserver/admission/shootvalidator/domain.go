@@ -9,7 +9,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// domain checks that the domain of the shoot is its own. All shoots are looked at only when it gets a domain: it cannot be changed
+// domain checks that the domain of the shoot is its own. All shoots are read only when it gets a domain, which is immutable
 // afterwards.
 func (p *Plugin) domain(ctx context.Context, in *input) field.ErrorList {
 	own := domainOf(in.shoot)

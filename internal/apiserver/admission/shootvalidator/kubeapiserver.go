@@ -55,7 +55,7 @@ func (p *Plugin) managedIssuer(ctx context.Context, in *input) field.ErrorList {
 	}
 	if !managed(in.shoot) {
 		if managed(in.old) {
-			return field.ErrorList{field.Forbidden(path, "a managed issuer cannot be given up")}
+			return field.ErrorList{field.Forbidden(path, "a managed issuer cannot be removed")}
 		}
 		return nil
 	}

@@ -128,7 +128,7 @@ func kubeletFits(in *input, worker *corev1beta1.Worker, version *corev1beta1.Mac
 	constraint, err := semver.NewConstraint(*version.KubeletVersionConstraint)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, name,
-			fmt.Sprintf("the cloud profile says %q about Kubernetes versions, which nobody understands",
+			fmt.Sprintf("kubeletVersionConstraint %q of the cloud profile is invalid",
 				*version.KubeletVersionConstraint))}
 	}
 	kubelet := kubeletVersion(in.shoot, worker)

@@ -29,7 +29,7 @@ type network struct {
 // seed they must be known, unless the infrastructure assigns them, as it does with IPv6.
 func networks(in *input) field.ErrorList {
 	spec, path := &in.shoot.Spec, field.NewPath("spec", "networking")
-	workerless := len(spec.Provider.Workers) == 0
+	workerless := spec.Workerless()
 	networking := spec.Networking
 	if networking == nil {
 		networking = &corev1beta1.Networking{}

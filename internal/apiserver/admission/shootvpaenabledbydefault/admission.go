@@ -29,7 +29,7 @@ var _ admission.MutationInterface = &Plugin{}
 // Admit implements admission.MutationInterface. Without workers there is nothing to autoscale.
 func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	shoot, ok := a.GetObject().(*corev1beta1.Shoot)
-	if ok && a.GetSubresource() == "" && len(shoot.Spec.Provider.Workers) > 0 && shoot.Spec.Kubernetes.VerticalPodAutoscaler == nil {
+	if ok && a.GetSubresource() == "" && !shoot.Workerless() && shoot.Spec.Kubernetes.VerticalPodAutoscaler == nil {
 		vpa := &corev1beta1.VerticalPodAutoscaler{Enabled: true}
 		corev1beta1.DefaultVerticalPodAutoscaler(vpa) // as when it is read again: otherwise the next request would write that
 		shoot.Spec.Kubernetes.VerticalPodAutoscaler = vpa
