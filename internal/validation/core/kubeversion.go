@@ -2,8 +2,8 @@ package core
 
 import "github.com/Masterminds/semver/v3"
 
-// kubeVersion is a Kubernetes version, or none if it could not be parsed. Which versions there are is said by the
-// CloudProfile, so that an odd version is refused with the list of those at hand.
+// kubeVersion is a Kubernetes version, or none if it could not be parsed. The CloudProfile lists the versions, so that
+// an unknown one is refused with the list.
 type kubeVersion struct{ *semver.Version }
 
 func parseVersion(version string) kubeVersion {
