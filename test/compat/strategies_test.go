@@ -144,7 +144,7 @@ func causesOf(status *metav1.Status) [][2]string {
 	return slices.Compact(out)
 }
 
-// admit stands in for the admission plugins that fill in what validation wants to see: versions and images of Shoots.
+// admit sets what admission plugins set before validation: versions and images of Shoots.
 func admit(obj runtime.Object) {
 	shoot, ok := obj.(*corev1beta1.Shoot)
 	if !ok {
