@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/utils/clock"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/registry"
@@ -38,7 +39,7 @@ var served = func() (s struct {
 		panic(err)
 	}
 	s.scheme, s.strategies = scheme, map[reflect.Type]strategy{}
-	settings := registry.Settings{Core: registrycore.Settings{Validation: core.Options{CloudProfileCapabilities: true}}}
+	settings := registry.Settings{Core: registrycore.Settings{Validation: core.Options{CloudProfileCapabilities: true}, Clock: clock.RealClock{}}}
 	for gvk, all := range registry.Strategies(scheme, settings) {
 		obj, err := scheme.New(gvk)
 		if err != nil {

@@ -19,8 +19,8 @@ func TestIdentity(t *testing.T) {
 		want  map[string]string
 		fixed bool
 	}{
-		"none":                  {want: written, fixed: true},
-		"written":                  {found: &corev1.ConfigMap{Immutable: new(true), Data: written}, want: written, fixed: true},
+		"none":                        {want: written, fixed: true},
+		"written":                     {found: &corev1.ConfigMap{Immutable: new(true), Data: written}, want: written, fixed: true},
 		"the same, of unknown origin": {found: &corev1.ConfigMap{Data: map[string]string{"cluster-identity": "garden"}}, want: written, fixed: true},
 		"another": {
 			found: &corev1.ConfigMap{Data: map[string]string{"cluster-identity": "other"}}, want: map[string]string{"cluster-identity": "other"},

@@ -72,6 +72,7 @@ func Groups(
 }
 
 // Strategies returns the strategies of all kinds by the version of their Go types, for tests that replay requests without a server.
+// They depend on the feature gates and the clock of the settings.
 func Strategies(s *runtime.Scheme, settings Settings) map[schema.GroupVersionKind]kind.Strategies {
 	out := map[schema.GroupVersionKind]kind.Strategies{}
 	for _, k := range kinds(settings) {

@@ -47,7 +47,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// check returns an error if a registration takes what another one has.
+// check returns an error if another registration is already primarily responsible for a resource of this one.
 func check(registration *corev1beta1.ControllerRegistration, others []corev1beta1.ControllerRegistration) error {
 	type resource struct{ kind, extensionType string }
 	taken := map[resource]string{}

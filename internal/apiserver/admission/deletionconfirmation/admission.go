@@ -98,10 +98,10 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// toBeDeleted returns the object that a request is about, or all of a collection. A selector may leave some of these out, but it
-// is not known here: all of them must be confirmed.
+// toBeDeleted returns the object of a request, or all of a collection. A label selector may exclude some of these, but admission does
+// not get it: all of them must be confirmed.
 func (p *Plugin) toBeDeleted(ctx context.Context, a admission.Attributes, obj client.Object, list client.ObjectList) ([]client.Object, error) {
-	// What was confirmed a moment ago must count.
+	// A confirmation of a moment ago must count.
 	if a.GetName() != "" {
 		key := client.ObjectKey{Namespace: a.GetNamespace(), Name: a.GetName()}
 		if err := p.GardenCache.Get(ctx, key, obj, initializer.Fresh); err != nil {

@@ -1,5 +1,5 @@
 // Package extensionlabels labels objects with the types of the extensions that they need, so that the webhooks of an extension can
-// select what is theirs.
+// select them.
 //
 // A label is {what}.extensions.gardener.cloud/{type}=true. Labels of this form that do not belong to an object are removed.
 package extensionlabels

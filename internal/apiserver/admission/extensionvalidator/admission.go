@@ -83,11 +83,11 @@ type need struct {
 	path                *field.Path
 	// cluster is what an Extension must be compatible with.
 	cluster corev1beta1.ClusterType
-	// workerless is whether an Extension must do without nodes.
+	// workerless is whether an Extension must support clusters without nodes.
 	workerless bool
 }
 
-// add adds an extension, if its type is set: that it must be, validation says.
+// add adds an extension, if its type is set: validation requires it.
 func (n *needs) add(kind, extensionType string, path *field.Path) {
 	if extensionType != "" {
 		*n = append(*n, need{kind: kind, extensionType: extensionType, path: path})

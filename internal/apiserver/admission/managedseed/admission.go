@@ -1,4 +1,4 @@
-// Package managedseed completes ManagedSeeds from their Shoot, and checks that the two fit.
+// Package managedseed completes ManagedSeeds from their Shoot, and checks that they match.
 package managedseed
 
 import (
@@ -131,7 +131,7 @@ func (p *Plugin) of(ctx context.Context, a admission.Attributes) (*seedmanagemen
 	return managedSeed, shoot, nil
 }
 
-// seedConfig returns the configuration of the gardenlet if there is one with a seed. What cannot be read, validation refuses.
+// seedConfig returns the configuration of the gardenlet if there is one with a seed. Validation refuses an invalid one.
 func seedConfig(managedSeed *seedmanagementv1alpha1.ManagedSeed) *gardenletconfigv1alpha1.GardenletConfiguration {
 	raw := managedSeed.Spec.Gardenlet.Config
 	if raw == nil || len(raw.Raw) == 0 {
@@ -185,12 +185,12 @@ func checkSeed(seed *corev1beta1.SeedSpec, shoot *corev1beta1.Shoot) field.Error
 		errs = append(errs, field.Invalid(seedPath.Child("provider", "zones"), seed.Provider.Zones, "no worker of the Shoot is in "+strings.Join(sets.List(extra), ", ")))
 	}
 	if seed.Settings != nil && seed.Settings.VerticalPodAutoscaler != nil && seed.Settings.VerticalPodAutoscaler.Enabled {
-		errs = append(errs, field.Invalid(seedPath.Child("settings", "verticalPodAutoscaler", "enabled"), true, "must be off, as the Shoot brings it"))
+		errs = append(errs, field.Invalid(seedPath.Child("settings", "verticalPodAutoscaler", "enabled"), true, "must be false, as the Shoot has it"))
 	}
 	return errs
 }
 
-// complete fills in what a seed leaves open.
+// complete sets the fields that a seed leaves open.
 func (p *Plugin) complete(ctx context.Context, seed *corev1beta1.SeedSpec, shoot *corev1beta1.Shoot) error {
 	if seed.Backup != nil {
 		setDefault(&seed.Backup.Provider, shoot.Spec.Provider.Type)

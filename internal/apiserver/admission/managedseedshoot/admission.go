@@ -1,4 +1,4 @@
-// Package managedseedshoot keeps ManagedSeeds whose Seed has Shoots.
+// Package managedseedshoot refuses to delete ManagedSeeds whose Seed has Shoots.
 package managedseedshoot
 
 import (

@@ -1,4 +1,4 @@
-// Package namespacedcloudprofilevalidator checks what NamespacedCloudProfiles make of their parents.
+// Package namespacedcloudprofilevalidator checks NamespacedCloudProfiles against their parents.
 package namespacedcloudprofilevalidator
 
 import (
@@ -35,7 +35,7 @@ type Plugin struct {
 	*admission.Handler
 	initializer.Base
 	clock clock.PassiveClock
-	// options are the answers to the feature gates that validation depends on.
+	// options are the feature gates that validation depends on.
 	options core.Options
 }
 

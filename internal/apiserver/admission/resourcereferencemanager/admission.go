@@ -37,7 +37,7 @@ func New(c clock.PassiveClock) *Plugin {
 	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), clock: c}
 }
 
-// Plugin checks references. Reads everything that is referred to, in the garden and in the kube-apiserver, and lists Shoots,
+// Plugin checks references. Reads all targets of references, in the garden and in the kube-apiserver, and lists Shoots,
 // Projects and BackupEntries.
 type Plugin struct {
 	*admission.Handler
@@ -194,7 +194,7 @@ func (p *Plugin) validateBucketDeletion(ctx context.Context, a admission.Attribu
 	return admission.NewForbidden(a, fmt.Errorf("the bucket is used by BackupEntries: %s", listed(names)))
 }
 
-// maxListed is how many names a message has.
+// maxListed is how many names an error has.
 const maxListed = 5
 
 func listed(names []string) string {
@@ -204,7 +204,7 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// shown is a key without the slash that one without a namespace has.
+// shown returns a key without the slash in front of a name without a namespace.
 func shown(key client.ObjectKey) string { return strings.TrimPrefix(key.String(), "/") }
 
 // object is an empty object to read the target into. Of objects in the kube-apiserver only metadata are read: the content is secret.

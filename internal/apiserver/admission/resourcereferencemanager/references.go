@@ -14,7 +14,7 @@ import (
 // gardenNamespace is where the objects are that Seeds refer to.
 const gardenNamespace = "garden"
 
-// target is what a reference leads to.
+// target is the object that a reference names.
 type target struct {
 	apiVersion, kind string
 	key              client.ObjectKey
@@ -73,7 +73,7 @@ type collector struct {
 	trusted bool
 }
 
-// add adds a reference, unless it is empty or leads to something else than we know: that validation refuses.
+// add adds a reference, unless it is empty or of an unknown kind, which validation refuses.
 func (c *collector) add(path, apiVersion, kind, namespace, name string) {
 	t := target{apiVersion: apiVersion, kind: kind, key: client.ObjectKey{Namespace: namespace, Name: name}}
 	if _, known := targetKinds[[2]string{apiVersion, kind}]; known && name != "" {

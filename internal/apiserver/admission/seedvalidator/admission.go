@@ -1,4 +1,4 @@
-// Package seedvalidator protects Seeds that Shoots are on: from deletion, and from losing what the Shoots rely on.
+// Package seedvalidator protects Seeds with Shoots: from deletion, and from changes of settings that the Shoots rely on.
 package seedvalidator
 
 import (
@@ -61,7 +61,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// validateDelete lets a Seed go that no Shoot is on. Of all Seeds at once, none may have Shoots.
+// validateDelete refuses to delete a Seed with Shoots. All Seeds can be deleted at once only if none has Shoots.
 func (p *Plugin) validateDelete(ctx context.Context, a admission.Attributes) error {
 	names := []string{a.GetName()}
 	if a.GetName() == "" {
@@ -86,7 +86,7 @@ func (p *Plugin) validateDelete(ctx context.Context, a admission.Attributes) err
 	return nil
 }
 
-// validateUpdate keeps what Shoots on a Seed rely on: its zones and the domains.
+// validateUpdate refuses to remove zones and domains that Shoots on a Seed use.
 func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, seed, old *corev1beta1.Seed) error {
 	zones := sets.New(old.Spec.Provider.Zones...).Difference(sets.New(seed.Spec.Provider.Zones...))
 	internal := old.Spec.DNS.Internal != nil && (seed.Spec.DNS.Internal == nil || seed.Spec.DNS.Internal.Domain != old.Spec.DNS.Internal.Domain)
@@ -125,7 +125,7 @@ func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, see
 	return nil
 }
 
-// shoots returns the Shoots that are on a Seed or move away from it.
+// shoots returns the Shoots that are on a Seed or are being migrated from it.
 func (p *Plugin) shoots(ctx context.Context, seed string, opts ...client.ListOption) ([]*corev1beta1.Shoot, error) {
 	found := map[client.ObjectKey]*corev1beta1.Shoot{}
 	for _, path := range []string{"spec.seedName", "status.seedName"} {
@@ -165,7 +165,7 @@ func (p *Plugin) checkIdentity(ctx context.Context, a admission.Attributes, seed
 	return nil
 }
 
-// shown is how many Shoots a message names.
+// shown is how many Shoots an error names.
 const shown = 5
 
 func listed(shoots []*corev1beta1.Shoot) string {

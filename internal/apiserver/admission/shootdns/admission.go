@@ -136,7 +136,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 func (p *Plugin) readSeed(ctx context.Context, name string) (*corev1beta1.Seed, error) {
 	seed := &corev1beta1.Seed{}
 	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: name}, seed); err != nil {
-		// Not wrapped: its code would become that of the answer.
+		// Not wrapped: its code would become that of the response.
 		return nil, fmt.Errorf("read seed %q: %v", name, err) //nolint:errorlint // see above
 	}
 	return seed, nil

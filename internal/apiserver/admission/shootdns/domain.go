@@ -35,7 +35,7 @@ func (p *Plugin) defaultDomains(ctx context.Context, seed *corev1beta1.Seed) ([]
 	if err := p.KubeAPI.List(ctx, secrets, initializer.FromCache, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
 		constants.GardenRole: constants.GardenRoleDefaultDomain,
 	}); err != nil {
-		return nil, fmt.Errorf("list Secrets of default domains: %v", err) //nolint:errorlint // its code would become that of the answer
+		return nil, fmt.Errorf("list Secrets of default domains: %v", err) //nolint:errorlint // its code would become that of the response
 	}
 	priority := func(secret metav1.PartialObjectMetadata) int {
 		n, err := strconv.Atoi(secret.Annotations[constants.DNSDefaultDomainPriority])
@@ -69,7 +69,7 @@ func defaultFor(domain string, defaults []string) string {
 func assign(shoot *corev1beta1.Shoot, projectName, domain string) {
 	name := shoot.Name
 	if name == "" && shoot.GenerateName != "" {
-		// The name is not known before the domain has to be.
+		// With generateName the name is not known yet, but the domain is needed now.
 		name = names.SimpleNameGenerator.GenerateName(shoot.GenerateName)
 	}
 	if shoot.Spec.DNS == nil {

@@ -1,4 +1,4 @@
-// Package shootdnsrewriting gives new Shoots the domain suffixes that an operator wants CoreDNS to resolve without the search path.
+// Package shootdnsrewriting gives new Shoots the domain suffixes that CoreDNS resolves without the search path, as configured by the operator.
 package shootdnsrewriting
 
 import (

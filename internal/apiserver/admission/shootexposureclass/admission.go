@@ -1,4 +1,4 @@
-// Package shootexposureclass applies what an ExposureClass says about seeds to a new Shoot that names it.
+// Package shootexposureclass applies the scheduling constraints of an ExposureClass to a new Shoot that refers to it.
 package shootexposureclass
 
 import (

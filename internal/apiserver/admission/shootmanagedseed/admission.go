@@ -1,4 +1,4 @@
-// Package shootmanagedseed protects Shoots that are Seeds: from deletion, and from changes that a Seed cannot live with.
+// Package shootmanagedseed protects Shoots that are Seeds: from deletion, and from changes that break the Seed.
 package shootmanagedseed
 
 import (
@@ -77,10 +77,10 @@ func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, man
 		spec = field.NewPath("spec")
 	)
 	if addons := shoot.Spec.Addons; addons != nil && addons.NginxIngress != nil && addons.NginxIngress.Enabled {
-		errs = append(errs, field.Invalid(spec.Child("addons", "nginxIngress", "enabled"), true, "must be off, as a Seed has its own"))
+		errs = append(errs, field.Invalid(spec.Child("addons", "nginxIngress", "enabled"), true, "must be false, as a Seed has its own ingress controller"))
 	}
 	if vpa := shoot.Spec.Kubernetes.VerticalPodAutoscaler; vpa == nil || !vpa.Enabled {
-		errs = append(errs, field.Invalid(spec.Child("kubernetes", "verticalPodAutoscaler", "enabled"), false, "must be on, as a Seed needs it"))
+		errs = append(errs, field.Invalid(spec.Child("kubernetes", "verticalPodAutoscaler", "enabled"), false, "must be true, as a Seed needs it"))
 	}
 	if removed := zones(old).Difference(zones(shoot)); removed.Len() > 0 {
 		seed := &corev1beta1.Seed{}

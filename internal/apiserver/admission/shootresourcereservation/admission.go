@@ -51,7 +51,7 @@ func New(configuration *v1alpha1.Configuration) (*Plugin, error) {
 type Plugin struct {
 	*admission.Handler
 	initializer.Base
-	// useFormula is whether Shoots with fitting labels get what the formula says for each machine type.
+	// useFormula is whether Shoots with matching labels get the reservation of the formula for each machine type.
 	useFormula bool
 	selector   labels.Selector
 }
@@ -81,7 +81,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	return nil
 }
 
-// setDefault reserves the same on all nodes. What is set stays.
+// setDefault reserves the same on all nodes. Values that are set stay.
 func setDefault(shoot *corev1beta1.Shoot) {
 	kubelet := &shoot.Spec.Kubernetes.Kubelet
 	if *kubelet == nil {
@@ -107,7 +107,7 @@ func quantity(text string) *resource.Quantity {
 	return &q
 }
 
-// setByMachineType reserves in a pool what the formula says. A pool that has a reservation keeps it, as does one of an unknown type,
+// setByMachineType sets the reservation of the formula in a pool. A pool that has a reservation keeps it, as does one of an unknown type,
 // which is refused elsewhere.
 func setByMachineType(worker *corev1beta1.Worker, types map[string]corev1beta1.MachineType) {
 	machineType, ok := types[worker.Machine.Type]

@@ -1,5 +1,5 @@
-// Package shoottolerationrestriction says which taints of seeds a Shoot may tolerate: those that its Project or the configuration of
-// the plugin list. It also adds the tolerations that all Shoots get.
+// Package shoottolerationrestriction restricts the taints of seeds that a Shoot may tolerate to those that its Project or the
+// configuration of the plugin list. It also adds the tolerations that all Shoots get.
 package shoottolerationrestriction
 
 import (

@@ -117,7 +117,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return err
 	}
 
-	// These decide whether the rest is worth looking at.
+	// Without these the other checks make no sense.
 	if err := checkProject(in); err != nil {
 		if invalid := (*field.Error)(nil); errors.As(err, &invalid) {
 			return apierrors.NewInvalid(corev1beta1.Kind("Shoot"), shoot.Name, field.ErrorList{invalid})
@@ -151,7 +151,7 @@ func forbid(a admission.Attributes, err error) error {
 	return admission.NewForbidden(a, err)
 }
 
-// validate checks everything for which all it takes is in the input.
+// validate runs all checks that need only the input.
 func validate(in *input) field.ErrorList {
 	errs := seedSelector(in)
 	errs = append(errs, rawExtensions(&in.shoot.Spec)...)
@@ -164,7 +164,7 @@ func validate(in *input) field.ErrorList {
 	errs = append(errs, region(in)...)
 	errs = append(errs, accessRestrictions(in)...)
 	errs = append(errs, controlPlaneZones(in)...)
-	// Pools of another provider would be wrong in every respect.
+	// For another provider each check of a pool would fail.
 	if providerErrs := provider(in); len(providerErrs) > 0 {
 		return append(errs, providerErrs...)
 	}
@@ -172,7 +172,7 @@ func validate(in *input) field.ErrorList {
 	return append(errs, limits(in)...)
 }
 
-// read fetches what the shoot refers to.
+// read reads the objects that the shoot refers to.
 func (p *Plugin) read(ctx context.Context, in *input) error {
 	var err error
 	if in.project, err = project.ForNamespace(ctx, p.GardenCache, in.shoot.Namespace); err != nil {
@@ -205,8 +205,8 @@ func (p *Plugin) readSeed(ctx context.Context, name *string) (*corev1beta1.Seed,
 	}
 	seed := &corev1beta1.Seed{}
 	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: *name}, seed); err != nil {
-		// Not wrapped: its code would become that of the answer.
-		return nil, fmt.Errorf("read seed %q: %v", *name, err) //nolint:errorlint // see above
+		// Not wrapped: its code would become that of the response.
+		return nil, fmt.Errorf("read Seed %q: %v", *name, err) //nolint:errorlint // see above
 	}
 	return seed, nil
 }

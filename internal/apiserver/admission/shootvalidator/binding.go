@@ -60,7 +60,7 @@ func (p *Plugin) checkScheduling(ctx context.Context, a admission.Attributes, in
 	return nil
 }
 
-// checkBinding checks that the seed may change, and that the new one suits.
+// checkBinding checks that the seed may change, and that the new one is suitable.
 func checkBinding(in *input) error {
 	switch {
 	case in.isNew:
@@ -96,7 +96,7 @@ func checkBinding(in *input) error {
 	return checkSeedInDeletion(in)
 }
 
-// suits checks that a seed can take a shoot.
+// suits checks that a shoot can be on a seed.
 func suits(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) error {
 	if seed.DeletionTimestamp != nil {
 		return fmt.Errorf("seed %q is being deleted, so it takes no more shoots", seed.Name)
@@ -131,7 +131,7 @@ func supports(seed *corev1beta1.Seed, restriction string) bool {
 	return slices.ContainsFunc(seed.Spec.AccessRestrictions, func(r corev1beta1.AccessRestriction) bool { return r.Name == restriction })
 }
 
-// canMove checks that the control plane can get from one seed to the other.
+// canMove checks that the control plane can be migrated from one seed to the other.
 func canMove(in *input) error {
 	for _, seed := range []*corev1beta1.Seed{in.oldSeed, in.seed} {
 		if seed.Spec.Backup == nil {
@@ -144,7 +144,7 @@ func canMove(in *input) error {
 	return nil
 }
 
-// checkSeedInDeletion leaves shoots on a seed that goes away as they are; only their deletion may be confirmed.
+// checkSeedInDeletion refuses changes of shoots on a seed in deletion; only their deletion may be confirmed.
 func checkSeedInDeletion(in *input) error {
 	if in.isNew || in.seed == nil || in.seed.DeletionTimestamp == nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 // kubeconfigKey is where a Secret for an admission plugin has the kubeconfig.
 const kubeconfigKey = "kubeconfig"
 
-// admissionPlugins checks that the kubeconfigs of admission plugins are among the resources of the shoot, and are there.
+// admissionPlugins checks that the kubeconfigs of admission plugins are among the resources of the shoot, and exist.
 func (p *Plugin) admissionPlugins(ctx context.Context, in *input) field.ErrorList {
 	config := in.shoot.Spec.Kubernetes.KubeAPIServer
 	if config == nil || in.deleting() {
@@ -46,7 +46,7 @@ func (p *Plugin) admissionPlugins(ctx context.Context, in *input) field.ErrorLis
 	return errs
 }
 
-// managedIssuer checks whether Gardener can serve the issuer of service account tokens. A shoot cannot go back: tokens would no
+// managedIssuer checks whether Gardener can serve the issuer of service account tokens. It cannot be disabled again: tokens would no
 // longer be trusted.
 func (p *Plugin) managedIssuer(ctx context.Context, in *input) field.ErrorList {
 	path := field.NewPath("metadata", "annotations").Key(constants.AuthenticationIssuer)

@@ -8,10 +8,10 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// maxNames is how long the names of project and shoot may be together: namespaces and host names are made of them.
+// maxNames is how long the names of project and shoot may be together: they are part of namespaces and host names.
 const maxNames = 21
 
-// checkProject checks that a new shoot fits its project.
+// checkProject checks that a new shoot is possible in its project.
 func checkProject(in *input) error {
 	if !in.isNew {
 		return nil

@@ -1,4 +1,4 @@
-// Package shootvpaenabledbydefault gives new Shoots vertical pod autoscaling unless they say that they do not want it.
+// Package shootvpaenabledbydefault enables vertical pod autoscaling in new Shoots, unless their spec disables it.
 package shootvpaenabledbydefault
 
 import (
@@ -31,7 +31,7 @@ func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.Ob
 	shoot, ok := a.GetObject().(*corev1beta1.Shoot)
 	if ok && a.GetSubresource() == "" && !shoot.Workerless() && shoot.Spec.Kubernetes.VerticalPodAutoscaler == nil {
 		vpa := &corev1beta1.VerticalPodAutoscaler{Enabled: true}
-		corev1beta1.DefaultVerticalPodAutoscaler(vpa) // as when it is read again: otherwise the next request would write that
+		corev1beta1.DefaultVerticalPodAutoscaler(vpa) // as decoding does: otherwise the next request would be a change
 		shoot.Spec.Kubernetes.VerticalPodAutoscaler = vpa
 	}
 	return nil
