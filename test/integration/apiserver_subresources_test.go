@@ -118,8 +118,8 @@ func testKubeconfigs(t *testing.T, e *env.Env) {
 		group    string
 		lifetime time.Duration
 	}{
-		"an administrator of the landscape":  {c, 600, "admin", "gardener.cloud:system:admins", 10 * time.Minute},
-		"longer than allowed": {c, 1 << 30, "admin", "gardener.cloud:system:admins", 24 * time.Hour},
+		"an administrator of the landscape": {c, 600, "admin", "gardener.cloud:system:admins", 10 * time.Minute},
+		"longer than allowed":               {c, 1 << 30, "admin", "gardener.cloud:system:admins", 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer, err := request(tc.client, tc.seconds)
