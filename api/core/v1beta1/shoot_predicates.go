@@ -12,7 +12,7 @@ func (s *Shoot) Workerless() bool { return s.Spec.Workerless() }
 // Workerless reports whether a shoot with this spec has no worker pools.
 func (s *ShootSpec) Workerless() bool { return len(s.Provider.Workers) == 0 }
 
-// HibernationWanted reports whether the spec requests hibernation. status.hibernated says whether the shoot is hibernated now.
+// HibernationWanted reports whether the spec asks for hibernation. status.hibernated says whether the shoot is hibernated now.
 func (s *Shoot) HibernationWanted() bool { return s.Spec.HibernationWanted() }
 
 // HibernationWanted reports whether a shoot with this spec is to be hibernated.
