@@ -5,7 +5,7 @@
 // Etcds, and the objects in objects.go.
 //
 // A changed spec is acted on when the Etcd has the annotation druid.gardener.cloud/operation=reconcile (or
-// gardener.cloud/operation=reconcile), when it is new, or always if the configuration says so; never while it has
+// gardener.cloud/operation=reconcile), when it is new, or always with enableEtcdSpecAutoReconcile; never while it has
 // druid.gardener.cloud/suspend-etcd-spec-reconcile. Changes of the objects by other clients are reverted, unless
 // the Etcd has druid.gardener.cloud/disable-etcd-component-protection.
 package etcd

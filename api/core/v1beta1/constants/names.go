@@ -74,6 +74,9 @@ const (
 	SecretNameGardenerInternal = "gardener-internal"
 	// SecretNameGenericTokenKubeconfig is the kubeconfig that components use with a token beside it.
 	SecretNameGenericTokenKubeconfig = "generic-token-kubeconfig"
+	// AnnotationGenericTokenKubeconfigSecretName on a Cluster is the name of that Secret in the control plane namespace.
+	// Written by the gardenlet, read by extensions.
+	AnnotationGenericTokenKubeconfigSecretName = "generic-token-kubeconfig.secret.gardener.cloud/name"
 	// SecretPrefixGeneratedBackupBucket begins the names of Secrets with generated credentials for BackupBuckets.
 	SecretPrefixGeneratedBackupBucket = "generated-bucket-"
 	// BackupSecretName is the Secret with credentials for the object store.

@@ -21,7 +21,7 @@ import (
 const zonesAnnotation = resourcesv1alpha1.HighAvailabilityConfigZones
 
 // genericKubeconfigAnnotation names, on the Cluster resource, the Secret with the kubeconfig that components share. Extensions look for it.
-const genericKubeconfigAnnotation = "generic-token-kubeconfig.secret.gardener.cloud/name"
+const genericKubeconfigAnnotation = constants.AnnotationGenericTokenKubeconfigSecretName
 
 // syncCluster writes the Cluster resource, from which extensions know the shoot.
 func (r *reconciler) syncCluster(ctx context.Context, w *world, shoot *corev1beta1.Shoot) error {
