@@ -22,8 +22,9 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-// TestThreeMembers takes a cluster from one member to three, takes the data of one away, and then that of all.
+// TestThreeMembers scales a cluster from one member to three, removes the data of one, and then that of all.
 func TestThreeMembers(t *testing.T) {
+	t.Parallel()
 	garden := env.Start(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := garden.WriteKubeconfig(kubeconfig); err != nil {
@@ -66,7 +67,7 @@ func TestThreeMembers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer etcd.Close() //nolint:errcheck // nothing is lost
+		defer etcd.Close() //nolint:errcheck // nothing is pending
 		c.eventually(fmt.Sprintf("there are %d members with a vote", want), func(ctx context.Context) error {
 			list, err := etcd.MemberList(ctx)
 			if err != nil {
@@ -89,7 +90,7 @@ func TestThreeMembers(t *testing.T) {
 	c.setReady(members[0].name)
 	voters(1)
 
-	// From here on there are writes all the time; none that was acknowledged may be lost.
+	// From here on there are continuous writes; none that was acknowledged may be lost.
 	writer := startWriter(t, c)
 	members[1].run()
 	voters(2)
@@ -114,7 +115,7 @@ func TestThreeMembers(t *testing.T) {
 		}
 	}
 
-	// A follower loses its data; then the one that leads.
+	// A follower loses its data, then the first leader.
 	for _, lost := range []*member{other(members, leader), members[0]} {
 		t.Logf("%s loses its data", lost.name)
 		var ready []string
@@ -134,15 +135,15 @@ func TestThreeMembers(t *testing.T) {
 	}
 	t.Logf("%d writes were acknowledged", len(writer.stop()))
 	for _, m := range members {
-		there := content(t, m.client())
+		got := content(t, m.client())
 		for _, key := range writer.acknowledged {
-			if _, ok := there[key]; !ok {
-				t.Fatalf("%s: key %s was acknowledged and is not there", m.name, key)
+			if _, ok := got[key]; !ok {
+				t.Fatalf("%s: key %s was acknowledged and is missing", m.name, key)
 			}
 		}
 	}
 
-	// A member that does not lead hands requests on.
+	// A member that does not lead forwards requests.
 	want := content(t, members[0].client())
 	for _, m := range members {
 		m.post("/snapshot/delta")
@@ -151,7 +152,7 @@ func TestThreeMembers(t *testing.T) {
 		t.Error("the Lease of full snapshots has no revision")
 	}
 
-	// All data is gone: the backup is what is left.
+	// All members lose their data: the backup is restored.
 	c.setReady()
 	for _, m := range members {
 		m.kill()
@@ -169,15 +170,15 @@ func TestThreeMembers(t *testing.T) {
 			}
 			initialized <- m
 		})
-		// Each finds that those after it seem to have data. So the first one does not form a cluster at once.
-		c.eventually("it says that it has no data", func(context.Context) error {
+		// The Leases of later members still show data, so the first member does not form a cluster at once.
+		c.eventually("its Lease shows that it has no data", func(context.Context) error {
 			if lease(m.name).Spec.HolderIdentity != nil {
 				return fmt.Errorf("%s has a holder", m.name)
 			}
 			return nil
 		})
 	}
-	for i := range members { // the first restores the backup, then the cluster takes one after the other
+	for i := range members { // the first restores the backup, then the others join one after the other
 		m := <-initialized
 		m.start()
 		m.serve()
@@ -191,7 +192,7 @@ func TestThreeMembers(t *testing.T) {
 	}
 }
 
-// observedLeader waits until the sidecar knows who leads.
+// observedLeader waits until etcd has a leader, and returns its name.
 func (m *member) observedLeader() string {
 	m.t.Helper()
 	var leader string
@@ -222,7 +223,7 @@ func other(members []*member, leader string) *member {
 			return m
 		}
 	}
-	panic("every member leads")
+	panic("there is no follower")
 }
 
 // writer writes keys one after the other.
@@ -241,9 +242,17 @@ func startWriter(t *testing.T, c *cluster) *writer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { etcd.Close() }) //nolint:errcheck // the test is over
+	// Often enough to notice a lost write, without slowing down the members.
+	ticker := time.NewTicker(5 * time.Millisecond)
 	go func() {
 		defer close(w.done)
-		for i := 0; ctx.Err() == nil; i++ {
+		defer ticker.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
 			key := fmt.Sprintf("writer/%06d", i)
 			attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
 			if _, err := etcd.Put(attempt, key, "value"); err == nil {

@@ -1,6 +1,6 @@
-// Package backuprestore is etcd-backup-restore, which runs beside each member of an etcd cluster. Before etcd starts, it sees
-// to it that there is good data or a cluster to join ("initialize"). While etcd runs, it makes snapshots, deletes old ones,
-// defragments, and reports ("server"). It also copies backups ("copy").
+// Package backuprestore is etcd-backup-restore, which runs beside each member of an etcd cluster. Before etcd starts, it ensures that there
+// is valid data or a cluster to join ("initialize"). While etcd runs, it takes snapshots, deletes old ones, defragments, and reports
+// ("server"). It also copies backups ("copy").
 //
 // It reads and writes the data directory of its member, the store with the snapshots, etcd itself, and the Leases that
 // etcd-druid creates for it.
@@ -26,7 +26,7 @@ import (
 // Name is the name of the command.
 const Name = "etcd-backup-restore"
 
-// Config says how the configuration file is read.
+// Config is how the configuration file is read.
 var Config = configfile.Kind[backuprestoreconfigv1alpha1.BackupRestoreConfiguration]{
 	AddToScheme: backuprestoreconfigv1alpha1.AddToScheme,
 	Validate:    configvalidation.ValidateBackupRestore,
@@ -40,7 +40,7 @@ func NewCommand() *cobra.Command {
 		Version: process.Version(),
 	}
 	cmd.AddCommand(
-		memberCommand("initialize", "See to it that etcd finds good data, then end", Initialize),
+		memberCommand("initialize", "Ensure that etcd finds valid data, then end", Initialize),
 		memberCommand("server", "Back up and maintain a running etcd", Serve),
 		copyCommand(),
 	)
@@ -115,11 +115,11 @@ func copyCommand() *cobra.Command {
 		flags.StringVar(&store.Container, prefix+"container", "", "name of the bucket; for Local, the path of a directory")
 		flags.StringVar(&store.Prefix, prefix+"prefix", "", "path in the bucket")
 		flags.StringVar(&store.CredentialsDir, prefix+"credentials-dir", "", "directory with the credentials")
-		flags.StringVar(&store.Endpoint, prefix+"endpoint", "", "URL of the object store, if it is not the usual one")
+		flags.StringVar(&store.Endpoint, prefix+"endpoint", "", "URL of the object store, if it is not the default one")
 	}
 	flags.IntVar(&maxAge, "max-backup-age", 0, "age in days up to which full snapshots are copied; 0 copies all")
 	flags.IntVar(&options.MaxFull, "max-backups", 0, "number of full snapshots to copy, the latest first; 0 copies all")
 	flags.BoolVar(&options.WaitForFinal, "wait-for-final-snapshot", false, "wait until the source has a final snapshot")
-	flags.DurationVar(&options.WaitTimeout, "wait-for-final-snapshot-timeout", 0, "how long to wait before copying what is there; 0 waits for as long as it takes")
+	flags.DurationVar(&options.WaitTimeout, "wait-for-final-snapshot-timeout", 0, "how long to wait for the final snapshot before copying the existing ones; 0 waits without limit")
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
@@ -24,21 +25,30 @@ import (
 )
 
 const (
-	// keepAlive is how often a silent connection to etcd is checked, and for how long. It finds a member that vanished.
+	// keepAlive is how often an idle connection to etcd is checked, and keepAliveTimeout how long a check may take. They detect members that
+	// vanished.
 	keepAlive        = 10 * time.Second
 	keepAliveTimeout = 5 * time.Second
 )
 
-// clientTLS returns the TLS configuration of a client, nil for plain HTTP. The certificate is read anew for each connection.
+// reconnect is how soon a connection to etcd is tried again. etcd starts beside this process, so it is often not reachable at first, and
+// gRPC's own delays, of a second and more, would add up to several.
+var reconnect = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+	MinConnectTimeout: 5 * time.Second,
+}
+
+// clientTLS returns the TLS configuration of a client, nil for plain HTTP. The certificate is read for each connection, as it is
+// rotated.
 func clientTLS(config *backuprestoreconfigv1alpha1.TLS) (*tls.Config, error) {
 	if config == nil {
 		return nil, nil
 	}
-	authorities, err := readAuthorities(config.CAFile)
+	caPool, err := readCAs(config.CAFile)
 	if err != nil {
 		return nil, err
 	}
-	out := &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
+	out := &tls.Config{RootCAs: caPool, MinVersion: tls.VersionTLS12}
 	if config.CertFile != "" {
 		out.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			certificate, err := tls.LoadX509KeyPair(config.CertFile, config.KeyFile)
@@ -48,18 +58,18 @@ func clientTLS(config *backuprestoreconfigv1alpha1.TLS) (*tls.Config, error) {
 	return out, nil
 }
 
-// serverTLS returns the TLS configuration of the server, nil for plain HTTP. Probes have no certificate; who has one must have
-// a good one.
+// serverTLS returns the TLS configuration of the server, nil for plain HTTP. Client certificates are optional, as probes have none, but
+// verified.
 func serverTLS(config *backuprestoreconfigv1alpha1.TLS) (*tls.Config, error) {
 	if config == nil {
 		return nil, nil
 	}
-	authorities, err := readAuthorities(config.CAFile)
+	caPool, err := readCAs(config.CAFile)
 	if err != nil {
 		return nil, err
 	}
 	return &tls.Config{
-		ClientCAs: authorities, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12,
+		ClientCAs: caPool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			certificate, err := tls.LoadX509KeyPair(config.CertFile, config.KeyFile)
 			return &certificate, err
@@ -67,19 +77,19 @@ func serverTLS(config *backuprestoreconfigv1alpha1.TLS) (*tls.Config, error) {
 	}, nil
 }
 
-func readAuthorities(file string) (*x509.CertPool, error) {
+func readCAs(file string) (*x509.CertPool, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("%s: no certificate in it", file)
+		return nil, fmt.Errorf("%s has no certificates", file)
 	}
 	return pool, nil
 }
 
-// dialer returns how etcd is reached.
+// dialer returns a function that creates clients of etcd.
 func dialer(config *backuprestoreconfigv1alpha1.Etcd) (func(endpoint string) (*clientv3.Client, error), error) {
 	tlsConfig, err := clientTLS(config.ClientTLS)
 	if err != nil {
@@ -89,12 +99,12 @@ func dialer(config *backuprestoreconfigv1alpha1.Etcd) (func(endpoint string) (*c
 		return clientv3.New(clientv3.Config{
 			Endpoints: []string{endpoint}, TLS: tlsConfig, Logger: zap.NewNop(),
 			DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
-			DialOptions: []grpc.DialOption{grpc.WithUserAgent(Name)},
+			DialOptions: []grpc.DialOption{grpc.WithUserAgent(Name), grpc.WithConnectParams(reconnect)},
 		})
 	}, nil
 }
 
-// openLeases returns the Leases of a member, nil if there are none.
+// openLeases returns the Leases of a member, nil if none are configured.
 func openLeases(config *backuprestoreconfigv1alpha1.Leases, member string) (*leases.Leases, error) {
 	if config == nil {
 		return nil, nil
@@ -114,12 +124,12 @@ func openLeases(config *backuprestoreconfigv1alpha1.Leases, member string) (*lea
 	return &leases.Leases{Client: c, Config: config, Member: member, Clock: clock.RealClock{}}, nil
 }
 
-// environment is what both commands need.
+// environment has what the commands "initialize" and "server" need.
 type environment struct {
 	config *backuprestoreconfigv1alpha1.BackupRestoreConfiguration
 	member string
 	store  *snapstore.Store // nil if there are no backups
-	leases *leases.Leases   // nil if there are none
+	leases *leases.Leases   // nil if none are configured
 	dial   func(endpoint string) (*clientv3.Client, error)
 }
 
@@ -145,7 +155,7 @@ func newEnvironment(ctx context.Context, config *backuprestoreconfigv1alpha1.Bac
 
 func (e *environment) close() {
 	if e.store != nil {
-		_ = e.store.Close() // nothing is lost
+		_ = e.store.Close() // all snapshots have been written
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 	"gardener.cloud/gardener/internal/backuprestore/membership"
 )
 
-// defragmenter returns disk space that databases do not use any more. A member does not answer meanwhile, so they take turns.
+// defragmenter frees disk space that databases do not use any more. Members are defragmented one after the other, as a member does not
+// respond meanwhile.
 type defragmenter struct {
 	own      *clientv3.Client
 	schedule cron.Schedule
@@ -22,7 +23,7 @@ type defragmenter struct {
 	metrics  *metrics
 }
 
-// Run defragments all members when it is time, until the context ends.
+// Run defragments all members by the schedule, until the context ends.
 func (d *defragmenter) Run(ctx context.Context) {
 	for {
 		now := d.clock.Now().UTC()
@@ -32,20 +33,20 @@ func (d *defragmenter) Run(ctx context.Context) {
 			return
 		}
 		if err := d.defragment(ctx); err != nil && ctx.Err() == nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "Defragmenting failed; it is tried again at the next time of the schedule")
+			logr.FromContextOrDiscard(ctx).Error(err, "Cannot defragment, retrying at the next time of the schedule")
 		}
 	}
 }
 
-// defragment stops at the first member that fails, because two that are away are too many.
+// defragment stops at the first member that fails, because without two members there may be no quorum.
 func (d *defragmenter) defragment(ctx context.Context) error {
-	ask, cancel := context.WithTimeout(ctx, d.timeout)
+	statusCtx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	status, err := d.own.Status(ask, d.own.Endpoints()[0])
+	status, err := d.own.Status(statusCtx, d.own.Endpoints()[0])
 	if err != nil {
-		return fmt.Errorf("ask for the leader: %w", err)
+		return fmt.Errorf("read status of etcd: %w", err)
 	}
-	list, err := d.own.MemberList(ask)
+	list, err := d.own.MemberList(statusCtx)
 	if err != nil {
 		return fmt.Errorf("list members: %w", err)
 	}
@@ -69,7 +70,7 @@ func (d *defragmenter) one(ctx context.Context, name, url string) (err error) {
 	if _, err := d.own.Defragment(ctx, url); err != nil {
 		return fmt.Errorf("defragment member %q: %w", name, err)
 	}
-	// It answers again before the next one's turn.
+	// It has to respond again before the next member is defragmented.
 	if _, err := d.own.Status(ctx, url); err != nil {
 		return fmt.Errorf("member %q after defragmenting: %w", name, err)
 	}

@@ -30,8 +30,8 @@ import (
 	"gardener.cloud/gardener/test/ports"
 )
 
-// patience is how long anything may take on a machine that has a lot to do.
-const patience = 60 * time.Second
+// timeout is how long to wait for anything on a busy machine.
+const timeout = 60 * time.Second
 
 // cluster is an etcd cluster of processes of this machine. The name of a member is its address, so that URLs with the name
 // of a member in it lead to it.
@@ -56,7 +56,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// serveEndpoint hands connections on to one of the members that are ready.
+// serveEndpoint forwards connections to one of the members that are ready.
 func (c *cluster) serveEndpoint() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *cluster) serveEndpoint() {
 			ready := c.ready
 			c.mutex.Unlock()
 			if len(ready) == 0 {
-				conn.Close() //nolint:errcheck // nobody is there
+				conn.Close() //nolint:errcheck // no member is ready
 				continue
 			}
 			member := ready[int(next.Add(1))%len(ready)]
@@ -102,7 +102,7 @@ func (c *cluster) setReady(members ...string) {
 	c.ready = members
 }
 
-// member is one of the members, with what belongs in its pod.
+// member is one of the members, with the processes of its pod.
 type member struct {
 	*cluster
 	name   string
@@ -124,9 +124,10 @@ func (c *cluster) member(number int, change ...func(*backuprestoreconfigv1alpha1
 	config := &backuprestoreconfigv1alpha1.BackupRestoreConfiguration{
 		DataDir: filepath.Join(dir, "data", "new.etcd"),
 		Etcd: backuprestoreconfigv1alpha1.Etcd{
-			ConfigFile: filepath.Join(dir, "config", "etcd.yaml"),
+			ConfigFile:     filepath.Join(dir, "config", "etcd.yaml"),
+			RequestTimeout: &metav1.Duration{Duration: 3 * time.Second},
 			Config: &runtime.RawExtension{Raw: fmt.Appendf(nil,
-				`{"listen-client-urls":"http://%[1]s:%[2]d","listen-peer-urls":"http://%[1]s:%[3]d","unsafe-no-fsync":true,"log-level":"error","heartbeat-interval":100,"election-timeout":2000}`,
+				`{"listen-client-urls":"http://%[1]s:%[2]d","listen-peer-urls":"http://%[1]s:%[3]d","unsafe-no-fsync":true,"log-level":"error","heartbeat-interval":100,"election-timeout":1000}`,
 				name, c.clientPort, c.peerPort)},
 		},
 		Cluster: backuprestoreconfigv1alpha1.Cluster{
@@ -155,9 +156,9 @@ func (c *cluster) member(number int, change ...func(*backuprestoreconfigv1alpha1
 	return m
 }
 
-// initialize is what happens before etcd starts. Members may have to wait for each other, so it has more time than the rest.
+// initialize runs before etcd starts. Members may have to wait for each other, so it has a longer timeout.
 func (m *member) initialize() error {
-	ctx, cancel := context.WithTimeout(m.ctx(), 3*patience)
+	ctx, cancel := context.WithTimeout(m.ctx(), 3*timeout)
 	defer cancel()
 	return Initialize(ctx, m.config, m.name)
 }
@@ -193,7 +194,7 @@ func (m *member) serve() {
 	}
 }
 
-// run starts all of the pod, and waits until etcd answers.
+// run starts all processes of the pod, and waits until etcd responds.
 func (m *member) run() *clientv3.Client {
 	m.t.Helper()
 	if err := m.initialize(); err != nil {
@@ -204,7 +205,7 @@ func (m *member) run() *clientv3.Client {
 	return m.client()
 }
 
-// kill ends etcd and the sidecar without a goodbye.
+// kill kills etcd, and stops the sidecar.
 func (m *member) kill() {
 	m.killEtcd()
 	if m.stop != nil {
@@ -221,7 +222,7 @@ func (m *member) killEtcd() {
 	}
 }
 
-// client waits until etcd answers.
+// client waits until etcd responds.
 func (m *member) client() *clientv3.Client {
 	m.t.Helper()
 	url := fmt.Sprintf("http://%s:%d", m.name, m.clientPort)
@@ -230,7 +231,7 @@ func (m *member) client() *clientv3.Client {
 		m.t.Fatal(err)
 	}
 	m.t.Cleanup(func() { c.Close() }) //nolint:errcheck // the test is over
-	m.eventually("etcd answers", func(ctx context.Context) error {
+	m.eventually("etcd responds", func(ctx context.Context) error {
 		_, err := c.Status(ctx, url)
 		return err
 	})
@@ -241,7 +242,7 @@ func (m *member) client() *clientv3.Client {
 func (c *cluster) eventually(what string, check func(ctx context.Context) error) {
 	c.t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(c.t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(c.t.Context(), 50*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		last = check(ctx)
@@ -252,7 +253,7 @@ func (c *cluster) eventually(what string, check func(ctx context.Context) error)
 	}
 }
 
-// post asks the sidecar for something, until it can do it.
+// post sends a request to the sidecar until it succeeds.
 func (m *member) post(path string) string {
 	m.t.Helper()
 	var body []byte

@@ -17,19 +17,19 @@ import (
 	"gardener.cloud/gardener/internal/backuprestore/startup"
 )
 
-// forwardedHeader marks requests that another member handed on, so that they do not go round in circles while the lead moves.
+// forwardedHeader marks requests that another member forwarded, so that they are not forwarded again and again while the leader changes.
 const forwardedHeader = "X-Etcd-Backup-Restore-Forwarded"
 
 // handler serves
 //
-//	/healthz               whether the process runs
+//	/healthz               health of the process
 //	/config                its configuration
 //	/metrics
 //	/snapshot/latest       the latest full snapshot and the deltas after it
-//	/snapshot/full         makes a full snapshot and returns it; with ?final=true, the last one before etcd is stopped for good
-//	/snapshot/delta        makes a delta snapshot and returns it, or null if nothing has changed
+//	/snapshot/full         takes a full snapshot and returns it; with ?final=true, the last one before etcd is migrated or deleted
+//	/snapshot/delta        takes a delta snapshot and returns it, or null if nothing has changed
 //
-// A member that does not lead hands requests for snapshots on to the one that does.
+// A member that does not lead forwards requests for snapshots to the leader.
 func (s *server) handler(transport http.RoundTripper) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, map[string]bool{"health": true}) })
@@ -37,7 +37,7 @@ func (s *server) handler(transport http.RoundTripper) http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /snapshot/latest", s.trusted(s.latest))
 	mux.HandleFunc("/snapshot/full", s.trusted(s.onLeader(transport, func(ctx context.Context, r *http.Request) (*snapshot.Snapshot, error) {
-		final, _ := strconv.ParseBool(r.URL.Query().Get("final")) // anything else is no
+		final, _ := strconv.ParseBool(r.URL.Query().Get("final")) // an invalid value counts as false
 		ctx, cancel := context.WithTimeout(ctx, s.config.Snapshots.FullTimeout.Duration)
 		defer cancel()
 		maker := s.active.Load()
@@ -65,7 +65,7 @@ func (s *server) handler(transport http.RoundTripper) http.Handler {
 	return mux
 }
 
-// trusted lets only clients with a certificate through, if there is TLS.
+// trusted requires a client certificate, if TLS is configured.
 func (s *server) trusted(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS != nil && len(r.TLS.VerifiedChains) == 0 {
@@ -78,7 +78,7 @@ func (s *server) trusted(next http.HandlerFunc) http.HandlerFunc {
 
 var errNotLeading = errors.New("the member does not lead, or has no store for backups")
 
-// onLeader answers a request if the member leads, and hands it on otherwise.
+// onLeader handles a request if the member leads, and forwards it to the leader otherwise.
 func (s *server) onLeader(transport http.RoundTripper, do func(context.Context, *http.Request) (*snapshot.Snapshot, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		leader := s.observer.Leader()
@@ -102,13 +102,13 @@ func (s *server) onLeader(transport http.RoundTripper, do func(context.Context, 
 		case errors.Is(err, errNotLeading):
 			reply(w, http.StatusServiceUnavailable, failure{err.Error()})
 		default:
-			logr.FromContextOrDiscard(r.Context()).Error(err, "Cannot make the snapshot that was asked for")
+			logr.FromContextOrDiscard(r.Context()).Error(err, "Cannot take the requested snapshot")
 			reply(w, http.StatusInternalServerError, failure{err.Error()})
 		}
 	}
 }
 
-// latestSnapshots is the answer of /snapshot/latest.
+// latestSnapshots is the response of /snapshot/latest.
 type latestSnapshots struct {
 	FullSnapshot   *snapshot.Snapshot  `json:"fullSnapshot"`
 	DeltaSnapshots []snapshot.Snapshot `json:"deltaSnapshots"`
@@ -140,5 +140,5 @@ type failure struct {
 func reply(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a client that is gone does not mind
+	_ = json.NewEncoder(w).Encode(body) // fails only if the client has disconnected
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are those that are not about snapshots.
+// metrics are the metrics that are not about snapshots.
 type metrics struct {
 	clusterSize     prometheus.Gauge
 	defragmentation *prometheus.HistogramVec

@@ -18,33 +18,34 @@ import (
 	"gardener.cloud/gardener/internal/backuprestore/startup"
 )
 
-// mendAfter is after how many failures in a row the data of an etcd that does not answer is looked at, the first time. After
-// each look the number doubles, because reading a large database takes a while and disturbs.
-const mendAfter = 3
+// repairAfter is the number of failures in a row after which the data of an etcd that does not respond is validated for the first time.
+// The number doubles after each validation, because reading a large database takes a while and disturbs etcd.
+const repairAfter = 3
 
-// observer follows its member: whether it runs, leads, has a vote. etcd has nothing to watch for that, so it asks.
+// observer observes whether its member runs, leads, and has a vote. etcd has no watch for that, so its status is polled.
 type observer struct {
 	startup *startup.Startup
-	leases  *leases.Leases // nil if there are none
+	leases  *leases.Leases // nil if none are configured
 	own     *clientv3.Client
 	cluster *clientv3.Client
 	clock   clock.WithTicker
 	metrics *metrics
-	// lead is called when the member leads; its context ends with that.
+	// lead is called when the member starts to lead; its context ends when the member leads no longer.
 	lead func(ctx context.Context)
 
 	mutex  sync.Mutex
-	leader string // the name of the member that leads, if it is known
+	leader string // the name of the member that leads, empty if it is unknown
 
-	heartbeat time.Time // of the last one that succeeded
+	heartbeat time.Time // when the Lease was renewed last
 	role      druidv1alpha1.EtcdRole
 	formed    bool
 	failures  int
-	lookAfter int
-	stopLead  func()
+	// repairAt is the number of failures in a row after which the data is validated.
+	repairAt int
+	stopLead func()
 }
 
-// Leader returns the name of the member that leads, "" if it is not known.
+// Leader returns the name of the member that leads, empty if it is unknown.
 func (o *observer) Leader() string {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -60,7 +61,7 @@ func (o *observer) setLeader(name string) {
 // Run observes until the context ends.
 func (o *observer) Run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx)
-	o.lookAfter = mendAfter
+	o.repairAt = repairAfter
 	period := o.startup.Config.LeaderElection.Period.Duration
 	if o.leases != nil {
 		period = min(period, o.leases.Config.HeartbeatPeriod.Duration)
@@ -73,7 +74,7 @@ func (o *observer) Run(ctx context.Context) {
 			o.failures++
 			log.Info("Cannot observe etcd", "reason", err.Error(), "failures", o.failures)
 			o.resign()
-			o.mend(ctx)
+			o.repair(ctx)
 		}
 		select {
 		case <-ticker.C():
@@ -85,13 +86,13 @@ func (o *observer) Run(ctx context.Context) {
 
 func (o *observer) observe(ctx context.Context) error {
 	config := o.startup.Config
-	ask, cancel := context.WithTimeout(ctx, config.LeaderElection.Timeout.Duration)
+	statusCtx, cancel := context.WithTimeout(ctx, config.LeaderElection.Timeout.Duration)
 	defer cancel()
-	status, err := o.own.Status(ask, o.own.Endpoints()[0])
+	status, err := o.own.Status(statusCtx, o.own.Endpoints()[0])
 	if err != nil {
 		return err
 	}
-	o.failures, o.lookAfter = 0, mendAfter
+	o.failures, o.repairAt = 0, repairAfter
 	id := status.Header.MemberId
 	if !o.formed {
 		if err := o.startup.Formed(); err != nil {
@@ -110,7 +111,7 @@ func (o *observer) observe(ctx context.Context) error {
 		o.resign()
 	}
 	if err := o.renew(ctx, id, role); err != nil {
-		// Before it has said that it has data, a member must not vote: others would form a cluster without it.
+		// A member must not get a vote before its Lease shows that it has data: others would form a cluster without it.
 		logr.FromContextOrDiscard(ctx).Error(err, "Cannot renew the Lease of the member")
 		if role == druidv1alpha1.EtcdRoleLearner {
 			return nil
@@ -119,7 +120,7 @@ func (o *observer) observe(ctx context.Context) error {
 	if role == druidv1alpha1.EtcdRoleLearner {
 		return o.promote(ctx, id)
 	}
-	members, err := o.own.MemberList(ask)
+	members, err := o.own.MemberList(statusCtx)
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (o *observer) observe(ctx context.Context) error {
 			o.setLeader(member.Name)
 		}
 	}
-	if err := membership.UpdatePeerURLs(ask, o.own, id, o.startup.PeerURLs()); err != nil {
+	if err := membership.UpdatePeerURLs(statusCtx, o.own, id, o.startup.PeerURLs()); err != nil {
 		return err
 	}
 	if role == druidv1alpha1.EtcdRoleLeader && o.stopLead == nil {
@@ -138,7 +139,7 @@ func (o *observer) observe(ctx context.Context) error {
 	return nil
 }
 
-// renew says that the member is alive, if it is time to or if its role is another.
+// renew renews the Lease of the member, if that is due or if its role changed.
 func (o *observer) renew(ctx context.Context, id uint64, role druidv1alpha1.EtcdRole) error {
 	if o.leases == nil || role == o.role && o.clock.Since(o.heartbeat) < o.leases.Config.HeartbeatPeriod.Duration {
 		return nil
@@ -157,16 +158,16 @@ func (o *observer) promote(ctx context.Context, id uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, o.startup.Config.Etcd.RequestTimeout.Duration)
 	defer cancel()
 	if err := membership.Promote(ctx, o.cluster, id); err != nil {
-		// It is still catching up, or members are away; the next round tries again.
-		logr.FromContextOrDiscard(ctx).V(1).Info("The learner cannot get its vote yet", "reason", err.Error())
+		// It is still catching up, or other members are not available; the next observation retries.
+		logr.FromContextOrDiscard(ctx).V(1).Info("Cannot promote the learner yet", "reason", err.Error())
 		return nil
 	}
-	logr.FromContextOrDiscard(ctx).Info("The learner has got its vote")
+	logr.FromContextOrDiscard(ctx).Info("Promoted the learner")
 	return nil
 }
 
 func (o *observer) startLead(ctx context.Context) {
-	logr.FromContextOrDiscard(ctx).Info("The member leads")
+	logr.FromContextOrDiscard(ctx).Info("Starting to lead")
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -179,7 +180,7 @@ func (o *observer) startLead(ctx context.Context) {
 	}
 }
 
-// resign ends what only the leader does, and waits for that.
+// resign ends the tasks of the leader, and waits until they have ended.
 func (o *observer) resign() {
 	o.setLeader("")
 	if o.stopLead != nil {
@@ -188,24 +189,24 @@ func (o *observer) resign() {
 	}
 }
 
-// mend looks at the data of an etcd that does not answer, and does what is done before a start if the data is no good: the
-// container of etcd restarts by itself, without "initialize" being run again.
-func (o *observer) mend(ctx context.Context) {
+// repair validates the data of an etcd that does not respond and, if it is not valid, does the same as before a start: when the container of
+// etcd restarts, "initialize" is not run again.
+func (o *observer) repair(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx)
-	if o.failures < o.lookAfter {
+	if o.failures < o.repairAt {
 		return
 	}
-	o.lookAfter *= 2
+	o.repairAt *= 2
 	check, err := datadir.Validate(ctx, o.startup.Config.DataDir)
 	if errors.Is(err, datadir.ErrInUse) || err == nil && check.State == datadir.Valid {
 		return
 	}
 	if err == nil {
-		log.Info("Mending data of an etcd that does not run", "data", check.State, "reason", check.Reason)
+		log.Info("Repairing data of an etcd that does not run", "data", check.State, "reason", check.Reason)
 		_, err = o.startup.Run(ctx)
 	}
 	if err != nil {
-		log.Error(err, "Mending the data failed")
+		log.Error(err, "Cannot repair the data")
 		return
 	}
 	o.formed = false

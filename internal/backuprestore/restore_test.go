@@ -25,6 +25,7 @@ import (
 )
 
 func TestDataIsRestored(t *testing.T) {
+	t.Parallel()
 	m := newCluster(t).member(0)
 	c := m.run()
 
@@ -73,7 +74,7 @@ func TestDataIsRestored(t *testing.T) {
 		t.Errorf("lease after the restore: %+v, %v; want one key that will expire", ttl, err)
 	}
 
-	// It goes on from there: the second loss is no worse than the first.
+	// Backups continue after the restore, so that another loss is restored as well.
 	put(t, c, "after", "restore")
 	want = content(t, c)
 	m.post("/snapshot/delta")
@@ -86,8 +87,9 @@ func TestDataIsRestored(t *testing.T) {
 	}
 }
 
-// TestLossIsWithinADelta kills etcd under writes and compares what was acknowledged with what is there afterwards.
+// TestLossIsWithinADelta kills etcd under writes and compares the acknowledged keys with the restored ones.
 func TestLossIsWithinADelta(t *testing.T) {
+	t.Parallel()
 	m := newCluster(t).member(0)
 	c := m.run()
 	m.post("/snapshot/full")
@@ -103,7 +105,7 @@ func TestLossIsWithinADelta(t *testing.T) {
 	}
 	for time.Since(started) < 4*time.Second || len(latest().Deltas) == 0 {
 		if time.Since(started) > time.Minute {
-			t.Fatal("no delta snapshot is made")
+			t.Fatal("no delta snapshot was taken")
 		}
 		acknowledged = append(acknowledged, put(t, c, fmt.Sprintf("key/%06d", len(acknowledged)), "value"))
 	}
@@ -116,11 +118,11 @@ func TestLossIsWithinADelta(t *testing.T) {
 	restored := content(t, m.run())
 	lost := 0
 	for i, revision := range acknowledged {
-		_, there := restored[fmt.Sprintf("key/%06d", i)]
-		if want := revision <= chain.LastRevision(); there != want {
-			t.Fatalf("key %d of revision %d is there: %t; backups reach revision %d", i, revision, there, chain.LastRevision())
+		_, found := restored[fmt.Sprintf("key/%06d", i)]
+		if want := revision <= chain.LastRevision(); found != want {
+			t.Fatalf("key %d of revision %d is restored: %t; backups reach revision %d", i, revision, found, chain.LastRevision())
 		}
-		if !there {
+		if !found {
 			lost++
 		}
 	}
@@ -128,8 +130,9 @@ func TestLossIsWithinADelta(t *testing.T) {
 		killed.Sub(chain.Deltas[len(chain.Deltas)-1].CreatedOn))
 }
 
-// TestChangesOfASilenceAreBackedUpAtOnce is about what etcd took while no snapshots were made, such as before it went to sleep.
-func TestChangesOfASilenceAreBackedUpAtOnce(t *testing.T) {
+// TestChangesWithoutASnapshotAreBackedUpAtOnce is about changes after the last snapshot of the sidecar before, such as before a hibernation.
+func TestChangesWithoutASnapshotAreBackedUpAtOnce(t *testing.T) {
+	t.Parallel()
 	m := newCluster(t).member(0, func(c *backuprestoreconfigv1alpha1.BackupRestoreConfiguration) {
 		c.Snapshots.DeltaPeriod = &metav1.Duration{Duration: time.Hour}
 	})
@@ -151,7 +154,7 @@ func TestChangesOfASilenceAreBackedUpAtOnce(t *testing.T) {
 	})
 }
 
-func TestDamageIsMended(t *testing.T) {
+func TestDamageIsRepaired(t *testing.T) {
 	overwrite := func(file string, offset, length int64) error {
 		f, err := os.OpenFile(file, os.O_RDWR, 0)
 		if err != nil {
@@ -172,9 +175,9 @@ func TestDamageIsMended(t *testing.T) {
 		"database overwritten": func(m *member) error { return overwrite(database(m), 0, 1<<16) },
 		"database has holes":   func(m *member) error { return overwrite(database(m), 4*4096, 1<<18) },
 		"database cut off":     func(m *member) error { return os.Truncate(database(m), 5*4096) },
-		"database gone":        func(m *member) error { return os.Remove(database(m)) },
+		"database missing":     func(m *member) error { return os.Remove(database(m)) },
 		"log overwritten":      func(m *member) error { return overwrite(wal(m), 2048, 4096) },
-		"log gone":             func(m *member) error { return os.RemoveAll(filepath.Dir(wal(m))) },
+		"log missing":          func(m *member) error { return os.RemoveAll(filepath.Dir(wal(m))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -190,15 +193,18 @@ func TestDamageIsMended(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, content(t, m.run())); diff != "" {
-				t.Errorf("mended content (-want +got):\n%s", diff)
+				t.Errorf("repaired content (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestRunningSidecarMends is about a container of etcd that cannot start any more, while its pod goes on.
-func TestRunningSidecarMends(t *testing.T) {
-	m := newCluster(t).member(0)
+// TestRunningSidecarRepairs is about a container of etcd that cannot start any more, while its pod keeps running.
+func TestRunningSidecarRepairs(t *testing.T) {
+	t.Parallel()
+	m := newCluster(t).member(0, func(c *backuprestoreconfigv1alpha1.BackupRestoreConfiguration) {
+		c.LeaderElection.Timeout = &metav1.Duration{Duration: 2 * time.Second} // it has to pass three times
+	})
 	c := m.run()
 	put(t, c, "key", "value")
 	want := content(t, c)
@@ -207,7 +213,7 @@ func TestRunningSidecarMends(t *testing.T) {
 	if err := os.RemoveAll(m.config.DataDir); err != nil {
 		t.Fatal(err)
 	}
-	// As often as its container restarts, etcd must not form a new cluster.
+	// However often its container restarts, etcd must not form a new cluster.
 	restarts, stopRestarts := context.WithCancel(t.Context())
 	defer stopRestarts()
 	running := make(chan error)
@@ -225,11 +231,12 @@ func TestRunningSidecarMends(t *testing.T) {
 		<-running //nolint:errcheck // it was killed
 	}()
 	if diff := cmp.Diff(want, content(t, m.client())); diff != "" {
-		t.Errorf("mended content (-want +got):\n%s", diff)
+		t.Errorf("repaired content (-want +got):\n%s", diff)
 	}
 }
 
-func TestGoodDataIsKept(t *testing.T) {
+func TestValidDataIsKept(t *testing.T) {
+	t.Parallel()
 	m := newCluster(t).member(0, func(c *backuprestoreconfigv1alpha1.BackupRestoreConfiguration) { c.Store = nil })
 	c := m.run()
 	want := put(t, c, "key", "value")
@@ -244,8 +251,9 @@ func TestGoodDataIsKept(t *testing.T) {
 	}
 }
 
-// TestOldVolumeIsReplaced is about a volume that was brought back to an earlier time.
+// TestOldVolumeIsReplaced is about an older copy of a volume.
 func TestOldVolumeIsReplaced(t *testing.T) {
+	t.Parallel()
 	m := newCluster(t).member(0)
 	c := m.run()
 	put(t, c, "key", "old")
@@ -267,9 +275,9 @@ func TestOldVolumeIsReplaced(t *testing.T) {
 	}
 }
 
-// TestOldVolumeIsBetterThanADamagedBackup is about a volume that was brought back to an earlier time, and a backup of which less is
-// left than the volume has.
+// TestOldVolumeIsBetterThanADamagedBackup is about an older copy of a volume, and a damaged backup that reaches less far.
 func TestOldVolumeIsBetterThanADamagedBackup(t *testing.T) {
+	t.Parallel()
 	m := newCluster(t).member(0)
 	c := m.run()
 	m.post("/snapshot/full")
@@ -296,8 +304,9 @@ func TestOldVolumeIsBetterThanADamagedBackup(t *testing.T) {
 	}
 }
 
-// TestUnreachableStoreStopsAnEmptyEtcd is about coming up empty while the backup only cannot be read.
+// TestUnreachableStoreStopsAnEmptyEtcd is about an etcd without data whose backup cannot be read.
 func TestUnreachableStoreStopsAnEmptyEtcd(t *testing.T) {
+	t.Parallel()
 	m := newCluster(t).member(0)
 	if err := os.WriteFile(m.config.Store.Container, []byte("not a directory"), 0o600); err != nil {
 		t.Fatal(err)
@@ -320,9 +329,10 @@ func openStore(t *testing.T, m *member) *snapstore.Store {
 	return store
 }
 
-// TestKilledEtcdKeepsItsLog is about an etcd that is killed while its database lags behind a backup: what its log has is newer
-// still, and must not be thrown away for the backup.
+// TestKilledEtcdKeepsItsLog is about an etcd that is killed while its database is older than a backup: its log is newer
+// still, and must not be replaced by the backup.
 func TestKilledEtcdKeepsItsLog(t *testing.T) {
+	t.Parallel()
 	m := newCluster(t).member(0, func(c *backuprestoreconfigv1alpha1.BackupRestoreConfiguration) {
 		// The database is written every hour instead of ten times a second.
 		c.Etcd.Config.Raw = []byte(strings.Replace(string(c.Etcd.Config.Raw), "{", `{"backend-batch-interval":3600000000000,`, 1))
@@ -344,6 +354,7 @@ func TestKilledEtcdKeepsItsLog(t *testing.T) {
 }
 
 func TestDefragmentation(t *testing.T) {
+	t.Parallel()
 	m := newCluster(t).member(0)
 	c := m.run()
 	for i := range 200 {
@@ -365,7 +376,7 @@ func TestDefragmentation(t *testing.T) {
 	}
 	before := size()
 	registry := prometheus.NewRegistry()
-	d := &defragmenter{own: c, timeout: patience, clock: clock.RealClock{}, metrics: newMetrics(registry)}
+	d := &defragmenter{own: c, timeout: timeout, clock: clock.RealClock{}, metrics: newMetrics(registry)}
 	if err := d.defragment(m.ctx()); err != nil {
 		t.Fatal(err)
 	}

@@ -23,15 +23,15 @@ import (
 	"gardener.cloud/gardener/internal/backuprestore/snapstore"
 )
 
-// bucket speaks as much of the protocol of S3 as backups need, with one bucket at the path /bucket/.
+// bucket serves the part of S3's API that backups need, with one bucket at the path /bucket/.
 type bucket struct {
 	mutex   sync.Mutex
 	objects map[string][]byte
-	// cut is the object in the middle of which the connection ends.
+	// cut is the object that is served only in part.
 	cut string
 }
 
-// cutLast makes the connection end in the middle of the last object of a kind, until it is called with none.
+// cutLast makes the last object of a kind be served only in part, until it is called with none.
 func (b *bucket) cutLast(kind string) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -65,15 +65,15 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				list.Contents = append(list.Contents, object{Key: name, ETag: `"1"`, Size: len(b.objects[name]), LastModified: time.Now().UTC()})
 			}
 		}
-		_ = xml.NewEncoder(w).Encode(list) // the client says if it is gone
+		_ = xml.NewEncoder(w).Encode(list) // the client reports the failure
 	case r.Method == http.MethodGet && b.objects[key] != nil:
 		content := b.objects[key]
 		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 		if key == b.cut {
-			_, _ = w.Write(content[:len(content)/2]) // the connection ends as the rest does not come
+			_, _ = w.Write(content[:len(content)/2]) // the rest is missing, so the connection is closed
 			return
 		}
-		_, _ = w.Write(content) // the client says if it is gone
+		_, _ = w.Write(content) // the client reports the failure
 	case r.Method == http.MethodPut:
 		content, err := io.ReadAll(r.Body)
 		if err != nil || strings.Contains(r.Header.Get("Content-Encoding"), "aws-chunked") {
@@ -89,9 +89,10 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestInterruptedStoreIsNoDamage is about a connection that ends while the latest backup is read. Were that taken for damage, an
-// older backup would be restored, and what came after it lost.
+// TestInterruptedStoreIsNoDamage is about a connection that ends while the latest backup is read. If that counted as damage, an
+// older backup would be restored, and later changes lost.
 func TestInterruptedStoreIsNoDamage(t *testing.T) {
+	t.Parallel()
 	b := &bucket{objects: map[string][]byte{}}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
@@ -133,16 +134,16 @@ func TestInterruptedStoreIsNoDamage(t *testing.T) {
 	}
 }
 
-// TestDamagedSnapshotsAreDoneWithout is about how much is lost when a snapshot in the store is damaged.
-func TestDamagedSnapshotsAreDoneWithout(t *testing.T) {
+// TestDamagedSnapshotsAreLeftOut checks what is restored when a snapshot in the store is damaged.
+func TestDamagedSnapshotsAreLeftOut(t *testing.T) {
 	for name, tc := range map[string]struct {
-		damage string // what the name of the damaged snapshot begins with; of several, it is the last
+		damage string // prefix of the damaged snapshot's name; of several, the last is damaged
 		with   func(file string) error
-		want   int // the last key that is left
+		want   int // the last key that is restored
 	}{
 		"the last delta":                    {"Incr-", overwriteEnd, 3},
 		"the last delta is empty":           {"Incr-", empty, 3},
-		"the last full snapshot":            {"Full-", overwriteEnd, 4}, // deltas lead on from the one before
+		"the last full snapshot":            {"Full-", overwriteEnd, 4}, // with the deltas from the one before on
 		"the last full snapshot is no gzip": {"Full-", overwriteBegin, 4},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	// headersWithin is how long a client may take for its request's headers.
+	// headersWithin is how long a client may take for the headers of its request.
 	headersWithin = 30 * time.Second
-	// closedWithin is how long requests may take after the process was told to stop.
+	// closedWithin is how long requests may take after the context of the process ended.
 	closedWithin = 5 * time.Second
 )
 
@@ -41,7 +41,7 @@ type server struct {
 	// snapshots are the metrics of snapshots.
 	snapshots *snapshotter.Metrics
 	registry  *prometheus.Registry
-	// active makes the snapshots while the member leads.
+	// active takes the snapshots while the member leads, and is nil otherwise.
 	active atomic.Pointer[snapshotter.Snapshotter]
 }
 
@@ -57,12 +57,12 @@ func Serve(ctx context.Context, config *backuprestoreconfigv1alpha1.BackupRestor
 	if s.own, err = e.dial(startup.MemberURL(config.Cluster.ClientURL, member)); err != nil {
 		return err
 	}
-	defer s.own.Close() //nolint:errcheck // nothing is lost
+	defer s.own.Close() //nolint:errcheck // nothing is pending
 	cluster, err := e.dial(config.Cluster.ClientEndpoint)
 	if err != nil {
 		return err
 	}
-	defer cluster.Close() //nolint:errcheck // nothing is lost
+	defer cluster.Close() //nolint:errcheck // nothing is pending
 	s.observer = &observer{
 		startup: e.startup(), leases: e.leases, own: s.own, cluster: cluster, clock: clock.RealClock{}, metrics: s.metrics, lead: s.lead,
 	}
@@ -108,7 +108,7 @@ func (s *server) listen(ctx context.Context) (*http.Server, net.Listener, error)
 	transport.TLSClientConfig = peers
 	httpServer := &http.Server{
 		Handler: s.handler(transport), TLSConfig: tlsConfig, ReadHeaderTimeout: headersWithin,
-		// Requests see the context of the process, but not its end: that comes with Shutdown.
+		// Requests get the values of the process's context, but end with Shutdown.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	if tlsConfig != nil {
@@ -117,14 +117,14 @@ func (s *server) listen(ctx context.Context) (*http.Server, net.Listener, error)
 	return httpServer, listener, nil
 }
 
-// lead does what only the sidecar of the leader does.
+// lead runs the tasks of the leader's sidecar: snapshots, garbage collection, defragmentation.
 func (s *server) lead(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	if s.store != nil {
 		config, err := snapshotConfig(s.config)
 		if err != nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "Cannot make snapshots") // the configuration was validated, so never
+			logr.FromContextOrDiscard(ctx).Error(err, "Cannot take snapshots") // cannot happen: the configuration was validated
 			return
 		}
 		maker := snapshotter.New(config, s.own, s.store, clock.RealClock{}, s.snapshots, s.reportSnapshot)
@@ -145,7 +145,7 @@ func (s *server) lead(ctx context.Context) {
 	if defragmentation := s.config.Defragmentation; defragmentation != nil {
 		schedule, err := cron.ParseStandard(defragmentation.Schedule)
 		if err != nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "Cannot defragment") // the configuration was validated, so never
+			logr.FromContextOrDiscard(ctx).Error(err, "Cannot defragment") // cannot happen: the configuration was validated
 			return
 		}
 		d := &defragmenter{own: s.own, schedule: schedule, timeout: defragmentation.Timeout.Duration, clock: clock.RealClock{}, metrics: s.metrics}
@@ -153,7 +153,7 @@ func (s *server) lead(ctx context.Context) {
 	}
 }
 
-// reportSnapshot tells etcd-druid how far backups reach.
+// reportSnapshot writes the revision that snapshots of a kind reach to their Lease, for etcd-druid.
 func (s *server) reportSnapshot(ctx context.Context, kind snapshot.Kind, revision int64) {
 	if s.leases == nil {
 		return

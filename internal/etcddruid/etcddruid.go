@@ -1,4 +1,4 @@
-// Package etcddruid is etcd-druid: it runs the etcd clusters that Etcd resources ask for, and copies backups.
+// Package etcddruid is etcd-druid, which runs the etcd clusters of Etcd resources, and copies backups.
 package etcddruid
 
 import (
@@ -27,7 +27,7 @@ const Name = "etcd-druid"
 func Component() process.Component[etcddruidconfigv1alpha1.EtcdDruidConfiguration] {
 	return process.Component[etcddruidconfigv1alpha1.EtcdDruidConfiguration]{
 		Name:  Name,
-		Short: "Run the etcd clusters that Etcd resources ask for",
+		Short: "Run the etcd clusters of Etcd resources",
 		Config: configfile.Kind[etcddruidconfigv1alpha1.EtcdDruidConfiguration]{
 			AddToScheme: etcddruidconfigv1alpha1.AddToScheme, Validate: configvalidation.ValidateEtcdDruid,
 		},
@@ -46,8 +46,10 @@ func Component() process.Component[etcddruidconfigv1alpha1.EtcdDruidConfiguratio
 		},
 		Wire: func(_ context.Context, p *process.Process, c *etcddruidconfigv1alpha1.EtcdDruidConfiguration) error {
 			return errors.Join(
-				etcd.AddToManager(p.Manager, c, clock.RealClock{}),
-				copybackupstask.AddToManager(p.Manager, c, clock.RealClock{}),
+				etcd.Add(p.Manager, etcd.Values{Config: c.Controllers.Etcd, Images: c.Images, Clock: clock.RealClock{}}),
+				copybackupstask.Add(p.Manager, copybackupstask.Values{
+					Config: c.Controllers.EtcdCopyBackupsTask, Image: c.Images.BackupRestore, Clock: clock.RealClock{},
+				}),
 			)
 		},
 	}

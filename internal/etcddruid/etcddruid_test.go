@@ -30,11 +30,10 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-// patience is how long anything may take on a machine that has a lot to do.
-const patience = 60 * time.Second
+// timeout is how long to wait for anything on a busy machine.
+const timeout = 60 * time.Second
 
-// cluster is a kube-apiserver with etcd-druid. Nobody runs pods: tests say what a StatefulSet's controller and the sidecars
-// would.
+// cluster is a kube-apiserver with etcd-druid. There are no pods: tests write what a StatefulSet's controller and the sidecars would.
 type cluster struct {
 	*testing.T
 	client client.WithWatch
@@ -100,7 +99,7 @@ images:
 func await[T client.Object](c *cluster, list client.ObjectList, key client.ObjectKey, check func(T) error) T {
 	c.Helper()
 	var found T
-	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Context(), timeout)
 	defer cancel()
 	err := kube.Await(ctx, c.client, list, func(all []T) error {
 		for _, object := range all {
@@ -245,7 +244,7 @@ func testLife(c *cluster) {
 		"Ready": "False", "AllMembersReady": "False", "AllMembersUpdated": "False", "BackupReady": "Unknown",
 	}))
 
-	// The pod comes up, and its sidecar makes backups.
+	// The pod starts, and its sidecar takes snapshots.
 	c.pods(key, 1)
 	now := time.Now()
 	c.sign(named("-0"), "8e9e05c52164694d:Leader", now, nil)
@@ -260,10 +259,10 @@ func testLife(c *cluster) {
 		c.Errorf("members %+v", members)
 	}
 
-	// A renewal says nothing new, so nothing is written.
+	// A renewal changes nothing in the status, so nothing is written.
 	c.sign(named("-0"), "8e9e05c52164694d:Leader", now.Add(10*time.Second), nil)
 
-	// What others change is taken back.
+	// Changes by other clients are reverted.
 	service := &corev1.Service{}
 	c.get(named("-client"), service)
 	service.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
@@ -294,7 +293,7 @@ func testLife(c *cluster) {
 		metav1.SetMetaDataAnnotation(&e.ObjectMeta, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
 	})
 	if grown := c.awaitEtcd(key, reconciled); conditions(grown)[druidv1alpha1.ConditionTypeAllMembersUpdated] != druidv1alpha1.ConditionFalse {
-		c.Errorf("nobody has heard of the change yet, but the conditions are %v", conditions(grown))
+		c.Errorf("the change is not observed yet, but the conditions are %v", conditions(grown))
 	}
 	c.get(key, statefulSet)
 	if got := *statefulSet.Spec.Replicas; got != 3 {
@@ -316,7 +315,7 @@ func testLife(c *cluster) {
 		"Ready": "True", "AllMembersReady": "False", "AllMembersUpdated": "True", "BackupReady": "True",
 	}))
 
-	// Stopped, and gone.
+	// Scaled to zero, then deleted.
 	c.change(etcd, func(e *druidv1alpha1.Etcd) {
 		e.Spec.Replicas = 0
 		metav1.SetMetaDataAnnotation(&e.ObjectMeta, druidv1alpha1.GardenerOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
@@ -356,7 +355,7 @@ func testLife(c *cluster) {
 
 func (c *cluster) awaitGone(list client.ObjectList, namespace string) {
 	c.Helper()
-	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Context(), timeout)
 	defer cancel()
 	var err error
 	switch list.(type) {
@@ -372,7 +371,7 @@ func (c *cluster) awaitGone(list client.ObjectList, namespace string) {
 
 func none[T client.Object](all []T) error {
 	if len(all) > 0 {
-		return fmt.Errorf("%T %s is there", all[0], all[0].GetName())
+		return fmt.Errorf("%T %s still exists", all[0], all[0].GetName())
 	}
 	return nil
 }
@@ -389,7 +388,7 @@ func testAnnotation(c *cluster) {
 		metav1.SetMetaDataAnnotation(&e.ObjectMeta, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, "")
 		metav1.SetMetaDataAnnotation(&e.ObjectMeta, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
 	})
-	// That it has looked shows in a status that a change of the StatefulSet leads to.
+	// A change of the StatefulSet leads to another status, which shows that the Etcd was reconciled.
 	c.pods(key, 1)
 	c.awaitEtcd(key, func(e *druidv1alpha1.Etcd) error {
 		if e.Status.ReadyReplicas != 1 {
@@ -441,7 +440,7 @@ func testPeerTLS(c *cluster) {
 				return nil
 			}
 		}
-		return errors.New("there is no volume for the authority of peers")
+		return errors.New("there is no volume for the CA certificate of peers")
 	})
 	if got := *statefulSet.Spec.Replicas; got != 1 {
 		c.Errorf("StatefulSet has %d replicas before its first member talks TLS", got)

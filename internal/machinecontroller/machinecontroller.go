@@ -1,4 +1,4 @@
-// Package machinecontroller is machine-controller-manager, which makes machines for a cluster and keeps as many as are wanted.
+// Package machinecontroller is machine-controller-manager, which creates, replaces and deletes the machines of a cluster.
 //
 // One process serves one shoot: the Machines in its namespace of the seed, the control cluster, and the Nodes of the shoot, the target
 // cluster. See the packages of the controllers: machine, machineset, machinedeployment, machineclass, safety.
@@ -35,12 +35,12 @@ import (
 // Name is the name of the command.
 const Name = "machine-controller-manager"
 
-// NewCommand returns the command. It has flags and no configuration file, as it always had.
+// NewCommand returns the command. It has flags and no configuration file, for compatibility.
 func NewCommand() *cobra.Command {
 	o := NewOptions()
 	cmd := &cobra.Command{
 		Use:     Name,
-		Short:   "Make machines for a cluster, and keep as many as are wanted",
+		Short:   "Create, replace and delete the machines of a cluster",
 		Example: "  " + Name + " --namespace=shoot--dev--crazy --target-kubeconfig=kubeconfig",
 		Version: process.Version(), Args: cobra.NoArgs, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -57,7 +57,7 @@ func NewCommand() *cobra.Command {
 	return cmd
 }
 
-// newDriver returns the driver that the flags ask for.
+// newDriver returns the driver that the flags select.
 func newDriver(p *process.Process, _ *Options) driver.Driver {
 	return local.New(p.GetClient(), p.GetCache())
 }
@@ -69,7 +69,7 @@ func component(newDriver func(*process.Process, *Options) driver.Driver) process
 		Options: func(o *Options, options *manager.Options) {
 			options.Cache.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
 			options.Cache.ByObject = map[client.Object]cache.ByObject{
-				// The namespace is full of pods and Secrets of others.
+				// The namespace has many pods of other components.
 				&corev1.Pod{}: {Label: labels.SelectorFromSet(labels.Set{local.LabelApp: local.LabelAppValue})},
 			}
 			options.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Pod{}, &corev1.Secret{}}}
@@ -106,30 +106,30 @@ func wire(p *process.Process, o *Options, d driver.Driver) error {
 	return errors.Join(
 		p.Add(reachability),
 		p.Add(&safety.Orphans{
-			Reader: p.GetAPIReader(), Target: target.GetClient(), Namespace: o.Namespace, Driver: d, Credentials: machine.Credentials,
+			ControlAPI: p.GetAPIReader(), TargetCache: target.GetClient(), Namespace: o.Namespace, Driver: d, Credentials: machine.Credentials,
 			Period: o.OrphansPeriod, Clock: realClock,
 		}),
-		p.Metrics.Register(&collector{reader: p.GetClient(), namespace: o.Namespace, frozen: func() bool {
+		p.Metrics.Register(&collector{controlCache: p.GetClient(), namespace: o.Namespace, frozen: func() bool {
 			_, reachable := reachability.State()
 			return !reachable
 		}}),
-		machine.Add(p, target, machine.Options{
-			Driver: d, PVDetachTimeout: o.PVDetachTimeout, MaxReplaced: o.MaxReplaced, TokenGroups: o.TokenGroups,
+		machine.Add(p, machine.Values{
+			Target: target, Driver: d, PVDetachTimeout: o.PVDetachTimeout, MaxReplaced: o.MaxReplaced, TokenGroups: o.TokenGroups,
 			Limits: machine.Limits{
 				Creation: o.CreationTimeout, Health: o.HealthTimeout, Drain: o.DrainTimeout,
 				MaxEvictRetries: o.MaxEvictRetries, NodeConditions: o.NodeConditions,
 			},
-			Reachable: reachability.State, Concurrency: o.ConcurrentSyncs, Clock: realClock,
+			Reachable: reachability.State, ConcurrentSyncs: o.ConcurrentSyncs, Clock: realClock,
 		}),
-		machineset.Add(p, machineset.Options{
-			Burst: machineBurst, SafetyUp: o.SafetyUp, SafetyDown: o.SafetyDown, Concurrency: o.ConcurrentSyncs, Clock: realClock,
+		machineset.Add(p, machineset.Values{
+			Burst: machineBurst, SafetyUp: o.SafetyUp, SafetyDown: o.SafetyDown, ConcurrentSyncs: o.ConcurrentSyncs, Clock: realClock,
 		}),
-		machinedeployment.Add(p, target, o.ConcurrentSyncs, realClock),
-		machineclass.Add(p, o.ConcurrentSyncs),
+		machinedeployment.Add(p, machinedeployment.Values{Target: target, ConcurrentSyncs: o.ConcurrentSyncs, Clock: realClock}),
+		machineclass.Add(p, machineclass.Values{ConcurrentSyncs: o.ConcurrentSyncs}),
 	)
 }
 
-// withoutImages takes off a Node what nobody here reads: the list of its images is most of it.
+// withoutImages removes the fields of a Node that no controller reads, of which the list of its images is the largest.
 func withoutImages(object any) (any, error) {
 	if node, ok := object.(*corev1.Node); ok {
 		node.ManagedFields, node.Status.Images = nil, nil

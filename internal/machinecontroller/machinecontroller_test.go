@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -46,9 +45,9 @@ type infrastructure struct {
 	mu       sync.Mutex
 	machines map[string]driver.Request // by provider ID
 	most     int                       // machines at a time
-	// joins is called for a new machine, to make its Node. Nil means that machines do not join.
+	// joins is called for a new machine, to create its Node. Nil means that machines do not join.
 	joins func(name string)
-	// afterCreation and afterDeletion may spoil what a creation or a deletion returns.
+	// afterCreation and afterDeletion may replace the result of a creation or a deletion by an error.
 	afterCreation, afterDeletion func(context.Context) error
 }
 
@@ -119,14 +118,14 @@ func (i *infrastructure) names() []string {
 	return slices.Sorted(maps.Values(machines))
 }
 
-// userData is what a machine was made with.
+// userData is the user data that a machine was created with.
 func (i *infrastructure) userData(name string) []byte {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.machines[id(name)].UserData
 }
 
-// notifying is an infrastructure that tells when machines change.
+// notifying is an infrastructure that notifies of changes.
 type notifying struct {
 	*infrastructure
 	changes chan event.GenericEvent
@@ -145,7 +144,7 @@ type scenario struct {
 	*site
 	*infrastructure
 	namespace string
-	// changes are what the infrastructure tells about machines. Without it, it tells nothing.
+	// changes are the notifications of the infrastructure. If it is nil, there are none.
 	changes chan event.GenericEvent
 }
 
@@ -191,7 +190,7 @@ func TestMachineControllerManager(t *testing.T) {
 	}
 }
 
-// allow grants the process what its component grants it, in the seed and in the shoot. What is the shoot's is granted once.
+// allow applies the RBAC objects of the component, in the seed and in the shoot. Those in the shoot are applied once.
 func (s *scenario) allow(t *testing.T) {
 	t.Helper()
 	objects, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{Namespace: s.namespace})
@@ -245,7 +244,7 @@ func (s *scenario) start(t *testing.T, change func(*Options)) (stop func()) {
 	own := c.Options
 	c.Options = func(o *Options, m *manager.Options) {
 		own(o, m)
-		m.Controller.SkipNameValidation = ptr.To(true) // each scenario has a process of its own
+		m.Controller.SkipNameValidation = new(true) // each scenario has a process of its own
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -278,7 +277,7 @@ func await[T client.Object](t *testing.T, c *site, list client.ObjectList, check
 	}
 }
 
-// machines waits until the machines of the scenario are as a check wants them.
+// machines waits until a check of the scenario's machines succeeds.
 func (s *scenario) machines(t *testing.T, check func([]*machinev1alpha1.Machine) error) []*machinev1alpha1.Machine {
 	t.Helper()
 	var result []*machinev1alpha1.Machine
@@ -312,7 +311,7 @@ func allRunning(found []*machinev1alpha1.Machine, number int) error {
 	return nil
 }
 
-// deploy makes a deployment of a number of machines.
+// deploy creates a deployment of a number of machines.
 func (s *scenario) deploy(t *testing.T, number int32) *machinev1alpha1.MachineDeployment {
 	t.Helper()
 	deployment := &machinev1alpha1.MachineDeployment{
@@ -322,7 +321,7 @@ func (s *scenario) deploy(t *testing.T, number int32) *machinev1alpha1.MachineDe
 			Strategy: machinev1alpha1.MachineDeploymentStrategy{
 				Type: machinev1alpha1.RollingUpdateMachineDeploymentStrategyType,
 				RollingUpdate: &machinev1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: machinev1alpha1.UpdateConfiguration{
-					MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
+					MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0)),
 				}},
 			},
 			Template: machinev1alpha1.MachineTemplateSpec{
@@ -354,7 +353,7 @@ func (s *scenario) edit(t *testing.T, deployment *machinev1alpha1.MachineDeploym
 	}
 }
 
-// join plays the kubelet.
+// join creates a Node, as the kubelet does.
 func (s *scenario) join(t *testing.T) func(string) {
 	return func(name string) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -381,7 +380,7 @@ func (s *scenario) ready(t *testing.T, name string, status corev1.ConditionStatu
 	}
 }
 
-// gone waits until nothing is left of a deployment that was deleted.
+// gone waits until a deployment, its sets and its machines are deleted.
 func (s *scenario) gone(t *testing.T) {
 	t.Helper()
 	s.machines(t, func(found []*machinev1alpha1.Machine) error {
@@ -416,7 +415,7 @@ func testLife(t *testing.T, s *scenario) {
 	if machine.Spec.ProviderID != id(machine.Name) {
 		t.Errorf("provider ID is %q", machine.Spec.ProviderID)
 	}
-	// What the machine executes has its name, and a token that is good for joining.
+	// The user data has the name of the machine, and a token with which it can join.
 	tokens := &corev1.SecretList{}
 	if err := s.List(t.Context(), tokens, client.InNamespace(metav1.NamespaceSystem), client.MatchingFields{"type": string(corev1.SecretTypeBootstrapToken)}); err != nil || len(tokens.Items) != 1 {
 		t.Fatalf("there are %d bootstrap tokens (%v), want one", len(tokens.Items), err)
@@ -456,7 +455,7 @@ func testLife(t *testing.T, s *scenario) {
 		return nil
 	}, client.InNamespace(s.namespace))
 
-	// What a Node gets changes without a new machine.
+	// Changes of the node template do not need a new machine.
 	s.edit(t, deployment, func(d *machinev1alpha1.MachineDeployment) {
 		d.Spec.Template.Spec.NodeTemplate = machinev1alpha1.NodeTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pool": "z2"}}}
 	})
@@ -509,7 +508,7 @@ func testUnhealthy(t *testing.T, s *scenario) {
 		t.Errorf("the healthy machine %s was replaced", before[1].Name)
 	}
 
-	// One that the infrastructure has no more is replaced without waiting for it.
+	// One that does not exist at the infrastructure any more is replaced without draining.
 	if err := s.DeleteMachine(t.Context(), driver.Request{Machine: after[0]}); err != nil {
 		t.Fatal(err)
 	}
@@ -522,7 +521,7 @@ func testUnhealthy(t *testing.T, s *scenario) {
 	})
 }
 
-// testLost loses a machine whose Node goes on to say that it is Ready.
+// testLost loses a machine whose Node stays Ready.
 func testLost(t *testing.T, s *scenario) {
 	s.joins, s.changes = s.join(t), make(chan event.GenericEvent)
 	s.start(t, nil)
@@ -566,7 +565,7 @@ func testRolling(t *testing.T, s *scenario) {
 		return allRunning(found, 3)
 	})
 	if least < 3 {
-		t.Errorf("there were times with %d running machines", least)
+		t.Errorf("at times there were %d running machines", least)
 	}
 	for _, machine := range before {
 		if slices.ContainsFunc(after, func(m *machinev1alpha1.Machine) bool { return m.Name == machine.Name }) {
@@ -628,16 +627,16 @@ func testBudget(t *testing.T, s *scenario) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "db", Labels: labels},
 		Spec: corev1.PodSpec{
-			NodeName: machine.Name, TerminationGracePeriodSeconds: ptr.To[int64](0), Containers: []corev1.Container{{Name: "db", Image: "db"}},
+			NodeName: machine.Name, TerminationGracePeriodSeconds: new(int64(0)), Containers: []corev1.Container{{Name: "db", Image: "db"}},
 		},
 	}
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "db"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels}},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels}},
 	}
 	agent := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "agent", OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "1", Controller: ptr.To(true),
+			APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "1", Controller: new(true),
 		}}},
 		Spec: corev1.PodSpec{NodeName: machine.Name, Containers: []corev1.Container{{Name: "agent", Image: "agent"}}},
 	}
@@ -646,7 +645,7 @@ func testBudget(t *testing.T, s *scenario) {
 	if err := s.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody has looked at the budget yet: the first pass has to end nevertheless.
+	// No controller has observed the disruption budget yet: the first pass has to end nevertheless.
 	if err := s.Delete(t.Context(), deployment); err != nil {
 		t.Fatal(err)
 	}
@@ -655,7 +654,7 @@ func testBudget(t *testing.T, s *scenario) {
 			return fmt.Errorf("%d machines", len(found))
 		}
 		last := found[0].Status.LastOperation
-		if last.Type != machinev1alpha1.MachineOperationDrainNode || !strings.Contains(last.Description, "budgets keep: "+s.namespace+"/db") {
+		if last.Type != machinev1alpha1.MachineOperationDrainNode || !strings.Contains(last.Description, "cannot be evicted yet: "+s.namespace+"/db") {
 			return fmt.Errorf("last operation is %+v", last)
 		}
 		return nil
@@ -680,9 +679,9 @@ func testBudget(t *testing.T, s *scenario) {
 	}
 }
 
-// testRestart kills the process when a machine is made, but nobody has noted it yet, and when one is deleted.
+// testRestart kills the process when a machine was created, but its provider ID was not written, and when one was deleted.
 func testRestart(t *testing.T, s *scenario) {
-	// dying does not come back before the process is told to stop.
+	// dying does not return before the context of the process ends.
 	dying := func() (reached chan struct{}, hook func(context.Context) error) {
 		reached = make(chan struct{})
 		var once sync.Once
@@ -697,7 +696,7 @@ func testRestart(t *testing.T, s *scenario) {
 		select {
 		case <-reached:
 		case <-time.After(time.Minute):
-			t.Fatal("the infrastructure was not asked")
+			t.Fatal("the infrastructure was not called")
 		}
 		stop()
 	}
@@ -715,7 +714,7 @@ func testRestart(t *testing.T, s *scenario) {
 		t.Errorf("machine is %s, %s", machine.Name, machine.Spec.ProviderID)
 	}
 	if s.most != 1 {
-		t.Errorf("%d machines were made", s.most)
+		t.Errorf("%d machines were created", s.most)
 	}
 
 	if err := s.Delete(t.Context(), deployment); err != nil {
@@ -731,7 +730,7 @@ func testRestart(t *testing.T, s *scenario) {
 	}
 }
 
-// testFailure has an infrastructure that is used up, and a machine that goes although it cannot be drained.
+// testFailure has an infrastructure without capacity, and a machine that is deleted although it cannot be drained.
 func testFailure(t *testing.T, s *scenario) {
 	s.joins = s.join(t)
 	spoiled := true
@@ -765,7 +764,7 @@ func testFailure(t *testing.T, s *scenario) {
 	s.mu.Lock()
 	spoiled = false
 	s.mu.Unlock()
-	// Somebody's change has it tried at once.
+	// A change by a user is acted on at once.
 	before := machine.DeepCopy()
 	metav1.SetMetaDataAnnotation(&machine.ObjectMeta, "example.com/try", "now")
 	if err := s.Patch(t.Context(), machine, client.MergeFrom(before)); err != nil {
@@ -773,7 +772,7 @@ func testFailure(t *testing.T, s *scenario) {
 	}
 	machine = s.running(t, 1)[0]
 
-	// A mark on the Node replaces the machine.
+	// An annotation of the Node replaces the machine.
 	node := &corev1.Node{}
 	if err := s.Get(t.Context(), client.ObjectKey{Name: machine.Name}, node); err != nil {
 		t.Fatal(err)
@@ -816,7 +815,7 @@ func testInPlace(t *testing.T, s *scenario) {
 		}
 	}
 	if _, err := s.GetMachineStatus(t.Context(), driver.Request{Machine: before}); err != nil {
-		t.Errorf("the machine is gone: %v", err)
+		t.Errorf("the machine was deleted: %v", err)
 	}
 }
 

@@ -21,20 +21,20 @@ var phases = []machinev1alpha1.MachinePhase{
 	machinev1alpha1.MachinePending, machinev1alpha1.MachineAvailable, machinev1alpha1.MachineRunning,
 }
 
-// phaseValue is a phase as a number: below zero is bad, above zero good.
+// phaseValue is a phase as a number: above zero if the machine is usable, below zero if it is unhealthy or being deleted.
 func phaseValue(phase machinev1alpha1.MachinePhase) float64 {
 	i := slices.Index(phases, phase)
 	if i < 0 {
-		return 0 // not pending any more, nor anything else yet
+		return 0 // between Pending and another phase
 	}
 	return float64(i - slices.Index(phases, machinev1alpha1.MachinePending))
 }
 
-// collector tells about the objects in the cache when it is asked, so that a series goes with its object.
+// collector collects metrics from the objects in the cache, so that a series is removed with its object.
 type collector struct {
-	reader    client.Reader
-	namespace string
-	frozen    func() bool
+	controlCache client.Reader
+	namespace    string
+	frozen       func() bool
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -43,19 +43,19 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	machineItems       = desc("machine_items_total", "Number of Machines.")
-	machineInfo        = desc("machine_info", "Machines, with what is known of them. The value is 1.", "name", "namespace", "createdAt", "spec_provider_id", "spec_class_name", "node")
+	machineInfo        = desc("machine_info", "Machines, with their properties as labels. The value is 1.", "name", "namespace", "createdAt", "spec_provider_id", "spec_class_name", "node")
 	machinePhase       = desc("machine_current_status_phase", "Phase of a Machine: -4 Terminating, -3 Unknown, -2 Failed, -1 CrashLoopBackOff, 0 Pending, 1 Available, 2 Running.", "name", "namespace")
 	machineCreated     = desc("machine_created", "When a Machine was created, as a Unix time.", "name", "namespace")
 	setItems           = desc("machineset_items_total", "Number of MachineSets.")
-	setReplicas        = desc("machineset_spec_replicas", "Machines that a MachineSet asks for.", "name", "namespace")
+	setReplicas        = desc("machineset_spec_replicas", "Desired Machines of a MachineSet.", "name", "namespace")
 	setReady           = desc("machineset_status_ready_replicas", "Healthy Machines of a MachineSet.", "name", "namespace")
 	setFailed          = desc("machineset_failed_machines", "Machines of a MachineSet whose last operation failed.", "name", "namespace")
 	deploymentItems    = desc("machinedeployment_items_total", "Number of MachineDeployments.")
-	deploymentReplicas = desc("machinedeployment_spec_replicas", "Machines that a MachineDeployment asks for.", "name", "namespace")
+	deploymentReplicas = desc("machinedeployment_spec_replicas", "Desired Machines of a MachineDeployment.", "name", "namespace")
 	deploymentReady    = desc("machinedeployment_status_ready_replicas", "Healthy Machines of a MachineDeployment.", "name", "namespace")
 	deploymentUpdated  = desc("machinedeployment_status_updated_replicas", "Machines of a MachineDeployment that have its template.", "name", "namespace")
 	deploymentFailed   = desc("machinedeployment_failed_machines", "Machines of a MachineDeployment whose last operation failed.", "name", "namespace")
-	frozenDesc         = desc("machine_controller_frozen", "1 while the target cluster does not answer, so that no machine is taken for broken.")
+	frozenDesc         = desc("machine_controller_frozen", "1 while the target cluster is not reachable, so that no machine fails its health check.")
 	scrapeFailures     = desc("misc_scrape_failure", "1 if the objects could not be read for this scrape.")
 )
 
@@ -79,7 +79,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	machines, sets, deployments := &machinev1alpha1.MachineList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineDeploymentList{}
 	failed := 0.0
 	for _, list := range []client.ObjectList{machines, sets, deployments} {
-		if err := c.reader.List(ctx, list, client.InNamespace(c.namespace)); err != nil {
+		if err := c.controlCache.List(ctx, list, client.InNamespace(c.namespace)); err != nil {
 			failed = 1
 		}
 	}
@@ -120,7 +120,7 @@ func newCounted(d driver.Driver, provider string, registry prometheus.Registerer
 	c := counted{
 		Driver: d, provider: provider,
 		calls:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcm_cloud_api_requests_total", Help: "Calls of the driver."}, []string{"provider", "service"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcm_cloud_api_requests_failed_total", Help: "Calls of the driver that failed, but for machines that were not found."}, []string{"provider", "service"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcm_cloud_api_requests_failed_total", Help: "Calls of the driver that failed, except those for machines that were not found."}, []string{"provider", "service"}),
 	}
 	for _, vec := range []prometheus.Collector{c.calls, c.failures} {
 		if err := registry.Register(vec); err != nil {
@@ -133,7 +133,7 @@ func newCounted(d driver.Driver, provider string, registry prometheus.Registerer
 	return c, nil
 }
 
-// countedNotifier is a driver that notifies too.
+// countedNotifier is a counted driver that is a Notifier.
 type countedNotifier struct {
 	counted
 	driver.Notifier

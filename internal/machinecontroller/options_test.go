@@ -21,7 +21,7 @@ func TestOptions(t *testing.T) {
 			[]string{"--provider=x", "--machine-health-timeout=0s", "--concurrent-syncs=0", "--log-level=loud", "--safety-up=-1"},
 			[]string{
 				"--concurrent-syncs must be above zero", "--log-level must be one of info, debug, error", "--machine-health-timeout must be above zero",
-				"--namespace is not given; name the one of the Machines", `--provider "x" is not known; there is: local`, "--safety-up must not be below zero",
+				"--namespace must be set to the namespace of the Machines", `--provider "x" is not supported; supported is: local`, "--safety-up must not be below zero",
 			},
 		},
 	} {

@@ -12,7 +12,7 @@ import (
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
 )
 
-// kubelet gives the kubelet of a new machine what it asks for its first certificate with.
+// kubelet manages the bootstrap kubeconfig, with which the kubelet of a new machine requests its first certificate.
 type kubelet struct {
 	root   rootfs.Dir
 	server nodeagentconfigv1alpha1.APIServer
@@ -25,7 +25,7 @@ func (k kubelet) prepare() error {
 	}
 	token, err := k.root.Read(nodeagentconfigv1alpha1.BootstrapTokenFilePath)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the kubelet has no certificate, and there is no token in %s to ask for one with",
+		return fmt.Errorf("the kubelet has no certificate, and there is no token in %s to request one with",
 			nodeagentconfigv1alpha1.BootstrapTokenFilePath)
 	}
 	if err != nil {
@@ -39,7 +39,7 @@ func (k kubelet) prepare() error {
 	return err
 }
 
-// tidy removes the token and what has it, once the kubelet has a certificate.
+// tidy removes the bootstrap kubeconfig and the token, once the kubelet has a certificate.
 func (k kubelet) tidy() error {
 	if !k.root.Exists(operatingsystemconfig.KubeletKubeconfig) {
 		return nil

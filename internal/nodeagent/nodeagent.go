@@ -1,7 +1,7 @@
-// Package nodeagent is the gardener-node-agent, which runs on each machine of a shoot, turns it into a node, and keeps it one.
+// Package nodeagent is the gardener-node-agent, which runs on each machine of a shoot, turns it into a node, and keeps it up to date.
 //
-// On a new machine, the user data starts "gardener-node-agent bootstrap", which makes the agent a service. The agent gets itself a
-// certificate, reads the Secret with what the machine is to have, and applies it; with that, the kubelet starts and makes a Node.
+// On a new machine, the user data starts "gardener-node-agent bootstrap", which makes the agent a service. The agent requests a
+// certificate, reads the Secret with the operating system config, and applies it; then the kubelet starts and creates its Node.
 // Source: concepts.txt, Gardener Node Agent.
 package nodeagent
 
@@ -46,9 +46,9 @@ import (
 const Name = "gardener-node-agent"
 
 const (
-	// root is the machine.
+	// root is the root directory of the machine.
 	root rootfs.Dir = "/"
-	// hostnameEvery is how often the name of the machine is looked at. It changes while a machine boots, if ever.
+	// hostnameEvery is how often the hostname of the machine is checked. It changes while a machine boots, if ever.
 	hostnameEvery = time.Minute
 )
 
@@ -57,8 +57,8 @@ type Config = nodeagentconfigv1alpha1.NodeAgentConfiguration
 
 var configKind = configfile.Kind[Config]{AddToScheme: nodeagentconfigv1alpha1.AddToScheme, Validate: configvalidation.ValidateNodeAgent}
 
-// NewCommand returns the command. It gets access to the shoot before it runs controllers, and ends when it has to start anew, for which
-// there is systemd.
+// NewCommand returns the command. It requests a certificate for the shoot before it runs controllers, and ends when it has to restart, which
+// systemd does.
 func NewCommand() *cobra.Command {
 	restart := func() {}
 	cmd := component(func() { restart() }).Command()
@@ -74,7 +74,7 @@ func NewCommand() *cobra.Command {
 			return access.Ensure(ctx, accessValues(config, hostname))
 		})
 	}
-	first := &cobra.Command{
+	bootstrapCommand := &cobra.Command{
 		Use:     "bootstrap",
 		Short:   "Make the gardener-node-agent a service of this machine",
 		Example: "  " + Name + " bootstrap --config=config.yaml",
@@ -86,12 +86,12 @@ func NewCommand() *cobra.Command {
 		},
 		SilenceErrors: true, SilenceUsage: true,
 	}
-	first.Flags().String("config", "", "path of the configuration file")
-	cmd.AddCommand(first)
+	bootstrapCommand.Flags().String("config", "", "path of the configuration file")
+	cmd.AddCommand(bootstrapCommand)
 	return cmd
 }
 
-// withConfig runs something with the configuration that a command was given, logging as it says.
+// withConfig calls a function with the configuration of a command, and a logger as configured there.
 func withConfig(cmd *cobra.Command, run func(context.Context, *Config) error) error {
 	file, err := cmd.Flags().GetString("config")
 	if err != nil {
@@ -107,7 +107,7 @@ func withConfig(cmd *cobra.Command, run func(context.Context, *Config) error) er
 	return err
 }
 
-// hostname is the name of the machine, which is that of its Node.
+// hostname is the hostname of the machine, which is the name of its Node.
 func hostname() (string, error) {
 	name, err := os.Hostname()
 	return strings.ToLower(strings.TrimSpace(name)), err
@@ -119,11 +119,11 @@ func accessValues(config *Config, hostname string) access.Values {
 	}
 }
 
-// component describes the process. Its manager belongs to the shoot.
+// component describes the process. Its manager is one of the shoot.
 func component(restart func()) process.Component[Config] {
 	return process.Component[Config]{
 		Name:   Name,
-		Short:  "Turn a machine into a node, and keep it one",
+		Short:  "Turn a machine into a node, and keep it up to date",
 		Config: configKind,
 		Settings: func(c *Config) process.Settings {
 			return process.Settings{
@@ -135,7 +135,7 @@ func component(restart func()) process.Component[Config] {
 		Options: func(c *Config, options *manager.Options) {
 			name, err := hostname()
 			if err != nil {
-				return // wire says so
+				return // wire returns the error
 			}
 			options.Cache.ByObject = byObject(name, c.Controllers.OperatingSystemConfig.SecretName)
 		},
@@ -143,7 +143,7 @@ func component(restart func()) process.Component[Config] {
 	}
 }
 
-// byObject is what the cache keeps: one Node and one Secret. An agent may see no others.
+// byObject restricts the cache to one Node and one Secret. An agent may read no others.
 func byObject(node, secret string) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Node{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, node)},
@@ -163,7 +163,7 @@ func wire(_ context.Context, p *process.Process, c *Config, restart func()) erro
 		health.Kubelet(fmt.Sprintf("http://127.0.0.1:%d/healthz", componentosc.KubeletHealthPort)),
 	}}
 	clk := clock.RealClock{}
-	return errors.Join(
+	return errors.Join( // each is only added; none runs if one fails
 		m.addControllers(p, clk, c, restart),
 		p.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			return access.Keep(logr.NewContext(ctx, p.GetLogger().WithName("certificate")), accessValues(c, name), restart)
@@ -174,7 +174,7 @@ func wire(_ context.Context, p *process.Process, c *Config, restart func()) erro
 	)
 }
 
-// machine is what the agent looks after.
+// machine is the machine that the agent runs on.
 type machine struct {
 	root     rootfs.Dir
 	systemd  operatingsystemconfig.Systemd
@@ -182,10 +182,10 @@ type machine struct {
 	checks   []*health.Check
 }
 
-// addControllers adds the controllers that are about objects of the shoot.
+// addControllers adds the controllers.
 func (m machine) addControllers(mgr manager.Manager, clk clock.Clock, c *Config, restart func()) error {
 	// Leases and tokens are read from the API server: a cache would need a watch for each.
-	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
+	api, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return err
 	}
@@ -193,28 +193,29 @@ func (m machine) addControllers(mgr manager.Manager, clk clock.Clock, c *Config,
 	kubelet := kubelet{root: m.root, server: c.APIServer}
 	osc := c.Controllers.OperatingSystemConfig
 	return errors.Join(
-		(&operatingsystemconfig.Reconciler{
+		operatingsystemconfig.Add(mgr, operatingsystemconfig.Values{
 			Client: cached, Recorder: recorder, Clock: clk, Root: m.root, Systemd: m.systemd, Hostname: m.hostname,
 			SecretName: osc.SecretName, KubernetesVersion: osc.KubernetesVersion, SyncPeriod: osc.SyncPeriod.Duration,
 			PrepareKubelet: kubelet.prepare, TidyKubelet: kubelet.tidy, Extract: imagefile.Extract, Probe: imagefile.Probe,
-		}).Add(mgr),
-		(&lease.Reconciler{Nodes: cached, Client: direct, Clock: clk}).Add(mgr),
-		(&node.Reconciler{Client: cached, Recorder: recorder, Systemd: m.systemd}).Add(mgr),
-		(&token.Reconciler{
-			Reader: direct, Root: m.root, Configs: c.Controllers.Token.SyncConfigs, SyncPeriod: c.Controllers.Token.SyncPeriod.Duration,
-		}).Add(mgr),
-		(&health.Reconciler{Client: cached, Recorder: recorder, Clock: clk, Systemd: m.systemd, Checks: m.checks}).Add(mgr),
-		(&unitcheck.Reconciler{
+		}),
+		lease.Add(mgr, lease.Values{Cache: cached, API: api, Clock: clk}),
+		node.Add(mgr, node.Values{Client: cached, Recorder: recorder, Systemd: m.systemd}),
+		token.Add(mgr, token.Values{
+			API: api, Root: m.root, Configs: c.Controllers.Token.SyncConfigs, SyncPeriod: c.Controllers.Token.SyncPeriod.Duration,
+		}),
+		health.Add(mgr, health.Values{Client: cached, Recorder: recorder, Clock: clk, Systemd: m.systemd, Checks: m.checks}),
+		unitcheck.Add(mgr, unitcheck.Values{
 			Client: cached, Clock: clk, Root: m.root, Systemd: m.systemd,
 			SyncPeriod: c.Controllers.SystemdUnitCheck.SyncPeriod.Duration, StuckThreshold: c.Controllers.SystemdUnitCheck.StuckThreshold.Duration,
-		}).Add(mgr),
-		(&secretname.Reconciler{
+		}),
+		secretname.Add(mgr, secretname.Values{
 			Client: cached, Root: m.root, ConfigFile: componentosc.NodeAgentConfigFile, SecretName: osc.SecretName, Restart: restart,
-		}).Add(mgr),
+		}),
 	)
 }
 
-// checkHostname ends the process when the machine got another name, as all that it knows belongs to a Node of the old one.
+// checkHostname restarts the process when the hostname of the machine changes, as its cache and its controllers are for the Node of the
+// old name.
 func checkHostname(ctx context.Context, clk clock.WithTicker, name string, current func() (string, error), restart func()) error {
 	ticker := clk.NewTicker(hostnameEvery)
 	defer ticker.Stop()
@@ -226,10 +227,10 @@ func checkHostname(ctx context.Context, clk clock.WithTicker, name string, curre
 		}
 		now, err := current()
 		if err != nil {
-			return fmt.Errorf("find out the name of the machine: %w", err)
+			return fmt.Errorf("read hostname: %w", err)
 		}
 		if now != name {
-			logr.FromContextOrDiscard(ctx).Info("Starting anew, as the machine has another name", "before", name, "now", now)
+			logr.FromContextOrDiscard(ctx).Info("Restarting, as the hostname changed", "before", name, "now", now)
 			restart()
 			return nil
 		}

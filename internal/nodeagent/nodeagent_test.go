@@ -17,7 +17,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -40,11 +39,11 @@ const (
 	pool     = "small"
 	hash     = "0123456789abcdef"
 
-	// patience is how long something may take that takes well below a second on an idle machine.
-	patience = time.Minute
+	// timeout is how long to wait for something that takes well below a second on an idle machine.
+	timeout = time.Minute
 )
 
-// shoot is a cluster with a machine whose agent runs here.
+// shoot is a cluster with a machine whose agent runs in the test.
 type shoot struct {
 	*env.Env
 	t       *testing.T
@@ -54,8 +53,7 @@ type shoot struct {
 	config  *Config
 }
 
-// TestMachineBecomesANodeAndStaysOne goes through the life of a machine, with a real API server, a systemd that only keeps state, and a
-// kubelet that the test plays.
+// TestMachineBecomesANodeAndStaysOne goes through the life of a machine, with a real API server, and a fake systemd and kubelet.
 func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 	e := env.Start(t)
 	c, err := client.NewWithWatch(e.Config, client.Options{Scheme: clientgoscheme.Scheme})
@@ -75,7 +73,7 @@ func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 	s.publish("first")
 	restarted := s.run()
 
-	// The kubelet is started, and makes a Node.
+	// The kubelet is started, and creates its Node.
 	s.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Labels: map[string]string{
 		constants.WorkerPoolGardenerNodeAgentSecretName: componentosc.SecretName(pool, hash),
 	}}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
@@ -105,18 +103,18 @@ func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A new configuration comes.
+	// A new configuration is published.
 	s.publish("second")
 	second := s.awaitChecksum(first)
 	s.hasFile("/etc/example", "second")
 	s.starts("example.service", 2)
 	for _, path := range []string{nodeagentconfigv1alpha1.BootstrapTokenFilePath, componentosc.KubeletBootstrapKubeconfig} {
 		if s.root.Exists(path) {
-			t.Errorf("%s is still there", path)
+			t.Errorf("%s still exists", path)
 		}
 	}
 
-	// Somebody wants units to be restarted.
+	// An annotation asks for units to be restarted.
 	s.annotate(nodeagentconfigv1alpha1.AnnotationRestartSystemdServices, "kubelet,example.service")
 	s.awaitNode(func(node *corev1.Node) error {
 		if value, ok := node.Annotations[nodeagentconfigv1alpha1.AnnotationRestartSystemdServices]; ok {
@@ -127,14 +125,14 @@ func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 	s.starts("example.service", 3)
 	s.starts("kubelet.service", 1)
 
-	// A node waits as long as it is told; this one is told to go on.
+	// A configuration waits for its delay, until the delay is removed.
 	s.annotate(constants.NodeAgentReconciliationDelay, "1h")
 	s.publish("third")
 	s.annotate(constants.NodeAgentReconciliationDelay, "0s")
 	s.awaitChecksum(second)
 	s.hasFile("/etc/example", "third")
 
-	// The Node is said to belong to another Secret.
+	// The label of the Node names another Secret.
 	s.write(componentosc.NodeAgentConfigFile, "kind: NodeAgentConfiguration\napiVersion: nodeagent.config.gardener.cloud/v1alpha1\n")
 	err = kube.PatchMetadata(t.Context(), s.client, s.node(), func(o *metav1.PartialObjectMetadata) {
 		o.Labels[constants.WorkerPoolGardenerNodeAgentSecretName] = "another"
@@ -144,8 +142,8 @@ func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 	}
 	select {
 	case <-restarted:
-	case <-time.After(patience):
-		t.Fatal("the agent did not start anew")
+	case <-time.After(timeout):
+		t.Fatal("the agent did not restart")
 	}
 	data, err := s.root.Read(componentosc.NodeAgentConfigFile)
 	if err != nil {
@@ -156,12 +154,12 @@ func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 	}
 }
 
-// soon is a context for something to wait for.
+// soon is a context that ends after the timeout.
 func (s *shoot) soon() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(s.t.Context(), patience)
+	return context.WithTimeout(s.t.Context(), timeout)
 }
 
-// provision is what the user data does.
+// provision does what the user data does.
 func (s *shoot) provision() {
 	s.write(nodeagentconfigv1alpha1.ClusterCAFilePath, string(s.Config.CAData))
 	s.write(nodeagentconfigv1alpha1.MachineNameFilePath, nodeName+"\n")
@@ -178,7 +176,7 @@ func (s *shoot) provision() {
 	s.write(nodeagentconfigv1alpha1.BootstrapTokenFilePath, token.Status.Token)
 }
 
-// getCertificate has the agent ask for a certificate, and approves and signs it.
+// getCertificate makes the agent request a certificate, and approves and signs it.
 func (s *shoot) getCertificate() {
 	values := access.Values{
 		Root: s.root, APIServer: s.config.APIServer, Kubeconfig: s.config.ClientConnection.Kubeconfig, Hostname: "not-used", Clock: clock.RealClock{},
@@ -210,7 +208,7 @@ func (s *shoot) getCertificate() {
 	}
 }
 
-// run runs the agent, with its own certificate, until the test is over. The channel is closed when it is to start anew.
+// run runs the agent, with its own certificate, until the test is over. The channel is closed when it is to restart.
 func (s *shoot) run() <-chan struct{} {
 	config, err := clientcmd.BuildConfigFromFlags("", s.root.Path(s.config.ClientConnection.Kubeconfig))
 	if err != nil {
@@ -246,7 +244,7 @@ func (s *shoot) publish(content string) {
 	s.t.Helper()
 	osc := &extensionsv1alpha1.OperatingSystemConfig{Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
 		Purpose: extensionsv1alpha1.OperatingSystemConfigPurposeReconcile,
-		Units:   []extensionsv1alpha1.Unit{{Name: "example.service", Content: ptr.To("unit"), FilePaths: []string{"/etc/example"}}},
+		Units:   []extensionsv1alpha1.Unit{{Name: "example.service", Content: new("unit"), FilePaths: []string{"/etc/example"}}},
 		Files: []extensionsv1alpha1.File{{
 			Path: "/etc/example", Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: content}},
 		}},
@@ -325,7 +323,7 @@ func (s *shoot) awaitNode(check func(*corev1.Node) error) {
 	}
 }
 
-// awaitChecksum returns the checksum of what was applied, once it is another one.
+// awaitChecksum returns the checksum of the applied configuration, once it differs from an earlier one.
 func (s *shoot) awaitChecksum(before string) (checksum string) {
 	s.t.Helper()
 	s.awaitNode(func(node *corev1.Node) error {
@@ -341,7 +339,7 @@ func (s *shoot) awaitChecksum(before string) (checksum string) {
 	return checksum
 }
 
-func TestAgentStartsAnewWhenTheMachineGetsAnotherName(t *testing.T) {
+func TestAgentRestartsWhenTheHostnameChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		name, restarted := "a", false
 		start := time.Now()

@@ -24,7 +24,7 @@ echo "$(hostname) was here" >> /var/lib/user-data-ran
 `
 
 // A machine boots systemd in a container, runs its user data once in its life, has a control group root of its own, and
-// goes away without a trace.
+// leaves nothing behind.
 func TestMachineBoots(t *testing.T) {
 	artifacts := built(t, "containerd", "runc", "machine")
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -32,7 +32,7 @@ func TestMachineBoots(t *testing.T) {
 
 	dir, run := t.TempDir(), shortTempDir(t)
 	cgroup := fmt.Sprintf("/gardener-test-%d", os.Getpid())
-	index, err := host.FreeIndex(map[int]bool{0: true, 1: true}) // The first ones are for users.
+	index, err := host.FreeIndex(map[int]bool{0: true, 1: true}) // The first ones are for landscapes of developers.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestMachineBoots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close() //nolint:errcheck // nothing is lost
+	defer client.Close() //nolint:errcheck // nothing is pending
 	images, err := artifacts["machine"].Images()
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestMachineBoots(t *testing.T) {
 		"containerd answers":                    {[]string{"sh", "-c", "ctr version >/dev/null && echo yes"}, "yes"},
 		"user data has run":                     {[]string{"cat", "/var/lib/user-data-ran"}, "m1 was here"},
 		"its own control group root: the first process is in a group right below it": {
-			// As systemd sees it: what we run ourselves comes from outside.
+			// As a unit of systemd: a command of the test runs outside of it.
 			[]string{"systemd-run", "--quiet", "--wait", "--pipe", "sh", "-c", "grep -c gardener-test /proc/1/cgroup || true"}, "0",
 		},
 		"its address is the network's": {[]string{"sh", "-c", "ip -4 -o address show eth0 | awk '{print $4}'"}, network.Machine(0).String() + "/24"},
@@ -152,8 +152,7 @@ func TestMachineBoots(t *testing.T) {
 	})
 }
 
-// built returns what the distribution has in its cache. Without root or with something missing there is nothing to test;
-// in CI that is a failure.
+// built returns the artifacts in the cache of the distribution. Without root or with one missing, the test is skipped; in CI it fails.
 func built(t *testing.T, products ...string) map[string]*distribution.Artifact {
 	t.Helper()
 	giveUp := t.Skipf

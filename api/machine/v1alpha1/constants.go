@@ -58,3 +58,14 @@ const (
 	// PreferNoScheduleKey is the taint of Nodes whose machines will be replaced soon.
 	PreferNoScheduleKey = "deployment.machine.sapcloud.io/prefer-no-schedule"
 )
+
+const (
+	// ForceDeletionLabel with LabelValueTrue on a Machine makes its deletion not wait for its pods: they are deleted by force.
+	// Set by users and extensions, read by the machine-controller-manager.
+	ForceDeletionLabel = "force-deletion"
+	// FreezeLabel with LabelValueTrue keeps a MachineSet from creating Machines, and a MachineDeployment from rolling.
+	// Set by users, and by the machine-controller-manager on a MachineSet with too many Machines.
+	FreezeLabel = "freeze"
+	// LabelValueTrue is the value of both labels.
+	LabelValueTrue = "True"
+)

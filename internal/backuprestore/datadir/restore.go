@@ -24,24 +24,24 @@ import (
 )
 
 const (
-	// revisionBump is how far revisions jump with a restore. Clients may have seen revisions that the backup does not have.
-	// Were they handed out again for other changes, caches of clients would go wrong for good. This way clients learn that
-	// what they saw is compacted, and start over. It is what etcd's documentation proposes for Kubernetes.
+	// revisionBump is how far revisions jump with a restore. Clients may have seen revisions that the backup does not have. If these were used
+	// again for other changes, the caches of clients would stay wrong. With the jump, their revisions are compacted, and they list again. The
+	// value is the one that etcd's documentation recommends for Kubernetes.
 	revisionBump = 1_000_000_000
-	// orphanTTL is the time to live in seconds of leases that came after the full snapshot. Deltas say which lease a key
-	// has, not how long it lives. An hour is as long as the longest-lived ones of Kubernetes, those of Events.
+	// orphanTTL is the time to live in seconds of leases that were granted after the full snapshot. Deltas have the lease of a key, but not its
+	// time to live. An hour is as long as the longest-lived ones of Kubernetes, those of Events.
 	orphanTTL = 3600
 )
 
-// ErrNoBackup says that nothing in the store can be restored that is better than what is there.
+// ErrNoBackup is returned if no snapshot can be restored that reaches further than the current data.
 var ErrNoBackup = errors.New("no backup can be restored")
 
-// Restore says what is restored, for whom.
+// Restore is a restore of the data directory of a member.
 type Restore struct {
 	Store *snapstore.Store
-	// DataDir is replaced, unless what is in it reaches as far as what can be restored.
+	// DataDir is replaced, unless its data reaches as far as the backup that can be restored.
 	DataDir string
-	// Revision is what good data in it reaches, 0 if there is none.
+	// Revision is the revision that valid data in it reaches, 0 if there is none.
 	Revision int64
 	// Member is the name of the member, the only one of the restored cluster.
 	Member   string
@@ -50,7 +50,7 @@ type Restore struct {
 }
 
 // Run replaces the data directory by the latest backup, and returns the revision that it reaches. Damaged snapshots are
-// done without: what comes before a damaged delta is restored, and if the latest full snapshot is damaged, the one before it.
+// left out: the changes before a damaged delta are restored, and if the latest full snapshot is damaged, the one before it.
 func (r Restore) Run(ctx context.Context, log logr.Logger) (int64, error) {
 	snapshots, err := r.Store.List(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r Restore) Run(ctx context.Context, log logr.Logger) (int64, error) {
 	}
 }
 
-// damagedError is about the content of a snapshot, not about getting it.
+// damagedError is an error about the content of a snapshot, not about its transfer.
 type damagedError struct {
 	snapshot snapshot.Snapshot
 	error
@@ -103,10 +103,10 @@ func (r Restore) restore(ctx context.Context, chain snapshot.Chain, work string)
 	if err != nil {
 		return 0, err
 	}
-	fresh := filepath.Join(work, "data")
+	restored := filepath.Join(work, "data")
 	config := etcdsnapshot.RestoreConfig{
-		SnapshotPath: database, SkipHashCheck: true, // it was checked when it came, and changed since
-		Name: r.Member, PeerURLs: r.PeerURLs, OutputDataDir: fresh, InitialClusterToken: r.Token,
+		SnapshotPath: database, SkipHashCheck: true, // it was verified by fetchFull, and changed since
+		Name: r.Member, PeerURLs: r.PeerURLs, OutputDataDir: restored, InitialClusterToken: r.Token,
 		RevisionBump: revisionBump, MarkCompacted: true,
 	}
 	for i, url := range r.PeerURLs {
@@ -116,12 +116,12 @@ func (r Restore) restore(ctx context.Context, chain snapshot.Chain, work string)
 		config.InitialCluster += r.Member + "=" + url
 	}
 	if err := etcdsnapshot.NewV3(zap.NewNop()).Restore(config); err != nil {
-		return 0, fmt.Errorf("make data directory: %w", err)
+		return 0, fmt.Errorf("create data directory: %w", err)
 	}
 	if err := os.RemoveAll(r.DataDir); err != nil {
 		return 0, err
 	}
-	return revision, os.Rename(fresh, r.DataDir)
+	return revision, os.Rename(restored, r.DataDir)
 }
 
 // fetchFull writes the database in a full snapshot to a file, without etcd's checksum.
@@ -140,7 +140,7 @@ func (r Restore) fetchFull(ctx context.Context, full snapshot.Snapshot, file str
 	}))
 }
 
-// applyDeltas does to a database what the deltas say happened after it was copied.
+// applyDeltas applies the changes in the deltas to the database of the full snapshot.
 func (r Restore) applyDeltas(ctx context.Context, chain snapshot.Chain, file string) (revision int64, err error) {
 	// The storage of etcd panics on a database that is damaged.
 	defer func() {
@@ -150,7 +150,7 @@ func (r Restore) applyDeltas(ctx context.Context, chain snapshot.Chain, file str
 	}()
 	quiet := zap.NewNop()
 	config := backend.DefaultBackendConfig(quiet)
-	config.Path, config.UnsafeNoFsync = file, true // half of it is of no use
+	config.Path, config.UnsafeNoFsync = file, true // after a crash the restore starts again
 	database := backend.New(config)
 	defer database.Close() //nolint:errcheck // closed below
 	lessor := lease.NewLessor(quiet, database, nil, lease.LessorConfig{})
@@ -162,7 +162,7 @@ func (r Restore) applyDeltas(ctx context.Context, chain snapshot.Chain, file str
 			if err := snapshot.ReadDelta(content, replay.add); err != nil {
 				return err
 			}
-			return replay.flush() // a delta has all of its last revision
+			return replay.flush() // a delta has all changes of its last revision
 		})
 		if err != nil {
 			return 0, classify(ctx, delta, err)
@@ -173,8 +173,8 @@ func (r Restore) applyDeltas(ctx context.Context, chain snapshot.Chain, file str
 	return revision, store.Close()
 }
 
-// classify says that an error from reading a snapshot is about its content, unless the store, the disk or the time is to blame:
-// nothing may be given up because of these.
+// classify returns a damagedError for an error from reading a snapshot, unless it is about the store, the disk or a timeout: these must not
+// make the restore leave out a snapshot.
 func classify(ctx context.Context, s snapshot.Snapshot, err error) error {
 	if disk := new(os.PathError); err == nil || ctx.Err() != nil || errors.Is(err, snapstore.ErrTransfer) || errors.As(err, &disk) {
 		return err

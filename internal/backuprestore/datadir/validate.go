@@ -23,34 +23,34 @@ import (
 	"go.uber.org/zap"
 )
 
-// State is what was found in a data directory.
+// State is the state of a data directory.
 type State string
 
 const (
-	// Valid data can be used: etcd will start on it.
+	// Valid data can be used: etcd starts with it.
 	Valid State = "Valid"
-	// Missing data is not there at all.
+	// Missing is the state without any data.
 	Missing State = "Missing"
-	// Corrupt data is damaged beyond what etcd mends itself.
+	// Corrupt data is damaged in a way that etcd cannot repair.
 	Corrupt State = "Corrupt"
 )
 
-// ErrInUse says that an etcd is running on the data.
+// ErrInUse is returned if an etcd is running on the data.
 var ErrInUse = errors.New("the database is in use")
 
 // lockTimeout is how long a database that is being closed may stay locked.
 const lockTimeout = 2 * time.Second
 
-// Check is the result of looking at a data directory.
+// Check is the result of the validation of a data directory.
 type Check struct {
 	State State
 	// Revision is the revision that valid data reaches at most, once etcd has replayed its log.
 	Revision int64
-	// Reason says why the data is corrupt.
+	// Reason is why the data is corrupt.
 	Reason string
 }
 
-// Validate looks at a data directory. An error means that it could not find out; then nothing may be thrown away.
+// Validate validates a data directory. After an error the state is unknown, and nothing may be deleted.
 func Validate(ctx context.Context, dir string) (Check, error) {
 	database, walDir := etcddatadir.ToBackendFileName(dir), etcddatadir.ToWALDir(dir)
 	hasDatabase, err := exists(database)
@@ -64,7 +64,7 @@ func Validate(ctx context.Context, dir string) (Check, error) {
 	case !hasDatabase:
 		return Check{State: Corrupt, Reason: "there is a write-ahead log, but no database"}, nil
 	case !hasWAL:
-		// An etcd that is starting, or is looking for the others, makes the log after the database.
+		// An etcd that is starting, or is connecting to the others, creates the log after the database.
 		if _, _, err := readDatabase(ctx, database); errors.Is(err, bolterrors.ErrTimeout) {
 			return Check{}, fmt.Errorf("%s: %w", database, ErrInUse)
 		}
@@ -79,13 +79,13 @@ func Validate(ctx context.Context, dir string) (Check, error) {
 	switch {
 	case err == nil:
 		if logged > applied {
-			revision += int64(logged - applied) // an entry leads to one revision at most
+			revision += int64(logged - applied) // an entry adds one revision at most
 		}
 		return Check{State: Valid, Revision: revision}, nil
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return Check{}, fmt.Errorf("%s: %w", database, ErrInUse)
 	case errors.As(err, &path), ctx.Err() != nil:
-		return Check{}, err // the disk or we are at fault, not what is on it
+		return Check{}, err // about the disk or a timeout, not about the data
 	}
 	return Check{State: Corrupt, Reason: err.Error()}, nil
 }
@@ -104,7 +104,7 @@ func readDatabase(ctx context.Context, file string) (revision int64, applied uin
 	if err != nil {
 		return 0, 0, fmt.Errorf("open database: %w", err)
 	}
-	defer db.Close() //nolint:errcheck // it was only read
+	defer db.Close() //nolint:errcheck // opened for reading
 	revision = 1     // of an etcd without keys
 	err = db.View(func(tx *bolt.Tx) error {
 		return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
@@ -153,7 +153,7 @@ func readWAL(dir string) (last uint64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("write-ahead log: %w", err)
 	}
-	defer log.Close() //nolint:errcheck // it was only read
+	defer log.Close() //nolint:errcheck // opened for reading
 	_, _, entries, err := log.ReadAll()
 	if err != nil {
 		return 0, fmt.Errorf("write-ahead log: %w", err)
@@ -172,10 +172,10 @@ func exists(file string) (bool, error) {
 	return err == nil, err
 }
 
-// asideSuffix is what is put after the name of a data directory that is kept in case somebody wants to look at it.
+// asideSuffix is appended to the name of a corrupt data directory, which is kept for the operator.
 const asideSuffix = ".corrupt"
 
-// SetAside moves a data directory out of the way. One that was set aside before is dropped.
+// SetAside renames a data directory. One that was set aside before is removed.
 func SetAside(dir string) error {
 	aside := filepath.Clean(dir) + asideSuffix
 	if err := os.RemoveAll(aside); err != nil {

@@ -10,8 +10,8 @@ import (
 	etcddatadir "go.etcd.io/etcd/server/v3/storage/datadir"
 )
 
-// TestStartingEtcdIsInUse is about an etcd that has its database, and no log yet, as it is looking for the other members. Its data must
-// not be thrown away.
+// TestStartingEtcdIsInUse is about an etcd that has its database, but no log yet, as it is connecting to the other members. Its data must
+// not be deleted.
 func TestStartingEtcdIsInUse(t *testing.T) {
 	dir := t.TempDir()
 	file := etcddatadir.ToBackendFileName(dir)

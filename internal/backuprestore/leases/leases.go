@@ -1,4 +1,4 @@
-// Package leases keeps the Leases through which members tell each other and etcd-druid how they and their backups are.
+// Package leases writes and reads the Leases in which members report the state of their data and backups to each other and to etcd-druid.
 //
 // The Lease of a member has "<id>:<role>" as its holder if the member has data, and none if it does not. The Lease for a
 // kind of snapshot has the revision that the snapshots reach. etcd-druid creates them all and reads them.
@@ -13,6 +13,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
@@ -32,8 +33,8 @@ type Leases struct {
 	Clock  clock.PassiveClock
 }
 
-// Forget says that this member has no data.
-func (l *Leases) Forget(ctx context.Context) error {
+// ReportNoData reports that this member has no data.
+func (l *Leases) ReportNoData(ctx context.Context) error {
 	lease, err := l.get(ctx, l.Member)
 	if err != nil || holder(lease) == "" {
 		return err
@@ -41,7 +42,7 @@ func (l *Leases) Forget(ctx context.Context) error {
 	return l.patch(ctx, lease, func() { lease.Spec.HolderIdentity = nil })
 }
 
-// OthersHaveData tells whether another member has.
+// OthersHaveData reports whether another member has data.
 func (l *Leases) OthersHaveData(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -73,7 +74,7 @@ func (l *Leases) members() []client.ListOption {
 	return []client.ListOption{client.InNamespace(l.Config.Namespace), client.MatchingLabels(l.Config.MemberSelector)}
 }
 
-// RenewMember says that this member has data, who it is, and whether it talks TLS to its peers.
+// RenewMember reports that this member has data, its identity, and whether it uses TLS for its peers.
 func (l *Leases) RenewMember(ctx context.Context, id uint64, role druidv1alpha1.EtcdRole, peerTLS bool) error {
 	lease, err := l.get(ctx, l.Member)
 	if err != nil {
@@ -86,7 +87,7 @@ func (l *Leases) RenewMember(ctx context.Context, id uint64, role druidv1alpha1.
 	})
 }
 
-// RenewSnapshot says that the snapshots of a kind reach a revision.
+// RenewSnapshot reports the revision that the snapshots of a kind reach.
 func (l *Leases) RenewSnapshot(ctx context.Context, kind snapshot.Kind, revision int64) error {
 	name := l.Config.DeltaSnapshot
 	if kind == snapshot.Full {
@@ -126,9 +127,4 @@ func (l *Leases) patch(ctx context.Context, lease *coordinationv1.Lease, change 
 	return nil
 }
 
-func holder(lease *coordinationv1.Lease) string {
-	if lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *lease.Spec.HolderIdentity
-}
+func holder(lease *coordinationv1.Lease) string { return ptr.Deref(lease.Spec.HolderIdentity, "") }

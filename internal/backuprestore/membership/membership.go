@@ -1,4 +1,4 @@
-// Package membership changes who is a member of an etcd cluster, and as what.
+// Package membership adds, promotes and updates the members of an etcd cluster.
 package membership
 
 import (
@@ -13,16 +13,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Join makes a member without data one of a running cluster, as a learner. What the cluster knows of it from before is
-// removed first, because a member that forgot what it voted for must not vote again. It returns the initial-cluster
-// setting that etcd needs to start.
+// Join adds a member without data to a running cluster, as a learner. A former member of the same name is removed first, because a member
+// that lost its log must not vote again. It returns the initial-cluster setting that etcd needs to start.
 func Join(ctx context.Context, cluster *clientv3.Client, name string, peerURLs []string) (string, error) {
 	list, err := cluster.MemberList(ctx)
 	if err != nil {
 		return "", fmt.Errorf("list members: %w", err)
 	}
 	for _, member := range list.Members {
-		// One that never started has no name yet.
+		// A member that has never started has no name.
 		if member.Name != name && !(member.Name == "" && overlap(member.PeerURLs, peerURLs)) {
 			continue
 		}
@@ -48,7 +47,7 @@ func Join(ctx context.Context, cluster *clientv3.Client, name string, peerURLs [
 	return strings.Join(initial, ","), nil
 }
 
-// Promote gives a learner its vote. It fails until the learner has caught up.
+// Promote makes a learner a member with a vote. It fails until the learner has caught up.
 func Promote(ctx context.Context, cluster *clientv3.Client, id uint64) error {
 	_, err := cluster.MemberPromote(ctx, id)
 	if errors.Is(err, rpctypes.ErrMemberNotLearner) {
@@ -57,7 +56,7 @@ func Promote(ctx context.Context, cluster *clientv3.Client, id uint64) error {
 	return err
 }
 
-// UpdatePeerURLs makes the cluster know a member by its URLs, which change when TLS among members is switched on.
+// UpdatePeerURLs updates the peer URLs of a member in the cluster. They change when peer TLS is enabled.
 func UpdatePeerURLs(ctx context.Context, cluster *clientv3.Client, id uint64, peerURLs []string) error {
 	list, err := cluster.MemberList(ctx)
 	if err != nil {
@@ -73,7 +72,7 @@ func UpdatePeerURLs(ctx context.Context, cluster *clientv3.Client, id uint64, pe
 	return nil
 }
 
-// Followers returns the members in the order in which to disturb them: the leader is last, so that it changes once at most.
+// Followers returns the members with the leader at the end, so that disturbing one after the other changes the leader once at most.
 func Followers(members []*etcdserverpb.Member, leader uint64) []*etcdserverpb.Member {
 	sorted := slices.Clone(members)
 	slices.SortStableFunc(sorted, func(a, b *etcdserverpb.Member) int {

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// ErrChecksum says that the content of a snapshot is not what was written: it is damaged or incomplete.
+// ErrChecksum is returned for content of a snapshot that differs from what was written: it is damaged or incomplete.
 var ErrChecksum = errors.New("the checksum at its end does not match")
 
 // Verified returns a reader of content that ends in the SHA-256 sum of all before it, as etcd's snapshots and delta snapshots

@@ -10,11 +10,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Compression is an algorithm, by the suffix of the names of what is compressed with it.
+// Compression is a compression algorithm, as the suffix of the names of snapshots.
 type Compression string
 
 const (
-	// None leaves the content as it is.
+	// None is no compression.
 	None Compression = ""
 	// Gzip is RFC 1952.
 	Gzip Compression = ".gz"
@@ -40,7 +40,7 @@ func (c Compression) Writer(w io.Writer) (io.WriteCloser, error) {
 	case Zlib:
 		return zlib.NewWriter(w), nil
 	case Zstd:
-		// One goroutine: etcd beside it needs the processors more.
+		// One goroutine, as etcd on the same machine needs the CPUs.
 		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
 	}
 	return nil, fmt.Errorf("unknown compression %q", c)

@@ -50,13 +50,13 @@ func (d *DeltaWriter) Close() error {
 	return err
 }
 
-// ReadDelta hands the events of a delta snapshot to a function, in order. The sum is known only at the end, so what the
-// function does must be thrown away after an error.
+// ReadDelta calls a function with each event of a delta snapshot. The checksum is verified only at the end, so the results of the function
+// must be discarded after an error.
 func ReadDelta(r io.Reader, each func(*mvccpb.Event) error) error {
 	buffered := bufio.NewReader(Verified(r))
 	var content bytes.Buffer
 	for {
-		// Whether the next bytes are an event or the sum shows in how many there are.
+		// Only the sum has nothing after it.
 		ahead, err := buffered.Peek(sha256.Size + 1)
 		if errors.Is(err, io.EOF) && len(ahead) == sha256.Size {
 			return nil
@@ -71,7 +71,7 @@ func ReadDelta(r io.Reader, each func(*mvccpb.Event) error) error {
 		if size > maxEventSize {
 			return fmt.Errorf("read event: a length of %d: %w", size, ErrChecksum)
 		}
-		content.Reset() // it grows with what is there, not with what a damaged length says
+		content.Reset() // it grows with the content that is read, not by a length that may be damaged
 		if _, err := io.CopyN(&content, buffered, int64(size)); err != nil {
 			return fmt.Errorf("read event: %w", unexpected(err))
 		}
@@ -85,7 +85,7 @@ func ReadDelta(r io.Reader, each func(*mvccpb.Event) error) error {
 	}
 }
 
-// unexpected says that content which ended early is damaged.
+// unexpected returns ErrChecksum for content that ended early.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return ErrChecksum

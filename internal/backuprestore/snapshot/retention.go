@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Policy says which snapshots are kept.
+// Policy is the rule by which snapshots are kept.
 type Policy string
 
 const (
@@ -22,12 +22,12 @@ const (
 	week = 7 * day
 )
 
-// Retention says what is kept.
+// Retention configures which snapshots are kept.
 type Retention struct {
 	Policy Policy
 	// MaxFull is how many full snapshots LimitBased keeps.
 	MaxFull int
-	// Deltas is how long deltas are kept that a full snapshot made superfluous, beyond what the policy says.
+	// Deltas is how long deltas are kept whose changes are in a later full snapshot, if that is longer than by the policy.
 	Deltas time.Duration
 }
 
@@ -75,7 +75,7 @@ func Garbage(snapshots []Snapshot, r Retention, now time.Time) []Snapshot {
 	return garbage
 }
 
-// keepFull is asked about full snapshots from the latest to the earliest.
+// keepFull reports whether a full snapshot is kept. It is called for all of them, from the latest to the earliest.
 func keepFull(full Snapshot, r Retention, number int, now time.Time, later map[time.Duration]int64) bool {
 	if r.Policy == LimitBased {
 		return number <= r.MaxFull

@@ -1,4 +1,4 @@
-// Package snapshot knows what a snapshot is called, what is in it, and which ones belong together.
+// Package snapshot defines the names, the contents and the retention of snapshots, and which ones belong together.
 package snapshot
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Kind is what a snapshot holds.
+// Kind is the kind of a snapshot.
 type Kind string
 
 const (
@@ -22,7 +22,7 @@ const (
 	Delta Kind = "Incr"
 )
 
-// Snapshot describes a snapshot by what its name says.
+// Snapshot has the properties of a snapshot, all of which are in its name.
 type Snapshot struct {
 	// Kind is Full or Delta.
 	Kind Kind `json:"kind"`
@@ -30,11 +30,11 @@ type Snapshot struct {
 	StartRevision int64 `json:"startRevision"`
 	// LastRevision is the revision up to which it is complete. A full one may already have some later changes in it.
 	LastRevision int64 `json:"lastRevision"`
-	// CreatedOn is when it was made, to the second.
+	// CreatedOn is when it was taken, to the second.
 	CreatedOn time.Time `json:"createdOn"`
 	// Compression is how it is compressed; None if it is not.
 	Compression Compression `json:"compressionSuffix"`
-	// Final says that it is the last one before its etcd was stopped for good.
+	// Final is set for the last one before its etcd was migrated or deleted.
 	Final bool `json:"isFinal"`
 }
 
@@ -52,7 +52,7 @@ func (s Snapshot) Name() string {
 	return name
 }
 
-// ErrName says that a name is not that of a snapshot.
+// ErrName is returned for a name that is not that of a snapshot.
 var ErrName = errors.New("not the name of a snapshot")
 
 // Parse returns the snapshot with a name.
@@ -77,7 +77,7 @@ func Parse(name string) (Snapshot, error) {
 	}, nil
 }
 
-// Sort orders snapshots by the revision they reach, then by age; a full one comes before the deltas that reach as far.
+// Sort sorts snapshots by the revision they reach, then by age; a full one comes before the deltas that reach as far.
 func Sort(snapshots []Snapshot) {
 	slices.SortFunc(snapshots, func(a, b Snapshot) int {
 		return cmp.Or(cmp.Compare(a.LastRevision, b.LastRevision), a.CreatedOn.Compare(b.CreatedOn), cmp.Compare(a.Name(), b.Name()))
@@ -90,7 +90,7 @@ type Chain struct {
 	Deltas []Snapshot
 }
 
-// LastRevision is the revision that a restore of the chain comes to.
+// LastRevision is the revision that a restore of the chain reaches.
 func (c Chain) LastRevision() int64 {
 	if len(c.Deltas) > 0 {
 		return c.Deltas[len(c.Deltas)-1].LastRevision

@@ -58,7 +58,7 @@ func TestChains(t *testing.T) {
 		want      []Chain
 	}{
 		"nothing":                   {},
-		"deltas alone are no use":   {snapshots: []Snapshot{delta(1, 5, 0)}},
+		"deltas without a full one": {snapshots: []Snapshot{delta(1, 5, 0)}},
 		"one full":                  {snapshots: []Snapshot{full(5, 0)}, want: []Chain{{Full: full(5, 0)}}},
 		"in any order":              {snapshots: []Snapshot{delta(8, 9, 0), full(5, 0), delta(6, 7, 0)}, want: []Chain{{Full: full(5, 0), Deltas: []Snapshot{delta(6, 7, 0), delta(8, 9, 0)}}}},
 		"deltas before are left":    {snapshots: []Snapshot{delta(2, 5, 0), full(5, 0)}, want: []Chain{{Full: full(5, 0)}}},

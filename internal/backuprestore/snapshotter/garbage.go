@@ -13,7 +13,7 @@ import (
 	"gardener.cloud/gardener/internal/backuprestore/snapstore"
 )
 
-// Collector deletes the snapshots that are not to be kept.
+// Collector deletes the snapshots that the retention does not keep.
 type Collector struct {
 	Store     *snapstore.Store
 	Retention snapshot.Retention
@@ -28,7 +28,7 @@ func (c *Collector) Run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if err := c.Collect(ctx); err != nil && ctx.Err() == nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "Collecting garbage failed, trying again", "after", c.Period)
+			logr.FromContextOrDiscard(ctx).Error(err, "Cannot collect garbage, retrying", "after", c.Period)
 		}
 		select {
 		case <-ticker.C():
@@ -38,7 +38,7 @@ func (c *Collector) Run(ctx context.Context) {
 	}
 }
 
-// Collect deletes what is garbage now.
+// Collect deletes the snapshots that are garbage now.
 func (c *Collector) Collect(ctx context.Context) error {
 	snapshots, err := c.Store.List(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"gardener.cloud/gardener/internal/backuprestore/snapshot"
 )
 
-// Metrics are the metrics of snapshots, under the names that dashboards and alerts know.
+// Metrics are the metrics of snapshots, under the names that dashboards and alerts use.
 type Metrics struct {
 	revision, timestamp, required *prometheus.GaugeVec
 	duration                      *prometheus.HistogramVec
@@ -45,7 +45,7 @@ func (m *Metrics) latest(s snapshot.Snapshot) {
 	m.required.WithLabelValues(string(s.Kind)).Set(0)
 }
 
-// changed says that etcd has something that no snapshot has.
+// changed records that etcd has changes that no snapshot has.
 func (m *Metrics) changed() {
 	for _, kind := range []snapshot.Kind{snapshot.Full, snapshot.Delta} {
 		m.required.WithLabelValues(string(kind)).Set(1)

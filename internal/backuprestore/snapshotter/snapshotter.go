@@ -1,4 +1,4 @@
-// Package snapshotter makes snapshots of an etcd for as long as its member leads.
+// Package snapshotter takes snapshots of an etcd while its member leads.
 package snapshotter
 
 import (
@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// retryPeriod is how long to wait after a failure. The changes are kept by etcd meanwhile.
+	// retryPeriod is how long to wait after a failure. etcd keeps the changes meanwhile.
 	retryPeriod = 10 * time.Second
-	// minDeltaPeriod is the period from which on delta snapshots are made at all.
+	// minDeltaPeriod is the shortest period of delta snapshots. A shorter one disables them.
 	minDeltaPeriod = time.Second
 )
 
-// Config says when snapshots are made.
+// Config configures when and how snapshots are taken.
 type Config struct {
 	FullSchedule     cron.Schedule
 	FullTimeout      time.Duration
@@ -38,10 +38,10 @@ type Config struct {
 	Compression      snapshot.Compression
 }
 
-// Snapshotter makes snapshots. Its one loop reads changes from etcd, and writes them to the store.
+// Snapshotter takes snapshots. Its loop reads changes from etcd, and writes them to the store.
 type Snapshotter struct {
 	config Config
-	// etcd is a client of one member, so that a full snapshot has what the revision asked for before says.
+	// etcd is a client of one member, so that a full snapshot reaches at least the revision that was read before.
 	etcd     *clientv3.Client
 	store    *snapstore.Store
 	clock    clock.Clock
@@ -50,16 +50,16 @@ type Snapshotter struct {
 	requests chan *request
 }
 
-// New returns a snapshotter. It reports each time that all up to a revision is in the store, also if nothing had changed.
+// New returns a snapshotter. It calls report each time that all changes up to a revision are in the store, even if nothing changed.
 func New(config Config, etcd *clientv3.Client, store *snapstore.Store, c clock.Clock, metrics *Metrics, report func(ctx context.Context, kind snapshot.Kind, revision int64)) *Snapshotter {
 	return &Snapshotter{config: config, etcd: etcd, store: store, clock: c, metrics: metrics, report: report, requests: make(chan *request)}
 }
 
-// request is for a snapshot out of turn.
+// request is a request for a snapshot outside of the schedule.
 type request struct {
 	kind   snapshot.Kind
 	final  bool
-	answer chan answer // has room for the answer
+	answer chan answer // buffered
 	// upTo is the revision that a delta must reach.
 	upTo int64
 }
@@ -73,29 +73,29 @@ type answer struct {
 	err      error
 }
 
-// errInterrupted answers requests that nobody works on any more.
-var errInterrupted = errors.New("interrupted; ask again")
+// errInterrupted is the answer to pending requests when a run ends.
+var errInterrupted = errors.New("interrupted; request it again")
 
-// Full asks for a full snapshot and waits for it. The snapshotter must be running.
+// Full requests a full snapshot and waits for it. The snapshotter must be running.
 func (s *Snapshotter) Full(ctx context.Context, final bool) (*snapshot.Snapshot, error) {
 	r := newRequest(snapshot.Full, 0)
 	r.final = final
-	return s.ask(ctx, r)
+	return s.request(ctx, r)
 }
 
-// Delta asks for a delta snapshot with all changes up to now, and waits for it. It returns nil if there were none.
+// Delta requests a delta snapshot with all changes up to now, and waits for it. It returns nil if there were none.
 func (s *Snapshotter) Delta(ctx context.Context) (*snapshot.Snapshot, error) {
 	if s.config.DeltaPeriod < minDeltaPeriod {
-		return nil, errors.New("delta snapshots are switched off")
+		return nil, errors.New("delta snapshots are disabled")
 	}
 	upTo, err := s.revision(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.ask(ctx, newRequest(snapshot.Delta, upTo))
+	return s.request(ctx, newRequest(snapshot.Delta, upTo))
 }
 
-func (s *Snapshotter) ask(ctx context.Context, r *request) (*snapshot.Snapshot, error) {
+func (s *Snapshotter) request(ctx context.Context, r *request) (*snapshot.Snapshot, error) {
 	select {
 	case s.requests <- r:
 	case <-ctx.Done():
@@ -109,7 +109,7 @@ func (s *Snapshotter) ask(ctx context.Context, r *request) (*snapshot.Snapshot, 
 	}
 }
 
-// Run makes snapshots until the context ends. After a failure it starts over from what is in the store.
+// Run takes snapshots until the context ends. After a failure it starts again from the snapshots in the store.
 func (s *Snapshotter) Run(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx)
 	for {
@@ -117,7 +117,7 @@ func (s *Snapshotter) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		log.Error(err, "Making snapshots failed, trying again", "after", retryPeriod)
+		log.Error(err, "Cannot take snapshots, retrying", "after", retryPeriod)
 		select {
 		case <-s.clock.After(retryPeriod):
 		case <-ctx.Done():
@@ -126,20 +126,20 @@ func (s *Snapshotter) Run(ctx context.Context) {
 	}
 }
 
-// session is what one run knows.
+// session is the state of one run.
 type session struct {
 	*Snapshotter
-	// changes are those that are in no delta yet, as they will stand there. The first is of revision first.
+	// changes are those that are in no delta yet, in the format of a delta. The first is of revision first.
 	changes bytes.Buffer
 	writer  *snapshot.DeltaWriter
 	first   int64
 	// seen is the revision up to which all changes were read.
 	seen int64
-	// lastFull is when the last full snapshot was made; zero if there is none.
+	// lastFull is when the last full snapshot was taken; zero if there is none.
 	lastFull time.Time
-	// full gets the result of a full snapshot that is being made; it is nil if there is none.
+	// full receives the result of the full snapshot that is being taken; nil if none is.
 	full chan answer
-	// waiting are the requests for the full snapshot that is being made, and for changes that were not yet seen.
+	// waitingForFull are the requests for the full snapshot that is being taken, waitingForDelta those for changes that were not seen yet.
 	waitingForFull, waitingForDelta []*request
 }
 
@@ -157,8 +157,8 @@ func (s *Snapshotter) run(ctx context.Context) error {
 	}
 	defer r.abandon()
 	if r.seen == 0 {
-		// Deltas need something to start from.
-		if err := r.makeFull(ctx, false); err != nil {
+		// Deltas need a full snapshot to start from.
+		if err := r.takeFull(ctx, false); err != nil {
 			return err
 		}
 	}
@@ -167,9 +167,9 @@ func (s *Snapshotter) run(ctx context.Context) error {
 		var compacted *compactedError
 		switch {
 		case errors.As(err, &compacted):
-			// Changes were lost, or the revision jumped after a restore: only a full snapshot leads on.
-			logr.FromContextOrDiscard(ctx).Info("Changes since the last snapshot are compacted, making a full snapshot", "seen", r.seen, "compacted", compacted.revision)
-			if err := r.makeFull(ctx, false); err != nil {
+			// Changes were lost, or the revision jumped after a restore: deltas need another full snapshot to start from.
+			logr.FromContextOrDiscard(ctx).Info("Changes since the last snapshot are compacted, taking a full snapshot", "seen", r.seen, "compacted", compacted.revision)
+			if err := r.takeFull(ctx, false); err != nil {
 				return err
 			}
 		default:
@@ -184,8 +184,8 @@ func (c *compactedError) Error() string {
 	return fmt.Sprintf("compacted up to revision %d", c.revision)
 }
 
-// makeFull makes a full snapshot, and starts over with deltas after it.
-func (r *session) makeFull(ctx context.Context, final bool) error {
+// takeFull takes a full snapshot, after which deltas start again.
+func (r *session) takeFull(ctx context.Context, final bool) error {
 	made, err := r.writeFull(ctx, final)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (r *session) makeFull(ctx context.Context, final bool) error {
 	return nil
 }
 
-// follow reads changes and makes snapshots when it is time.
+// follow reads changes and takes snapshots by the schedule.
 func (r *session) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -205,7 +205,7 @@ func (r *session) follow(ctx context.Context) error {
 		deltaC     <-chan time.Time
 	)
 	if r.config.DeltaPeriod >= minDeltaPeriod {
-		// Without a leader the member would be silent; this way it says so.
+		// Without this, a member without a leader would send nothing, not even an error.
 		changes = r.etcd.Watch(clientv3.WithRequireLeader(ctx), "", clientv3.WithPrefix(), clientv3.WithRev(r.seen+1))
 		deltaTimer = r.clock.NewTimer(r.config.DeltaPeriod)
 		defer deltaTimer.Stop()
@@ -214,7 +214,7 @@ func (r *session) follow(ctx context.Context) error {
 	nextFull := r.clock.NewTimer(r.untilFull())
 	defer nextFull.Stop()
 	if deltaC != nil {
-		// What happened while nobody made snapshots does not wait for the period, nor does the news that backups are up to date.
+		// Changes from before this run do not wait for the period, nor does the report that backups are up to date.
 		upTo, err := r.revision(ctx)
 		if err != nil {
 			return err
@@ -272,7 +272,7 @@ func (r *session) untilFull() time.Duration {
 	return max(0, r.config.FullSchedule.Next(r.lastFull.UTC()).Sub(r.clock.Now()))
 }
 
-// read takes a response of the watch.
+// read handles a response of the watch.
 func (r *session) read(response clientv3.WatchResponse) error {
 	if err := response.Err(); err != nil {
 		if errors.Is(err, rpctypes.ErrCompacted) || response.CompactRevision != 0 {
@@ -299,7 +299,7 @@ func (r *session) read(response clientv3.WatchResponse) error {
 	return nil
 }
 
-// flush writes the changes that are in no snapshot yet, if there are any.
+// flush writes a delta snapshot with the changes that are in none yet, if there are any.
 func (r *session) flush(ctx context.Context) (made *snapshot.Snapshot, err error) {
 	if r.writer == nil {
 		r.report(ctx, snapshot.Delta, r.seen)
@@ -319,7 +319,7 @@ func (r *session) flush(ctx context.Context) (made *snapshot.Snapshot, err error
 	}); err != nil {
 		return nil, err
 	}
-	logr.FromContextOrDiscard(ctx).V(1).Info("Made delta snapshot", "name", made.Name(), "bytes", r.changes.Len())
+	logr.FromContextOrDiscard(ctx).V(1).Info("Took delta snapshot", "name", made.Name(), "bytes", r.changes.Len())
 	r.changes.Reset()
 	r.writer = nil
 	r.metrics.latest(*made)
@@ -327,7 +327,7 @@ func (r *session) flush(ctx context.Context) (made *snapshot.Snapshot, err error
 	return made, nil
 }
 
-// startFull makes a full snapshot beside the loop: it can take minutes, and changes go on meanwhile.
+// startFull takes a full snapshot in parallel to the loop: it can take minutes, and changes have to be read meanwhile.
 func (r *session) startFull(ctx context.Context, final bool) {
 	if r.full != nil {
 		return
@@ -353,10 +353,10 @@ func (s *Snapshotter) writeFull(ctx context.Context, final bool) (made *snapshot
 	made = &snapshot.Snapshot{
 		Kind: snapshot.Full, LastRevision: revision, CreatedOn: started.UTC().Truncate(time.Second), Compression: s.config.Compression, Final: final,
 	}
-	logr.FromContextOrDiscard(ctx).Info("Making full snapshot", "name", made.Name())
+	logr.FromContextOrDiscard(ctx).Info("Taking full snapshot", "name", made.Name())
 	content, err := s.etcd.Snapshot(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask for the database: %w", err)
+		return nil, fmt.Errorf("read the database: %w", err)
 	}
 	defer content.Close()
 	if _, err := s.store.Write(ctx, *made, func(w io.Writer) error {
@@ -370,23 +370,23 @@ func (s *Snapshotter) writeFull(ctx context.Context, final bool) (made *snapshot
 	return made, nil
 }
 
-// revision asks etcd for its revision, confirmed by a quorum.
+// revision reads the revision of etcd, confirmed by a quorum.
 func (s *Snapshotter) revision(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.RequestTimeout)
 	defer cancel()
 	response, err := s.etcd.Get(ctx, "revision", clientv3.WithCountOnly())
 	if err != nil {
-		return 0, fmt.Errorf("ask for the revision: %w", err)
+		return 0, fmt.Errorf("read the revision: %w", err)
 	}
 	return response.Header.Revision, nil
 }
 
-// accept takes a request.
+// accept handles a request.
 func (r *session) accept(ctx context.Context, request *request) error {
 	if request.kind == snapshot.Full {
 		if r.full != nil {
-			// The one under way may miss what happened before the request.
-			request.answer <- answer{err: errors.New("a full snapshot is being made; ask again when it is done")}
+			// It may not have changes from shortly before the request.
+			request.answer <- answer{err: errors.New("a full snapshot is being taken; request another one when it is done")}
 			return nil
 		}
 		r.waitingForFull = append(r.waitingForFull, request)
@@ -396,7 +396,7 @@ func (r *session) accept(ctx context.Context, request *request) error {
 	r.waitingForDelta = append(r.waitingForDelta, request)
 	if r.seen < request.upTo {
 		if err := r.etcd.RequestProgress(clientv3.WithRequireLeader(ctx)); err != nil {
-			return fmt.Errorf("ask for the progress of the watch: %w", err)
+			return fmt.Errorf("request progress of the watch: %w", err)
 		}
 	}
 	return r.answerDeltas(ctx)
@@ -434,7 +434,7 @@ func (r *session) answer(requests *[]*request, a answer) {
 	*requests = nil
 }
 
-// abandon answers what nobody works on any more.
+// abandon answers the pending requests when a run ends.
 func (r *session) abandon() {
 	r.answer(&r.waitingForFull, answer{err: errInterrupted})
 	r.answer(&r.waitingForDelta, answer{err: errInterrupted})

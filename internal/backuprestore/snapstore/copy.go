@@ -11,10 +11,10 @@ import (
 	"gardener.cloud/gardener/internal/backuprestore/snapshot"
 )
 
-// finalPeriod is how often the source is asked for its final snapshot: object stores cannot be watched.
+// finalPeriod is how often the source is listed for its final snapshot: object stores have no watch.
 const finalPeriod = 5 * time.Second
 
-// CopyOptions says what is copied.
+// CopyOptions configure what is copied.
 type CopyOptions struct {
 	// MaxAge is the age up to which full snapshots are copied. Zero means that all are.
 	MaxAge time.Duration
@@ -68,7 +68,7 @@ func awaitFinal(ctx context.Context, from *Store, options CopyOptions, c clock.W
 	}
 }
 
-// selectCopied returns the wanted full snapshots, and the deltas that lead on from them, in the order of their revisions.
+// selectCopied returns the full snapshots that the options select, and the deltas that start from them, sorted by revision.
 func selectCopied(snapshots []snapshot.Snapshot, options CopyOptions, now time.Time) []snapshot.Snapshot {
 	var selected []snapshot.Snapshot
 	for i, chain := range snapshot.Chains(snapshots) {

@@ -18,7 +18,7 @@ import (
 	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
 )
 
-// Providers of object stores, as they stand in the configuration.
+// Providers of object stores in the configuration.
 const (
 	Local = "Local"
 	S3    = "S3"
@@ -29,7 +29,7 @@ const (
 func Open(ctx context.Context, config *backuprestoreconfigv1alpha1.Store) (*Store, error) {
 	switch config.Provider {
 	case Local:
-		// The file is complete when it gets its name, so temporary ones must be on the same volume.
+		// A file gets its name when it is complete, so temporary ones must be on the same volume.
 		bucket, err := fileblob.OpenBucket(config.Container, &fileblob.Options{
 			CreateDir: true, DirFileMode: 0o700, NoTempDir: true, Metadata: fileblob.MetadataDontWrite,
 		})
@@ -67,7 +67,7 @@ func openS3(ctx context.Context, config *backuprestoreconfigv1alpha1.Store) (*St
 		}),
 	}, func(o *s3.Options) {
 		if config.Endpoint != "" {
-			// Stores that only speak the protocol rarely have a host name for each bucket.
+			// Other stores with the same API rarely have a host name for each bucket.
 			o.BaseEndpoint, o.UsePathStyle = aws.String(config.Endpoint), true
 		}
 	})

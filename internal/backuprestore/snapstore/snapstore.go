@@ -16,7 +16,7 @@ import (
 	"gardener.cloud/gardener/internal/backuprestore/snapshot"
 )
 
-// layout is the directory below a prefix that the snapshots are in. Another layout would get another name.
+// layout is the directory of the snapshots below a prefix. Another layout would get another name.
 const layout = "v2"
 
 const (
@@ -26,7 +26,7 @@ const (
 	transferTimeout = time.Hour
 )
 
-// Store is the place for the snapshots of one etcd cluster.
+// Store has the snapshots of one etcd cluster.
 type Store struct {
 	bucket *blob.Bucket
 }
@@ -39,7 +39,7 @@ func New(bucket *blob.Bucket, prefix string) *Store {
 // Close ends the use of the store.
 func (s *Store) Close() error { return s.bucket.Close() }
 
-// List returns all snapshots, ordered by revision. What is not named like a snapshot is passed over.
+// List returns all snapshots, sorted by revision. Objects with other names are ignored.
 func (s *Store) List(ctx context.Context) ([]snapshot.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -89,11 +89,11 @@ func (s *Store) write(ctx context.Context, name string, fill func(io.Writer) err
 	return counter.n, nil
 }
 
-// ErrTransfer says that a store did not deliver a snapshot, or not all of it. It says nothing about what is in the snapshot.
+// ErrTransfer is returned if a store did not deliver a snapshot, or not all of it, whatever its content.
 var ErrTransfer = errors.New("the store did not deliver it")
 
-// Read hands the content of a snapshot to a function. What is left when that returns nil is not looked at. Errors that are not
-// ErrTransfer are about the content, or come from the function.
+// Read calls a function with the content of a snapshot, which need not read all of it. Errors that are not ErrTransfer are about the content,
+// or come from the function.
 func (s *Store) Read(ctx context.Context, snap snapshot.Snapshot, use func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()
@@ -121,7 +121,7 @@ func decompress(c snapshot.Compression, r io.Reader, use func(io.Reader) error) 
 	return use(content)
 }
 
-// source remembers why it could not be read on, whatever its readers make of that.
+// source keeps the error with which reading ended, whatever error its readers return for it.
 type source struct {
 	r   io.Reader
 	err error
@@ -135,7 +135,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Delete removes a snapshot. One that is gone already is no error.
+// Delete deletes a snapshot. It succeeds if there is none.
 func (s *Store) Delete(ctx context.Context, snap snapshot.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -145,7 +145,7 @@ func (s *Store) Delete(ctx context.Context, snap snapshot.Snapshot) error {
 	return nil
 }
 
-// CopyFrom takes a snapshot over from another store as it is.
+// CopyFrom copies a snapshot from another store.
 func (s *Store) CopyFrom(ctx context.Context, from *Store, snap snapshot.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()

@@ -65,7 +65,7 @@ func TestStore(t *testing.T) {
 		t.Errorf("a new store has %v", got)
 	}
 	write(t, store, delta(6, 7, 0), full(5, time.Hour))
-	// What is not named like a snapshot is nobody's business.
+	// Objects with other names are ignored.
 	if err := os.WriteFile(filepath.Join(dir, "shoot", "etcd-main", "v2", "README"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestCopy(t *testing.T) {
 			if tc.options.WaitForFinal {
 				c = clock.RealClock{}
 			}
-			for range 2 { // the second time there is nothing to do
+			for range 2 { // the second time copies nothing
 				if err := Copy(t.Context(), from, to, tc.options, c); err != nil {
 					t.Fatal(err)
 				}
@@ -161,7 +161,7 @@ func TestCopyWaitsForTheFinalSnapshot(t *testing.T) {
 			}
 			return
 		case <-ctx.Done():
-			t.Fatal("it still waits")
+			t.Fatal("Copy() still waits")
 		default:
 		}
 	}

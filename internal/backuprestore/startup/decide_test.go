@@ -11,8 +11,8 @@ func TestDecide(t *testing.T) {
 		facts Facts
 		want  Action
 	}{
-		"good data":                            {Facts{Data: datadir.Valid, Revision: 9, Bootstrap: true}, Start},
-		"good data ahead of the backup":        {Facts{Data: datadir.Valid, Revision: 9, BackupRevision: 8, Bootstrap: true}, Start},
+		"valid data":                           {Facts{Data: datadir.Valid, Revision: 9, Bootstrap: true}, Start},
+		"valid data ahead of the backup":       {Facts{Data: datadir.Valid, Revision: 9, BackupRevision: 8, Bootstrap: true}, Start},
 		"data that the backup is ahead of":     {Facts{Data: datadir.Valid, Revision: 7, BackupRevision: 8, Bootstrap: true}, Restore},
 		"old data of one of several":           {Facts{Data: datadir.Valid, Revision: 7, BackupRevision: 8, OthersHaveData: true}, Start},
 		"no data, no backup":                   {Facts{Data: datadir.Missing, Bootstrap: true}, New},

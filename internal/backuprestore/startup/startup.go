@@ -1,4 +1,4 @@
-// Package startup makes sure that etcd finds good data, or a cluster to join, before it starts.
+// Package startup ensures that etcd finds valid data, or a cluster to join, before it starts.
 package startup
 
 import (
@@ -23,11 +23,11 @@ import (
 	"gardener.cloud/gardener/internal/backuprestore/snapstore"
 )
 
-// Registry is where the members tell each other whether they have data. It must be there when etcd is not.
+// Registry has for each member whether it has data. It must be available when etcd is not.
 type Registry interface {
-	// Forget says that this member has no data.
-	Forget(ctx context.Context) error
-	// OthersHaveData tells whether another member has.
+	// ReportNoData reports that this member has no data.
+	ReportNoData(ctx context.Context) error
+	// OthersHaveData reports whether another member has data.
 	OthersHaveData(ctx context.Context) (bool, error)
 	// AwaitOthers returns when another member has data.
 	AwaitOthers(ctx context.Context) error
@@ -36,21 +36,21 @@ type Registry interface {
 // Alone is the registry of a cluster of one member.
 type Alone struct{}
 
-// Forget has nobody to tell.
-func (Alone) Forget(context.Context) error { return nil }
+// ReportNoData does nothing.
+func (Alone) ReportNoData(context.Context) error { return nil }
 
-// OthersHaveData is never so.
+// OthersHaveData returns false.
 func (Alone) OthersHaveData(context.Context) (bool, error) { return false, nil }
 
 // AwaitOthers fails at once.
 func (Alone) AwaitOthers(context.Context) error {
-	return errors.New("there is no member to wait for: only the bootstrap member can do without leases")
+	return errors.New("there is no member to wait for: only the bootstrap member may have no leases configured")
 }
 
-// joinBackoff is how often joining is tried: the cluster may not be reachable for a while, and takes one learner at a time.
+// joinBackoff is how often joining is retried: the cluster may not be reachable for a while, and has one learner at a time.
 var joinBackoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 1000, Cap: 10 * time.Second}
 
-// Startup is what is needed before etcd starts.
+// Startup prepares the data and the configuration file of a member before etcd starts.
 type Startup struct {
 	Config *backuprestoreconfigv1alpha1.BackupRestoreConfiguration
 	Member string
@@ -71,7 +71,7 @@ func (s *Startup) Run(ctx context.Context) (Action, error) {
 			return "", err
 		}
 		action := Decide(facts)
-		log.Info("Looked at data", "action", action, "data", facts.Data, "reason", reason, "revision", facts.Revision,
+		log.Info("Decided on action before etcd starts", "action", action, "data", facts.Data, "reason", reason, "revision", facts.Revision,
 			"backupRevision", facts.BackupRevision, "othersHaveData", facts.OthersHaveData)
 		if action == Wait {
 			if err := s.Registry.AwaitOthers(ctx); err != nil {
@@ -79,7 +79,7 @@ func (s *Startup) Run(ctx context.Context) (Action, error) {
 			}
 			continue
 		}
-		if err := s.act(ctx, action, facts); !errors.Is(err, errNobodyHasData) {
+		if err := s.act(ctx, action, facts); !errors.Is(err, errNoMemberHasData) {
 			return action, err
 		}
 	}
@@ -88,16 +88,16 @@ func (s *Startup) Run(ctx context.Context) (Action, error) {
 func (s *Startup) facts(ctx context.Context) (Facts, string, error) {
 	check, err := datadir.Validate(ctx, s.Config.DataDir)
 	if err != nil {
-		return Facts{}, "", fmt.Errorf("look at data directory: %w", err)
+		return Facts{}, "", fmt.Errorf("validate data directory: %w", err)
 	}
 	facts := Facts{Data: check.State, Revision: check.Revision, Bootstrap: s.Member == s.Config.Cluster.BootstrapMember}
 	if check.State != datadir.Valid {
-		if err := s.Registry.Forget(ctx); err != nil {
-			return Facts{}, "", fmt.Errorf("tell that there is no data: %w", err)
+		if err := s.Registry.ReportNoData(ctx); err != nil {
+			return Facts{}, "", fmt.Errorf("report that there is no data: %w", err)
 		}
 	}
 	if facts.OthersHaveData, err = s.Registry.OthersHaveData(ctx); err != nil {
-		return Facts{}, "", fmt.Errorf("ask whether others have data: %w", err)
+		return Facts{}, "", fmt.Errorf("read whether other members have data: %w", err)
 	}
 	if s.Store != nil && !facts.OthersHaveData {
 		snapshots, err := s.Store.List(ctx)
@@ -107,7 +107,7 @@ func (s *Startup) facts(ctx context.Context) (Facts, string, error) {
 				facts.BackupRevision = chains[0].LastRevision()
 			}
 		case check.State == datadir.Valid:
-			// A store that is away is no reason to keep a good etcd from running.
+			// An etcd with valid data starts even if the store is not available.
 			logr.FromContextOrDiscard(ctx).Error(err, "Cannot compare data with the backup")
 		default:
 			return Facts{}, "", err
@@ -125,12 +125,12 @@ func (s *Startup) act(ctx context.Context, action Action, facts Facts) error {
 		}
 		switch _, err := restore.Run(ctx, logr.FromContextOrDiscard(ctx)); {
 		case errors.Is(err, datadir.ErrNoBackup) && facts.Data == datadir.Valid:
-			logr.FromContextOrDiscard(ctx).Error(err, "The backup is damaged, and the data that is there is the best there is")
+			logr.FromContextOrDiscard(ctx).Error(err, "Keeping the current data, as the backup is damaged and reaches no further")
 		case err != nil:
 			return fmt.Errorf("restore: %w", err)
 		}
 	case New:
-		// There may be damaged data of which there is no backup.
+		// There may be damaged data without a backup.
 		if err := datadir.SetAside(s.Config.DataDir); err != nil {
 			return err
 		}
@@ -147,8 +147,8 @@ func (s *Startup) act(ctx context.Context, action Action, facts Facts) error {
 	return s.writeConfig(state, initialCluster)
 }
 
-// errNobodyHasData says that the members that were to be joined have found that their data is lost, too.
-var errNobodyHasData = errors.New("no member has data any more")
+// errNoMemberHasData is returned if the members that were to be joined have no data either.
+var errNoMemberHasData = errors.New("no member has data any more")
 
 func (s *Startup) join(ctx context.Context) (initialCluster string, err error) {
 	log := logr.FromContextOrDiscard(ctx)
@@ -156,7 +156,7 @@ func (s *Startup) join(ctx context.Context) (initialCluster string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer cluster.Close() //nolint:errcheck // nothing is lost
+	defer cluster.Close() //nolint:errcheck // nothing is pending
 	backoff := joinBackoff
 	for {
 		attempt, cancel := context.WithTimeout(ctx, s.Config.Etcd.RequestTimeout.Duration)
@@ -165,10 +165,10 @@ func (s *Startup) join(ctx context.Context) (initialCluster string, err error) {
 		if err == nil {
 			return initialCluster, nil
 		}
-		log.V(1).Info("Joining the cluster is not possible yet", "reason", err.Error())
-		// They start at the same time as this one, and may not have looked before.
-		if others, askErr := s.Registry.OthersHaveData(ctx); askErr == nil && !others {
-			return "", errNobodyHasData
+		log.V(1).Info("Cannot join the cluster yet", "reason", err.Error())
+		// They start at the same time as this member, and may have validated their data only now.
+		if others, listErr := s.Registry.OthersHaveData(ctx); listErr == nil && !others {
+			return "", errNoMemberHasData
 		}
 		select {
 		case <-s.Clock.After(backoff.Step()):
@@ -189,7 +189,7 @@ func MemberURL(url, member string) string {
 	return strings.ReplaceAll(url, backuprestoreconfigv1alpha1.MemberPlaceholder, member)
 }
 
-// existing makes an etcd that finds no data ask others instead of forming a cluster of its own.
+// existing is the state with which an etcd without data joins other members instead of forming a new cluster.
 const existing = "existing"
 
 // alone is the initial-cluster setting of a cluster of this member.
@@ -201,8 +201,8 @@ func (s *Startup) alone() string {
 	return strings.Join(initial, ",")
 }
 
-// Formed is called when etcd runs. From now on it must not form a new cluster, should it be started without its data
-// before this package had a look at it.
+// Formed is called when etcd runs. From then on it must not form a new cluster, even if its data is lost and it restarts before Run is called
+// again.
 func (s *Startup) Formed() error { return s.writeConfig(existing, s.alone()) }
 
 // writeConfig writes the configuration file of etcd.
@@ -228,7 +228,7 @@ func (s *Startup) writeConfig(state, initialCluster string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	// etcd must not read half of it.
+	// The file is replaced atomically, as etcd must not read a part of it.
 	if err := os.WriteFile(file+".new", content, 0o600); err != nil {
 		return err
 	}

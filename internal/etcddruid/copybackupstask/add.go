@@ -1,7 +1,7 @@
-// Package copybackupstask runs a Job for each EtcdCopyBackupsTask, and reports how it went.
+// Package copybackupstask creates a Job for each EtcdCopyBackupsTask, and reports its result.
 //
-// It reads EtcdCopyBackupsTasks and the Secrets of their stores if these say where backups on the node are. It writes Jobs and
-// the status of the tasks.
+// It reads EtcdCopyBackupsTasks and the Secrets of their stores, for the directory of backups on the node. It writes Jobs and the status of
+// the tasks.
 package copybackupstask
 
 import (
@@ -18,17 +18,27 @@ import (
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 )
 
-// passTimeout is how long one pass may take, which is a handful of requests.
+// passTimeout limits a pass, which takes a few requests.
 const passTimeout = time.Minute
 
-// AddToManager adds the controller.
-func AddToManager(mgr manager.Manager, config *etcddruidconfigv1alpha1.EtcdDruidConfiguration, c clock.PassiveClock) error {
-	r := &Reconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: c, image: config.Images.BackupRestore}
+// Values configure the controller.
+type Values struct {
+	// Config is the configuration of the controller.
+	Config etcddruidconfigv1alpha1.EtcdCopyBackupsTaskControllerConfiguration
+	// Image is the image of etcd-backup-restore.
+	Image string
+	// Clock has the time for conditions.
+	Clock clock.PassiveClock
+}
+
+// Add adds the controller.
+func Add(mgr manager.Manager, v Values) error {
+	r := &reconciler{client: mgr.GetClient(), api: mgr.GetAPIReader(), clock: v.Clock, image: v.Image}
 	return builder.ControllerManagedBy(mgr).
 		Named("etcdcopybackupstask").
-		// Its status is our own writing.
+		// Only this controller writes the status.
 		For(&druidv1alpha1.EtcdCopyBackupsTask{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&batchv1.Job{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: config.Controllers.EtcdCopyBackupsTask.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
 		Complete(r)
 }

@@ -14,13 +14,13 @@ import (
 	"gardener.cloud/gardener/internal/etcddruid/etcd"
 )
 
-// Values are what the Job of a task is rendered from.
-type Values struct {
-	// Task is the task, with which only its metadata and its spec are meant.
+// jobValues are what the Job of a task is rendered from.
+type jobValues struct {
+	// Task is the task, of which only metadata and spec are used.
 	Task *druidv1alpha1.EtcdCopyBackupsTask
 	// Image is the image of etcd-backup-restore.
 	Image string
-	// SourceHostPath and TargetHostPath are where buckets of the provider Local are on the node.
+	// SourceHostPath and TargetHostPath are the directories on the node with the buckets of the provider Local.
 	SourceHostPath, TargetHostPath string
 }
 
@@ -30,7 +30,7 @@ const nonRoot = 65532
 func jobName(task string) string { return task + "-worker" }
 
 // object renders the Job of a task.
-func object(v Values) (*batchv1.Job, error) {
+func object(v jobValues) (*batchv1.Job, error) {
 	task, spec := v.Task, &v.Task.Spec
 	labels := map[string]string{
 		druidv1alpha1.LabelManagedByKey: druidv1alpha1.LabelManagedByValue, druidv1alpha1.LabelPartOfKey: task.Name,

@@ -28,16 +28,16 @@ const (
 	reportTimeout = 5 * time.Second
 )
 
-// Reconciler runs Jobs. They go with their tasks, by their owner references.
-type Reconciler struct {
+// reconciler creates Jobs. They are deleted with their tasks, by their owner references.
+type reconciler struct {
 	client client.Client
-	reader client.Reader // for Secrets, which are not in the cache
+	api    client.Reader // for Secrets, which are not in the cache
 	clock  clock.PassiveClock
 	image  string
 }
 
-// Reconcile makes one pass.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res reconcile.Result, err error) {
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res reconcile.Result, err error) {
 	task := &druidv1alpha1.EtcdCopyBackupsTask{}
 	if err := r.client.Get(ctx, req.NamespacedName, task); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -50,20 +50,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 	defer func() { err = errors.Join(err, r.report(ctx, task, before, job, err)) }()
 	switch err := r.client.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: jobName(task.Name)}, job); {
 	case err == nil:
-		return reconcile.Result{}, nil // a Job cannot be changed
+		return reconcile.Result{}, nil // a Job is immutable
 	case !apierrors.IsNotFound(err):
 		return reconcile.Result{}, fmt.Errorf("read Job: %w", err)
 	}
 	if finished(task) {
 		return reconcile.Result{}, nil // its Job was cleaned up
 	}
-	values := Values{Task: task, Image: r.image}
+	values := jobValues{Task: task, Image: r.image}
 	for _, side := range []struct {
 		store *druidv1alpha1.StoreSpec
 		path  *string
 	}{{&task.Spec.SourceStore, &values.SourceHostPath}, {&task.Spec.TargetStore, &values.TargetHostPath}} {
 		if etcd.IsLocal(side.store) {
-			if *side.path, err = etcd.HostPath(ctx, r.reader, task.Namespace, side.store); err != nil {
+			if *side.path, err = etcd.HostPath(ctx, r.api, task.Namespace, side.store); err != nil {
 				return reconcile.Result{}, err
 			}
 		}
@@ -81,7 +81,7 @@ func finished(task *druidv1alpha1.EtcdCopyBackupsTask) bool {
 }
 
 // report writes the status if it differs.
-func (r *Reconciler) report(ctx context.Context, task, before *druidv1alpha1.EtcdCopyBackupsTask, job *batchv1.Job, err error) error {
+func (r *reconciler) report(ctx context.Context, task, before *druidv1alpha1.EtcdCopyBackupsTask, job *batchv1.Job, err error) error {
 	status := &task.Status
 	status.ObservedGeneration = &task.Generation
 	status.LastError = nil
@@ -102,7 +102,7 @@ func (r *Reconciler) report(ctx context.Context, task, before *druidv1alpha1.Etc
 	return nil
 }
 
-// conditions returns what a Job says about its task; what a finished task says stays.
+// conditions returns the conditions of a task by its Job. Those of a finished task are kept.
 func conditions(job *batchv1.Job, finished bool) []druidv1alpha1.Condition {
 	if finished {
 		return nil

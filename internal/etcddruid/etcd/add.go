@@ -1,13 +1,13 @@
-// Package etcd keeps the objects of Etcds: it turns an Etcd into a StatefulSet with etcd and etcd-backup-restore, and what
-// these need, and reports how they are.
+// Package etcd reconciles Etcds: it creates a StatefulSet with etcd and etcd-backup-restore, and the objects that these need, and reports
+// their health.
 //
-// It reads Etcds, the Leases that etcd-backup-restore renews, and the Secret of backups on the node. It writes the status of
+// It reads Etcds, the Leases that etcd-backup-restore renews, and the Secret of a store on the node. It writes the status of
 // Etcds, and the objects in objects.go.
 //
 // A changed spec is acted on when the Etcd has the annotation druid.gardener.cloud/operation=reconcile (or
-// gardener.cloud/operation=reconcile), when it is new, or always if the configuration says so; never while it has
-// druid.gardener.cloud/suspend-etcd-spec-reconcile. Objects that others change are taken back, for as long as the Etcd does not
-// have druid.gardener.cloud/disable-etcd-component-protection.
+// gardener.cloud/operation=reconcile), when it is new, or always with enableEtcdSpecAutoReconcile; never while it has
+// druid.gardener.cloud/suspend-etcd-spec-reconcile. Changes of the objects by other clients are reverted, unless
+// the Etcd has druid.gardener.cloud/disable-etcd-component-protection.
 package etcd
 
 import (
@@ -37,10 +37,10 @@ import (
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 )
 
-// passTimeout is how long one pass may take. It is some twenty requests.
+// passTimeout limits a pass, which takes some twenty requests.
 const passTimeout = 2 * time.Minute
 
-// CacheByObject keeps everything out of the cache that is not etcd-druid's.
+// CacheByObject restricts the cache to objects that etcd-druid manages.
 func CacheByObject() map[client.Object]cache.ByObject {
 	own := cache.ByObject{Label: k8slabels.SelectorFromSet(k8slabels.Set{druidv1alpha1.LabelManagedByKey: druidv1alpha1.LabelManagedByValue})}
 	out := map[client.Object]cache.ByObject{}
@@ -50,7 +50,7 @@ func CacheByObject() map[client.Object]cache.ByObject {
 	return out
 }
 
-// owned are the kinds of objects whose changes by others are taken back. Leases are watched apart.
+// owned are the kinds of objects whose changes by other clients are reverted. Leases have a watch of their own.
 func owned() []client.Object {
 	return []client.Object{
 		&appsv1.StatefulSet{}, &corev1.ConfigMap{}, &corev1.Service{}, &corev1.ServiceAccount{}, &policyv1.PodDisruptionBudget{},
@@ -58,34 +58,43 @@ func owned() []client.Object {
 	}
 }
 
-// AddToManager adds the controller.
-func AddToManager(mgr manager.Manager, config *etcddruidconfigv1alpha1.EtcdDruidConfiguration, c clock.PassiveClock) error {
-	etcdConfig := config.Controllers.Etcd
-	r := &Reconciler{
-		client: mgr.GetClient(), reader: mgr.GetAPIReader(), clock: c, images: config.Images, autoReconcile: etcdConfig.EnableEtcdSpecAutoReconcile,
-		thresholds: thresholds{unknown: etcdConfig.MemberUnknownAfter.Duration, notReady: etcdConfig.MemberNotReadyAfter.Duration},
+// Values configure the controller.
+type Values struct {
+	// Config is the configuration of the controller.
+	Config etcddruidconfigv1alpha1.EtcdControllerConfiguration
+	// Images are those of etcd and etcd-backup-restore, where the spec of an Etcd has no others.
+	Images etcddruidconfigv1alpha1.Images
+	// Clock has the time for conditions and for the age of Leases.
+	Clock clock.PassiveClock
+}
+
+// Add adds the controller.
+func Add(mgr manager.Manager, v Values) error {
+	r := &reconciler{
+		client: mgr.GetClient(), api: mgr.GetAPIReader(), clock: v.Clock, images: v.Images, autoReconcile: v.Config.EnableEtcdSpecAutoReconcile,
+		thresholds: thresholds{unknown: v.Config.MemberUnknownAfter.Duration, notReady: v.Config.MemberNotReadyAfter.Duration},
 		applied:    map[types.UID]applied{},
 	}
 	b := builder.ControllerManagedBy(mgr).
 		Named("etcd").
-		// Its status is our own writing.
+		// Only this controller writes the status.
 		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: etcdConfig.ConcurrentSyncs, ReconciliationTimeout: passTimeout})
+		WithOptions(controller.Options{MaxConcurrentReconciles: v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout})
 	for _, kind := range owned() {
 		b = b.Owns(kind)
 	}
 	return b.
-		// Members renew their Leases every few seconds. Only what a renewal says is of interest at once; that it did not
-		// come is noticed when it is due.
+		// Members renew their Leases every few seconds. Only changes of the holder are reconciled at once; a missing renewal is found by the
+		// recheck at the time when it is due.
 		Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(partOf), builder.WithPredicates(predicate.Funcs{UpdateFunc: holderChanged})).
-		// A deletion waits for the end of the pods.
+		// A deletion waits until the pods have ended.
 		WatchesMetadata(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(partOf), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 		})).
 		Complete(r)
 }
 
-// partOf leads from an object to its Etcd.
+// partOf maps an object to its Etcd.
 func partOf(_ context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[druidv1alpha1.LabelPartOfKey]
 	if name == "" {
@@ -99,14 +108,14 @@ func holderChanged(e event.UpdateEvent) bool {
 	after, okAfter := e.ObjectNew.(*coordinationv1.Lease)
 	return !ok || !okAfter || !apiequality.Semantic.DeepEqual(before.Spec.HolderIdentity, after.Spec.HolderIdentity) ||
 		!apiequality.Semantic.DeepEqual(before.Annotations, after.Annotations) || !apiequality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences) ||
-		// The first sign of life after a silence, which may have been noticed.
-		stale(before, after)
+		// The member may have been reported as not ready before this renewal.
+		overdue(before, after)
 }
 
-// longSilence is a silence that is worth a look when it ends. It is below the shortest sensible threshold.
-const longSilence = 30 * time.Second
+// overdueAfter is how long after the previous one a renewal is reconciled at once. It is below the shortest sensible threshold.
+const overdueAfter = 30 * time.Second
 
-func stale(before, after *coordinationv1.Lease) bool {
+func overdue(before, after *coordinationv1.Lease) bool {
 	return before.Spec.RenewTime == nil != (after.Spec.RenewTime == nil) ||
-		before.Spec.RenewTime != nil && after.Spec.RenewTime.Sub(before.Spec.RenewTime.Time) > longSilence
+		before.Spec.RenewTime != nil && after.Spec.RenewTime.Sub(before.Spec.RenewTime.Time) > overdueAfter
 }

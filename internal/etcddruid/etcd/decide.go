@@ -10,16 +10,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 )
 
-// unsupportedError is about a spec that only an edit can help.
+// unsupportedError is about a field of the spec that is not supported. Only a change of the spec helps.
 type unsupportedError struct{ message string }
 
 func (u *unsupportedError) Error() string { return u.message }
 
-// supported returns an error for what a spec asks for and is not there yet.
+// supported returns an error for fields of a spec that are not supported.
 func supported(etcd *druidv1alpha1.Etcd) error {
 	spec := &etcd.Spec
 	switch {
@@ -35,7 +36,7 @@ func supported(etcd *druidv1alpha1.Etcd) error {
 	return nil
 }
 
-// operation returns the operation that an Etcd asks for, "" if none.
+// operation returns the operation annotation of an Etcd, empty if there is none.
 func operation(etcd *druidv1alpha1.Etcd) string {
 	for _, key := range []string{druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.GardenerOperationAnnotation} {
 		if value := etcd.Annotations[key]; value != "" {
@@ -45,47 +46,47 @@ func operation(etcd *druidv1alpha1.Etcd) string {
 	return ""
 }
 
-// mayActOnSpec tells whether the spec may be acted on as it is now.
+// mayActOnSpec reports whether the current spec may be acted on.
 func mayActOnSpec(etcd *druidv1alpha1.Etcd, auto bool) bool {
 	if _, suspended := etcd.Annotations[druidv1alpha1.SuspendEtcdSpecReconcileAnnotation]; suspended {
 		return false
 	}
 	status := &etcd.Status
 	return auto || operation(etcd) == druidv1alpha1.DruidOperationReconcile || seen(etcd) || status.ObservedGeneration == nil ||
-		// It was begun, and the annotation is gone since.
+		// It was begun, and the annotation has been removed since.
 		status.LastOperation != nil && status.LastOperation.State != druidv1alpha1.LastOperationStateSucceeded
 }
 
-// seen tells whether the spec was acted on as it is.
+// seen reports whether the current spec was acted on.
 func seen(etcd *druidv1alpha1.Etcd) bool {
 	return etcd.Status.ObservedGeneration != nil && *etcd.Status.ObservedGeneration == etcd.Generation
 }
 
-// mayApply tells whether objects may be written although the spec was acted on already.
+// mayApply reports whether objects may be applied, also if the current spec was acted on already.
 func mayApply(etcd *druidv1alpha1.Etcd) bool {
 	_, unprotected := etcd.Annotations[druidv1alpha1.DisableEtcdComponentProtectionAnnotation]
 	return !unprotected || !seen(etcd) || operation(etcd) == druidv1alpha1.DruidOperationReconcile
 }
 
-// replicas returns how many members there shall be now. When TLS among members is switched on together with the first
-// further member, the one that is there has to be restarted first. It could not be later: a StatefulSet restarts the first
-// pod last, when all others are ready, and they would wait for the first to talk TLS.
+// replicas returns the current number of replicas of the StatefulSet. When peer TLS is enabled together with scaling up from one member, that
+// member has to be restarted first. Afterwards it could not be: a StatefulSet restarts the first pod last, when all others are ready, and
+// they would wait for the first one to use TLS.
 func replicas(etcd *druidv1alpha1.Etcd, statefulSet *appsv1.StatefulSet, leases []coordinationv1.Lease) int32 {
-	want := etcd.Spec.Replicas
+	desired := etcd.Spec.Replicas
 	if statefulSet == nil || statefulSet.Spec.Replicas == nil || etcd.Spec.Etcd.PeerURLTLS == nil {
-		return want
+		return desired
 	}
 	current := *statefulSet.Spec.Replicas
-	if current == 0 || want <= current {
-		return want
+	if current == 0 || desired <= current {
+		return desired
 	}
 	if enabled := peerTLS(etcd.Name, current, leases); enabled != nil && !*enabled {
 		return current
 	}
-	return want
+	return desired
 }
 
-// peerTLS tells whether all members talk TLS among themselves; nil if some have not said so.
+// peerTLS reports whether all members use peer TLS, nil if it is unknown for some.
 func peerTLS(etcdName string, members int32, leases []coordinationv1.Lease) *bool {
 	all := members > 0
 	for i := range members {
@@ -102,18 +103,18 @@ func peerTLS(etcdName string, members int32, leases []coordinationv1.Lease) *boo
 	return &all
 }
 
-// thresholds are how long a member may be silent.
+// thresholds are the ages of a member's Lease after which the member is unknown or not ready.
 type thresholds struct{ unknown, notReady time.Duration }
 
 // Reasons of the status of members.
 const (
-	reasonHeard      = "LeaseSucceeded"
-	reasonSilent     = "UnknownGracePeriodExceeded"
-	reasonLongSilent = "LeaseExpired"
-	reasonNeverHeard = "LeaseNotRenewed"
+	reasonRenewed    = "LeaseSucceeded"
+	reasonOverdue    = "UnknownGracePeriodExceeded"
+	reasonExpired    = "LeaseExpired"
+	reasonNotRenewed = "LeaseNotRenewed"
 )
 
-// memberStatuses describes members by what their Leases say, and tells when to look again; 0 if there is nothing to wait for.
+// memberStatuses returns the statuses of members by their Leases, and the delay until one of them may change, 0 if none may.
 func memberStatuses(etcd *druidv1alpha1.Etcd, members int32, leases []coordinationv1.Lease, limits thresholds, now time.Time) ([]druidv1alpha1.EtcdMemberStatus, time.Duration) {
 	var (
 		out     []druidv1alpha1.EtcdMemberStatus
@@ -126,22 +127,22 @@ func memberStatuses(etcd *druidv1alpha1.Etcd, members int32, leases []coordinati
 			continue
 		}
 		lease := &leases[at]
-		status := druidv1alpha1.EtcdMemberStatus{Name: name, Status: druidv1alpha1.EtcdMemberStatusUnknown, Reason: reasonNeverHeard}
+		status := druidv1alpha1.EtcdMemberStatus{Name: name, Status: druidv1alpha1.EtcdMemberStatusUnknown, Reason: reasonNotRenewed}
 		if holder := lease.Spec.HolderIdentity; holder != nil && lease.Spec.RenewTime != nil {
 			if id, role, err := druidv1alpha1.ParseMemberIdentity(*holder); err == nil {
 				status.ID, status.Role = &id, &role
 			}
-			silence := now.Sub(lease.Spec.RenewTime.Time)
+			age := now.Sub(lease.Spec.RenewTime.Time)
 			var next time.Duration
 			switch {
-			case silence <= limits.unknown:
-				status.Status, status.Reason = druidv1alpha1.EtcdMemberStatusReady, reasonHeard
-				next = limits.unknown - silence
-			case silence <= limits.notReady:
-				status.Reason = reasonSilent
-				next = limits.notReady - silence
+			case age <= limits.unknown:
+				status.Status, status.Reason = druidv1alpha1.EtcdMemberStatusReady, reasonRenewed
+				next = limits.unknown - age
+			case age <= limits.notReady:
+				status.Reason = reasonOverdue
+				next = limits.notReady - age
 			default:
-				status.Status, status.Reason = druidv1alpha1.EtcdMemberStatusNotReady, reasonLongSilent
+				status.Status, status.Reason = druidv1alpha1.EtcdMemberStatusNotReady, reasonExpired
 			}
 			if next > 0 && (recheck == 0 || next < recheck) {
 				recheck = next
@@ -154,7 +155,7 @@ func memberStatuses(etcd *druidv1alpha1.Etcd, members int32, leases []coordinati
 		out = append(out, status)
 	}
 	if recheck > 0 {
-		recheck += time.Second // so that the limit is over when it comes to it
+		recheck += time.Second // so that the threshold has passed
 	}
 	return out, recheck
 }
@@ -166,29 +167,29 @@ type verdict struct {
 	message string
 }
 
-// decideReady tells whether there is a quorum.
+// decideReady reports whether there is a quorum.
 func decideReady(etcd *druidv1alpha1.Etcd, statefulSet *appsv1.StatefulSet, members []druidv1alpha1.EtcdMemberStatus) verdict {
-	want := etcd.Spec.Replicas
-	if want == 0 {
+	replicas := etcd.Spec.Replicas
+	if replicas == 0 {
 		return verdict{druidv1alpha1.ConditionFalse, "Stopped", "spec.replicas is 0"}
 	}
-	voters, silent := 0, 0
+	voters, overdue := 0, 0
 	for _, member := range members {
 		switch {
 		case member.Role != nil && *member.Role == druidv1alpha1.EtcdRoleLearner:
 		case member.Status == druidv1alpha1.EtcdMemberStatusReady:
 			voters++
-		case member.Status == druidv1alpha1.EtcdMemberStatusUnknown && member.Reason == reasonSilent:
-			silent++
+		case member.Status == druidv1alpha1.EtcdMemberStatusUnknown && member.Reason == reasonOverdue:
+			overdue++
 		}
 	}
 	ready := int(readyReplicas(statefulSet))
-	quorum := int(want)/2 + 1
-	message := fmt.Sprintf("%d of %d pods are ready, %d members with a vote were heard of; %d are needed", ready, want, voters, quorum)
+	quorum := int(replicas)/2 + 1
+	message := fmt.Sprintf("%d of %d pods are ready, %d members with a vote renew their Leases; %d are needed", ready, replicas, voters, quorum)
 	switch {
 	case ready >= quorum && voters >= quorum:
 		return verdict{druidv1alpha1.ConditionTrue, "Quorate", "A quorum of the members is ready"}
-	case ready >= quorum && voters+silent >= quorum:
+	case ready >= quorum && voters+overdue >= quorum:
 		return verdict{druidv1alpha1.ConditionUnknown, "MembersSilent", message}
 	}
 	return verdict{druidv1alpha1.ConditionFalse, "QuorumLost", message}
@@ -201,64 +202,64 @@ func readyReplicas(statefulSet *appsv1.StatefulSet) int32 {
 	return statefulSet.Status.ReadyReplicas
 }
 
-// decideAllMembersReady tells whether nobody is missing.
+// decideAllMembersReady reports whether all members are ready.
 func decideAllMembersReady(etcd *druidv1alpha1.Etcd, statefulSet *appsv1.StatefulSet, members []druidv1alpha1.EtcdMemberStatus) verdict {
-	want := etcd.Spec.Replicas
-	if want == 0 {
+	replicas := etcd.Spec.Replicas
+	if replicas == 0 {
 		return verdict{druidv1alpha1.ConditionFalse, "Stopped", "spec.replicas is 0"}
 	}
-	heard := map[string]bool{}
+	readyMembers := map[string]bool{}
 	for _, member := range members {
-		heard[member.Name] = member.Status == druidv1alpha1.EtcdMemberStatusReady && (member.Role == nil || *member.Role != druidv1alpha1.EtcdRoleLearner)
+		readyMembers[member.Name] = member.Status == druidv1alpha1.EtcdMemberStatusReady && (member.Role == nil || *member.Role != druidv1alpha1.EtcdRoleLearner)
 	}
-	for i := range want {
-		if name := memberName(etcd.Name, i); !heard[name] {
+	for i := range replicas {
+		if name := memberName(etcd.Name, i); !readyMembers[name] {
 			return verdict{druidv1alpha1.ConditionFalse, "NotAllMembersReady", fmt.Sprintf("Member %q is not ready", name)}
 		}
 	}
-	if ready := readyReplicas(statefulSet); ready < want {
-		return verdict{druidv1alpha1.ConditionFalse, "NotAllMembersReady", fmt.Sprintf("%d of %d pods are ready", ready, want)}
+	if ready := readyReplicas(statefulSet); ready < replicas {
+		return verdict{druidv1alpha1.ConditionFalse, "NotAllMembersReady", fmt.Sprintf("%d of %d pods are ready", ready, replicas)}
 	}
 	return verdict{druidv1alpha1.ConditionTrue, "AllMembersReady", "All members are ready"}
 }
 
-// decideAllMembersUpdated tells whether all pods are as the spec that was acted on has them.
+// decideAllMembersUpdated reports whether all pods have the spec that was acted on last.
 func decideAllMembersUpdated(statefulSet *appsv1.StatefulSet) verdict {
 	if statefulSet == nil {
 		return verdict{druidv1alpha1.ConditionUnknown, "NoStatefulSet", "There is no StatefulSet"}
 	}
-	want, status := or(statefulSet.Spec.Replicas, 1), statefulSet.Status
+	replicas, status := ptr.Deref(statefulSet.Spec.Replicas, 1), statefulSet.Status
 	switch {
 	case status.ObservedGeneration < statefulSet.Generation:
-		return verdict{druidv1alpha1.ConditionFalse, "NotAllMembersUpdated", "The last change of the StatefulSet has not been seen by its controller"}
-	case status.UpdatedReplicas < want || status.CurrentRevision != status.UpdateRevision:
-		return verdict{druidv1alpha1.ConditionFalse, "NotAllMembersUpdated", fmt.Sprintf("%d of %d pods are updated", status.UpdatedReplicas, want)}
+		return verdict{druidv1alpha1.ConditionFalse, "NotAllMembersUpdated", "The last change of the StatefulSet is not observed by its controller yet"}
+	case status.UpdatedReplicas < replicas || status.CurrentRevision != status.UpdateRevision:
+		return verdict{druidv1alpha1.ConditionFalse, "NotAllMembersUpdated", fmt.Sprintf("%d of %d pods are updated", status.UpdatedReplicas, replicas)}
 	}
 	return verdict{druidv1alpha1.ConditionTrue, "AllMembersUpdated", "All members are updated"}
 }
 
 const (
-	// fullGrace is how long a full snapshot may take until it is missed; deltaPeriods is how many periods a delta one may.
+	// fullGrace is how long after its schedule a full snapshot is overdue, deltaPeriods after how many periods a delta snapshot is.
 	fullGrace    = time.Hour
 	deltaPeriods = 3
 	// defaultDeltaPeriod is that of etcd-backup-restore.
 	defaultDeltaPeriod = 20 * time.Second
-	// deltaGrace is for short periods.
+	// deltaGrace is added to the periods, for the case that they are short.
 	deltaGrace = time.Minute
 )
 
-// decideBackupReady tells whether backups are as recent as they are meant to be. It returns nil if there are none to be made.
+// decideBackupReady reports whether backups are as recent as configured. It returns nil if no backups are configured.
 func decideBackupReady(etcd *druidv1alpha1.Etcd, full, delta *coordinationv1.Lease, now time.Time) (*verdict, time.Duration) {
 	backup := &etcd.Spec.Backup
 	if backup.Store == nil || etcd.Spec.Replicas == 0 {
 		return nil, 0
 	}
-	schedule, err := cron.ParseStandard(or(backup.FullSnapshotSchedule, "0 0 * * *"))
+	schedule, err := cron.ParseStandard(ptr.Deref(backup.FullSnapshotSchedule, "0 0 * * *"))
 	if err != nil {
 		return &verdict{druidv1alpha1.ConditionFalse, "InvalidSchedule", fmt.Sprintf("spec.backup.fullSnapshotSchedule: %v", err)}, 0
 	}
 	if full == nil || full.Spec.RenewTime == nil {
-		return &verdict{druidv1alpha1.ConditionUnknown, "NoFullSnapshot", "No full snapshot was made yet"}, 0
+		return &verdict{druidv1alpha1.ConditionUnknown, "NoFullSnapshot", "No full snapshot was taken yet"}, 0
 	}
 	fullDue := schedule.Next(full.Spec.RenewTime.UTC()).Add(fullGrace)
 	if now.After(fullDue) {
@@ -280,5 +281,5 @@ func decideBackupReady(etcd *druidv1alpha1.Etcd, full, delta *coordinationv1.Lea
 		}
 		recheck = min(recheck, deltaDue.Sub(now))
 	}
-	return &verdict{druidv1alpha1.ConditionTrue, "BackupSucceeded", "Snapshots are as recent as they are meant to be"}, recheck + time.Second
+	return &verdict{druidv1alpha1.ConditionTrue, "BackupSucceeded", "Snapshots are as recent as configured"}, recheck + time.Second
 }

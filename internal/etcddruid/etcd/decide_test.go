@@ -36,16 +36,16 @@ func TestMayActOnSpec(t *testing.T) {
 		auto bool
 		want bool
 	}{
-		"new":                               {etcd: etcd(1, 0, ""), want: true},
-		"unchanged":                         {etcd: etcd(1, 1, done), want: true},
-		"changed":                           {etcd: etcd(2, 1, done), want: false},
-		"changed, without being asked":      {etcd: etcd(2, 1, done), auto: true, want: true},
-		"changed and asked for":             {etcd: etcd(2, 1, done, druidv1alpha1.DruidOperationAnnotation), want: true},
-		"asked for under the other name":    {etcd: etcd(2, 1, done, druidv1alpha1.GardenerOperationAnnotation), want: true},
-		"begun, the annotation is gone":     {etcd: etcd(2, 1, druidv1alpha1.LastOperationStateProcessing), want: true},
-		"failed, the annotation is gone":    {etcd: etcd(2, 1, druidv1alpha1.LastOperationStateError), want: true},
-		"asked for, but suspended":          {etcd: etcd(2, 1, done, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation), want: false},
-		"without being asked but suspended": {etcd: etcd(2, 1, done, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation), auto: true, want: false},
+		"new":                            {etcd: etcd(1, 0, ""), want: true},
+		"unchanged":                      {etcd: etcd(1, 1, done), want: true},
+		"changed":                        {etcd: etcd(2, 1, done), want: false},
+		"changed, auto reconcile":        {etcd: etcd(2, 1, done), auto: true, want: true},
+		"changed, with the annotation":   {etcd: etcd(2, 1, done, druidv1alpha1.DruidOperationAnnotation), want: true},
+		"with Gardener's annotation":     {etcd: etcd(2, 1, done, druidv1alpha1.GardenerOperationAnnotation), want: true},
+		"begun, annotation removed":      {etcd: etcd(2, 1, druidv1alpha1.LastOperationStateProcessing), want: true},
+		"failed, annotation removed":     {etcd: etcd(2, 1, druidv1alpha1.LastOperationStateError), want: true},
+		"with the annotation, suspended": {etcd: etcd(2, 1, done, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation), want: false},
+		"auto reconcile, suspended":      {etcd: etcd(2, 1, done, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation), auto: true, want: false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := mayActOnSpec(tc.etcd, tc.auto); got != tc.want {
@@ -75,13 +75,13 @@ func TestReplicas(t *testing.T) {
 		leases  []coordinationv1.Lease
 		expect  int32
 	}{
-		"new":                              {want: 3, current: -1, tls: true, expect: 3},
-		"further members without TLS":      {want: 3, current: 1, expect: 3},
-		"further members, TLS to come":     {want: 3, current: 1, tls: true, leases: []coordinationv1.Lease{lease(0, "1:Leader", 0, false)}, expect: 1},
-		"further members, TLS is there":    {want: 3, current: 1, tls: true, leases: []coordinationv1.Lease{lease(0, "1:Leader", 0, true)}, expect: 3},
-		"stopped":                          {want: 0, current: 3, tls: true, expect: 0},
-		"started again":                    {want: 3, current: 0, tls: true, leases: []coordinationv1.Lease{lease(0, "1:Leader", time.Hour, false)}, expect: 3},
-		"TLS is switched on, nothing else": {want: 1, current: 1, tls: true, leases: []coordinationv1.Lease{lease(0, "1:Leader", 0, false)}, expect: 1},
+		"new":                          {want: 3, current: -1, tls: true, expect: 3},
+		"further members without TLS":  {want: 3, current: 1, expect: 3},
+		"further members, not yet TLS": {want: 3, current: 1, tls: true, leases: []coordinationv1.Lease{lease(0, "1:Leader", 0, false)}, expect: 1},
+		"further members, with TLS":    {want: 3, current: 1, tls: true, leases: []coordinationv1.Lease{lease(0, "1:Leader", 0, true)}, expect: 3},
+		"stopped":                      {want: 0, current: 3, tls: true, expect: 0},
+		"started again":                {want: 3, current: 0, tls: true, leases: []coordinationv1.Lease{lease(0, "1:Leader", time.Hour, false)}, expect: 3},
+		"only TLS is enabled":          {want: 1, current: 1, tls: true, leases: []coordinationv1.Lease{lease(0, "1:Leader", 0, false)}, expect: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "etcd-main"}, Spec: druidv1alpha1.EtcdSpec{Replicas: tc.want}}
@@ -114,16 +114,16 @@ func TestHealth(t *testing.T) {
 		leases          []coordinationv1.Lease
 		want            result
 	}{
-		"one":                    {1, 1, []coordinationv1.Lease{lease(0, "1:Leader", 10*time.Second)}, result{yes, yes, 51 * time.Second}},
-		"one that never spoke":   {1, 1, []coordinationv1.Lease{lease(0, "", -1)}, result{no, no, 0}},
-		"one that is silent":     {1, 1, []coordinationv1.Lease{lease(0, "1:Leader", 2*time.Minute)}, result{unknown, no, 3*time.Minute + time.Second}},
-		"one that is gone":       {1, 0, []coordinationv1.Lease{lease(0, "1:Leader", 10*time.Second)}, result{no, no, 51 * time.Second}},
-		"one, silent for long":   {1, 1, []coordinationv1.Lease{lease(0, "1:Leader", time.Hour)}, result{no, no, 0}},
-		"three":                  {3, 3, []coordinationv1.Lease{lease(0, "1:Leader", 0), lease(1, "2:Member", 0), lease(2, "3:Member", 0)}, result{yes, yes, 61 * time.Second}},
-		"two of three":           {3, 2, []coordinationv1.Lease{lease(0, "1:Leader", 0), lease(1, "2:Member", 0), lease(2, "3:Member", time.Hour)}, result{yes, no, 61 * time.Second}},
-		"a learner has no vote":  {3, 2, []coordinationv1.Lease{lease(0, "1:Leader", 0), lease(1, "2:Learner", 0), lease(2, "", -1)}, result{no, no, 61 * time.Second}},
-		"stopped":                {0, 0, []coordinationv1.Lease{lease(0, "1:Leader", time.Hour)}, result{no, no, 0}},
-		"an identity of no kind": {1, 1, []coordinationv1.Lease{lease(0, "nonsense", 0)}, result{yes, yes, 61 * time.Second}},
+		"one":                   {1, 1, []coordinationv1.Lease{lease(0, "1:Leader", 10*time.Second)}, result{yes, yes, 51 * time.Second}},
+		"never renewed":         {1, 1, []coordinationv1.Lease{lease(0, "", -1)}, result{no, no, 0}},
+		"overdue":               {1, 1, []coordinationv1.Lease{lease(0, "1:Leader", 2*time.Minute)}, result{unknown, no, 3*time.Minute + time.Second}},
+		"pod not ready":         {1, 0, []coordinationv1.Lease{lease(0, "1:Leader", 10*time.Second)}, result{no, no, 51 * time.Second}},
+		"expired":               {1, 1, []coordinationv1.Lease{lease(0, "1:Leader", time.Hour)}, result{no, no, 0}},
+		"three":                 {3, 3, []coordinationv1.Lease{lease(0, "1:Leader", 0), lease(1, "2:Member", 0), lease(2, "3:Member", 0)}, result{yes, yes, 61 * time.Second}},
+		"two of three":          {3, 2, []coordinationv1.Lease{lease(0, "1:Leader", 0), lease(1, "2:Member", 0), lease(2, "3:Member", time.Hour)}, result{yes, no, 61 * time.Second}},
+		"a learner has no vote": {3, 2, []coordinationv1.Lease{lease(0, "1:Leader", 0), lease(1, "2:Learner", 0), lease(2, "", -1)}, result{no, no, 61 * time.Second}},
+		"stopped":               {0, 0, []coordinationv1.Lease{lease(0, "1:Leader", time.Hour)}, result{no, no, 0}},
+		"an invalid identity":   {1, 1, []coordinationv1.Lease{lease(0, "nonsense", 0)}, result{yes, yes, 61 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "etcd-main"}, Spec: druidv1alpha1.EtcdSpec{Replicas: tc.replicas}}

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -26,15 +27,15 @@ import (
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 )
 
-// Values are what the objects of an Etcd are rendered from.
-type Values struct {
-	// Etcd is the Etcd, with which only its metadata and its spec are meant.
+// renderValues are what the objects of an Etcd are rendered from.
+type renderValues struct {
+	// Etcd is the Etcd, of which only metadata and spec are used.
 	Etcd *druidv1alpha1.Etcd
-	// Replicas is the number of members, which is not always that of the spec.
+	// Replicas is the current number of members, see replicas.
 	Replicas int32
-	// EtcdImage and BackupRestoreImage are used where the spec names no other.
+	// EtcdImage and BackupRestoreImage are used if the spec has no others.
 	EtcdImage, BackupRestoreImage string
-	// HostPath is the directory on the node that buckets of the provider Local are in.
+	// HostPath is the directory on the node with the buckets of the provider Local.
 	HostPath string
 }
 
@@ -52,7 +53,7 @@ const (
 	secretsMount = "/var/etcd/ssl"
 	storeSecrets = "/var/etcd/store-credentials"
 
-	// dataDir is where etcd's data is in the volume; the name is that of volumes that exist.
+	// dataDir is the data directory of etcd. Existing volumes have this name.
 	dataDir = dataMount + "/new.etcd"
 	// configFile is the key of the ConfigMap.
 	configFile = "backup-restore.yaml"
@@ -71,9 +72,9 @@ var (
 	defaultCapacity = resource.MustParse("16Gi")
 )
 
-// renderer has what is asked for more than once.
+// renderer has the values that several objects need.
 type renderer struct {
-	Values
+	renderValues
 	name, namespace                               string
 	clientPort, peerPort, backupPort, metricsPort int32
 	store                                         *backuprestoreconfigv1alpha1.Store // nil if there are no backups
@@ -83,13 +84,13 @@ type renderer struct {
 	etcdMounts, backupMounts                      []corev1.VolumeMount
 }
 
-// objects renders everything that belongs to an Etcd, in the order in which it is applied.
-func objects(v Values) ([]client.Object, error) {
+// objects renders the objects of an Etcd, in the order in which they are applied.
+func objects(v renderValues) ([]client.Object, error) {
 	spec := &v.Etcd.Spec
 	r := &renderer{
-		Values: v, name: v.Etcd.Name, namespace: v.Etcd.Namespace,
-		clientPort: or(spec.Etcd.ClientPort, defaultClientPort), peerPort: or(spec.Etcd.ServerPort, defaultPeerPort),
-		backupPort: or(spec.Backup.Port, defaultBackupPort), metricsPort: or(spec.Etcd.WrapperPort, defaultMetricsPort),
+		renderValues: v, name: v.Etcd.Name, namespace: v.Etcd.Namespace,
+		clientPort: ptr.Deref(spec.Etcd.ClientPort, defaultClientPort), peerPort: ptr.Deref(spec.Etcd.ServerPort, defaultPeerPort),
+		backupPort: ptr.Deref(spec.Backup.Port, defaultBackupPort), metricsPort: ptr.Deref(spec.Etcd.WrapperPort, defaultMetricsPort),
 	}
 	var err error
 	if store := spec.Backup.Store; store != nil {
@@ -118,19 +119,19 @@ func objects(v Values) ([]client.Object, error) {
 	return out, nil
 }
 
-// labels are those by which objects of an Etcd are found.
+// labels select the objects of an Etcd.
 func labels(etcdName string) map[string]string {
 	return map[string]string{druidv1alpha1.LabelManagedByKey: druidv1alpha1.LabelManagedByValue, druidv1alpha1.LabelPartOfKey: etcdName}
 }
 
-// podLabels are those by which its pods are found.
+// podLabels select the pods of an Etcd.
 func podLabels(etcdName string) map[string]string {
 	out := labels(etcdName)
 	out[druidv1alpha1.LabelComponentKey] = componentStatefulSet
 	return out
 }
 
-// memberLeaseLabels are those by which the Leases of its members are found.
+// memberLeaseLabels select the Leases of its members.
 func memberLeaseLabels(etcdName string) map[string]string {
 	out := labels(etcdName)
 	out[druidv1alpha1.LabelComponentKey] = componentMemberLease
@@ -211,7 +212,7 @@ func (r *renderer) peerService() client.Object {
 		ObjectMeta: r.meta(peerServiceName(r.name), "etcd-peer-service"),
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP, ClusterIP: corev1.ClusterIPNone, SessionAffinity: corev1.ServiceAffinityNone, Selector: podLabels(r.name),
-			// Members must find each other before they are ready, for they only become so together.
+			// Members must find each other before they are ready, as they only become ready together.
 			PublishNotReadyAddresses: true,
 			Ports:                    []corev1.ServicePort{servicePort("peer", r.peerPort)},
 		},
@@ -223,7 +224,7 @@ func servicePort(name string, port int32) corev1.ServicePort {
 }
 
 func (r *renderer) disruptionBudget() client.Object {
-	// One member cannot be kept from being away; of three, one may.
+	// The eviction of a single member cannot be prevented; of three members, one may be evicted.
 	quorum := intstr.FromInt32(0)
 	if r.Replicas > 1 {
 		quorum = intstr.FromInt32(r.Replicas/2 + 1)
@@ -270,13 +271,13 @@ func (r *renderer) config() ([]byte, error) {
 			ClientURL:      r.memberURL(spec.Etcd.ClientURLTLS != nil, r.clientPort),
 			BackupURL:      r.memberURL(spec.Backup.TLS != nil, r.backupPort),
 		},
-		Server: backuprestoreconfigv1alpha1.Server{Port: r.backupPort, EnableProfiling: or(spec.Backup.EnableProfiling, false)},
+		Server: backuprestoreconfigv1alpha1.Server{Port: r.backupPort, EnableProfiling: ptr.Deref(spec.Backup.EnableProfiling, false)},
 		Snapshots: backuprestoreconfigv1alpha1.Snapshots{
-			FullSchedule: or(spec.Backup.FullSnapshotSchedule, ""), FullTimeout: spec.Backup.EtcdSnapshotTimeout, DeltaPeriod: spec.Backup.DeltaSnapshotPeriod,
+			FullSchedule: ptr.Deref(spec.Backup.FullSnapshotSchedule, ""), FullTimeout: spec.Backup.EtcdSnapshotTimeout, DeltaPeriod: spec.Backup.DeltaSnapshotPeriod,
 		},
 		GarbageCollection: backuprestoreconfigv1alpha1.GarbageCollection{
-			Period: spec.Backup.GarbageCollectionPeriod, Policy: string(or(spec.Backup.GarbageCollectionPolicy, "")),
-			MaxFull: or(spec.Backup.MaxBackupsLimitBasedGC, 0), DeltaRetention: spec.Backup.DeltaSnapshotRetentionPeriod,
+			Period: spec.Backup.GarbageCollectionPeriod, Policy: string(ptr.Deref(spec.Backup.GarbageCollectionPolicy, "")),
+			MaxFull: ptr.Deref(spec.Backup.MaxBackupsLimitBasedGC, 0), DeltaRetention: spec.Backup.DeltaSnapshotRetentionPeriod,
 		},
 		Leases: &backuprestoreconfigv1alpha1.Leases{
 			Namespace: r.namespace, MemberSelector: memberLeaseLabels(r.name),
@@ -292,8 +293,8 @@ func (r *renderer) config() ([]byte, error) {
 	if limit := spec.Backup.DeltaSnapshotMemoryLimit; limit != nil {
 		config.Snapshots.DeltaMemoryLimit = limit.Value()
 	}
-	if compression := spec.Backup.Compression; compression != nil && or(compression.Enabled, false) {
-		config.Snapshots.Compression = string(or(compression.Policy, druidv1alpha1.GzipCompression))
+	if compression := spec.Backup.Compression; compression != nil && ptr.Deref(compression.Enabled, false) {
+		config.Snapshots.Compression = string(ptr.Deref(compression.Policy, druidv1alpha1.GzipCompression))
 	}
 	if election := spec.Backup.LeaderElection; election != nil {
 		config.LeaderElection.Period, config.LeaderElection.Timeout = election.ReelectionPeriod, election.EtcdConnectionTimeout
@@ -325,27 +326,27 @@ func (r *renderer) clientTLS() *backuprestoreconfigv1alpha1.TLS {
 
 // tlsFiles are the files of a certificate for a purpose, where mounts puts them.
 func tlsFiles(purpose, side string, ca druidv1alpha1.SecretReference) *backuprestoreconfigv1alpha1.TLS {
-	out := &backuprestoreconfigv1alpha1.TLS{CAFile: path.Join(secretsMount, purpose, "ca", or(ca.DataKey, "ca.crt"))}
+	out := &backuprestoreconfigv1alpha1.TLS{CAFile: path.Join(secretsMount, purpose, "ca", ptr.Deref(ca.DataKey, "ca.crt"))}
 	if side != "" {
 		out.CertFile, out.KeyFile = path.Join(secretsMount, purpose, side, corev1.TLSCertKey), path.Join(secretsMount, purpose, side, corev1.TLSPrivateKeyKey)
 	}
 	return out
 }
 
-// etcdConfig is what all members have in common, in etcd's own words.
+// etcdConfig is the part of etcd's configuration that all members share.
 func (r *renderer) etcdConfig() map[string]any {
 	spec := &r.Etcd.Spec.Etcd
 	listen := func(tls bool, port int32) string { return fmt.Sprintf("%s://0.0.0.0:%d", scheme(tls), port) }
 	config := map[string]any{
 		"listen-client-urls": listen(spec.ClientURLTLS != nil, r.clientPort),
 		"listen-peer-urls":   listen(spec.PeerURLTLS != nil, r.peerPort),
-		// For probes and metrics; kubelets have no certificate for the others.
+		// For probes and metrics, as kubelets have no client certificate.
 		"listen-metrics-urls":   listen(false, r.metricsPort),
-		"metrics":               string(or(spec.Metrics, druidv1alpha1.MetricsBasic)),
-		"quota-backend-bytes":   new(or(spec.Quota, defaultQuota)).Value(),
+		"metrics":               string(ptr.Deref(spec.Metrics, druidv1alpha1.MetricsBasic)),
+		"quota-backend-bytes":   new(ptr.Deref(spec.Quota, defaultQuota)).Value(),
 		"strict-reconfig-check": true,
-		"enable-grpc-gateway":   or(spec.EnableGRPCGateway, false),
-		// Damage that the log shows is found before the member serves anything.
+		"enable-grpc-gateway":   ptr.Deref(spec.EnableGRPCGateway, false),
+		// A corrupt log is found before the member serves requests.
 		"feature-gates":             "InitialCorruptCheck=true",
 		"auto-compaction-mode":      string(druidv1alpha1.CompactionModePeriodic),
 		"auto-compaction-retention": "30m",
@@ -354,7 +355,7 @@ func (r *renderer) etcdConfig() map[string]any {
 		config["snapshot-count"] = *count
 	}
 	if heartbeat := spec.HeartbeatDuration; heartbeat != nil {
-		// etcd proposes ten heartbeats for an election.
+		// etcd recommends an election timeout of ten heartbeats.
 		config["heartbeat-interval"] = heartbeat.Milliseconds()
 		config["election-timeout"] = 10 * heartbeat.Milliseconds()
 	}
@@ -378,7 +379,7 @@ func (r *renderer) etcdConfig() map[string]any {
 	}
 	if tls := spec.PeerURLTLS; tls != nil {
 		peer := security("peer", tls.TLSCASecretRef)
-		if or(tls.SkipClientSANVerification, false) {
+		if ptr.Deref(tls.SkipClientSANVerification, false) {
 			peer["skip-client-san-verification"] = true
 		}
 		config["peer-transport-security"] = peer
@@ -386,17 +387,9 @@ func (r *renderer) etcdConfig() map[string]any {
 	return config
 }
 
-// or returns what a pointer leads to, or a default for nil.
-func or[T any](value *T, fallback T) T {
-	if value != nil {
-		return *value
-	}
-	return fallback
-}
-
 func (r *renderer) statefulSet(configSum string) client.Object {
 	spec := &r.Etcd.Spec
-	claim := or(spec.VolumeClaimTemplate, r.name)
+	claim := ptr.Deref(spec.VolumeClaimTemplate, r.name)
 	r.mounts(claim)
 	meta := metav1.ObjectMeta{Labels: podLabels(r.name), Annotations: maps.Clone(spec.Annotations)}
 	for key, value := range spec.Labels {
@@ -410,17 +403,17 @@ func (r *renderer) statefulSet(configSum string) client.Object {
 	}
 	meta.Annotations["checksum/etcd-config"] = configSum
 	pod := corev1.PodSpec{
-		ServiceAccountName: r.name, PriorityClassName: or(spec.PriorityClassName, ""),
+		ServiceAccountName: r.name, PriorityClassName: ptr.Deref(spec.PriorityClassName, ""),
 		SecurityContext: &corev1.PodSecurityContext{
 			RunAsNonRoot: new(true), RunAsUser: new(int64(nonRoot)), RunAsGroup: new(int64(nonRoot)), FSGroup: new(int64(nonRoot)),
-			// Large volumes would take long if every file were looked at each time.
+			// Changing the owner of every file at each start would take long on large volumes.
 			FSGroupChangePolicy: new(corev1.FSGroupChangeOnRootMismatch),
 		},
 		InitContainers: []corev1.Container{r.initialize()},
 		Containers:     []corev1.Container{r.etcd(), r.backupRestore()},
 		Volumes:        r.volumes,
 	}
-	if or(spec.RunAsRoot, false) {
+	if ptr.Deref(spec.RunAsRoot, false) {
 		pod.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(0))}
 	}
 	if constraints := spec.SchedulingConstraints; constraints != nil {
@@ -430,7 +423,7 @@ func (r *renderer) statefulSet(configSum string) client.Object {
 		ObjectMeta: r.meta(r.name, componentStatefulSet),
 		Spec: appsv1.StatefulSetSpec{
 			Replicas: &r.Replicas, ServiceName: peerServiceName(r.name), Selector: &metav1.LabelSelector{MatchLabels: podLabels(r.name)},
-			// After all members were stopped, one alone would never become ready.
+			// After all members were stopped, the first one does not become ready without the others.
 			PodManagementPolicy: appsv1.ParallelPodManagement,
 			UpdateStrategy:      appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
 			Template:            corev1.PodTemplateSpec{ObjectMeta: meta, Spec: pod},
@@ -439,7 +432,7 @@ func (r *renderer) statefulSet(configSum string) client.Object {
 				Spec: corev1.PersistentVolumeClaimSpec{
 					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: nonEmpty(spec.StorageClass),
 					Resources: corev1.VolumeResourceRequirements{
-						Requests: corev1.ResourceList{corev1.ResourceStorage: or(spec.StorageCapacity, defaultCapacity)},
+						Requests: corev1.ResourceList{corev1.ResourceStorage: ptr.Deref(spec.StorageCapacity, defaultCapacity)},
 					},
 				},
 			}},
@@ -454,7 +447,7 @@ func nonEmpty(s *string) *string {
 	return s
 }
 
-// mounts adds volumes, and says where they are in the containers.
+// mounts adds volumes and their mounts.
 func (r *renderer) mounts(claim string) {
 	spec := &r.Etcd.Spec
 	both := func(m corev1.VolumeMount) {
@@ -499,7 +492,7 @@ func (r *renderer) mounts(claim string) {
 	}
 }
 
-// tokenVolume gives only the containers that mount it access to the API server; etcd needs none.
+// tokenVolume is a volume with a token for the kube-apiserver, for the containers that mount it; etcd does not.
 func tokenVolume() corev1.Volume {
 	return corev1.Volume{Name: "kube-api-access", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(time.Hour / time.Second))}},
@@ -512,9 +505,11 @@ func tokenVolume() corev1.Volume {
 	}}}}
 }
 
-func (r *renderer) backupImage() string { return or(r.Etcd.Spec.Backup.Image, r.BackupRestoreImage) }
+func (r *renderer) backupImage() string {
+	return ptr.Deref(r.Etcd.Spec.Backup.Image, r.BackupRestoreImage)
+}
 
-// initialize is the container before all others: etcd does not start before it has ended.
+// initialize is the init container: etcd does not start before it has ended.
 func (r *renderer) initialize() corev1.Container {
 	c := r.backupContainer("initialize")
 	c.Name = "initialize"
@@ -533,7 +528,7 @@ func (r *renderer) backupContainer(command string) corev1.Container {
 		Image: r.backupImage(), ImagePullPolicy: corev1.PullIfNotPresent,
 		Args:            []string{"etcd-backup-restore", command, "--config=" + configMount + "/" + configFile, "--member=$(POD_NAME)"},
 		Env:             []corev1.EnvVar{{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}},
-		Resources:       or(r.Etcd.Spec.Backup.Resources, defaultResources("23m", "128Mi")),
+		Resources:       ptr.Deref(r.Etcd.Spec.Backup.Resources, defaultResources("23m", "128Mi")),
 		SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false)},
 		VolumeMounts:    slices.Clone(r.backupMounts),
 	}
@@ -541,17 +536,17 @@ func (r *renderer) backupContainer(command string) corev1.Container {
 
 func (r *renderer) etcd() corev1.Container {
 	return corev1.Container{
-		Name: "etcd", Image: or(r.Etcd.Spec.Etcd.Image, r.EtcdImage), ImagePullPolicy: corev1.PullIfNotPresent,
+		Name: "etcd", Image: ptr.Deref(r.Etcd.Spec.Etcd.Image, r.EtcdImage), ImagePullPolicy: corev1.PullIfNotPresent,
 		Command:         []string{"/usr/local/bin/etcd"},
 		Args:            []string{"--config-file=" + sharedMount + "/etcd.yaml"},
-		Resources:       or(r.Etcd.Spec.Etcd.Resources, defaultResources("50m", "128Mi")),
+		Resources:       ptr.Deref(r.Etcd.Spec.Etcd.Resources, defaultResources("50m", "128Mi")),
 		SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false)},
 		Ports: []corev1.ContainerPort{
 			{Name: "client", ContainerPort: r.clientPort, Protocol: corev1.ProtocolTCP},
 			{Name: "peer", ContainerPort: r.peerPort, Protocol: corev1.ProtocolTCP},
 			{Name: "metrics", ContainerPort: r.metricsPort, Protocol: corev1.ProtocolTCP},
 		},
-		// A learner, and a member without a leader, are not ready: they could not serve anybody.
+		// A learner, and a member without a leader, are not ready, as they cannot serve clients.
 		ReadinessProbe: &corev1.Probe{
 			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
 				Path: "/readyz", Port: intstr.FromInt32(r.metricsPort), Scheme: corev1.URISchemeHTTP,

@@ -82,7 +82,7 @@ func TestObjects(t *testing.T) {
 	stopped.Name, stopped.Spec.Replicas = "etcd-stopped", 0
 	for _, etcd := range []*druidv1alpha1.Etcd{events(), mainEtcd(), localStore, stopped} {
 		t.Run(etcd.Name, func(t *testing.T) {
-			rendered, err := objects(Values{
+			rendered, err := objects(renderValues{
 				Etcd: etcd, Replicas: etcd.Spec.Replicas, EtcdImage: "example/etcd:1", BackupRestoreImage: "example/gardener:1", HostPath: "/srv/backups",
 			})
 			if err != nil {
@@ -127,7 +127,7 @@ func TestObjects(t *testing.T) {
 func TestObjectsRefuse(t *testing.T) {
 	etcd := mainEtcd()
 	etcd.Spec.Backup.Store.Provider = new(druidv1alpha1.StorageProvider("gcp"))
-	_, err := objects(Values{Etcd: etcd})
+	_, err := objects(renderValues{Etcd: etcd})
 	var unsupported *unsupportedError
 	if !errors.As(err, &unsupported) {
 		t.Errorf("objects() with a store of an unknown provider: %v", err)

@@ -31,50 +31,50 @@ import (
 const (
 	// fieldOwner owns what is applied.
 	fieldOwner = "etcd-druid"
-	// defaultHostPath is where buckets of the provider Local are on the node, if the Secret does not say.
+	// defaultHostPath is the directory on the node with the buckets of the provider Local, if the Secret has none.
 	defaultHostPath = "/etc/gardener/local-backupbuckets"
-	// hostPathKey is the key of the Secret that says so.
+	// hostPathKey is the key of the Secret with that directory.
 	hostPathKey = "hostPath"
 	// reportTimeout is how long the closing write of the status may take.
 	reportTimeout = 5 * time.Second
 )
 
-// Reconciler brings the objects of an Etcd to its spec, and its status to what they say.
-type Reconciler struct {
+// reconciler applies the objects of an Etcd, and reports their state in its status.
+type reconciler struct {
 	client client.Client
-	// reader reads what is not in the cache: Secrets, PersistentVolumeClaims, and a StatefulSet that has just been applied.
-	reader        client.Reader
+	// api reads objects that are not in the cache: Secrets, PersistentVolumeClaims, and a StatefulSet that has just been applied.
+	api           client.Reader
 	clock         clock.PassiveClock
 	images        etcddruidconfigv1alpha1.Images
 	autoReconcile bool
 	thresholds    thresholds
 
 	mutex sync.Mutex
-	// applied says for each Etcd what was applied, and to what. Applying is some fifteen requests, which a pass that only
-	// looks at the time can spare.
+	// applied has the objects that were applied last for each Etcd. Applying takes some fifteen requests, which are not needed if neither
+	// the spec nor the objects changed.
 	applied map[types.UID]applied
 }
 
-// applied is what is remembered of the objects of an Etcd.
+// applied identifies the objects of an Etcd as they were applied last.
 type applied struct {
 	state string
-	// generation is that of the StatefulSet afterwards. Older ones are not to be believed: by them, all members have the last change.
+	// generation is that of the StatefulSet afterwards. An older one in the cache would show all members as updated.
 	generation int64
 }
 
-// scope is what a pass has seen and decided so far.
+// scope is the observed state and the decisions of a pass.
 type scope struct {
 	etcd, before *druidv1alpha1.Etcd
 	statefulSet  *appsv1.StatefulSet // nil if there is none
 	leases       []coordinationv1.Lease
 	// began is set when the pass acts on a spec that was not acted on before.
 	began bool
-	// acted is set when that is done.
+	// acted is set when all objects are applied.
 	acted bool
 }
 
-// Reconcile makes one pass.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res reconcile.Result, err error) {
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res reconcile.Result, err error) {
 	etcd := &druidv1alpha1.Etcd{}
 	if err := r.client.Get(ctx, req.NamespacedName, etcd); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 		recheck, reportErr := r.report(ctx, s, err)
 		res.RequeueAfter = recheck
 		var unsupported *unsupportedError
-		if errors.As(err, &unsupported) { // only an edit helps, and it is in the status
+		if errors.As(err, &unsupported) { // only a change of the spec helps, and the error is in the status
 			err = reconcile.TerminalError(err)
 		}
 		if err = errors.Join(err, reportErr); err != nil {
@@ -109,11 +109,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (res 
 	return reconcile.Result{}, nil
 }
 
-func (r *Reconciler) observe(ctx context.Context, s *scope) error {
+func (r *reconciler) observe(ctx context.Context, s *scope) error {
 	statefulSet, key := &appsv1.StatefulSet{}, client.ObjectKeyFromObject(s.etcd)
 	err := r.client.Get(ctx, key, statefulSet)
 	if client.IgnoreNotFound(err) == nil && statefulSet.Generation < r.lastApplied(s.etcd).generation {
-		err = r.reader.Get(ctx, key, statefulSet)
+		err = r.api.Get(ctx, key, statefulSet)
 	}
 	switch {
 	case err == nil:
@@ -129,8 +129,8 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// act brings the objects to the spec.
-func (r *Reconciler) act(ctx context.Context, s *scope) error {
+// act applies the objects of the spec.
+func (r *reconciler) act(ctx context.Context, s *scope) error {
 	etcd := s.etcd
 	if !seen(etcd) || operation(etcd) != "" {
 		s.began = true
@@ -141,7 +141,7 @@ func (r *Reconciler) act(ctx context.Context, s *scope) error {
 	if err := supported(etcd); err != nil {
 		return err
 	}
-	values := Values{
+	values := renderValues{
 		Etcd: etcd, Replicas: replicas(etcd, s.statefulSet, s.leases), EtcdImage: r.images.Etcd, BackupRestoreImage: r.images.BackupRestore,
 	}
 	var err error
@@ -155,14 +155,14 @@ func (r *Reconciler) act(ctx context.Context, s *scope) error {
 	if err := r.apply(ctx, s, desired); err != nil {
 		return err
 	}
-	// Further members that have to wait are still to come.
+	// Otherwise further members are added in a later pass.
 	s.acted = values.Replicas == etcd.Spec.Replicas
 	return nil
 }
 
-// begin says that it has begun, then removes the annotation that asked for it: should this pass end here, the status says
-// that there is something to do.
-func (r *Reconciler) begin(ctx context.Context, s *scope) error {
+// begin reports the begin in the status, then removes the operation annotation. If the pass fails in between, the status still shows that the
+// operation has to be continued.
+func (r *reconciler) begin(ctx context.Context, s *scope) error {
 	if err := r.reportBegin(ctx, s); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (r *Reconciler) begin(ctx context.Context, s *scope) error {
 	before := s.etcd.DeepCopy()
 	delete(s.etcd.Annotations, druidv1alpha1.DruidOperationAnnotation)
 	delete(s.etcd.Annotations, druidv1alpha1.GardenerOperationAnnotation)
-	// The answer has the status of the server, which the next write starts from.
+	// The response has the current status, which the next write starts from.
 	if err := r.client.Patch(ctx, s.etcd, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("remove operation annotation: %w", err)
 	}
@@ -180,8 +180,8 @@ func (r *Reconciler) begin(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// apply writes the objects, if they or what was rendered differ from the last time.
-func (r *Reconciler) apply(ctx context.Context, s *scope, desired []client.Object) error {
+// apply applies the objects, if they or the rendered ones differ from the last time.
+func (r *reconciler) apply(ctx context.Context, s *scope, desired []client.Object) error {
 	for _, object := range desired {
 		if statefulSet, ok := object.(*appsv1.StatefulSet); ok && s.statefulSet != nil {
 			if err := r.growVolumes(ctx, s, statefulSet); err != nil {
@@ -200,9 +200,9 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, desired []client.Objec
 	if err := kube.Apply(ctx, r.client, fieldOwner, desired...); err != nil {
 		return err
 	}
-	// What is said of members is about the StatefulSet as it is now.
+	// The conditions are about the StatefulSet after the change.
 	statefulSet := &appsv1.StatefulSet{}
-	if err := r.reader.Get(ctx, client.ObjectKeyFromObject(s.etcd), statefulSet); err != nil {
+	if err := r.api.Get(ctx, client.ObjectKeyFromObject(s.etcd), statefulSet); err != nil {
 		return fmt.Errorf("read StatefulSet: %w", err)
 	}
 	s.statefulSet = statefulSet
@@ -212,15 +212,15 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, desired []client.Objec
 	return nil
 }
 
-func (r *Reconciler) lastApplied(etcd *druidv1alpha1.Etcd) applied {
+func (r *reconciler) lastApplied(etcd *druidv1alpha1.Etcd) applied {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.applied[etcd.UID]
 }
 
-// state sums up what is rendered, and which versions of the objects are there. The status of an object does not count where
-// its generation tells, nor do Leases, whose content is others'.
-func (r *Reconciler) state(ctx context.Context, desired []client.Object) (string, error) {
+// state is a hash of the rendered objects, and of the versions of the current ones. The generation stands for the version of an object that
+// has one, so that changes of its status do not count. Leases do not count, as the members write them.
+func (r *reconciler) state(ctx context.Context, desired []client.Object) (string, error) {
 	hash := sha256.New()
 	for _, object := range desired {
 		content, err := json.Marshal(object)
@@ -249,10 +249,10 @@ func (r *Reconciler) state(ctx context.Context, desired []client.Object) (string
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// growVolumes makes the claims as large as the spec has it. The claim template of a StatefulSet cannot be changed, so the one
-// that is there is kept.
-func (r *Reconciler) growVolumes(ctx context.Context, s *scope, desired *appsv1.StatefulSet) error {
-	want := desired.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
+// growVolumes enlarges PersistentVolumeClaims to the size in the spec. The claim template of a StatefulSet is immutable, so the current one is
+// kept.
+func (r *reconciler) growVolumes(ctx context.Context, s *scope, desired *appsv1.StatefulSet) error {
+	desiredSize := desired.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
 	desired.Spec.VolumeClaimTemplates = s.statefulSet.Spec.VolumeClaimTemplates
 	for i := range desired.Spec.VolumeClaimTemplates {
 		desired.Spec.VolumeClaimTemplates[i].Status = corev1.PersistentVolumeClaimStatus{}
@@ -261,16 +261,16 @@ func (r *Reconciler) growVolumes(ctx context.Context, s *scope, desired *appsv1.
 		return nil
 	}
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.reader.List(ctx, claims, client.InNamespace(s.etcd.Namespace), client.MatchingLabels(podLabels(s.etcd.Name))); err != nil {
+	if err := r.api.List(ctx, claims, client.InNamespace(s.etcd.Namespace), client.MatchingLabels(podLabels(s.etcd.Name))); err != nil {
 		return fmt.Errorf("list PersistentVolumeClaims: %w", err)
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		if have := claim.Spec.Resources.Requests[corev1.ResourceStorage]; have.Cmp(want) >= 0 {
+		if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.Cmp(desiredSize) >= 0 {
 			continue
 		}
 		before := claim.DeepCopy()
-		claim.Spec.Resources.Requests[corev1.ResourceStorage] = want
+		claim.Spec.Resources.Requests[corev1.ResourceStorage] = desiredSize
 		if err := r.client.Patch(ctx, claim, client.MergeFrom(before)); err != nil {
 			return fmt.Errorf("enlarge PersistentVolumeClaim %q: %w", claim.Name, err)
 		}
@@ -278,16 +278,16 @@ func (r *Reconciler) growVolumes(ctx context.Context, s *scope, desired *appsv1.
 	return nil
 }
 
-// hostPath returns where buckets of the provider Local are on the node.
-func (r *Reconciler) hostPath(ctx context.Context, etcd *druidv1alpha1.Etcd) (string, error) {
+// hostPath returns the directory on the node with the buckets, if the store is of the provider Local.
+func (r *reconciler) hostPath(ctx context.Context, etcd *druidv1alpha1.Etcd) (string, error) {
 	store := etcd.Spec.Backup.Store
 	if store == nil || !IsLocal(store) {
 		return "", nil
 	}
-	return HostPath(ctx, r.reader, etcd.Namespace, store)
+	return HostPath(ctx, r.api, etcd.Namespace, store)
 }
 
-// HostPath returns where the buckets of a store of the provider Local are on the node.
+// HostPath returns the directory on the node with the buckets of a store of the provider Local.
 func HostPath(ctx context.Context, reader client.Reader, namespace string, store *druidv1alpha1.StoreSpec) (string, error) {
 	if store.SecretRef == nil {
 		return defaultHostPath, nil
@@ -302,9 +302,9 @@ func HostPath(ctx context.Context, reader client.Reader, namespace string, store
 	return defaultHostPath, nil
 }
 
-// delete removes the objects: first the pods, which may still write backups, then what they need. Volumes are kept, they
-// belong to the owner of the Etcd.
-func (r *Reconciler) delete(ctx context.Context, s *scope) error {
+// delete deletes the objects: first the pods, which may still write backups, then the objects that pods need. Volumes are kept, as they belong
+// to the owner of the Etcd.
+func (r *reconciler) delete(ctx context.Context, s *scope) error {
 	etcd := s.etcd
 	if !controllerutil.ContainsFinalizer(etcd, druidv1alpha1.EtcdFinalizerName) {
 		return nil
@@ -320,11 +320,11 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) error {
 		return fmt.Errorf("delete StatefulSet: %w", err)
 	}
 	pods := &corev1.PodList{}
-	if err := r.reader.List(ctx, pods, client.InNamespace(etcd.Namespace), client.MatchingLabels(podLabels(etcd.Name)), client.Limit(1)); err != nil {
+	if err := r.api.List(ctx, pods, client.InNamespace(etcd.Namespace), client.MatchingLabels(podLabels(etcd.Name)), client.Limit(1)); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	if len(pods.Items) > 0 {
-		return nil // its end brings the Etcd back
+		return nil // the end of a pod requeues the Etcd
 	}
 	for _, kind := range append(owned(), &coordinationv1.Lease{}) {
 		if err := r.client.DeleteAllOf(ctx, kind, all...); err != nil {

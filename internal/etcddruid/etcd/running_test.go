@@ -34,7 +34,7 @@ import (
 	"gardener.cloud/gardener/test/ports"
 )
 
-// TestConfigurationRuns runs etcd and etcd-backup-restore with what is rendered for them, TLS and all. Only paths, ports and
+// TestConfigurationRuns runs etcd and etcd-backup-restore with the rendered configuration, including TLS. Only paths, ports and
 // host names are those of this machine.
 func TestConfigurationRuns(t *testing.T) {
 	binary := env.Program(t, "etcd", "etcd")
@@ -46,7 +46,7 @@ func TestConfigurationRuns(t *testing.T) {
 	etcd.Spec.Etcd.ClientPort, etcd.Spec.Etcd.ServerPort, etcd.Spec.Etcd.WrapperPort, etcd.Spec.Backup.Port = &free[0], &free[1], &free[2], &free[3]
 	etcd.Spec.Backup.LeaderElection = nil
 	etcd.Spec.Backup.Store.Provider = new(druidv1alpha1.StorageProvider("local"))
-	rendered, err := objects(Values{Etcd: etcd, Replicas: 3})
+	rendered, err := objects(renderValues{Etcd: etcd, Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestConfigurationRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	config.Leases = nil // there is no kube-apiserver
-	authority := writeCertificates(t, filepath.Join(dir, "ssl"))
+	caPool := writeCertificates(t, filepath.Join(dir, "ssl"))
 
 	ctx, cancel := context.WithTimeout(logr.NewContext(t.Context(), testr.New(t)), 90*time.Second)
 	defer cancel()
@@ -94,8 +94,8 @@ func TestConfigurationRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority}}}
-	known := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority, Certificates: []tls.Certificate{certificate}}}}
+	anonymous := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: caPool}}}
+	authenticated := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: caPool, Certificates: []tls.Certificate{certificate}}}}
 	await := func(c *http.Client, url string, want int) {
 		t.Helper()
 		var last error
@@ -113,21 +113,21 @@ func TestConfigurationRuns(t *testing.T) {
 			last = errors.Join(err, fmt.Errorf("%s: %s", response.Status, body))
 			return response.StatusCode == want, nil
 		}); err != nil {
-			t.Fatalf("%s does not answer %d: %v", url, want, last)
+			t.Fatalf("%s does not respond with %d: %v", url, want, last)
 		}
 	}
 	await(http.DefaultClient, fmt.Sprintf("http://127.0.0.1:%d/readyz", free[2]), http.StatusOK)
 	backup := fmt.Sprintf("https://127.0.0.1:%d", free[3])
-	await(stranger, backup+"/healthz", http.StatusOK)
-	await(stranger, backup+"/metrics", http.StatusOK)
-	await(stranger, backup+"/snapshot/full?final=true", http.StatusForbidden)
-	await(known, backup+"/snapshot/full?final=true", http.StatusOK)
-	await(known, backup+"/snapshot/delta", http.StatusOK)
-	await(known, backup+"/snapshot/latest", http.StatusOK)
-	await(known, backup+"/config", http.StatusOK)
+	await(anonymous, backup+"/healthz", http.StatusOK)
+	await(anonymous, backup+"/metrics", http.StatusOK)
+	await(anonymous, backup+"/snapshot/full?final=true", http.StatusForbidden)
+	await(authenticated, backup+"/snapshot/full?final=true", http.StatusOK)
+	await(authenticated, backup+"/snapshot/delta", http.StatusOK)
+	await(authenticated, backup+"/snapshot/latest", http.StatusOK)
+	await(authenticated, backup+"/config", http.StatusOK)
 }
 
-// writeCertificates writes an authority, and a certificate of it for each purpose and side.
+// writeCertificates writes a CA certificate, and a server and a client certificate for each purpose.
 func writeCertificates(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
@@ -20,14 +21,14 @@ import (
 
 // Codes of status.lastErrors.
 const (
-	// errUnsupported is about a spec that only an edit can help.
+	// errUnsupported is for a spec that is not supported.
 	errUnsupported druidv1alpha1.ErrorCode = "ERR_UNSUPPORTED_SPEC"
-	// errReconcile is about everything else, which is tried again.
+	// errReconcile is for all other errors, which are retried.
 	errReconcile druidv1alpha1.ErrorCode = "ERR_RECONCILE"
 )
 
-// reportBegin says that an operation has begun.
-func (r *Reconciler) reportBegin(ctx context.Context, s *scope) error {
+// reportBegin reports in the status that an operation has begun.
+func (r *reconciler) reportBegin(ctx context.Context, s *scope) error {
 	etcd := s.etcd
 	kind := druidv1alpha1.LastOperationTypeReconcile
 	switch {
@@ -37,7 +38,7 @@ func (r *Reconciler) reportBegin(ctx context.Context, s *scope) error {
 		kind = druidv1alpha1.LastOperationTypeCreate
 	}
 	if last := etcd.Status.LastOperation; last != nil && last.Type == kind && last.State != druidv1alpha1.LastOperationStateSucceeded {
-		return nil // it goes on
+		return nil // it is continued
 	}
 	etcd.Status.LastOperation = &druidv1alpha1.LastOperation{
 		Type: kind, State: druidv1alpha1.LastOperationStateProcessing, Description: "In progress", RunID: string(uuid.NewUUID()),
@@ -50,16 +51,16 @@ func (r *Reconciler) reportBegin(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// report writes the status if it differs, and tells when to look again.
-func (r *Reconciler) report(ctx context.Context, s *scope, err error) (time.Duration, error) {
+// report writes the status if it differs, and returns after how long it may change without an event.
+func (r *reconciler) report(ctx context.Context, s *scope, err error) (time.Duration, error) {
 	etcd, now := s.etcd, r.clock.Now()
 	status := &etcd.Status
 	r.reportOperation(s, err)
 
 	members := etcd.Spec.Replicas
 	if s.statefulSet != nil {
-		members = min(members, or(s.statefulSet.Spec.Replicas, 1))
-		status.Replicas, status.CurrentReplicas = or(s.statefulSet.Spec.Replicas, 1), s.statefulSet.Status.CurrentReplicas
+		members = min(members, ptr.Deref(s.statefulSet.Spec.Replicas, 1))
+		status.Replicas, status.CurrentReplicas = ptr.Deref(s.statefulSet.Spec.Replicas, 1), s.statefulSet.Status.CurrentReplicas
 		status.Etcd = &autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: s.statefulSet.Name}
 	}
 	status.ReadyReplicas = readyReplicas(s.statefulSet)
@@ -98,7 +99,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, err error) (time.Dura
 	return recheck, nil
 }
 
-func (r *Reconciler) reportOperation(s *scope, err error) {
+func (r *reconciler) reportOperation(s *scope, err error) {
 	status, now := &s.etcd.Status, metav1.NewTime(r.clock.Now())
 	last := status.LastOperation
 	set := func(state druidv1alpha1.LastOperationState, description string) {
@@ -123,12 +124,12 @@ func (r *Reconciler) reportOperation(s *scope, err error) {
 		set(druidv1alpha1.LastOperationStateSucceeded, "Done")
 	case s.began:
 		status.LastErrors = nil
-		set(druidv1alpha1.LastOperationStateProcessing, "Waiting until the member that is there talks TLS to its peers")
+		set(druidv1alpha1.LastOperationStateProcessing, "Waiting until the current member uses peer TLS")
 	}
 }
 
 // setCondition is the only place that writes conditions.
-func (r *Reconciler) setCondition(status *druidv1alpha1.EtcdStatus, kind druidv1alpha1.ConditionType, v verdict) {
+func (r *reconciler) setCondition(status *druidv1alpha1.EtcdStatus, kind druidv1alpha1.ConditionType, v verdict) {
 	now := metav1.NewTime(r.clock.Now())
 	at := slices.IndexFunc(status.Conditions, func(c druidv1alpha1.Condition) bool { return c.Type == kind })
 	if at < 0 {

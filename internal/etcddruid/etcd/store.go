@@ -5,12 +5,13 @@ import (
 	"path"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	backuprestoreconfigv1alpha1 "gardener.cloud/gardener/api/config/backuprestore/v1alpha1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 )
 
-// providers says what the kinds of object stores are called by etcd-backup-restore. Several names are in use for some.
+// providers maps providers of object stores to those of etcd-backup-restore. Some have several names.
 var providers = map[druidv1alpha1.StorageProvider]string{
 	"aws": "S3", "S3": "S3", "azure": "ABS", "ABS": "ABS", "local": local, "Local": local,
 }
@@ -18,24 +19,26 @@ var providers = map[druidv1alpha1.StorageProvider]string{
 // local is the provider that keeps backups on the node.
 const local = "Local"
 
-// IsLocal tells whether a store is a directory on the node.
-func IsLocal(store *druidv1alpha1.StoreSpec) bool { return providers[or(store.Provider, "")] == local }
+// IsLocal reports whether a store is a directory on the node.
+func IsLocal(store *druidv1alpha1.StoreSpec) bool {
+	return providers[ptr.Deref(store.Provider, "")] == local
+}
 
-// StoreAccess returns how etcd-backup-restore reaches a store, and the volume that its pod needs for that, if any: the
-// directory for Local, credentials otherwise. The suffix tells two stores in one pod apart.
+// StoreAccess returns the configuration of a store for etcd-backup-restore, and the volume that its pod needs, if any: the directory for
+// Local, credentials otherwise. The suffix distinguishes two stores in one pod.
 func StoreAccess(volumeName, suffix string, store *druidv1alpha1.StoreSpec, hostPath string) (*backuprestoreconfigv1alpha1.Store, *corev1.Volume, *corev1.VolumeMount, error) {
-	provider, ok := providers[or(store.Provider, "")]
+	provider, ok := providers[ptr.Deref(store.Provider, "")]
 	if !ok {
-		return nil, nil, nil, &unsupportedError{fmt.Sprintf("store provider %q is not supported; supported are aws, azure and local", or(store.Provider, ""))}
+		return nil, nil, nil, &unsupportedError{fmt.Sprintf("store provider %q is not supported; supported are aws, azure and local", ptr.Deref(store.Provider, ""))}
 	}
 	access := &backuprestoreconfigv1alpha1.Store{
-		Provider: provider, Container: or(store.Container, ""), Prefix: store.Prefix, Endpoint: or(store.EndpointOverride, ""),
+		Provider: provider, Container: ptr.Deref(store.Container, ""), Prefix: store.Prefix, Endpoint: ptr.Deref(store.EndpointOverride, ""),
 	}
 	switch {
 	case provider == local:
 		access.Container = storeMount + suffix
 		return access, &corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{
-			Path: path.Join(hostPath, or(store.Container, "")), Type: new(corev1.HostPathDirectoryOrCreate),
+			Path: path.Join(hostPath, ptr.Deref(store.Container, "")), Type: new(corev1.HostPathDirectoryOrCreate),
 		}}}, &corev1.VolumeMount{Name: volumeName, MountPath: access.Container}, nil
 	case store.SecretRef != nil:
 		access.CredentialsDir = storeSecrets + suffix

@@ -1,4 +1,4 @@
-// Package bootstraptoken gives each machine the token that it joins its cluster with.
+// Package bootstraptoken creates and deletes the tokens with which machines join their cluster.
 //
 // It writes Secrets in the namespace kube-system of the target cluster, one per machine that has not joined yet.
 package bootstraptoken
@@ -21,7 +21,7 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 )
 
-// Placeholders in user data, also as they look in a URL.
+// Placeholders in user data. They may be escaped as in a URL.
 const (
 	// Placeholder stands for the token.
 	Placeholder = "<<BOOTSTRAP_TOKEN>>"
@@ -29,20 +29,20 @@ const (
 	MachinePlaceholder = "<<MACHINE_NAME>>"
 )
 
-// Tokens makes and removes tokens.
+// Tokens creates and deletes tokens.
 type Tokens struct {
-	// Client writes to the target cluster, and reads from its API server.
-	Client client.Client
-	// ExtraGroups are groups that the user of a token is in, separated by commas, besides system:bootstrappers.
+	// TargetCache is a client of the target cluster, with Secrets read from the API server.
+	TargetCache client.Client
+	// ExtraGroups are groups of the user of a token, separated by commas, besides system:bootstrappers.
 	ExtraGroups string
 }
 
-// Needed tells whether user data has a place for a token.
+// Needed reports whether user data has a placeholder for a token.
 func Needed(userData []byte) bool {
 	return bytes.Contains(userData, []byte(Placeholder)) || bytes.Contains(userData, []byte(url.QueryEscape(Placeholder)))
 }
 
-// Render puts the token and the machine's name into user data.
+// Render replaces the placeholders in user data.
 func Render(userData []byte, token, machine string) []byte {
 	for placeholder, value := range map[string]string{Placeholder: token, MachinePlaceholder: machine} {
 		userData = bytes.ReplaceAll(userData, []byte(placeholder), []byte(value))
@@ -51,11 +51,11 @@ func Render(userData []byte, token, machine string) []byte {
 	return userData
 }
 
-// Ensure returns a token for a machine that is valid for the given time at least. It is the same each time.
+// Ensure returns a token for a machine that is valid for the given time at least. It is the same token each time.
 func (t *Tokens) Ensure(ctx context.Context, machine *machinev1alpha1.Machine, now time.Time, valid time.Duration) (string, error) {
 	id := idOf(machine)
 	secret := &corev1.Secret{}
-	err := t.Client.Get(ctx, key(id), secret)
+	err := t.TargetCache.Get(ctx, key(id), secret)
 	switch {
 	case apierrors.IsNotFound(err):
 		content := make([]byte, 8)
@@ -72,7 +72,7 @@ func (t *Tokens) Ensure(ctx context.Context, machine *machinev1alpha1.Machine, n
 		if t.ExtraGroups != "" {
 			secret.Data["auth-extra-groups"] = []byte(t.ExtraGroups)
 		}
-		if err := t.Client.Create(ctx, secret); err != nil {
+		if err := t.TargetCache.Create(ctx, secret); err != nil {
 			return "", fmt.Errorf("create the bootstrap token of machine %s: %w", machine.Name, err)
 		}
 	case err != nil:
@@ -80,24 +80,24 @@ func (t *Tokens) Ensure(ctx context.Context, machine *machinev1alpha1.Machine, n
 	case !validUntil(secret, now.Add(valid)):
 		patch := client.MergeFrom(secret.DeepCopy())
 		secret.Data["expiration"] = expiration(now, valid)
-		if err := t.Client.Patch(ctx, secret, patch); err != nil {
+		if err := t.TargetCache.Patch(ctx, secret, patch); err != nil {
 			return "", fmt.Errorf("renew the bootstrap token of machine %s: %w", machine.Name, err)
 		}
 	}
 	return id + "." + string(secret.Data["token-secret"]), nil
 }
 
-// Delete makes the token of a machine useless.
+// Delete deletes the token of a machine.
 func (t *Tokens) Delete(ctx context.Context, machine *machinev1alpha1.Machine) error {
 	name := key(idOf(machine))
-	err := t.Client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}})
+	err := t.TargetCache.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the bootstrap token of machine %s: %w", machine.Name, err)
 	}
 	return nil
 }
 
-// idOf is derived, so that a pass that died before it could note it finds it again. A new machine of the same name has another one.
+// idOf is derived from the Machine, so that it is found again after a pass that ended early. A new Machine of the same name has another one.
 func idOf(machine *machinev1alpha1.Machine) string {
 	sum := sha256.Sum256([]byte(machine.Namespace + "/" + machine.Name + "/" + string(machine.UID)))
 	return hex.EncodeToString(sum[:3])

@@ -23,7 +23,7 @@ func TestRender(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
-	tokens := &Tokens{Client: c, ExtraGroups: "system:bootstrappers:pool"}
+	tokens := &Tokens{TargetCache: c, ExtraGroups: "system:bootstrappers:pool"}
 	machine := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m", UID: "1"}}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	expires := func() string {
@@ -44,12 +44,12 @@ func TestTokens(t *testing.T) {
 	if got := expires(); got != "2026-01-02T04:04:05Z" {
 		t.Errorf("expires %s", got)
 	}
-	// It is the same for a pass that does not know of the first one, and lives longer: the machine has the same time to join with it.
+	// A second pass gets the same token, with a later expiration, so that the machine has as much time to join.
 	if ensure(now.Add(10*time.Minute)) != first || expires() != "2026-01-02T04:14:05Z" {
 		t.Errorf("the second token differs, or expires %s", expires())
 	}
 	if ensure(now) != first || expires() != "2026-01-02T04:14:05Z" {
-		t.Errorf("a token that is good for longer expires %s", expires())
+		t.Errorf("a token that is valid for longer expires %s", expires())
 	}
 	for range 2 {
 		if err := tokens.Delete(t.Context(), machine); err != nil {

@@ -1,8 +1,8 @@
-// Package drain empties a Node before its machine goes: it cordons it, evicts its pods with respect to their disruption budgets, and
+// Package drain drains a Node before its machine is deleted: it cordons it, evicts its pods with respect to their disruption budgets, and
 // waits until their volumes are detached.
 //
-// It works on the target cluster. A pass does what can be done now and says what is left; nothing is remembered between passes, so a
-// new process goes on where the last one ended.
+// It reads and writes objects of the target cluster. A pass does what is possible at the moment and returns what is left. It keeps no state, so
+// a new process continues where the last one ended.
 package drain
 
 import (
@@ -23,29 +23,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Drainer empties Nodes.
+// Drainer drains Nodes.
 type Drainer struct {
-	// Client reads from the API server of the target cluster: Nodes are drained rarely, and a cache of all pods is large.
-	Client client.Client
+	// TargetCache is a client of the target cluster, with pods and VolumeAttachments read from the API server: Nodes are drained rarely, and a
+	// cache of all pods would be large.
+	TargetCache client.Client
 }
 
-// Left is what a pass left behind. Nothing means that the Node is empty.
+// Left is what is left on a Node after a pass.
 type Left struct {
-	// Ending are pods that were told to end.
+	// Ending are pods that are being deleted.
 	Ending []string
-	// Refused are pods that a disruption budget keeps for now, with the reason.
+	// Refused are pods whose eviction was refused, with the reason.
 	Refused []string
-	// Volumes are attachments of volumes, once all pods are gone.
+	// Volumes are volumes that are still attached after all pods have ended.
 	Volumes []string
 }
 
-// Pods tells whether there are pods left.
+// Pods reports whether there are pods left.
 func (l Left) Pods() bool { return len(l.Ending)+len(l.Refused) > 0 }
 
-// Nothing tells whether the Node is empty.
+// Nothing reports whether the Node is drained.
 func (l Left) Nothing() bool { return !l.Pods() && len(l.Volumes) == 0 }
 
-// shown is how many names a description has; the rest is a number.
+// shown is how many names a description has; the others are counted.
 const shown = 5
 
 func (l Left) String() string {
@@ -54,8 +55,8 @@ func (l Left) String() string {
 		what  string
 		names []string
 	}{
-		{"pods that end", l.Ending},
-		{"pods that their disruption budgets keep", l.Refused},
+		{"pods that are ending", l.Ending},
+		{"pods that cannot be evicted yet", l.Refused},
 		{"volumes that are being detached", l.Volumes},
 	} {
 		if len(part.names) == 0 {
@@ -71,14 +72,14 @@ func (l Left) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// Pass drains a Node for as far as it goes now. With force, pods are deleted at once, whatever their budgets say.
+// Pass drains a Node as far as possible at the moment. With force, pods are deleted at once, whatever their disruption budgets.
 func (d *Drainer) Pass(ctx context.Context, node string, force bool) (Left, error) {
 	var left Left
 	if err := d.cordon(ctx, node); err != nil {
 		return left, err
 	}
 	pods := &corev1.PodList{}
-	if err := d.Client.List(ctx, pods, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", node)}); err != nil {
+	if err := d.TargetCache.List(ctx, pods, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", node)}); err != nil {
 		return left, fmt.Errorf("list the pods of Node %s: %w", node, err)
 	}
 	var errs []error
@@ -101,8 +102,8 @@ func (d *Drainer) Pass(ctx context.Context, node string, force bool) (Left, erro
 				continue
 			}
 		case isDeleted:
-			options := &client.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &pod.UID}}
-			if err := d.Client.Delete(ctx, pod, options); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			options := &client.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID}}
+			if err := d.TargetCache.Delete(ctx, pod, options); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				errs = append(errs, fmt.Errorf("delete Pod %s: %w", name, err))
 			}
 		}
@@ -112,7 +113,7 @@ func (d *Drainer) Pass(ctx context.Context, node string, force bool) (Left, erro
 		return left, err
 	}
 	attachments := &storagev1.VolumeAttachmentList{}
-	if err := d.Client.List(ctx, attachments); err != nil {
+	if err := d.TargetCache.List(ctx, attachments); err != nil {
 		return left, fmt.Errorf("list VolumeAttachments: %w", err)
 	}
 	for _, attachment := range attachments.Items {
@@ -123,10 +124,10 @@ func (d *Drainer) Pass(ctx context.Context, node string, force bool) (Left, erro
 	return left, nil
 }
 
-// cordon keeps new pods away.
+// cordon makes a Node unschedulable.
 func (d *Drainer) cordon(ctx context.Context, name string) error {
 	node := &corev1.Node{}
-	if err := d.Client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+	if err := d.TargetCache.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		return fmt.Errorf("read Node %s: %w", name, err)
 	}
 	if node.Spec.Unschedulable {
@@ -134,21 +135,21 @@ func (d *Drainer) cordon(ctx context.Context, name string) error {
 	}
 	patch := client.MergeFrom(node.DeepCopy())
 	node.Spec.Unschedulable = true
-	if err := d.Client.Patch(ctx, node, patch); err != nil {
+	if err := d.TargetCache.Patch(ctx, node, patch); err != nil {
 		return fmt.Errorf("cordon Node %s: %w", name, err)
 	}
 	return nil
 }
 
-// evictWithin is how long an eviction may take. The client waits and tries again by itself when the server asks for it, which it does
-// for a budget that is new; the next pass does that too, and other pods need not wait.
+// evictWithin is how long an eviction may take. If the server responds with Retry-After, as for a new disruption budget, the client would retry
+// until then. The next pass retries as well, and other pods do not have to wait.
 const evictWithin = 5 * time.Second
 
-// evict asks for the end of a pod, and returns why it was refused.
+// evict evicts a pod, and returns why that was refused.
 func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, evictWithin)
 	defer cancel()
-	err := d.Client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+	err := d.TargetCache.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
 	})
@@ -158,9 +159,9 @@ func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (string, error) {
 	case apierrors.IsTooManyRequests(err):
 		return "its disruption budget allows no disruption now", nil
 	case ctx.Err() != nil:
-		return "no answer yet", nil
+		return "no response yet", nil
 	case apierrors.IsInternalError(err):
-		// The answer for a pod with several budgets, which can never be evicted.
+		// The response for a pod with several disruption budgets, which can never be evicted.
 		return err.Error(), nil
 	default:
 		return "", fmt.Errorf("evict Pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -170,13 +171,13 @@ func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod) (string, error) {
 type action int
 
 const (
-	stays     action = iota // goes with the machine
-	ends                    // was told to
-	isEvicted               // if its budget allows
+	stays     action = iota // is not evicted
+	ends                    // is being deleted already
+	isEvicted               // if its disruption budget allows
 	isDeleted               // at once
 )
 
-// decide says what happens to a pod.
+// decide returns the action for a pod.
 func decide(pod *corev1.Pod, force bool) action {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return stays
@@ -188,7 +189,7 @@ func decide(pod *corev1.Pod, force bool) action {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return stays
 	case force && pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0:
-		// It ended, or was deleted at once. Only a finalizer keeps it, such as that of a Job whose controller counts it.
+		// It has ended. Only a finalizer keeps the object, such as that of a Job.
 		return stays
 	case force:
 		return isDeleted

@@ -5,24 +5,23 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 func TestDecide(t *testing.T) {
-	deleting := metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.Now())}
+	deleting := metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}
 	kept, slow := deleting, deleting
-	kept.DeletionGracePeriodSeconds, slow.DeletionGracePeriodSeconds = ptr.To[int64](0), ptr.To[int64](30)
+	kept.DeletionGracePeriodSeconds, slow.DeletionGracePeriodSeconds = new(int64(0)), new(int64(30))
 	ofKind := func(kind string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: kind, Controller: ptr.To(true)}}}
+		return metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: kind, Controller: new(true)}}}
 	}
 	for name, tc := range map[string]struct {
 		pod         corev1.Pod
 		want, force action
 	}{
-		"a pod is evicted":            {corev1.Pod{}, isEvicted, isDeleted},
-		"one of a ReplicaSet too":     {corev1.Pod{ObjectMeta: ofKind("ReplicaSet")}, isEvicted, isDeleted},
-		"one that ends is waited for": {corev1.Pod{ObjectMeta: deleting}, ends, isDeleted},
-		"one that ends slowly too":    {corev1.Pod{ObjectMeta: slow}, ends, isDeleted},
+		"a pod is evicted":             {corev1.Pod{}, isEvicted, isDeleted},
+		"one of a ReplicaSet too":      {corev1.Pod{ObjectMeta: ofKind("ReplicaSet")}, isEvicted, isDeleted},
+		"an ending one is waited for":  {corev1.Pod{ObjectMeta: deleting}, ends, isDeleted},
+		"one that ends slowly as well": {corev1.Pod{ObjectMeta: slow}, ends, isDeleted},
 		"one that only a finalizer keeps is waited for, but not by force": {
 			corev1.Pod{ObjectMeta: kept}, ends, stays,
 		},
@@ -35,7 +34,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := decide(&tc.pod, false); got != tc.want {
-				t.Errorf("with patience: %d, want %d", got, tc.want)
+				t.Errorf("without force: %d, want %d", got, tc.want)
 			}
 			if got := decide(&tc.pod, true); got != tc.force {
 				t.Errorf("by force: %d, want %d", got, tc.force)
@@ -49,7 +48,7 @@ func TestLeft(t *testing.T) {
 		t.Errorf("nothing is %q", left)
 	}
 	left := Left{Ending: []string{"b", "a", "c", "d", "e", "f", "g"}, Refused: []string{"x (no)"}, Volumes: []string{"v"}}
-	const want = "pods that end: a, b, c, d, e and 2 more; pods that their disruption budgets keep: x (no); volumes that are being detached: v"
+	const want = "pods that are ending: a, b, c, d, e and 2 more; pods that cannot be evicted yet: x (no); volumes that are being detached: v"
 	if got := left.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -1,4 +1,4 @@
-// Package driver is what the machine-controller-manager knows of an infrastructure: how machines are made, found and deleted.
+// Package driver is the interface of the machine-controller-manager to infrastructures.
 package driver
 
 import (
@@ -13,53 +13,53 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 )
 
-// Driver makes, finds and deletes machines at an infrastructure. Every call may be repeated at any time, as the caller may have died
-// before it could note the answer. Calls end when their context does. Errors are, or wrap, an *Error that tells what to do about it.
+// Driver creates, finds and deletes machines at an infrastructure. All calls may be repeated at any time, as the caller may have ended before
+// it could save the result. Calls end when their context does. Errors are, or wrap, an *Error, whose code determines what the caller does.
 type Driver interface {
-	// CreateMachine makes the machine. It is only called when GetMachineStatus did not find it. It need not wait until the machine has
+	// CreateMachine creates the machine. It is only called when GetMachineStatus did not find it. It need not wait until the machine has
 	// booted.
 	CreateMachine(context.Context, Request) (Status, error)
 	// GetMachineStatus finds the machine, by its provider ID or, if it has none yet, by its name. The error has the code NotFound if
-	// there is none, or one that has ended and will not come back; a Status with the NodeName beside it has a Node deleted that joined
-	// just before. It has the code Uninitialized if the machine is to be initialized.
+	// there is none, or one that has ended for good; the Status may still have the NodeName, so that a Node that has just joined is deleted.
+	// It has the code Uninitialized if the machine is to be initialized.
 	GetMachineStatus(context.Context, Request) (Status, error)
-	// InitializeMachine does what is left to do after a machine was made. Drivers that never return Uninitialized need not care.
+	// InitializeMachine completes a machine after its creation. It is only called for drivers that return Uninitialized.
 	InitializeMachine(context.Context, Request) (Status, error)
-	// DeleteMachine deletes the machine and everything that was made for it. It returns no error when nothing is left of it. An error
-	// with the code DeadlineExceeded says that it is under way: the call is repeated soon.
+	// DeleteMachine deletes the machine and everything that was created for it. It returns no error when nothing is left of it. An error
+	// with the code DeadlineExceeded means that the deletion is in progress: the call is repeated soon.
 	DeleteMachine(context.Context, Request) error
-	// ListMachines lists the names of the machines that were made from a class, by provider ID, so that machines without a Machine
+	// ListMachines lists the names of the machines of a class, by provider ID, so that machines without a Machine
 	// are found.
 	ListMachines(context.Context, ClassRequest) (map[string]string, error)
 }
 
-// Notifier is implemented by drivers that learn from the infrastructure when a machine changes. Their GetMachineStatus is cheap: it is
-// also called for healthy machines, so that one that is lost is replaced before its Node is known to be gone.
+// Notifier is implemented by drivers that are notified by the infrastructure when a machine changes. Their GetMachineStatus is cheap: it is
+// also called for healthy machines, so that a lost one is replaced before its Node stops being Ready.
 type Notifier interface {
-	// Changes is a source of events about machines. The handler is given objects with the namespace and name of the Machine.
+	// Changes is a source of events about machines. The objects have the namespace and the name of the Machine.
 	Changes(handler.EventHandler) source.Source
 }
 
-// ClassRequest names a class of machines and what is needed to ask about them.
+// ClassRequest has a class of machines, with its credentials.
 type ClassRequest struct {
 	// Class is the class.
 	Class *machinev1alpha1.MachineClass
-	// Credentials are the data of the Secret that the class names for them. It may be nil.
+	// Credentials are the data of the Secret that the class refers to. They may be nil.
 	Credentials map[string][]byte
 }
 
-// Request names a machine and what is needed to make it.
+// Request has a machine, and what it is created from.
 type Request struct {
 	ClassRequest
 	// Machine is the machine. Do not change it.
 	Machine *machinev1alpha1.Machine
-	// UserData is what the machine executes when it boots first. It is set for CreateMachine and InitializeMachine only.
+	// UserData is executed by the machine at its first boot. It is only set for CreateMachine and InitializeMachine.
 	UserData []byte
 }
 
-// Status is what an infrastructure tells about a machine.
+// Status is the state of a machine at the infrastructure.
 type Status struct {
-	// ProviderID is the ID of the machine there.
+	// ProviderID is the ID of the machine at the infrastructure.
 	ProviderID string
 	// NodeName is the name that the machine's Node will have.
 	NodeName string
@@ -67,46 +67,45 @@ type Status struct {
 	Addresses []corev1.NodeAddress
 }
 
-// Code says what kind of error it is. The names are those of gRPC, as lastOperation.errorCode has them.
+// Code is the kind of an error, for lastOperation.errorCode. The names are those of gRPC.
 type Code string
 
-// Codes, and what the caller does about them. Everything else than NotFound is tried again; after one that only an edit helps
-// against, it is tried more rarely.
+// Codes, and what the caller does about them. All but NotFound are retried, less often if only a change of the class helps.
 const (
 	// Canceled calls ended with their context.
 	Canceled Code = "Canceled"
 	// Unknown errors have no code.
 	Unknown Code = "Unknown"
-	// InvalidArgument says that the class or the machine cannot be understood. Only an edit helps.
+	// InvalidArgument means that the class or the machine is invalid. Only a change of it helps.
 	InvalidArgument Code = "InvalidArgument"
-	// DeadlineExceeded says that it takes longer, or took too long. It is tried again soon.
+	// DeadlineExceeded means that the operation is in progress, or took too long. It is retried soon.
 	DeadlineExceeded Code = "DeadlineExceeded"
-	// NotFound says that there is no such machine.
+	// NotFound means that there is no such machine.
 	NotFound Code = "NotFound"
-	// AlreadyExists says that something of this name is in the way.
+	// AlreadyExists means that there is another object of this name.
 	AlreadyExists Code = "AlreadyExists"
-	// PermissionDenied says that the credentials do not allow it. Only an edit helps.
+	// PermissionDenied means that the credentials do not permit it. Only a change of them helps.
 	PermissionDenied Code = "PermissionDenied"
-	// ResourceExhausted says that a quota is used up or that there is no such machine to be had now. The cluster-autoscaler tries
-	// another pool when it reads this code.
+	// ResourceExhausted means that a quota is used up, or that no such machine is available now. The cluster-autoscaler scales another pool
+	// instead.
 	ResourceExhausted Code = "ResourceExhausted"
-	// FailedPrecondition says that something else has to happen first.
+	// FailedPrecondition means that something else is missing or has to happen first.
 	FailedPrecondition Code = "FailedPrecondition"
-	// Aborted says that something else happened at the same time.
+	// Aborted means that there was a conflict with another operation.
 	Aborted Code = "Aborted"
-	// Unimplemented says that the driver does not do this.
+	// Unimplemented means that the driver does not support the call.
 	Unimplemented Code = "Unimplemented"
-	// Internal says that something broke.
+	// Internal errors are all others of the infrastructure.
 	Internal Code = "Internal"
-	// Unavailable says that the infrastructure does not answer now. It is tried again soon.
+	// Unavailable means that the infrastructure does not respond. The call is retried soon.
 	Unavailable Code = "Unavailable"
-	// Unauthenticated says that the credentials are wrong. Only an edit helps.
+	// Unauthenticated means that the credentials are invalid. Only a change of them helps.
 	Unauthenticated Code = "Unauthenticated"
-	// Uninitialized says that there is a machine, which InitializeMachine is to be called for.
+	// Uninitialized means that the machine exists, and InitializeMachine is to be called for it.
 	Uninitialized Code = "Uninitialized"
 )
 
-// Error is what a driver returns. Its text reaches users: no credentials, please.
+// Error is an error of a driver. Users read its text, so it must not have credentials.
 type Error struct {
 	Code Code
 	Err  error
@@ -137,7 +136,7 @@ func CodeOf(err error) Code {
 	}
 }
 
-// NeedsEdit tells whether an error lasts until somebody edits something.
+// NeedsEdit reports whether an error lasts until a user changes the class or its credentials.
 func (c Code) NeedsEdit() bool {
 	return c == InvalidArgument || c == PermissionDenied || c == Unauthenticated || c == Unimplemented
 }

@@ -1,8 +1,8 @@
-// Package machine brings machines through their life: it has them made at the infrastructure, waits until they have joined as Nodes,
-// watches over their health, brings their Nodes to their template, and drains, deletes and forgets them.
+// Package machine reconciles Machines: it creates machines at the infrastructure, waits until they have joined as Nodes, checks their
+// health, applies the node template to their Nodes, and drains and deletes them.
 //
 // In the control cluster it reads Machines, MachineClasses and their Secrets, and writes Machines. In the target cluster it reads Nodes,
-// pods and VolumeAttachments, and writes Nodes, evictions of pods and bootstrap tokens. What the infrastructure needs is the driver's.
+// pods and VolumeAttachments, and writes Nodes, evictions of pods and bootstrap tokens. The driver accesses the infrastructure.
 package machine
 
 import (
@@ -25,81 +25,84 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 	"gardener.cloud/gardener/internal/machinecontroller/bootstraptoken"
 	"gardener.cloud/gardener/internal/machinecontroller/drain"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 )
 
-// passTimeout limits a pass. An infrastructure may take minutes to answer.
+// passTimeout limits a pass. A request to an infrastructure may take minutes.
 const passTimeout = 5 * time.Minute
 
-// firstRetry and lastRetry are how soon a machine is looked at again after an error. However long a cluster was away, machines go on soon
-// when it is back.
+// firstRetry and lastRetry are the shortest and longest delay before a machine is retried after an error. However long a cluster was not
+// available, machines are reconciled soon after it is again.
 const firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
 
-// Options are what the controller needs to know.
-type Options struct {
-	// Driver makes the machines.
+// Values configure the controller.
+type Values struct {
+	// Target is the target cluster.
+	Target cluster.Cluster
+	// Driver creates and deletes the machines.
 	Driver driver.Driver
 	// Limits are those of machines that have none of their own.
 	Limits Limits
 	// PVDetachTimeout is how long volumes may take to be detached from a drained Node.
 	PVDetachTimeout time.Duration
-	// MaxReplaced is how many machines of a pool may be on their way out or in when an unhealthy one fails.
+	// MaxReplaced is how many machines of a pool may be failed, deleted or joining at the same time for an unhealthy one to become Failed.
 	MaxReplaced int
-	// TokenGroups are groups of machines that join, separated by commas.
+	// TokenGroups are groups of the users of bootstrap tokens, separated by commas.
 	TokenGroups string
-	// Reachable tells whether the target cluster can be reached, and since when, if there was an outage.
+	// Reachable returns whether the target cluster can be reached, and since when, if there was an outage.
 	Reachable func() (since time.Time, now bool)
-	// Concurrency is how many machines are worked on at a time.
-	Concurrency int
-	// Clock is the time.
+	// ConcurrentSyncs is how many machines are reconciled at a time.
+	ConcurrentSyncs int
+	// Clock measures the times in a machine's life.
 	Clock clock.PassiveClock
 }
 
 // Add adds the controller to the manager of the control cluster.
-func Add(mgr manager.Manager, target cluster.Cluster, o Options) error {
-	r := &Reconciler{
-		client: mgr.GetClient(), reader: mgr.GetAPIReader(), targetClient: target.GetClient(), targetReader: target.GetAPIReader(),
-		driver: o.Driver, tokens: &bootstraptoken.Tokens{Client: target.GetClient(), ExtraGroups: o.TokenGroups},
-		drainer: &drain.Drainer{Client: target.GetClient()}, events: mgr.GetEventRecorder("machine-controller-manager"),
-		clock: o.Clock, limits: o.Limits, pvDetach: o.PVDetachTimeout, maxReplaced: o.MaxReplaced, reachable: o.Reachable,
+func Add(mgr manager.Manager, v Values) error {
+	r := &reconciler{
+		controlCache: mgr.GetClient(), controlAPI: mgr.GetAPIReader(), targetCache: v.Target.GetClient(), targetAPI: v.Target.GetAPIReader(),
+		driver: v.Driver, tokens: &bootstraptoken.Tokens{TargetCache: v.Target.GetClient(), ExtraGroups: v.TokenGroups},
+		drainer: &drain.Drainer{TargetCache: v.Target.GetClient()}, events: mgr.GetEventRecorder(machinecontrollermanager.Name),
+		clock: v.Clock, limits: v.Limits, pvDetach: v.PVDetachTimeout, maxReplaced: v.MaxReplaced, reachable: v.Reachable,
 	}
 	nodes := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, node *corev1.Node) []reconcile.Request {
 		return machinesOf(ctx, mgr.GetClient(), node)
 	})
 	b := builder.ControllerManagedBy(mgr).Named("machine").
-		// The status is our own writing.
+		// Only this controller writes the status.
 		For(&machinev1alpha1.Machine{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionStarted(),
 		))).
-		// A class that was mended makes the machines that could not be made before.
+		// A change of a class may fix what kept its machines from being created.
 		Watches(&machinev1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, class client.Object) []reconcile.Request {
-			return unmadeOf(ctx, mgr.GetClient(), class)
+			return notCreatedOf(ctx, mgr.GetClient(), class)
 		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(source.Kind(target.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
+		WatchesRawSource(source.Kind(v.Target.GetCache(), &corev1.Node{}, nodes, nodeChanged())).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: o.Concurrency, ReconciliationTimeout: passTimeout,
+			MaxConcurrentReconciles: v.ConcurrentSyncs, ReconciliationTimeout: passTimeout,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		})
-	if notifier, ok := o.Driver.(driver.Notifier); ok {
+	if notifier, ok := v.Driver.(driver.Notifier); ok {
 		b = b.WatchesRawSource(notifier.Changes(&handler.EnqueueRequestForObject{}))
 	}
 	return b.Complete(r)
 }
 
-// deletionStarted lets pass that an object is being deleted, which changes neither labels nor annotations.
+// deletionStarted selects updates in which the deletion of an object begins, which changes neither labels nor annotations.
 func deletionStarted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil
 	}}
 }
 
-// unmadeOf leads from a class to its machines that the infrastructure has not made yet.
-func unmadeOf(ctx context.Context, c client.Reader, class client.Object) []reconcile.Request {
+// notCreatedOf maps a class to those of its Machines that were not created at the infrastructure yet.
+func notCreatedOf(ctx context.Context, c client.Reader, class client.Object) []reconcile.Request {
 	machines := &machinev1alpha1.MachineList{}
 	if err := c.List(ctx, machines, client.InNamespace(class.GetNamespace())); err != nil {
-		return nil // a cache that has not started; every machine is looked at when it has
+		return nil // the cache has not started; each Machine is reconciled when it has
 	}
 	var requests []reconcile.Request
 	for i := range machines.Items {
@@ -110,11 +113,11 @@ func unmadeOf(ctx context.Context, c client.Reader, class client.Object) []recon
 	return requests
 }
 
-// machinesOf leads from a Node to its machine, or to those that have not joined yet, any of which it may be.
+// machinesOf maps a Node to its Machine, or to those that have not joined yet, as it may be the Node of any of them.
 func machinesOf(ctx context.Context, c client.Reader, node *corev1.Node) []reconcile.Request {
 	machines := &machinev1alpha1.MachineList{}
 	if err := c.List(ctx, machines); err != nil {
-		return nil // a cache that has not started; every machine is looked at when it has
+		return nil // the cache has not started; each Machine is reconciled when it has
 	}
 	var found, joining []reconcile.Request
 	for i := range machines.Items {
@@ -133,7 +136,7 @@ func machinesOf(ctx context.Context, c client.Reader, node *corev1.Node) []recon
 	return joining
 }
 
-// nodeChanged lets pass what may change a verdict. Heartbeats, which are most of what a kubelet writes, do not.
+// nodeChanged selects updates that may change the phase of a Machine. Heartbeats, which are most updates by kubelets, do not.
 func nodeChanged() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {

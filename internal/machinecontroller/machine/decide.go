@@ -8,18 +8,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 )
 
-// taintNotReady is on Nodes until what every pod there needs, such as its network, has started.
-const taintNotReady = "node.gardener.cloud/critical-components-not-ready"
-
-// Limits are the times in a machine's life, and what counts as healthy. A Machine may have its own.
+// Limits are the timeouts of machines, and the conditions of unhealthy Nodes. A Machine may have its own.
 type Limits struct {
-	// Creation is how long it may take to make a machine, and then, how long it may take to join.
+	// Creation is how long the creation of a machine may take, and then, how long it may take to join.
 	Creation time.Duration
-	// Health is how long it may be unhealthy. DisableHealth means forever.
+	// Health is how long it may be unhealthy. DisableHealth disables the timeout.
 	Health        time.Duration
 	DisableHealth bool
 	// Drain is how long draining may take.
@@ -30,10 +28,10 @@ type Limits struct {
 	NodeConditions []string
 }
 
-// EvictionRetry is what a retry of an eviction counts for in MaxEvictRetries.
+// EvictionRetry is the duration of one retry in MaxEvictRetries.
 const EvictionRetry = 20 * time.Second
 
-// limitsOf are the limits of a machine.
+// limitsOf are the limits of a machine: its own, or else the general ones.
 func limitsOf(machine *machinev1alpha1.Machine, general Limits) Limits {
 	c := machine.Spec.MachineConfiguration
 	if c.CreationTimeout != nil {
@@ -60,12 +58,12 @@ func limitsOf(machine *machinev1alpha1.Machine, general Limits) Limits {
 	return general
 }
 
-// SplitConditions reads a list of types of conditions that are separated by commas.
+// SplitConditions splits a list of condition types at its commas.
 func SplitConditions(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// problems says why a Node is not healthy, if it is not.
+// problems describes why a Node is unhealthy, empty if it is healthy.
 func problems(name string, node *corev1.Node, badWhenTrue []string) string {
 	if node == nil {
 		return fmt.Sprintf("Node %s does not exist", name)
@@ -84,7 +82,7 @@ func problems(name string, node *corev1.Node, badWhenTrue []string) string {
 		}
 	}
 	if !ready && len(found) == 0 {
-		found = append(found, "it says nothing about whether it is Ready")
+		found = append(found, "it has no condition Ready")
 	}
 	if len(found) == 0 {
 		return ""
@@ -105,51 +103,51 @@ func hasTaint(node *corev1.Node, key string) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
 
-// observation is what is known of a machine that exists at the infrastructure, or did.
+// observation is the observed state of a machine that was created at the infrastructure.
 type observation struct {
 	machine *machinev1alpha1.Machine
 	// nodeName is the name of its Node, node the Node, if there is one.
 	nodeName string
 	node     *corev1.Node
-	// addresses are what the infrastructure says.
+	// addresses are those from the infrastructure.
 	addresses []corev1.NodeAddress
-	// lost is why the infrastructure has no such machine any more. It does not come back, whatever its Node says.
+	// lost is why the machine does not exist at the infrastructure any more, empty if it does.
 	lost string
-	// mayFail says that few enough other machines are being replaced.
+	// mayFail is set if few enough other machines are being replaced.
 	mayFail bool
 	limits  Limits
 	now     time.Time
-	// reachableSince is when the target cluster could be reached again after an outage, during which no Node could say that it is well.
+	// reachableSince is when the target cluster could be reached again after an outage, during which no kubelet could report its health.
 	reachableSince time.Time
 }
 
-// verdict is what follows.
+// verdict is the decision about a machine.
 type verdict struct {
 	phase machinev1alpha1.MachinePhase
-	// operation is what to report. A nil one leaves the last one.
+	// operation is the last operation to report; nil keeps the current one.
 	operation *machinev1alpha1.LastOperation
-	// recheck is when to look again if nothing happens. Zero means never.
+	// recheck is the delay before the next check if there is no event; 0 for none.
 	recheck time.Duration
-	// joined says that the machine has become a Node just now.
+	// joined is set when the machine has become a Node just now.
 	joined bool
-	// addresses are what the infrastructure says, for as long as there is no Node.
+	// addresses are those from the infrastructure, which are reported until there is a Node.
 	addresses []corev1.NodeAddress
 }
 
-// undecided is when a machine is looked at again whose replacement has to wait for others.
+// undecided is the delay before a machine is checked again whose replacement has to wait for others.
 const undecided = 30 * time.Second
 
 func operation(typ machinev1alpha1.MachineOperationType, state machinev1alpha1.MachineState, format string, args ...any) *machinev1alpha1.LastOperation {
 	return &machinev1alpha1.LastOperation{Type: typ, State: state, Description: fmt.Sprintf(format, args...)}
 }
 
-// decide says which phase a machine is in.
+// decide returns the phase of a machine.
 func decide(o observation) verdict {
 	current := o.machine.Status.CurrentStatus
 	problem := problems(o.nodeName, o.node, o.limits.NodeConditions)
 	switch current.Phase {
 	case machinev1alpha1.MachineFailed, machinev1alpha1.MachineTerminating,
-		// Whoever updates machines in place moves them on.
+		// These phases are changed by the update in place only.
 		machinev1alpha1.MachineInPlaceUpdating, machinev1alpha1.MachineInPlaceUpdateSuccessful, machinev1alpha1.MachineInPlaceUpdateFailed:
 		return verdict{phase: current.Phase}
 	case machinev1alpha1.MachineRunning:
@@ -216,12 +214,12 @@ func decideJoining(o observation, problem string) verdict {
 	if o.lost != "" {
 		v := failed(create, "The machine was lost before it joined: %s", o.lost)
 		if left := o.machine.CreationTimestamp.Add(retryCreation).Sub(o.now); left > 0 {
-			// The next one may fare no better, so it has to wait.
+			// Its replacement may end the same way, so it has to wait.
 			v.phase, v.recheck = machinev1alpha1.MachineCrashLoopBackOff, left
 		}
 		return v
 	}
-	if problem == "" && hasTaint(o.node, taintNotReady) {
+	if problem == "" && hasTaint(o.node, constants.TaintNodeCriticalComponentsNotReady) {
 		problem = fmt.Sprintf("Node %s: critical components are not ready", o.nodeName)
 	}
 	if problem == "" {
@@ -230,7 +228,7 @@ func decideJoining(o observation, problem string) verdict {
 			operation: operation(create, machinev1alpha1.MachineStateSuccessful, "The machine joined the cluster as Node %s.", o.nodeName),
 		}
 	}
-	since := o.now // it has just been made, however long that took
+	since := o.now // it has just been created, however long that took
 	if current := o.machine.Status.CurrentStatus; current.Phase == machinev1alpha1.MachinePending {
 		since = current.LastUpdateTime.Time
 	}
@@ -248,7 +246,7 @@ func decideJoining(o observation, problem string) verdict {
 	}
 }
 
-// isBeingReplaced tells whether a machine is one of those that limit how many others may fail at the same time.
+// isBeingReplaced reports whether a machine counts as one that is being replaced, for the limit of others that may fail at the same time.
 func isBeingReplaced(machine *machinev1alpha1.Machine) bool {
 	switch machine.Status.CurrentStatus.Phase {
 	case machinev1alpha1.MachineRunning, machinev1alpha1.MachineUnknown, machinev1alpha1.MachineInPlaceUpdating,
@@ -259,19 +257,16 @@ func isBeingReplaced(machine *machinev1alpha1.Machine) bool {
 	}
 }
 
-// forceDeletion is the label with which somebody says that a machine has to go, whatever happens to its pods.
-const forceDeletion, forceDeletionValue = "force-deletion", "True"
-
-// notReadyTooLong is after which time a Node that is not Ready is not drained with patience: nobody is there to end pods.
+// notReadyTooLong is how long a Node may not be Ready until it is drained by force, as its kubelet does not end pods.
 const notReadyTooLong = 5 * time.Minute
 
-// drainForce tells why a Node is drained by force, if it is.
+// drainForce is why a Node is drained by force, empty if it is not.
 func drainForce(machine *machinev1alpha1.Machine, node *corev1.Node, limits Limits, lost bool, now time.Time) string {
-	if machine.Labels[forceDeletion] == forceDeletionValue {
+	if machine.Labels[machinev1alpha1.ForceDeletionLabel] == machinev1alpha1.LabelValueTrue {
 		return "the machine is deleted by force"
 	}
 	if lost {
-		return "the machine is gone"
+		return "the machine is lost"
 	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue && now.Sub(condition.LastTransitionTime.Time) > notReadyTooLong {
@@ -284,12 +279,12 @@ func drainForce(machine *machinev1alpha1.Machine, node *corev1.Node, limits Limi
 	return ""
 }
 
-// givesUpOnTarget tells whether a machine goes even if its cluster cannot be asked to drain it.
+// givesUpOnTarget reports whether a machine is deleted even if its Node cannot be drained, as the target cluster is not reachable.
 func givesUpOnTarget(machine *machinev1alpha1.Machine, limits Limits, now time.Time) bool {
-	return machine.Labels[forceDeletion] == forceDeletionValue || machine.DeletionTimestamp != nil && now.Sub(machine.DeletionTimestamp.Time) > limits.Drain
+	return machine.Labels[machinev1alpha1.ForceDeletionLabel] == machinev1alpha1.LabelValueTrue || machine.DeletionTimestamp != nil && now.Sub(machine.DeletionTimestamp.Time) > limits.Drain
 }
 
-// decideAfterFailedCreation says what becomes of a machine that the infrastructure did not make.
+// decideAfterFailedCreation returns the phase of a machine whose creation at the infrastructure failed.
 func decideAfterFailedCreation(machine *machinev1alpha1.Machine, cause *driver.Error, limits Limits, now time.Time) verdict {
 	op := operation(machinev1alpha1.MachineOperationCreate, machinev1alpha1.MachineStateFailed, "Cannot create the machine: %v", cause)
 	op.ErrorCode = string(cause.Code)

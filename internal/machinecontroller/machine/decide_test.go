@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 )
@@ -21,7 +21,7 @@ var limits = Limits{Creation: 20 * time.Minute, Health: 10 * time.Minute, Drain:
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
-// machineIn is a machine that was made and got into its phase some time ago.
+// machineIn is a machine that has been in its phase for some time.
 func machineIn(phase machinev1alpha1.MachinePhase, since time.Duration) *machinev1alpha1.Machine {
 	m := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", CreationTimestamp: ago(since)}}
 	m.Status.CurrentStatus = machinev1alpha1.CurrentStatus{Phase: phase, LastUpdateTime: ago(since)}
@@ -49,7 +49,7 @@ func TestDecide(t *testing.T) {
 		failed  = machinev1alpha1.MachineFailed
 	)
 	tainted := readyNode.DeepCopy()
-	tainted.Spec.Taints = []corev1.Taint{{Key: taintNotReady, Effect: corev1.TaintEffectNoSchedule}}
+	tainted.Spec.Taints = []corev1.Taint{{Key: constants.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule}}
 	for name, tc := range map[string]struct {
 		machine *machinev1alpha1.Machine
 		node    *corev1.Node
@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 			machine: machineIn("", time.Minute), want: verdict{phase: pending, recheck: 20 * time.Minute},
 			says: "Waiting for the machine to join. Node n does not exist",
 		},
-		"one that could not be made for long gets all of its time": {
+		"one whose creation took long gets the whole timeout for joining": {
 			machine: machineIn(machinev1alpha1.MachineCrashLoopBackOff, 30*time.Minute), want: verdict{phase: pending, recheck: 20 * time.Minute},
 			says: "Waiting for the machine to join. Node n does not exist",
 		},
@@ -85,7 +85,7 @@ func TestDecide(t *testing.T) {
 			machine: machineIn(pending, 20*time.Minute), node: unknownNode, want: verdict{phase: failed},
 			says: "The machine did not join within 20m0s. Node n: Ready is Unknown (Why)",
 		},
-		"one that could not join because the cluster was away gets its time": {
+		"one that could not join as the cluster was not reachable gets another timeout": {
 			machine: machineIn(pending, 30*time.Minute), change: func(o *observation) { o.reachableSince = now.Add(-time.Minute) },
 			want: verdict{phase: pending, recheck: 19 * time.Minute}, says: "Waiting for the machine to join. Node n does not exist",
 		},
@@ -93,7 +93,7 @@ func TestDecide(t *testing.T) {
 			machine: machineIn(pending, time.Minute), change: func(o *observation) { o.lost = "gone" }, want: verdict{phase: failed},
 			says: "The machine was lost before it joined: gone",
 		},
-		"one that is lost as soon as it is made waits before it fails": {
+		"one that is lost as soon as it is created waits before it fails": {
 			machine: machineIn(pending, 10*time.Second), change: func(o *observation) { o.lost = "gone" },
 			want: verdict{phase: machinev1alpha1.MachineCrashLoopBackOff, recheck: 20 * time.Second}, says: "The machine was lost before it joined: gone",
 		},
@@ -123,11 +123,11 @@ func TestDecide(t *testing.T) {
 			machine: machineIn(running, time.Hour), node: unknownNode, change: func(o *observation) { o.lost = "gone" }, want: verdict{phase: failed},
 			says: "The machine is lost: gone",
 		},
-		"one that is lost fails before its Node says anything": {
+		"one that is lost fails before its Node is not Ready": {
 			machine: machineIn(running, time.Hour), node: readyNode, change: func(o *observation) { o.lost = "gone"; o.mayFail = false },
 			want: verdict{phase: failed}, says: "The machine is lost: gone",
 		},
-		"an unknown one that is lost fails, whatever its Node says": {
+		"an unknown one that is lost fails, whatever the state of its Node": {
 			machine: machineIn(unknown, time.Minute), node: readyNode, change: func(o *observation) { o.lost = "gone" }, want: verdict{phase: failed},
 			says: "The machine is lost: gone",
 		},
@@ -143,7 +143,7 @@ func TestDecide(t *testing.T) {
 			machine: machineIn(unknown, 10*time.Minute), node: unknownNode, change: func(o *observation) { o.mayFail = false },
 			want: verdict{phase: unknown, recheck: undecided}, says: "The machine is unhealthy. Node n: Ready is Unknown (Why)",
 		},
-		"nor when nobody could report": {
+		"nor when no kubelet could report": {
 			machine: machineIn(unknown, time.Hour), node: unknownNode, change: func(o *observation) { o.reachableSince = now.Add(-time.Minute) },
 			want: verdict{phase: unknown, recheck: 9 * time.Minute}, says: "The machine is unhealthy. Node n: Ready is Unknown (Why)",
 		},
@@ -151,11 +151,11 @@ func TestDecide(t *testing.T) {
 			machine: machineIn(unknown, time.Hour), node: unknownNode, change: func(o *observation) { o.limits.DisableHealth = true },
 			want: verdict{phase: unknown}, says: "The machine is unhealthy. Node n: Ready is Unknown (Why)",
 		},
-		"an unknown one that is well again runs": {
+		"an unknown one that is healthy again runs": {
 			machine: machineIn(unknown, time.Hour), node: readyNode, want: verdict{phase: running}, says: "Node n is healthy again.",
 		},
-		"a failed one stays so":             {machine: machineIn(failed, time.Hour), node: readyNode, want: verdict{phase: failed}},
-		"one that is updated is left alone": {machine: machineIn(machinev1alpha1.MachineInPlaceUpdating, time.Hour), want: verdict{phase: machinev1alpha1.MachineInPlaceUpdating}},
+		"a failed one stays so":          {machine: machineIn(failed, time.Hour), node: readyNode, want: verdict{phase: failed}},
+		"one that is updated is ignored": {machine: machineIn(machinev1alpha1.MachineInPlaceUpdating, time.Hour), want: verdict{phase: machinev1alpha1.MachineInPlaceUpdating}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := observation{machine: tc.machine, nodeName: "n", node: tc.node, mayFail: true, limits: limits, now: now}
@@ -171,7 +171,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("decide() (-want +got):\n%s", diff)
 			}
 			if says != tc.says {
-				t.Errorf("it says %q, want %q", says, tc.says)
+				t.Errorf("the description is %q, want %q", says, tc.says)
 			}
 		})
 	}
@@ -184,11 +184,11 @@ func TestDecideAfterFailedCreation(t *testing.T) {
 		phase   machinev1alpha1.MachinePhase
 		recheck time.Duration
 	}{
-		"is tried again soon":               {time.Minute, driver.Unavailable, machinev1alpha1.MachineCrashLoopBackOff, retryCreation},
-		"is tried again rarely without one": {time.Minute, driver.ResourceExhausted, machinev1alpha1.MachineCrashLoopBackOff, retryRarely},
-		"is tried again rarely as it is":    {time.Minute, driver.InvalidArgument, machinev1alpha1.MachineCrashLoopBackOff, retryRarely},
-		"is tried no longer than it may":    {19*time.Minute + 50*time.Second, driver.Unavailable, machinev1alpha1.MachineCrashLoopBackOff, 10 * time.Second},
-		"fails in the end":                  {20 * time.Minute, driver.Unavailable, machinev1alpha1.MachineFailed, 0},
+		"is retried soon":                 {time.Minute, driver.Unavailable, machinev1alpha1.MachineCrashLoopBackOff, retryCreation},
+		"is retried rarely without quota": {time.Minute, driver.ResourceExhausted, machinev1alpha1.MachineCrashLoopBackOff, retryRarely},
+		"is retried rarely if invalid":    {time.Minute, driver.InvalidArgument, machinev1alpha1.MachineCrashLoopBackOff, retryRarely},
+		"is retried until the timeout":    {19*time.Minute + 50*time.Second, driver.Unavailable, machinev1alpha1.MachineCrashLoopBackOff, 10 * time.Second},
+		"fails in the end":                {20 * time.Minute, driver.Unavailable, machinev1alpha1.MachineFailed, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decideAfterFailedCreation(machineIn("", tc.age), &driver.Error{Code: tc.code, Err: errors.New("no")}, limits, now)
@@ -205,8 +205,8 @@ func TestLimitsOf(t *testing.T) {
 		t.Errorf("without own settings (-want +got):\n%s", diff)
 	}
 	m.Spec.MachineConfiguration = machinev1alpha1.MachineConfiguration{
-		CreationTimeout: &metav1.Duration{Duration: time.Minute}, HealthTimeout: &metav1.Duration{Duration: 2 * time.Minute}, DisableHealthTimeout: ptr.To(true),
-		DrainTimeout: &metav1.Duration{Duration: time.Hour}, MaxEvictRetries: ptr.To[int32](9), NodeConditions: ptr.To("A,B"),
+		CreationTimeout: &metav1.Duration{Duration: time.Minute}, HealthTimeout: &metav1.Duration{Duration: 2 * time.Minute}, DisableHealthTimeout: new(true),
+		DrainTimeout: &metav1.Duration{Duration: time.Hour}, MaxEvictRetries: new(int32(9)), NodeConditions: new("A,B"),
 	}
 	want := Limits{
 		Creation: time.Minute, Health: 2 * time.Minute, DisableHealth: true, Drain: 3 * time.Minute, MaxEvictRetries: 9, NodeConditions: []string{"A", "B"},
@@ -226,18 +226,18 @@ func TestDrainForce(t *testing.T) {
 		deleted time.Duration
 		want    string
 	}{
-		"with patience":                  {node: readyNode, deleted: time.Hour},
-		"with patience for a moment":     {node: justGone, deleted: time.Hour},
-		"not for one that is away":       {node: longGone, deleted: time.Minute, want: "the Node has not been Ready for more than 5m0s"},
-		"not for one that does not come": {node: readyNode, lost: true, deleted: time.Minute, want: "the machine is gone"},
-		"not for ever":                   {node: readyNode, deleted: 3 * time.Hour, want: "it took longer than 2h0m0s"},
-		"not if somebody says so": {
+		"not for a healthy Node":         {node: readyNode, deleted: time.Hour},
+		"not for one not Ready just now": {node: justGone, deleted: time.Hour},
+		"for one not Ready for long":     {node: longGone, deleted: time.Minute, want: "the Node has not been Ready for more than 5m0s"},
+		"for a lost machine":             {node: readyNode, lost: true, deleted: time.Minute, want: "the machine is lost"},
+		"after the drain timeout":        {node: readyNode, deleted: 3 * time.Hour, want: "it took longer than 2h0m0s"},
+		"with the label": {
 			labels: map[string]string{"force-deletion": "True"}, node: readyNode, deleted: time.Minute, want: "the machine is deleted by force",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := machineIn(machinev1alpha1.MachineTerminating, tc.deleted)
-			m.Labels, m.DeletionTimestamp = tc.labels, ptr.To(ago(tc.deleted))
+			m.Labels, m.DeletionTimestamp = tc.labels, new(ago(tc.deleted))
 			if got := drainForce(m, tc.node, limits, tc.lost, now); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
@@ -273,7 +273,7 @@ func TestWithTemplate(t *testing.T) {
 	step(true, map[string]string{"a": "2"})
 	step(false, map[string]string{"a": "2"})
 
-	// What is not readable is written anew, and nothing is taken off.
+	// An invalid annotation is rewritten, and nothing is removed.
 	node.Annotations[machinev1alpha1.LastAppliedALTAnnotation] = `{"metadata":{"labels":{"a":"2"}},"spec":1}`
 	m.Spec.NodeTemplate.ObjectMeta.Labels = nil
 	step(true, map[string]string{"a": "2"})

@@ -17,14 +17,14 @@ import (
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 )
 
-// terminating is what is reported while a machine is deleted.
+// terminating is the verdict while a machine is deleted.
 func terminating(op *machinev1alpha1.LastOperation) verdict {
 	return verdict{phase: machinev1alpha1.MachineTerminating, operation: op}
 }
 
-// delete drains the Node, deletes the machine, the Node and the token, in this order. Every step finds out by itself whether there is
-// something left to do, so a pass may end anywhere.
-func (r *Reconciler) delete(ctx context.Context, machine *machinev1alpha1.Machine) (reconcile.Result, error) {
+// delete drains the Node, deletes the machine, the Node and the token, in this order. Each step checks whether it was done before, so
+// a pass may end anywhere.
+func (r *reconciler) delete(ctx context.Context, machine *machinev1alpha1.Machine) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(machine, machinev1alpha1.MCFinalizerName) {
 		return reconcile.Result{}, nil
 	}
@@ -41,7 +41,7 @@ func (r *Reconciler) delete(ctx context.Context, machine *machinev1alpha1.Machin
 	status, err := r.driver.GetMachineStatus(ctx, request)
 	code := driver.CodeOf(err)
 	if code != "" && code != driver.NotFound && code != driver.Uninitialized {
-		return r.deletionFailed(ctx, machine, fmt.Errorf("ask for the machine: %w", err))
+		return r.deletionFailed(ctx, machine, fmt.Errorf("read the state of the machine: %w", err))
 	}
 	nodeName := machine.Labels[machinev1alpha1.NodeLabelKey]
 	if nodeName == "" {
@@ -66,12 +66,12 @@ func (r *Reconciler) delete(ctx context.Context, machine *machinev1alpha1.Machin
 		return reconcile.Result{}, err
 	}
 	r.detaching.Delete(machine.UID)
-	logf.FromContext(ctx).Info("Letting go of the machine, which is deleted")
-	return reconcile.Result{}, kube.RemoveFinalizer(ctx, r.client, machine, machinev1alpha1.MCFinalizerName)
+	logf.FromContext(ctx).Info("Removing the finalizer of the machine, which is deleted")
+	return reconcile.Result{}, kube.RemoveFinalizer(ctx, r.controlCache, machine, machinev1alpha1.MCFinalizerName)
 }
 
-// deletionFailed reports an error of the infrastructure, and has it tried again.
-func (r *Reconciler) deletionFailed(ctx context.Context, machine *machinev1alpha1.Machine, cause error) (reconcile.Result, error) {
+// deletionFailed reports an error of the infrastructure. The deletion is retried.
+func (r *reconciler) deletionFailed(ctx context.Context, machine *machinev1alpha1.Machine, cause error) (reconcile.Result, error) {
 	code := driver.CodeOf(cause)
 	op := operation(machinev1alpha1.MachineOperationDelete, machinev1alpha1.MachineStateFailed, "Cannot delete the machine: %v", cause)
 	op.ErrorCode = string(code)
@@ -83,8 +83,8 @@ func (r *Reconciler) deletionFailed(ctx context.Context, machine *machinev1alpha
 	return reconcile.Result{RequeueAfter: after}, r.report(ctx, machine, terminating(op), nil)
 }
 
-// drain empties the Node, if there is one. It returns true as long as the machine has to wait for it.
-func (r *Reconciler) drain(ctx context.Context, machine *machinev1alpha1.Machine, nodeName string, lost bool) (bool, reconcile.Result, error) {
+// drain drains the Node, if there is one. It returns true while the deletion has to wait for it.
+func (r *reconciler) drain(ctx context.Context, machine *machinev1alpha1.Machine, nodeName string, lost bool) (bool, reconcile.Result, error) {
 	if nodeName == "" {
 		return false, reconcile.Result{}, nil
 	}
@@ -95,11 +95,11 @@ func (r *Reconciler) drain(ctx context.Context, machine *machinev1alpha1.Machine
 			logf.FromContext(ctx).Info("Giving up on draining", "error", err.Error())
 			return false, reconcile.Result{}, nil
 		}
-		// Draining goes on until it is by force: a pod that a webhook keeps does not make the machine a failed one.
+		// This does not count as a failure of the machine: draining is retried, and is by force in the end.
 		op := operation(machinev1alpha1.MachineOperationDrainNode, machinev1alpha1.MachineStateProcessing, "Cannot drain Node %s yet: %v", nodeName, err)
 		return true, reconcile.Result{RequeueAfter: retrySoon}, r.report(ctx, machine, terminating(op), nil)
 	}
-	node, err := nodeOf(ctx, r.targetReader, nodeName)
+	node, err := nodeOf(ctx, r.targetAPI, nodeName)
 	if err != nil {
 		return failed(err)
 	}
@@ -122,25 +122,25 @@ func (r *Reconciler) drain(ctx context.Context, machine *machinev1alpha1.Machine
 	return true, reconcile.Result{RequeueAfter: drainAgain}, r.report(ctx, machine, terminating(op), nil)
 }
 
-// detachedLongEnough tells whether volumes had their time since they were first waited for.
-func (r *Reconciler) detachedLongEnough(uid types.UID) bool {
+// detachedLongEnough reports whether the timeout for detaching volumes is over.
+func (r *reconciler) detachedLongEnough(uid types.UID) bool {
 	since, _ := r.detaching.LoadOrStore(uid, r.clock.Now())
 	return r.clock.Since(since.(time.Time)) > r.pvDetach //nolint:forcetypeassert // nothing else is stored
 }
 
-// removeNode deletes the Node of a machine that is gone.
-func (r *Reconciler) removeNode(ctx context.Context, name string) error {
-	node, err := nodeOf(ctx, r.targetReader, name)
+// removeNode deletes the Node of a machine that is deleted.
+func (r *reconciler) removeNode(ctx context.Context, name string) error {
+	node, err := nodeOf(ctx, r.targetAPI, name)
 	if err != nil || node == nil {
 		return err
 	}
 	if node.DeletionTimestamp == nil {
-		if err := r.targetClient.Delete(ctx, &corev1.Node{ObjectMeta: node.ObjectMeta}, client.Preconditions{UID: &node.UID}); client.IgnoreNotFound(err) != nil {
+		if err := r.targetCache.Delete(ctx, &corev1.Node{ObjectMeta: node.ObjectMeta}, client.Preconditions{UID: &node.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete Node %s: %w", name, err)
 		}
-		if node, err = nodeOf(ctx, r.targetReader, name); err != nil || node == nil {
+		if node, err = nodeOf(ctx, r.targetAPI, name); err != nil || node == nil {
 			return err
 		}
 	}
-	return kube.RemoveFinalizer(ctx, r.targetClient, node, machinev1alpha1.NodeFinalizerName)
+	return kube.RemoveFinalizer(ctx, r.targetCache, node, machinev1alpha1.NodeFinalizerName)
 }

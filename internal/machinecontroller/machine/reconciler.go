@@ -25,26 +25,26 @@ import (
 )
 
 const (
-	// userDataKey is that of the user data in the Secret of a class.
+	// userDataKey is the key of the user data in the Secret of a class.
 	userDataKey = "userData"
 
-	// retrySoon is when an infrastructure is asked again that needs a moment.
+	// retrySoon is the delay before an operation of the infrastructure that is still running is checked again.
 	retrySoon = 5 * time.Second
-	// retryCreation is when a creation is tried again that failed.
+	// retryCreation is the delay before a failed creation is retried.
 	retryCreation = 30 * time.Second
-	// retryRarely is when something is tried again that only an edit, or free capacity, helps. An edit of the Machine helps at once.
+	// retryRarely is the delay before a retry that only succeeds after a change of the class, or with free capacity.
 	retryRarely = 3 * time.Minute
-	// drainAgain is when a Node is looked at again that is being drained. Neither the end of a pod nor a budget that allows an eviction
-	// again is an event here: that would take a cache of all pods.
+	// drainAgain is the delay before draining continues. The end of a pod and a budget that allows an eviction again are not watched, as
+	// that would need a cache of all pods.
 	drainAgain = 5 * time.Second
 )
 
-// Reconciler brings one machine through its life.
-type Reconciler struct {
-	client       client.Client // the control cluster: reads Machines and MachineClasses from a cache
-	reader       client.Reader // the control cluster, past the cache
-	targetClient client.Client // reads Nodes from a cache, everything else from the API server
-	targetReader client.Reader // past the cache
+// reconciler reconciles Machines.
+type reconciler struct {
+	controlCache client.Client
+	controlAPI   client.Reader
+	targetCache  client.Client // has only Nodes in its cache; other kinds are read from the API server
+	targetAPI    client.Reader
 	driver       driver.Driver
 	tokens       *bootstraptoken.Tokens
 	drainer      *drain.Drainer
@@ -53,20 +53,20 @@ type Reconciler struct {
 	limits       Limits
 	pvDetach     time.Duration
 	maxReplaced  int
-	// reachableSince tells since when the target cluster is reachable, if it was not for a while, and whether it is now.
+	// reachable returns whether the target cluster can be reached, and since when, if there was an outage.
 	reachable func() (since time.Time, now bool)
 
-	// failing makes machines fail one after the other, so that each sees how many have.
+	// failing is held while a Machine becomes Failed, so that the next one counts it.
 	failing sync.Mutex
-	// detaching remembers since when a deletion has been waiting for volumes, by the UID of the machine. If the process dies, it waits
-	// once more.
+	// detaching is since when a deletion has been waiting for volumes, by the UID of the Machine. After a restart of the process, the timeout
+	// begins again.
 	detaching sync.Map
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	machine := &machinev1alpha1.Machine{}
-	if err := r.client.Get(ctx, request.NamespacedName, machine); err != nil {
+	if err := r.controlCache.Get(ctx, request.NamespacedName, machine); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	machine = machine.DeepCopy()
@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if machine.DeletionTimestamp != nil {
 		result, err = r.delete(ctx, machine)
 	} else {
-		result, err = r.keep(ctx, machine)
+		result, err = r.ensure(ctx, machine)
 	}
 	if err != nil {
 		return kube.Result(err)
@@ -83,16 +83,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, nil
 }
 
-// classOf reads what the machine is made from.
-func (r *Reconciler) classOf(ctx context.Context, machine *machinev1alpha1.Machine) (driver.Request, error) {
+// classOf reads the class of a Machine, with its credentials.
+func (r *reconciler) classOf(ctx context.Context, machine *machinev1alpha1.Machine) (driver.Request, error) {
 	class := &machinev1alpha1.MachineClass{}
-	if err := r.client.Get(ctx, client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.Class.Name}, class); err != nil {
+	if err := r.controlCache.Get(ctx, client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.Class.Name}, class); err != nil {
 		if apierrors.IsNotFound(err) {
 			return driver.Request{}, driver.Errorf(driver.FailedPrecondition, "MachineClass %q does not exist", machine.Spec.Class.Name)
 		}
 		return driver.Request{}, fmt.Errorf("read MachineClass %q: %w", machine.Spec.Class.Name, err)
 	}
-	credentials, err := Credentials(ctx, r.reader, class)
+	credentials, err := Credentials(ctx, r.controlAPI, class)
 	return driver.Request{ClassRequest: driver.ClassRequest{Class: class, Credentials: credentials}, Machine: machine}, err
 }
 
@@ -119,8 +119,8 @@ func secretData(ctx context.Context, c client.Reader, class *machinev1alpha1.Mac
 	return secret.Data, nil
 }
 
-// keep makes a machine, and watches over it.
-func (r *Reconciler) keep(ctx context.Context, machine *machinev1alpha1.Machine) (reconcile.Result, error) {
+// ensure creates the machine, and checks its health.
+func (r *reconciler) ensure(ctx context.Context, machine *machinev1alpha1.Machine) (reconcile.Result, error) {
 	if err := r.ensureFinalizer(ctx, machine); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -136,12 +136,12 @@ func (r *Reconciler) keep(ctx context.Context, machine *machinev1alpha1.Machine)
 	var err error
 	joining := o.nodeName == ""
 	if joining {
-		if err := r.askDriver(ctx, &o); err != nil {
+		if err := r.observeMachine(ctx, &o); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	if o.nodeName != "" {
-		if o.node, err = nodeOf(ctx, r.targetClient, o.nodeName); err != nil {
+		if o.node, err = nodeOf(ctx, r.targetCache, o.nodeName); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -152,33 +152,33 @@ func (r *Reconciler) keep(ctx context.Context, machine *machinev1alpha1.Machine)
 				return reconcile.Result{}, err
 			}
 		}
-		if deleted, err := r.deleteIfAsked(ctx, machine, o.node); deleted || err != nil {
+		if deleted, err := r.deleteIfRequested(ctx, machine, o.node); deleted || err != nil {
 			return reconcile.Result{}, err
 		}
 		failure = r.syncNode(ctx, machine, o.node)
 	}
-	// A machine does not run before its Node has what the template wants. One that has run is watched over, whatever the template wants.
+	// A Machine does not become Running before the node template is applied. The health of one that was Running is checked anyway.
 	if phase := machine.Status.CurrentStatus.Phase; failure != nil && phase != machinev1alpha1.MachineRunning && phase != machinev1alpha1.MachineUnknown {
 		return reconcile.Result{}, failure
 	}
-	result, err := r.judge(ctx, o, joining)
+	result, err := r.check(ctx, o, joining)
 	return result, errors.Join(failure, err)
 }
 
-// judge decides how the machine is, and reports it.
-func (r *Reconciler) judge(ctx context.Context, o observation, asked bool) (reconcile.Result, error) {
+// check decides on the phase of the machine, and reports it. observed is set if the driver was called before.
+func (r *reconciler) check(ctx context.Context, o observation, observed bool) (reconcile.Result, error) {
 	machine := o.machine
 	var reachable bool
 	if o.reachableSince, reachable = r.reachable(); !reachable {
-		// What is known of the Node is old. It will be looked at when the cluster is back.
+		// The state of the Node is outdated. It is checked again when the cluster is reachable.
 		return reconcile.Result{RequeueAfter: undecided}, nil
 	}
-	// A driver that says when machines change is asked whenever there is news: the loss of a machine is known at once, long before
-	// its Node stops being Ready. Others are asked when the Node is not well.
-	_, tells := r.driver.(driver.Notifier)
-	if !asked && (tells || problems(o.nodeName, o.node, o.limits.NodeConditions) != "") {
-		if err := r.askDriver(ctx, &o); err != nil {
-			logf.FromContext(ctx).V(1).Info("Cannot ask for the machine", "error", err.Error()) // its Node says enough
+	// A driver that notifies of changes is called each time, so that the loss of a machine is found long before its Node stops being Ready.
+	// Others are called when the Node is unhealthy.
+	_, notifies := r.driver.(driver.Notifier)
+	if !observed && (notifies || problems(o.nodeName, o.node, o.limits.NodeConditions) != "") {
+		if err := r.observeMachine(ctx, &o); err != nil {
+			logf.FromContext(ctx).V(1).Info("Cannot read the state of the machine", "error", err.Error()) // the Node is decisive
 		}
 	}
 	o.mayFail = true
@@ -195,13 +195,12 @@ func (r *Reconciler) judge(ctx context.Context, o observation, asked bool) (reco
 	return reconcile.Result{RequeueAfter: v.recheck}, r.report(ctx, machine, v, o.node)
 }
 
-// fail decides once more, about what is so right now, with everybody else waiting. A machine that has failed is replaced, so it is worth
-// being sure.
-func (r *Reconciler) fail(ctx context.Context, o observation) (reconcile.Result, error) {
+// fail decides once more with the current state from the API servers, while no other Machine may fail: a Machine that has failed is replaced.
+func (r *reconciler) fail(ctx context.Context, o observation) (reconcile.Result, error) {
 	r.failing.Lock()
 	defer r.failing.Unlock()
 	others := &machinev1alpha1.MachineList{}
-	if err := r.reader.List(ctx, others, client.InNamespace(o.machine.Namespace)); err != nil {
+	if err := r.controlAPI.List(ctx, others, client.InNamespace(o.machine.Namespace)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list Machines: %w", err)
 	}
 	replaced := 0
@@ -214,7 +213,7 @@ func (r *Reconciler) fail(ctx context.Context, o observation) (reconcile.Result,
 	o.mayFail = replaced < r.maxReplaced
 	if o.nodeName != "" {
 		var err error
-		if o.node, err = nodeOf(ctx, r.targetReader, o.nodeName); err != nil {
+		if o.node, err = nodeOf(ctx, r.targetAPI, o.nodeName); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -222,7 +221,7 @@ func (r *Reconciler) fail(ctx context.Context, o observation) (reconcile.Result,
 	return reconcile.Result{RequeueAfter: v.recheck}, r.report(ctx, o.machine, v, o.node)
 }
 
-// poolOf is what machines have in common that replace each other: their MachineDeployment, which names itself in a label, or their set.
+// poolOf identifies the Machines that replace each other: those of a MachineDeployment, whose name is in a label, or of a MachineSet.
 func poolOf(machine *machinev1alpha1.Machine) string {
 	if name := machine.Labels["name"]; name != "" {
 		return "MachineDeployment/" + name
@@ -233,8 +232,8 @@ func poolOf(machine *machinev1alpha1.Machine) string {
 	return "Machine/" + machine.Name
 }
 
-// askDriver asks the infrastructure for the machine. That there is none is an answer.
-func (r *Reconciler) askDriver(ctx context.Context, o *observation) error {
+// observeMachine reads the state of the machine at the infrastructure. If there is none, it is lost.
+func (r *reconciler) observeMachine(ctx context.Context, o *observation) error {
 	request, err := r.classOf(ctx, o.machine)
 	if err != nil {
 		return err
@@ -246,7 +245,7 @@ func (r *Reconciler) askDriver(ctx context.Context, o *observation) error {
 	case driver.NotFound:
 		o.lost = err.Error()
 	default:
-		return fmt.Errorf("ask for machine %s: %w", o.machine.Name, err)
+		return fmt.Errorf("read the state of machine %s: %w", o.machine.Name, err)
 	}
 	if o.nodeName == "" {
 		o.nodeName = status.NodeName
@@ -266,46 +265,46 @@ func nodeOf(ctx context.Context, c client.Reader, name string) (*corev1.Node, er
 	return node, nil
 }
 
-func (r *Reconciler) ensureFinalizer(ctx context.Context, machine *machinev1alpha1.Machine) error {
+func (r *reconciler) ensureFinalizer(ctx context.Context, machine *machinev1alpha1.Machine) error {
 	if controllerutil.ContainsFinalizer(machine, machinev1alpha1.MCFinalizerName) {
 		return nil
 	}
 	before := machine.DeepCopy()
 	controllerutil.AddFinalizer(machine, machinev1alpha1.MCFinalizerName)
-	return r.client.Patch(ctx, machine, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return r.controlCache.Patch(ctx, machine, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// label notes the Node of a machine, which is there from now on. Before that, certificates are given to a machine that has none yet.
-func (r *Reconciler) label(ctx context.Context, machine *machinev1alpha1.Machine, node string) error {
+// label sets the label with the Node of a Machine. Until then, a certificate is approved for a machine that has none yet.
+func (r *reconciler) label(ctx context.Context, machine *machinev1alpha1.Machine, node string) error {
 	before := machine.DeepCopy()
 	metav1.SetMetaDataLabel(&machine.ObjectMeta, machinev1alpha1.NodeLabelKey, node)
-	if err := r.client.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
+	if err := r.controlCache.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("label Machine %s with its Node: %w", machine.Name, err)
 	}
 	return nil
 }
 
-// create makes the machine, or finds what an earlier pass made. It is done when the machine's provider ID is noted.
-func (r *Reconciler) create(ctx context.Context, machine *machinev1alpha1.Machine) (bool, reconcile.Result, error) {
+// create creates the machine, or finds the one of an earlier pass. It is done when the provider ID is in the spec of the Machine.
+func (r *reconciler) create(ctx context.Context, machine *machinev1alpha1.Machine) (bool, reconcile.Result, error) {
 	status, err := r.createAtProvider(ctx, machine)
 	if err == nil {
 		before := machine.DeepCopy()
 		machine.Spec.ProviderID = status.ProviderID
-		if err := r.client.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
-			return false, reconcile.Result{}, fmt.Errorf("note the provider ID of Machine %s: %w", machine.Name, err)
+		if err := r.controlCache.Patch(ctx, machine, client.MergeFrom(before)); err != nil {
+			return false, reconcile.Result{}, fmt.Errorf("write the provider ID of Machine %s: %w", machine.Name, err)
 		}
 		return true, reconcile.Result{}, nil
 	}
 	var coded *driver.Error
 	if !errors.As(err, &coded) {
-		return false, reconcile.Result{}, err // our own API servers
+		return false, reconcile.Result{}, err // of an API server, not of the infrastructure
 	}
 	v := decideAfterFailedCreation(machine, coded, limitsOf(machine, r.limits), r.clock.Now())
 	logf.FromContext(ctx).Info("Cannot create the machine", "code", coded.Code, "error", err.Error())
 	return false, reconcile.Result{RequeueAfter: v.recheck}, r.report(ctx, machine, v, nil)
 }
 
-func (r *Reconciler) createAtProvider(ctx context.Context, machine *machinev1alpha1.Machine) (driver.Status, error) {
+func (r *reconciler) createAtProvider(ctx context.Context, machine *machinev1alpha1.Machine) (driver.Status, error) {
 	request, err := r.classOf(ctx, machine)
 	if err != nil {
 		return driver.Status{}, err
@@ -325,16 +324,16 @@ func (r *Reconciler) createAtProvider(ctx context.Context, machine *machinev1alp
 	return r.driver.CreateMachine(ctx, request)
 }
 
-// userData is what the machine executes at first.
-func (r *Reconciler) userData(ctx context.Context, request driver.Request) ([]byte, error) {
-	data, err := secretData(ctx, r.reader, request.Class, request.Class.SecretRef)
+// userData is the user data of a machine, with its bootstrap token.
+func (r *reconciler) userData(ctx context.Context, request driver.Request) ([]byte, error) {
+	data, err := secretData(ctx, r.controlAPI, request.Class, request.Class.SecretRef)
 	if err != nil {
 		return nil, err
 	}
 	content := data[userDataKey]
 	token := ""
 	if bootstraptoken.Needed(content) {
-		// The time that a machine has to join begins only when it is made, and that may take as long.
+		// The creation timeout counts once for the creation and once for joining.
 		if token, err = r.tokens.Ensure(ctx, request.Machine, r.clock.Now(), 2*limitsOf(request.Machine, r.limits).Creation); err != nil {
 			return nil, err
 		}
@@ -342,24 +341,24 @@ func (r *Reconciler) userData(ctx context.Context, request driver.Request) ([]by
 	return bootstraptoken.Render(content, token, request.Machine.Name), nil
 }
 
-// deleteIfAsked deletes the machine if somebody asked for it at its Node, or deletes the Node.
-func (r *Reconciler) deleteIfAsked(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) (bool, error) {
+// deleteIfRequested deletes the Machine if its Node has the annotation for that, or is being deleted.
+func (r *reconciler) deleteIfRequested(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) (bool, error) {
 	if node.DeletionTimestamp == nil && node.Annotations[machinev1alpha1.TriggerDeletionByMCM] != "true" {
 		return false, nil
 	}
-	logf.FromContext(ctx).Info("Deleting machine, as its Node asks for it", "node", node.Name)
-	err := r.client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID})
+	logf.FromContext(ctx).Info("Deleting machine, as its Node is deleted or annotated", "node", node.Name)
+	err := r.controlCache.Delete(ctx, machine, client.Preconditions{UID: &machine.UID})
 	return true, client.IgnoreNotFound(err)
 }
 
-func (r *Reconciler) syncNode(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) error {
-	want, differs, err := withTemplate(machine, node)
+func (r *reconciler) syncNode(ctx context.Context, machine *machinev1alpha1.Machine, node *corev1.Node) error {
+	desired, differs, err := withTemplate(machine, node)
 	if err != nil || !differs {
 		return err
 	}
-	// Taints and finalizers are lists.
-	if err := r.targetClient.Patch(ctx, want, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("bring Node %s to its template: %w", node.Name, err)
+	// With a lock, as taints and finalizers are lists.
+	if err := r.targetCache.Patch(ctx, desired, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("apply the template to Node %s: %w", node.Name, err)
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ func (i infrastructure) GetMachineStatus(context.Context, driver.Request) (drive
 
 func (infrastructure) DeleteMachine(context.Context, driver.Request) error { return nil }
 
-// newReconciler looks after a machine of class c. Its cluster refuses changes of Nodes if patch says so.
-func newReconciler(t *testing.T, d driver.Driver, m *machinev1alpha1.Machine, node *corev1.Node, patch error) *Reconciler {
+// newReconciler returns a reconciler with a machine of class c. Changes of Nodes fail with patch, if it is not nil.
+func newReconciler(t *testing.T, d driver.Driver, m *machinev1alpha1.Machine, node *corev1.Node, patch error) *reconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1alpha1.AddToScheme(scheme)); err != nil {
@@ -63,14 +63,14 @@ func newReconciler(t *testing.T, d driver.Driver, m *machinev1alpha1.Machine, no
 				return c.Patch(ctx, o, p, options...)
 			},
 		}).Build()
-	return &Reconciler{
-		client: control, reader: control, targetClient: target, targetReader: target, driver: d, tokens: &bootstraptoken.Tokens{Client: target},
-		drainer: &drain.Drainer{Client: target}, events: events.NewFakeRecorder(10), clock: testingclock.NewFakePassiveClock(now), limits: limits,
+	return &reconciler{
+		controlCache: control, controlAPI: control, targetCache: target, targetAPI: target, driver: d, tokens: &bootstraptoken.Tokens{TargetCache: target},
+		drainer: &drain.Drainer{TargetCache: target}, events: events.NewFakeRecorder(10), clock: testingclock.NewFakePassiveClock(now), limits: limits,
 		maxReplaced: 1, reachable: func() (time.Time, bool) { return time.Time{}, true },
 	}
 }
 
-// A Node that cannot be brought to its template does not keep its machine from being watched over, but from running at first.
+// A template that cannot be applied to the Node keeps a machine from becoming Running, but the health of a running one is still checked.
 func TestTemplateRefused(t *testing.T) {
 	refused := errors.New("refused")
 	for name, tc := range map[string]struct {
@@ -78,11 +78,11 @@ func TestTemplateRefused(t *testing.T) {
 		since       time.Duration
 		node        *corev1.Node
 	}{
-		"one that joins waits":                         {machinev1alpha1.MachinePending, machinev1alpha1.MachinePending, time.Minute, readyNode},
-		"one that runs goes on":                        {machinev1alpha1.MachineRunning, machinev1alpha1.MachineRunning, time.Hour, readyNode},
-		"one that stops to report is unknown":          {machinev1alpha1.MachineRunning, machinev1alpha1.MachineUnknown, time.Hour, unknownNode},
-		"one that is unhealthy for long is replaced":   {machinev1alpha1.MachineUnknown, machinev1alpha1.MachineFailed, time.Hour, unknownNode},
-		"an unknown one that is well again runs again": {machinev1alpha1.MachineUnknown, machinev1alpha1.MachineRunning, time.Hour, readyNode},
+		"a joining one waits":                        {machinev1alpha1.MachinePending, machinev1alpha1.MachinePending, time.Minute, readyNode},
+		"a running one stays so":                     {machinev1alpha1.MachineRunning, machinev1alpha1.MachineRunning, time.Hour, readyNode},
+		"one that stops to report is unknown":        {machinev1alpha1.MachineRunning, machinev1alpha1.MachineUnknown, time.Hour, unknownNode},
+		"one that is unhealthy for long is replaced": {machinev1alpha1.MachineUnknown, machinev1alpha1.MachineFailed, time.Hour, unknownNode},
+		"an unknown one that is healthy again runs":  {machinev1alpha1.MachineUnknown, machinev1alpha1.MachineRunning, time.Hour, readyNode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node, m := tc.node.DeepCopy(), machineIn(tc.phase, tc.since)
@@ -92,36 +92,36 @@ func TestTemplateRefused(t *testing.T) {
 			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)}); !errors.Is(err, refused) {
 				t.Errorf("error is %v", err)
 			}
-			if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil || m.Status.CurrentStatus.Phase != tc.want {
+			if err := r.controlCache.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil || m.Status.CurrentStatus.Phase != tc.want {
 				t.Errorf("phase is %q (%v), want %q", m.Status.CurrentStatus.Phase, err, tc.want)
 			}
 		})
 	}
 }
 
-// A Node that the cluster does not let be drained, as a webhook refuses it, is tried again. Its machine does not count as failed.
+// A drain that a webhook refuses is retried. The machine does not count as failed.
 func TestDrainRefused(t *testing.T) {
 	node, m := readyNode.DeepCopy(), machineIn(machinev1alpha1.MachineRunning, time.Minute)
 	node.Name = "n"
 	m.Labels = map[string]string{machinev1alpha1.NodeLabelKey: "n"}
-	r := newReconciler(t, infrastructure{}, m, node, errors.New("a webhook says no"))
-	if err := r.client.Delete(t.Context(), m); err != nil {
+	r := newReconciler(t, infrastructure{}, m, node, errors.New("denied by a webhook"))
+	if err := r.controlCache.Delete(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
 	if err != nil || result.RequeueAfter == 0 {
-		t.Errorf("it is not tried again: %v, %v", result, err)
+		t.Errorf("it is not retried: %v, %v", result, err)
 	}
-	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+	if err := r.controlCache.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
 		t.Fatal(err)
 	}
 	last := m.Status.LastOperation
-	if last.Type != machinev1alpha1.MachineOperationDrainNode || last.State != machinev1alpha1.MachineStateProcessing || !strings.Contains(last.Description, "a webhook says no") {
+	if last.Type != machinev1alpha1.MachineOperationDrainNode || last.State != machinev1alpha1.MachineStateProcessing || !strings.Contains(last.Description, "denied by a webhook") {
 		t.Errorf("last operation is %+v", last)
 	}
 }
 
-// A machine that ends between the moment its Node joins and the moment this is noticed leaves no Node behind.
+// The Node of a machine that ends just after it has joined is deleted.
 func TestLostAsItJoins(t *testing.T) {
 	for name, phase := range map[string]machinev1alpha1.MachinePhase{
 		"noticed before it is deleted": machinev1alpha1.MachinePending, "noticed when it is deleted": machinev1alpha1.MachineFailed,
@@ -138,20 +138,20 @@ func TestLostAsItJoins(t *testing.T) {
 				}
 			}
 			pass()
-			if err := r.client.Get(t.Context(), key, m); err != nil || m.Status.CurrentStatus.Phase != machinev1alpha1.MachineFailed {
+			if err := r.controlCache.Get(t.Context(), key, m); err != nil || m.Status.CurrentStatus.Phase != machinev1alpha1.MachineFailed {
 				t.Errorf("phase is %q (%v)", m.Status.CurrentStatus.Phase, err)
 			}
 			if got := m.Labels[machinev1alpha1.NodeLabelKey]; phase == machinev1alpha1.MachinePending && got != "n" {
 				t.Errorf("its Node is %q", got)
 			}
-			if err := r.client.Delete(t.Context(), m); err != nil {
+			if err := r.controlCache.Delete(t.Context(), m); err != nil {
 				t.Fatal(err)
 			}
 			pass()
-			if err := r.client.Get(t.Context(), key, m); !apierrors.IsNotFound(err) {
+			if err := r.controlCache.Get(t.Context(), key, m); !apierrors.IsNotFound(err) {
 				t.Errorf("machine: %v, its status is %+v", err, m.Status)
 			}
-			if err := r.targetClient.Get(t.Context(), client.ObjectKeyFromObject(node), node); !apierrors.IsNotFound(err) {
+			if err := r.targetCache.Get(t.Context(), client.ObjectKeyFromObject(node), node); !apierrors.IsNotFound(err) {
 				t.Errorf("Node: %v", err)
 			}
 		})

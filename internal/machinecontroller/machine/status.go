@@ -13,8 +13,8 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 )
 
-// report writes what was decided, if it differs, and keeps the machine up to date with it. It is the only writer of the status.
-func (r *Reconciler) report(ctx context.Context, machine *machinev1alpha1.Machine, v verdict, node *corev1.Node) error {
+// report writes the status by a verdict, if it differs, and updates the given Machine. It is the only writer of the status.
+func (r *reconciler) report(ctx context.Context, machine *machinev1alpha1.Machine, v verdict, node *corev1.Node) error {
 	before := machine.DeepCopy()
 	now := metav1.NewTime(r.clock.Now())
 	status := &machine.Status
@@ -50,13 +50,13 @@ func (r *Reconciler) report(ctx context.Context, machine *machinev1alpha1.Machin
 	if apiequality.Semantic.DeepEqual(before.Status, *status) {
 		return nil
 	}
-	// What was decided holds for what was read.
+	// With a lock, as the verdict is about the Machine as it was read.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Status().Patch(ctx, machine, patch); err != nil {
+	if err := r.controlCache.Status().Patch(ctx, machine, patch); err != nil {
 		return fmt.Errorf("write the status of Machine %s: %w", machine.Name, err)
 	}
 	if changed {
-		logf.FromContext(ctx).Info("Changing phase", "from", before.Status.CurrentStatus.Phase, "to", v.phase, "why", status.LastOperation.Description)
+		logf.FromContext(ctx).Info("Changing phase", "from", before.Status.CurrentStatus.Phase, "to", v.phase, "reason", status.LastOperation.Description)
 		typ := corev1.EventTypeNormal
 		if v.phase == machinev1alpha1.MachineFailed || v.phase == machinev1alpha1.MachineUnknown || v.phase == machinev1alpha1.MachineCrashLoopBackOff {
 			typ = corev1.EventTypeWarning
@@ -66,7 +66,7 @@ func (r *Reconciler) report(ctx context.Context, machine *machinev1alpha1.Machin
 	return nil
 }
 
-// sameConditions leaves out heartbeats, which change all the time and say nothing.
+// sameConditions compares conditions without their heartbeats.
 func sameConditions(a, b []corev1.NodeCondition) bool {
 	if len(a) != len(b) {
 		return false

@@ -1,5 +1,5 @@
-// Package machineclass keeps MachineClasses, and the Secrets that they refer to, for as long as there are machines made from them: without
-// them, machines could not be deleted.
+// Package machineclass protects MachineClasses, and the Secrets that they refer to, by finalizers while there are Machines of the class: without
+// them, the machines could not be deleted.
 //
 // It reads Machines, and writes the finalizers of MachineClasses and Secrets, all in the control cluster.
 package machineclass
@@ -25,18 +25,24 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// passTimeout limits a pass, which makes a handful of requests.
+// passTimeout limits a pass, which takes a few requests.
 const passTimeout = time.Minute
 
-// Reconciler keeps the finalizers of a class.
-type Reconciler struct {
-	client client.Client
-	reader client.Reader // past the cache
+// reconciler adds and removes the finalizers.
+type reconciler struct {
+	controlCache client.Client
+	controlAPI   client.Reader
+}
+
+// Values configure the controller.
+type Values struct {
+	// ConcurrentSyncs is how many classes are reconciled at a time.
+	ConcurrentSyncs int
 }
 
 // Add adds the controller.
-func Add(mgr manager.Manager, concurrency int) error {
-	r := &Reconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader()}
+func Add(mgr manager.Manager, v Values) error {
+	r := &reconciler{controlCache: mgr.GetClient(), controlAPI: mgr.GetAPIReader()}
 	toClass := func(_ context.Context, object client.Object) []reconcile.Request {
 		machine, ok := object.(*machinev1alpha1.Machine)
 		if !ok || machine.Spec.Class.Name == "" {
@@ -50,58 +56,59 @@ func Add(mgr manager.Manager, concurrency int) error {
 		Watches(&machinev1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(toClass), builder.WithPredicates(predicate.Funcs{
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 		})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: passTimeout}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
 		Complete(r)
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	class := &machinev1alpha1.MachineClass{}
-	if err := r.client.Get(ctx, request.NamespacedName, class); err != nil {
+	if err := r.controlCache.Get(ctx, request.NamespacedName, class); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	machines, classes := &machinev1alpha1.MachineList{}, &machinev1alpha1.MachineClassList{}
-	if err := errors.Join(r.reader.List(ctx, machines, client.InNamespace(class.Namespace)), r.client.List(ctx, classes, client.InNamespace(class.Namespace))); err != nil {
-		return reconcile.Result{}, fmt.Errorf("list what uses MachineClass %s: %w", class.Name, err)
+	if err := errors.Join(r.controlAPI.List(ctx, machines, client.InNamespace(class.Namespace)), r.controlCache.List(ctx, classes, client.InNamespace(class.Namespace))); err != nil {
+		return reconcile.Result{}, fmt.Errorf("list Machines and MachineClasses: %w", err)
 	}
 	used := map[string]bool{}
 	for _, machine := range machines.Items {
 		used[machine.Spec.Class.Name] = true
 	}
-	if used[class.Name] && class.DeletionTimestamp == nil { // after that, no finalizer can be added any more
-		if err := kube.AddFinalizer(ctx, r.client, class, machinev1alpha1.MCMFinalizerName); err != nil {
+	if used[class.Name] && class.DeletionTimestamp == nil { // a finalizer cannot be added later
+		if err := kube.AddFinalizer(ctx, r.controlCache, class, machinev1alpha1.MCMFinalizerName); err != nil {
 			return kube.Result(err)
 		}
 	}
 	for key, needed := range secretsOf(class, classes.Items, used) {
 		secret := kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret"))
-		if err := r.reader.Get(ctx, key, secret); err != nil {
+		if err := r.controlAPI.Get(ctx, key, secret); err != nil {
 			if client.IgnoreNotFound(err) != nil {
 				return reconcile.Result{}, fmt.Errorf("read Secret %s: %w", key, err)
 			}
 			continue
 		}
-		if err := r.keep(ctx, secret, needed); err != nil {
+		if err := r.protect(ctx, secret, needed); err != nil {
 			return kube.Result(err)
 		}
 	}
 	if !used[class.Name] {
-		return kube.Result(kube.RemoveFinalizer(ctx, r.client, class, machinev1alpha1.MCMFinalizerName))
+		return kube.Result(kube.RemoveFinalizer(ctx, r.controlCache, class, machinev1alpha1.MCMFinalizerName))
 	}
 	return reconcile.Result{}, nil
 }
 
-func (r *Reconciler) keep(ctx context.Context, secret *metav1.PartialObjectMetadata, needed bool) error {
+// protect adds the finalizer of a Secret, or removes it.
+func (r *reconciler) protect(ctx context.Context, secret *metav1.PartialObjectMetadata, needed bool) error {
 	if !needed {
-		return kube.RemoveFinalizer(ctx, r.client, secret, machinev1alpha1.MCMFinalizerName)
+		return kube.RemoveFinalizer(ctx, r.controlCache, secret, machinev1alpha1.MCMFinalizerName)
 	}
 	if secret.DeletionTimestamp != nil {
-		return nil // as with the class
+		return nil // a finalizer cannot be added any more
 	}
-	return kube.AddFinalizer(ctx, r.client, secret, machinev1alpha1.MCMFinalizerName)
+	return kube.AddFinalizer(ctx, r.controlCache, secret, machinev1alpha1.MCMFinalizerName)
 }
 
-// secretsOf are the Secrets of a class, and whether a class with machines needs them.
+// secretsOf are the Secrets of a class, and whether any class with Machines refers to them.
 func secretsOf(class *machinev1alpha1.MachineClass, classes []machinev1alpha1.MachineClass, used map[string]bool) map[client.ObjectKey]bool {
 	out := map[client.ObjectKey]bool{}
 	for _, key := range keysOf(class) {

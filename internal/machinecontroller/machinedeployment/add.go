@@ -1,7 +1,8 @@
-// Package machinedeployment brings the machines of MachineDeployments to their template, a few at a time.
+// Package machinedeployment replaces the machines of MachineDeployments when their template changes, a few at a time.
 //
 // In the control cluster it reads Machines, and reads and writes MachineSets and MachineDeployments. In the target cluster it taints the
-// Nodes that will be replaced. Updates in place are not done: a deployment that asks for them keeps its machines, and says so.
+// Nodes that will be replaced. Updates in place are not supported: a deployment with this strategy keeps its machines, which its
+// condition Progressing reports.
 package machinedeployment
 
 import (
@@ -20,32 +21,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 )
 
-// passTimeout limits a pass, which is a few requests per set and Node.
+// passTimeout limits a pass, which takes a few requests per set and Node.
 const passTimeout = 2 * time.Minute
 
+// Values configure the controller.
+type Values struct {
+	// Target is the target cluster.
+	Target cluster.Cluster
+	// ConcurrentSyncs is how many deployments are reconciled at a time.
+	ConcurrentSyncs int
+	// Clock has the time for conditions.
+	Clock clock.PassiveClock
+}
+
 // Add adds the controller.
-func Add(mgr manager.Manager, target cluster.Cluster, concurrency int, c clock.PassiveClock) error {
-	r := &Reconciler{
-		client: mgr.GetClient(), reader: mgr.GetAPIReader(), targetClient: target.GetClient(),
-		events: mgr.GetEventRecorder("machine-controller-manager"), clock: c,
+func Add(mgr manager.Manager, v Values) error {
+	r := &reconciler{
+		controlCache: mgr.GetClient(), controlAPI: mgr.GetAPIReader(), targetCache: v.Target.GetClient(),
+		events: mgr.GetEventRecorder(machinecontrollermanager.Name), clock: v.Clock,
 	}
 	return builder.ControllerManagedBy(mgr).Named("machinedeployment").
-		// The status is our own writing. A label may freeze the deployment, and an annotation take it off.
+		// Only this controller writes the status. A label freezes the deployment, and an annotation removes the label.
 		For(&machinev1alpha1.MachineDeployment{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 		))).
 		Owns(&machinev1alpha1.MachineSet{}).
-		// Nodes of old machines are tainted, and the last machine of an old set may be what is waited for.
+		// Nodes of old machines are tainted, and a Recreate waits for the last machine of old sets.
 		Watches(&machinev1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, machine client.Object) []reconcile.Request {
 			return deploymentOf(ctx, mgr.GetClient(), machine)
 		}), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: passTimeout}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
 		Complete(r)
 }
 
-// deploymentOf leads from a machine over its set to its deployment.
+// deploymentOf maps a Machine to the deployment of its set.
 func deploymentOf(ctx context.Context, c client.Reader, machine client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(machine)
 	if owner == nil {
@@ -53,7 +65,7 @@ func deploymentOf(ctx context.Context, c client.Reader, machine client.Object) [
 	}
 	set := &machinev1alpha1.MachineSet{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: machine.GetNamespace(), Name: owner.Name}, set); err != nil {
-		return nil // a set that is gone has had its own event
+		return nil // the deletion of a set has its own event
 	}
 	if owner = metav1.GetControllerOf(set); owner == nil {
 		return nil

@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// hashLabel tells the machines of a deployment's sets apart.
+	// hashLabel distinguishes the machines of a deployment's sets.
 	hashLabel = "machine-template-hash"
 	// revisionAnnotation numbers the sets of a deployment, the highest one being the current.
 	revisionAnnotation = "deployment.kubernetes.io/revision"
-	// defaultHistory is how many old sets are kept if the deployment does not say.
+	// defaultHistory is how many old sets are kept by default.
 	defaultHistory = 10
 )
 
-// replacing is the part of a template that machines are replaced for. The rest is brought to those that there are.
+// replacing is the part of a template whose changes need new machines. The rest is applied to existing ones.
 func replacing(template *machinev1alpha1.MachineTemplateSpec) *machinev1alpha1.MachineTemplateSpec {
 	part := template.DeepCopy()
 	delete(part.ObjectMeta.Labels, hashLabel)
@@ -44,9 +44,9 @@ func currentAndOld(d *machinev1alpha1.MachineDeployment, sets []*machinev1alpha1
 	slices.SortFunc(sets, func(a, b *machinev1alpha1.MachineSet) int {
 		return cmp.Or(cmp.Compare(revision(a), revision(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	want := replacing(&d.Spec.Template)
+	desired := replacing(&d.Spec.Template)
 	at := slices.IndexFunc(sets, func(s *machinev1alpha1.MachineSet) bool {
-		return s.DeletionTimestamp == nil && apiequality.Semantic.DeepEqual(want, replacing(&s.Spec.Template))
+		return s.DeletionTimestamp == nil && apiequality.Semantic.DeepEqual(desired, replacing(&s.Spec.Template))
 	})
 	if at < 0 {
 		return nil, sets
@@ -75,7 +75,7 @@ func nextRevision(current *machinev1alpha1.MachineSet, old []*machinev1alpha1.Ma
 	return highest + 1
 }
 
-// hash names a template. The count makes it differ if the name is taken.
+// hash is the suffix of a set's name. The number of collisions makes it differ if the name is taken.
 func hash(template *machinev1alpha1.MachineTemplateSpec, collisions int32) (string, error) {
 	data, err := json.Marshal(replacing(template))
 	if err != nil {
@@ -115,21 +115,21 @@ func newSet(d *machinev1alpha1.MachineDeployment, revision int64) (*machinev1alp
 	return set, nil
 }
 
-// withTemplate brings to a set what changes without new machines. Nodes of old machines keep their labels: these say what is on them, such
-// as which version of Kubernetes, and where their agents are told what to do.
+// withTemplate applies the part of the template that does not need new machines to a set. Nodes of old machines keep their labels, which have
+// the version of Kubernetes and the Secret with the node configuration.
 func withTemplate(d *machinev1alpha1.MachineDeployment, set *machinev1alpha1.MachineSet, current bool) *machinev1alpha1.MachineSet {
-	want := set.DeepCopy()
+	desired := set.DeepCopy()
 	template := d.Spec.Template.DeepCopy()
-	want.Spec.Template.Spec.MachineConfiguration = template.Spec.MachineConfiguration
+	desired.Spec.Template.Spec.MachineConfiguration = template.Spec.MachineConfiguration
 	if current {
-		want.Spec.Template.Spec.NodeTemplate = template.Spec.NodeTemplate
+		desired.Spec.Template.Spec.NodeTemplate = template.Spec.NodeTemplate
 	}
-	want.Spec.MinReadySeconds = d.Spec.MinReadySeconds
-	want.Spec.AutoPreserveFailedMachineMax = d.Spec.AutoPreserveFailedMachineMax
-	return want
+	desired.Spec.MinReadySeconds = d.Spec.MinReadySeconds
+	desired.Spec.AutoPreserveFailedMachineMax = d.Spec.AutoPreserveFailedMachineMax
+	return desired
 }
 
-// bounds are how many machines may exist beyond what is wanted, and how many of these may be missing. One of them is above zero.
+// bounds are maxSurge and maxUnavailable as numbers. One of them is above zero.
 func bounds(d *machinev1alpha1.MachineDeployment) (surge, unavailable int32, err error) {
 	replicas := int(d.Spec.Replicas)
 	var c machinev1alpha1.UpdateConfiguration
@@ -145,7 +145,7 @@ func bounds(d *machinev1alpha1.MachineDeployment) (surge, unavailable int32, err
 			c = d.Spec.Strategy.RollingUpdate.UpdateConfiguration
 		}
 	}
-	one := ptr.To(intstr.FromInt32(1))
+	one := new(intstr.FromInt32(1))
 	up, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(c.MaxSurge, one), replicas, true)
 	if err != nil {
 		return 0, 0, fmt.Errorf("maxSurge: %w", err)
@@ -155,30 +155,30 @@ func bounds(d *machinev1alpha1.MachineDeployment) (surge, unavailable int32, err
 		return 0, 0, fmt.Errorf("maxUnavailable: %w", err)
 	}
 	if up <= 0 && down <= 0 {
-		down = 1 // otherwise nothing could ever happen
+		down = 1 // otherwise no machine could be replaced
 	}
 	return toInt32(max(0, up)), toInt32(max(0, min(down, replicas))), nil
 }
 
 func toInt32(n int) int32 { return int32(min(n, math.MaxInt32)) }
 
-// available counts the machines of a set that work and are to stay. What the set says may be older than what it was told.
+// available counts the available machines of a set that are not deleted. The status may be older than the spec.
 func available(set *machinev1alpha1.MachineSet) int32 {
 	return min(set.Status.AvailableReplicas, set.Spec.Replicas)
 }
 
-// input is what the numbers of machines are decided from.
+// input is the observed state that the replicas of sets are decided from.
 type input struct {
 	deployment *machinev1alpha1.MachineDeployment
 	current    *machinev1alpha1.MachineSet
 	// old are the other sets, the oldest first.
 	old []*machinev1alpha1.MachineSet
-	// oldMachines is how many machines of old sets there still are, those included that are being deleted.
+	// oldMachines is the number of machines of old sets, including those that are being deleted.
 	oldMachines        int
 	surge, unavailable int32
 }
 
-// scale says how many machines each set is to have, by the names of the sets.
+// scale returns the replicas of each set, by name.
 func scale(in input) map[string]int32 {
 	out := map[string]int32{}
 	total := in.current.Spec.Replicas
@@ -187,11 +187,11 @@ func scale(in input) map[string]int32 {
 		total += set.Spec.Replicas
 	}
 	out[in.current.Name] = in.current.Spec.Replicas
-	wanted := in.deployment.Spec.Replicas
-	rolls := !in.deployment.Spec.Paused && in.deployment.Labels[machineset.FreezeLabel] != machineset.FreezeValue
+	desired := in.deployment.Spec.Replicas
+	rolls := !in.deployment.Spec.Paused && in.deployment.Labels[machinev1alpha1.FreezeLabel] != machinev1alpha1.LabelValueTrue
 	switch {
 	case !rolls:
-		// Numbers follow, templates do not: the newest set with machines gets what is wanted.
+		// Scaling continues, without the new template: the newest set with machines is scaled.
 		active := in.current
 		if active.Spec.Replicas == 0 {
 			for _, set := range slices.Backward(in.old) {
@@ -201,8 +201,8 @@ func scale(in input) map[string]int32 {
 				}
 			}
 		}
-		out[active.Name] = max(0, wanted-(total-active.Spec.Replicas))
-		if in.deployment.Labels[machineset.FreezeLabel] == machineset.FreezeValue {
+		out[active.Name] = max(0, desired-(total-active.Spec.Replicas))
+		if in.deployment.Labels[machinev1alpha1.FreezeLabel] == machinev1alpha1.LabelValueTrue {
 			out[active.Name] = min(out[active.Name], active.Spec.Replicas)
 		}
 	case in.deployment.Spec.Strategy.Type == machinev1alpha1.RecreateMachineDeploymentStrategyType:
@@ -210,7 +210,7 @@ func scale(in input) map[string]int32 {
 			out[set.Name] = 0
 		}
 		if in.oldMachines == 0 {
-			out[in.current.Name] = wanted
+			out[in.current.Name] = desired
 		}
 	default:
 		roll(in, total, out)
@@ -218,29 +218,29 @@ func scale(in input) map[string]int32 {
 	return out
 }
 
-// roll gives machines to the current set and takes them from old ones, within the bounds.
+// roll scales up the current set and scales down old ones, within the bounds.
 func roll(in input, total int32, out map[string]int32) {
-	wanted := in.deployment.Spec.Replicas
+	desired := in.deployment.Spec.Replicas
 	current := in.current.Spec.Replicas
 	grown := current
-	if current > wanted {
-		grown = wanted
-	} else if room := wanted + in.surge - total; room > 0 {
-		grown = min(wanted, current+room)
+	if current > desired {
+		grown = desired
+	} else if room := desired + in.surge - total; room > 0 {
+		grown = min(desired, current+room)
 	}
 	out[in.current.Name] = grown
 	if grown > current {
-		return // what is gone can wait until these are here
+		return // old sets are scaled down when these are available
 	}
 	total -= current - grown
-	least := max(0, wanted-in.unavailable)
+	least := max(0, desired-in.unavailable)
 	working := min(available(in.current), grown)
 	for _, set := range in.old {
 		working += available(set)
 	}
-	// Machines of the current set that do not work yet may be all that is missing.
+	// Machines of the current set that are not available yet count as unavailable.
 	room := total - least - (grown - min(available(in.current), grown))
-	// Those that do not work go first, as nobody misses them.
+	// Machines that are not available are deleted first.
 	for _, set := range in.old {
 		if n := min(room, set.Spec.Replicas-available(set)); n > 0 {
 			out[set.Name] -= n
@@ -256,7 +256,7 @@ func roll(in input, total int32, out map[string]int32) {
 	}
 }
 
-// expired are the old sets that are not kept for going back to.
+// expired are the old sets that are not kept for rollbacks.
 func expired(d *machinev1alpha1.MachineDeployment, old []*machinev1alpha1.MachineSet) []*machinev1alpha1.MachineSet {
 	keep := int(ptr.Deref(d.Spec.RevisionHistoryLimit, defaultHistory))
 	empty := slices.DeleteFunc(slices.Clone(old), func(s *machinev1alpha1.MachineSet) bool {
@@ -265,7 +265,7 @@ func expired(d *machinev1alpha1.MachineDeployment, old []*machinev1alpha1.Machin
 	return empty[:max(0, len(empty)-keep)]
 }
 
-// rollbackTemplate is what a deployment goes back to, or nil if there is nothing like it.
+// rollbackTemplate is the template that a deployment is rolled back to, nil if the revision does not exist.
 func rollbackTemplate(d *machinev1alpha1.MachineDeployment, current *machinev1alpha1.MachineSet, old []*machinev1alpha1.MachineSet) *machinev1alpha1.MachineTemplateSpec {
 	var found *machinev1alpha1.MachineSet
 	for _, set := range old {
@@ -284,7 +284,7 @@ func rollbackTemplate(d *machinev1alpha1.MachineDeployment, current *machinev1al
 	return template
 }
 
-// status sums up the sets. It returns when to look again, as a deadline may pass.
+// status sums up the sets. It returns the delay until the progress deadline, 0 if there is none.
 func status(in input, failure error, now time.Time) (machinev1alpha1.MachineDeploymentStatus, time.Duration) {
 	d := in.deployment
 	before := d.Status
@@ -311,8 +311,8 @@ func status(in input, failure error, now time.Time) (machinev1alpha1.MachineDepl
 			}
 		}
 	}
-	if frozen == "" && d.Labels[machineset.FreezeLabel] == machineset.FreezeValue {
-		frozen, frozenReason = "The label "+machineset.FreezeLabel+" says so.", machineset.ReasonLabel
+	if frozen == "" && d.Labels[machinev1alpha1.FreezeLabel] == machinev1alpha1.LabelValueTrue {
+		frozen, frozenReason = "It has the label "+machinev1alpha1.FreezeLabel+".", machineset.ReasonLabel
 	}
 	slices.SortFunc(out.FailedMachines, func(a, b machinev1alpha1.MachineSummary) int { return cmp.Compare(a.Name, b.Name) })
 	out.UnavailableReplicas = max(0, d.Spec.Replicas-out.AvailableReplicas)
@@ -352,10 +352,10 @@ func text(err error) string {
 	return err.Error()
 }
 
-// inPlaceUnsupported explains a template that nobody brings to the machines.
+// inPlaceUnsupported is the message for a template that would need an update in place.
 const inPlaceUnsupported = "The template has changed, and machines cannot be updated in place yet."
 
-// progress says whether an update gets on.
+// progress returns the condition Progressing.
 func progress(in input, after *machinev1alpha1.MachineDeploymentStatus, moved bool, now time.Time) (status machinev1alpha1.ConditionStatus, reason, message string, recheck time.Duration) {
 	d := in.deployment
 	before := d.Status
@@ -392,21 +392,21 @@ func progress(in input, after *machinev1alpha1.MachineDeploymentStatus, moved bo
 	return machinev1alpha1.ConditionFalse, late, message, 0
 }
 
-// setCondition writes a condition. Its update time changes with it, and when something moved.
-func setCondition(conditions []machinev1alpha1.MachineDeploymentCondition, want machinev1alpha1.MachineDeploymentCondition, moved bool, now time.Time) []machinev1alpha1.MachineDeploymentCondition {
-	want.LastTransitionTime, want.LastUpdateTime = metav1.NewTime(now), metav1.NewTime(now)
-	at := slices.IndexFunc(conditions, func(c machinev1alpha1.MachineDeploymentCondition) bool { return c.Type == want.Type })
+// setCondition sets a condition. Its update time changes with it, and when the update has progressed.
+func setCondition(conditions []machinev1alpha1.MachineDeploymentCondition, desired machinev1alpha1.MachineDeploymentCondition, moved bool, now time.Time) []machinev1alpha1.MachineDeploymentCondition {
+	desired.LastTransitionTime, desired.LastUpdateTime = metav1.NewTime(now), metav1.NewTime(now)
+	at := slices.IndexFunc(conditions, func(c machinev1alpha1.MachineDeploymentCondition) bool { return c.Type == desired.Type })
 	if at < 0 {
-		return append(conditions, want)
+		return append(conditions, desired)
 	}
-	have := conditions[at]
-	if have.Status == want.Status {
-		want.LastTransitionTime = have.LastTransitionTime
+	current := conditions[at]
+	if current.Status == desired.Status {
+		desired.LastTransitionTime = current.LastTransitionTime
 	}
-	if !moved && have.Status == want.Status && have.Reason == want.Reason && have.Message == want.Message {
-		want.LastUpdateTime = have.LastUpdateTime
+	if !moved && current.Status == desired.Status && current.Reason == desired.Reason && current.Message == desired.Message {
+		desired.LastUpdateTime = current.LastUpdateTime
 	}
 	conditions = slices.Clone(conditions)
-	conditions[at] = want
+	conditions[at] = desired
 	return conditions
 }

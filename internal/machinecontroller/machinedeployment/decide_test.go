@@ -10,10 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
-	"gardener.cloud/gardener/internal/machinecontroller/machineset"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -40,7 +38,7 @@ func set(name string, replicas, available int32) *machinev1alpha1.MachineSet {
 func TestScale(t *testing.T) {
 	paused, frozen, recreate := deploymentOfSize(3), deploymentOfSize(5), deploymentOfSize(3)
 	paused.Spec.Paused = true
-	frozen.Labels = map[string]string{machineset.FreezeLabel: machineset.FreezeValue}
+	frozen.Labels = map[string]string{machinev1alpha1.FreezeLabel: machinev1alpha1.LabelValueTrue}
 	recreate.Spec.Strategy.Type = machinev1alpha1.RecreateMachineDeploymentStrategyType
 	for name, tc := range map[string]struct {
 		in   input
@@ -58,11 +56,11 @@ func TestScale(t *testing.T) {
 			input{deployment: deploymentOfSize(3), current: set("c", 1, 0), old: []*machinev1alpha1.MachineSet{set("o", 3, 3)}, surge: 1},
 			map[string]int32{"c": 1, "o": 3},
 		},
-		"it goes on when they are available": {
+		"it continues when they are available": {
 			input{deployment: deploymentOfSize(3), current: set("c", 1, 1), old: []*machinev1alpha1.MachineSet{set("o", 3, 3)}, surge: 1},
 			map[string]int32{"c": 1, "o": 2},
 		},
-		"what is broken goes at once": {
+		"unavailable machines go at once": {
 			input{deployment: deploymentOfSize(3), current: set("c", 1, 1), old: []*machinev1alpha1.MachineSet{set("o", 1, 1), set("p", 2, 1)}, surge: 1},
 			map[string]int32{"c": 1, "o": 1, "p": 1},
 		},
@@ -70,11 +68,11 @@ func TestScale(t *testing.T) {
 			input{deployment: deploymentOfSize(3), current: set("c", 0, 0), old: []*machinev1alpha1.MachineSet{set("o", 3, 3)}, unavailable: 1},
 			map[string]int32{"c": 0, "o": 2},
 		},
-		"what shrinks takes old ones": {
+		"scaling down deletes old ones": {
 			input{deployment: deploymentOfSize(1), current: set("c", 1, 1), old: []*machinev1alpha1.MachineSet{set("o", 3, 3)}, surge: 1},
 			map[string]int32{"c": 1, "o": 0},
 		},
-		"nothing is left of what sleeps": {
+		"all are deleted for hibernation": {
 			input{deployment: deploymentOfSize(0), current: set("c", 1, 0), old: []*machinev1alpha1.MachineSet{set("o", 3, 3)}, surge: 1},
 			map[string]int32{"c": 0, "o": 0},
 		},
@@ -85,11 +83,11 @@ func TestScale(t *testing.T) {
 		"a frozen one does not grow": {
 			input{deployment: frozen, current: set("c", 3, 3), surge: 1}, map[string]int32{"c": 3},
 		},
-		"one that is made anew ends all machines": {
+		"Recreate deletes all machines": {
 			input{deployment: recreate, current: set("c", 0, 0), old: []*machinev1alpha1.MachineSet{set("o", 3, 3)}, oldMachines: 3, unavailable: 3},
 			map[string]int32{"c": 0, "o": 0},
 		},
-		"and starts when they are gone": {
+		"and creates new ones when they are deleted": {
 			input{deployment: recreate, current: set("c", 0, 0), old: []*machinev1alpha1.MachineSet{set("o", 0, 0)}, unavailable: 3},
 			map[string]int32{"c": 3, "o": 0},
 		},
@@ -109,7 +107,7 @@ func TestUpdatesEndAndStayWithinBounds(t *testing.T) {
 		replicas := random.Int32N(8)
 		d := deploymentOfSize(replicas)
 		d.Spec.Strategy.RollingUpdate = &machinev1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: machinev1alpha1.UpdateConfiguration{
-			MaxSurge: ptr.To(intstr.FromInt32(random.Int32N(3))), MaxUnavailable: ptr.To(intstr.FromInt32(random.Int32N(3))),
+			MaxSurge: new(intstr.FromInt32(random.Int32N(3))), MaxUnavailable: new(intstr.FromInt32(random.Int32N(3))),
 		}}
 		surge, unavailable, err := bounds(d)
 		if err != nil {
@@ -136,7 +134,7 @@ func TestUpdatesEndAndStayWithinBounds(t *testing.T) {
 				working += available(s)
 			}
 			if total > replicas+surge || working < replicas-unavailable {
-				t.Fatalf("%s: there are %d machines, %d of them work", what, total, working)
+				t.Fatalf("%s: there are %d machines, %d of them available", what, total, working)
 			}
 			if current.Spec.Replicas == replicas && total == replicas && current.Status.AvailableReplicas == replicas {
 				break
@@ -160,13 +158,13 @@ func TestBounds(t *testing.T) {
 		wantSurge, wantUnavailable int32
 		bad                        bool
 	}{
-		"nothing said":                        {nil, nil, 1, 1, false},
-		"numbers":                             {ptr.To(intstr.FromInt32(2)), ptr.To(intstr.FromInt32(0)), 2, 0, false},
-		"percentages are rounded for safety":  {ptr.To(intstr.FromString("15%")), ptr.To(intstr.FromString("15%")), 2, 1, false},
-		"something has to move":               {ptr.To(intstr.FromInt32(0)), ptr.To(intstr.FromString("1%")), 0, 1, false},
-		"no more than there are can be away":  {ptr.To(intstr.FromInt32(0)), ptr.To(intstr.FromInt32(99)), 0, 10, false},
-		"nobody knows what this is":           {ptr.To(intstr.FromString("many")), nil, 0, 0, true},
-		"less than nothing is nothing at all": {ptr.To(intstr.FromInt32(-1)), ptr.To(intstr.FromInt32(1)), 0, 1, false},
+		"default":                            {nil, nil, 1, 1, false},
+		"numbers":                            {new(intstr.FromInt32(2)), new(intstr.FromInt32(0)), 2, 0, false},
+		"percentages are rounded for safety": {new(intstr.FromString("15%")), new(intstr.FromString("15%")), 2, 1, false},
+		"both zero":                          {new(intstr.FromInt32(0)), new(intstr.FromString("1%")), 0, 1, false},
+		"more unavailable than replicas":     {new(intstr.FromInt32(0)), new(intstr.FromInt32(99)), 0, 10, false},
+		"invalid":                            {new(intstr.FromString("many")), nil, 0, 0, true},
+		"negative":                           {new(intstr.FromInt32(-1)), new(intstr.FromInt32(1)), 0, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := deploymentOfSize(10)
@@ -201,7 +199,7 @@ func TestCurrentAndOld(t *testing.T) {
 	a.Annotations = map[string]string{revisionAnnotation: "7"}
 	b.Annotations = map[string]string{revisionAnnotation: "2"}
 	c.Annotations = map[string]string{revisionAnnotation: "1"}
-	// What is brought to machines without replacing them does not count.
+	// Changes that do not need new machines do not count.
 	d.Spec.Template.Spec.NodeTemplate.ObjectMeta.Labels = map[string]string{"new": "1"}
 	d.Spec.Template.Spec.MachineConfiguration.DrainTimeout = &metav1.Duration{Duration: time.Minute}
 	current, old := currentAndOld(d, []*machinev1alpha1.MachineSet{a, b, c})
@@ -221,15 +219,15 @@ func TestCurrentAndOld(t *testing.T) {
 
 	d.Spec.RollbackTo = &machinev1alpha1.RollbackConfig{}
 	if got := rollbackTemplate(d, current, old); got == nil || got.Spec.Class.Name != "a" || got.ObjectMeta.Labels[hashLabel] != "" {
-		t.Errorf("goes back to %+v", got)
+		t.Errorf("rolls back to %+v", got)
 	}
 	d.Spec.RollbackTo.Revision = 1
 	if got := rollbackTemplate(d, current, old); got == nil || got.Spec.Class.Name != "c" {
-		t.Errorf("goes back to %+v", got)
+		t.Errorf("rolls back to %+v", got)
 	}
 	d.Spec.RollbackTo.Revision = 5
 	if got := rollbackTemplate(d, current, old); got != nil {
-		t.Errorf("goes back to %+v", got)
+		t.Errorf("rolls back to %+v", got)
 	}
 }
 
@@ -246,7 +244,7 @@ func TestNewSet(t *testing.T) {
 	if current, _ := currentAndOld(d, []*machinev1alpha1.MachineSet{first}); current != first {
 		t.Error("the set is not that of its deployment")
 	}
-	d.Status.CollisionCount = ptr.To[int32](1)
+	d.Status.CollisionCount = new(int32(1))
 	if second, _ := newSet(d, 4); second.Name == first.Name {
 		t.Error("a collision does not change the name")
 	}
@@ -254,14 +252,14 @@ func TestNewSet(t *testing.T) {
 
 func TestExpired(t *testing.T) {
 	d := deploymentOfSize(1)
-	d.Spec.RevisionHistoryLimit = ptr.To[int32](1)
+	d.Spec.RevisionHistoryLimit = new(int32(1))
 	got := expired(d, []*machinev1alpha1.MachineSet{set("a", 0, 0), set("b", 1, 1), set("c", 0, 0), set("d", 0, 0)})
 	if len(got) != 2 || got[0].Name != "a" || got[1].Name != "c" {
 		t.Errorf("got %v", got)
 	}
 }
 
-// reasonOf is what a condition says.
+// reasonOf is the status and the reason of a condition.
 func reasonOf(s machinev1alpha1.MachineDeploymentStatus, typ machinev1alpha1.MachineDeploymentConditionType) string {
 	for _, c := range s.Conditions {
 		if c.Type == typ {
@@ -273,7 +271,7 @@ func reasonOf(s machinev1alpha1.MachineDeploymentStatus, typ machinev1alpha1.Mac
 
 func TestStatus(t *testing.T) {
 	d := deploymentOfSize(3)
-	d.Spec.ProgressDeadlineSeconds = ptr.To[int32](600)
+	d.Spec.ProgressDeadlineSeconds = new(int32(600))
 	in := input{deployment: d, current: set("c", 1, 0), old: []*machinev1alpha1.MachineSet{set("o", 3, 3)}, surge: 1, oldMachines: 3}
 	got, recheck := status(in, errors.New("no"), now)
 	if got.Replicas != 4 || got.UpdatedReplicas != 1 || got.AvailableReplicas != 3 || got.UnavailableReplicas != 0 || got.ObservedGeneration != 3 {
@@ -288,13 +286,13 @@ func TestStatus(t *testing.T) {
 		}
 	}
 	if recheck != 10*time.Minute {
-		t.Errorf("again in %s", recheck)
+		t.Errorf("recheck is %s", recheck)
 	}
 	// The same again writes nothing, until the deadline has passed.
 	d.Status = got
 	again, recheck := status(in, errors.New("no"), now.Add(4*time.Minute))
 	if diff := cmp.Diff(got, again); diff != "" || recheck != 6*time.Minute {
-		t.Errorf("again in %s (-before +after):\n%s", recheck, diff)
+		t.Errorf("recheck is %s (-before +after):\n%s", recheck, diff)
 	}
 	late, _ := status(in, nil, now.Add(10*time.Minute))
 	if got := reasonOf(late, machinev1alpha1.MachineDeploymentProgressing); got != "False ProgressDeadlineExceeded" {
@@ -303,7 +301,7 @@ func TestStatus(t *testing.T) {
 	if got := reasonOf(late, machinev1alpha1.MachineDeploymentReplicaFailure); got != "" {
 		t.Errorf("ReplicaFailure is %q", got)
 	}
-	// It stays late, instead of beginning anew.
+	// The deadline stays exceeded, instead of beginning again.
 	d.Status = late
 	later, _ := status(in, nil, now.Add(15*time.Minute))
 	if diff := cmp.Diff(late, later); diff != "" {
@@ -313,7 +311,7 @@ func TestStatus(t *testing.T) {
 	if got := reasonOf(done, machinev1alpha1.MachineDeploymentProgressing); got != "True NewMachineSetAvailable" {
 		t.Errorf("Progressing is %q", got)
 	}
-	// One that is frozen says why.
+	// A frozen one has the reason in its condition.
 	overshoots := set("c", 3, 3)
 	overshoots.Status.Conditions = []machinev1alpha1.MachineSetCondition{{Type: machinev1alpha1.MachineSetFrozen, Reason: "TooMany"}}
 	frozen, _ := status(input{deployment: d, current: overshoots, surge: 1}, nil, now)

@@ -26,20 +26,19 @@ import (
 	"gardener.cloud/gardener/internal/machinecontroller/machineset"
 )
 
-// Reconciler brings the machines of a deployment to its template.
-type Reconciler struct {
-	client client.Client
-	// reader reads past the cache, so that a set that was scaled a moment ago counts as such.
-	reader       client.Reader
-	targetClient client.Client
+// reconciler reconciles MachineDeployments.
+type reconciler struct {
+	controlCache client.Client
+	controlAPI   client.Reader // so that the scale of a set that was changed a moment ago counts
+	targetCache  client.Client
 	events       events.EventRecorder
 	clock        clock.PassiveClock
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	deployment := &machinev1alpha1.MachineDeployment{}
-	if err := r.reader.Get(ctx, request.NamespacedName, deployment); err != nil {
+	if err := r.controlAPI.Get(ctx, request.NamespacedName, deployment); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	after, err := r.reconcile(ctx, deployment)
@@ -49,7 +48,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, d *machinev1alpha1.MachineDeployment) (time.Duration, error) {
+func (r *reconciler) reconcile(ctx context.Context, d *machinev1alpha1.MachineDeployment) (time.Duration, error) {
 	sets, err := r.setsOf(ctx, d)
 	if err != nil {
 		return 0, err
@@ -57,9 +56,9 @@ func (r *Reconciler) reconcile(ctx context.Context, d *machinev1alpha1.MachineDe
 	if d.DeletionTimestamp != nil {
 		return 0, r.delete(ctx, d, sets)
 	}
-	if d.Annotations[machinev1alpha1.UnfreezeAnnotation] == machineset.FreezeValue {
-		// Its change brings it back here.
-		return 0, kube.PatchMetadata(ctx, r.client, d, func(o *metav1.PartialObjectMetadata) { machineset.Thaw(&o.ObjectMeta) })
+	if d.Annotations[machinev1alpha1.UnfreezeAnnotation] == machinev1alpha1.LabelValueTrue {
+		// The change requeues it.
+		return 0, kube.PatchMetadata(ctx, r.controlCache, d, func(o *metav1.PartialObjectMetadata) { machineset.Unfreeze(&o.ObjectMeta) })
 	}
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
@@ -72,7 +71,7 @@ func (r *Reconciler) reconcile(ctx context.Context, d *machinev1alpha1.MachineDe
 	if in.surge, in.unavailable, err = bounds(d); err != nil {
 		return 0, reconcile.TerminalError(fmt.Errorf("MachineDeployment %s: spec.strategy: %w", d.Name, err))
 	}
-	if err := kube.AddFinalizer(ctx, r.client, d, machinev1alpha1.MCMFinalizerName); err != nil {
+	if err := kube.AddFinalizer(ctx, r.controlCache, d, machinev1alpha1.MCMFinalizerName); err != nil {
 		return 0, err
 	}
 	in.current, in.old = currentAndOld(d, sets)
@@ -80,7 +79,7 @@ func (r *Reconciler) reconcile(ctx context.Context, d *machinev1alpha1.MachineDe
 		return 0, r.rollBack(ctx, d, in.current, in.old)
 	}
 	machines := &machinev1alpha1.MachineList{}
-	if err := r.reader.List(ctx, machines, client.InNamespace(d.Namespace)); err != nil {
+	if err := r.controlAPI.List(ctx, machines, client.InNamespace(d.Namespace)); err != nil {
 		return 0, fmt.Errorf("list Machines: %w", err)
 	}
 	in.oldMachines = countOf(in.old, machines.Items)
@@ -94,9 +93,9 @@ func (r *Reconciler) reconcile(ctx context.Context, d *machinev1alpha1.MachineDe
 }
 
 // setsOf reads the sets of a deployment.
-func (r *Reconciler) setsOf(ctx context.Context, d *machinev1alpha1.MachineDeployment) ([]*machinev1alpha1.MachineSet, error) {
+func (r *reconciler) setsOf(ctx context.Context, d *machinev1alpha1.MachineDeployment) ([]*machinev1alpha1.MachineSet, error) {
 	list := &machinev1alpha1.MachineSetList{}
-	if err := r.reader.List(ctx, list, client.InNamespace(d.Namespace)); err != nil {
+	if err := r.controlAPI.List(ctx, list, client.InNamespace(d.Namespace)); err != nil {
 		return nil, fmt.Errorf("list MachineSets: %w", err)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
@@ -111,8 +110,8 @@ func (r *Reconciler) setsOf(ctx context.Context, d *machinev1alpha1.MachineDeplo
 		case owner != nil && owner.UID == d.UID:
 			sets = append(sets, set)
 		case owner == nil && !selector.Empty() && selector.Matches(labels.Set(set.Labels)) && d.DeletionTimestamp == nil && set.DeletionTimestamp == nil:
-			// One that was left behind when its deployment was deleted without its sets, such as by a migration.
-			err := kube.PatchMetadata(ctx, r.client, set, func(o *metav1.PartialObjectMetadata) {
+			// Its deployment was deleted without its sets, such as by a migration.
+			err := kube.PatchMetadata(ctx, r.controlCache, set, func(o *metav1.PartialObjectMetadata) {
 				o.OwnerReferences = append(o.OwnerReferences, *metav1.NewControllerRef(d, machinev1alpha1.SchemeGroupVersion.WithKind("MachineDeployment")))
 			})
 			if err != nil {
@@ -137,13 +136,13 @@ func countOf(sets []*machinev1alpha1.MachineSet, machines []machinev1alpha1.Mach
 	return count
 }
 
-// delete deletes the sets of a deployment that is being deleted, and lets go of it when they are gone.
-func (r *Reconciler) delete(ctx context.Context, d *machinev1alpha1.MachineDeployment, sets []*machinev1alpha1.MachineSet) error {
+// delete deletes the sets of a deployment that is being deleted, and removes its finalizer when they are deleted.
+func (r *reconciler) delete(ctx context.Context, d *machinev1alpha1.MachineDeployment, sets []*machinev1alpha1.MachineSet) error {
 	if !controllerutil.ContainsFinalizer(d, machinev1alpha1.MCMFinalizerName) {
 		return nil
 	}
 	if len(sets) == 0 {
-		return kube.RemoveFinalizer(ctx, r.client, d, machinev1alpha1.MCMFinalizerName)
+		return kube.RemoveFinalizer(ctx, r.controlCache, d, machinev1alpha1.MCMFinalizerName)
 	}
 	var errs []error
 	for _, set := range sets {
@@ -154,16 +153,16 @@ func (r *Reconciler) delete(ctx context.Context, d *machinev1alpha1.MachineDeplo
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) deleteSet(ctx context.Context, set *machinev1alpha1.MachineSet) error {
+func (r *reconciler) deleteSet(ctx context.Context, set *machinev1alpha1.MachineSet) error {
 	logf.FromContext(ctx).Info("Deleting machine set", "machineSet", set.Name)
-	if err := r.client.Delete(ctx, set, client.Preconditions{UID: &set.UID}); client.IgnoreNotFound(err) != nil {
+	if err := r.controlCache.Delete(ctx, set, client.Preconditions{UID: &set.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete MachineSet %s: %w", set.Name, err)
 	}
 	return nil
 }
 
-// rollBack writes an older template to the deployment. What follows is an update like any other.
-func (r *Reconciler) rollBack(ctx context.Context, d *machinev1alpha1.MachineDeployment, current *machinev1alpha1.MachineSet, old []*machinev1alpha1.MachineSet) error {
+// rollBack writes an older template to the deployment, which the next pass rolls out.
+func (r *reconciler) rollBack(ctx context.Context, d *machinev1alpha1.MachineDeployment, current *machinev1alpha1.MachineSet, old []*machinev1alpha1.MachineSet) error {
 	template := rollbackTemplate(d, current, old)
 	to := d.Spec.RollbackTo.Revision
 	changed := d.DeepCopy()
@@ -171,22 +170,22 @@ func (r *Reconciler) rollBack(ctx context.Context, d *machinev1alpha1.MachineDep
 	if template != nil {
 		changed.Spec.Template = *template
 	}
-	if err := r.client.Patch(ctx, changed, client.MergeFrom(d)); err != nil {
+	if err := r.controlCache.Patch(ctx, changed, client.MergeFrom(d)); err != nil {
 		return fmt.Errorf("roll MachineDeployment %s back: %w", d.Name, err)
 	}
 	if template == nil {
-		r.events.Eventf(d, nil, corev1.EventTypeWarning, "RollbackRevisionNotFound", "Rollback", "There is no revision %d to go back to", to)
+		r.events.Eventf(d, nil, corev1.EventTypeWarning, "RollbackRevisionNotFound", "Rollback", "Revision %d does not exist", to)
 	} else {
-		r.events.Eventf(d, nil, corev1.EventTypeNormal, "Rollback", "Rollback", "Going back to revision %d", to)
+		r.events.Eventf(d, nil, corev1.EventTypeNormal, "Rollback", "Rollback", "Rolling back to revision %d", to)
 	}
 	return nil
 }
 
-// act makes the current set, brings all sets to what changes without new machines, sets their numbers, and removes those that are too old.
-func (r *Reconciler) act(ctx context.Context, in *input) error {
+// act creates the current set, applies changes that do not need new machines to all sets, scales them, and deletes those that are too old.
+func (r *reconciler) act(ctx context.Context, in *input) error {
 	d := in.deployment
 	if in.current == nil {
-		// With updates in place, the new template waits for somebody who brings it to the machines.
+		// Updates in place are not supported, so there is no set for the new template.
 		inPlace := d.Spec.Strategy.Type == machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType
 		if (inPlace || d.Spec.Paused) && len(in.old) > 0 {
 			return r.scalePaused(ctx, in)
@@ -195,15 +194,15 @@ func (r *Reconciler) act(ctx context.Context, in *input) error {
 			return err
 		}
 	}
-	numbers := scale(*in)
+	replicas := scale(*in)
 	number := strconv.FormatInt(nextRevision(in.current, in.old), 10)
 	for i, set := range append([]*machinev1alpha1.MachineSet{in.current}, in.old...) {
-		want := withTemplate(d, set, i == 0)
-		want.Spec.Replicas = numbers[set.Name]
+		desired := withTemplate(d, set, i == 0)
+		desired.Spec.Replicas = replicas[set.Name]
 		if i == 0 {
-			metav1.SetMetaDataAnnotation(&want.ObjectMeta, revisionAnnotation, number)
+			metav1.SetMetaDataAnnotation(&desired.ObjectMeta, revisionAnnotation, number)
 		}
-		if err := r.patchSet(ctx, d, set, want); err != nil {
+		if err := r.patchSet(ctx, d, set, desired); err != nil {
 			return err
 		}
 	}
@@ -215,38 +214,38 @@ func (r *Reconciler) act(ctx context.Context, in *input) error {
 	return nil
 }
 
-// scalePaused gives the newest set the machines that are wanted, whatever its template.
-func (r *Reconciler) scalePaused(ctx context.Context, in *input) error {
+// scalePaused scales the newest set, whatever its template.
+func (r *reconciler) scalePaused(ctx context.Context, in *input) error {
 	newest := in.old[len(in.old)-1]
 	paused := in.deployment.DeepCopy()
 	paused.Spec.Paused = true
-	numbers := scale(input{deployment: paused, current: newest, old: in.old[:len(in.old)-1]})
+	replicas := scale(input{deployment: paused, current: newest, old: in.old[:len(in.old)-1]})
 	for _, set := range in.old {
-		want := withTemplate(in.deployment, set, false)
-		want.Spec.Replicas = numbers[set.Name]
-		if err := r.patchSet(ctx, in.deployment, set, want); err != nil {
+		desired := withTemplate(in.deployment, set, false)
+		desired.Spec.Replicas = replicas[set.Name]
+		if err := r.patchSet(ctx, in.deployment, set, desired); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// create makes the current set. The server refuses it if there is one of its name, which is another's then.
-func (r *Reconciler) create(ctx context.Context, in *input) error {
+// create creates the current set. If a set of its name exists, which is that of another template, the next pass uses another name.
+func (r *reconciler) create(ctx context.Context, in *input) error {
 	d := in.deployment
 	set, err := newSet(d, nextRevision(nil, in.old))
 	if err != nil {
 		return err
 	}
 	logf.FromContext(ctx).Info("Creating machine set", "machineSet", set.Name)
-	err = r.client.Create(ctx, set)
+	err = r.controlCache.Create(ctx, set)
 	if apierrors.IsAlreadyExists(err) {
 		changed := d.DeepCopy()
-		changed.Status.CollisionCount = ptr.To(ptr.Deref(d.Status.CollisionCount, 0) + 1)
-		if err := r.client.Status().Patch(ctx, changed, client.MergeFromWithOptions(d, client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("count a collision of names: %w", err)
+		changed.Status.CollisionCount = new(ptr.Deref(d.Status.CollisionCount, 0) + 1)
+		if err := r.controlCache.Status().Patch(ctx, changed, client.MergeFromWithOptions(d, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("count a name collision: %w", err)
 		}
-		return err // routine: the next pass has another name
+		return err // routine: the next pass uses another name
 	}
 	if err != nil {
 		return fmt.Errorf("create MachineSet %s: %w", set.Name, err)
@@ -256,14 +255,14 @@ func (r *Reconciler) create(ctx context.Context, in *input) error {
 	return nil
 }
 
-func (r *Reconciler) patchSet(ctx context.Context, d *machinev1alpha1.MachineDeployment, set, want *machinev1alpha1.MachineSet) error {
-	if apiequality.Semantic.DeepEqual(set, want) {
+func (r *reconciler) patchSet(ctx context.Context, d *machinev1alpha1.MachineDeployment, set, desired *machinev1alpha1.MachineSet) error {
+	if apiequality.Semantic.DeepEqual(set, desired) {
 		return nil
 	}
 	before, from := set.DeepCopy(), set.Spec.Replicas
-	want.DeepCopyInto(set)
-	if err := r.client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("change MachineSet %s: %w", set.Name, err)
+	desired.DeepCopyInto(set)
+	if err := r.controlCache.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("update MachineSet %s: %w", set.Name, err)
 	}
 	if from != set.Spec.Replicas {
 		logf.FromContext(ctx).Info("Scaled machine set", "machineSet", set.Name, "from", from, "to", set.Spec.Replicas)
@@ -272,8 +271,8 @@ func (r *Reconciler) patchSet(ctx context.Context, d *machinev1alpha1.MachineDep
 	return nil
 }
 
-// markNodes tells the scheduler to rather not put pods on Nodes that will be replaced, so that they move once only.
-func (r *Reconciler) markNodes(ctx context.Context, in input, machines []machinev1alpha1.Machine) error {
+// markNodes taints the Nodes that will be replaced, so that the scheduler prefers others, and pods move only once.
+func (r *reconciler) markNodes(ctx context.Context, in input, machines []machinev1alpha1.Machine) error {
 	if in.current == nil {
 		return nil
 	}
@@ -292,9 +291,9 @@ func (r *Reconciler) markNodes(ctx context.Context, in input, machines []machine
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) markNode(ctx context.Context, name string, marked bool) error {
+func (r *reconciler) markNode(ctx context.Context, name string, marked bool) error {
 	before := &corev1.Node{}
-	if err := r.targetClient.Get(ctx, client.ObjectKey{Name: name}, before); err != nil {
+	if err := r.targetCache.Get(ctx, client.ObjectKey{Name: name}, before); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	taint := corev1.Taint{Key: machinev1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}
@@ -308,25 +307,25 @@ func (r *Reconciler) markNode(ctx context.Context, name string, marked bool) err
 	} else {
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isMark)
 	}
-	err := r.targetClient.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.targetCache.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("change the taints of Node %s: %w", name, err)
+		return fmt.Errorf("update the taints of Node %s: %w", name, err)
 	}
 	return nil
 }
 
 // report writes the status, if it differs.
-func (r *Reconciler) report(ctx context.Context, in input, failure error) (time.Duration, error) {
+func (r *reconciler) report(ctx context.Context, in input, failure error) (time.Duration, error) {
 	if failure != nil && kube.Routine(failure) {
 		return 0, nil
 	}
-	want, recheck := status(in, failure, r.clock.Now())
-	if apiequality.Semantic.DeepEqual(in.deployment.Status, want) {
+	desired, recheck := status(in, failure, r.clock.Now())
+	if apiequality.Semantic.DeepEqual(in.deployment.Status, desired) {
 		return recheck, nil
 	}
 	changed := in.deployment.DeepCopy()
-	changed.Status = want
-	if err := r.client.Status().Patch(ctx, changed, client.MergeFrom(in.deployment)); client.IgnoreNotFound(err) != nil {
+	changed.Status = desired
+	if err := r.controlCache.Status().Patch(ctx, changed, client.MergeFrom(in.deployment)); client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("write the status of MachineDeployment %s: %w", in.deployment.Name, err)
 	}
 	return recheck, nil

@@ -1,7 +1,7 @@
-// Package machineset keeps the number of machines that MachineSets ask for. Failed machines are deleted, and replaced by new ones.
+// Package machineset creates and deletes Machines to match the replicas of MachineSets. Failed Machines are replaced.
 //
-// It reads and writes MachineSets and Machines, both in the control cluster. Decisions are made about what
-// the API server says, not the cache: a machine too many costs money, and one too few work.
+// It reads and writes MachineSets and Machines, both in the control cluster. It reads them from the API server, not from the cache, so that a
+// Machine that has just been created or deleted counts.
 package machineset
 
 import (
@@ -20,43 +20,44 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
+	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
 )
 
 // passTimeout limits a pass, which creates no more than a burst of machines.
 const passTimeout = 2 * time.Minute
 
-// Options are what the controller needs to know.
-type Options struct {
+// Values configure the controller.
+type Values struct {
 	// Burst is how many machines a set creates or deletes at a time.
 	Burst int
-	// SafetyUp is how many machines too many freeze a set, SafetyDown how many it may have when it is not frozen any more.
+	// SafetyUp is the surplus of machines that freezes a set, SafetyDown the one up to which it is not frozen any more.
 	SafetyUp, SafetyDown int
-	// Concurrency is how many sets are worked on at a time.
-	Concurrency int
-	// Clock is the time.
+	// ConcurrentSyncs is how many sets are reconciled at a time.
+	ConcurrentSyncs int
+	// Clock has the time for conditions and for minReadySeconds.
 	Clock clock.PassiveClock
 }
 
 // Add adds the controller.
-func Add(mgr manager.Manager, o Options) error {
-	r := &Reconciler{
-		client: mgr.GetClient(), reader: mgr.GetAPIReader(), events: mgr.GetEventRecorder("machine-controller-manager"),
-		clock: o.Clock, burst: o.Burst, up: o.SafetyUp, down: o.SafetyDown,
+func Add(mgr manager.Manager, v Values) error {
+	r := &reconciler{
+		controlCache: mgr.GetClient(), controlAPI: mgr.GetAPIReader(), events: mgr.GetEventRecorder(machinecontrollermanager.Name),
+		clock: v.Clock, burst: v.Burst, up: v.SafetyUp, down: v.SafetyDown,
 	}
 	return builder.ControllerManagedBy(mgr).Named("machineset").
-		// The status is our own writing. A label may freeze the set, and an annotation take it off.
+		// Only this controller writes the status. A label freezes the set, and an annotation removes the label.
 		For(&machinev1alpha1.MachineSet{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 		))).
-		// All changes: phases are counted, and labels and priorities matter.
+		// All changes, as phases, labels and priorities matter.
 		Watches(&machinev1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, machine client.Object) []reconcile.Request {
 			return setsOf(ctx, mgr.GetClient(), machine)
 		})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrency, ReconciliationTimeout: passTimeout}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
 		Complete(r)
 }
 
-// setsOf leads from a machine to its set, or to those that may adopt it.
+// setsOf maps a Machine to its set, or to those that may adopt it.
 func setsOf(ctx context.Context, c client.Reader, machine client.Object) []reconcile.Request {
 	if owner := metav1.GetControllerOf(machine); owner != nil {
 		if owner.Kind != "MachineSet" {
@@ -66,7 +67,7 @@ func setsOf(ctx context.Context, c client.Reader, machine client.Object) []recon
 	}
 	sets := &machinev1alpha1.MachineSetList{}
 	if err := c.List(ctx, sets, client.InNamespace(machine.GetNamespace())); err != nil {
-		return nil // a cache that has not started; every set is looked at when it has
+		return nil // the cache has not started; each set is reconciled when it has
 	}
 	var requests []reconcile.Request
 	for i := range sets.Items {

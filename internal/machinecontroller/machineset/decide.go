@@ -13,20 +13,15 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 )
 
-const (
-	// defaultPriority is that of machines without an annotation.
-	defaultPriority = 3
+// defaultPriority is the priority of machines without the annotation.
+const defaultPriority = 3
 
-	// FreezeLabel with the value "True" keeps a MachineSet from creating machines, and a MachineDeployment from rolling.
-	FreezeLabel, FreezeValue = "freeze", "True"
-)
-
-// claims says what a set does with the machines that there are.
+// claims are the machines that a set adopts, releases and owns.
 type claims struct {
 	adopt, release, owned []*machinev1alpha1.Machine
 }
 
-// claim sorts machines. Those of others are left alone.
+// claim selects the machines of a set. Those of other owners are ignored.
 func claim(set *machinev1alpha1.MachineSet, selector labels.Selector, machines []machinev1alpha1.Machine) claims {
 	var c claims
 	for i := range machines {
@@ -45,16 +40,16 @@ func claim(set *machinev1alpha1.MachineSet, selector labels.Selector, machines [
 	return c
 }
 
-// plan is what a set does about its number of machines.
+// plan is which machines a set creates and deletes.
 type plan struct {
-	// create is how many machines are made now.
+	// create is how many machines are created now.
 	create int
-	// delete are the machines that go now.
+	// delete are the machines that are deleted now.
 	delete []*machinev1alpha1.Machine
 }
 
-// decide compares the machines of a set with what is wanted. Failed ones go, and do not count. No more than burst machines are made or
-// deleted at a time.
+// decide compares the machines of a set with its replicas. Failed ones are deleted, and do not count. No more than burst machines are created
+// or deleted at a time.
 func decide(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine, burst int) plan {
 	var p plan
 	var active []*machinev1alpha1.Machine
@@ -82,7 +77,7 @@ func decide(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 	return p
 }
 
-// goesFirst orders machines: those that somebody marked go first, then those that are the least use, then the newest.
+// goesFirst compares machines by the order of their deletion: first by priority, then by usefulness, then the newest.
 func goesFirst(a, b *machinev1alpha1.Machine) int {
 	return cmp.Or(
 		cmp.Compare(priority(a), priority(b)),
@@ -99,7 +94,7 @@ func priority(machine *machinev1alpha1.Machine) int {
 	return defaultPriority
 }
 
-// usefulness grows with what a machine is good for.
+// usefulness is higher for phases that are closer to Running.
 func usefulness(machine *machinev1alpha1.Machine) int {
 	return slices.Index([]machinev1alpha1.MachinePhase{
 		machinev1alpha1.MachineTerminating, machinev1alpha1.MachineFailed, machinev1alpha1.MachineCrashLoopBackOff, machinev1alpha1.MachineUnknown,
@@ -108,14 +103,14 @@ func usefulness(machine *machinev1alpha1.Machine) int {
 	}, machine.Status.CurrentStatus.Phase)
 }
 
-// newMachine is made from the template of a set. The server completes its name.
+// newMachine renders a machine from the template of a set. The server completes its name.
 func newMachine(set *machinev1alpha1.MachineSet) *machinev1alpha1.Machine {
 	template := set.Spec.Template.DeepCopy()
 	machine := &machinev1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: set.Namespace, GenerateName: set.Name + "-",
 			Labels: template.ObjectMeta.Labels, Annotations: template.ObjectMeta.Annotations,
-			// It is on before what it guards exists.
+			// Before the machine exists at the infrastructure.
 			Finalizers:      []string{machinev1alpha1.MCFinalizerName},
 			OwnerReferences: []metav1.OwnerReference{*ownerReference(set)},
 		},
@@ -131,59 +126,59 @@ func ownerReference(set *machinev1alpha1.MachineSet) *metav1.OwnerReference {
 	return metav1.NewControllerRef(set, machinev1alpha1.SchemeGroupVersion.WithKind("MachineSet"))
 }
 
-// toTemplate brings to a machine what may change without making a new one: what its Node gets, and the times in its life.
+// toTemplate applies the part of the template that does not need a new machine: the node template and the timeouts.
 func toTemplate(set *machinev1alpha1.MachineSet, machine *machinev1alpha1.Machine) *machinev1alpha1.Machine {
-	want := machine.DeepCopy()
+	desired := machine.DeepCopy()
 	template := set.Spec.Template.Spec.DeepCopy()
-	want.Spec.NodeTemplate, want.Spec.MachineConfiguration = template.NodeTemplate, template.MachineConfiguration
-	return want
+	desired.Spec.NodeTemplate, desired.Spec.MachineConfiguration = template.NodeTemplate, template.MachineConfiguration
+	return desired
 }
 
-// Why a set is frozen. A set freezes itself when it overshoots, and goes on by itself; what somebody else froze stays so.
+// Reasons of the condition Frozen. A set that was frozen for a surplus is unfrozen when the surplus is gone; one that a user froze stays frozen.
 const (
 	reasonOvershoots = "OverShootingReplicaCount"
-	// ReasonLabel is that of MachineDeployments, too.
+	// ReasonLabel is also used for MachineDeployments.
 	ReasonLabel = "FrozenByLabel"
 )
 
-// freezing is why a set must not make machines, as its condition says it. Without a reason, it may.
+// freezing is why a set must not create machines, for its condition. An empty reason means that it may.
 type freezing struct{ reason, message string }
 
-// freeze decides whether a set is frozen: somebody labelled it, or it has so many machines, besides those that are about to go, that
-// something goes wrong, such as machines that lose their labels. Then it stays frozen until the surplus is gone.
+// freeze decides whether a set is frozen: by the label of a user, or because it has so many machines, without those that are deleted, that there
+// must be a fault, such as machines that lose their labels. Then it stays frozen until the surplus is gone.
 func freeze(set *machinev1alpha1.MachineSet, machines, up, down int) freezing {
-	frozen := set.Labels[FreezeLabel] == FreezeValue
-	if frozen && set.Annotations[machinev1alpha1.UnfreezeAnnotation] == FreezeValue {
+	frozen := set.Labels[machinev1alpha1.FreezeLabel] == machinev1alpha1.LabelValueTrue
+	if frozen && set.Annotations[machinev1alpha1.UnfreezeAnnotation] == machinev1alpha1.LabelValueTrue {
 		return freezing{}
 	}
 	overshot := slices.ContainsFunc(set.Status.Conditions, func(c machinev1alpha1.MachineSetCondition) bool {
 		return c.Type == machinev1alpha1.MachineSetFrozen && c.Reason == reasonOvershoots
 	})
-	wanted := int(set.Spec.Replicas)
+	replicas := int(set.Spec.Replicas)
 	switch {
 	case frozen && !overshot:
-		return freezing{ReasonLabel, "The label " + FreezeLabel + " says so."}
-	case machines > wanted+up, frozen && machines > wanted+down:
-		return freezing{reasonOvershoots, fmt.Sprintf("There are %d machines, and no more than %d are wanted.", machines, wanted)}
+		return freezing{ReasonLabel, "It has the label " + machinev1alpha1.FreezeLabel + "."}
+	case machines > replicas+up, frozen && machines > replicas+down:
+		return freezing{reasonOvershoots, fmt.Sprintf("There are %d machines, more than the desired %d.", machines, replicas)}
 	}
 	return freezing{}
 }
 
-// remaining counts the machines that belong to a set, or look like it, and stay.
+// remaining counts the machines that a set owns or that match its selector, and that are not deleted.
 func remaining(set *machinev1alpha1.MachineSet, selector labels.Selector, machines []machinev1alpha1.Machine, p plan) int {
 	count := 0
 	for i := range machines {
 		machine := &machines[i]
 		owner := metav1.GetControllerOf(machine)
-		ours := owner != nil && owner.UID == set.UID || owner == nil && selector.Matches(labels.Set(machine.Labels))
-		if ours && machine.DeletionTimestamp == nil && !slices.Contains(p.delete, machine) {
+		belongs := owner != nil && owner.UID == set.UID || owner == nil && selector.Matches(labels.Set(machine.Labels))
+		if belongs && machine.DeletionTimestamp == nil && !slices.Contains(p.delete, machine) {
 			count++
 		}
 	}
 	return count
 }
 
-// status counts machines. It returns when to look again, as a machine becomes available with time.
+// status counts machines. It returns the delay until a machine becomes available by minReadySeconds, 0 if there is none.
 func status(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine, frozen freezing, failure error, now time.Time) (machinev1alpha1.MachineSetStatus, time.Duration) {
 	out := *set.Status.DeepCopy()
 	out.ObservedGeneration = set.Generation
@@ -227,7 +222,7 @@ func status(set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine
 	return out, recheck
 }
 
-// setCondition keeps conditions that are only there while something is wrong.
+// setCondition sets a condition that only exists while it is True. It is removed if the message is empty.
 func setCondition(conditions []machinev1alpha1.MachineSetCondition, typ machinev1alpha1.MachineSetConditionType, message, reason string, now time.Time) []machinev1alpha1.MachineSetCondition {
 	at := slices.IndexFunc(conditions, func(c machinev1alpha1.MachineSetCondition) bool { return c.Type == typ })
 	if message == "" {
@@ -236,20 +231,20 @@ func setCondition(conditions []machinev1alpha1.MachineSetCondition, typ machinev
 		}
 		return conditions
 	}
-	want := machinev1alpha1.MachineSetCondition{
+	desired := machinev1alpha1.MachineSetCondition{
 		Type: typ, Status: machinev1alpha1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now),
 	}
 	if at < 0 {
-		return append(conditions, want)
+		return append(conditions, desired)
 	}
-	want.LastTransitionTime = conditions[at].LastTransitionTime
+	desired.LastTransitionTime = conditions[at].LastTransitionTime
 	conditions = slices.Clone(conditions)
-	conditions[at] = want
+	conditions[at] = desired
 	return conditions
 }
 
-// Thaw takes off what freezes a MachineSet or MachineDeployment, and what asks for that.
-func Thaw(meta *metav1.ObjectMeta) {
-	delete(meta.Labels, FreezeLabel)
+// Unfreeze removes the label that freezes a MachineSet or MachineDeployment, and the annotation that requests this.
+func Unfreeze(meta *metav1.ObjectMeta) {
+	delete(meta.Labels, machinev1alpha1.FreezeLabel)
 	delete(meta.Annotations, machinev1alpha1.UnfreezeAnnotation)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/utils/ptr"
 
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 )
@@ -31,7 +30,7 @@ func machine(name string, phase machinev1alpha1.MachinePhase, changes ...func(*m
 	return m
 }
 
-func deleting(m *machinev1alpha1.Machine) { m.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
+func deleting(m *machinev1alpha1.Machine) { m.DeletionTimestamp = new(metav1.NewTime(now)) }
 
 func created(ago time.Duration) func(*machinev1alpha1.Machine) {
 	return func(m *machinev1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(now.Add(-ago)) }
@@ -53,25 +52,25 @@ func TestDecide(t *testing.T) {
 	disabled := setOf(3)
 	disabled.Labels = map[string]string{machinev1alpha1.MachineSetScaleUpDisabled: "true"}
 	gone := setOf(3)
-	gone.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	gone.DeletionTimestamp = new(metav1.NewTime(now))
 	for name, tc := range map[string]struct {
 		set      *machinev1alpha1.MachineSet
 		machines []*machinev1alpha1.Machine
 		create   int
 		delete   []string
 	}{
-		"all are missing":                     {set: setOf(3), create: 3},
-		"no more than a burst":                {set: setOf(30), create: 5},
-		"enough":                              {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", pending)}},
-		"a failed one is replaced":            {set: setOf(2), machines: []*machinev1alpha1.Machine{machine("a", failed), machine("b", running)}, create: 1, delete: []string{"a"}},
-		"one that goes does not count":        {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, deleting)}, create: 1},
-		"none are made while it is disabled":  {set: disabled},
-		"none are made while it is deleted":   {set: gone},
-		"the unhealthy go first":              {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", unknown), machine("c", pending)}, delete: []string{"b", "c"}},
-		"the newest go first":                 {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, created(time.Hour)), machine("b", running, created(time.Minute))}, delete: []string{"b"}},
-		"a mark is stronger than anything":    {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("1")), machine("b", unknown)}, delete: []string{"a"}},
-		"a mark may keep a machine":           {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", unknown, marked("5")), machine("b", running)}, delete: []string{"b"}},
-		"a mark that is no number is no mark": {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("x")), machine("b", unknown)}, delete: []string{"b"}},
+		"all are missing":                {set: setOf(3), create: 3},
+		"no more than a burst":           {set: setOf(30), create: 5},
+		"enough":                         {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", pending)}},
+		"a failed one is replaced":       {set: setOf(2), machines: []*machinev1alpha1.Machine{machine("a", failed), machine("b", running)}, create: 1, delete: []string{"a"}},
+		"a deleted one does not count":   {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, deleting)}, create: 1},
+		"scaling up is disabled":         {set: disabled},
+		"the set is being deleted":       {set: gone},
+		"the unhealthy go first":         {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running), machine("b", unknown), machine("c", pending)}, delete: []string{"b", "c"}},
+		"the newest go first":            {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, created(time.Hour)), machine("b", running, created(time.Minute))}, delete: []string{"b"}},
+		"a low priority goes first":      {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("1")), machine("b", unknown)}, delete: []string{"a"}},
+		"a high priority goes last":      {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", unknown, marked("5")), machine("b", running)}, delete: []string{"b"}},
+		"an invalid priority is ignored": {set: setOf(1), machines: []*machinev1alpha1.Machine{machine("a", running, marked("x")), machine("b", unknown)}, delete: []string{"b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.set, tc.machines, 5)
@@ -90,7 +89,7 @@ func TestClaim(t *testing.T) {
 	set := setOf(1)
 	owned := func(uid string) func(*machinev1alpha1.Machine) {
 		return func(m *machinev1alpha1.Machine) {
-			m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", UID: "s", Controller: ptr.To(true)}}
+			m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", UID: "s", Controller: new(true)}}
 			if uid != "s" {
 				m.OwnerReferences[0].UID = "other"
 			}
@@ -117,27 +116,27 @@ func TestClaim(t *testing.T) {
 func TestFreeze(t *testing.T) {
 	frozen := func(reason string, annotations map[string]string) *machinev1alpha1.MachineSet {
 		set := setOf(3)
-		set.Labels, set.Annotations = map[string]string{FreezeLabel: FreezeValue}, annotations
+		set.Labels, set.Annotations = map[string]string{machinev1alpha1.FreezeLabel: machinev1alpha1.LabelValueTrue}, annotations
 		if reason != "" {
 			set.Status.Conditions = []machinev1alpha1.MachineSetCondition{{Type: machinev1alpha1.MachineSetFrozen, Reason: reason}}
 		}
 		return set
 	}
-	looked := map[string]string{machinev1alpha1.UnfreezeAnnotation: "True"}
+	unfreeze := map[string]string{machinev1alpha1.UnfreezeAnnotation: "True"}
 	for name, tc := range map[string]struct {
 		set      *machinev1alpha1.MachineSet
 		machines int
 		want     string
 	}{
-		"a few too many are nothing":                   {setOf(3), 5, ""},
-		"more freeze it":                               {setOf(3), 6, reasonOvershoots},
-		"it stays so while there are too many":         {frozen(reasonOvershoots, nil), 5, reasonOvershoots},
-		"it goes on when few are left":                 {frozen(reasonOvershoots, nil), 4, ""},
-		"it goes on when somebody looked at it":        {frozen(reasonOvershoots, looked), 9, ""},
-		"one that somebody froze stays so":             {frozen("", nil), 3, ReasonLabel},
-		"and does so after that was noted":             {frozen(ReasonLabel, nil), 3, ReasonLabel},
-		"whatever happens to its machines":             {frozen(ReasonLabel, nil), 9, ReasonLabel},
-		"one that somebody froze goes on when told to": {frozen(ReasonLabel, looked), 3, ""},
+		"a small surplus":                          {setOf(3), 5, ""},
+		"a larger surplus freezes it":              {setOf(3), 6, reasonOvershoots},
+		"it stays frozen with a surplus":           {frozen(reasonOvershoots, nil), 5, reasonOvershoots},
+		"it is unfrozen with a small surplus":      {frozen(reasonOvershoots, nil), 4, ""},
+		"it is unfrozen with the annotation":       {frozen(reasonOvershoots, unfreeze), 9, ""},
+		"one that a user froze stays frozen":       {frozen("", nil), 3, ReasonLabel},
+		"also after the condition was written":     {frozen(ReasonLabel, nil), 3, ReasonLabel},
+		"whatever its machines":                    {frozen(ReasonLabel, nil), 9, ReasonLabel},
+		"a user's freeze ends with the annotation": {frozen(ReasonLabel, unfreeze), 3, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := freeze(tc.set, tc.machines, 2, 1); got.reason != tc.want || (got.message == "") != (tc.want == "") {
@@ -164,9 +163,9 @@ func TestStatus(t *testing.T) {
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || recheck != 30*time.Second {
-		t.Errorf("status(), again in %s (-want +got):\n%s", recheck, diff)
+		t.Errorf("status(), recheck %s (-want +got):\n%s", recheck, diff)
 	}
-	// What is well again leaves no condition.
+	// The condition is removed when it is not True any more.
 	set.Status = got
 	if got, _ := status(set, nil, freezing{}, nil, now); len(got.Conditions) > 0 {
 		t.Errorf("conditions: %+v", got.Conditions)

@@ -21,21 +21,20 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// Reconciler keeps the number of machines of a set.
-type Reconciler struct {
-	client client.Client
-	// reader reads past the cache: machines that were made a moment ago count.
-	reader   client.Reader
-	events   events.EventRecorder
-	clock    clock.PassiveClock
-	burst    int
-	up, down int
+// reconciler reconciles MachineSets.
+type reconciler struct {
+	controlCache client.Client
+	controlAPI   client.Reader // so that Machines that were created a moment ago count
+	events       events.EventRecorder
+	clock        clock.PassiveClock
+	burst        int
+	up, down     int
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	set := &machinev1alpha1.MachineSet{}
-	if err := r.reader.Get(ctx, request.NamespacedName, set); err != nil {
+	if err := r.controlAPI.Get(ctx, request.NamespacedName, set); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	after, err := r.reconcile(ctx, set)
@@ -45,7 +44,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, set *machinev1alpha1.MachineSet) (time.Duration, error) {
+func (r *reconciler) reconcile(ctx context.Context, set *machinev1alpha1.MachineSet) (time.Duration, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
 		return 0, reconcile.TerminalError(fmt.Errorf("spec.selector of MachineSet %s: %w", set.Name, err))
@@ -54,7 +53,7 @@ func (r *Reconciler) reconcile(ctx context.Context, set *machinev1alpha1.Machine
 		return 0, reconcile.TerminalError(fmt.Errorf("MachineSet %s: spec.selector does not match the labels of spec.template", set.Name))
 	}
 	machines := &machinev1alpha1.MachineList{}
-	if err := r.reader.List(ctx, machines, client.InNamespace(set.Namespace)); err != nil {
+	if err := r.controlAPI.List(ctx, machines, client.InNamespace(set.Namespace)); err != nil {
 		return 0, fmt.Errorf("list Machines: %w", err)
 	}
 	claimed := claim(set, selector, machines.Items)
@@ -68,7 +67,7 @@ func (r *Reconciler) reconcile(ctx context.Context, set *machinev1alpha1.Machine
 	frozen := freeze(set, remaining(set, selector, machines.Items, todo), r.up, r.down)
 	if frozen.reason != "" {
 		todo.create = 0
-	} else if err := kube.PatchMetadata(ctx, r.client, set, func(o *metav1.PartialObjectMetadata) { Thaw(&o.ObjectMeta) }); err != nil {
+	} else if err := kube.PatchMetadata(ctx, r.controlCache, set, func(o *metav1.PartialObjectMetadata) { Unfreeze(&o.ObjectMeta) }); err != nil {
 		return 0, err
 	}
 	failure := errors.Join(r.act(ctx, set, todo), r.syncMachines(ctx, set, claimed.owned))
@@ -77,21 +76,21 @@ func (r *Reconciler) reconcile(ctx context.Context, set *machinev1alpha1.Machine
 	}
 	recheck, err := r.report(ctx, set, selector, frozen, failure)
 	if err == nil && frozen.reason != "" {
-		// Now that the condition has the reason: a label without it is somebody else's.
-		err = kube.PatchMetadata(ctx, r.client, set, func(o *metav1.PartialObjectMetadata) {
-			metav1.SetMetaDataLabel(&o.ObjectMeta, FreezeLabel, FreezeValue)
+		// After the condition, whose reason distinguishes this label from one that a user set.
+		err = kube.PatchMetadata(ctx, r.controlCache, set, func(o *metav1.PartialObjectMetadata) {
+			metav1.SetMetaDataLabel(&o.ObjectMeta, machinev1alpha1.FreezeLabel, machinev1alpha1.LabelValueTrue)
 		})
 	}
 	return recheck, errors.Join(failure, err)
 }
 
-// delete deletes the machines of a set that is being deleted, and lets go of it when they are gone.
-func (r *Reconciler) delete(ctx context.Context, set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine) error {
+// delete deletes the machines of a set that is being deleted, and removes its finalizer when they are deleted.
+func (r *reconciler) delete(ctx context.Context, set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine) error {
 	if !controllerutil.ContainsFinalizer(set, machinev1alpha1.MCMFinalizerName) {
 		return nil
 	}
 	if len(machines) == 0 {
-		return kube.RemoveFinalizer(ctx, r.client, set, machinev1alpha1.MCMFinalizerName)
+		return kube.RemoveFinalizer(ctx, r.controlCache, set, machinev1alpha1.MCMFinalizerName)
 	}
 	var errs []error
 	for _, machine := range machines {
@@ -102,13 +101,13 @@ func (r *Reconciler) delete(ctx context.Context, set *machinev1alpha1.MachineSet
 	return errors.Join(errs...)
 }
 
-// own puts the finalizer on the set, and the owner on its machines.
-func (r *Reconciler) own(ctx context.Context, set *machinev1alpha1.MachineSet, c *claims) error {
-	if err := kube.AddFinalizer(ctx, r.client, set, machinev1alpha1.MCMFinalizerName); err != nil {
+// own adds the finalizer of the set, and the owner references of its machines.
+func (r *reconciler) own(ctx context.Context, set *machinev1alpha1.MachineSet, c *claims) error {
+	if err := kube.AddFinalizer(ctx, r.controlCache, set, machinev1alpha1.MCMFinalizerName); err != nil {
 		return err
 	}
 	for _, machine := range c.adopt {
-		err := kube.PatchMetadata(ctx, r.client, machine, func(o *metav1.PartialObjectMetadata) {
+		err := kube.PatchMetadata(ctx, r.controlCache, machine, func(o *metav1.PartialObjectMetadata) {
 			o.OwnerReferences = append(o.OwnerReferences, *ownerReference(set))
 		})
 		if err != nil {
@@ -117,7 +116,7 @@ func (r *Reconciler) own(ctx context.Context, set *machinev1alpha1.MachineSet, c
 		c.owned = append(c.owned, machine)
 	}
 	for _, machine := range c.release {
-		err := kube.PatchMetadata(ctx, r.client, machine, func(o *metav1.PartialObjectMetadata) {
+		err := kube.PatchMetadata(ctx, r.controlCache, machine, func(o *metav1.PartialObjectMetadata) {
 			var others []metav1.OwnerReference
 			for _, owner := range o.OwnerReferences {
 				if owner.UID != set.UID {
@@ -134,10 +133,10 @@ func (r *Reconciler) own(ctx context.Context, set *machinev1alpha1.MachineSet, c
 }
 
 // act creates and deletes machines.
-func (r *Reconciler) act(ctx context.Context, set *machinev1alpha1.MachineSet, p plan) error {
+func (r *reconciler) act(ctx context.Context, set *machinev1alpha1.MachineSet, p plan) error {
 	var errs []error
 	for _, machine := range p.delete {
-		reason := "there are more than wanted"
+		reason := "there are more than desired"
 		if machine.Status.CurrentStatus.Phase == machinev1alpha1.MachineFailed {
 			reason = "it has failed: " + machine.Status.LastOperation.Description
 		}
@@ -145,8 +144,8 @@ func (r *Reconciler) act(ctx context.Context, set *machinev1alpha1.MachineSet, p
 	}
 	for range p.create {
 		machine := newMachine(set)
-		if err := r.client.Create(ctx, machine); err != nil {
-			// The next ones would not fare better.
+		if err := r.controlCache.Create(ctx, machine); err != nil {
+			// The others would most likely fail, too.
 			errs = append(errs, fmt.Errorf("create a Machine: %w", err))
 			break
 		}
@@ -156,43 +155,43 @@ func (r *Reconciler) act(ctx context.Context, set *machinev1alpha1.MachineSet, p
 	return errors.Join(errs...)
 }
 
-func (r *Reconciler) deleteMachine(ctx context.Context, set *machinev1alpha1.MachineSet, machine *machinev1alpha1.Machine, reason string) error {
+func (r *reconciler) deleteMachine(ctx context.Context, set *machinev1alpha1.MachineSet, machine *machinev1alpha1.Machine, reason string) error {
 	logf.FromContext(ctx).Info("Deleting machine", "machine", machine.Name, "reason", reason)
-	if err := r.client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID}); client.IgnoreNotFound(err) != nil {
+	if err := r.controlCache.Delete(ctx, machine, client.Preconditions{UID: &machine.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Machine %s: %w", machine.Name, err)
 	}
 	r.events.Eventf(set, machine, corev1.EventTypeNormal, "SuccessfulDelete", "Scale", "Deleted machine %s, as %s", machine.Name, reason)
 	return nil
 }
 
-// syncMachines brings changes of the template to machines that need not be replaced for it.
-func (r *Reconciler) syncMachines(ctx context.Context, set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine) error {
+// syncMachines applies changes of the template that do not need new machines.
+func (r *reconciler) syncMachines(ctx context.Context, set *machinev1alpha1.MachineSet, machines []*machinev1alpha1.Machine) error {
 	var errs []error
 	for _, machine := range machines {
-		want := toTemplate(set, machine)
-		if machine.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(machine.Spec, want.Spec) {
+		desired := toTemplate(set, machine)
+		if machine.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(machine.Spec, desired.Spec) {
 			continue
 		}
-		if err := r.client.Patch(ctx, want, client.MergeFrom(machine)); client.IgnoreNotFound(err) != nil {
-			errs = append(errs, fmt.Errorf("bring Machine %s to its template: %w", machine.Name, err))
+		if err := r.controlCache.Patch(ctx, desired, client.MergeFrom(machine)); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("apply the template to Machine %s: %w", machine.Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// report counts what is there now, and writes the status if it differs.
-func (r *Reconciler) report(ctx context.Context, set *machinev1alpha1.MachineSet, selector labels.Selector, frozen freezing, failure error) (time.Duration, error) {
+// report counts the current machines, and writes the status if it differs.
+func (r *reconciler) report(ctx context.Context, set *machinev1alpha1.MachineSet, selector labels.Selector, frozen freezing, failure error) (time.Duration, error) {
 	machines := &machinev1alpha1.MachineList{}
-	if err := r.reader.List(ctx, machines, client.InNamespace(set.Namespace)); err != nil {
+	if err := r.controlAPI.List(ctx, machines, client.InNamespace(set.Namespace)); err != nil {
 		return 0, fmt.Errorf("list Machines: %w", err)
 	}
-	want, recheck := status(set, claim(set, selector, machines.Items).owned, frozen, failure, r.clock.Now())
-	if apiequality.Semantic.DeepEqual(set.Status, want) {
+	desired, recheck := status(set, claim(set, selector, machines.Items).owned, frozen, failure, r.clock.Now())
+	if apiequality.Semantic.DeepEqual(set.Status, desired) {
 		return recheck, nil
 	}
 	changed := set.DeepCopy()
-	changed.Status = want
-	if err := r.client.Status().Patch(ctx, changed, client.MergeFrom(set)); client.IgnoreNotFound(err) != nil {
+	changed.Status = desired
+	if err := r.controlCache.Status().Patch(ctx, changed, client.MergeFrom(set)); client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("write the status of MachineSet %s: %w", set.Name, err)
 	}
 	return recheck, nil

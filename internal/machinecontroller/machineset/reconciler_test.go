@@ -19,7 +19,7 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 )
 
-// A set that is frozen makes no machines until it thaws: by itself if it froze by itself, and otherwise when somebody says so.
+// A frozen set creates no machines until it is unfrozen: when the surplus is gone, or by a user if a user froze it.
 func TestFrozenSet(t *testing.T) {
 	type state struct {
 		label    bool
@@ -27,26 +27,26 @@ func TestFrozenSet(t *testing.T) {
 		machines int
 	}
 	for name, tc := range map[string]struct {
-		machines int // 3 are wanted
+		machines int // 3 are desired
 		label    bool
 		change   func(*machinev1alpha1.MachineSet) // after the first pass
 		broken   bool                              // no status is written in the first pass
 		want     []state                           // after each pass
 	}{
-		"by somebody, until the label goes": {
-			machines: 2, label: true, change: func(s *machinev1alpha1.MachineSet) { delete(s.Labels, FreezeLabel) },
+		"by a user, until the label is removed": {
+			machines: 2, label: true, change: func(s *machinev1alpha1.MachineSet) { delete(s.Labels, machinev1alpha1.FreezeLabel) },
 			want: []state{{true, ReasonLabel, 2}, {false, "", 3}},
 		},
-		"by somebody, until told to go on": {
+		"by a user, until the annotation": {
 			machines: 2, label: true, change: func(s *machinev1alpha1.MachineSet) {
 				metav1.SetMetaDataAnnotation(&s.ObjectMeta, machinev1alpha1.UnfreezeAnnotation, "True")
 			},
 			want: []state{{true, ReasonLabel, 2}, {false, "", 3}},
 		},
-		"by itself, until the surplus is gone": {
+		"by a surplus, until it is gone": {
 			machines: 7, want: []state{{true, reasonOvershoots, 6}, {true, reasonOvershoots, 5}, {false, "", 4}, {false, "", 3}},
 		},
-		"by itself, half way only: not for ever": {
+		"by a surplus, when the status was not written at first": {
 			machines: 7, broken: true, want: []state{{false, "", 6}, {false, "", 5}, {false, "", 4}},
 		},
 	} {
@@ -58,7 +58,7 @@ func TestFrozenSet(t *testing.T) {
 			set := setOf(3)
 			set.Namespace, set.Labels, set.Spec.Selector = "shoot", map[string]string{}, &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "a"}}
 			if tc.label {
-				set.Labels[FreezeLabel] = FreezeValue
+				set.Labels[machinev1alpha1.FreezeLabel] = machinev1alpha1.LabelValueTrue
 			}
 			objects := []client.Object{set}
 			for i := range tc.machines {
@@ -75,7 +75,7 @@ func TestFrozenSet(t *testing.T) {
 					return c.SubResource(sub).Patch(ctx, o, p, options...)
 				},
 			}).Build()
-			r := &Reconciler{client: c, reader: c, events: events.NewFakeRecorder(100), clock: testingclock.NewFakePassiveClock(now), burst: 1, up: 2, down: 1}
+			r := &reconciler{controlCache: c, controlAPI: c, events: events.NewFakeRecorder(100), clock: testingclock.NewFakePassiveClock(now), burst: 1, up: 2, down: 1}
 			var got []state
 			for range tc.want {
 				_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)})
@@ -87,7 +87,7 @@ func TestFrozenSet(t *testing.T) {
 				if err := errors.Join(c.List(t.Context(), machines), c.Get(t.Context(), client.ObjectKeyFromObject(set), set)); err != nil {
 					t.Fatal(err)
 				}
-				s := state{label: set.Labels[FreezeLabel] != "", machines: len(machines.Items)}
+				s := state{label: set.Labels[machinev1alpha1.FreezeLabel] != "", machines: len(machines.Items)}
 				for _, condition := range set.Status.Conditions {
 					s.reason = condition.Reason
 				}

@@ -1,5 +1,4 @@
-// Package safety keeps mistakes cheap: it knows when the target cluster is out of reach, deletes machines that no Machine stands for, and
-// marks Nodes that no Machine stands for.
+// Package safety checks whether the target cluster is reachable, deletes machines without a Machine, and annotates Nodes without a Machine.
 //
 // It reads Machines and MachineClasses in the control cluster, and writes an annotation of Nodes in the target cluster.
 package safety
@@ -26,24 +25,24 @@ import (
 // passTimeout limits a pass over all classes.
 const passTimeout = 10 * time.Minute
 
-// grace is how long a Node may have no machine before it is marked.
+// grace is how long a Node may have no Machine before it is annotated.
 const grace = 5 * time.Minute
 
-// Orphans deletes machines that no Machine stands for, such as those whose Machine was deleted by force.
+// Orphans deletes machines without a Machine, such as those whose Machine was deleted by force.
 type Orphans struct {
-	// Reader reads from the API server of the control cluster: what is missing in a cache is not gone.
-	Reader client.Reader
-	// Target is the target cluster.
-	Target client.Client
+	// ControlAPI reads Machines and MachineClasses from the API server, as a Machine may be missing in a cache.
+	ControlAPI client.Reader
+	// TargetCache reads Nodes from a cache, and annotates them.
+	TargetCache client.Client
 	// Namespace is that of the Machines.
 	Namespace string
 	// Driver lists and deletes machines.
 	Driver driver.Driver
-	// Credentials reads those of a class.
+	// Credentials reads the credentials of a class.
 	Credentials func(context.Context, client.Reader, *machinev1alpha1.MachineClass) (map[string][]byte, error)
-	// Period is how often it looks. Infrastructures do not tell.
+	// Period is how often machines are listed.
 	Period time.Duration
-	// Clock is the time.
+	// Clock is for the period, and for the age of Nodes.
 	Clock clock.WithTicker
 }
 
@@ -53,7 +52,7 @@ func (o *Orphans) Start(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := o.Pass(ctx); err != nil && ctx.Err() == nil {
-			logf.FromContext(ctx).Error(err, "Cannot look for orphans")
+			logf.FromContext(ctx).Error(err, "Cannot delete orphans")
 		}
 		select {
 		case <-ticker.C():
@@ -63,7 +62,7 @@ func (o *Orphans) Start(ctx context.Context) error {
 	}
 }
 
-// Pass looks at everything once.
+// Pass checks all machines and Nodes once.
 func (o *Orphans) Pass(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
@@ -72,7 +71,7 @@ func (o *Orphans) Pass(ctx context.Context) error {
 
 func (o *Orphans) machines(ctx context.Context) error {
 	classes := &machinev1alpha1.MachineClassList{}
-	if err := o.Reader.List(ctx, classes, client.InNamespace(o.Namespace)); err != nil {
+	if err := o.ControlAPI.List(ctx, classes, client.InNamespace(o.Namespace)); err != nil {
 		return fmt.Errorf("list MachineClasses: %w", err)
 	}
 	var errs []error
@@ -85,7 +84,7 @@ func (o *Orphans) machines(ctx context.Context) error {
 }
 
 func (o *Orphans) ofClass(ctx context.Context, class *machinev1alpha1.MachineClass) error {
-	credentials, err := o.Credentials(ctx, o.Reader, class)
+	credentials, err := o.Credentials(ctx, o.ControlAPI, class)
 	if err != nil {
 		return err
 	}
@@ -97,14 +96,14 @@ func (o *Orphans) ofClass(ctx context.Context, class *machinev1alpha1.MachineCla
 	if err != nil {
 		return fmt.Errorf("list machines: %w", err)
 	}
-	// In this order: a machine is made for a Machine that is there before.
+	// Afterwards, as a Machine exists before its machine.
 	machines := &machinev1alpha1.MachineList{}
-	if err := o.Reader.List(ctx, machines, client.InNamespace(o.Namespace)); err != nil {
+	if err := o.ControlAPI.List(ctx, machines, client.InNamespace(o.Namespace)); err != nil {
 		return fmt.Errorf("list Machines: %w", err)
 	}
 	var errs []error
 	for _, orphan := range orphans(found, machines.Items) {
-		logf.FromContext(ctx).Info("Deleting a machine that no Machine stands for", "machine", orphan.Name, "providerID", orphan.Spec.ProviderID)
+		logf.FromContext(ctx).Info("Deleting a machine without a Machine", "machine", orphan.Name, "providerID", orphan.Spec.ProviderID)
 		orphan.Namespace, orphan.Spec.Class = o.Namespace, machinev1alpha1.ClassSpec{Kind: machinev1alpha1.MachineClassKind, Name: class.Name}
 		if err := o.Driver.DeleteMachine(ctx, driver.Request{ClassRequest: request, Machine: orphan}); err != nil && driver.CodeOf(err) != driver.DeadlineExceeded {
 			errs = append(errs, fmt.Errorf("delete machine %s: %w", orphan.Name, err))
@@ -113,7 +112,7 @@ func (o *Orphans) ofClass(ctx context.Context, class *machinev1alpha1.MachineCla
 	return errors.Join(errs...)
 }
 
-// orphans are the machines, by provider ID, that no Machine stands for by name or provider ID.
+// orphans returns a Machine for each of the found machines whose name and provider ID no existing Machine has.
 func orphans(found map[string]string, machines []machinev1alpha1.Machine) []*machinev1alpha1.Machine {
 	known := map[string]bool{}
 	for _, machine := range machines {
@@ -129,14 +128,14 @@ func orphans(found map[string]string, machines []machinev1alpha1.Machine) []*mac
 	return out
 }
 
-// nodes marks those that no Machine stands for. They may be somebody's own, so nothing else happens to them.
+// nodes annotates Nodes without a Machine. They are not deleted, as they may belong to a user.
 func (o *Orphans) nodes(ctx context.Context) error {
 	nodes := &corev1.NodeList{}
-	if err := o.Target.List(ctx, nodes); err != nil {
+	if err := o.TargetCache.List(ctx, nodes); err != nil {
 		return fmt.Errorf("list Nodes: %w", err)
 	}
 	machines := &machinev1alpha1.MachineList{}
-	if err := o.Reader.List(ctx, machines, client.InNamespace(o.Namespace)); err != nil {
+	if err := o.ControlAPI.List(ctx, machines, client.InNamespace(o.Namespace)); err != nil {
 		return fmt.Errorf("list Machines: %w", err)
 	}
 	var errs []error
@@ -145,7 +144,7 @@ func (o *Orphans) nodes(ctx context.Context) error {
 		if !unmanaged(node, machines.Items, o.Clock.Now()) || node.Annotations[machinev1alpha1.NotManagedByMCM] != "" {
 			continue
 		}
-		errs = append(errs, client.IgnoreNotFound(kube.PatchMetadata(ctx, o.Target, node, func(meta *metav1.PartialObjectMetadata) {
+		errs = append(errs, client.IgnoreNotFound(kube.PatchMetadata(ctx, o.TargetCache, node, func(meta *metav1.PartialObjectMetadata) {
 			metav1.SetMetaDataAnnotation(&meta.ObjectMeta, machinev1alpha1.NotManagedByMCM, "1")
 		})))
 	}

@@ -11,19 +11,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Reachability knows whether the API server of the target cluster answers. While it does not, no Node can say that it is well, so no
-// machine may be taken for broken because of that; when it is back, Nodes need time to report.
+// Reachability checks whether the kube-apiserver of the target cluster responds. While it does not, no kubelet can report the health of its Node,
+// so no machine may fail for that; afterwards, kubelets need time to report.
 type Reachability struct {
 	probe           func(context.Context) error
 	period, timeout time.Duration
 	clock           clock.WithTicker
 
 	mu sync.Mutex
-	// downSince is when the API server stopped to answer, backSince when it answered again.
+	// downSince is when the kube-apiserver stopped to respond, backSince when it responded again.
 	downSince, backSince time.Time
 }
 
-// NewReachability returns what asks the API server every period, and gives it up after the timeout.
+// NewReachability returns a Reachability that sends a request each period, which fails after the timeout.
 func NewReachability(config *rest.Config, period, timeout time.Duration, c clock.WithTicker) (*Reachability, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -53,18 +53,18 @@ func NewReachability(config *rest.Config, period, timeout time.Duration, c clock
 
 type errNotReady string
 
-func (e errNotReady) Error() string { return "it answers with " + string(e) }
+func (e errNotReady) Error() string { return "it responds with " + string(e) }
 
 func newReachability(probe func(context.Context) error, period, timeout time.Duration, c clock.WithTicker) *Reachability {
 	return &Reachability{probe: probe, period: period, timeout: timeout, clock: c}
 }
 
-// Start implements manager.Runnable. An outage cannot be watched for, so it asks.
+// Start implements manager.Runnable. An outage cannot be watched, so it is polled.
 func (r *Reachability) Start(ctx context.Context) error {
 	ticker := r.clock.NewTicker(r.period)
 	defer ticker.Stop()
 	for {
-		r.look(ctx)
+		r.check(ctx)
 		select {
 		case <-ticker.C():
 		case <-ctx.Done():
@@ -73,11 +73,11 @@ func (r *Reachability) Start(ctx context.Context) error {
 	}
 }
 
-// look asks once.
-func (r *Reachability) look(ctx context.Context) {
-	ask, cancel := context.WithTimeout(ctx, r.timeout)
+// check sends one request.
+func (r *Reachability) check(ctx context.Context) {
+	probeCtx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	err := r.probe(ask)
+	err := r.probe(probeCtx)
 	if ctx.Err() != nil {
 		return
 	}
@@ -86,15 +86,15 @@ func (r *Reachability) look(ctx context.Context) {
 	log := logr.FromContextOrDiscard(ctx)
 	switch {
 	case err != nil && r.downSince.IsZero():
-		log.Info("Freezing machines, as the target cluster does not answer", "error", err.Error())
+		log.Info("Pausing health checks of machines, as the target cluster is not reachable", "error", err.Error())
 		r.downSince = r.clock.Now()
 	case err == nil && !r.downSince.IsZero():
-		log.Info("Going on with machines, as the target cluster answers again", "downSince", r.downSince)
+		log.Info("Resuming health checks of machines, as the target cluster is reachable again", "downSince", r.downSince)
 		r.downSince, r.backSince = time.Time{}, r.clock.Now()
 	}
 }
 
-// State tells whether the target cluster is reachable now, and since when, if it was not before.
+// State returns whether the target cluster is reachable now, and since when, if there was an outage.
 func (r *Reachability) State() (since time.Time, now bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

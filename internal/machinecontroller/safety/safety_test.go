@@ -24,7 +24,7 @@ func TestReachability(t *testing.T) {
 		t.Helper()
 		c.Step(time.Minute)
 		answer = err
-		r.look(t.Context())
+		r.check(t.Context())
 		if gotSince, got := r.State(); !gotSince.Equal(since) || got != reachable {
 			t.Errorf("got %s, %t, want %s, %t", gotSince, got, since, reachable)
 		}
@@ -39,7 +39,7 @@ func TestReachability(t *testing.T) {
 
 func TestOrphans(t *testing.T) {
 	machines := []machinev1alpha1.Machine{
-		{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, // it is being made
+		{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, // it is being created
 		{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: machinev1alpha1.MachineSpec{ProviderID: "x:///2"}},
 	}
 	var got []string
@@ -62,7 +62,7 @@ func TestUnmanaged(t *testing.T) {
 		"that of a machine": {corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, false},
 		"one by its ID":     {corev1.Node{Spec: corev1.NodeSpec{ProviderID: "x:///1"}}, false},
 		"one by its label":  {corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{machinev1alpha1.MachineLabelKey: "a"}}}, false},
-		"somebody else's":   {corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, true},
+		"another one":       {corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, true},
 		"a new one":         {corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x", CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

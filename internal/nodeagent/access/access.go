@@ -1,4 +1,4 @@
-// Package access gets the gardener-node-agent its certificate, and a new one in time.
+// Package access requests the client certificate of the gardener-node-agent, and renews it in time.
 //
 // It reads the bootstrap token and the machine's name, reads and writes the agent's kubeconfig, and writes
 // CertificateSigningRequests in the shoot. Source: concepts.txt, Gardener Resource Manager, "Gardener Node Agent".
@@ -29,7 +29,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -37,34 +36,34 @@ import (
 )
 
 const (
-	// lifetime is what certificates are asked for.
+	// lifetime is the requested validity of certificates.
 	lifetime = 30 * 24 * time.Hour
 	// answerTimeout is how long approval and signing may take. Both are done by controllers that watch.
 	answerTimeout = 5 * time.Minute
-	// requestTimeout is how long the API server may take for an answer.
+	// requestTimeout is how long a request to the API server may take.
 	requestTimeout = 30 * time.Second
-	// retryAfter is how long to wait after a renewal that failed; there is a fifth of the lifetime for it.
+	// retryAfter is how long to wait after a renewal that failed. At least a tenth of the lifetime is left then.
 	retryAfter = 10 * time.Minute
 )
 
-// lookAgain is how often to ask for the certificate: more and more seldom. Node agents may get a request, but not watch it.
-var lookAgain = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.2, Jitter: 0.2, Steps: 1000, Cap: 5 * time.Second}
+// pollInterval is how often a CertificateSigningRequest is read: less and less often. Node agents may get requests, but not watch them.
+var pollInterval = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.2, Jitter: 0.2, Steps: 1000, Cap: 5 * time.Second}
 
-// Values are what access is gotten with.
+// Values configure how the certificate is requested, and where it is kept.
 type Values struct {
-	// Root is the machine.
+	// Root is the root directory of the machine.
 	Root rootfs.Dir
-	// APIServer is where the API server is.
+	// APIServer has the address and the CA bundle of the API server.
 	APIServer nodeagentconfigv1alpha1.APIServer
-	// Kubeconfig is the path of the kubeconfig to keep.
+	// Kubeconfig is the path of the kubeconfig with the certificate.
 	Kubeconfig string
-	// Hostname is the machine's name if it has no other.
+	// Hostname is the name of the machine, unless MachineNameFilePath has another.
 	Hostname string
-	// Clock tells the time.
+	// Clock has the time for expiration.
 	Clock clock.Clock
 }
 
-// Ensure gets a kubeconfig with a certificate if there is none that is valid. It takes a while on a new machine.
+// Ensure requests a certificate and writes the kubeconfig, unless there is one with a valid certificate. It waits for approval.
 func Ensure(ctx context.Context, v Values) error {
 	log := logr.FromContextOrDiscard(ctx)
 	certificate, err := v.certificate()
@@ -72,9 +71,9 @@ func Ensure(ctx context.Context, v Values) error {
 	case err == nil && v.Clock.Now().Before(certificate.NotAfter):
 		return nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		log.Info("Replacing a kubeconfig that is of no use", "path", v.Kubeconfig, "reason", err.Error())
+		log.Info("Replacing an invalid kubeconfig", "path", v.Kubeconfig, "reason", err.Error())
 	}
-	// A bootstrap token is for new machines; the other one is what node agents had before they had certificates.
+	// New machines have a bootstrap token; the other token is of node agents from before there were certificates.
 	for _, path := range []string{nodeagentconfigv1alpha1.BootstrapTokenFilePath, nodeagentconfigv1alpha1.TokenFilePath} {
 		token, err := v.Root.Read(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -83,25 +82,25 @@ func Ensure(ctx context.Context, v Values) error {
 		if err != nil {
 			return err
 		}
-		log.Info("Asking for a first certificate", "tokenFile", path)
+		log.Info("Requesting the first certificate", "tokenFile", path)
 		return v.obtain(ctx, &rest.Config{
 			Host: v.APIServer.Server, BearerToken: string(bytes.TrimSpace(token)),
 			TLSClientConfig: rest.TLSClientConfig{CAFile: v.Root.Path(v.APIServer.CAFile)},
 		})
 	}
-	return fmt.Errorf("there is neither a valid certificate in %s nor a token in %s to ask for one with",
+	return fmt.Errorf("there is neither a valid certificate in %s nor a token in %s to request one with",
 		v.Kubeconfig, nodeagentconfigv1alpha1.BootstrapTokenFilePath)
 }
 
-// Keep renews the certificate when most of its life is over, and calls renewed, once, when there is a new kubeconfig to start anew with.
+// Keep renews the certificate when most of its lifetime is over, and then calls renewed, once: the process has to restart to use it.
 func Keep(ctx context.Context, v Values, renewed func()) error {
 	log := logr.FromContextOrDiscard(ctx)
 	certificate, err := v.certificate()
 	if err != nil {
 		return err
 	}
-	due := renewalTime(certificate, mathrand.Float64()) // spreads load, hides nothing
-	log.V(1).Info("Certificate is to be renewed", "at", due)
+	due := renewalTime(certificate, mathrand.Float64()) // spreads load, needs no secrecy
+	log.V(1).Info("Scheduling the renewal of the certificate", "at", due)
 	for {
 		timer := v.Clock.NewTimer(due.Sub(v.Clock.Now()))
 		select {
@@ -124,13 +123,14 @@ func Keep(ctx context.Context, v Values, renewed func()) error {
 	}
 }
 
-// renewalTime is between 70% and 90% of the life of a certificate, so that nodes that came together do not renew together.
-func renewalTime(certificate *x509.Certificate, luck float64) time.Time {
-	life := certificate.NotAfter.Sub(certificate.NotBefore)
-	return certificate.NotBefore.Add(time.Duration(float64(life) * (0.7 + 0.2*luck)))
+// renewalTime is between 70% and 90% of the lifetime of a certificate, at random (between 0 and 1), so that nodes that were created together
+// do not renew together.
+func renewalTime(certificate *x509.Certificate, random float64) time.Time {
+	lifetime := certificate.NotAfter.Sub(certificate.NotBefore)
+	return certificate.NotBefore.Add(time.Duration(float64(lifetime) * (0.7 + 0.2*random)))
 }
 
-// certificate is that in the kubeconfig. The error is fs.ErrNotExist if there is no kubeconfig.
+// certificate returns the one in the kubeconfig. The error is fs.ErrNotExist if there is no kubeconfig.
 func (v Values) certificate() (*x509.Certificate, error) {
 	data, err := v.Root.Read(v.Kubeconfig)
 	if err != nil {
@@ -147,7 +147,7 @@ func (v Values) certificate() (*x509.Certificate, error) {
 	return pair.Leaf, nil
 }
 
-// MachineName is the name that the agent's user has.
+// MachineName is the name of the machine in the agent's user name.
 func MachineName(root rootfs.Dir, hostname string) (string, error) {
 	name, err := root.Read(nodeagentconfigv1alpha1.MachineNameFilePath)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -156,7 +156,7 @@ func MachineName(root rootfs.Dir, hostname string) (string, error) {
 	return string(bytes.TrimSpace(name)), err
 }
 
-// obtain asks for a certificate and writes a kubeconfig with it.
+// obtain requests a certificate and writes a kubeconfig with it.
 func (v Values) obtain(ctx context.Context, config *rest.Config) error {
 	machine, err := MachineName(v.Root, v.Hostname)
 	if err != nil {
@@ -179,13 +179,13 @@ func (v Values) obtain(ctx context.Context, config *rest.Config) error {
 	}
 	var certificate []byte
 	var last error
-	err = lookAgain.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+	err = pollInterval.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		csr, err := requests.CertificateSigningRequests().Get(ctx, csr.Name, metav1.GetOptions{})
 		if err != nil {
 			last = err
-			return false, nil // the next answer may be better
+			return false, nil // the next request may succeed
 		}
-		certificate, last, err = judge(csr)
+		certificate, last, err = result(csr)
 		return len(certificate) > 0, err
 	})
 	if err != nil {
@@ -198,8 +198,8 @@ func (v Values) obtain(ctx context.Context, config *rest.Config) error {
 	return v.Root.Write(v.Kubeconfig, kubeconfig, 0o600)
 }
 
-// judge tells what became of a request: the certificate, why there is none yet, or why there will be none.
-func judge(csr *certificatesv1.CertificateSigningRequest) (certificate []byte, pending, refused error) {
+// result returns the certificate of a request, why there is none yet, or why there will be none.
+func result(csr *certificatesv1.CertificateSigningRequest) (certificate []byte, pending, refused error) {
 	for _, condition := range csr.Status.Conditions {
 		if condition.Type == certificatesv1.CertificateDenied || condition.Type == certificatesv1.CertificateFailed {
 			return nil, nil, fmt.Errorf("CertificateSigningRequest %q is %s (%s): %s", csr.Name, condition.Type, condition.Reason, condition.Message)
@@ -224,7 +224,7 @@ func newRequest(user string) (key []byte, csr *certificatesv1.CertificateSigning
 		Subject: pkix.Name{CommonName: user, Organization: []string{constants.NodeAgentsGroup}},
 	}, private)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make certificate request: %w", err)
+		return nil, nil, fmt.Errorf("create certificate request: %w", err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-agent-csr-"},
@@ -232,12 +232,12 @@ func newRequest(user string) (key []byte, csr *certificatesv1.CertificateSigning
 			Request:           pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 			SignerName:        certificatesv1.KubeAPIServerClientSignerName,
 			Usages:            []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
-			ExpirationSeconds: ptr.To(int32(lifetime.Seconds())),
+			ExpirationSeconds: new(int32(lifetime.Seconds())),
 		},
 	}, nil
 }
 
-// kubeconfig has the certificate in it, and refers to the file with the authorities of the API server, which may change.
+// kubeconfig contains the certificate, and refers to the file with the CA bundle of the API server, which may change.
 func (v Values) kubeconfig(user string, certificate, key []byte) ([]byte, error) {
 	const name = "shoot"
 	return clientcmd.Write(clientcmdapi.Config{
@@ -248,8 +248,8 @@ func (v Values) kubeconfig(user string, certificate, key []byte) ([]byte, error)
 	})
 }
 
-// KubeletBootstrapKubeconfig renders the kubeconfig that a kubelet asks for its first certificate with. The kubeconfig that it writes then
-// refers to the same file with the authorities of the API server, which may change.
+// KubeletBootstrapKubeconfig renders the kubeconfig with which a kubelet requests its first certificate. The kubeconfig that the kubelet
+// writes then refers to the same file with the CA bundle of the API server, which may change.
 func KubeletBootstrapKubeconfig(server, caFile, token string) ([]byte, error) {
 	const name = "kubelet-bootstrap"
 	return clientcmd.Write(clientcmdapi.Config{

@@ -17,14 +17,14 @@ import (
 func TestRenewalTime(t *testing.T) {
 	start := time.Unix(1000, 0)
 	certificate := &x509.Certificate{NotBefore: start, NotAfter: start.Add(100 * time.Hour)}
-	for luck, want := range map[float64]time.Duration{0: 70 * time.Hour, 0.5: 80 * time.Hour, 1: 90 * time.Hour} {
-		if got := renewalTime(certificate, luck).Sub(start).Round(time.Second); got != want {
-			t.Errorf("with luck %v it is after %s, want %s", luck, got, want)
+	for random, want := range map[float64]time.Duration{0: 70 * time.Hour, 0.5: 80 * time.Hour, 1: 90 * time.Hour} {
+		if got := renewalTime(certificate, random).Sub(start).Round(time.Second); got != want {
+			t.Errorf("renewalTime(%v) is after %s, want %s", random, got, want)
 		}
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestResult(t *testing.T) {
 	for name, tc := range map[string]struct {
 		condition        certificatesv1.RequestConditionType
 		certificate      string
@@ -42,22 +42,22 @@ func TestJudge(t *testing.T) {
 			if tc.condition != "" {
 				csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: tc.condition, Reason: "R", Message: "M"}}
 			}
-			certificate, pending, refused := judge(csr)
-			if string(certificate) != tc.certificate || !says(pending, tc.pending) || !says(refused, tc.refused) {
-				t.Errorf("judge() = %q, %v, %v", certificate, pending, refused)
+			certificate, pending, refused := result(csr)
+			if string(certificate) != tc.certificate || !matches(pending, tc.pending) || !matches(refused, tc.refused) {
+				t.Errorf("result() = %q, %v, %v", certificate, pending, refused)
 			}
 		})
 	}
 }
 
-func says(err error, want string) bool {
+func matches(err error, want string) bool {
 	if want == "" {
 		return err == nil
 	}
 	return err != nil && strings.Contains(err.Error(), want)
 }
 
-func TestEnsureWithoutAnything(t *testing.T) {
+func TestEnsureWithoutCertificateAndToken(t *testing.T) {
 	v := Values{Root: rootfs.Dir(t.TempDir()), Kubeconfig: "/kubeconfig", Clock: clocktesting.NewFakeClock(time.Now())}
 	if err := Ensure(t.Context(), v); err == nil || !strings.Contains(err.Error(), nodeagentconfigv1alpha1.BootstrapTokenFilePath) {
 		t.Errorf("error is %v", err)

@@ -1,11 +1,10 @@
-// Package bootstrap makes the gardener-node-agent a service of a new machine, after what has to be done before anything else is
-// installed: giving the kubelet and containerd the disk that is meant for them.
+// Package bootstrap makes the gardener-node-agent a service of a new machine. Before, it mounts the data volume of the kubelet, which has
+// to be there before anything else is installed.
 package bootstrap
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -20,11 +19,11 @@ import (
 
 const (
 	unitFile = "/etc/systemd/system/" + nodeagentconfigv1alpha1.UnitName
-	// diskLabel is what the file system on the kubelet's disk is called, so that it is found again.
+	// diskLabel is the label of the file system on the kubelet's disk, by which it is found again.
 	diskLabel = "KUBEDEV"
 )
 
-// Systemd is what is needed of systemd.
+// Systemd is the part of systemd that is needed.
 type Systemd interface {
 	Reload(ctx context.Context) error
 	Enable(ctx context.Context, unit string) error
@@ -32,7 +31,7 @@ type Systemd interface {
 	Restart(ctx context.Context, unit string) error
 }
 
-// Run makes the agent a service and starts it. It may be run again.
+// Run makes the agent a service and starts it. If it fails, it is repeated: at the latest, the init unit runs it again at the next boot.
 func Run(ctx context.Context, root rootfs.Dir, systemd Systemd, config *nodeagentconfigv1alpha1.BootstrapConfiguration) error {
 	log := logr.FromContextOrDiscard(ctx)
 	if config != nil && config.KubeletDataVolumeSize != nil {
@@ -40,23 +39,28 @@ func Run(ctx context.Context, root rootfs.Dir, systemd Systemd, config *nodeagen
 			return fmt.Errorf("prepare the disk of the kubelet: %w", err)
 		}
 	}
-	wrote, err := root.Update(unitFile, []byte(operatingsystemconfig.NodeAgentUnit()), 0o644)
-	if err != nil {
+	if _, err := root.Update(unitFile, []byte(operatingsystemconfig.NodeAgentUnit()), 0o644); err != nil {
 		return err
 	}
-	if wrote {
-		err = systemd.Reload(ctx)
+	// Also if the file has not changed: an earlier run may have ended before systemd read it.
+	if err := systemd.Reload(ctx); err != nil {
+		return fmt.Errorf("reload systemd: %w", err)
 	}
-	log.Info("Starting the gardener-node-agent")
-	return errors.Join(err,
-		systemd.Enable(ctx, nodeagentconfigv1alpha1.UnitName),
-		systemd.Restart(ctx, nodeagentconfigv1alpha1.UnitName),
-		// Its work is done. It goes on until this command ends, and is not started at the next boot.
-		systemd.Disable(ctx, nodeagentconfigv1alpha1.InitUnitName),
-	)
+	log.Info("Starting unit", "unit", nodeagentconfigv1alpha1.UnitName)
+	if err := systemd.Enable(ctx, nodeagentconfigv1alpha1.UnitName); err != nil {
+		return fmt.Errorf("enable unit %s: %w", nodeagentconfigv1alpha1.UnitName, err)
+	}
+	if err := systemd.Restart(ctx, nodeagentconfigv1alpha1.UnitName); err != nil {
+		return fmt.Errorf("restart unit %s: %w", nodeagentconfigv1alpha1.UnitName, err)
+	}
+	// Last, as this unit is what starts the agent until then. It runs until this command ends, and is not started at the next boot.
+	if err := systemd.Disable(ctx, nodeagentconfigv1alpha1.InitUnitName); err != nil {
+		return fmt.Errorf("disable unit %s: %w", nodeagentconfigv1alpha1.InitUnitName, err)
+	}
+	return nil
 }
 
-// disk is a line of lsblk.
+// disk is a block device as lsblk reports it.
 type disk struct {
 	Name        string    `json:"name"`
 	Path        string    `json:"path"`
@@ -68,7 +72,7 @@ type disk struct {
 	Children    []disk    `json:"children"`
 }
 
-// useDisk formats the data volume of the kubelet, unless that was done before, and mounts it at the kubelet's directory.
+// useDisk formats the data volume of the kubelet, unless it was formatted before, and mounts it at the kubelet's directory.
 func useDisk(ctx context.Context, root rootfs.Dir, size int64) error {
 	out, err := exec.CommandContext(ctx, "lsblk", "--json", "--bytes", "--output", "NAME,PATH,TYPE,SIZE,LABEL,FSTYPE,MOUNTPOINTS").Output()
 	if err != nil {
@@ -95,7 +99,7 @@ func useDisk(ctx context.Context, root rootfs.Dir, size int64) error {
 	if slices.ContainsFunc(chosen.Mountpoints, func(m *string) bool { return m != nil && *m == operatingsystemconfig.KubeletDir }) {
 		return nil
 	}
-	// By a unit, so that it is mounted at each boot.
+	// With a unit, so that it is mounted at each boot.
 	const unit = "var-lib-kubelet.mount"
 	content := "[Unit]\nBefore=kubelet.service\n\n[Mount]\nWhat=/dev/disk/by-label/" + diskLabel + "\nWhere=" + operatingsystemconfig.KubeletDir +
 		"\nType=ext4\nOptions=defaults,prjquota,errors=remount-ro\n\n[Install]\nWantedBy=local-fs.target\n"
@@ -110,7 +114,7 @@ func useDisk(ctx context.Context, root rootfs.Dir, size int64) error {
 	return nil
 }
 
-// choose picks the disk: one that was formatted for the kubelet before, or an empty one of the size.
+// choose returns the disk that was formatted for the kubelet before, or else an empty one of the size, which is to be formatted.
 func choose(disks []disk, size int64) (chosen disk, format bool, err error) {
 	for _, d := range disks {
 		if d.Label != nil && *d.Label == diskLabel {

@@ -1,6 +1,6 @@
-// Package health restarts containerd and the kubelet when they run, but do not answer.
+// Package health restarts containerd and the kubelet when they run, but are not healthy.
 //
-// It asks both, reads the agent's Node, and restarts units. A process that ends is restarted by systemd.
+// It calls the health endpoints of both, reads the agent's Node, and restarts units. A process that ends is restarted by systemd.
 package health
 
 import (
@@ -29,60 +29,63 @@ import (
 )
 
 const (
-	// checkEvery is how often both are asked.
+	// checkEvery is how often both are checked.
 	checkEvery = 30 * time.Second
-	// tolerance is how long one may give no answer before it is restarted; a machine under load is slow, and a start takes its time.
+	// tolerance is how long a unit may be unhealthy before it is restarted: a machine under load is slow, and a start takes a while.
 	tolerance = time.Minute
-	// answerTimeout is how long an answer may take.
+	// answerTimeout is how long a check may take.
 	answerTimeout = 10 * time.Second
 	// passTimeout limits a pass, which may restart both.
 	passTimeout = 5 * time.Minute
 )
 
-// Systemd is what the controller needs of systemd.
+// Systemd is the part of systemd that the controller needs.
 type Systemd interface {
 	Restart(ctx context.Context, unit string) error
 }
 
-// Check asks a unit whether it is well.
+// Check is the health check of a unit.
 type Check struct {
-	// Unit is restarted if it is not.
+	// Unit is restarted if it is unhealthy.
 	Unit string
-	// Ask returns what is wrong.
-	Ask func(ctx context.Context, node *corev1.Node) error
+	// Run returns why the unit is unhealthy, nil if it is healthy.
+	Run func(ctx context.Context, node *corev1.Node) error
 
-	since time.Time // when it went wrong; zero if it is well
+	since time.Time // when the first of the failures in a row was observed; zero if the last check succeeded
 }
 
-// Reconciler looks after units.
-type Reconciler struct {
+// Values configure the controller.
+type Values struct {
 	// Client reads the Node from a cache.
 	Client client.Client
-	// Recorder writes events about the Node.
+	// Recorder records events about the Node.
 	Recorder events.EventRecorder
-	// Clock tells the time.
+	// Clock measures how long units are unhealthy.
 	Clock clock.PassiveClock
 	// Systemd is that of the machine.
 	Systemd Systemd
-	// Checks are what is looked at, in this order.
+	// Checks are run one after the other.
 	Checks []*Check
 }
 
+// reconciler checks units, and restarts those that are unhealthy.
+type reconciler struct{ Values }
+
 // Add adds the controller to a manager whose cache has no other Node than that of the agent.
-func (r *Reconciler) Add(mgr manager.Manager) error {
-	c, err := controller.New("health-check", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 1})
+func Add(mgr manager.Manager, v Values) error {
+	c, err := controller.New("health-check", mgr, controller.Options{Reconciler: &reconciler{Values: v}, MaxConcurrentReconciles: 1})
 	if err != nil {
 		return err
 	}
 	return c.Watch(source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{},
-		predicate.TypedFuncs[*corev1.Node]{ // by the clock, once there is a Node
+		predicate.TypedFuncs[*corev1.Node]{ // periodically, once there is a Node
 			UpdateFunc: func(event.TypedUpdateEvent[*corev1.Node]) bool { return false },
 			DeleteFunc: func(event.TypedDeleteEvent[*corev1.Node]) bool { return false },
 		}))
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	node := &corev1.Node{}
@@ -90,19 +93,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	for _, check := range r.Checks {
-		if err := r.look(ctx, check, node); err != nil {
+		if err := r.check(ctx, check, node); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	return reconcile.Result{RequeueAfter: checkEvery}, nil
 }
 
-func (r *Reconciler) look(ctx context.Context, check *Check, node *corev1.Node) error {
-	asking, cancel := context.WithTimeout(ctx, answerTimeout)
+func (r *reconciler) check(ctx context.Context, check *Check, node *corev1.Node) error {
+	checkCtx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	wrong, now := check.Ask(asking, node), r.Clock.Now()
+	unhealthy, now := check.Run(checkCtx, node), r.Clock.Now()
 	switch {
-	case wrong == nil:
+	case unhealthy == nil:
 		check.since = time.Time{}
 		return nil
 	case check.since.IsZero():
@@ -111,9 +114,9 @@ func (r *Reconciler) look(ctx context.Context, check *Check, node *corev1.Node) 
 	case now.Sub(check.since) < tolerance:
 		return nil
 	}
-	logf.FromContext(ctx).Info("Restarting unit", "unit", check.Unit, "reason", wrong.Error(), "since", check.since)
-	r.Recorder.Eventf(node, nil, corev1.EventTypeWarning, "Unhealthy", "Restart", "Restarting unit %s, which has not been well for %s: %v",
-		check.Unit, now.Sub(check.since).Round(time.Second), wrong)
+	logf.FromContext(ctx).Info("Restarting unit", "unit", check.Unit, "reason", unhealthy.Error(), "since", check.since)
+	r.Recorder.Eventf(node, nil, corev1.EventTypeWarning, "Unhealthy", "Restart", "Restarting unit %s, which has been unhealthy for %s: %v",
+		check.Unit, now.Sub(check.since).Round(time.Second), unhealthy)
 	check.since = time.Time{}
 	if err := r.Systemd.Restart(ctx, check.Unit); err != nil {
 		return fmt.Errorf("restart unit %s: %w", check.Unit, err)
@@ -121,28 +124,28 @@ func (r *Reconciler) look(ctx context.Context, check *Check, node *corev1.Node) 
 	return nil
 }
 
-// Containerd asks containerd at its socket.
+// Containerd checks containerd at its socket.
 func Containerd(socket string) *Check {
-	return &Check{Unit: extensionsv1alpha1.OperatingSystemConfigUnitNameContainerDService, Ask: func(ctx context.Context, _ *corev1.Node) error {
+	return &Check{Unit: extensionsv1alpha1.OperatingSystemConfigUnitNameContainerDService, Run: func(ctx context.Context, _ *corev1.Node) error {
 		conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			return err
 		}
-		defer conn.Close() //nolint:errcheck // there is nothing to lose
+		defer conn.Close() //nolint:errcheck // the answer has been read
 		answer, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{})
 		if err != nil {
 			return fmt.Errorf("containerd does not answer: %w", err)
 		}
 		if answer.Status != healthv1.HealthCheckResponse_SERVING {
-			return fmt.Errorf("containerd says that it is %s", answer.Status)
+			return fmt.Errorf("containerd reports the status %s", answer.Status)
 		}
 		return nil
 	}}
 }
 
-// Kubelet asks the kubelet at its health endpoint, and wants its Node to have an address, without which pods get no network.
+// Kubelet checks the kubelet at its health endpoint, and that its Node has an address, without which pods get no network.
 func Kubelet(url string) *Check {
-	return &Check{Unit: extensionsv1alpha1.OperatingSystemConfigUnitNameKubeletService, Ask: func(ctx context.Context, node *corev1.Node) error {
+	return &Check{Unit: extensionsv1alpha1.OperatingSystemConfigUnitNameKubeletService, Run: func(ctx context.Context, node *corev1.Node) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
@@ -161,7 +164,7 @@ func Kubelet(url string) *Check {
 	}}
 }
 
-// hasAddress tells whether a Node has an internal address, or nobody but a cloud controller manager will give it one.
+// hasAddress returns an error if a Node has no internal address, unless it is up to a cloud controller manager to add one.
 func hasAddress(node *corev1.Node) error {
 	for _, taint := range node.Spec.Taints {
 		if taint.Key == "node.cloudprovider.kubernetes.io/uninitialized" {

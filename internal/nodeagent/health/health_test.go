@@ -29,25 +29,25 @@ func node(addresses ...corev1.NodeAddress) *corev1.Node {
 
 var internal = corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}
 
-func TestUnitIsRestartedWhenItHasNotBeenWellForAWhile(t *testing.T) {
+func TestUnitIsRestartedWhenItIsUnhealthyForAWhile(t *testing.T) {
 	bad := errors.New("bad")
 	for name, tc := range map[string]struct {
 		answers []error // every 30 seconds
 		starts  int
 	}{
-		"well":                    {answers: []error{nil, nil, nil, nil}},
-		"not well for a moment":   {answers: []error{bad, bad, nil, bad, bad, nil}},
-		"not well for a minute":   {answers: []error{nil, bad, bad, bad}, starts: 1},
-		"and still not after it":  {answers: []error{bad, bad, bad, bad, bad}, starts: 1},
-		"nor after another while": {answers: []error{bad, bad, bad, bad, bad, bad}, starts: 2},
+		"healthy":                   {answers: []error{nil, nil, nil, nil}},
+		"unhealthy for a moment":    {answers: []error{bad, bad, nil, bad, bad, nil}},
+		"unhealthy for a minute":    {answers: []error{nil, bad, bad, bad}, starts: 1},
+		"and still after a restart": {answers: []error{bad, bad, bad, bad, bad}, starts: 1},
+		"and a minute later":        {answers: []error{bad, bad, bad, bad, bad, bad}, starts: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock, units := clocktesting.NewFakeClock(time.Unix(1000, 0)), &systemdfake.Systemd{}
 			var answer error
-			r := &Reconciler{
+			r := &reconciler{Values{
 				Client: fake.NewFakeClient(node()), Recorder: events.NewFakeRecorder(10), Clock: clock, Systemd: units,
-				Checks: []*Check{{Unit: "x.service", Ask: func(context.Context, *corev1.Node) error { return answer }}},
-			}
+				Checks: []*Check{{Unit: "x.service", Run: func(context.Context, *corev1.Node) error { return answer }}},
+			}}
 			request := reconcile.Request{}
 			request.Name = "n"
 			for _, answer = range tc.answers {
@@ -69,8 +69,8 @@ func TestContainerd(t *testing.T) {
 	check := Containerd(socket)
 	ctx, cancel := context.WithTimeout(t.Context(), answerTimeout)
 	defer cancel()
-	if err := check.Ask(ctx, nil); err == nil {
-		t.Error("nobody answers, and that is well")
+	if err := check.Run(ctx, nil); err == nil {
+		t.Error("nothing answers, and the check succeeds")
 	}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
 	if err != nil {
@@ -80,12 +80,12 @@ func TestContainerd(t *testing.T) {
 	healthv1.RegisterHealthServer(server, health)
 	go server.Serve(listener) //nolint:errcheck // it ends with the test
 	t.Cleanup(server.Stop)
-	if err := check.Ask(t.Context(), nil); err != nil {
+	if err := check.Run(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 	health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
-	if err := check.Ask(t.Context(), nil); err == nil {
-		t.Error("it does not serve, and that is well")
+	if err := check.Run(t.Context(), nil); err == nil {
+		t.Error("it does not serve, and the check succeeds")
 	}
 }
 
@@ -93,23 +93,23 @@ func TestKubelet(t *testing.T) {
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 	check := Kubelet(server.URL)
-	if err := check.Ask(t.Context(), node(internal)); err != nil {
+	if err := check.Run(t.Context(), node(internal)); err != nil {
 		t.Error(err)
 	}
-	if err := check.Ask(t.Context(), node()); err == nil {
-		t.Error("the Node has no address, and that is well")
+	if err := check.Run(t.Context(), node()); err == nil {
+		t.Error("the Node has no address, and the check succeeds")
 	}
 	waiting := node()
 	waiting.Spec.Taints = []corev1.Taint{{Key: "node.cloudprovider.kubernetes.io/uninitialized"}}
-	if err := check.Ask(t.Context(), waiting); err != nil {
+	if err := check.Run(t.Context(), waiting); err != nil {
 		t.Errorf("a Node that waits for its address: %v", err)
 	}
 	status = http.StatusInternalServerError
-	if err := check.Ask(t.Context(), node(internal)); err == nil {
-		t.Error("it answers with an error, and that is well")
+	if err := check.Run(t.Context(), node(internal)); err == nil {
+		t.Error("it answers with an error, and the check succeeds")
 	}
 	server.Close()
-	if err := check.Ask(t.Context(), node(internal)); err == nil {
-		t.Error("nobody answers, and that is well")
+	if err := check.Run(t.Context(), node(internal)); err == nil {
+		t.Error("nothing answers, and the check succeeds")
 	}
 }

@@ -20,56 +20,57 @@ import (
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
 )
 
-// maxLinks is how many links a path may lead through.
+// maxLinks is how many links may follow each other.
 const maxLinks = 8
 
-// File is a file to take out of an image.
+// File is a file to extract from an image.
 type File struct {
 	// InImage is its absolute path in the image. It may be a link.
 	InImage string
-	// Path is where it goes on the machine.
+	// Path is its path on the machine.
 	Path string
 	// Mode are its permission bits there.
 	Mode fs.FileMode
 }
 
-// Extract writes files of an image to the machine. Files of one image that are the same there share their content on the machine. What one
-// registry does not have as it should be comes from the next one.
-func Extract(ctx context.Context, root rootfs.Dir, image string, files []File) error {
+// Extract writes files of an image to the machine. Files that are the same in the image share their content on the machine. If a registry
+// lacks the image, or has it with another content, the next registry is tried. replace is called before the first file is replaced; if it
+// fails, no file is.
+func Extract(ctx context.Context, root rootfs.Dir, image string, files []File, replace func() error) error {
 	sources, err := sources(root, image)
 	errs := []error{err}
 	for _, s := range sources {
 		img, err := remote.Image(s.reference, remote.WithContext(ctx), remote.WithTransport(s.transport),
 			remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
 		if err == nil {
-			err = extract(root, img, files)
+			err = extract(root, img, files, replace)
 		}
 		if err == nil {
 			return nil
 		}
 		errs = append(errs, fmt.Errorf("from %s: %w", s.reference.Context().RegistryStr(), err))
 	}
-	return fmt.Errorf("get files of image %s: %w", image, errors.Join(errs...))
+	return fmt.Errorf("extract files of image %s: %w", image, errors.Join(errs...))
 }
 
 // extract reads layers from the top, each at most twice: for the links, and for the files that they lead to.
-func extract(root rootfs.Dir, image v1.Image, files []File) error {
+func extract(root rootfs.Dir, image v1.Image, files []File, replace func() error) error {
 	layers, err := image.Layers()
 	if err != nil {
 		return err
 	}
 	slices.Reverse(layers)
-	wanted := map[string][]File{} // by where they are in the image, as far as known
+	missing := map[string][]File{} // by their paths in the image, as far as links are known
 	for _, file := range files {
-		wanted[clean(file.InImage)] = append(wanted[clean(file.InImage)], file)
+		missing[clean(file.InImage)] = append(missing[clean(file.InImage)], file)
 	}
 	for range maxLinks {
 		linked := false
 		for _, layer := range layers {
-			if len(wanted) == 0 {
+			if len(missing) == 0 {
 				return nil
 			}
-			found, err := extractLayer(root, layer, wanted)
+			found, err := extractLayer(root, layer, missing, replace)
 			if err != nil {
 				return err
 			}
@@ -79,21 +80,21 @@ func extract(root rootfs.Dir, image v1.Image, files []File) error {
 			break
 		}
 	}
-	if len(wanted) > 0 {
-		return fmt.Errorf("image has no file /%s: %w", slices.Sorted(maps.Keys(wanted))[0], fs.ErrNotExist)
+	if len(missing) > 0 {
+		return fmt.Errorf("image has no file /%s: %w", slices.Sorted(maps.Keys(missing))[0], fs.ErrNotExist)
 	}
 	return nil
 }
 
-// staged is a content that is not in place yet, and the files that are to have it.
+// staged is a content that was not committed yet, and the files that get it.
 type staged struct {
 	rootfs.Staged
 	files []File
 }
 
-// extractLayer writes the wanted files that a layer has, and follows its links, which is what it tells. Only the end of a layer tells whether
-// it is what the image says, so no file is in its place before.
-func extractLayer(root rootfs.Dir, layer v1.Layer, wanted map[string][]File) (linked bool, err error) {
+// extractLayer writes the missing files that are in a layer, follows its links, and returns whether there were any. The digest of a layer is
+// verified at its end, so no file is replaced before.
+func extractLayer(root rootfs.Dir, layer v1.Layer, missing map[string][]File, replace func() error) (linked bool, err error) {
 	content, err := layer.Uncompressed()
 	if err != nil {
 		return false, err
@@ -105,7 +106,7 @@ func extractLayer(root rootfs.Dir, layer v1.Layer, wanted map[string][]File) (li
 			err = errors.Join(err, s.Discard())
 		}
 	}()
-	for archive := tar.NewReader(content); len(wanted) > 0; {
+	for archive := tar.NewReader(content); len(missing) > 0; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -114,7 +115,7 @@ func extractLayer(root rootfs.Dir, layer v1.Layer, wanted map[string][]File) (li
 			return linked, err
 		}
 		at := clean(header.Name)
-		files, ok := wanted[at]
+		files, ok := missing[at]
 		if !ok {
 			continue
 		}
@@ -130,15 +131,20 @@ func extractLayer(root rootfs.Dir, layer v1.Layer, wanted map[string][]File) (li
 			if header.Typeflag == tar.TypeSymlink && !path.IsAbs(target) {
 				target = path.Join(path.Dir(at), target)
 			}
-			wanted[clean(target)] = append(wanted[clean(target)], files...)
+			missing[clean(target)] = append(missing[clean(target)], files...)
 			linked = true
 		default:
-			return linked, fmt.Errorf("/%s in the image is no file", at)
+			return linked, fmt.Errorf("/%s in the image is not a regular file", at)
 		}
-		delete(wanted, at)
+		delete(missing, at)
 	}
 	if _, err := io.Copy(io.Discard, content); err != nil {
 		return linked, err
+	}
+	if len(found) > 0 {
+		if err := replace(); err != nil {
+			return linked, err
+		}
 	}
 	for len(found) > 0 {
 		if err := found[0].Commit(); err != nil {
@@ -153,10 +159,10 @@ func extractLayer(root rootfs.Dir, layer v1.Layer, wanted map[string][]File) (li
 	return linked, nil
 }
 
-// share gives files the content of the first one.
+// share makes all files have the content of the first one.
 func share(root rootfs.Dir, files []File) error {
 	for _, file := range files[1:] {
-		// A hard link takes no room; the rename replaces what is there in one step.
+		// A hard link takes no space; the rename replaces the file atomically.
 		temp := root.Path(file.Path) + ".gardener-new"
 		if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -188,5 +194,5 @@ func copyFile(root rootfs.Dir, from string, to File) error {
 	return root.WriteFrom(to.Path, source, to.Mode)
 }
 
-// clean is a path as layers have it: without a slash or dot at the start.
+// clean returns a path as it is in layers: without a slash or dot at the start.
 func clean(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }

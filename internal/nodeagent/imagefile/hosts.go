@@ -1,7 +1,7 @@
-// Package imagefile takes single files out of container images.
+// Package imagefile extracts single files from container images.
 //
-// Images come straight from registries, which are found as containerd finds them: by the files in /etc/containerd/certs.d. What is
-// written to the machine is the file alone; an image that nothing else needs takes no room in containerd.
+// Images are pulled from registries without containerd, which are configured as for containerd: by the files in /etc/containerd/certs.d.
+// Only the files are written to the machine; an image that no pod needs takes no space in containerd.
 package imagefile
 
 import (
@@ -26,16 +26,16 @@ import (
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
 )
 
-// CertsDir is where containerd is told about registries.
+// CertsDir is where containerd reads the configuration of registries.
 const CertsDir = "/etc/containerd/certs.d"
 
-// headersWithin is how long a registry may take to begin its answer, after which the next one is asked.
+// headersWithin is how long a registry may take to begin its response, after which the next one is tried.
 const headersWithin = 30 * time.Second
 
 // probeTimeout is how long a mirror may take to answer a probe.
 const probeTimeout = 10 * time.Second
 
-// source is a place where an image may be.
+// source is a registry that may have an image.
 type source struct {
 	reference name.Reference
 	transport http.RoundTripper
@@ -57,7 +57,8 @@ type hostsFile struct {
 	Host   map[string]host `toml:"host"`
 }
 
-// sources returns where to look for an image, best first. It may return some and an error that says what is wrong with others.
+// sources returns the registries that may have an image, in the order in which they are tried. It may return some, and an error about
+// invalid ones.
 func sources(root rootfs.Dir, image string) ([]source, error) {
 	reference, err := name.ParseReference(image)
 	if err != nil {
@@ -65,7 +66,7 @@ func sources(root rootfs.Dir, image string) ([]source, error) {
 	}
 	registry := reference.Context().RegistryStr()
 	if registry == name.DefaultRegistry {
-		registry = "docker.io" // index.docker.io is only this library's name for it
+		registry = "docker.io" // index.docker.io is what only this library calls it
 	}
 	var hosts []host
 	var server bool
@@ -99,7 +100,7 @@ func sources(root rootfs.Dir, image string) ([]source, error) {
 	return found, errors.Join(errs...)
 }
 
-// parseHosts returns the hosts in the order of the file, and the server, if there is one, last; and whether there is one.
+// parseHosts returns the hosts in the order of the file, the server last, if the file has one; and whether it has one.
 func parseHosts(data []byte) (hosts []host, server bool, err error) {
 	var file hostsFile
 	meta, err := toml.Decode(string(data), &file)
@@ -120,12 +121,12 @@ func parseHosts(data []byte) (hosts []host, server bool, err error) {
 	return hosts, file.Server != "", nil
 }
 
-// source is where a host has an image, or nil if images cannot be pulled from it. The host is in the hosts.toml of a directory.
+// source returns where a host has an image, nil if images cannot be pulled from it. dir is the directory with the host's hosts.toml.
 func (h host) source(root rootfs.Dir, dir string, image name.Reference) (*source, error) {
 	if h.Capabilities != nil && !slices.Contains(h.Capabilities, "pull") {
 		return nil, nil
 	}
-	// A tag means what a host that may not resolve tags does not know.
+	// A tag has to be resolved.
 	if _, tagged := image.(name.Tag); tagged && h.Capabilities != nil && !slices.Contains(h.Capabilities, "resolve") {
 		return nil, nil
 	}
@@ -141,7 +142,7 @@ func (h host) source(root rootfs.Dir, dir string, image name.Reference) (*source
 	if h.OverridePath {
 		var ok bool
 		if path, ok = strings.CutPrefix(path+"/", "v2/"); !ok {
-			return nil, nil // a registry's API anywhere else is out of reach for the library
+			return nil, nil // the library only finds a registry's API below /v2/
 		}
 		path = strings.Trim(path, "/")
 	}
@@ -153,7 +154,7 @@ func (h host) source(root rootfs.Dir, dir string, image name.Reference) (*source
 	if parsed.Scheme == "http" {
 		options = append(options, name.Insecure)
 	}
-	// Not by parsing a whole reference, which takes a host without a dot for the beginning of a repository.
+	// Parsing a whole reference would take a host without a dot for the first part of a repository.
 	registry, err := name.NewRegistry(parsed.Host, options...)
 	if err != nil {
 		return nil, fmt.Errorf("registry host %q: %w", h.url, err)
@@ -162,12 +163,12 @@ func (h host) source(root rootfs.Dir, dir string, image name.Reference) (*source
 	if _, ok := image.(name.Digest); ok {
 		reference = registry.Repo(repository).Digest(image.Identifier())
 	}
-	authorities, err := authorities(root, dir, h.caFiles())
+	caPool, err := caPool(root, dir, h.caFiles())
 	if err != nil {
 		return nil, fmt.Errorf("registry host %q: %w", h.url, err)
 	}
-	// As the machine's configuration says.
-	return &source{reference, transport(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities, InsecureSkipVerify: h.SkipVerify})}, nil
+	// Verification is only skipped if hosts.toml says so.
+	return &source{reference, transport(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: caPool, InsecureSkipVerify: h.SkipVerify})}, nil
 }
 
 func (h host) caFiles() []string {
@@ -185,8 +186,9 @@ func (h host) caFiles() []string {
 	return files
 }
 
-// authorities returns those of the system and those in files, or nil if there are no files. A relative path starts beside hosts.toml.
-func authorities(root rootfs.Dir, dir string, files []string) (*x509.CertPool, error) {
+// caPool returns the CA certificates of the system and those in files, nil if there are no files. Relative paths start in the directory of
+// hosts.toml.
+func caPool(root rootfs.Dir, dir string, files []string) (*x509.CertPool, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
@@ -207,12 +209,12 @@ func authorities(root rootfs.Dir, dir string, files []string) (*x509.CertPool, e
 	return pool, nil
 }
 
-// Probe asks a mirror of a registry whether it is there; what it answers does not matter. It trusts the authorities that containerd will
-// trust.
+// Probe returns an error if a mirror of a registry does not respond; any response is a success. It trusts the CA certificates that containerd
+// will trust.
 func Probe(ctx context.Context, root rootfs.Dir, registry string, mirror extensionsv1alpha1.RegistryHost) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	authorities, err := authorities(root, CertsDir+"/"+registry, mirror.CACerts)
+	caPool, err := caPool(root, CertsDir+"/"+registry, mirror.CACerts)
 	if err != nil {
 		return fmt.Errorf("registry host %q: %w", mirror.URL, err)
 	}
@@ -220,18 +222,18 @@ func Probe(ctx context.Context, root rootfs.Dir, registry string, mirror extensi
 	if err != nil {
 		return err
 	}
-	client := http.Client{Transport: transport(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities})}
-	answer, err := client.Do(request)
+	client := http.Client{Transport: transport(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: caPool})}
+	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}
-	return answer.Body.Close()
+	return response.Body.Close()
 }
 
 func transport(config *tls.Config) http.RoundTripper {
-	t := remote.DefaultTransport.(*http.Transport).Clone() // it is one
+	t := remote.DefaultTransport.(*http.Transport).Clone() // documented to be one
 	t.ResponseHeaderTimeout = headersWithin
-	t.DisableKeepAlives = true // these are rare, and connections cost memory
+	t.DisableKeepAlives = true // requests are rare, and connections cost memory
 	if config != nil {
 		t.TLSClientConfig = config
 	}

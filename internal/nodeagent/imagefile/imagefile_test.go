@@ -78,12 +78,14 @@ func TestExtract(t *testing.T) {
 	if err := root.Write(CertsDir+"/example.com/hosts.toml", []byte(hosts), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	replacements := 0
+	replaced := func() error { replacements++; return nil }
 	err = Extract(t.Context(), root, "example.com/tools:v1", []File{
 		{InImage: "/usr/bin/a", Path: "/opt/bin/a", Mode: 0o755},
 		{InImage: "/usr/bin/b", Path: "/opt/bin/b", Mode: 0o755},
 		{InImage: "/usr/bin/c", Path: "/opt/c", Mode: 0o600},
 		{InImage: "/usr/bin/a", Path: "/opt/bin/private", Mode: 0o700},
-	})
+	}, replaced)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,11 +99,14 @@ func TestExtract(t *testing.T) {
 			t.Errorf("%s is %q, %v; want %q", path, got, err, want)
 		}
 	}
-	if err := Extract(t.Context(), root, "example.com/tools:v1", []File{{InImage: "/none", Path: "/none"}}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a file that is not there: %v", err)
+	if replacements == 0 {
+		t.Error("files were replaced without a call before")
 	}
-	if err := Extract(t.Context(), root, "example.com/none:v1", nil); err == nil {
-		t.Error("an image that is not there is no error")
+	if err := Extract(t.Context(), root, "example.com/tools:v1", []File{{InImage: "/none", Path: "/none"}}, replaced); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that the image does not have: %v", err)
+	}
+	if err := Extract(t.Context(), root, "example.com/none:v1", nil, replaced); err == nil {
+		t.Error("an image that does not exist is no error")
 	}
 }
 
@@ -109,7 +114,7 @@ func TestExtractOnlyWhatTheImageSays(t *testing.T) {
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	good := httptest.NewServer(images)
 	t.Cleanup(good.Close)
-	// The file comes before the end of a layer that is not compressed, so that another of the same length can be told only there.
+	// The file comes before the end of a layer that is not compressed, so that only the digest at the end shows another content.
 	raw, err := layer(t, "bin/a=good", "bin/z=z").Uncompressed()
 	if err != nil {
 		t.Fatal(err)
@@ -138,10 +143,10 @@ func TestExtractOnlyWhatTheImageSays(t *testing.T) {
 		server string
 		want   string // of the file
 	}{
-		"a mirror with another blob":          {blob: evil, server: good.URL, want: "good"},
-		"a mirror without the blob":           {blob: func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusNotFound) }, server: good.URL, want: "good"},
-		"a mirror whose authority is missing": {mirror: "ca = '/none'", server: good.URL, want: "good"},
-		"nobody has the right blob":           {blob: evil, server: "http://127.0.0.1:1", want: "before"},
+		"a mirror with another blob":     {blob: evil, server: good.URL, want: "good"},
+		"a mirror without the blob":      {blob: func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusNotFound) }, server: good.URL, want: "good"},
+		"a mirror whose CA is missing":   {mirror: "ca = '/none'", server: good.URL, want: "good"},
+		"no registry has the right blob": {blob: evil, server: "http://127.0.0.1:1", want: "before"},
 	} {
 		t.Run(text, func(t *testing.T) {
 			mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -159,7 +164,7 @@ func TestExtractOnlyWhatTheImageSays(t *testing.T) {
 			if err := errors.Join(root.Write(CertsDir+"/example.com/hosts.toml", []byte(hosts), 0o644), root.Write("/bin/a", []byte("before"), 0o755)); err != nil {
 				t.Fatal(err)
 			}
-			err := Extract(t.Context(), root, "example.com/tools:v1", []File{{InImage: "/bin/a", Path: "/bin/a", Mode: 0o755}})
+			err := Extract(t.Context(), root, "example.com/tools:v1", []File{{InImage: "/bin/a", Path: "/bin/a", Mode: 0o755}}, func() error { return nil })
 			if failed := tc.want == "before"; failed != (err != nil) {
 				t.Errorf("error is %v", err)
 			}
@@ -173,7 +178,7 @@ func TestExtractOnlyWhatTheImageSays(t *testing.T) {
 	}
 }
 
-func TestAuthoritiesOfARegistry(t *testing.T) {
+func TestCACertificatesOfARegistry(t *testing.T) {
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	plain, server := httptest.NewServer(images), httptest.NewUnstartedServer(images)
 	t.Cleanup(plain.Close)
@@ -191,15 +196,15 @@ func TestAuthoritiesOfARegistry(t *testing.T) {
 	if err := remote.Write(target, image); err != nil {
 		t.Fatal(err)
 	}
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	caBundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	for text, tc := range map[string]struct {
-		file string
-		good bool
+		file    string
+		trusted bool
 	}{
 		"it is unknown":            {},
-		"it is not there yet":      {file: "/etc/none"},
-		"a file":                   {file: "/etc/ca.crt", good: true},
-		"a file beside hosts.toml": {file: "ca.crt", good: true},
+		"it does not exist yet":    {file: "/etc/none"},
+		"a file":                   {file: "/etc/ca.crt", trusted: true},
+		"a file beside hosts.toml": {file: "ca.crt", trusted: true},
 	} {
 		t.Run(text, func(t *testing.T) {
 			root := rootfs.Dir(t.TempDir())
@@ -209,16 +214,16 @@ func TestAuthoritiesOfARegistry(t *testing.T) {
 				mirror.CACerts = []string{tc.file}
 				hosts += fmt.Sprintf("ca = %q\n", tc.file)
 			}
-			for path, data := range map[string]string{"/etc/ca.crt": string(authority), CertsDir + "/example.com/ca.crt": string(authority), CertsDir + "/example.com/hosts.toml": hosts} {
+			for path, data := range map[string]string{"/etc/ca.crt": string(caBundle), CertsDir + "/example.com/ca.crt": string(caBundle), CertsDir + "/example.com/hosts.toml": hosts} {
 				if err := root.Write(path, []byte(data), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := Probe(t.Context(), root, "example.com", mirror); tc.good != (err == nil) {
+			if err := Probe(t.Context(), root, "example.com", mirror); tc.trusted != (err == nil) {
 				t.Errorf("Probe() = %v", err)
 			}
-			err := Extract(t.Context(), root, "example.com/tools:v1", []File{{InImage: "/bin/a", Path: "/bin/a", Mode: 0o755}})
-			if tc.good != (err == nil) {
+			err := Extract(t.Context(), root, "example.com/tools:v1", []File{{InImage: "/bin/a", Path: "/bin/a", Mode: 0o755}}, func() error { return nil })
+			if tc.trusted != (err == nil) {
 				t.Errorf("Extract() = %v", err)
 			}
 		})
@@ -230,8 +235,8 @@ func TestSources(t *testing.T) {
 		image, file, hosts string
 		want               []string
 	}{
-		"no file":      {image: "example.com/app:1", want: []string{"https://example.com/v2/ app:1"}},
-		"Docker's hub": {image: "busybox", file: "docker.io", hosts: `[host."https://m.example.com"]`, want: []string{"https://m.example.com/v2/ library/busybox:latest", "https://index.docker.io/v2/ library/busybox:latest"}},
+		"no file":    {image: "example.com/app:1", want: []string{"https://example.com/v2/ app:1"}},
+		"Docker Hub": {image: "busybox", file: "docker.io", hosts: `[host."https://m.example.com"]`, want: []string{"https://m.example.com/v2/ library/busybox:latest", "https://index.docker.io/v2/ library/busybox:latest"}},
 		"in the order of the file": {
 			image: "example.com/app:1", file: "example.com",
 			hosts: "server = 'https://s'\n[host.'http://b/v2/x']\noverride_path = true\n[host.'http://a']\n",

@@ -1,6 +1,6 @@
-// Package node restarts the systemd units that somebody named in an annotation of the Node.
+// Package node restarts the systemd units that are named in an annotation of the Node.
 //
-// It reads the Node of the agent, restarts units, and takes the annotation off. Source: concepts.txt, Gardener Node Agent,
+// It reads the Node of the agent, restarts units, and removes the annotation. Source: concepts.txt, Gardener Node Agent,
 // "Node Controller".
 package node
 
@@ -31,25 +31,28 @@ import (
 // passTimeout limits a pass, which restarts a few units.
 const passTimeout = 10 * time.Minute
 
-// Systemd is what the controller needs of systemd.
+// Systemd is the part of systemd that the controller needs.
 type Systemd interface {
 	Restart(ctx context.Context, unit string) error
 	RestartWithoutWaiting(ctx context.Context, unit string) error
 }
 
-// Reconciler restarts units.
-type Reconciler struct {
-	// Client is for the cluster whose Node this machine is.
+// Values configure the controller.
+type Values struct {
+	// Client reads the Node from a cache, and writes it.
 	Client client.Client
-	// Recorder writes events about the Node.
+	// Recorder records events about the Node.
 	Recorder events.EventRecorder
 	// Systemd is that of the machine.
 	Systemd Systemd
 }
 
+// reconciler restarts units.
+type reconciler struct{ Values }
+
 // Add adds the controller to a manager whose cache has no other Node than that of the agent.
-func (r *Reconciler) Add(mgr manager.Manager) error {
-	c, err := controller.New("node", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 1})
+func Add(mgr manager.Manager, v Values) error {
+	c, err := controller.New("node", mgr, controller.Options{Reconciler: &reconciler{Values: v}, MaxConcurrentReconciles: 1})
 	if err != nil {
 		return err
 	}
@@ -60,7 +63,7 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	node := &corev1.Node{}
@@ -82,12 +85,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		r.Recorder.Eventf(node, nil, corev1.EventTypeNormal, "SystemdServiceRestarted", "Restart", "Unit %s has been restarted", unit)
 	}
-	// Off with it even if a unit did not start: its own policy restarts it, and trying again would stop the others again.
+	// The annotation is removed even if a unit did not start: systemd restarts it by its own policy, and a retry would restart the others.
 	err := kube.PatchMetadata(ctx, r.Client, node, func(o *metav1.PartialObjectMetadata) {
 		delete(o.Annotations, nodeagentconfigv1alpha1.AnnotationRestartSystemdServices)
 	})
 	if err != nil {
-		return kube.Result(fmt.Errorf("take the annotation off: %w", err))
+		return kube.Result(fmt.Errorf("remove annotation of Node %q: %w", node.Name, err))
 	}
 	if len(errs) > 0 {
 		logf.FromContext(ctx).Error(errors.Join(errs...), "Could not restart units")
@@ -98,7 +101,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// parse returns the units that an annotation names, without the agent's own, and whether that is among them. Names may lack ".service".
+// parse returns the units that an annotation names, without the agent's own, and whether the agent's own is among them. Names may lack
+// ".service".
 func parse(annotation string) (units []string, self bool) {
 	for name := range strings.SplitSeq(annotation, ",") {
 		name = strings.TrimSpace(name)

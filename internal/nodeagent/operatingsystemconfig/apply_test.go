@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
@@ -21,22 +20,25 @@ import (
 	"gardener.cloud/gardener/internal/nodeagent/systemd/fake"
 )
 
-// machine is a machine, and the agent's part that applies configurations to it.
+// machine is a machine, with the reconciler that applies configurations to it.
 type machine struct {
-	*Reconciler
+	*reconciler
 	t       *testing.T
 	systemd *fake.Systemd
-	images  []string // that files were taken out of
+	images  []string // that files were extracted from
 }
 
 func newMachine(t *testing.T) *machine {
 	m := &machine{t: t, systemd: &fake.Systemd{}}
-	m.Reconciler = &Reconciler{
+	m.reconciler = &reconciler{Values: Values{
 		Root: rootfs.Dir(t.TempDir()), Systemd: m.systemd, Hostname: "me",
 		PrepareKubelet: func() error { return nil }, TidyKubelet: func() error { return nil },
 		Probe: func(context.Context, rootfs.Dir, string, extensionsv1alpha1.RegistryHost) error { return nil },
-		Extract: func(_ context.Context, root rootfs.Dir, image string, files []imagefile.File) error {
+		Extract: func(_ context.Context, root rootfs.Dir, image string, files []imagefile.File, replace func() error) error {
 			m.images = append(m.images, image)
+			if err := replace(); err != nil {
+				return err
+			}
 			for _, file := range files {
 				if err := root.Write(file.Path, []byte(file.InImage+" of "+image), file.Mode); err != nil {
 					return err
@@ -44,14 +46,14 @@ func newMachine(t *testing.T) *machine {
 			}
 			return nil
 		},
-	}
-	// What the user data and the first start of the agent wrote.
+	}}
+	// The user data and the first start of the agent wrote these.
 	m.write("/etc/systemd/system/"+nodeagentconfigv1alpha1.UnitName, "agent")
 	m.write("/etc/agent", "agent")
 	return m
 }
 
-// apply applies a configuration as a pass does.
+// apply applies a configuration as Reconcile does.
 func (m *machine) apply(osc *extensionsv1alpha1.OperatingSystemConfig) (applied, error) {
 	m.t.Helper()
 	before, _, err := LastApplied(m.Root)
@@ -62,7 +64,7 @@ func (m *machine) apply(osc *extensionsv1alpha1.OperatingSystemConfig) (applied,
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return m.Reconciler.apply(m.t.Context(), osc.DeepCopy(), before, raw)
+	return m.reconciler.apply(m.t.Context(), osc.DeepCopy(), before, raw)
 }
 
 func (m *machine) mustApply(osc *extensionsv1alpha1.OperatingSystemConfig) applied {
@@ -74,7 +76,7 @@ func (m *machine) mustApply(osc *extensionsv1alpha1.OperatingSystemConfig) appli
 	return done
 }
 
-// files are the contents of all files of the machine, but for what the agent keeps for itself.
+// files are the contents of all files of the machine, without the agent's own state.
 func (m *machine) files() map[string]string {
 	m.t.Helper()
 	files := map[string]string{}
@@ -104,14 +106,14 @@ func inImage(path, image string) file {
 	return file{Path: path, Content: extensionsv1alpha1.FileContent{ImageRef: &extensionsv1alpha1.FileContentImageRef{Image: image, FilePathInImage: "/bin/x"}}}
 }
 
-// example has a unit of the operating system with a drop-in, one with files of both kinds, and one that shall not run.
+// example has a unit of the operating system with a drop-in, a unit with files of both kinds, and one that is stopped and disabled.
 func example() *extensionsv1alpha1.OperatingSystemConfig {
 	return &extensionsv1alpha1.OperatingSystemConfig{Spec: extensionsv1alpha1.OperatingSystemConfigSpec{
 		Units: []unit{
 			{Name: "system.service", DropIns: []extensionsv1alpha1.DropIn{{Name: "10.conf", Content: "drop-in"}}},
-			{Name: "app.service", Content: ptr.To("app"), FilePaths: []string{"/etc/app", "/opt/bin/app"}},
-			{Name: "off.service", Content: ptr.To("off"), Enable: ptr.To(false), Command: ptr.To(extensionsv1alpha1.CommandStop)},
-			{Name: nodeagentconfigv1alpha1.UnitName, Content: ptr.To("agent"), FilePaths: []string{"/etc/agent"}},
+			{Name: "app.service", Content: new("app"), FilePaths: []string{"/etc/app", "/opt/bin/app"}},
+			{Name: "off.service", Content: new("off"), Enable: new(false), Command: new(extensionsv1alpha1.CommandStop)},
+			{Name: nodeagentconfigv1alpha1.UnitName, Content: new("agent"), FilePaths: []string{"/etc/agent"}},
 		},
 		Files: []file{inline("/etc/app", "config"), inImage("/opt/bin/app", "app:1"), inline("/etc/other", "other"), inline("/etc/agent", "agent")},
 	}}
@@ -140,21 +142,21 @@ func TestApply(t *testing.T) {
 	}
 	type osc = extensionsv1alpha1.OperatingSystemConfig
 	for name, tc := range map[string]struct {
-		meddle func(*machine) // with the machine, after the first configuration
-		change func(*osc)
-		files  map[string]string
-		starts map[string]int // beyond those of the first configuration
-		images []string
-		self   bool
-		stays  []string // units that run
-		gone   []string // units that do not
+		tamper  func(*machine) // with the machine, after the first configuration
+		change  func(*osc)
+		files   map[string]string
+		starts  map[string]int // beyond those of the first configuration
+		images  []string
+		self    bool
+		running []string // units
+		stopped []string // units, which are disabled, too
 	}{
-		"nothing": {files: first, stays: []string{"system.service", "app.service"}, gone: []string{"off.service"}},
+		"nothing": {files: first, running: []string{"system.service", "app.service"}, stopped: []string{"off.service"}},
 		"a file that a unit uses": {
 			change: func(o *osc) { o.Spec.Files[0] = inline("/etc/app", "new") }, files: with("/etc/app", "new"), starts: map[string]int{"app.service": 1},
 		},
 		"a file that no unit uses": {change: func(o *osc) { o.Spec.Files[2] = inline("/etc/other", "new") }, files: with("/etc/other", "new")},
-		"permissions":              {change: func(o *osc) { o.Spec.Files[0].Permissions = ptr.To[uint32](0o600) }, files: first, starts: map[string]int{"app.service": 1}},
+		"permissions":              {change: func(o *osc) { o.Spec.Files[0].Permissions = new(uint32(0o600)) }, files: first, starts: map[string]int{"app.service": 1}},
 		"another image": {
 			change: func(o *osc) { o.Spec.Files[1] = inImage("/opt/bin/app", "app:2") }, files: with("/opt/bin/app", "/bin/x of app:2"),
 			starts: map[string]int{"app.service": 1}, images: []string{"app:2"},
@@ -163,55 +165,55 @@ func TestApply(t *testing.T) {
 			change: func(o *osc) { o.Spec.Units[0].DropIns[0].Content = "new" },
 			files:  with("/etc/systemd/system/system.service.d/10.conf", "new"), starts: map[string]int{"system.service": 1},
 		},
-		"a drop-in less": {
+		"a drop-in is removed": {
 			change: func(o *osc) { o.Spec.Units[0].DropIns = nil }, files: without("/etc/systemd/system/system.service.d/10.conf"),
 			starts: map[string]int{"system.service": 1},
 		},
-		"a unit of the operating system less": {
+		"a unit of the operating system is removed": {
 			change: func(o *osc) { o.Spec.Units = o.Spec.Units[1:] }, files: without("/etc/systemd/system/system.service.d/10.conf"),
-			starts: map[string]int{"system.service": 1}, stays: []string{"system.service"},
+			starts: map[string]int{"system.service": 1}, running: []string{"system.service"},
 		},
-		"a unit and its files less": {
+		"a unit and its files are removed": {
 			change: func(o *osc) {
 				o.Spec.Units = append(o.Spec.Units[:1:1], o.Spec.Units[2:]...)
 				o.Spec.Files = o.Spec.Files[2:]
 			},
-			files: without("/etc/systemd/system/app.service", "/etc/app", "/opt/bin/app"), gone: []string{"app.service"},
+			files: without("/etc/systemd/system/app.service", "/etc/app", "/opt/bin/app"), stopped: []string{"app.service"},
 		},
-		"a unit is to run": {
+		"a unit is started and enabled": {
 			change: func(o *osc) {
-				o.Spec.Units[2].Command, o.Spec.Units[2].Enable = ptr.To(extensionsv1alpha1.CommandStart), nil
+				o.Spec.Units[2].Command, o.Spec.Units[2].Enable = new(extensionsv1alpha1.CommandStart), nil
 			},
-			files: first, starts: map[string]int{"off.service": 1}, stays: []string{"off.service"},
+			files: first, starts: map[string]int{"off.service": 1}, running: []string{"off.service"},
 		},
 		"the agent's own file": {change: func(o *osc) { o.Spec.Files[3] = inline("/etc/agent", "new") }, files: with("/etc/agent", "new"), self: true},
-		"somebody changed a file": {
-			meddle: func(m *machine) { m.write("/etc/app", "mine") }, files: first, starts: map[string]int{"app.service": 1},
+		"a file was changed on the machine": {
+			tamper: func(m *machine) { m.write("/etc/app", "mine") }, files: first, starts: map[string]int{"app.service": 1},
 		},
-		"somebody removed a binary": {
-			meddle: func(m *machine) { m.remove("/opt/bin/app") }, files: first, starts: map[string]int{"app.service": 1}, images: []string{"app:1"},
+		"a binary was removed from the machine": {
+			tamper: func(m *machine) { m.remove("/opt/bin/app") }, files: first, starts: map[string]int{"app.service": 1}, images: []string{"app:1"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
 			if done := m.mustApply(example()); done.self {
-				t.Error("a new agent shall start anew")
+				t.Error("a new agent is to restart")
 			}
 			if diff := cmp.Diff(map[string]int{"system.service": 1, "app.service": 1}, m.systemd.Starts()); diff != "" {
 				t.Fatalf("starts by the first configuration (-want +got):\n%s", diff)
 			}
 			m.images = nil
-			if tc.meddle != nil {
-				tc.meddle(m)
+			if tc.tamper != nil {
+				tc.tamper(m)
 			}
 			next := example()
 			if tc.change != nil {
 				tc.change(next)
 			}
 			if done := m.mustApply(next); done.self != tc.self {
-				t.Errorf("the agent is to start anew: %v", done.self)
+				t.Errorf("the agent is to restart: %v", done.self)
 			}
-			m.outdated = false // it did
+			m.outdated = false // it has restarted
 			if diff := cmp.Diff(tc.files, m.files()); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
 			}
@@ -225,21 +227,21 @@ func TestApply(t *testing.T) {
 			if diff := cmp.Diff(tc.images, m.images); diff != "" {
 				t.Errorf("images (-want +got):\n%s", diff)
 			}
-			for _, unit := range tc.stays {
+			for _, unit := range tc.running {
 				if u := m.systemd.Unit(unit); !u.Running {
 					t.Errorf("unit %s is %+v", unit, u)
 				}
 			}
-			for _, unit := range tc.gone {
+			for _, unit := range tc.stopped {
 				if u := m.systemd.Unit(unit); u.Running || u.Enabled {
 					t.Errorf("unit %s is %+v", unit, u)
 				}
 			}
-			// A steady state touches nothing.
+			// A steady state changes nothing.
 			reloads, starts := m.systemd.Reloads(), m.systemd.Starts()
 			m.images = nil
 			if done := m.mustApply(next); done.self || m.systemd.Reloads() != reloads || m.images != nil {
-				t.Errorf("a second pass did something: %+v", done)
+				t.Errorf("a second pass changed something: %+v", done)
 			}
 			if diff := cmp.Diff(starts, m.systemd.Starts()); diff != "" {
 				t.Errorf("starts by a second pass (-want +got):\n%s", diff)
@@ -270,7 +272,7 @@ func TestUnitThatDidNotStartIsRestartedByTheNextPass(t *testing.T) {
 		t.Fatalf("error is %v", err)
 	}
 	m.systemd.Set("app.service", func(u *fake.Unit) { u.Fails = nil })
-	m.mustApply(next) // nothing is to be written any more
+	m.mustApply(next) // all files are up to date
 	if diff := cmp.Diff(map[string]int{"system.service": 1, "app.service": 2}, m.systemd.Starts()); diff != "" {
 		t.Errorf("starts (-want +got):\n%s", diff)
 	}
@@ -279,7 +281,7 @@ func TestUnitThatDidNotStartIsRestartedByTheNextPass(t *testing.T) {
 	}
 }
 
-func TestUnitThatKeepsFailingLeavesOthersAlone(t *testing.T) {
+func TestUnitThatKeepsFailingDoesNotRestartOthers(t *testing.T) {
 	m, broken := newMachine(t), errors.New("broken")
 	m.systemd.Set("system.service", func(u *fake.Unit) { u.Fails = broken })
 	for range 3 {
@@ -295,14 +297,14 @@ func TestUnitThatKeepsFailingLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-func TestConfigurationThatFailedLeavesNothingBehind(t *testing.T) {
+func TestFilesOfAConfigurationThatFailedAreRemoved(t *testing.T) {
 	m, broken := newMachine(t), errors.New("broken")
 	m.mustApply(example())
 	files := m.files()
 	m.systemd.Set("new.service", func(u *fake.Unit) { u.Fails = broken })
 	failing := example()
 	failing.Spec.Files = append(failing.Spec.Files, inline("/etc/new", "new"))
-	failing.Spec.Units = append(failing.Spec.Units, unit{Name: "new.service", Content: ptr.To("new"), FilePaths: []string{"/etc/new"}})
+	failing.Spec.Units = append(failing.Spec.Units, unit{Name: "new.service", Content: new("new"), FilePaths: []string{"/etc/new"}})
 	failing.Spec.Units[0].DropIns = append(failing.Spec.Units[0].DropIns, extensionsv1alpha1.DropIn{Name: "20.conf"})
 	if _, err := m.apply(failing); !errors.Is(err, broken) {
 		t.Fatalf("error is %v", err)
@@ -316,7 +318,7 @@ func TestConfigurationThatFailedLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestMaskedUnitIsLeftAlone(t *testing.T) {
+func TestMaskedUnitIsSkipped(t *testing.T) {
 	m := newMachine(t)
 	m.systemd.Set("system.service", func(u *fake.Unit) { u.Masked = true })
 	m.mustApply(example())
@@ -325,13 +327,13 @@ func TestMaskedUnitIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAgentIsNotFetchedAgainOnANewMachine(t *testing.T) {
+func TestAgentIsNotExtractedAgainOnANewMachine(t *testing.T) {
 	m := newMachine(t)
 	m.write(nodeagentconfigv1alpha1.PathBinary, "agent")
 	m.write("/var/lib/gardener-node-agent/installed-image", "gardener:1\n")
 	osc := example()
 	agent := inImage(nodeagentconfigv1alpha1.PathBinary, "gardener:1")
-	agent.Permissions, agent.Content.ImageRef.FilePathInImage = ptr.To[uint32](0o755), "/usr/local/bin/gardener"
+	agent.Permissions, agent.Content.ImageRef.FilePathInImage = new(uint32(0o755)), "/usr/local/bin/gardener"
 	osc.Spec.Files = append(osc.Spec.Files, agent)
 	m.mustApply(osc)
 	if diff := cmp.Diff([]string{"app:1"}, m.images); diff != "" {
@@ -344,14 +346,14 @@ func TestContainerd(t *testing.T) {
 	m.write(containerdConfig, "version = 3\noom_score = -1\n")
 	osc := &extensionsv1alpha1.OperatingSystemConfig{}
 	osc.Spec.CRIConfig = &extensionsv1alpha1.CRIConfig{
-		Name: extensionsv1alpha1.CRINameContainerD, CgroupDriver: ptr.To(extensionsv1alpha1.CgroupDriverSystemd),
+		Name: extensionsv1alpha1.CRINameContainerD, CgroupDriver: new(extensionsv1alpha1.CgroupDriverSystemd),
 		Containerd: &extensionsv1alpha1.ContainerdConfig{SandboxImage: "pause:1", Registries: []extensionsv1alpha1.RegistryConfig{
 			{Upstream: "a.example.com", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "http://mirror"}}},
-			{Upstream: "b.example.com", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "http://ready"}, {URL: "http://late", CACerts: []string{"/etc/ca"}}}, ReadinessProbe: ptr.To(true)},
+			{Upstream: "b.example.com", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "http://ready"}, {URL: "http://late", CACerts: []string{"/etc/ca"}}}, ReadinessProbe: new(true)},
 		}},
 	}
-	osc.Spec.Files = []file{inline("/etc/ca", "authority")}
-	ready := errors.New("not there")
+	osc.Spec.Files = []file{inline("/etc/ca", "CA")}
+	ready := errors.New("not ready")
 	m.Probe = func(_ context.Context, root rootfs.Dir, registry string, mirror extensionsv1alpha1.RegistryHost) error {
 		if registry != "b.example.com" {
 			t.Errorf("a mirror of %s is probed", registry)
@@ -360,7 +362,7 @@ func TestContainerd(t *testing.T) {
 			return nil
 		}
 		if !root.Exists(mirror.CACerts[0]) {
-			t.Error("its authority is not there")
+			t.Error("its CA certificate is missing")
 		}
 		return ready
 	}
@@ -376,7 +378,7 @@ func TestContainerd(t *testing.T) {
 		t.Errorf("starts (-want +got):\n%s", diff)
 	}
 	config := m.files()[containerdConfig]
-	// The temporary root has no cgroup v2, so systemd's driver is none for this machine.
+	// The temporary root has no cgroup v2, which systemd's driver needs.
 	if !strings.Contains(config, "SystemdCgroup = false") || !strings.Contains(config, "oom_score = -1") || !strings.Contains(config, `sandbox = "pause:1"`) {
 		t.Errorf("containerd's configuration is\n%s", config)
 	}
@@ -396,18 +398,18 @@ func TestContainerd(t *testing.T) {
 	}
 }
 
-// crash applies a configuration and ends in the middle, as a process does that is killed.
+// crash applies a configuration and expects a panic, which stands for a process that is killed.
 func (m *machine) crash(osc *extensionsv1alpha1.OperatingSystemConfig) {
 	m.t.Helper()
 	defer func() {
 		if recover() == nil {
-			m.t.Fatal("the pass did not come to where it was to crash")
+			m.t.Fatal("the pass did not reach the point where it is to crash")
 		}
 	}()
 	_, _ = m.apply(osc)
 }
 
-// crashing crashes when a unit is to be restarted.
+// crashing is a systemd whose client crashes when it restarts a unit.
 type crashing struct {
 	*fake.Systemd
 	unit string
@@ -420,11 +422,11 @@ func (c crashing) Restart(ctx context.Context, unit string) error {
 	return c.Systemd.Restart(ctx, unit)
 }
 
-func TestUnitThatShallRunIsStartedAfterACrash(t *testing.T) {
+func TestUnitIsStartedByTheNextPassAfterACrash(t *testing.T) {
 	m := newMachine(t)
 	m.mustApply(example())
 	extract := m.Extract
-	m.Extract = func(context.Context, rootfs.Dir, string, []imagefile.File) error { panic("crash") }
+	m.Extract = func(context.Context, rootfs.Dir, string, []imagefile.File, func() error) error { panic("crash") }
 	next := example()
 	next.Spec.Units[2].Command, next.Spec.Units[2].Enable = nil, nil
 	next.Spec.Files[1] = inImage("/opt/bin/app", "app:2")
@@ -458,11 +460,11 @@ func TestAgentsConfigurationComesAfterItsBinary(t *testing.T) {
 			}
 			m.mustApply(agent("1"))
 			extract := m.Extract
-			m.Extract = func(context.Context, rootfs.Dir, string, []imagefile.File) error { return fail() }
+			m.Extract = func(context.Context, rootfs.Dir, string, []imagefile.File, func() error) error { return fail() }
 			func() {
 				defer func() { _ = recover() }()
 				if _, err := m.apply(agent("2")); err == nil {
-					t.Error("an image that does not come is no error")
+					t.Error("an image that cannot be extracted is no error")
 				}
 			}()
 			if got := config(); got != "1" {
@@ -482,22 +484,22 @@ func TestAgentsConfigurationComesWithItsBinaryWhateverElseFails(t *testing.T) {
 	m := newMachine(t)
 	agent := func(version string) *extensionsv1alpha1.OperatingSystemConfig {
 		osc := example()
-		osc.Spec.Files[1] = inImage("/opt/bin/app", "z-app:"+version) // its image would come last
+		osc.Spec.Files[1] = inImage("/opt/bin/app", "z-app:"+version) // its image is the last by name
 		osc.Spec.Files = append(osc.Spec.Files, inline(operatingsystemconfig.NodeAgentConfigFile, version), inImage(nodeagentconfigv1alpha1.PathBinary, "agent:"+version))
 		return osc
 	}
 	m.mustApply(agent("2"))
 	extract, config, last := m.Extract, "", ""
-	m.Extract = func(ctx context.Context, root rootfs.Dir, image string, files []imagefile.File) error {
+	m.Extract = func(ctx context.Context, root rootfs.Dir, image string, files []imagefile.File, replace func() error) error {
 		last = image
 		data, err := root.Read(operatingsystemconfig.NodeAgentConfigFile)
 		if config = string(data); err != nil || image != "agent:1" {
 			return errors.Join(err, errors.New("no such image"))
 		}
-		return extract(ctx, root, image, files)
+		return extract(ctx, root, image, files, replace)
 	}
 	if _, err := m.apply(agent("1")); err == nil {
-		t.Error("an image that does not come is no error")
+		t.Error("an image that cannot be extracted is no error")
 	}
 	if config != "2" {
 		t.Errorf("the configuration is %q beside the old binary", config)
@@ -510,14 +512,14 @@ func TestAgentsConfigurationComesWithItsBinaryWhateverElseFails(t *testing.T) {
 		t.Errorf("the configuration is %q beside the new binary, %v", data, err)
 	}
 	if last != "agent:1" {
-		t.Errorf("between binary and configuration came image %q", last)
+		t.Errorf("image %q was extracted between binary and configuration", last)
 	}
 }
 
 func TestUnitsAreNotRestartedAgainAfterACrash(t *testing.T) {
 	m := newMachine(t)
 	m.Systemd = crashing{m.systemd, "app.service"}
-	m.crash(example()) // system.service comes first
+	m.crash(example()) // after system.service
 	m.Systemd = m.systemd
 	m.mustApply(example())
 	if diff := cmp.Diff(map[string]int{"system.service": 1, "app.service": 1}, m.systemd.Starts()); diff != "" {
@@ -525,7 +527,7 @@ func TestUnitsAreNotRestartedAgainAfterACrash(t *testing.T) {
 	}
 }
 
-func TestUnitIsRestartedWhenAFileOfItGoes(t *testing.T) {
+func TestUnitIsRestartedWhenItLosesAFile(t *testing.T) {
 	m := newMachine(t)
 	m.mustApply(example())
 	next := example()
@@ -536,7 +538,7 @@ func TestUnitIsRestartedWhenAFileOfItGoes(t *testing.T) {
 	}
 }
 
-func TestAgentStartsAnewAlsoAfterAPassThatFailed(t *testing.T) {
+func TestAgentRestartsAlsoAfterAPassThatFailed(t *testing.T) {
 	m := newMachine(t)
 	m.mustApply(example())
 	m.systemd.Set("app.service", func(u *fake.Unit) { u.Fails = errors.New("broken") })
@@ -547,7 +549,7 @@ func TestAgentStartsAnewAlsoAfterAPassThatFailed(t *testing.T) {
 	}
 	m.systemd.Set("app.service", func(u *fake.Unit) { u.Fails = nil })
 	if done := m.mustApply(next); !done.self {
-		t.Error("the agent goes on as it was")
+		t.Error("the agent does not restart")
 	}
 }
 
@@ -558,7 +560,7 @@ func TestSystemdReadsTheAgentsUnitAlsoAfterAPassThatDidNotEnd(t *testing.T) {
 			m.mustApply(example())
 			reloads := m.systemd.Reloads()
 			next := example()
-			next.Spec.Units[3].Content = ptr.To("new")
+			next.Spec.Units[3].Content = new("new")
 			m.Systemd = unreadable{m.systemd, end}
 			func() {
 				defer func() { _ = recover() }()
@@ -569,13 +571,13 @@ func TestSystemdReadsTheAgentsUnitAlsoAfterAPassThatDidNotEnd(t *testing.T) {
 			m.Systemd, m.outdated = m.systemd, false // another agent
 			m.mustApply(next)
 			if more := m.systemd.Reloads() - reloads; more != 1 {
-				t.Errorf("unit files were read %d times", more)
+				t.Errorf("unit files were reloaded %d times", more)
 			}
 		})
 	}
 }
 
-// unreadable cannot read unit files.
+// unreadable is a systemd that cannot read unit files.
 type unreadable struct {
 	*fake.Systemd
 	before func()
@@ -583,17 +585,17 @@ type unreadable struct {
 
 func (u unreadable) Reload(context.Context) error {
 	u.before()
-	return errors.New("no answer")
+	return errors.New("cannot read unit")
 }
 
-func TestSeveralConfigurationsThatFailedLeaveNothingBehind(t *testing.T) {
+func TestFilesOfSeveralConfigurationsThatFailedAreRemoved(t *testing.T) {
 	m := newMachine(t)
 	m.mustApply(example())
 	files := m.files()
 	m.systemd.Set("new.service", func(u *fake.Unit) { u.Fails = errors.New("broken") })
 	first := example()
 	first.Spec.Files = append(first.Spec.Files, inline("/etc/new", "new"))
-	first.Spec.Units = append(first.Spec.Units, unit{Name: "new.service", Content: ptr.To("new")})
+	first.Spec.Units = append(first.Spec.Units, unit{Name: "new.service", Content: new("new")})
 	if _, err := m.apply(first); err == nil {
 		t.Fatal("a unit that does not start is no error")
 	}
@@ -611,7 +613,7 @@ func TestSeveralConfigurationsThatFailedLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-func TestFileComesOutOfItsImageAgain(t *testing.T) {
+func TestFileIsExtractedAgainAfterItWasInline(t *testing.T) {
 	m := newMachine(t)
 	m.mustApply(example())
 	other := example()
@@ -620,5 +622,109 @@ func TestFileComesOutOfItsImageAgain(t *testing.T) {
 	m.mustApply(example())
 	if got := m.files()["/opt/bin/app"]; got != "/bin/x of app:1" {
 		t.Errorf("file is %q", got)
+	}
+}
+
+// fails makes it impossible to write a file until the returned function is called: the place of its temporary file is taken.
+func (m *machine) fails(path string) (works func()) {
+	m.t.Helper()
+	temp := filepath.Join(filepath.Dir(path), ".gardener-"+filepath.Base(path))
+	m.write(temp+"/file", "")
+	return func() {
+		m.t.Helper()
+		if err := os.RemoveAll(m.Root.Path(temp)); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// A unit that was not saved as one to restart would run with its old file for ever, as the next pass finds the new one in place.
+func TestNoFileChangesBeforeItsUnitIsSavedForRestart(t *testing.T) {
+	withContainerd := func() *extensionsv1alpha1.OperatingSystemConfig {
+		osc := example()
+		osc.Spec.CRIConfig = &extensionsv1alpha1.CRIConfig{Name: extensionsv1alpha1.CRINameContainerD, Containerd: &extensionsv1alpha1.ContainerdConfig{SandboxImage: "pause:1"}}
+		return osc
+	}
+	type osc = extensionsv1alpha1.OperatingSystemConfig
+	for name, tc := range map[string]struct {
+		change func(*osc)
+		unit   string
+	}{
+		"containerd's configuration": {change: func(o *osc) { o.Spec.CRIConfig.Containerd.SandboxImage = "pause:2" }, unit: "containerd.service"},
+		"a file":                     {change: func(o *osc) { o.Spec.Files[0] = inline("/etc/app", "new") }, unit: "app.service"},
+		"a file in an image":         {change: func(o *osc) { o.Spec.Files[1] = inImage("/opt/bin/app", "app:2") }, unit: "app.service"},
+		"a file that is removed":     {change: func(o *osc) { o.Spec.Files = o.Spec.Files[1:] }, unit: "app.service"},
+		"two files of a unit": {
+			change: func(o *osc) {
+				o.Spec.Files[0], o.Spec.Files[1] = inline("/etc/app", "new"), inline("/opt/bin/app", "script")
+			},
+			unit: "app.service",
+		},
+		"a unit file":               {change: func(o *osc) { o.Spec.Units[1].Content = new("new") }, unit: "app.service"},
+		"a drop-in that is removed": {change: func(o *osc) { o.Spec.Units[0].DropIns = nil }, unit: "system.service"},
+		"a command":                 {change: func(o *osc) { o.Spec.Units[2].Command = nil }, unit: "off.service"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			m.mustApply(withContainerd())
+			before, starts := m.files(), m.systemd.Unit(tc.unit).Starts
+			next := withContainerd()
+			tc.change(next)
+			works := m.fails(pendingFile)
+			if _, err := m.apply(next); err == nil {
+				t.Fatal("units that are not saved are no error")
+			}
+			if diff := cmp.Diff(before, m.files()); diff != "" {
+				t.Errorf("files that changed (-before +after):\n%s", diff)
+			}
+			works()
+			m.mustApply(next)
+			if more := m.systemd.Unit(tc.unit).Starts - starts; more != 1 {
+				t.Errorf("%s was started %d times, want once", tc.unit, more)
+			}
+		})
+	}
+}
+
+// An extraction that ends half way leaves files of two images.
+func TestFilesOfAnExtractionThatFailedAreExtractedAgain(t *testing.T) {
+	m := newMachine(t)
+	m.mustApply(example())
+	next := example()
+	next.Spec.Files[1] = inImage("/opt/bin/app", "app:2")
+	extract := m.Extract
+	m.Extract = func(ctx context.Context, root rootfs.Dir, image string, files []imagefile.File, replace func() error) error {
+		return errors.Join(extract(ctx, root, image, files, replace), errors.New("broken"))
+	}
+	if _, err := m.apply(next); err == nil {
+		t.Fatal("an image that cannot be extracted is no error")
+	}
+	m.Extract = extract
+	m.mustApply(example())
+	if got := m.files()["/opt/bin/app"]; got != "/bin/x of app:1" {
+		t.Errorf("file is %q", got)
+	}
+}
+
+// A new binary may not start with an old configuration.
+func TestAgentsConfigurationComesWithItsBinaryWhenTheOriginIsNotSaved(t *testing.T) {
+	m := newMachine(t)
+	osc := example()
+	osc.Spec.Files = append(osc.Spec.Files, inline(operatingsystemconfig.NodeAgentConfigFile, "1"), inImage(nodeagentconfigv1alpha1.PathBinary, "agent:1"))
+	extract := m.Extract
+	m.Extract = func(ctx context.Context, root rootfs.Dir, image string, files []imagefile.File, replace func() error) error {
+		err := extract(ctx, root, image, files, replace)
+		if image == "agent:1" {
+			m.fails(imageFilesFile)
+		}
+		return err
+	}
+	if _, err := m.apply(osc); err == nil {
+		t.Error("an origin that is not saved is no error")
+	}
+	binary, _ := m.Root.Read(nodeagentconfigv1alpha1.PathBinary)
+	config, _ := m.Root.Read(operatingsystemconfig.NodeAgentConfigFile)
+	if string(binary) != "/bin/x of agent:1" || string(config) != "1" {
+		t.Errorf("binary is %q, configuration %q", binary, config)
 	}
 }

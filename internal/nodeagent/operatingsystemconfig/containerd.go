@@ -2,13 +2,13 @@ package operatingsystemconfig
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/BurntSushi/toml"
 	"k8s.io/utils/ptr"
@@ -21,18 +21,34 @@ import (
 
 const (
 	containerdConfig = "/etc/containerd/config.toml"
-	// containerdBase is what the machine image had there. Every change starts from it.
+	// containerdBase is a copy of the machine image's containerdConfig, which every change starts from.
 	containerdBase = nodeagentconfigv1alpha1.BaseDir + "/containerd-base.toml"
-	// containerdDropIns may have more, such as what the machine finds out about itself when it boots.
+	// containerdDropIns may have more settings, such as those that depend on the machine and are found at boot.
 	containerdDropIns = "/etc/containerd/conf.d/*.toml"
 
 	pluginImages  = "io.containerd.cri.v1.images"
 	pluginRuntime = "io.containerd.cri.v1.runtime"
 )
 
-// containerdFiles are the files that make containerd what it should be. The cgroup driver is the one that this kernel has: systemd needs
-// cgroup v2. Kubelets ask containerd for it.
-func containerdFiles(root rootfs.Dir, cri *extensionsv1alpha1.CRIConfig) (config []byte, err error) {
+// configureContainerd writes containerd's configuration file, if it differs.
+func (p *pass) configureContainerd(ctx context.Context) error {
+	if !hasContainerd(p.osc) {
+		return nil
+	}
+	config, err := containerdFile(p.Root, p.osc.Spec.CRIConfig)
+	if err != nil {
+		return err
+	}
+	return p.write(ctx, containerdConfig, config, 0o644, extensionsv1alpha1.OperatingSystemConfigUnitNameContainerDService)
+}
+
+func hasContainerd(osc *extensionsv1alpha1.OperatingSystemConfig) bool {
+	return osc != nil && osc.Spec.CRIConfig != nil && osc.Spec.CRIConfig.Name == extensionsv1alpha1.CRINameContainerD
+}
+
+// containerdFile returns the content of containerd's configuration file. The cgroup driver is the one that this kernel supports: systemd
+// needs cgroup v2. Kubelets ask containerd for it.
+func containerdFile(root rootfs.Dir, cri *extensionsv1alpha1.CRIConfig) ([]byte, error) {
 	base, err := root.Read(containerdBase)
 	if errors.Is(err, fs.ErrNotExist) {
 		if base, err = root.Read(containerdConfig); errors.Is(err, fs.ErrNotExist) {
@@ -48,11 +64,11 @@ func containerdFiles(root rootfs.Dir, cri *extensionsv1alpha1.CRIConfig) (config
 	}
 	systemdCgroup := ptr.Deref(cri.CgroupDriver, extensionsv1alpha1.CgroupDriverCgroupfs) == extensionsv1alpha1.CgroupDriverSystemd &&
 		root.Exists("/sys/fs/cgroup/cgroup.controllers")
-	return configureContainerd(base, cri.Containerd, systemdCgroup)
+	return renderContainerd(base, cri.Containerd, systemdCgroup)
 }
 
-// configureContainerd renders containerd's configuration file. A base of an older format is replaced, as its plugins have other names.
-func configureContainerd(base []byte, c *extensionsv1alpha1.ContainerdConfig, systemdCgroup bool) ([]byte, error) {
+// renderContainerd renders containerd's configuration file. A base of an older format is replaced, as its plugins have other names.
+func renderContainerd(base []byte, c *extensionsv1alpha1.ContainerdConfig, systemdCgroup bool) ([]byte, error) {
 	config := map[string]any{}
 	if err := toml.Unmarshal(base, &config); err != nil {
 		return nil, fmt.Errorf("read containerd's configuration of the machine image: %w", err)
@@ -90,7 +106,7 @@ func configureContainerd(base []byte, c *extensionsv1alpha1.ContainerdConfig, sy
 	return out.Bytes(), nil
 }
 
-// section returns a table below a table, and makes it if need be.
+// section returns a table below a table, which is created if it is missing.
 func section(table map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		next, ok := table[key].(map[string]any)
@@ -123,7 +139,7 @@ func changePlugin(plugins map[string]any, change extensionsv1alpha1.PluginConfig
 	return nil
 }
 
-// fromJSON turns numbers into what TOML has.
+// fromJSON converts numbers to the types of TOML.
 func fromJSON(value any) any {
 	switch v := value.(type) {
 	case json.Number:
@@ -142,48 +158,4 @@ func fromJSON(value any) any {
 		}
 	}
 	return value
-}
-
-// hostsPath is where containerd looks for the hosts of a registry.
-func hostsPath(upstream string) string { return imagefile.CertsDir + "/" + upstream + "/hosts.toml" }
-
-// hosts renders the hosts of a registry. Their order matters, so it is written by hand.
-func hosts(registry extensionsv1alpha1.RegistryConfig) []byte {
-	var out strings.Builder
-	out.WriteString("# Written by gardener-node-agent.\n")
-	if registry.Server != nil {
-		fmt.Fprintf(&out, "server = %s\n", quote(*registry.Server))
-	}
-	for _, host := range registry.Hosts {
-		fmt.Fprintf(&out, "\n[host.%s]\n", quote(host.URL))
-		capabilities := host.Capabilities
-		if len(capabilities) == 0 {
-			capabilities = []extensionsv1alpha1.RegistryCapability{extensionsv1alpha1.PullCapability, extensionsv1alpha1.ResolveCapability}
-		}
-		fmt.Fprintf(&out, "capabilities = %s\n", list(capabilities))
-		if len(host.CACerts) > 0 {
-			fmt.Fprintf(&out, "ca = %s\n", list(host.CACerts))
-		}
-		if ptr.Deref(host.OverridePath, false) {
-			out.WriteString("override_path = true\n")
-		}
-	}
-	return []byte(out.String())
-}
-
-// quote writes a string as TOML has it. JSON's way is one of them.
-func quote(s string) string {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(s) // strings can be encoded, and buffers written
-	return strings.TrimSpace(out.String())
-}
-
-func list[S ~string](values []S) string {
-	var quoted []string
-	for _, value := range values {
-		quoted = append(quoted, quote(string(value)))
-	}
-	return "[" + strings.Join(quoted, ", ") + "]"
 }

@@ -13,13 +13,9 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 )
 
-const (
-	unitDir = "/etc/systemd/system"
-	// dropInSuffix ends the directory with the drop-ins of a unit.
-	dropInSuffix = ".d"
-)
+const unitDir = "/etc/systemd/system"
 
-// Units returns the units of a configuration with those of the extension, which changes units of the same name by what it sets.
+// Units returns the units of a configuration with those of the extension. For units of the same name, fields that the extension sets win.
 func Units(osc *extensionsv1alpha1.OperatingSystemConfig) []extensionsv1alpha1.Unit {
 	var units []extensionsv1alpha1.Unit
 	for _, unit := range slices.Concat(osc.Spec.Units, osc.Status.ExtensionUnits) {
@@ -61,12 +57,12 @@ func merge(osc *extensionsv1alpha1.OperatingSystemConfig, hostname string) ([]ex
 	return Units(osc), files
 }
 
-// content decodes what is in a file.
+// content decodes the inline content of a file.
 func content(file extensionsv1alpha1.File) ([]byte, error) {
 	in := file.Content.Inline
 	switch {
 	case in == nil:
-		return nil, fmt.Errorf("file %s has neither content nor an image that it is in", file.Path)
+		return nil, fmt.Errorf("file %s has neither inline content nor an image reference", file.Path)
 	case in.Encoding == string(extensionsv1alpha1.PlainFileCodecID):
 		return []byte(in.Data), nil
 	case in.Encoding == string(extensionsv1alpha1.B64FileCodecID):
@@ -84,7 +80,10 @@ func mode(file extensionsv1alpha1.File) fs.FileMode {
 	return fs.FileMode(ptr.Deref(file.Permissions, 0o644)).Perm()
 }
 
-// unitFiles are the files that make up a unit.
+// dropInDir is the directory with the drop-ins of a unit.
+func dropInDir(unit string) string { return unitDir + "/" + unit + ".d" }
+
+// unitFiles are the unit file and the drop-ins of a unit.
 func unitFiles(unit extensionsv1alpha1.Unit) []extensionsv1alpha1.File {
 	plain := func(path, data string) extensionsv1alpha1.File {
 		inline := &extensionsv1alpha1.FileContentInline{Data: data}
@@ -95,12 +94,12 @@ func unitFiles(unit extensionsv1alpha1.Unit) []extensionsv1alpha1.File {
 		files = append(files, plain(unitDir+"/"+unit.Name, *unit.Content))
 	}
 	for _, dropIn := range unit.DropIns {
-		files = append(files, plain(unitDir+"/"+unit.Name+dropInSuffix+"/"+dropIn.Name, dropIn.Content))
+		files = append(files, plain(dropInDir(unit.Name)+"/"+dropIn.Name, dropIn.Content))
 	}
 	return files
 }
 
-// obsolete are the paths of files that were there and are wanted no more.
+// obsolete are the paths of files that are among the earlier ones and not among the current ones.
 func obsolete(before, now []extensionsv1alpha1.File) []string {
 	var paths []string
 	for _, file := range before {
@@ -119,13 +118,13 @@ func find(units []extensionsv1alpha1.Unit, name string) *extensionsv1alpha1.Unit
 	return nil
 }
 
-// differs tells whether something about a unit, besides its files, is another than it was.
+// differs reports whether the enablement or the command of a unit changed.
 func differs(before *extensionsv1alpha1.Unit, now extensionsv1alpha1.Unit) bool {
 	return before == nil || !reflect.DeepEqual(before.Enable, now.Enable) || !reflect.DeepEqual(before.Command, now.Command)
 }
 
-// waitFor is how long to wait before a configuration is applied: not at all for a machine's first one, and otherwise what the Node says,
-// counted from when it was first seen. An annotation that makes no sense means no wait.
+// waitFor is how long to wait before a configuration is applied: not at all for a machine's first one, otherwise the delay in the Node's
+// annotation, counted from when the configuration was first seen. An invalid annotation counts as no delay.
 func waitFor(first bool, annotation string, seen, now time.Time) time.Duration {
 	delay, err := time.ParseDuration(annotation)
 	if first || err != nil {

@@ -14,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -26,56 +24,21 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
-	"gardener.cloud/gardener/internal/nodeagent/imagefile"
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
-	"gardener.cloud/gardener/internal/nodeagent/systemd"
 )
 
 const (
-	// passTimeout limits a pass, which may get images and restart units.
+	// passTimeout limits a pass, which may pull images and restart units.
 	passTimeout = 30 * time.Minute
-	// probeAgain is when a registry mirror that was not ready is looked at again.
+	// probeAgain is the period in which a registry mirror that was not ready is probed.
 	probeAgain = 30 * time.Second
 )
 
-// Systemd is what the controller needs of systemd.
-type Systemd interface {
-	Reload(ctx context.Context) error
-	Enable(ctx context.Context, unit string) error
-	Disable(ctx context.Context, unit string) error
-	Restart(ctx context.Context, unit string) error
-	RestartWithoutWaiting(ctx context.Context, unit string) error
-	Stop(ctx context.Context, unit string) error
-	State(ctx context.Context, unit string) (systemd.State, error)
-}
+// reconciler applies the operating system config.
+type reconciler struct {
+	Values
 
-// Reconciler applies the operating system config.
-type Reconciler struct {
-	// Client is for the cluster whose Node this machine is.
-	Client client.Client
-	// Recorder writes events about the Node.
-	Recorder events.EventRecorder
-	// Clock tells the time.
-	Clock clock.Clock
-	// Root and Systemd are the machine.
-	Root    rootfs.Dir
-	Systemd Systemd
-	// Hostname is the name of the machine and its Node.
-	Hostname string
-	// SecretName is the name of the Secret with the configuration.
-	SecretName string
-	// KubernetesVersion is that of the kubelet in the configuration.
-	KubernetesVersion string
-	// SyncPeriod is how often the machine is compared with the configuration.
-	SyncPeriod time.Duration
-	// PrepareKubelet writes what a kubelet needs to start for the first time, and TidyKubelet removes it when it is needed no more.
-	PrepareKubelet, TidyKubelet func() error
-	// Extract gets files out of an image.
-	Extract func(ctx context.Context, root rootfs.Dir, image string, files []imagefile.File) error
-	// Probe asks a mirror of a registry whether it is ready.
-	Probe func(ctx context.Context, root rootfs.Dir, registry string, mirror extensionsv1alpha1.RegistryHost) error
-
-	// seen is when a configuration that is to be applied later was seen first.
+	// seen is when a configuration whose application is delayed was first observed.
 	seen struct {
 		checksum string
 		at       time.Time
@@ -89,7 +52,7 @@ func mapTo(request reconcile.Request) handler.MapFunc {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	log := logf.FromContext(ctx)
@@ -116,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	raw := secret.Data[nodeagentconfigv1alpha1.DataKeyOperatingSystemConfig]
-	// What was begun does not wait again: the machine may be half of each.
+	// A configuration that was begun is not delayed again: the machine may be in a state between two.
 	if node != nil && checksumBefore != checksum && !slices.Contains(begun, document(raw)) {
 		if r.seen.checksum != checksum {
 			r.seen.checksum, r.seen.at = checksum, r.Clock.Now()
@@ -133,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, fmt.Errorf("apply operating system config: %w", err)
 	}
-	if done.self { // and the one that comes reports: what it is configured with is what the Node is to be told
+	if done.self { // the next process reports: it has the Kubernetes version of the new configuration
 		log.Info("Restarting this process")
 		return reconcile.Result{}, r.Systemd.RestartWithoutWaiting(ctx, nodeagentconfigv1alpha1.UnitName)
 	}
@@ -146,13 +109,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.SyncPeriod}, nil
 }
 
-// report tells the Node what was applied, once there is a Node, after which the kubelet needs no token any more.
-func (r *Reconciler) report(ctx context.Context, node *corev1.Node, checksum string) error {
+// report annotates the Node, if there is one, with what was applied. As the kubelet has a certificate then, its token is removed.
+func (r *reconciler) report(ctx context.Context, node *corev1.Node, checksum string) error {
 	if node == nil {
 		return nil
 	}
 	const key = nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig
-	told := node.Annotations[key] == checksum
+	reported := node.Annotations[key] == checksum
 	err := kube.PatchMetadata(ctx, r.Client, node, func(o *metav1.PartialObjectMetadata) {
 		metav1.SetMetaDataAnnotation(&o.ObjectMeta, key, checksum)
 		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.WorkerKubernetesVersion, r.KubernetesVersion)
@@ -161,13 +124,13 @@ func (r *Reconciler) report(ctx context.Context, node *corev1.Node, checksum str
 	if err != nil {
 		return fmt.Errorf("annotate Node %q: %w", node.Name, err)
 	}
-	if !told {
+	if !reported {
 		r.Recorder.Eventf(node, nil, corev1.EventTypeNormal, "OSCApplied", "Apply", "Operating system config has been applied successfully")
 	}
 	return r.TidyKubelet()
 }
 
-// LastApplied returns what was applied to a machine last, nil on a new one, and its checksum.
+// LastApplied returns the configuration that was applied to a machine last, nil on a new one, and its checksum.
 func LastApplied(root rootfs.Dir) (*extensionsv1alpha1.OperatingSystemConfig, string, error) {
 	data, err := root.Read(nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -178,7 +141,7 @@ func LastApplied(root rootfs.Dir) (*extensionsv1alpha1.OperatingSystemConfig, st
 	}
 	osc := &extensionsv1alpha1.OperatingSystemConfig{}
 	if err := yaml.Unmarshal(data, osc); err != nil {
-		return nil, "", fmt.Errorf("read what was applied last: %w", err)
+		return nil, "", fmt.Errorf("read %s: %w", nodeagentconfigv1alpha1.LastAppliedOperatingSystemConfigFilePath, err)
 	}
 	return osc, checksumOf(data), nil
 }
@@ -201,7 +164,7 @@ func checksumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// short is as much of an error as an event has room for.
+// short is the beginning of an error, as the note of an event is limited.
 func short(err error) string {
 	const most = 500
 	text := err.Error()

@@ -24,7 +24,7 @@ import (
 	"gardener.cloud/gardener/internal/nodeagent/rootfs"
 )
 
-// cluster has the Node of the machine, with annotations, and the Secret that configurations are published in.
+// cluster has the Node of the machine, with annotations, and the Secret for configurations.
 func (m *machine) cluster(annotations map[string]string) client.WithWatch {
 	return clientfake.NewClientBuilder().WithObjects(
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Hostname, Annotations: annotations}},
@@ -49,14 +49,14 @@ func (m *machine) pass() (reconcile.Result, error) {
 	return m.Reconcile(m.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "kube-system", Name: "osc"}})
 }
 
-// An agent must not report as done what only the one after it does, nor forget to start anew because the API server is away.
-func TestAgentStartsAnewBeforeItReports(t *testing.T) {
-	m, away := newMachine(t), errors.New("away")
+// The agent must not report what only the restarted agent does, and restart even if the API server is not available.
+func TestAgentRestartsBeforeItReports(t *testing.T) {
+	m, unavailable := newMachine(t), errors.New("unavailable")
 	var broken bool
 	m.Client = interceptor.NewClient(m.cluster(nil), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
 			if broken {
-				return away
+				return unavailable
 			}
 			return c.Patch(ctx, obj, patch, options...)
 		},
@@ -85,9 +85,9 @@ func TestAgentStartsAnewBeforeItReports(t *testing.T) {
 	if _, checksum := reported(); checksum != first || m.systemd.Unit(nodeagentconfigv1alpha1.UnitName).Starts != 1 {
 		t.Errorf("checksum %s, then %s; the agent is %+v", first, checksum, m.systemd.Unit(nodeagentconfigv1alpha1.UnitName))
 	}
-	// The next one comes.
+	// It has restarted.
 	m.outdated, m.KubernetesVersion = false, "1.36.3"
-	if _, err := m.pass(); !errors.Is(err, away) {
+	if _, err := m.pass(); !errors.Is(err, unavailable) {
 		t.Errorf("error is %v", err)
 	}
 	broken = false
@@ -99,10 +99,10 @@ func TestAgentStartsAnewBeforeItReports(t *testing.T) {
 	}
 }
 
-func TestWhatWasBegunDoesNotWaitAgain(t *testing.T) {
+func TestConfigurationThatWasBegunIsNotDelayedAgain(t *testing.T) {
 	m, clk := newMachine(t), clocktesting.NewFakeClock(time.Now())
 	m.Client, m.Recorder, m.Clock = m.cluster(map[string]string{constants.NodeAgentReconciliationDelay: "5m"}), events.NewFakeRecorder(10), clk
-	waits := func() time.Duration {
+	delay := func() time.Duration {
 		t.Helper()
 		result, err := m.pass()
 		if err != nil {
@@ -111,29 +111,29 @@ func TestWhatWasBegunDoesNotWaitAgain(t *testing.T) {
 		return result.RequeueAfter
 	}
 	m.publish(example())
-	if wait := waits(); wait != 0 {
-		t.Fatalf("a machine's first configuration waits for %s", wait)
+	if wait := delay(); wait != 0 {
+		t.Fatalf("a machine's first configuration is delayed by %s", wait)
 	}
 	next := example()
 	next.Spec.Files[1] = inImage("/opt/bin/app", "app:2")
 	m.publish(next)
-	if wait := waits(); wait != 5*time.Minute {
-		t.Fatalf("a new configuration waits for %s", wait)
+	if wait := delay(); wait != 5*time.Minute {
+		t.Fatalf("a new configuration is delayed by %s", wait)
 	}
 	clk.Step(5 * time.Minute)
 	extract := m.Extract
-	m.Extract = func(context.Context, rootfs.Dir, string, []imagefile.File) error { panic("crash") }
+	m.Extract = func(context.Context, rootfs.Dir, string, []imagefile.File, func() error) error { panic("crash") }
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = m.pass()
-		t.Fatal("the pass did not come to where it was to crash")
+		t.Fatal("the pass did not reach the point where it is to crash")
 	}()
-	m.Extract, m.seen.checksum = extract, "" // another agent
-	if wait := waits(); wait != 0 {
-		t.Errorf("what was begun waits for %s", wait)
+	m.Extract, m.seen.checksum = extract, "" // it has restarted
+	if wait := delay(); wait != 0 {
+		t.Errorf("the configuration that was begun is delayed by %s", wait)
 	}
 	m.publish(example())
-	if wait := waits(); wait != 5*time.Minute {
-		t.Errorf("another configuration waits for %s", wait)
+	if wait := delay(); wait != 5*time.Minute {
+		t.Errorf("another configuration is delayed by %s", wait)
 	}
 }

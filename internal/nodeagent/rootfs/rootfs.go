@@ -1,4 +1,4 @@
-// Package rootfs reads and writes files of a machine, below a directory that is "/" but in tests.
+// Package rootfs reads and writes files of a machine, below a directory that is "/" except in tests.
 package rootfs
 
 import (
@@ -14,19 +14,19 @@ import (
 // Dir is the root directory of a machine.
 type Dir string
 
-// Path is where a file of the machine is for this process.
+// Path is the path of a file of the machine for this process.
 func (d Dir) Path(path string) string { return filepath.Join(string(d), path) }
 
 // Read returns the content of a file.
 func (d Dir) Read(path string) ([]byte, error) { return os.ReadFile(d.Path(path)) }
 
-// Exists tells whether there is a file, directory or link.
+// Exists reports whether there is a file, directory or link.
 func (d Dir) Exists(path string) bool {
 	_, err := os.Lstat(d.Path(path))
 	return err == nil
 }
 
-// Same tells whether a file has this content and these permission bits.
+// Same reports whether a file has this content and these permission bits.
 func (d Dir) Same(path string, data []byte, mode fs.FileMode) (bool, error) {
 	info, err := os.Stat(d.Path(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,13 +42,12 @@ func (d Dir) Same(path string, data []byte, mode fs.FileMode) (bool, error) {
 	return bytes.Equal(have, data), err
 }
 
-// Write puts a file in place in one step: whoever reads it sees all of the old content or all of the new, and the new one survives a
-// power cut.
+// Write replaces a file atomically: a reader sees all of the old content or all of the new, and the new one survives a power cut.
 func (d Dir) Write(path string, data []byte, mode fs.FileMode) error {
 	return d.WriteFrom(path, bytes.NewReader(data), mode)
 }
 
-// WriteFrom is Write for content that is too large to hold.
+// WriteFrom is Write for content that is too large to hold in memory.
 func (d Dir) WriteFrom(path string, content io.Reader, mode fs.FileMode) error {
 	staged, err := d.Stage(path, content, mode)
 	if err != nil {
@@ -60,16 +59,16 @@ func (d Dir) WriteFrom(path string, content io.Reader, mode fs.FileMode) error {
 	return nil
 }
 
-// Staged is content that is written beside its place, where nobody looks for it.
+// Staged is a file that was written under a temporary name beside its target.
 type Staged struct{ temp, target string }
 
-// Stage is WriteFrom up to where the file gets its place, for content of which only its end tells whether it is good.
+// Stage is WriteFrom without the last step, in which the file gets its name, for content that can only be verified at its end.
 func (d Dir) Stage(path string, content io.Reader, mode fs.FileMode) (_ Staged, err error) {
 	target := d.Path(path)
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return Staged{}, err
 	}
-	// By the name of the file, so that what a process left that was killed goes with the next one.
+	// The name depends only on the target, so that a file which a killed process left is removed by the next one.
 	name := filepath.Join(filepath.Dir(target), ".gardener-"+filepath.Base(target))
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Staged{}, err
@@ -92,13 +91,13 @@ func (d Dir) Stage(path string, content io.Reader, mode fs.FileMode) (_ Staged, 
 	return Staged{name, target}, temp.Close()
 }
 
-// Commit puts the file in its place.
+// Commit replaces the target.
 func (s Staged) Commit() error { return os.Rename(s.temp, s.target) }
 
-// Discard removes what was written.
+// Discard removes the temporary file.
 func (s Staged) Discard() error { return os.Remove(s.temp) }
 
-// Update writes a file if it is not as it should be, and tells whether it wrote.
+// Update writes a file if it differs, and reports whether it wrote.
 func (d Dir) Update(path string, data []byte, mode fs.FileMode) (bool, error) {
 	same, err := d.Same(path, data, mode)
 	if same || err != nil {
@@ -107,7 +106,7 @@ func (d Dir) Update(path string, data []byte, mode fs.FileMode) (bool, error) {
 	return true, d.Write(path, data, mode)
 }
 
-// Remove removes a file, if it is there.
+// Remove removes a file, if it exists.
 func (d Dir) Remove(path string) error {
 	if err := os.Remove(d.Path(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -115,7 +114,7 @@ func (d Dir) Remove(path string) error {
 	return nil
 }
 
-// RemoveEmptyDir removes a directory that holds nothing, and leaves any other.
+// RemoveEmptyDir removes a directory if it is empty.
 func (d Dir) RemoveEmptyDir(path string) error {
 	entries, err := os.ReadDir(d.Path(path))
 	if errors.Is(err, fs.ErrNotExist) || len(entries) > 0 {

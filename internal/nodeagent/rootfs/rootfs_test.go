@@ -7,26 +7,26 @@ import (
 	"testing"
 )
 
-// broken is a source that ends in an error, once it was read in part.
-type broken struct{ told bool }
+// broken is a source that returns an error after its first part was read.
+type broken struct{ read bool }
 
 func (b *broken) Read(p []byte) (int, error) {
-	if b.told {
+	if b.read {
 		return 0, errors.New("broken")
 	}
-	b.told = true
+	b.read = true
 	return copy(p, "half"), nil
 }
 
-func TestFileIsWholeOrAsItWas(t *testing.T) {
+func TestFileIsReplacedAtomically(t *testing.T) {
 	root := Dir(t.TempDir())
 	if err := root.Write("/etc/a", []byte("before"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := root.WriteFrom("/etc/a", &broken{}, 0o644); err == nil {
-		t.Error("a file that came in part is no error")
+		t.Error("content that cannot be read is no error")
 	}
-	// What a process leaves that is killed.
+	// A process that is killed leaves this.
 	if err := os.WriteFile(root.Path("/etc/.gardener-a"), []byte("half"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Package secretname lets the agent read another Secret when its Node is said to belong to one.
+// Package secretname makes the agent read another Secret when the label of its Node names one.
 //
-// It reads a label of the agent's Node, writes the agent's configuration file, and ends the process, so that it starts with it.
+// It reads the agent's Node, writes the agent's configuration file, and restarts the process, which reads it.
 package secretname
 
 import (
@@ -27,22 +27,26 @@ import (
 // passTimeout limits a pass, which writes a file.
 const passTimeout = 10 * time.Second
 
-// Reconciler changes the configuration.
-type Reconciler struct {
+// Values configure the controller.
+type Values struct {
 	// Client reads the Node from a cache.
 	Client client.Client
 	// Root is the machine.
 	Root rootfs.Dir
 	// ConfigFile is the agent's configuration file.
 	ConfigFile string
-	// SecretName is that of the Secret that the agent reads.
+	// SecretName is the name of the Secret that the agent reads.
 	SecretName string
-	// Restart ends the process.
+	// Restart ends the process, which systemd starts again.
 	Restart func()
 }
 
+// reconciler changes the configuration.
+type reconciler struct{ Values }
+
 // Add adds the controller to a manager whose cache has no other Node than that of the agent.
-func (r *Reconciler) Add(mgr manager.Manager) error {
+func Add(mgr manager.Manager, v Values) error {
+	r := &reconciler{Values: v}
 	c, err := controller.New("secret-name-change", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 1})
 	if err != nil {
 		return err
@@ -51,8 +55,8 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 		predicate.NewTypedPredicateFuncs(func(node *corev1.Node) bool { return r.other(node) != "" })))
 }
 
-// other is the name of the Secret that a Node belongs to, if it is not the one that the agent reads.
-func (r *Reconciler) other(node *corev1.Node) string {
+// other is the name of the Secret in the label of a Node, if it is not the one that the agent reads.
+func (r *reconciler) other(node *corev1.Node) string {
 	if name := node.Labels[constants.WorkerPoolGardenerNodeAgentSecretName]; name != r.SecretName {
 		return name
 	}
@@ -60,7 +64,7 @@ func (r *Reconciler) other(node *corev1.Node) string {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	node := &corev1.Node{}

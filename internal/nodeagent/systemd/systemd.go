@@ -12,13 +12,29 @@ import (
 	godbus "github.com/godbus/dbus/v5"
 )
 
-// jobTimeout is how long a unit may take to start or stop. systemd gives up after 90 s by default.
+// jobTimeout is how long a unit may take to start or stop. systemd itself gives up after 90 s by default.
 const jobTimeout = 2 * time.Minute
 
-// ErrMasked is that a unit is masked: the operating system does not want it.
+// ErrMasked is returned for a unit that the operating system masked.
 var ErrMasked = errors.New("unit is masked")
 
-// State is what systemd says about a unit.
+// Load states of units.
+const (
+	LoadLoaded   = "loaded"
+	LoadMasked   = "masked"
+	LoadNotFound = "not-found"
+)
+
+// Active states of units.
+const (
+	ActiveActive       = "active"
+	ActiveInactive     = "inactive"
+	ActiveFailed       = "failed"
+	ActiveActivating   = "activating"
+	ActiveDeactivating = "deactivating"
+)
+
+// State is the state of a unit.
 type State struct {
 	// Load is loaded, not-found, masked, ...
 	Load string
@@ -30,7 +46,7 @@ type State struct {
 	Since time.Time
 }
 
-// Conn is a connection to systemd that is made when it is needed, and made anew when it broke.
+// Conn is a connection to systemd that is opened when it is needed, and opened again after it broke.
 type Conn struct {
 	mutex sync.Mutex
 	conn  *dbus.Conn
@@ -46,7 +62,7 @@ func (c *Conn) get(ctx context.Context) (*dbus.Conn, error) {
 		c.conn.Close()
 	}
 	var err error
-	// The context of a connection ends it, so it is not that of a request.
+	// The connection is closed when its context ends, so it does not get that of a request.
 	if c.conn, err = dbus.NewSystemConnectionContext(context.WithoutCancel(ctx)); err != nil {
 		c.conn = nil
 		return nil, fmt.Errorf("connect to systemd: %w", err)
@@ -73,7 +89,7 @@ func (c *Conn) Enable(ctx context.Context, unit string) error {
 	return err
 }
 
-// Disable makes a unit not start at boot. One that does not exist does not.
+// Disable makes a unit not start at boot. It succeeds if the unit does not exist.
 func (c *Conn) Disable(ctx context.Context, unit string) error {
 	conn, err := c.get(ctx)
 	if err != nil {
@@ -87,20 +103,20 @@ func (c *Conn) Disable(ctx context.Context, unit string) error {
 	return err
 }
 
-// Restart starts a unit, and stops it before if it runs. It returns when that is done. A masked unit gives ErrMasked.
+// Restart starts a unit, or restarts it if it runs, and waits for the result. It returns ErrMasked for a masked unit.
 func (c *Conn) Restart(ctx context.Context, unit string) error {
 	return c.job(ctx, unit, true, (*dbus.Conn).RestartUnitContext)
 }
 
-// Stop stops a unit. It returns when that is done. A unit that does not exist does not run.
+// Stop stops a unit and waits for the result. It succeeds if the unit does not exist.
 func (c *Conn) Stop(ctx context.Context, unit string) error {
-	if state, err := c.State(ctx, unit); err != nil || state.Load == "not-found" && state.Active == "inactive" {
+	if state, err := c.State(ctx, unit); err != nil || state.Load == LoadNotFound && state.Active == ActiveInactive {
 		return err
 	}
 	return c.job(ctx, unit, true, (*dbus.Conn).StopUnitContext)
 }
 
-// RestartWithoutWaiting is for the unit that this process belongs to: it may end before this returns.
+// RestartWithoutWaiting is for the unit that this process belongs to, which may end before this returns.
 func (c *Conn) RestartWithoutWaiting(ctx context.Context, unit string) error {
 	return c.job(ctx, unit, false, (*dbus.Conn).RestartUnitContext)
 }
@@ -113,7 +129,7 @@ func (c *Conn) job(
 	if err != nil {
 		return err
 	}
-	if state.Load == "masked" {
+	if state.Load == LoadMasked {
 		return fmt.Errorf("%w: %s", ErrMasked, unit)
 	}
 	conn, err := c.get(ctx)
@@ -143,7 +159,7 @@ func (c *Conn) job(
 	}
 }
 
-// State returns what systemd says about a unit. One that it does not know is "not-found".
+// State returns the state of a unit, LoadNotFound if there is none of this name.
 func (c *Conn) State(ctx context.Context, unit string) (State, error) {
 	conn, err := c.get(ctx)
 	if err != nil {

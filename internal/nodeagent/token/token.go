@@ -1,4 +1,4 @@
-// Package token writes the tokens in Secrets of the shoot to files of the machine, where processes outside of pods find them.
+// Package token writes the tokens in Secrets of the shoot to files of the machine, for processes outside of pods.
 //
 // It reads the Secrets that the agent's configuration names, and writes files. Source: concepts.txt, Gardener Node Agent,
 // "Token Controller".
@@ -28,34 +28,37 @@ import (
 const (
 	// passTimeout limits a pass: a request and a file.
 	passTimeout = time.Minute
-	// retryAfter is when to look for a Secret that is not there yet.
+	// retryAfter is the period in which a Secret is read that does not exist or has no token yet.
 	retryAfter = 15 * time.Second
 )
 
-// Reconciler writes tokens. Secrets are read by the clock and not watched: a cache would take a watch for each, and tokens are renewed
-// long before they expire.
-type Reconciler struct {
-	// Reader reads Secrets from the API server.
-	Reader client.Reader
+// Values configure the controller.
+type Values struct {
+	// API reads Secrets from the API server.
+	API client.Reader
 	// Root is the machine.
 	Root rootfs.Dir
-	// Configs say which Secret goes where.
+	// Configs are the Secrets, and the file for the token of each.
 	Configs []nodeagentconfigv1alpha1.TokenSecretSyncConfig
 	// SyncPeriod is how often Secrets are read.
 	SyncPeriod time.Duration
 }
 
-// Add adds the controller to a manager.
-func (r *Reconciler) Add(mgr manager.Manager) error {
-	if len(r.Configs) == 0 {
+// reconciler writes tokens. Secrets are read periodically and not watched: a cache would need a watch for each, and tokens are renewed
+// long before they expire.
+type reconciler struct{ Values }
+
+// Add adds the controller to a manager, if there are Secrets.
+func Add(mgr manager.Manager, v Values) error {
+	if len(v.Configs) == 0 {
 		return nil
 	}
-	c, err := controller.New("token", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: len(r.Configs)})
+	c, err := controller.New("token", mgr, controller.Options{Reconciler: &reconciler{Values: v}, MaxConcurrentReconciles: len(v.Configs)})
 	if err != nil {
 		return err
 	}
-	start := make(chan event.GenericEvent, len(r.Configs))
-	for _, config := range r.Configs {
+	start := make(chan event.GenericEvent, len(v.Configs))
+	for _, config := range v.Configs {
 		start <- event.GenericEvent{Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceSystem, Name: config.SecretName,
 		}}}
@@ -64,11 +67,11 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	secret := &corev1.Secret{}
-	if err := r.Reader.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: request.Name}, secret); err != nil {
+	if err := r.API.Get(ctx, types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: request.Name}, secret); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return reconcile.Result{RequeueAfter: retryAfter}, nil
 		}

@@ -17,15 +17,15 @@ import (
 func TestReconcile(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "logs"}}
 	c := fake.NewFakeClient()
-	r := &Reconciler{
-		Reader: c, Root: rootfs.Dir(t.TempDir()), SyncPeriod: time.Hour,
+	r := &reconciler{Values{
+		API: c, Root: rootfs.Dir(t.TempDir()), SyncPeriod: time.Hour,
 		Configs: []nodeagentconfigv1alpha1.TokenSecretSyncConfig{{SecretName: "logs", Path: "/var/lib/logs/token"}, {SecretName: "other", Path: "/other"}},
-	}
+	}}
 	pass := func(want time.Duration, token string) {
 		t.Helper()
 		result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(secret)})
 		if err != nil || result.RequeueAfter != want {
-			t.Errorf("Reconcile() = %v, %v; want to come again after %s", result, err, want)
+			t.Errorf("Reconcile() = %v, %v; want it requeued after %s", result, err, want)
 		}
 		if data, _ := r.Root.Read("/var/lib/logs/token"); string(data) != token {
 			t.Errorf("token is %q, want %q", data, token)
@@ -44,6 +44,6 @@ func TestReconcile(t *testing.T) {
 		pass(time.Hour, token)
 	}
 	if r.Root.Exists("/other") {
-		t.Error("the token went to the file of another Secret")
+		t.Error("the token was written to the file of another Secret")
 	}
 }

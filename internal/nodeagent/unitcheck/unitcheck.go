@@ -1,7 +1,7 @@
-// Package unitcheck tells by a condition of the Node whether the systemd units of the operating system config are as they should be.
+// Package unitcheck reports in a condition of the Node whether the systemd units of the operating system config run.
 //
-// It reads what the agent applied last and the state of units, and writes the condition SystemdUnitsReady of the agent's Node, as its only
-// writer.
+// It reads the configuration that the agent applied last and the state of its units, and writes the condition SystemdUnitsReady of the
+// agent's Node, as its only writer.
 package unitcheck
 
 import (
@@ -32,37 +32,40 @@ import (
 	"gardener.cloud/gardener/internal/nodeagent/systemd"
 )
 
-// passTimeout limits a pass, which asks systemd about a handful of units.
+// passTimeout limits a pass, which reads the states of a few units.
 const passTimeout = time.Minute
 
-// Systemd is what the controller needs of systemd.
+// Systemd is the part of systemd that the controller needs.
 type Systemd interface {
 	State(ctx context.Context, unit string) (systemd.State, error)
 }
 
-// Reconciler looks at units.
-type Reconciler struct {
-	// Client is for the cluster whose Node this machine is.
+// Values configure the controller.
+type Values struct {
+	// Client reads the Node from a cache, and writes it.
 	Client client.Client
-	// Clock tells the time.
+	// Clock has the time of transitions.
 	Clock clock.PassiveClock
-	// Root and Systemd are the machine.
+	// Root and Systemd are those of the machine.
 	Root    rootfs.Dir
 	Systemd Systemd
-	// SyncPeriod is how often to look.
+	// SyncPeriod is how often units are checked.
 	SyncPeriod time.Duration
 	// StuckThreshold is how long a unit may be starting or stopping.
 	StuckThreshold time.Duration
 }
 
+// reconciler checks units.
+type reconciler struct{ Values }
+
 // Add adds the controller to a manager whose cache has no other Node than that of the agent.
-func (r *Reconciler) Add(mgr manager.Manager) error {
-	c, err := controller.New("systemd-unit-check", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 1})
+func Add(mgr manager.Manager, v Values) error {
+	c, err := controller.New("systemd-unit-check", mgr, controller.Options{Reconciler: &reconciler{Values: v}, MaxConcurrentReconciles: 1})
 	if err != nil {
 		return err
 	}
 	return c.Watch(source.Kind(mgr.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{},
-		predicate.TypedFuncs[*corev1.Node]{ // by the clock, once there is a Node, and when another configuration was applied
+		predicate.TypedFuncs[*corev1.Node]{ // periodically, once there is a Node, and when another configuration was applied
 			UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
 				const key = nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig
 				return e.ObjectOld.Annotations[key] != e.ObjectNew.Annotations[key]
@@ -72,7 +75,7 @@ func (r *Reconciler) Add(mgr manager.Manager) error {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	node := &corev1.Node{}
@@ -81,23 +84,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	osc, _, err := operatingsystemconfig.LastApplied(r.Root)
 	if osc == nil || err != nil {
-		return reconcile.Result{}, err // without one, nobody knows yet
+		return reconcile.Result{}, err // unknown until a configuration was applied
 	}
 	problems, err := r.problems(ctx, operatingsystemconfig.Units(osc))
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	want := condition(problems)
-	if have := find(node.Status.Conditions); have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message {
+	desired := condition(problems)
+	current := find(node.Status.Conditions)
+	if current == nil || current.Status != desired.Status || current.Reason != desired.Reason || current.Message != desired.Message {
 		now := metav1.NewTime(r.Clock.Now())
-		want.LastHeartbeatTime, want.LastTransitionTime = now, now
-		if have != nil && have.Status == want.Status {
-			want.LastTransitionTime = have.LastTransitionTime
+		desired.LastHeartbeatTime, desired.LastTransitionTime = now, now
+		if current != nil && current.Status == desired.Status {
+			desired.LastTransitionTime = current.LastTransitionTime
 		}
 		before := node.DeepCopy()
-		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == want.Type })
-		node.Status.Conditions = append(node.Status.Conditions, want)
-		// Conditions of Nodes have a merge key, so the kubelet's are left alone.
+		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == desired.Type })
+		node.Status.Conditions = append(node.Status.Conditions, desired)
+		// Conditions of Nodes have a merge key, so the patch does not touch those of the kubelet.
 		if err := r.Client.Status().Patch(ctx, node, client.StrategicMergeFrom(before)); err != nil {
 			return kube.Result(fmt.Errorf("write condition of Node %q: %w", node.Name, err))
 		}
@@ -127,8 +131,8 @@ func condition(problems []string) corev1.NodeCondition {
 	}
 }
 
-// problems says what is wrong with units, in the order of their names.
-func (r *Reconciler) problems(ctx context.Context, units []extensionsv1alpha1.Unit) ([]string, error) {
+// problems describes the units that do not run as configured, in the order of their names.
+func (r *reconciler) problems(ctx context.Context, units []extensionsv1alpha1.Unit) ([]string, error) {
 	var problems []string
 	for _, unit := range units {
 		if ptr.Deref(unit.Command, extensionsv1alpha1.CommandRestart) == extensionsv1alpha1.CommandStop {
@@ -146,16 +150,16 @@ func (r *Reconciler) problems(ctx context.Context, units []extensionsv1alpha1.Un
 	return problems, nil
 }
 
-// problem says what is wrong with a unit, or nothing. A unit that is inactive has done its work or waits for a condition.
+// problem is what is wrong with a unit, empty if nothing is. A unit that is inactive has completed or waits for a condition.
 func problem(state systemd.State, now time.Time, stuck time.Duration) string {
 	switch {
-	case state.Load == "masked":
+	case state.Load == systemd.LoadMasked:
 		return ""
-	case state.Load == "not-found":
+	case state.Load == systemd.LoadNotFound:
 		return "does not exist"
-	case state.Active == "failed":
+	case state.Active == systemd.ActiveFailed:
 		return "failed"
-	case (state.Active == "activating" || state.Active == "deactivating") && now.Sub(state.Since) > stuck:
+	case (state.Active == systemd.ActiveActivating || state.Active == systemd.ActiveDeactivating) && now.Sub(state.Since) > stuck:
 		return "is stuck in " + state.Active
 	}
 	return ""

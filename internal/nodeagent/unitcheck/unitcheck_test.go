@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/nodeagent/operatingsystemconfig"
@@ -21,11 +20,11 @@ func (empty) State(context.Context, string) (systemd.State, error) {
 	return systemd.State{Load: "not-found", Active: "inactive"}, nil
 }
 
-func TestUnitThatAnExtensionStopsIsNotMissed(t *testing.T) {
+func TestUnitThatAnExtensionStopsIsNotReported(t *testing.T) {
 	osc := &extensionsv1alpha1.OperatingSystemConfig{}
 	osc.Spec.Units = []extensionsv1alpha1.Unit{{Name: "a.service"}, {Name: "b.service"}}
-	osc.Status.ExtensionUnits = []extensionsv1alpha1.Unit{{Name: "a.service", Command: ptr.To(extensionsv1alpha1.CommandStop)}}
-	r := &Reconciler{Clock: clock.RealClock{}, Systemd: empty{}}
+	osc.Status.ExtensionUnits = []extensionsv1alpha1.Unit{{Name: "a.service", Command: new(extensionsv1alpha1.CommandStop)}}
+	r := &reconciler{Values{Clock: clock.RealClock{}, Systemd: empty{}}}
 	problems, err := r.problems(t.Context(), operatingsystemconfig.Units(osc))
 	if err != nil {
 		t.Fatal(err)
@@ -42,13 +41,13 @@ func TestProblem(t *testing.T) {
 		want  string
 	}{
 		"runs":                {state: systemd.State{Load: "loaded", Active: "active"}},
-		"has done its work":   {state: systemd.State{Load: "loaded", Active: "inactive"}},
-		"is not wanted":       {state: systemd.State{Load: "masked", Active: "inactive"}},
-		"is not there":        {state: systemd.State{Load: "not-found", Active: "inactive"}, want: "does not exist"},
+		"has completed":       {state: systemd.State{Load: "loaded", Active: "inactive"}},
+		"is masked":           {state: systemd.State{Load: "masked", Active: "inactive"}},
+		"does not exist":      {state: systemd.State{Load: "not-found", Active: "inactive"}, want: "does not exist"},
 		"failed":              {state: systemd.State{Load: "loaded", Active: "failed"}, want: "failed"},
 		"starts":              {state: systemd.State{Load: "loaded", Active: "activating", Since: now.Add(-time.Minute)}},
-		"starts for ever":     {state: systemd.State{Load: "loaded", Active: "activating", Since: now.Add(-time.Hour)}, want: "is stuck in activating"},
-		"stops, and does not": {state: systemd.State{Load: "loaded", Active: "deactivating", Since: now.Add(-time.Hour)}, want: "is stuck in deactivating"},
+		"starts for too long": {state: systemd.State{Load: "loaded", Active: "activating", Since: now.Add(-time.Hour)}, want: "is stuck in activating"},
+		"stops for too long":  {state: systemd.State{Load: "loaded", Active: "deactivating", Since: now.Add(-time.Hour)}, want: "is stuck in deactivating"},
 		"has run for an hour": {state: systemd.State{Load: "loaded", Active: "active", Since: now.Add(-time.Hour)}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,23 +20,23 @@ import (
 )
 
 const (
-	// bucketMode lets etcd write into a bucket, whose user depends on how it is deployed.
+	// bucketMode permits etcd to write to a bucket, whatever its user.
 	bucketMode = 0o777
-	// keyHostPath and keyBucket are the keys of that Secret: where buckets are on the node, and the name of the bucket.
+	// keyHostPath and keyBucket are the keys of backup Secrets: the directory of buckets on the node, and the name of the bucket.
 	keyHostPath = "hostPath"
 	keyBucket   = "bucketName"
 )
 
-// backupBuckets keeps each bucket as a directory on the node, for the provider Local of etcd-backup-restore.
+// backupBuckets creates a directory on the node for each bucket, for the provider Local of etcd-backup-restore.
 type backupBuckets struct {
 	client client.Client
-	// directory is where this process sees the buckets, hostPath where they are on the node.
+	// directory is the directory of buckets in this container, hostPath the one on the node.
 	directory, hostPath string
-	// namespace is where the Secrets are that tell.
+	// namespace is the namespace of the generated Secrets.
 	namespace string
 }
 
-// Reconcile makes a directory, and a Secret that tells where it is.
+// Reconcile creates a directory, and a Secret with its path.
 func (a *backupBuckets) Reconcile(ctx context.Context, bucket *extensionsv1alpha1.BackupBucket, _ *extension.Cluster) error {
 	if err := noConfig(bucket.Spec.ProviderConfig); err != nil {
 		return err
@@ -46,10 +46,10 @@ func (a *backupBuckets) Reconcile(ctx context.Context, bucket *extensionsv1alpha
 		return err
 	}
 	if err := os.MkdirAll(directory, bucketMode); err != nil {
-		return fmt.Errorf("make bucket: %w", err)
+		return fmt.Errorf("create bucket: %w", err)
 	}
-	if err := os.Chmod(directory, bucketMode); err != nil { // whatever the umask is
-		return fmt.Errorf("make bucket: %w", err)
+	if err := os.Chmod(directory, bucketMode); err != nil { // independent of the umask
+		return fmt.Errorf("create bucket: %w", err)
 	}
 	secret := a.secret(bucket)
 	secret.Data = map[string][]byte{keyHostPath: []byte(a.hostPath)}
@@ -60,7 +60,7 @@ func (a *backupBuckets) Reconcile(ctx context.Context, bucket *extensionsv1alpha
 	return nil
 }
 
-// Delete removes the directory with all that is in it, and the Secret.
+// Delete removes the directory with its backups, and the Secret.
 func (a *backupBuckets) Delete(ctx context.Context, bucket *extensionsv1alpha1.BackupBucket, _ *extension.Cluster) error {
 	directory, err := inside(a.directory, bucket.Name)
 	if err != nil {
@@ -82,13 +82,13 @@ func (a *backupBuckets) secret(bucket *extensionsv1alpha1.BackupBucket) *corev1.
 	}
 }
 
-// backupEntries gives control planes the access to their part of a bucket, and removes what is in it.
+// backupEntries writes the Secrets with which control planes access their part of a bucket, and removes backups.
 type backupEntries struct {
 	client    client.Client
 	directory string
 }
 
-// Reconcile writes the Secret that etcd's backups are made with, if the control plane is in this seed.
+// Reconcile writes the Secret for etcd's backups, if the control plane is in this seed.
 func (a *backupEntries) Reconcile(ctx context.Context, entry *extensionsv1alpha1.BackupEntry, _ *extension.Cluster) error {
 	namespace := &corev1.Namespace{}
 	err := a.client.Get(ctx, client.ObjectKey{Name: controlPlaneOf(entry.Name)}, namespace)
@@ -128,24 +128,24 @@ func (a *backupEntries) Delete(_ context.Context, entry *extensionsv1alpha1.Back
 	return nil
 }
 
-// Migrate leaves the backups where they are.
+// Migrate keeps the backups.
 func (a *backupEntries) Migrate(context.Context, *extensionsv1alpha1.BackupEntry, *extension.Cluster) error {
 	return nil
 }
 
-// controlPlaneOf returns the namespace of the control plane that an entry belongs to. Its name ends in the UID of the shoot.
+// controlPlaneOf returns the namespace of the control plane of an entry. The name of the entry ends in the UID of the shoot.
 func controlPlaneOf(entry string) string {
-	entry = strings.TrimPrefix(entry, "source-") // what a control plane that moves brings from elsewhere
+	entry = strings.TrimPrefix(entry, "source-") // the entry of the former seed during a migration
 	if end := strings.LastIndex(entry, "--"); end > 0 {
 		return entry[:end]
 	}
 	return entry
 }
 
-// inside returns the path of a directory in another. A name that leads out of it is refused.
+// inside returns the path of a directory in another one. A name that is not a single path element is refused.
 func inside(directory, name string) (string, error) {
 	if name == "" || name == "." || !filepath.IsLocal(name) || strings.ContainsRune(name, filepath.Separator) {
-		return "", errors.New("the name of a bucket or an entry is no name of a directory")
+		return "", errors.New("the name of a bucket or an entry is not a valid directory name")
 	}
 	return filepath.Join(directory, name), nil
 }

@@ -42,7 +42,7 @@ func TestBackups(t *testing.T) {
 	entry.Spec.BucketName, entry.Spec.SecretRef = "b", corev1.SecretReference{Namespace: "garden", Name: "entry"}
 	other := entry.DeepCopy()
 	other.Name = "shoot--dev--crazy--00000000-0000-0000-0000-000000000002"
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second pass changes nothing
 		if err := buckets.Reconcile(t.Context(), bucket, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -90,10 +90,10 @@ func TestBackupsStayInside(t *testing.T) {
 		entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--a--b--uid"}}
 		entry.Spec.BucketName = name
 		if err := entries.Delete(t.Context(), entry, nil); err == nil {
-			t.Errorf("bucket %q is taken", name)
+			t.Errorf("bucket %q is accepted", name)
 		}
 	}
-	// Not in this seed: nobody needs the access.
+	// The control plane is not in this seed.
 	entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "shoot--a--b--uid"}}
 	if err := entries.Reconcile(t.Context(), entry, nil); err != nil {
 		t.Error(err)

@@ -15,10 +15,10 @@ import (
 	"gardener.cloud/gardener/pkg/extension"
 )
 
-// dnsRecords makes the server of this process answer for DNSRecords. The informer tells the server, too: see feed.
+// dnsRecords serves DNSRecords with the DNS server of this process. The informer updates the server as well, see feed.
 type dnsRecords struct{ zones *dnsserver.Zones }
 
-// Reconcile makes the server answer for a record set.
+// Reconcile serves a record set.
 func (a *dnsRecords) Reconcile(_ context.Context, record *extensionsv1alpha1.DNSRecord, _ *extension.Cluster) error {
 	if errs := a.zones.Set(client.ObjectKeyFromObject(record).String(), &record.Spec); len(errs) > 0 {
 		return errorcode.With(errs.ToAggregate(), corev1beta1.ErrorConfigurationProblem)
@@ -28,25 +28,25 @@ func (a *dnsRecords) Reconcile(_ context.Context, record *extensionsv1alpha1.DNS
 	return nil
 }
 
-// Delete makes the server forget a record set.
+// Delete stops serving a record set.
 func (a *dnsRecords) Delete(_ context.Context, record *extensionsv1alpha1.DNSRecord, _ *extension.Cluster) error {
 	a.zones.Remove(client.ObjectKeyFromObject(record).String())
 	return nil
 }
 
-// Migrate leaves the name to the server of the other seed.
+// Migrate stops serving a record set, which the server of the other seed will serve.
 func (a *dnsRecords) Migrate(ctx context.Context, record *extensionsv1alpha1.DNSRecord, cluster *extension.Cluster) error {
 	return a.Delete(ctx, record, cluster)
 }
 
-// feed tells the server what DNSRecords there are. The actuator would not do after a restart, when all is as ordered, nor in a replica
-// that does not lead. The process is ready when all of them are known.
+// feed updates the server with all DNSRecords. The actuator alone is not enough: after a restart, it does not reconcile records that are up to
+// date, and it does not run in a replica that does not lead. The process is ready when the server has all records.
 func feed(ctx context.Context, informers cache.Cache, zones *dnsserver.Zones) error {
 	informer, err := informers.GetInformer(ctx, &extensionsv1alpha1.DNSRecord{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch DNSRecords: %w", err)
 	}
-	tell := func(obj any) {
+	update := func(obj any) {
 		record, ok := obj.(*extensionsv1alpha1.DNSRecord)
 		if !ok {
 			return
@@ -56,11 +56,11 @@ func feed(ctx context.Context, informers cache.Cache, zones *dnsserver.Zones) er
 			zones.Remove(key)
 			return
 		}
-		_ = zones.Set(key, &record.Spec) // what is wrong with it is in its status
+		_ = zones.Set(key, &record.Spec) // errors are in its status
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    tell,
-		UpdateFunc: func(_, obj any) { tell(obj) },
+		AddFunc:    update,
+		UpdateFunc: func(_, obj any) { update(obj) },
 		DeleteFunc: func(obj any) {
 			if key, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
 				zones.Remove(key)
@@ -70,7 +70,7 @@ func feed(ctx context.Context, informers cache.Cache, zones *dnsserver.Zones) er
 	return err
 }
 
-// served tells whether a name is to be answered for. One that has moved to another seed is not.
+// served reports whether a record set is served. One that was migrated to another seed is not.
 func served(record *extensionsv1alpha1.DNSRecord) bool {
 	last := record.Status.LastOperation
 	moved := last != nil && last.Type == corev1beta1.LastOperationTypeMigrate

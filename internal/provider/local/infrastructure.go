@@ -14,10 +14,10 @@ import (
 	"gardener.cloud/gardener/pkg/extension"
 )
 
-// infrastructures says that the infrastructure of a shoot is there: its machines are pods in the seed, whose network they use.
+// infrastructures reconciles Infrastructures, which need no resources: machines are pods in the seed, in whose network they are.
 type infrastructures struct{}
 
-// Reconcile has nothing to make. It says where nodes have their addresses, which is not for the shoot to choose.
+// Reconcile reports the network of nodes, which is that of the pods in the seed.
 func (infrastructures) Reconcile(_ context.Context, infrastructure *extensionsv1alpha1.Infrastructure, cluster *extension.Cluster) error {
 	if err := noConfig(infrastructure.Spec.ProviderConfig); err != nil {
 		return err
@@ -28,26 +28,26 @@ func (infrastructures) Reconcile(_ context.Context, infrastructure *extensionsv1
 	return nil
 }
 
-// Delete has nothing to remove.
+// Delete does nothing.
 func (infrastructures) Delete(context.Context, *extensionsv1alpha1.Infrastructure, *extension.Cluster) error {
 	return nil
 }
 
-// controlPlanes says that a control plane needs nothing more: there are no load balancers or volumes that a program of its own would
-// have to make.
+// controlPlanes reconciles ControlPlanes, which need no further components, as there are neither load balancers nor volumes of an
+// infrastructure.
 type controlPlanes struct{}
 
-// Reconcile has nothing to make.
+// Reconcile only validates.
 func (controlPlanes) Reconcile(_ context.Context, controlPlane *extensionsv1alpha1.ControlPlane, _ *extension.Cluster) error {
 	return noConfig(controlPlane.Spec.ProviderConfig)
 }
 
-// Delete has nothing to remove.
+// Delete does nothing.
 func (controlPlanes) Delete(context.Context, *extensionsv1alpha1.ControlPlane, *extension.Cluster) error {
 	return nil
 }
 
-// noConfig refuses a configuration: there is no kind of it, so it was meant for another provider. An object that says nothing is fine.
+// noConfig refuses a providerConfig, as this provider has none. An empty object is valid.
 func noConfig(config *runtime.RawExtension) error {
 	if config == nil || len(config.Raw) == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 // kubeletConfigFile is the file with the settings of the kubelet, as the gardenlet names it.
 const kubeletConfigFile = "/var/lib/kubelet/config/kubelet"
 
-// sharedDisk are settings of a kubelet whose disk is that of the computer, and shared with all other machines: how full it is says
-// nothing about the pods of one machine, and evicting them makes no room.
+// sharedDisk are settings of a kubelet whose disk is shared with all other machines: evicting the pods of one machine because of its usage
+// would hardly free space.
 var sharedDisk = map[string]any{
 	"evictionHard": map[string]any{
 		"imagefs.available": "1%", "imagefs.inodesFree": "1%", "nodefs.available": "1%", "nodefs.inodesFree": "1%",
@@ -25,8 +25,7 @@ var sharedDisk = map[string]any{
 	"imageGCLowThresholdPercent":  99,
 }
 
-// kubeletOnSharedDisk returns the files of machines that differ from what was asked for: the settings of the kubelet about disks.
-// Settings about memory stay.
+// kubeletOnSharedDisk returns the file with the kubelet's settings, with those about disks replaced. Settings about memory are kept.
 func kubeletOnSharedDisk(files []extensionsv1alpha1.File) ([]extensionsv1alpha1.File, error) {
 	for _, file := range files {
 		if file.Path != kubeletConfigFile || file.Content.Inline == nil {

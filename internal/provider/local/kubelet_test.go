@@ -43,7 +43,7 @@ maxPods: 110
 				t.Errorf("configuration (-want +got):\n%s", diff)
 			}
 			if files[1].Content.Inline.Data != tc.data {
-				t.Error("what was asked for has changed")
+				t.Error("the given files have changed")
 			}
 		})
 	}

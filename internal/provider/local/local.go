@@ -1,5 +1,5 @@
-// Package local is provider-local, the extension for clusters whose machines, names and buckets are on this computer. It fulfils the
-// resources of extensions.gardener.cloud with the type local, and networks with the type flannel.
+// Package local is provider-local, the extension for clusters whose machines, DNS names and backups are on one computer. It reconciles the
+// resources of extensions.gardener.cloud with the type local, and Networks with the type flannel.
 package local
 
 import (
@@ -30,7 +30,7 @@ import (
 const (
 	// Name is the name of the command and of the extension.
 	Name = "provider-local"
-	// Type is the type that it is responsible for.
+	// Type is the type of its extension resources.
 	Type = "local"
 )
 
@@ -50,7 +50,7 @@ func Component() process.Component[providerlocalconfigv1alpha1.ProviderLocalConf
 		},
 		Kinds: []process.AddToScheme{extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, resourcesv1alpha1.AddToScheme},
 		Options: func(_ *providerlocalconfigv1alpha1.ProviderLocalConfiguration, o *manager.Options) {
-			// Secrets are read one at a time, and only by name. Those with tokens are watched, without what is in them.
+			// Secrets are read by name, from the API server. Only the metadata of those with tokens is cached and watched.
 			o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: tokens()}}
 			o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Namespace{}, &resourcesv1alpha1.ManagedResource{}}}
 		},
@@ -87,7 +87,7 @@ func add[T extensionsv1alpha1.Object](p *process.Process, actuator extension.Act
 	return extension.Add(p, options(actuator))
 }
 
-// addNetworks adds the controller of networks, whose type is another.
+// addNetworks adds the controller of Networks, which have another type.
 func addNetworks(p *process.Process, image string) error {
 	o := options(extension.Actuator[*extensionsv1alpha1.Network](&networks{p.GetClient(), image}))
 	o.Types = []string{networkType}
@@ -95,7 +95,7 @@ func addNetworks(p *process.Process, image string) error {
 	return extension.Add(p, o)
 }
 
-// addWorkers adds the controller of workers, which hears of machines, too.
+// addWorkers adds the controller of Workers, which also watches machines.
 func addWorkers(p *process.Process, c *providerlocalconfigv1alpha1.ProviderLocalConfiguration) error {
 	o := options(extension.Actuator[*extensionsv1alpha1.Worker](&workers{
 		client: p.GetClient(), reader: p.GetAPIReader(), clock: clock.RealClock{}, image: c.Images.Gardener, registries: c.Machines.Registries,

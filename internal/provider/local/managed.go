@@ -13,16 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 	"gardener.cloud/gardener/internal/component/managedresource"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/extension"
 )
 
-// goneAfter is when to look again whether a ManagedResource is gone, should nobody tell.
-const goneAfter = 30 * time.Second
+// deletionRecheck is how often the deletion of a ManagedResource is checked, besides its event.
+const deletionRecheck = 30 * time.Second
 
-// watchManaged brings an object back when a ManagedResource is gone.
+// watchManaged requeues an object when its ManagedResource is deleted.
 func watchManaged(b *builder.Builder, toObjects handler.MapFunc, name string) {
 	resource := kube.Metadata(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))
 	b.Watches(resource, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
@@ -32,20 +33,20 @@ func watchManaged(b *builder.Builder, toObjects handler.MapFunc, name string) {
 	}))
 }
 
-// applyManaged orders objects in the shoot of a control plane namespace.
+// applyManaged applies objects in the shoot of a control plane namespace, by a ManagedResource.
 func applyManaged(ctx context.Context, c client.Client, namespace, name string, objects ...client.Object) error {
-	order, err := managedresource.Objects(c.Scheme(), managedresource.Values{
+	objs, err := managedresource.Objects(c.Scheme(), managedresource.Values{
 		Namespace: namespace, Name: name,
-		// Whoever empties a shoot before its deletion leaves them alone: they go with the extension resource.
-		InjectLabels: map[string]string{"shoot.gardener.cloud/no-cleanup": "true"},
+		// They are deleted with the extension resource, not by the cleanup of the shoot.
+		InjectLabels: map[string]string{constants.ShootNoCleanup: "true"},
 	}, objects...)
 	if err != nil {
 		return err
 	}
-	return kube.Apply(ctx, c, Name, order...)
+	return kube.Apply(ctx, c, Name, objs...)
 }
 
-// deleteManaged removes objects that were ordered, and waits until they are gone.
+// deleteManaged deletes a ManagedResource with its objects in the shoot, and waits until it is deleted.
 func deleteManaged(ctx context.Context, c client.Client, namespace, name string) error {
 	err := c.Delete(ctx, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 	switch {
@@ -54,11 +55,11 @@ func deleteManaged(ctx context.Context, c client.Client, namespace, name string)
 	case err != nil:
 		return fmt.Errorf("delete ManagedResource %q: %w", name, err)
 	}
-	return &extension.Wait{Reason: fmt.Sprintf("ManagedResource %q is being deleted", name), After: goneAfter}
+	return &extension.Wait{Reason: fmt.Sprintf("ManagedResource %q is being deleted", name), After: deletionRecheck}
 }
 
-// dropManaged removes the order, and leaves the objects in the shoot.
-func dropManaged(ctx context.Context, c client.Client, namespace, name string) error {
+// releaseManaged deletes a ManagedResource, and keeps its objects in the shoot.
+func releaseManaged(ctx context.Context, c client.Client, namespace, name string) error {
 	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	err := c.Patch(ctx, resource, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"keepObjects":true}}`)))
 	if err != nil {

@@ -18,20 +18,19 @@ import (
 )
 
 const (
-	// networkType is the type of Networks that we are responsible for.
+	// networkType is the type of the Networks that this extension is responsible for.
 	networkType = "flannel"
-	// networkResource is the ManagedResource with what they need in the shoot.
+	// networkResource is the name of the ManagedResource with their objects in the shoot.
 	networkResource = "extension-networking-flannel"
 )
 
-// networks installs flannel in shoots. Machines may be on different nodes of the seed, so that packets between them are packed into
-// others.
+// networks installs flannel in shoots. It uses VXLAN, as machines may be on different nodes of the seed.
 type networks struct {
 	client client.Client
 	image  string
 }
 
-// Reconcile orders flannel. It cannot be waited for here, as the first node comes only later, when the network says that it is done.
+// Reconcile applies flannel. It does not wait for it, as the Worker, and with it the first node, is only created after the Network is ready.
 func (a *networks) Reconcile(ctx context.Context, network *extensionsv1alpha1.Network, _ *extension.Cluster) error {
 	if err := noConfig(network.Spec.ProviderConfig); err != nil {
 		return err
@@ -64,12 +63,12 @@ func (a *networks) Delete(ctx context.Context, network *extensionsv1alpha1.Netwo
 	return deleteManaged(ctx, a.client, network.Namespace, networkResource)
 }
 
-// ForceDelete forgets flannel, whose shoot goes anyway.
+// ForceDelete keeps the objects in the shoot, which is deleted anyway.
 func (a *networks) ForceDelete(ctx context.Context, network *extensionsv1alpha1.Network, _ *extension.Cluster) error {
-	return dropManaged(ctx, a.client, network.Namespace, networkResource)
+	return releaseManaged(ctx, a.client, network.Namespace, networkResource)
 }
 
-// Migrate leaves flannel in the shoot, which goes on with it.
+// Migrate keeps flannel in the shoot.
 func (a *networks) Migrate(ctx context.Context, network *extensionsv1alpha1.Network, _ *extension.Cluster) error {
-	return dropManaged(ctx, a.client, network.Namespace, networkResource)
+	return releaseManaged(ctx, a.client, network.Namespace, networkResource)
 }

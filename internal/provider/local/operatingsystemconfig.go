@@ -24,19 +24,19 @@ import (
 const (
 	// userDataPrefix begins the name of the Secret with the user data of an OperatingSystemConfig.
 	userDataPrefix = "osc-result-"
-	// unitDirectory is where systemd finds units.
+	// unitDirectory is the directory of unit files.
 	unitDirectory = "/etc/systemd/system"
-	// defaultMode is that of files which say nothing.
+	// defaultMode is the mode of files that set none.
 	defaultMode = 0o644
-	// endOfFile ends the content of a file in a script, unless the content has such a line itself.
+	// endOfFile is the delimiter of here-documents in the script, unless the content has such a line itself.
 	endOfFile = "END_OF_FILE"
 )
 
-// operatingSystemConfigs makes shell scripts for new machines. What the gardener-node-agent applies needs nothing more: machines have
-// all that the operating system would have to bring.
+// operatingSystemConfigs renders the user data of new machines as a shell script. It adds nothing to what the gardener-node-agent applies,
+// except for a shared disk.
 type operatingSystemConfigs struct{ client client.Client }
 
-// Reconcile renders the user data, if it is for new machines. For others it says what differs on a disk that all machines share.
+// Reconcile renders the user data, if it is for new machines. Otherwise it adds the kubelet's settings for a shared disk.
 func (a *operatingSystemConfigs) Reconcile(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig, _ *extension.Cluster) error {
 	if err := noConfig(osc.Spec.ProviderConfig); err != nil {
 		return err
@@ -73,12 +73,12 @@ func (a *operatingSystemConfigs) Delete(ctx context.Context, osc *extensionsv1al
 	return nil
 }
 
-// Migrate removes the user data, which is rendered again elsewhere.
+// Migrate removes the user data, which is rendered again in the other seed.
 func (a *operatingSystemConfigs) Migrate(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig, cluster *extension.Cluster) error {
 	return a.Delete(ctx, osc, cluster)
 }
 
-// contents returns what is in the files of a configuration, in their order.
+// contents returns the contents of the files of a configuration, in the same order.
 func (a *operatingSystemConfigs) contents(ctx context.Context, osc *extensionsv1alpha1.OperatingSystemConfig) ([][]byte, error) {
 	var all [][]byte
 	for i, file := range osc.Spec.Files {
@@ -110,7 +110,7 @@ func (a *operatingSystemConfigs) content(ctx context.Context, namespace string, 
 	case content.Inline != nil && content.Inline.Encoding == string(extensionsv1alpha1.B64FileCodecID):
 		data, err := base64.StdEncoding.DecodeString(content.Inline.Data)
 		if err != nil {
-			return nil, errorcode.With(errors.New(at.Child("inline", "data").String()+": is no base64"), corev1beta1.ErrorConfigurationProblem)
+			return nil, errorcode.With(errors.New(at.Child("inline", "data").String()+": is not valid base64"), corev1beta1.ErrorConfigurationProblem)
 		}
 		return data, nil
 	case content.Inline != nil:
@@ -119,7 +119,7 @@ func (a *operatingSystemConfigs) content(ctx context.Context, namespace string, 
 	return nil, errorcode.With(field.Required(at, "new machines take files from secretRef or inline only"), corev1beta1.ErrorConfigurationProblem)
 }
 
-// userData renders the script: it writes files and units, and starts what is to be started. It may be run again.
+// userData renders the script, which writes files and units, and starts units. It may be run again.
 func userData(spec *extensionsv1alpha1.OperatingSystemConfigSpec, contents [][]byte) []byte {
 	var out bytes.Buffer
 	out.WriteString("#!/bin/bash\nset -euo pipefail\n")
@@ -162,8 +162,8 @@ func userData(spec *extensionsv1alpha1.OperatingSystemConfigSpec, contents [][]b
 	return out.Bytes()
 }
 
-// writeFile writes a file. Text with something in it that is replaced on the way to the machine stays readable; all else is encoded, so
-// that the shell does not care what it is.
+// writeFile renders the commands that write a file. Text with placeholders, which are replaced before it gets to the machine, is written as it
+// is; other content is encoded.
 func writeFile(out *bytes.Buffer, name string, mode uint32, content []byte, plain bool) {
 	target := quote(name)
 	fmt.Fprintf(out, "\nmkdir -p %s\n", quote(path.Dir(name)))
@@ -172,7 +172,7 @@ func writeFile(out *bytes.Buffer, name string, mode uint32, content []byte, plai
 		end += "_"
 	}
 	if plain {
-		// A here-document always ends its last line; the file may not.
+		// A here-document always ends with a line break; the file may not.
 		fmt.Fprintf(out, "{ cat <<'%s'\n%s\n%s\n} | head -c -1 > %s\n", end, content, end, target)
 	} else {
 		fmt.Fprintf(out, "base64 -d > %s <<'%s'\n%s\n%s\n", target, end, base64.StdEncoding.EncodeToString(content), end)
@@ -180,5 +180,5 @@ func writeFile(out *bytes.Buffer, name string, mode uint32, content []byte, plai
 	fmt.Fprintf(out, "chmod %04o %s\n", mode, target)
 }
 
-// quote makes one word of a text for the shell.
+// quote returns a text as one word for the shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

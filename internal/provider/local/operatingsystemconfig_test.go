@@ -23,7 +23,7 @@ func inline(path string, data string, mode uint32, plain bool) extensionsv1alpha
 	}}
 }
 
-// The script is run, with another root and a systemctl that only says what it is asked for.
+// The script is run with another root, and a systemctl that only prints its arguments.
 func TestUserData(t *testing.T) {
 	root := t.TempDir()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{"k": []byte("from a secret\n")}}
@@ -52,7 +52,7 @@ func TestUserData(t *testing.T) {
 	script := data(t, a.client, "ns", "osc-result-pool")["cloud_config"]
 	golden.Text(t, "userdata.sh", script)
 	if !strings.Contains(script, "<<TOKEN>>") {
-		t.Error("what is replaced later cannot be found")
+		t.Error("the placeholders are not readable")
 	}
 
 	bin := filepath.Join(root, "bin")
@@ -65,13 +65,13 @@ func TestUserData(t *testing.T) {
 	for _, dir := range []string{"'/a", "'/etc"} {
 		script = strings.ReplaceAll(script, dir, "'"+root+dir[1:])
 	}
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second run changes nothing
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
 		cmd.Env = []string{"PATH=" + bin + ":/usr/local/bin:/usr/bin:/bin"}
 		out, err := cmd.CombinedOutput()
 		want := "daemon-reload\nenable agent.service\ndisable old.service\nstop old.service\nrestart --no-block agent.service\n"
 		if err != nil || string(out) != want {
-			t.Fatalf("it said %q, %v", out, err)
+			t.Fatalf("the output is %q, %v", out, err)
 		}
 	}
 	files["/etc/systemd/system/agent.service"] = "[Service]\nExecStart=/bin/agent\n"

@@ -37,32 +37,29 @@ import (
 	"gardener.cloud/gardener/pkg/extension"
 )
 
-// forceDeletionLabel makes the machine-controller-manager delete a machine without regard to its pods.
-const forceDeletionLabel = "force-deletion"
+// machinesRecheck is how often machines are checked, besides their events.
+const machinesRecheck = time.Minute
 
-// machinesAfter is when to look again at machines, should nobody tell what happened to them.
-const machinesAfter = time.Minute
-
-// workers makes what the machine-controller-manager makes machines from, and deploys it.
+// workers applies the objects that the machine-controller-manager creates machines from, and deploys it.
 //
 // It writes MachineClasses, their Secrets and MachineDeployments in the namespace of the Worker, and the machine-controller-manager
 // there. It reads the Secrets with user data.
 type workers struct {
 	client client.Client
-	// reader reads what the machine-controller-manager reports as it is now: a cache might still have what was before our own changes.
+	// reader reads the status of machines from the API server: a cache might still have it from before the changes of this pass.
 	reader     client.Reader
 	clock      clock.PassiveClock
 	image      string
 	registries []localv1alpha1.MachineRegistry
 }
 
-// watchMachines brings a Worker back when something changes about its machines.
+// watchMachines requeues a Worker when its machines change.
 func watchMachines(b *builder.Builder, toObjects handler.MapFunc) {
 	b.Watches(&machinev1alpha1.MachineDeployment{}, handler.EnqueueRequestsFromMapFunc(toObjects))
 	b.Watches(&machinev1alpha1.MachineClass{}, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 	}))
-	// Deployments do not count machines that are being deleted.
+	// The status of deployments does not count machines that are being deleted.
 	b.Watches(kube.Metadata(machinev1alpha1.SchemeGroupVersion.WithKind("Machine")), handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 	}))
@@ -80,12 +77,12 @@ func watchMachines(b *builder.Builder, toObjects handler.MapFunc) {
 	}))
 }
 
-// tokens selects the Secrets of which there are copies of metadata in memory.
+// tokens selects the Secrets whose metadata is cached.
 func tokens() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest})
 }
 
-// Reconcile orders the machines, and waits until all of them are as ordered.
+// Reconcile applies the MachineDeployments, and waits until their machines are ready.
 func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) error {
 	if cluster == nil || cluster.Shoot == nil || cluster.CloudProfile == nil {
 		return fmt.Errorf("there is no Cluster %q with a shoot and a cloud profile", worker.Namespace)
@@ -101,7 +98,7 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 		}
 		content, ok := secret.Data[ref.Key]
 		if !ok {
-			return nil, fmt.Errorf("there is no key %q in Secret %q", ref.Key, ref.Name)
+			return nil, fmt.Errorf("Secret %[2]q has no key %[1]q", ref.Key, ref.Name)
 		}
 		return content, nil
 	})
@@ -119,10 +116,11 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 	if existing, err = a.deployments(ctx, worker.Namespace); err != nil {
 		return err
 	}
-	stale := unwanted(all, existing)
-	judged := judge(all, existing, stale)
-	// Pods of a pool that goes have to go somewhere: it may have another name, or other zones, from now on. But its room may be what others need.
-	if judged == nil || hibernated(cluster) || slices.Contains(errorcode.Of(judged), corev1beta1.ErrorInfraResourcesDepleted) {
+	stale := obsolete(all, existing)
+	notReady := progress(all, existing, stale)
+	// The pods of a removed pool need machines to move to: it may only have been renamed, or have other zones. If the capacity is used up, its
+	// machines are deleted earlier.
+	if notReady == nil || hibernated(cluster) || slices.Contains(errorcode.Of(notReady), corev1beta1.ErrorInfraResourcesDepleted) {
 		for _, deployment := range stale {
 			if err := a.client.Delete(ctx, deployment); client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("delete MachineDeployment %q: %w", deployment.Name, err)
@@ -131,29 +129,29 @@ func (a *workers) Reconcile(ctx context.Context, worker *extensionsv1alpha1.Work
 	}
 	left, needed := 0, true
 	if hibernated(cluster) {
-		if left, err = a.abandon(ctx, worker.Namespace); err != nil {
+		if left, err = a.forceMachines(ctx, worker.Namespace); err != nil {
 			return err
 		}
-		needed = left+len(stale) > 0 || unsettled(existing)
+		needed = left+len(stale) > 0 || needManager(existing)
 	}
-	// What is needed and what is waited for is judged by the same reading: when nothing is waited for, nothing is left running.
+	// By the same reading as the wait below: otherwise, nothing might be waited for while the machine-controller-manager is left running.
 	if err := a.deployManager(ctx, worker.Namespace, cluster, needed); err != nil {
 		return err
 	}
-	if judged != nil {
-		return judged
+	if notReady != nil {
+		return notReady
 	}
 	if len(stale) > 0 {
-		return &extension.Wait{Reason: fmt.Sprintf("MachineDeployment %q is being deleted", stale[0].Name), After: machinesAfter}
+		return &extension.Wait{Reason: fmt.Sprintf("MachineDeployment %q is being deleted", stale[0].Name), After: machinesRecheck}
 	}
 	if left > 0 {
-		return &extension.Wait{Reason: fmt.Sprintf("%d machines are being deleted", left), After: machinesAfter}
+		return &extension.Wait{Reason: fmt.Sprintf("%d machines are being deleted", left), After: machinesRecheck}
 	}
 	_, err = a.deleteClasses(ctx, worker.Namespace, all)
 	return err
 }
 
-// Delete deletes all machines, and when they are gone, everything else.
+// Delete deletes all machines, then all other objects.
 func (a *workers) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker, cluster *extension.Cluster) error {
 	existing, err := a.deployments(ctx, worker.Namespace)
 	if err != nil {
@@ -163,32 +161,32 @@ func (a *workers) Delete(ctx context.Context, worker *extensionsv1alpha1.Worker,
 	if err := a.reader.List(ctx, sets, client.InNamespace(worker.Namespace)); err != nil {
 		return fmt.Errorf("list MachineSets: %w", err)
 	}
-	left, err := a.abandon(ctx, worker.Namespace)
+	left, err := a.forceMachines(ctx, worker.Namespace)
 	if err != nil {
 		return err
 	}
 	if left+len(sets.Items)+len(existing) > 0 {
 		if cluster != nil && cluster.Shoot != nil {
-			// It may have been stopped with the rest of the control plane, and nobody else lets go of them.
+			// It may have been scaled to zero with the rest of the control plane, but it has to remove the finalizers.
 			if err := a.deployManager(ctx, worker.Namespace, cluster, true); err != nil {
 				return err
 			}
 		}
-		// A set may have outlived its deployment.
+		// A set may exist without its deployment.
 		for _, kind := range []client.Object{&machinev1alpha1.MachineDeployment{}, &machinev1alpha1.MachineSet{}} {
 			if err := a.client.DeleteAllOf(ctx, kind, client.InNamespace(worker.Namespace)); err != nil {
 				return fmt.Errorf("delete all %T: %w", kind, err)
 			}
 		}
 		reason := fmt.Sprintf("%d machines, %d MachineSets and %d MachineDeployments are being deleted", left, len(sets.Items), len(existing))
-		return &extension.Wait{Reason: reason, After: machinesAfter}
+		return &extension.Wait{Reason: reason, After: machinesRecheck}
 	}
 	classes, err := a.deleteClasses(ctx, worker.Namespace, nil)
 	if err != nil {
 		return err
 	}
 	if classes > 0 {
-		return &extension.Wait{Reason: fmt.Sprintf("%d MachineClasses are being deleted", classes), After: machinesAfter}
+		return &extension.Wait{Reason: fmt.Sprintf("%d MachineClasses are being deleted", classes), After: machinesRecheck}
 	}
 	return a.removeManager(ctx, worker.Namespace)
 }
@@ -198,16 +196,16 @@ func (a *workers) ForceDelete(ctx context.Context, worker *extensionsv1alpha1.Wo
 	return a.Delete(ctx, worker, cluster)
 }
 
-// abandon has machines go without regard to what runs on them: when all of them go, there is nowhere that their pods could move to, and
-// disruption budgets would keep the last ones for hours. It returns how many are left.
-func (a *workers) abandon(ctx context.Context, namespace string) (int, error) {
+// forceMachines labels all machines, so that they are deleted without waiting for their pods: when all of them are deleted, there is no machine
+// that pods could move to, and disruption budgets would keep the last ones for hours. It returns the number of machines.
+func (a *workers) forceMachines(ctx context.Context, namespace string) (int, error) {
 	left := &machinev1alpha1.MachineList{}
 	if err := a.reader.List(ctx, left, client.InNamespace(namespace)); err != nil {
 		return 0, fmt.Errorf("list Machines: %w", err)
 	}
 	for i := range left.Items {
 		if err := kube.PatchMetadata(ctx, a.client, &left.Items[i], func(o *metav1.PartialObjectMetadata) {
-			metav1.SetMetaDataLabel(&o.ObjectMeta, forceDeletionLabel, "True")
+			metav1.SetMetaDataLabel(&o.ObjectMeta, machinev1alpha1.ForceDeletionLabel, machinev1alpha1.LabelValueTrue)
 		}); client.IgnoreNotFound(err) != nil {
 			return 0, err
 		}
@@ -215,9 +213,9 @@ func (a *workers) abandon(ctx context.Context, namespace string) (int, error) {
 	return len(left.Items), nil
 }
 
-// Migrate is refused: machines are pods in the namespace of the control plane, and would end with it.
+// Migrate is refused: machines are pods in the namespace of the control plane, and are deleted with it.
 func (a *workers) Migrate(context.Context, *extensionsv1alpha1.Worker, *extension.Cluster) error {
-	return errorcode.With(errors.New("local machines belong to the seed that they run in, and cannot be taken to another"), corev1beta1.ErrorConfigurationProblem)
+	return errorcode.With(errors.New("local machines run in their seed, and cannot be migrated to another one"), corev1beta1.ErrorConfigurationProblem)
 }
 
 // deployments returns the MachineDeployments of a namespace by name.
@@ -233,7 +231,7 @@ func (a *workers) deployments(ctx context.Context, namespace string) (map[string
 	return out, nil
 }
 
-// publish writes the status, which the cluster-autoscaler is configured from.
+// publish writes the MachineDeployments to the status, which the cluster-autoscaler is configured by.
 func (a *workers) publish(worker *extensionsv1alpha1.Worker, all []machines, images []localv1alpha1.MachineImage) error {
 	published := make([]extensionsv1alpha1.MachineDeployment, 0, len(all))
 	for _, m := range all {
@@ -253,8 +251,8 @@ func (a *workers) publish(worker *extensionsv1alpha1.Worker, all []machines, ima
 	return nil
 }
 
-// unwanted are the deployments that no part of a pool has, by name.
-func unwanted(all []machines, existing map[string]*machinev1alpha1.MachineDeployment) []*machinev1alpha1.MachineDeployment {
+// obsolete returns the deployments without a pool and zone, sorted by name.
+func obsolete(all []machines, existing map[string]*machinev1alpha1.MachineDeployment) []*machinev1alpha1.MachineDeployment {
 	var out []*machinev1alpha1.MachineDeployment
 	for _, name := range slices.Sorted(maps.Keys(existing)) {
 		if !slices.ContainsFunc(all, func(m machines) bool { return m.deployment.Name == name }) {
@@ -264,32 +262,32 @@ func unwanted(all []machines, existing map[string]*machinev1alpha1.MachineDeploy
 	return out
 }
 
-// judge returns what is to be waited for until there are the machines that are wanted, or which of them fail. Those that are not wanted
-// any more wait, too.
-func judge(all []machines, existing map[string]*machinev1alpha1.MachineDeployment, stale []*machinev1alpha1.MachineDeployment) error {
+// progress returns what is waited for until the desired machines are ready, or which of them fail; nil if they are ready. The deletion of
+// stale deployments waits, too.
+func progress(all []machines, existing map[string]*machinev1alpha1.MachineDeployment, stale []*machinev1alpha1.MachineDeployment) error {
 	var failed, waiting []string
 	var codes []corev1beta1.ErrorCode
 	for _, m := range all {
 		deployment := existing[m.deployment.Name]
 		switch {
 		case deployment == nil:
-			waiting = append(waiting, fmt.Sprintf("MachineDeployment %q is not there yet", m.deployment.Name))
+			waiting = append(waiting, fmt.Sprintf("MachineDeployment %q does not exist yet", m.deployment.Name))
 			continue
-		case deployment.DeletionTimestamp != nil: // it was not wanted for a while
-			waiting = append(waiting, fmt.Sprintf("MachineDeployment %q is being deleted, and will be made anew", deployment.Name))
+		case deployment.DeletionTimestamp != nil: // its pool was removed for a while
+			waiting = append(waiting, fmt.Sprintf("MachineDeployment %q is being deleted, and will be created again", deployment.Name))
 			continue
 		}
-		status, want := deployment.Status, deployment.Spec.Replicas
+		status, replicas := deployment.Status, deployment.Spec.Replicas
 		observed := status.ObservedGeneration >= deployment.Generation
 		for _, machine := range status.FailedMachines {
 			failed = append(failed, fmt.Sprintf("machine %q: %s", machine.Name, machine.LastOperation.Description))
-			// A machine that is replaced may have an error that was mended.
+			// The error of a machine that is being replaced may have been fixed.
 			if code, ok := codeOf(machine.LastOperation); ok && observed && status.UpdatedReplicas == status.Replicas {
 				codes = append(codes, code)
 			}
 		}
-		if !observed || status.UpdatedReplicas != want || status.Replicas != want || status.AvailableReplicas != want {
-			waiting = append(waiting, fmt.Sprintf("%d of %d machines of %q are ready", min(status.UpdatedReplicas, status.AvailableReplicas), want, deployment.Name))
+		if !observed || status.UpdatedReplicas != replicas || status.Replicas != replicas || status.AvailableReplicas != replicas {
+			waiting = append(waiting, fmt.Sprintf("%d of %d machines of %q are ready", min(status.UpdatedReplicas, status.AvailableReplicas), replicas, deployment.Name))
 		}
 	}
 	slices.Sort(failed)
@@ -304,12 +302,12 @@ func judge(all []machines, existing map[string]*machinev1alpha1.MachineDeploymen
 	case len(failed) > 0:
 		return errorcode.With(errors.New("machines have failed: "+strings.Join(failed, "; ")+after), codes...)
 	case len(waiting) > 0:
-		return &extension.Wait{Reason: strings.Join(waiting, "; ") + after, After: machinesAfter}
+		return &extension.Wait{Reason: strings.Join(waiting, "; ") + after, After: machinesRecheck}
 	}
 	return nil
 }
 
-// codeOf returns what users read of an error that the infrastructure gave when a machine was to be made or deleted.
+// codeOf returns the error code for users of a failed creation or deletion of a machine.
 func codeOf(operation machinev1alpha1.LastOperation) (corev1beta1.ErrorCode, bool) {
 	if operation.Type != machinev1alpha1.MachineOperationCreate && operation.Type != machinev1alpha1.MachineOperationDelete {
 		return "", false
@@ -321,8 +319,8 @@ func codeOf(operation machinev1alpha1.LastOperation) (corev1beta1.ErrorCode, boo
 	return code, ok
 }
 
-// deleteClasses deletes the classes that no part of a pool has, with their Secrets, and returns how many were still there.
-func (a *workers) deleteClasses(ctx context.Context, namespace string, wanted []machines) (int, error) {
+// deleteClasses deletes obsolete classes with their Secrets, and returns how many existed.
+func (a *workers) deleteClasses(ctx context.Context, namespace string, current []machines) (int, error) {
 	list := &machinev1alpha1.MachineClassList{}
 	if err := a.reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return 0, fmt.Errorf("list MachineClasses: %w", err)
@@ -330,7 +328,7 @@ func (a *workers) deleteClasses(ctx context.Context, namespace string, wanted []
 	found := 0
 	for i := range list.Items {
 		class := &list.Items[i]
-		if slices.ContainsFunc(wanted, func(m machines) bool { return m.class.Name == class.Name }) {
+		if slices.ContainsFunc(current, func(m machines) bool { return m.class.Name == class.Name }) {
 			continue
 		}
 		found++
@@ -344,9 +342,9 @@ func (a *workers) deleteClasses(ctx context.Context, namespace string, wanted []
 	return found, nil
 }
 
-// unsettled tells whether deployments of a hibernated shoot need the machine-controller-manager: one has machines, was not looked at since
-// it changed, or is being deleted. They do not count machines that are being deleted.
-func unsettled(deployments map[string]*machinev1alpha1.MachineDeployment) bool {
+// needManager reports whether deployments of a hibernated shoot need the machine-controller-manager: one has machines, was not observed since it
+// changed, or is being deleted. Their status does not count machines that are being deleted.
+func needManager(deployments map[string]*machinev1alpha1.MachineDeployment) bool {
 	for _, d := range deployments {
 		if d.DeletionTimestamp != nil || d.Spec.Replicas+d.Status.Replicas > 0 || d.Status.ObservedGeneration < d.Generation {
 			return true
@@ -355,7 +353,7 @@ func unsettled(deployments map[string]*machinev1alpha1.MachineDeployment) bool {
 	return false
 }
 
-// deployManager deploys the machine-controller-manager. It rests until it has a token for the shoot, and when it is not needed.
+// deployManager deploys the machine-controller-manager. It has no replicas until there is a token for the shoot, and while it is not needed.
 func (a *workers) deployManager(ctx context.Context, namespace string, cluster *extension.Cluster, needed bool) error {
 	kubeconfig := cluster.Annotations[extensionsv1alpha1.AnnotationGenericKubeconfigSecretName]
 	if kubeconfig == "" {
@@ -368,7 +366,7 @@ func (a *workers) deployManager(ctx context.Context, namespace string, cluster *
 			replicas = 2
 		}
 	}
-	// A pod that has no token yet tries again after longer and longer breaks, so there is none before.
+	// Without a token, the pod would crash, and be restarted with a growing delay.
 	token := &corev1.Secret{}
 	err := a.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: shootaccess.SecretName(machinecontrollermanager.Name)}, token)
 	if client.IgnoreNotFound(err) != nil {
@@ -392,7 +390,7 @@ func (a *workers) deployManager(ctx context.Context, namespace string, cluster *
 	return kube.Apply(ctx, a.client, Name, objects...)
 }
 
-// removeManager removes the machine-controller-manager, and what it may do in the shoot.
+// removeManager deletes the machine-controller-manager, and the ManagedResource with its permissions in the shoot.
 func (a *workers) removeManager(ctx context.Context, namespace string) error {
 	objects, err := machinecontrollermanager.Objects(machinecontrollermanager.Values{Namespace: namespace})
 	if err != nil {
@@ -403,6 +401,6 @@ func (a *workers) removeManager(ctx context.Context, namespace string) error {
 			return fmt.Errorf("delete %T %q: %w", object, object.GetName(), err)
 		}
 	}
-	// The shoot may have nobody who removes it any more, and goes soon.
-	return dropManaged(ctx, a.client, namespace, machinecontrollermanager.ManagedResourceName)
+	// Without the objects in the shoot: its gardener-resource-manager may be deleted already, and the shoot is deleted soon.
+	return releaseManaged(ctx, a.client, namespace, machinecontrollermanager.ManagedResourceName)
 }

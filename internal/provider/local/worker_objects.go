@@ -23,19 +23,19 @@ import (
 )
 
 const (
-	// userDataKey is that of the user data in the Secret of a class.
+	// userDataKey is the key of the user data in the Secret of a class.
 	userDataKey = "userData"
-	// machineNameLabel is on machines, with the name of their deployment.
+	// machineNameLabel is the label of machines with the name of their deployment.
 	machineNameLabel = "name"
 	// purposeMachineClass is the purpose of the Secrets of classes.
 	purposeMachineClass = "machineclass"
-	// architectureCapability is the capability of machine images that says for which machines they are.
+	// architectureCapability is the capability of machine images with their CPU architecture.
 	architectureCapability = "architecture"
-	// defaultArchitecture is that of pools that say nothing.
+	// defaultArchitecture is the architecture of pools that set none.
 	defaultArchitecture = "amd64"
 )
 
-// machines are what the machines of a part of a pool, one zone, are made from.
+// machines are the objects for the machines of a pool in one zone.
 type machines struct {
 	class      *machinev1alpha1.MachineClass
 	secret     *corev1.Secret
@@ -46,8 +46,8 @@ type machines struct {
 // userDataOf returns the content of a key of a Secret in the namespace of the Worker.
 type userDataOf func(corev1.SecretKeySelector) ([]byte, error)
 
-// render returns the machines of all pools, and the images that they are made from. The replicas of deployments that exist are kept as
-// far as their limits allow, as others may scale them.
+// render returns the machines of all pools, and their images. The replicas of existing deployments are kept within their limits, as the
+// cluster-autoscaler may scale them.
 func render(
 	worker *extensionsv1alpha1.Worker, cluster *extension.Cluster, registries []localv1alpha1.MachineRegistry,
 	existing map[string]*machinev1alpha1.MachineDeployment, userData userDataOf,
@@ -107,7 +107,7 @@ func render(
 	return all, images, nil
 }
 
-// part returns what is different in the zones of a pool.
+// part returns the objects for one zone of a pool.
 func part(
 	worker *extensionsv1alpha1.Worker, cluster *extension.Cluster, pool *extensionsv1alpha1.WorkerPool, zone int, zones []string, hash string,
 	existing map[string]*machinev1alpha1.MachineDeployment,
@@ -132,7 +132,7 @@ func part(
 		replicas = 0
 	}
 	surge, unavailable := extension.ShareOf(pool.MaxSurge, zone, len(zones)), extension.ShareOf(pool.MaxUnavailable, zone, len(zones))
-	if zero(surge) && zero(unavailable) { // nothing could ever be replaced
+	if zero(surge) && zero(unavailable) { // otherwise no machine could be replaced
 		if zero(pool.MaxSurge) {
 			unavailable = intstr.FromInt32(1)
 		} else {
@@ -192,7 +192,7 @@ func preserved(pool *extensionsv1alpha1.WorkerPool, zone, zones int) *int32 {
 	return new(extension.Share(*pool.MachineControllerManager.AutoPreserveFailedMachineMax, zone, zones))
 }
 
-// settings are how the machine-controller-manager treats the machines of a pool.
+// settings are the timeouts of the machines of a pool.
 func settings(from *corev1beta1.MachineControllerManagerSettings) machinev1alpha1.MachineConfiguration {
 	if from == nil {
 		return machinev1alpha1.MachineConfiguration{}
@@ -208,19 +208,18 @@ func settings(from *corev1beta1.MachineControllerManagerSettings) machinev1alpha
 	return out
 }
 
-// hibernated tells whether a shoot is to have no machines for a while.
+// hibernated reports whether hibernation of the shoot is enabled.
 func hibernated(cluster *extension.Cluster) bool {
 	hibernation := cluster.Shoot.Spec.Hibernation
-	return hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
+	return hibernation != nil && ptr.Deref(hibernation.Enabled, false)
 }
 
-// imageOf returns what machines of a pool are started from: the image in the CloudProfile or, if it is no longer there, the one that
-// was used before.
+// imageOf returns the machine image of a pool: the one in the CloudProfile or, if it was removed there, the one in the status of the Worker.
 func imageOf(
 	worker *extensionsv1alpha1.Worker, cluster *extension.Cluster, pool *extensionsv1alpha1.WorkerPool, at *field.Path,
 ) (*localv1alpha1.MachineImage, error) {
 	if pool.MachineImage == nil {
-		return nil, errorcode.With(field.Required(at, "machines are made from an image"), corev1beta1.ErrorConfigurationProblem)
+		return nil, errorcode.With(field.Required(at, "machines need an image"), corev1beta1.ErrorConfigurationProblem)
 	}
 	profile := &localv1alpha1.CloudProfileConfig{}
 	if config := cluster.CloudProfile.Spec.ProviderConfig; config != nil {
@@ -249,7 +248,7 @@ func imageOf(
 	}
 	before := &localv1alpha1.WorkerStatus{}
 	if status := worker.Status.ProviderStatus; status != nil {
-		_ = json.Unmarshal(status.Raw, before) // we wrote it; if it is broken, there is no image
+		_ = json.Unmarshal(status.Raw, before) // written by this controller; an invalid status has no image
 	}
 	for _, image := range before.MachineImages {
 		if image.Name == found.Name && image.Version == found.Version {
@@ -260,7 +259,7 @@ func imageOf(
 	return nil, errorcode.With(fmt.Errorf("CloudProfile %q: %w", cluster.CloudProfile.Name, err), corev1beta1.ErrorConfigurationProblem)
 }
 
-// capacityOf returns what a machine of a pool has.
+// capacityOf returns the capacity of the machines of a pool.
 func capacityOf(pool *extensionsv1alpha1.WorkerPool, cluster *extension.Cluster, at *field.Path) (corev1.ResourceList, error) {
 	if pool.NodeTemplate != nil && len(pool.NodeTemplate.Capacity) > 0 {
 		return pool.NodeTemplate.Capacity, nil

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	localv1alpha1 "gardener.cloud/gardener/api/provider/local/v1alpha1"
@@ -87,7 +88,7 @@ func newWorkers(t *testing.T) *workers {
 	}
 }
 
-// roll does what the machine-controller-manager would do.
+// roll updates the status of deployments as the machine-controller-manager does.
 func (a *workers) roll(t *testing.T, change func(*machinev1alpha1.MachineDeployment)) {
 	t.Helper()
 	deployments, err := a.deployments(t.Context(), namespace)
@@ -154,7 +155,7 @@ func TestWorker(t *testing.T) {
 	if !strings.Contains(string(worker.Status.ProviderStatus.Raw), `"image":"registry.example/machine:v2"`) {
 		t.Errorf("providerStatus is %s", worker.Status.ProviderStatus.Raw)
 	}
-	// Who looks after machines starts when it has a token.
+	// The machine-controller-manager starts when it has a token.
 	manager, token := &appsv1.Deployment{}, &corev1.Secret{}
 	if err := a.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "machine-controller-manager"}, manager); err != nil || *manager.Spec.Replicas != 0 {
 		t.Errorf("the machine-controller-manager has %v replicas without a token, %v", manager.Spec.Replicas, err)
@@ -174,7 +175,7 @@ func TestWorker(t *testing.T) {
 	}
 	first := classes(t, a)
 
-	// Somebody scales, and the image is no longer offered: neither is undone, nor are machines replaced.
+	// The deployment is scaled, and the image is removed from the CloudProfile: replicas are kept, and machines are not replaced.
 	a.roll(t, func(d *machinev1alpha1.MachineDeployment) {
 		d.Spec.Replicas = 3
 		if err := a.client.Update(t.Context(), d); err != nil {
@@ -198,7 +199,7 @@ func TestWorker(t *testing.T) {
 	waits(t, a.Reconcile(t.Context(), worker, cluster),
 		`0 of 2 machines of "shoot--dev--crazy-pool-z2" are ready; 0 of 3 machines of "shoot--dev--crazy-pool-z1" are ready`)
 	if got := classes(t, a); len(got) != 4 {
-		t.Errorf("the old classes went before their machines: %v", got)
+		t.Errorf("the old classes were deleted before their machines: %v", got)
 	}
 	a.roll(t, func(d *machinev1alpha1.MachineDeployment) {
 		d.Status.FailedMachines = []machinev1alpha1.MachineSummary{{Name: "m", LastOperation: machinev1alpha1.LastOperation{Type: "Create", Description: "no room", ErrorCode: "ResourceExhausted"}}}
@@ -215,10 +216,10 @@ func TestWorker(t *testing.T) {
 		t.Errorf("classes are %v", got)
 	}
 
-	// Asleep: first the machines go, then who looks after them.
+	// Hibernated: first the machines are deleted, then the machine-controller-manager is scaled down.
 	cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
 	if err := a.Reconcile(t.Context(), worker, cluster); err == nil {
-		t.Error("machines are gone at once")
+		t.Error("the pass does not wait for machines")
 	}
 	a.roll(t, nil)
 	terminating := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "terminating"}}
@@ -239,7 +240,7 @@ func TestWorker(t *testing.T) {
 		t.Errorf("the machine-controller-manager has %v replicas, %v", *manager.Spec.Replicas, err)
 	}
 
-	// Gone.
+	// Deleted.
 	machine := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "last"}}
 	if err := a.client.Create(t.Context(), machine); err != nil {
 		t.Fatal(err)
@@ -262,7 +263,7 @@ func TestWorker(t *testing.T) {
 	}
 }
 
-// pools are the MachineDeployments that are there, and are not being deleted.
+// pools are the names of the MachineDeployments that are not being deleted.
 func pools(t *testing.T, a *workers) []string {
 	t.Helper()
 	deployments, err := a.deployments(t.Context(), namespace)
@@ -273,15 +274,15 @@ func pools(t *testing.T, a *workers) []string {
 	return slices.Sorted(maps.Keys(deployments))
 }
 
-// Pods of a pool that goes find room on machines of those that come.
+// The machines of a removed pool are only deleted when there are others for its pods.
 func TestRenamedPool(t *testing.T) {
 	const before, after = namespace + "-pool-z1", namespace + "-other"
 	ready := func(d *machinev1alpha1.MachineDeployment) {}
 	for name, tc := range map[string]struct {
-		change func(*machinev1alpha1.MachineDeployment)
-		asleep bool
-		none   bool
-		want   []string
+		change     func(*machinev1alpha1.MachineDeployment)
+		hibernated bool
+		none       bool
+		want       []string
 	}{
 		"its machines are not ready": {change: func(d *machinev1alpha1.MachineDeployment) {
 			if d.Name == after {
@@ -300,7 +301,7 @@ func TestRenamedPool(t *testing.T) {
 			}
 		}, want: []string{after}},
 		"its machines are ready":      {change: ready, want: []string{after}},
-		"it has no machines for now":  {change: func(d *machinev1alpha1.MachineDeployment) { d.Status.ObservedGeneration-- }, asleep: true, want: []string{after}},
+		"it has no machines for now":  {change: func(d *machinev1alpha1.MachineDeployment) { d.Status.ObservedGeneration-- }, hibernated: true, want: []string{after}},
 		"there are no pools any more": {change: ready, none: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -314,7 +315,7 @@ func TestRenamedPool(t *testing.T) {
 			if tc.none {
 				worker.Spec.Pools = nil
 			}
-			cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: &tc.asleep}
+			cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: &tc.hibernated}
 			if err := a.Reconcile(t.Context(), worker, cluster); err == nil {
 				t.Error("it waits for nothing")
 			}
@@ -327,7 +328,7 @@ func TestRenamedPool(t *testing.T) {
 	}
 }
 
-// What only an edit helps against is not tried again and again, so who can edit has to read it.
+// Errors that only a change by the user fixes are not retried all the time, so the user has to see their code.
 func TestMachineErrorCodes(t *testing.T) {
 	for _, tc := range []struct {
 		operation machinev1alpha1.MachineOperationType
@@ -345,31 +346,31 @@ func TestMachineErrorCodes(t *testing.T) {
 			Replicas: 1, UpdatedReplicas: 1,
 			FailedMachines: []machinev1alpha1.MachineSummary{{Name: "m", LastOperation: machinev1alpha1.LastOperation{Type: tc.operation, ErrorCode: tc.code}}},
 		}}
-		err := judge([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment}, nil)
+		err := progress([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment}, nil)
 		if err == nil || !cmp.Equal(errorcode.Of(err), tc.want) {
 			t.Errorf("%s, %s: %v with codes %v, want %v", tc.operation, tc.code, err, errorcode.Of(err), tc.want)
 		}
 		deployment.Status.UpdatedReplicas = 0 // the machine is being replaced
-		err = judge([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment}, nil)
+		err = progress([]machines{{deployment: deployment}}, map[string]*machinev1alpha1.MachineDeployment{"": deployment}, nil)
 		if err == nil || len(errorcode.Of(err)) > 0 {
 			t.Errorf("%s, %s of an old machine: %v with codes %v, want none", tc.operation, tc.code, err, errorcode.Of(err))
 		}
 	}
 }
 
-// A pool that comes back while its machines go is not ready: the one that stood for it has to stay.
+// A pool that is added again while its machines are being deleted is not ready: its replacement has to stay.
 func TestPoolThatComesBack(t *testing.T) {
 	deployment := &machinev1alpha1.MachineDeployment{}
 	deployment.Name = "pool"
 	all, existing := []machines{{deployment: deployment.DeepCopy()}}, map[string]*machinev1alpha1.MachineDeployment{"pool": deployment}
-	if err := judge(all, existing, nil); err != nil {
+	if err := progress(all, existing, nil); err != nil {
 		t.Fatal(err)
 	}
 	deployment.DeletionTimestamp = &metav1.Time{}
-	waits(t, judge(all, existing, nil), `MachineDeployment "pool" is being deleted, and will be made anew`)
+	waits(t, progress(all, existing, nil), `MachineDeployment "pool" is being deleted, and will be created again`)
 }
 
-// newToken is what the machine-controller-manager waits for.
+// newToken is the Secret with the token of the machine-controller-manager.
 func newToken() *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shoot-access-machine-controller-manager"}, Data: map[string][]byte{"token": []byte("secret")},
@@ -386,32 +387,32 @@ func replicas(t *testing.T, a *workers) int32 {
 	return *manager.Spec.Replicas
 }
 
-// What a machine-controller-manager left unfinished in a shoot that sleeps is finished by one that starts for it, in whatever way the
-// shoot goes on.
-func TestSleepingWorker(t *testing.T) {
+// If the machine-controller-manager has left work in a hibernated shoot, it is started again for it, for a reconciliation as well as for the
+// deletion.
+func TestHibernatedWorker(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*machinev1alpha1.MachineDeployment)
-		left   []client.Object // besides the MachineDeployments
-		sleeps string          // what a reconciliation waits for
-		goes   string          // what the deletion waits for
-		awake  int32
+		change     func(*machinev1alpha1.MachineDeployment)
+		left       []client.Object // besides the MachineDeployments
+		reconciles string          // what a reconciliation waits for
+		deletes    string          // what the deletion waits for
+		replicas   int32
 	}{
-		"nothing": {goes: "0 machines, 0 MachineSets and 2 MachineDeployments are being deleted"},
-		"one that was created asleep": {
-			change: func(d *machinev1alpha1.MachineDeployment) { d.Generation = d.Status.ObservedGeneration + 1 }, awake: 1,
-			sleeps: `0 of 0 machines of "shoot--dev--crazy-pool-z1" are ready; 0 of 0 machines of "shoot--dev--crazy-pool-z2" are ready`,
-			goes:   "0 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
+		"nothing": {deletes: "0 machines, 0 MachineSets and 2 MachineDeployments are being deleted"},
+		"one that was created hibernated": {
+			change: func(d *machinev1alpha1.MachineDeployment) { d.Generation = d.Status.ObservedGeneration + 1 }, replicas: 1,
+			reconciles: `0 of 0 machines of "shoot--dev--crazy-pool-z1" are ready; 0 of 0 machines of "shoot--dev--crazy-pool-z2" are ready`,
+			deletes:    "0 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
 		},
-		"a set that outlived its deployment": {
+		"a set without its deployment": {
 			left: []client.Object{&machinev1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{
 				Namespace: namespace, Name: "outlived", Finalizers: []string{machinev1alpha1.MCMFinalizerName},
 			}}},
-			goes: "0 machines, 1 MachineSets and 2 MachineDeployments are being deleted",
+			deletes: "0 machines, 1 MachineSets and 2 MachineDeployments are being deleted",
 		},
 		"a machine": {
-			left:   []client.Object{&machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}},
-			sleeps: "1 machines are being deleted", awake: 1,
-			goes: "1 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
+			left:       []client.Object{&machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}},
+			reconciles: "1 machines are being deleted", replicas: 1,
+			deletes: "1 machines, 0 MachineSets and 2 MachineDeployments are being deleted",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -442,27 +443,27 @@ func TestSleepingWorker(t *testing.T) {
 				}
 			}
 
-			if err := a.Reconcile(t.Context(), worker, cluster); tc.sleeps == "" && err != nil {
+			if err := a.Reconcile(t.Context(), worker, cluster); tc.reconciles == "" && err != nil {
 				t.Fatal(err)
-			} else if tc.sleeps != "" {
-				waits(t, err, tc.sleeps)
+			} else if tc.reconciles != "" {
+				waits(t, err, tc.reconciles)
 			}
-			if got := replicas(t, a); got != tc.awake {
-				t.Errorf("asleep, the machine-controller-manager has %d replicas, want %d", got, tc.awake)
+			if got := replicas(t, a); got != tc.replicas {
+				t.Errorf("hibernated, the machine-controller-manager has %d replicas, want %d", got, tc.replicas)
 			}
 			for range 2 {
-				waits(t, a.Delete(t.Context(), worker, cluster), tc.goes)
+				waits(t, a.Delete(t.Context(), worker, cluster), tc.deletes)
 				if got := replicas(t, a); got != 1 {
-					t.Fatalf("the machine-controller-manager has %d replicas while there is something to let go of", got)
+					t.Fatalf("the machine-controller-manager has %d replicas while there are objects to delete", got)
 				}
 			}
 		})
 	}
 }
 
-// A machine that goes in the middle of a pass does not leave the machine-controller-manager running: when nothing is waited for, nobody
-// comes back to stop it.
-func TestSleepLeavesNothingRunning(t *testing.T) {
+// The end of a machine in the middle of a pass must not leave the machine-controller-manager running: when nothing is waited for, no further pass
+// scales it down.
+func TestHibernationLeavesNothingRunning(t *testing.T) {
 	a, worker, cluster := newWorkers(t), newWorker(), newCluster(t)
 	cluster.Shoot.Spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
 	machine := &machinev1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
@@ -499,7 +500,7 @@ func TestWorkerObjects(t *testing.T) {
 	golden.Objects(t, "worker.yaml", objects, machinev1alpha1.AddToScheme)
 }
 
-// The numbers of a pool are shared by its zones, and a zone without a share can be updated all the same, in the way that the pool allows.
+// The numbers of a pool are distributed to its zones. A zone with zero can be updated nevertheless, as the pool allows.
 func TestWorkerUpdates(t *testing.T) {
 	type numbers struct{ surge, unavailable [2]int32 }
 	for name, tc := range map[string]struct {

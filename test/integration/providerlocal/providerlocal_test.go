@@ -220,7 +220,7 @@ func TestProviderLocal(t *testing.T) {
 	})
 }
 
-// freePort returns a port on which nobody serves DNS.
+// freePort returns a port that is free for UDP and TCP.
 func freePort(t *testing.T) int {
 	t.Helper()
 	stream, err := net.Listen("tcp", address+":0")
@@ -239,7 +239,7 @@ func freePort(t *testing.T) int {
 
 // resolve asks for the address of a name.
 func resolve(ctx context.Context, port int, name string, code int) error {
-	// What the controller has done and what the server hears of it meet a moment later.
+	// The server is updated by an informer, which may be later than the controller.
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		question := new(dns.Msg).SetQuestion(name+".local.example.", dns.TypeA)

@@ -1,8 +1,8 @@
 // Package local is the driver for machines that are privileged pods in the namespace of their Machine.
 //
 // It writes, per machine, a Pod and a Secret with its user data, both named after the Machine and owned by it, and reads nothing else.
-// A pod that has ended is a machine that is lost: it is never started again. The Node is named like the Machine.
-// What machines are made from: api/provider/local/v1alpha1, MachineProviderSpec.
+// A pod that has ended is a lost machine: it is never started again. The Node has the name of the Machine.
+// The providerSpec of a MachineClass: api/provider/local/v1alpha1, MachineProviderSpec.
 package local
 
 import (
@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -24,17 +23,17 @@ import (
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 )
 
-// powerOffSeconds is what a machine gets to stop. It was drained before, and systemd gives its services twenty.
+// powerOffSeconds is the termination grace period of a machine. It was drained before, and systemd gives its services twenty seconds.
 const powerOffSeconds = 25
 
-// Driver makes machines as pods.
+// Driver creates machines as pods.
 type Driver struct {
 	client client.Client
 	cache  cache.Cache
 }
 
-// New returns the driver for the cluster that machines are pods of. The client reads from the API server, not from a cache; the cache
-// holds pods with the label of machines at least.
+// New returns the driver for the cluster with the pods. The client reads from the API server, not from a cache; the cache has at least the pods
+// with the label of machines.
 func New(c client.Client, pods cache.Cache) *Driver { return &Driver{client: c, cache: pods} }
 
 var (
@@ -49,7 +48,7 @@ func (d *Driver) CreateMachine(ctx context.Context, request driver.Request) (dri
 		return driver.Status{}, err
 	}
 	secret, pod := objects(request, spec)
-	// The Secret first: a pod without it would wait for the kubelet's next try.
+	// The Secret first: without it, the kubelet would retry the mount after a while.
 	if err := d.client.Create(ctx, secret); err != nil && !apierrors.IsAlreadyExists(err) {
 		return driver.Status{}, wrap(err, "create Secret %s", secret.Name)
 	} else if err != nil {
@@ -59,7 +58,7 @@ func (d *Driver) CreateMachine(ctx context.Context, request driver.Request) (dri
 	}
 	err = d.client.Create(ctx, pod)
 	if apierrors.IsAlreadyExists(err) {
-		// One that ended before anybody heard of it. Its end brings the machine back here.
+		// The pod of an earlier pass, which may have ended. Its deletion requeues the Machine.
 		existing := &corev1.Pod{}
 		if err := d.client.Get(ctx, client.ObjectKeyFromObject(pod), existing); err != nil {
 			return driver.Status{}, wrap(err, "read Pod %s", pod.Name)
@@ -70,7 +69,7 @@ func (d *Driver) CreateMachine(ctx context.Context, request driver.Request) (dri
 		if err := d.deletePod(ctx, existing); err != nil {
 			return driver.Status{}, err
 		}
-		return driver.Status{}, driver.Errorf(driver.Aborted, "Pod %s of an earlier try is being deleted", pod.Name)
+		return driver.Status{}, driver.Errorf(driver.Aborted, "Pod %s of an earlier attempt is being deleted", pod.Name)
 	}
 	if err != nil {
 		return driver.Status{}, wrap(err, "create Pod %s", pod.Name)
@@ -78,16 +77,16 @@ func (d *Driver) CreateMachine(ctx context.Context, request driver.Request) (dri
 	return status(pod), nil
 }
 
-// refresh brings the Secret of an earlier try, whose bootstrap token is perhaps too old, up to date.
-func (d *Driver) refresh(ctx context.Context, want *corev1.Secret) error {
+// refresh updates the Secret of an earlier attempt, whose bootstrap token may have expired.
+func (d *Driver) refresh(ctx context.Context, desired *corev1.Secret) error {
 	existing := &corev1.Secret{}
-	if err := d.client.Get(ctx, client.ObjectKeyFromObject(want), existing); err != nil {
-		return wrap(err, "read Secret %s", want.Name)
+	if err := d.client.Get(ctx, client.ObjectKeyFromObject(desired), existing); err != nil {
+		return wrap(err, "read Secret %s", desired.Name)
 	}
 	patch := client.MergeFrom(existing.DeepCopy())
-	existing.Data = want.Data
+	existing.Data = desired.Data
 	if err := d.client.Patch(ctx, existing, patch); err != nil {
-		return wrap(err, "update Secret %s", want.Name)
+		return wrap(err, "update Secret %s", desired.Name)
 	}
 	return nil
 }
@@ -137,7 +136,7 @@ func (d *Driver) deletePod(ctx context.Context, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}
-	options := &client.DeleteOptions{GracePeriodSeconds: ptr.To[int64](powerOffSeconds)}
+	options := &client.DeleteOptions{GracePeriodSeconds: new(int64(powerOffSeconds))}
 	if pod.UID != "" {
 		options.Preconditions = &metav1.Preconditions{UID: &pod.UID}
 	}
@@ -161,10 +160,11 @@ func (d *Driver) ListMachines(ctx context.Context, request driver.ClassRequest) 
 	return machines, nil
 }
 
-// Changes implements driver.Notifier. A pod's name is that of its machine; of its changes, only those count that make it be lost or gone.
+// Changes implements driver.Notifier. The name of a pod is that of its Machine. Only changes that make the machine lost, or
+// change its address, are events.
 func (d *Driver) Changes(h handler.EventHandler) source.Source {
 	return source.Kind[client.Object](d.cache, &corev1.Pod{}, h, predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // machines are all looked at when the process starts
+		CreateFunc: func(event.CreateEvent) bool { return false }, // all Machines are reconciled when the process starts
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*corev1.Pod)
 			after, okAfter := e.ObjectNew.(*corev1.Pod)
@@ -180,12 +180,12 @@ func (d *Driver) Changes(h handler.EventHandler) source.Source {
 
 func isMachine(pod *corev1.Pod) bool { return pod.Labels[LabelApp] == LabelAppValue }
 
-// lost tells whether a machine has ended. One that somebody deleted has not much longer.
+// lost reports whether a machine has ended, or will soon, as its pod is being deleted.
 func lost(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// why tells how a pod ended, as far as it is known.
+// why describes how a pod ended, as far as it is known.
 func why(pod *corev1.Pod) string {
 	if pod.Status.Message != "" {
 		return ": " + pod.Status.Message
@@ -206,19 +206,19 @@ func status(pod *corev1.Pod) driver.Status {
 	return s
 }
 
-// providerID leads back to the pod.
+// providerID has the namespace and the name of the pod.
 func providerID(pod *corev1.Pod) string {
 	return "local:///" + types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}.String()
 }
 
-// wrap gives an error of the API server a code.
+// wrap returns an error of the API server with a code.
 func wrap(err error, format string, args ...any) error {
 	code := driver.Internal
 	switch {
 	case apierrors.IsNotFound(err):
 		code = driver.NotFound
 	case apierrors.IsForbidden(err):
-		// The permissions are our own, and no owner of a shoot can edit them. An API server that starts may not know them yet.
+		// These permissions are not those of the shoot owner. An API server that has just started may not have read them yet.
 		code = driver.FailedPrecondition
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		code = driver.InvalidArgument

@@ -58,7 +58,7 @@ func TestObjects(t *testing.T) {
 
 func TestDecode(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, want string }{
-		"good":               {`{"apiVersion":"x/v1","kind":"Y","image":"a"}`, ""},
+		"valid":              {`{"apiVersion":"x/v1","kind":"Y","image":"a"}`, ""},
 		"no image":           {`{}`, `MachineClass c: providerSpec.image: Required value: name the machine image`},
 		"nothing":            {``, `MachineClass c: decode providerSpec: EOF`},
 		"an unknown field":   {`{"image":"a","images":"b"}`, `MachineClass c: decode providerSpec: json: unknown field "images"`},
@@ -87,7 +87,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// A machine is made once, found, lost when its pod ends, and deleted with all that belongs to it, however often each call is made.
+// A machine is created, found, lost when its pod ends, and deleted with its Secret. Each call may be repeated.
 func TestDriver(t *testing.T) {
 	c := fake.NewClientBuilder().WithStatusSubresource(&corev1.Pod{}).Build()
 	d := New(c, nil)
@@ -105,7 +105,7 @@ func TestDriver(t *testing.T) {
 		}
 		return machines
 	}
-	// lost asks for a machine that is not there, but may have left a Node behind.
+	// lost reads the status of a machine that does not exist, but whose Node may.
 	lost := func() error {
 		t.Helper()
 		status, err := d.GetMachineStatus(t.Context(), r)
@@ -115,7 +115,7 @@ func TestDriver(t *testing.T) {
 		}
 		return err
 	}
-	_ = lost() // before it is made
+	_ = lost() // before it is created
 	for range 2 {
 		created, err := d.CreateMachine(t.Context(), r)
 		code(err, "")
@@ -141,7 +141,7 @@ func TestDriver(t *testing.T) {
 	if err == nil || !strings.HasSuffix(err.Error(), "has ended: evicted") {
 		t.Errorf("error is %v", err)
 	}
-	// Another one of the same name has to wait for its end.
+	// Another machine of the same name has to wait until the pod has ended.
 	_, err = d.CreateMachine(t.Context(), r)
 	code(err, driver.Aborted)
 	_, err = d.CreateMachine(t.Context(), r)
@@ -159,18 +159,18 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// Owners of shoots are not asked to edit what is not theirs.
+// Codes that ask the shoot owner for a change are only for errors that a shoot owner can fix.
 func TestCodes(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, tc := range map[string]struct {
 		err  error
 		want driver.Code
 	}{
-		"our permissions are missing": {apierrors.NewForbidden(pods, "m", nil), driver.FailedPrecondition},
-		"it is not a pod":             {apierrors.NewBadRequest("x"), driver.InvalidArgument},
-		"it is gone":                  {apierrors.NewNotFound(pods, "m"), driver.NotFound},
-		"it has changed":              {apierrors.NewConflict(pods, "m", nil), driver.Aborted},
-		"nobody answers":              {apierrors.NewServiceUnavailable("x"), driver.Unavailable},
+		"the permission is missing": {apierrors.NewForbidden(pods, "m", nil), driver.FailedPrecondition},
+		"it is not a pod":           {apierrors.NewBadRequest("x"), driver.InvalidArgument},
+		"it does not exist":         {apierrors.NewNotFound(pods, "m"), driver.NotFound},
+		"it has changed":            {apierrors.NewConflict(pods, "m", nil), driver.Aborted},
+		"it is not available":       {apierrors.NewServiceUnavailable("x"), driver.Unavailable},
 	} {
 		if got := driver.CodeOf(wrap(tc.err, "create the pod")); got != tc.want {
 			t.Errorf("%s: the code is %q, want %q", name, got, tc.want)

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
@@ -36,11 +35,11 @@ const (
 const (
 	userDataKey = "userdata"
 	volumeName  = "machine"
-	// certificatesDir is where containerd looks for what it needs to know of registries.
+	// certificatesDir is where containerd reads the configuration of registries.
 	certificatesDir = "/etc/containerd/certs.d"
 )
 
-// decode reads what machines of a class are made from, and says everything that is wrong with it.
+// decode reads the providerSpec of a class. The error has all invalid fields.
 func decode(class *machinev1alpha1.MachineClass) (*localv1alpha1.MachineProviderSpec, error) {
 	spec := &localv1alpha1.MachineProviderSpec{}
 	decoder := json.NewDecoder(bytes.NewReader(class.ProviderSpec.Raw))
@@ -93,7 +92,7 @@ func isURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && !strings.ContainsAny(s, "\"\\\n")
 }
 
-// hostsFile renders what containerd reads about a registry.
+// hostsFile renders the hosts.toml of a registry.
 func hostsFile(registry localv1alpha1.MachineRegistry) []byte {
 	var out bytes.Buffer
 	server := registry.Server
@@ -112,7 +111,7 @@ func hostsFile(registry localv1alpha1.MachineRegistry) []byte {
 
 func secretName(machine string) string { return "machine-" + machine }
 
-// labelValue shortens a name to what a label takes.
+// labelValue returns a name, or a hash of it if it is too long for a label.
 func labelValue(name string) string {
 	if len(name) <= validation.LabelValueMaxLength {
 		return name
@@ -121,14 +120,14 @@ func labelValue(name string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// objects renders a machine. The same request gives the same objects.
+// objects renders the Secret and the Pod of a machine.
 func objects(request driver.Request, spec *localv1alpha1.MachineProviderSpec) (*corev1.Secret, *corev1.Pod) {
 	machine := request.Machine
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
 			Namespace: machine.Namespace, Name: name,
 			Labels: map[string]string{LabelApp: LabelAppValue, LabelMachine: labelValue(machine.Name), LabelClass: labelValue(request.Class.Name)},
-			// Whoever deletes Machines by force leaves no pods behind.
+			// So that no pods are left when Machines are deleted by force.
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: machinev1alpha1.SchemeGroupVersion.String(), Kind: "Machine", Name: machine.Name, UID: machine.UID,
 			}},
@@ -144,26 +143,26 @@ func objects(request driver.Request, spec *localv1alpha1.MachineProviderSpec) (*
 		})
 	}
 	volumes := []corev1.Volume{{Name: volumeName, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-		SecretName: secret.Name, DefaultMode: ptr.To[int32](0o500),
+		SecretName: secret.Name, DefaultMode: new(int32(0o500)),
 	}}}}
-	// Overlay file systems do not stack, so what holds containers is the disk of the seed's node. The machine's init mounts /run and
-	// /tmp in memory itself.
+	// Overlay file systems do not stack, so containers are on the disk of the seed's node. The machine's init itself mounts /run and /tmp in
+	// memory.
 	for _, dir := range []string{"containerd", "kubelet"} {
 		volumes = append(volumes, corev1.Volume{Name: dir, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 		mounts = append(mounts, corev1.VolumeMount{Name: dir, MountPath: "/var/lib/" + dir})
 	}
 	pod := &corev1.Pod{ObjectMeta: meta(machine.Name), Spec: corev1.PodSpec{
 		Hostname: hostname(machine.Name),
-		// A machine that ended has lost its disk.
+		// The disk of a machine is lost with its container.
 		RestartPolicy:                 corev1.RestartPolicyNever,
-		TerminationGracePeriodSeconds: ptr.To[int64](powerOffSeconds),
-		// Shoots have nothing to say in the seed.
-		AutomountServiceAccountToken: ptr.To(false),
-		EnableServiceLinks:           ptr.To(false),
+		TerminationGracePeriodSeconds: new(int64(powerOffSeconds)),
+		// Machines must not have access to the seed.
+		AutomountServiceAccountToken: new(false),
+		EnableServiceLinks:           new(false),
 		Containers: []corev1.Container{{
 			Name: "machine", Image: spec.Image,
 			Env:             []corev1.EnvVar{{Name: "MACHINE_NAME", Value: machine.Name}},
-			SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true)},
+			SecurityContext: &corev1.SecurityContext{Privileged: new(true)},
 			Resources:       resources(request.Class),
 			VolumeMounts:    mounts,
 		}},
@@ -175,7 +174,7 @@ func objects(request driver.Request, spec *localv1alpha1.MachineProviderSpec) (*
 	return secret, pod
 }
 
-// hostname is the name that the kubelet registers under.
+// hostname is the name with which the kubelet registers its Node.
 func hostname(machine string) string {
 	if len(machine) > validation.DNS1123LabelMaxLength {
 		return ""
@@ -183,7 +182,7 @@ func hostname(machine string) string {
 	return machine
 }
 
-// resources are small requests, as local machines are many and idle, and limits as the machine type has them.
+// resources has small requests, as local machines are mostly idle, and the capacity of the machine type as limits.
 func resources(class *machinev1alpha1.MachineClass) corev1.ResourceRequirements {
 	out := corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("256Mi"),

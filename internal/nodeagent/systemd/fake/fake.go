@@ -9,13 +9,13 @@ import (
 	"gardener.cloud/gardener/internal/nodeagent/systemd"
 )
 
-// Unit is what a systemd knows about a unit.
+// Unit is the state of a unit.
 type Unit struct {
 	// Running, Enabled and Masked are its state.
 	Running, Enabled, Masked bool
 	// Starts counts how often it was started.
 	Starts int
-	// Fails is why it does not start.
+	// Fails is the error with which it does not start.
 	Fails error
 }
 
@@ -43,13 +43,13 @@ func (s *Systemd) Set(name string, change func(*Unit)) {
 	_ = s.change(name, func(u *Unit) error { change(u); return nil })
 }
 
-// Unit returns a copy of what is known about a unit.
+// Unit returns a copy of a unit.
 func (s *Systemd) Unit(name string) (unit Unit) {
 	_ = s.change(name, func(u *Unit) error { unit = *u; return nil })
 	return unit
 }
 
-// Starts returns how often units were started, by name, leaving out those that never were.
+// Starts returns how often units were started, by name, without those that never were.
 func (s *Systemd) Starts() map[string]int {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -110,17 +110,17 @@ func (s *Systemd) Stop(_ context.Context, name string) error {
 	return s.change(name, func(u *Unit) error { u.Running = false; return nil })
 }
 
-// State tells whether a unit runs.
+// State returns the state of a unit.
 func (s *Systemd) State(_ context.Context, name string) (systemd.State, error) {
 	unit := s.Unit(name)
-	state := systemd.State{Load: "loaded", Active: "inactive", Sub: "dead"}
+	state := systemd.State{Load: systemd.LoadLoaded, Active: systemd.ActiveInactive, Sub: "dead"}
 	switch {
 	case unit.Masked:
-		state.Load = "masked"
+		state.Load = systemd.LoadMasked
 	case unit.Running:
-		state.Active, state.Sub = "active", "running"
+		state.Active, state.Sub = systemd.ActiveActive, "running"
 	case unit.Fails != nil:
-		state.Active, state.Sub = "failed", "failed"
+		state.Active, state.Sub = systemd.ActiveFailed, "failed"
 	}
 	return state, nil
 }

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// denialTTL is how long it holds that there is no such name, in seconds. A name is often asked for shortly before it exists.
+	// denialTTL is the TTL in seconds of negative answers. Clients often query a name shortly before it exists.
 	denialTTL = 1
-	// stopTimeout is how long queries may take after the server was told to stop.
+	// stopTimeout is how long queries may take after the context has ended.
 	stopTimeout = 2 * time.Second
 )
 
@@ -23,14 +23,14 @@ type Server struct {
 	listener net.Listener
 }
 
-// Listen takes an address for UDP and TCP, such as ":8053".
+// Listen listens at an address for UDP and TCP, such as ":8053".
 func Listen(ctx context.Context, address string, zones *Zones) (*Server, error) {
 	config := net.ListenConfig{}
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for DNS over TCP: %w", err)
 	}
-	// If the port was left to the system, both are to have the same.
+	// The same port for both, if it was chosen by the system.
 	packets, err := config.ListenPacket(ctx, "udp", listener.Addr().String())
 	if err != nil {
 		_ = listener.Close()
@@ -39,13 +39,13 @@ func Listen(ctx context.Context, address string, zones *Zones) (*Server, error) 
 	return &Server{zones, packets, listener}, nil
 }
 
-// Address is where it listens.
+// Address is the address of the server.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// NeedLeaderElection says that every replica answers.
+// NeedLeaderElection returns false, as each replica answers queries.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Start answers until the context ends.
+// Start answers queries until the context ends.
 func (s *Server) Start(ctx context.Context) error {
 	failed := make(chan error, 2)
 	servers := []*dns.Server{{PacketConn: s.packets, Handler: s}, {Listener: s.listener, Handler: s}}
@@ -67,7 +67,7 @@ func (s *Server) Start(ctx context.Context) error {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	for _, server := range servers {
-		_ = server.ShutdownContext(stop) // what still runs ends with the process
+		_ = server.ShutdownContext(stop) // queries that are left end with the process
 	}
 	if err != nil {
 		return fmt.Errorf("serve DNS: %w", err)
@@ -86,7 +86,7 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, request *dns.Msg) {
 		}
 	}
 	response.Truncate(size)
-	_ = w.WriteMsg(response) // Who asked is gone, or asks again.
+	_ = w.WriteMsg(response) // the client retries if it gets no answer
 }
 
 func (s *Server) answer(request *dns.Msg) *dns.Msg {
@@ -104,18 +104,18 @@ func (s *Server) answer(request *dns.Msg) *dns.Msg {
 	if options := request.IsEdns0(); options != nil {
 		response.SetEdns0(options.UDPSize(), false)
 	}
-	authority := &dns.SOA{
+	soa := &dns.SOA{
 		Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: denialTTL},
 		Ns:  "ns." + zone, Mbox: "hostmaster." + zone, Serial: 1, Refresh: 3600, Retry: 600, Expire: 86400, Minttl: denialTTL,
 	}
 	isZone := dns.CanonicalName(question.Name) == zone
 	if isZone && question.Qtype == dns.TypeSOA {
-		response.Answer = []dns.RR{authority}
+		response.Answer = []dns.RR{soa}
 		return response
 	}
 	records, exists := s.zones.Lookup(question.Name, question.Qtype)
 	if response.Answer = records; len(records) == 0 {
-		response.Ns = []dns.RR{authority}
+		response.Ns = []dns.RR{soa}
 		if !exists && !isZone {
 			response.Rcode = dns.RcodeNameError
 		}

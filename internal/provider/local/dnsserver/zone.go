@@ -1,4 +1,4 @@
-// Package dnsserver answers DNS queries from memory. It owns the record sets that it is told, and reads and writes nothing else.
+// Package dnsserver answers DNS queries for record sets that are kept in memory.
 package dnsserver
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// defaultTTL is how long answers hold, in seconds, if a record set does not say.
+	// defaultTTL is the TTL in seconds of record sets that set none.
 	defaultTTL = 120
 	// maxTXT is the length of a string in a TXT record. Longer texts are several strings.
 	maxTXT = 255
@@ -22,26 +22,26 @@ const (
 	maxAliases = 8
 )
 
-// Zones are record sets, for any number of callers at once.
+// Zones are record sets by their owners. They may be used by several goroutines.
 type Zones struct {
 	domains []string // fully qualified, in lower case
 
 	mutex sync.RWMutex
-	// sets are by who brought them.
+	// sets are the record sets by owner.
 	sets map[string]set
-	// names says who brought records of a name.
+	// names are the owners of the records of a name.
 	names map[string]map[string]bool
-	// within counts the sets at or below a name. A name with others below it exists, though it may have no records.
+	// within counts the sets at or below a name. A name with others below it exists, even without records.
 	within map[string]int
 }
 
-// set is what one caller wants a name to have. Its records are of one type.
+// set is the record set of one owner for a name. Its records have one type.
 type set struct {
 	name    string
 	records []dns.RR
 }
 
-// New returns zones without records. Their domains are what the server answers for.
+// New returns zones without records. The server only answers for names in their domains.
 func New(domains []string) *Zones {
 	z := &Zones{sets: map[string]set{}, names: map[string]map[string]bool{}, within: map[string]int{}}
 	for _, domain := range domains {
@@ -61,8 +61,7 @@ func (z *Zones) Zone(name string) string {
 	return best
 }
 
-// Set replaces what a caller wants. Several callers may want records of one name; it has all of them. If the record set is not valid,
-// nothing changes.
+// Set replaces the record set of an owner. A name has the records of all its owners. If the record set is invalid, nothing changes.
 func (z *Zones) Set(caller string, spec *extensionsv1alpha1.DNSRecordSpec) field.ErrorList {
 	records, errs := records(spec)
 	if z.Zone(spec.Name) == "" {
@@ -86,7 +85,7 @@ func (z *Zones) Set(caller string, spec *extensionsv1alpha1.DNSRecordSpec) field
 	return nil
 }
 
-// Remove removes what a caller wanted, if anything.
+// Remove removes the record set of an owner, if there is one.
 func (z *Zones) Remove(caller string) {
 	z.mutex.Lock()
 	defer z.mutex.Unlock()
@@ -136,7 +135,7 @@ func (z *Zones) Lookup(name string, typ uint16) ([]dns.RR, bool) {
 				continue
 			}
 			record = dns.Copy(record)
-			record.Header().Name = owner // of a wildcard, the name that was asked for
+			record.Header().Name = owner // for a wildcard, the name in the query
 			if !slices.ContainsFunc(answer, func(r dns.RR) bool { return dns.IsDuplicate(r, record) }) {
 				answer = append(answer, record)
 			}
