@@ -358,7 +358,7 @@ func testEvents(t *testing.T, l *landscape) {
 		}
 		steps[last.Step+" "+last.State] = true
 	}
-	if !steps["Make the shoot garden-local/local Succeeded"] {
+	if !steps["Creating shoot garden-local/local Succeeded"] {
 		t.Errorf("steps were %v", steps)
 	}
 	if !exists(last.ShootKubeconfig) {
