@@ -159,7 +159,7 @@ func (i ImageRecipe) reference(v Values) (string, error) {
 	return i.Repository + ":" + tag, err
 }
 
-// programs reports whether images have only the links of their own programs.
+// programs reports whether each image has only the links of its own programs.
 func (r *Recipe) programs() bool {
 	return slices.ContainsFunc(r.Images, func(image ImageRecipe) bool { return len(image.Programs) > 0 })
 }
