@@ -101,7 +101,8 @@ func (d *Distribution) checkSpace(needed uint64, usesGo bool) []string {
 		}
 		seen[fs.Fsid] = true
 		if free := fs.Bavail * uint64(fs.Bsize); free < needed {
-			problems = append(problems, fmt.Sprintf("too little disk space for %s: %s free, up to %s needed; free some, or choose another place with --cache", dir, sizeText(int64(free)), sizeText(int64(needed))))
+			problems = append(problems, fmt.Sprintf("too little disk space for %s: %s free, up to %s needed; free some, or choose another place with --cache",
+				dir, sizeText(int64(free)), sizeText(int64(needed))))
 		}
 	}
 	return problems

@@ -298,7 +298,7 @@ func (r *Recipe) validate() []string {
 			if p := fmt.Sprintf("%s.programs[%d]", at, j); !links[program] {
 				bad(p, "%q is no link of a binary", program)
 			} else if slices.Contains(image.Programs[:j], program) {
-				bad(p, "%q is there twice", program)
+				bad(p, "duplicate name %q", program)
 			}
 		}
 		if len(image.Programs) == 0 && r.programs() {

@@ -34,7 +34,7 @@ func TestParseRecipe(t *testing.T) {
 		"image that runs nothing": {head + "images: [{repository: a.b/c}]\n", []string{"images[0].entrypoint: missing"}},
 		"programs that are no links": {
 			head + "binaries: [{name: a, package: ., links: [b]}]\nimages: [{repository: a.b/c, cmd: [b], programs: [a, b, b]}]\n",
-			[]string{`images[0].programs[0]: "a" is no link`, `images[0].programs[2]: "b" is there twice`},
+			[]string{`images[0].programs[0]: "a" is no link`, `images[0].programs[2]: duplicate name "b"`},
 		},
 		"programs of some images": {
 			head + "binaries: [{name: a, package: ., links: [b]}]\nimages: [{repository: a.b/c, cmd: [b], programs: [b]}, {repository: a.b/d, cmd: [b]}]\n",
