@@ -1,20 +1,20 @@
-# Run `make` or `make help` for what there is to do.
+# Run `make` or `make help` for the list of targets.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-# The version that our processes say they are: the one of the API that they serve.
+# The version that Gardener's processes report: that of the API that they serve.
 VERSION := $(shell cat VERSION)
-# Go asks git about the commit unless told not to, and git refuses to answer in a clone that belongs to another user than root.
+# -buildvcs=false, as Go otherwise runs git, which fails in a clone that belongs to another user than root.
 BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$(VERSION)" -o bin/
 
 # Services and agents of CI may have no home, where Go and the distribution keep their caches.
 export HOME ?= $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 
-# The landscape that `up`, `down` and `status` work on; several can live side by side.
+# The landscape of `up`, `down` and `status`; several can run side by side.
 NAME ?= local
 
-# Targets depend on others in the order in which those must run, also with -j. What takes time uses all cores by itself.
+# Targets depend on others in the order in which those must run, also with -j. Slow targets use all cores by themselves.
 .NOTPARALLEL:
 
 ##@ General
@@ -28,11 +28,11 @@ help: ## Show this help.
 ##@ Landscape
 
 .PHONY: up
-up: deps preflight tools distribution ## Bring up a local landscape from nothing; a second time, check it and change what differs.
+up: deps preflight tools distribution ## Bring up a local landscape; again: change what differs.
 	@bin/landscape up --name $(NAME) $(UPFLAGS)
 
 .PHONY: preflight
-preflight: deps ## Check whether this computer can carry the landscape, before most is built.
+preflight: deps ## Check whether this computer can run the landscape, before most is built.
 	@test -e bin/landscape || echo "Compiling the landscape tool to check this computer: a minute or two the first time"
 	@$(BUILD) ./cmd/landscape
 	@bin/landscape up --check --name $(NAME) $(UPFLAGS)
@@ -46,7 +46,7 @@ status: bin/landscape ## Show clusters, machines and memory of the landscape.
 	@bin/landscape status --name $(NAME)
 
 .PHONY: distribution
-distribution: tools ## Build Kubernetes, containerd, the machine image and all else that is missing in the cache.
+distribution: tools ## Build Kubernetes, containerd, the machine image and all other products that are missing in the cache.
 	@bin/distribution build
 
 ##@ Development
@@ -57,18 +57,18 @@ build: ## Build all commands into bin/.
 
 .PHONY: tools
 tools: ## Build the command line tools, and the binary with all server components, into bin/.
-	@test -e bin/gardener || echo "Compiling our commands: some minutes the first time"
+	@test -e bin/gardener || echo "Compiling Gardener: some minutes the first time"
 	@$(BUILD) ./cmd/distribution ./cmd/landscape ./cmd/gardener ./cmd/gardenctl
 
 bin/landscape:
 	@$(MAKE) --no-print-directory tools
 
 .PHONY: deps
-deps: ## See that Go is there, and install the Debian packages that building needs, if root.
+deps: ## Check for Go, and install the Debian packages that building needs, if root.
 	@hack/deps.sh
 
 .PHONY: e2e-preflight
-e2e-preflight: deps ## Take down what killed end-to-end tests have left, and check whether this computer can carry another landscape.
+e2e-preflight: deps ## Take down landscapes of killed end-to-end tests, and check whether this computer can run another landscape.
 	@hack/e2e-orphans.sh
 	@$(MAKE) --no-print-directory preflight NAME=e2e
 
@@ -98,7 +98,7 @@ bench-scheduler: deps tools ## Measure how fast gardener-scheduler binds 2,000 a
 	@go test -run - -bench Decide ./internal/scheduler/shoot
 
 .PHONY: test
-test: deps tools ## Run unit and integration tests (TESTFLAGS="-race -run Find" is handed to go test).
+test: deps tools ## Run unit and integration tests (TESTFLAGS="-race -run Find" is passed to go test).
 	@bin/distribution build containerd runc machine kubernetes etcd
 	@hack/test.sh $(TESTFLAGS)
 
@@ -117,7 +117,7 @@ conformance: tools ## Run Kubernetes' conformance tests in SHOOT=garden-local/lo
 	@go run ./test/conformance -landscape $(NAME) -shoot $(SHOOT) -focus "$(FOCUS)" -procs $(PROCS)
 
 .PHONY: test-compat
-test-compat: tools ## Compare what is served, and the CustomResourceDefinitions, with the compatibility facts; print the counts.
+test-compat: tools ## Compare the served API and the CustomResourceDefinitions with the compatibility facts; print the counts.
 	@bin/distribution build kubernetes etcd
 	@go test -count=1 -v -run 'TestServed|TestFields|TestCRD|TestExamples' $(TESTFLAGS) ./test/compat
 
@@ -125,16 +125,17 @@ test-compat: tools ## Compare what is served, and the CustomResourceDefinitions,
 bench-api: tools build ## Measure the garden API: rates, CPU time and memory (BENCHFLAGS="-o json -profiles DIR").
 	@bin/distribution build kubernetes etcd
 	@go run ./test/bench/api $(BENCHFLAGS)
+
 .PHONY: bench-shoot
-bench-shoot: tools ## Measure how long shoots take on the landscape NAME, and what they take (BENCHFLAGS="-at-once 10 -rounds 1 -o markdown -picture FILE.svg").
+bench-shoot: tools ## Measure duration, CPU and memory of shoots on the landscape NAME (BENCHFLAGS="-at-once 10 -rounds 1 -o markdown -picture FILE.svg").
 	@go run ./test/bench/shoot -landscape $(NAME) $(BENCHFLAGS)
 
 .PHONY: chaos
-chaos: tools ## Kill processes of the landscape NAME while shoots come, change and go (CHAOSFLAGS="-duration 5m").
+chaos: tools ## Kill processes of the landscape NAME while shoots are created, changed and deleted (CHAOSFLAGS="-duration 5m").
 	@go run ./test/chaos shoots -landscape $(NAME) $(CHAOSFLAGS)
 
 .PHONY: chaos-nodes
-chaos-nodes: tools ## Scale, roll, upgrade, rotate, kill, hibernate the nodes of a shoot of the landscape NAME, and ask its workload (CHAOSFLAGS="-steps kill").
+chaos-nodes: tools ## Scale, roll, upgrade, rotate, kill, hibernate the nodes of a shoot of the landscape NAME, and probe its workload (CHAOSFLAGS="-steps kill").
 	@go run ./test/chaos nodes -landscape $(NAME) $(CHAOSFLAGS)
 
 .PHONY: chaos-up

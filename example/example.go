@@ -1,5 +1,4 @@
-// Package example holds manifests to start with. A local landscape has the first ones from the beginning; Shoots are for the user to
-// apply.
+// Package example holds manifests to start with. A local landscape has all but the Shoots, which are for users to apply.
 package example
 
 import (
@@ -11,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The files with what a Shoot refers to, in the order in which they can be applied.
+// The files with objects that a Shoot refers to, in the order in which they can be applied.
 const (
 	Project      = "project.yaml"
 	CloudProfile = "cloudprofile.yaml"

@@ -23,10 +23,10 @@ go tool -modfile="$tools" controller-gen crd:generateEmbeddedObjectMeta=true,all
 for package in "${packages[@]}"; do
   target=internal/component/crds/$package
   mkdir -p "$target"
-  rm -f "$target"/*.yaml # a kind that is gone leaves no manifest behind
+  rm -f "$target"/*.yaml # also removes manifests of removed kinds
   mv "$out/$package".*.yaml "$target/"
 done
 [[ -z $(ls -A "$out") ]] || { echo "manifests of an unknown group: $(ls "$out")" >&2; exit 1; }
 
-# Those of others, as their modules have them. Which version it is may be in a go.mod that is not in a copy of the tree.
+# CustomResourceDefinitions of other projects, from their modules. Their versions may be in a go.mod that is not in a copy of the tree.
 go run ./hack/foreigncrds internal/component/crds "$root"

@@ -7,7 +7,7 @@ tools=$(cd "$(dirname "$0")/tools" && pwd)/go.mod
 cd "${1:-$(dirname "$0")/..}"
 
 module=gardener.cloud/gardener
-ours=(core/v1beta1 core/v1 authentication/v1alpha1 security/v1alpha1 seedmanagement/v1alpha1 operations/v1alpha1 settings/v1alpha1)
+gardener=(core/v1beta1 core/v1 authentication/v1alpha1 security/v1alpha1 seedmanagement/v1alpha1 operations/v1alpha1 settings/v1alpha1)
 foreign=(
   k8s.io/api/autoscaling/v1
   k8s.io/api/core/v1
@@ -20,8 +20,8 @@ foreign=(
   k8s.io/apimachinery/pkg/util/intstr
   k8s.io/apimachinery/pkg/version
 )
-# What the linter of the generator remarks is written nowhere: names and list types are those of the public API.
+# The report of the generator's linter is not used: names and list types are those of the public API.
 go tool -modfile="$tools" openapi-gen --output-dir internal/apiserver/openapi --output-pkg "$module/internal/apiserver/openapi" \
   --output-file zz_generated.openapi.go --report-filename /dev/null \
   --output-model-name-file zz_generated.model_name.go --readonly-pkg "$(IFS=,; echo "${foreign[*]}")" \
-  "${foreign[@]}" "${ours[@]/#/$module/api/}"
+  "${foreign[@]}" "${gardener[@]/#/$module/api/}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Generates generated.proto and generated.pb.go for the API groups that clients may talk to in the Kubernetes protobuf
-# format. Field numbers stand in the struct tags of the types; they are wire format and never change.
+# format. Field numbers are in the struct tags of the types; they are wire format and never change.
 #
 # Needs protoc (Debian: protobuf-compiler) and the Go module proxy. Usage: hack/generate-protobuf.sh
 set -euo pipefail
@@ -17,7 +17,7 @@ packages=(
   api/settings/v1alpha1
   api/authentication/v1alpha1
 )
-# Kubernetes packages that ours refer to; "-" means that nothing is generated for them.
+# Kubernetes packages that these refer to; "-" means that nothing is generated for them.
 foreign=(
   -k8s.io/apimachinery/pkg/util/intstr
   -k8s.io/apimachinery/pkg/api/resource
@@ -40,7 +40,7 @@ GOBIN="$work/bin" go install "k8s.io/code-generator/cmd/go-to-protobuf@$version"
   "k8s.io/code-generator/cmd/go-to-protobuf/protoc-gen-gogo@$version"
 GOBIN="$work/bin" go install golang.org/x/tools/cmd/goimports@v0.40.0 # called by go-to-protobuf
 
-# protoc finds files by import path, so the modules are lined up below one directory.
+# protoc finds files by import path, so the modules are linked below one directory.
 for m in api apimachinery apiextensions-apiserver; do
   ln -s "$(go list -m -f '{{.Dir}}' k8s.io/$m)" "$work/src/k8s.io/$m"
 done

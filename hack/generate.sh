@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Generates the code that is derived from other code. Usage: hack/generate.sh [DIRECTORY]
 #
-# DIRECTORY is the root of the tree to work on, this one by default; `make check` gives a copy. A package takes part by
-# the marker in its doc.go. Running it twice changes nothing.
+# DIRECTORY is the root of the tree to work on, this one by default; `make check` passes a copy. Packages are selected by
+# the marker in their doc.go. Running it twice changes nothing.
 set -euo pipefail
 
 tools=$(cd "$(dirname "$0")/tools" && pwd)/go.mod
@@ -11,7 +11,7 @@ cd "${1:-$(dirname "$0")/..}"
 # tool NAME ARGS... runs a generator in the version that hack/tools/go.mod pins.
 tool() { go tool -modfile="$tools" "$@"; }
 
-# packages_with MARKER prints the packages (./api/core/v1beta1) whose doc.go carries the marker.
+# packages_with MARKER prints the packages (./api/core/v1beta1) whose doc.go has the marker.
 packages_with() {
   local roots=() root
   for root in api pkg; do [[ -d $root ]] && roots+=("./$root"); done

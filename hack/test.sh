@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests that need no preparation, of all modules. Usage: hack/test.sh [GO TEST FLAGS]
 #
-# Nested modules are tested if they have tests of their own; most only pin what is built from them. The race detector is
-# for the asking (-race): it compiles every dependency a second time, two minutes of CPU for those of the API types alone.
+# Nested modules are tested if they have tests of their own; most only pin the versions of products. The race detector is
+# optional (-race): it compiles every dependency a second time, two minutes of CPU for those of the API types alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

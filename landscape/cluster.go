@@ -39,11 +39,10 @@ import (
 // fieldOwner is the landscape's name as a field manager.
 const fieldOwner = "landscape"
 
-// ignoredChecks are kubeadm's checks that mean nothing in a container: they look at kernel modules and at the
-// configuration the kernel was built with.
+// ignoredChecks are kubeadm's checks that mean nothing in a container: they read kernel modules and the build configuration of the kernel.
 const ignoredChecks = "[SystemVerification, FileContent--proc-sys-net-bridge-bridge-nf-call-iptables, Port-10250]"
 
-// networks of a cluster. They are disjoint between the clusters of a landscape, so that one cluster's addresses never
+// The networks of a cluster are disjoint between the clusters of a landscape, so that one cluster's addresses never
 // mean something else in another.
 func (c Cluster) pods() netip.Prefix     { return clusterNetwork(1 + 2*c.Number) }
 func (c Cluster) services() netip.Prefix { return clusterNetwork(2 + 2*c.Number) }
@@ -55,15 +54,15 @@ func (c Cluster) dns() netip.Addr {
 	return netip.AddrFrom4(addr)
 }
 
-// localDNS is the address of the service that answers for the names of shoots and seeds, in the part of the service network that is not
-// given to other services without being asked for.
+// localDNS is the address of the Service that serves the names of shoots and seeds, in the part of the service network from which
+// kube-apiserver assigns addresses only when a Service requests them.
 func (c Cluster) localDNS() netip.Addr {
 	addr := c.services().Addr().As4()
 	addr[3] = 53
 	return netip.AddrFrom4(addr)
 }
 
-// apiServer is where a cluster's API server answers, without a Service.
+// apiServer is the address of a cluster's kube-apiserver that works without Services.
 func (l *Landscape) apiServer(cluster Cluster) netip.AddrPort {
 	const port = 6443 // kubeadm's
 	return netip.AddrPortFrom(l.network().Machine(cluster.Machines[0].Number), port)
@@ -78,7 +77,7 @@ func clusterNetwork(n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(n), 0, 0}), 16) //nolint:gosec // n is small
 }
 
-// ensureNode runs kubeadm on a machine, unless it is done, and returns when it has succeeded.
+// ensureNode runs kubeadm on a machine, unless it has succeeded before, and returns when it has succeeded.
 func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluster Cluster, machine Machine, etcdTag string, detail func(string)) error {
 	if _, err := c.Run(ctx, machine.Name, nil, "test", "-e", "/var/lib/landscape/node-done"); err == nil {
 		return nil
@@ -115,17 +114,17 @@ func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluste
 			return err
 		}
 	}
-	// A unit that an earlier run has started is waited for, and one that failed is started again.
+	// This waits for a unit that an earlier run has started, and starts one that failed again.
 	stop := c.Follow(ctx, machine.Name, lineWriter(detail), "journalctl", "--unit=landscape-kubeadm", "--output=cat", "--lines=0", "--follow")
 	defer stop()
 	if _, err := c.Run(ctx, machine.Name, nil, "systemctl", "start", "landscape-kubeadm.service"); err != nil {
 		journal, _ := c.Run(ctx, machine.Name, nil, "journalctl", "--unit=landscape-kubeadm", "--output=cat", "--lines=15")
-		return fmt.Errorf("kubeadm %s failed on machine %q; look at it with: landscape logs %s\n%s", verb(cluster, machine), machine.Name, machine.Name, journal)
+		return fmt.Errorf("kubeadm %s failed on machine %q; see its log with: landscape logs %s\n%s", verb(cluster, machine), machine.Name, machine.Name, journal)
 	}
 	return nil
 }
 
-// lineWriter is called with each line that starts like a step of kubeadm's.
+// lineWriter is called with each line that starts like a step of kubeadm.
 type lineWriter func(string)
 
 func (w lineWriter) Write(data []byte) (int, error) {
@@ -137,11 +136,11 @@ func (w lineWriter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// caHash is how kubeadm wants a certificate authority named.
+// caHash is the hash of a CA's public key in the form that kubeadm's discovery takes.
 func caHash(bundle []byte) (string, error) {
 	block, _ := pem.Decode(bundle)
 	if block == nil {
-		return "", errors.New("the kubeconfig holds no certificate authority")
+		return "", errors.New("the kubeconfig holds no CA certificate")
 	}
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
@@ -161,7 +160,7 @@ func (l *Landscape) writeKubeconfig(ctx context.Context, c *containers.Client, c
 	if err != nil {
 		return fmt.Errorf("read kubeadm's kubeconfig: %w", err)
 	}
-	// kubeadm names every context alike; who merges kubeconfigs wants to tell them apart.
+	// kubeadm names every context alike, and contexts of merged kubeconfigs need different names.
 	name := l.Name + "-" + cluster.Name
 	current := config.Contexts[config.CurrentContext]
 	config.Contexts = map[string]*clientcmdapi.Context{name: current}
@@ -199,15 +198,15 @@ func (l *Landscape) restConfig(cluster string) (*rest.Config, error) {
 	return config, nil
 }
 
-// awaitAPIServer returns when the cluster's API server is ready. Nothing tells when a server that is down will be up, so
-// it is asked again and again.
+// awaitAPIServer returns when the cluster's kube-apiserver is ready. There is nothing to watch while a server is down, so this
+// polls it.
 func (l *Landscape) awaitAPIServer(ctx context.Context, cluster Cluster) error {
 	const interval = 250 * time.Millisecond
 	config, err := l.restConfig(cluster.Name)
 	if err != nil {
 		return err
 	}
-	config.Timeout = 5 * time.Second // A request that hangs is repeated, too.
+	config.Timeout = 5 * time.Second // A request that hangs is repeated.
 	c, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return err
@@ -217,7 +216,7 @@ func (l *Landscape) awaitAPIServer(ctx context.Context, cluster Cluster) error {
 		_, last = c.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 		return last == nil, nil
 	}); err != nil {
-		return fmt.Errorf("the API server is not ready: %w (%w)", last, context.Cause(ctx))
+		return fmt.Errorf("the kube-apiserver is not ready: %w (%w)", last, context.Cause(ctx))
 	}
 	return nil
 }
@@ -267,14 +266,14 @@ func (l *Landscape) awaitCluster(ctx context.Context, cluster Cluster, detail fu
 	return kube.Await(ctx, c, &corev1.PodList{}, podsReady, report, client.InNamespace(metav1.NamespaceSystem))
 }
 
-// toStay tells whether a pod is to be ready. One that goes is not, nor one that has failed and that its controller has made another for: a node
-// may have put it out, and it stays for people to look at.
-func toStay(pod *corev1.Pod) bool {
+// expected reports whether a pod is expected to become ready. A pod that is being deleted is not, nor a failed one that its controller
+// replaces: a node that evicts a pod keeps it as Failed.
+func expected(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && (pod.Status.Phase != corev1.PodFailed || metav1.GetControllerOf(pod) == nil)
 }
 
 func podsReady(pods []*corev1.Pod) error {
-	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !toStay(pod) })
+	pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !expected(pod) })
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	ready := 0
 	for _, pod := range pods {
@@ -293,8 +292,7 @@ func podsReady(pods []*corev1.Pod) error {
 	return nil
 }
 
-// removeNode takes a machine out of its cluster: its pods are evicted, then the node goes. Pods that cannot be evicted in
-// time go with the node, as they would with any machine.
+// removeNode drains a node and deletes it. Pods that cannot be evicted in time are deleted with the node.
 func (l *Landscape) removeNode(ctx context.Context, c *containers.Client, cluster Cluster, name string) error {
 	kubectl := func(args ...string) error {
 		_, err := c.Run(ctx, cluster.Machines[0].Name, nil, append([]string{"kubectl", "--kubeconfig=/etc/kubernetes/admin.conf"}, args...)...)

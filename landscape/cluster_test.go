@@ -23,12 +23,12 @@ func TestPodsReady(t *testing.T) {
 		pods []*corev1.Pod
 		want string
 	}{
-		"none yet":                              {want: "there are no system pods yet"},
-		"all are ready":                         {pods: []*corev1.Pod{pod("a", corev1.PodRunning), pod("b", corev1.PodRunning)}},
-		"one is not":                            {pods: []*corev1.Pod{pod("b", corev1.PodPending), pod("a", corev1.PodRunning)}, want: `1 of 2 system pods are ready; Pod "b" is not ready`},
-		"one has gone, its controller made b":   {pods: []*corev1.Pod{evicted, pod("b", corev1.PodRunning)}},
-		"one goes":                              {pods: []*corev1.Pod{leaving, pod("b", corev1.PodRunning)}},
-		"one has failed that nobody makes anew": {pods: []*corev1.Pod{pod("a", corev1.PodFailed), pod("b", corev1.PodRunning)}, want: `1 of 2 system pods are ready; Pod "a" is not ready`},
+		"none yet":                             {want: "there are no system pods yet"},
+		"all are ready":                        {pods: []*corev1.Pod{pod("a", corev1.PodRunning), pod("b", corev1.PodRunning)}},
+		"one is not":                           {pods: []*corev1.Pod{pod("b", corev1.PodPending), pod("a", corev1.PodRunning)}, want: `1 of 2 system pods are ready; Pod "b" is not ready`},
+		"one was evicted and is replaced by b": {pods: []*corev1.Pod{evicted, pod("b", corev1.PodRunning)}},
+		"one is being deleted":                 {pods: []*corev1.Pod{leaving, pod("b", corev1.PodRunning)}},
+		"one has failed and has no controller": {pods: []*corev1.Pod{pod("a", corev1.PodFailed), pod("b", corev1.PodRunning)}, want: `1 of 2 system pods are ready; Pod "a" is not ready`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

@@ -21,7 +21,7 @@ func (l *Landscape) Connect(ctx context.Context, machine string) (*containers.Cl
 	return client, nil
 }
 
-// ServiceLog returns the log file of a process that serves machines, and whether there is such a process.
+// ServiceLog returns the log file of a process that serves machines, and whether there is a process of that name.
 func (l *Landscape) ServiceLog(name string) (string, bool) {
 	if !slices.Contains([]string{registryContainer, resolverContainer, "containerd"}, name) {
 		return "", false

@@ -15,8 +15,8 @@ import (
 
 const downTimeout = 2 * time.Minute
 
-// Down removes the landscape and all its data. It needs nothing of the landscape to work: it looks for what is there, so
-// it also cleans up after a run that was interrupted anywhere, and a second run does nothing.
+// Down removes the landscape and all its data. It finds processes, mounts and networks on the host instead of reading the landscape's
+// state, so it also cleans up after a run that was interrupted anywhere, and a second run does nothing.
 func (l *Landscape) Down(ctx context.Context, printer *progress.Printer) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a landscape's containers and networks belong to root: run this as root, for example with sudo")
@@ -38,17 +38,17 @@ func (l *Landscape) Down(ctx context.Context, printer *progress.Printer) error {
 		title string
 		do    func(context.Context) error
 	}{
-		{"Stop machines and containers", l.stopProcesses},
-		{"Remove mounts", func(context.Context) error { return host.UnmountBelow(l.Dir, l.runDir()) }},
-		{"Remove the network", func(context.Context) error { return l.removeNetwork() }},
-		{"Remove data", func(context.Context) error { return os.RemoveAll(l.Dir) }},
-		{"Restore the host's settings", func(context.Context) error { return l.disown() }},
+		{"Stopping machines and containers", l.stopProcesses},
+		{"Removing mounts", func(context.Context) error { return host.UnmountBelow(l.Dir, l.runDir()) }},
+		{"Removing the network", func(context.Context) error { return l.removeNetwork() }},
+		{"Removing data", func(context.Context) error { return os.RemoveAll(l.Dir) }},
+		{"Restoring kernel settings", func(context.Context) error { return l.disown() }},
 	} {
 		if err := printer.Step(ctx, step.title, "", func(ctx context.Context, _ func(string)) error { return step.do(ctx) }); err != nil {
 			return err
 		}
 	}
-	// Leave no empty parent behind, and keep one that others use.
+	// Leave no empty parent behind, and keep one with other landscapes.
 	_ = os.Remove(filepath.Dir(l.Dir))
 	return nil
 }
@@ -57,7 +57,7 @@ func (l *Landscape) removeNetwork() error {
 	if l.state.Index < 0 {
 		return nil
 	}
-	// Nobody may take the index meanwhile.
+	// No other landscape may claim the index meanwhile.
 	unlock, err := lockHost()
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (l *Landscape) removeNetwork() error {
 	return l.network().Remove(l.hasLink(owners))
 }
 
-// hasLink tells whether the interface with the landscape's index is the landscape's own. After a reboot, another one may have the index.
+// hasLink reports whether the interface with the landscape's index is the landscape's own. After a reboot, another one may have the index.
 func (l *Landscape) hasLink(owners map[string]owner) bool {
 	for name, other := range owners {
 		if name != l.Name && other.Index == l.state.Index {
@@ -80,7 +80,7 @@ func (l *Landscape) hasLink(owners map[string]owner) bool {
 	return true
 }
 
-// stopProcesses ends containerd first, so that nothing is restarted, and then what runs in the landscape's control groups.
+// stopProcesses stops containerd first, so that nothing is restarted, and then kills what runs in the landscape's control groups.
 func (l *Landscape) stopProcesses(ctx context.Context) error {
 	if err := l.daemon(nil).Stop(ctx); err != nil {
 		return err
@@ -109,9 +109,16 @@ func (l *Landscape) removeMachine(ctx context.Context, client *containers.Client
 	return errors.Join(
 		host.RemoveCgroup(cgroup),
 		l.network().RemoveMachine(machine),
-		host.UnmountBelow(l.machineDir(machine)),
-		os.RemoveAll(l.machineDir(machine)),
+		removeMounted(l.machineDir(machine), host.UnmountBelow),
 	)
+}
+
+// removeMounted deletes a directory once nothing is mounted below it: deleting through a mount would delete what is mounted there.
+func removeMounted(dir string, unmountBelow func(dirs ...string) error) error {
+	if err := unmountBelow(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
 }
 
 // daemon is the landscape's containerd. Without artifacts it can be stopped and connected to, but not started.

@@ -24,20 +24,20 @@ import (
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
-// gardenTimeout is the time that the garden may take on a busy machine.
+// gardenTimeout is how long deploying the garden may take on a busy machine.
 const gardenTimeout = 5 * time.Minute
 
-// bringUpGarden makes the runtime cluster serve the garden API, and a seed: its kube-apiserver hands requests on to
-// gardener-apiserver, which stores its objects in the cluster's own etcd.
+// bringUpGarden deploys the garden into the runtime cluster, and makes it a seed: its kube-apiserver proxies requests for the garden API
+// to gardener-apiserver, which stores its objects in the cluster's own etcd.
 func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 	var image string
-	if err := u.step(ctx, "Push the image of our processes", registryContainer, func(ctx context.Context, _ func(string)) (err error) {
+	if err := u.step(ctx, "Pushing the gardener image", registryContainer, func(ctx context.Context, _ func(string)) (err error) {
 		image, err = u.gardenerImage(ctx)
 		return err
 	}); err != nil {
 		return err
 	}
-	if err := u.step(ctx, "Install the garden", "", func(ctx context.Context, detail func(string)) error {
+	if err := u.step(ctx, "Deploying the garden", "", func(ctx context.Context, detail func(string)) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
 		defer cancel()
 		c, err := u.Client(cluster.Name)
@@ -51,7 +51,7 @@ func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 		if err := kube.Apply(ctx, c, fieldOwner, server...); err != nil {
 			return err
 		}
-		// The others would only start to fail.
+		// The other processes would crash until this API is served.
 		if err := awaitGardenAPI(ctx, c, detail); err != nil {
 			return err
 		}
@@ -71,12 +71,12 @@ func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 	if err := u.rollShoots(ctx, cluster); err != nil {
 		return err
 	}
-	// Only now: a run that ends before this one is to be made up for by the next.
+	// Only now, so that the next run repeats what an interrupted one has not done.
 	u.state.Image = image
 	return u.save()
 }
 
-// gardenerImage makes the image of the binary with all our processes, pushes it, and returns its reference with digest.
+// gardenerImage builds the image of the binary gardener, pushes it, and returns its reference with digest.
 func (u *upRun) gardenerImage(ctx context.Context) (string, error) {
 	entry, err := u.images.Find("gardener", imagevector.Query{})
 	if err != nil {
@@ -108,7 +108,7 @@ func (u *upRun) gardenObjects(ctx context.Context, c client.Client, cluster Clus
 		return nil, nil, err
 	}
 	const ca = "ca-gardener"
-	authority, err := manager.Generate(ctx, &secrets.CertificateAuthority{Name: ca, CommonName: "gardener"}, secrets.KeepOld())
+	caBundle, err := manager.Generate(ctx, &secrets.CertificateAuthority{Name: ca, CommonName: "gardener"}, secrets.KeepOld())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,7 +126,7 @@ func (u *upRun) gardenObjects(ctx context.Context, c client.Client, cluster Clus
 	server, err = gardenerapiserver.Objects(gardenerapiserver.Values{
 		Namespace: namespace.Name, Image: image, Replicas: 1, ClusterIdentity: "garden-" + u.Name,
 		EtcdServers: []string{fmt.Sprintf("https://%s:2379", u.network().Machine(cluster.Machines[0].Number))}, EtcdSecret: etcd.Name,
-		Certificate: certificate.Name, CA: authority.Data[secrets.DataKeyCertificateCA],
+		Certificate: certificate.Name, CA: caBundle.Data[secrets.DataKeyCertificateCA],
 	})
 	if err != nil {
 		return nil, nil, err
@@ -160,13 +160,13 @@ func (u *upRun) etcdCredentials(ctx context.Context, cluster Cluster) (*corev1.S
 	return secret, nil
 }
 
-// awaitGardenAPI returns when the kube-apiserver reaches all versions of the garden API.
+// awaitGardenAPI returns when all APIServices of the garden API are available.
 func awaitGardenAPI(ctx context.Context, c client.WithWatch, detail func(string)) error {
 	return kube.Await(ctx, c, &apiregistrationv1.APIServiceList{}, func(services []*apiregistrationv1.APIService) error {
 		for _, version := range gardenerapiserver.Versions() {
 			index := slices.IndexFunc(services, func(s *apiregistrationv1.APIService) bool { return s.Name == version.Version+"."+version.Group })
 			if index < 0 {
-				return fmt.Errorf("the garden API has no version %s", version)
+				return fmt.Errorf("APIService of %s not found", version)
 			}
 			if err := kube.Healthy(services[index]); err != nil {
 				return fmt.Errorf("APIService %q: %w", services[index].Name, err)
@@ -182,7 +182,7 @@ func awaitGarden(ctx context.Context, c client.WithWatch, detail func(string)) e
 		for _, name := range []string{gardenerapiserver.Name, gardenercontrollermanager.Name, gardenerscheduler.Name} {
 			index := slices.IndexFunc(deployments, func(d *appsv1.Deployment) bool { return d.Name == name })
 			if index < 0 {
-				return fmt.Errorf("there is no Deployment %q", name)
+				return fmt.Errorf("Deployment %q not found", name)
 			}
 			if err := kube.DeploymentHealthy(deployments[index]); err != nil {
 				return err

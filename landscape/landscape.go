@@ -1,7 +1,7 @@
-// Package landscape runs Gardener's ground on one computer without Docker or an image registry on the internet: machines
-// that are containers with systemd, a registry and a resolver they share, and Kubernetes clusters made from them with
+// Package landscape runs a garden, a seed and shoots on one computer without Docker or an image registry on the internet: machines
+// that are containers with systemd, a registry and a resolver they share, and Kubernetes clusters created from them with
 // kubeadm. It owns a directory per landscape, a directory below /run, one network namespace per machine, and a containerd
-// of its own; it touches nothing else on the host.
+// of its own; it changes nothing else on the host.
 package landscape
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// DefaultName is the landscape that commands work on when none is named.
+	// DefaultName is the landscape that commands use when none is named.
 	DefaultName = "local"
 	// RuntimeCluster is the first cluster of every landscape. The garden lives in it, and the first seed.
 	RuntimeCluster = "runtime"
@@ -33,7 +33,7 @@ const (
 // namePattern keeps names short enough for host names, interfaces, and socket paths.
 var namePattern = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
 
-// Landscape is one local landscape: what is asked for, and where it lives.
+// Landscape is one local landscape: its desired state, and where its files are.
 type Landscape struct {
 	// Name tells landscapes apart that run side by side.
 	Name string
@@ -45,13 +45,13 @@ type Landscape struct {
 	lock   *os.File
 }
 
-// state is what `up` was asked for, and the numbers that were handed out for it.
+// state is what `up` was run with, and the numbers that were assigned.
 type state struct {
 	// Index is this landscape's number on the host. See host.Network.
 	Index int `json:"index"`
 	// Clusters are ordered by Number; the runtime cluster is the first.
 	Clusters []Cluster `json:"clusters"`
-	// Image is the image of our processes that all shoots were asked to follow, empty without a garden.
+	// Image is the gardener image with which the reconciliation of all shoots was requested, empty without a garden.
 	Image string `json:"image,omitempty"`
 }
 
@@ -109,8 +109,7 @@ func realPath(path string) (string, error) {
 	return resolved, err
 }
 
-// load reads the landscape's state. A state that makes no sense is remembered as damage, so that the landscape can still
-// be taken down.
+// load reads the landscape's state. A state that cannot be decoded is kept as damage, so that the landscape can still be taken down.
 func (l *Landscape) load() error {
 	l.state, l.damage = state{Index: -1}, nil
 	data, err := os.ReadFile(l.stateFile())
@@ -139,7 +138,7 @@ func (e *DamagedError) Error() string {
 
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// makeCommand is how a person does something with a landscape in the checkout.
+// makeCommand is the command for a target of the Makefile, as users run it in the checkout.
 func makeCommand(target, landscape string) string {
 	if landscape == DefaultName {
 		return "make " + target
@@ -147,7 +146,7 @@ func makeCommand(target, landscape string) string {
 	return "make " + target + " NAME=" + landscape
 }
 
-// Exists tells whether anything of the landscape was ever made.
+// Exists reports whether the landscape has files or networks on this host.
 func (l *Landscape) Exists() bool {
 	for _, path := range []string{l.Dir, l.runDir(), l.network().NamespacePath()} {
 		if _, err := os.Lstat(path); err == nil {
@@ -168,7 +167,7 @@ func (l *Landscape) Cluster(name string) (Cluster, error) {
 		}
 	}
 	if len(l.state.Clusters) == 0 {
-		return Cluster{}, fmt.Errorf("landscape %q is not there yet; bring it up with: %s", l.Name, makeCommand("up", l.Name))
+		return Cluster{}, fmt.Errorf("landscape %q does not exist yet; bring it up with: %s", l.Name, makeCommand("up", l.Name))
 	}
 	return Cluster{}, fmt.Errorf("landscape %q has no cluster %q, but: %s", l.Name, name, strings.Join(clusterNames(l.state.Clusters), ", "))
 }
@@ -247,8 +246,8 @@ func writeAt(file *os.File, text string) error {
 	return err
 }
 
-// claim makes this directory the owner of the landscape's name and hands out an index, if it has none that still fits.
-// The host-wide lock is held meanwhile, so two landscapes cannot get the same one.
+// claim makes this directory the owner of the landscape's name and assigns an index, unless it has one that is still free.
+// The host-wide lock is held meanwhile, so two landscapes cannot get the same index.
 func (l *Landscape) claim() error {
 	unlock, err := lockHost()
 	if err != nil {
@@ -275,7 +274,7 @@ func (l *Landscape) claim() error {
 	return host.WriteFile(filepath.Join(l.runDir(), "owner.json"), data, 0o644)
 }
 
-// chooseIndex returns the index that the landscape has, or could get on a host where these landscapes run. It fails if it cannot run there.
+// chooseIndex returns the index that the landscape has, or could get on a host where owners run. It fails if the landscape cannot run there.
 func (l *Landscape) chooseIndex(owners map[string]owner) (int, error) {
 	if mine, running := owners[l.Name]; running && mine.Dir != l.Dir {
 		return 0, fmt.Errorf("a landscape named %q already runs from %s: choose another name with --name, or take that one down with: %s",
@@ -292,18 +291,18 @@ func (l *Landscape) chooseIndex(owners map[string]owner) (int, error) {
 	}
 	// The index decides addresses that are in certificates, so a landscape that has one must get it again.
 	if taken[l.state.Index] {
-		return 0, fmt.Errorf("landscape %q was made with subnet %s, which another landscape uses now: take that one down, or this one to make it anew",
+		return 0, fmt.Errorf("landscape %q was made with subnet %s, which another landscape uses now: take that one down, or take this one down and up again",
 			l.Name, l.network().Subnet())
 	}
 	return l.state.Index, nil
 }
 
-// downCommand takes a landscape down from wherever it is, also if the checkout that it was made in is gone.
+// downCommand is the command that takes a landscape down, also if the checkout that it was created in is gone.
 func downCommand(name string, o owner) string {
 	return fmt.Sprintf("bin/landscape down --name %s --dir %s", name, filepath.Dir(o.Dir))
 }
 
-// disown gives the name and the index back, and the host its kernel settings when this was the last landscape.
+// disown releases the name and the index, and restores the host's kernel settings when this was the last landscape.
 func (l *Landscape) disown() error {
 	unlock, err := lockHost()
 	if err != nil {
@@ -360,7 +359,7 @@ func readOwners() (map[string]owner, error) {
 		if err := json.Unmarshal(data, &o); err != nil {
 			return nil, fmt.Errorf("read %s: %w", file, err)
 		}
-		if o.Dir, err = realPath(o.Dir); err != nil { // it may lead through a symbolic link now
+		if o.Dir, err = realPath(o.Dir); err != nil { // it may contain a symbolic link by now
 			return nil, err
 		}
 		owners[filepath.Base(filepath.Dir(file))] = o
@@ -384,12 +383,12 @@ func (l *Landscape) stateFile() string { return filepath.Join(l.Dir, "landscape.
 func (l *Landscape) runDir() string    { return filepath.Join(runRoot, l.Name) }
 func (l *Landscape) logDir() string    { return filepath.Join(l.Dir, "logs") }
 
-// KubeconfigFile is where the administrator's kubeconfig of a cluster is written.
+// KubeconfigFile is the file of the administrator's kubeconfig of a cluster.
 func (l *Landscape) KubeconfigFile(cluster string) string {
 	return filepath.Join(l.Dir, "kubeconfigs", cluster+".yaml")
 }
 
-// cgroup is the control group below which all containers of the landscape run.
+// cgroup is the control group that all containers of the landscape run below.
 func (l *Landscape) cgroup() string { return "/gardener-" + l.Name }
 
 // machineCgroup is the control group of a machine, and of all that runs in it.

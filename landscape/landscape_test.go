@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gardener.cloud/gardener/landscape/host"
 )
 
 func TestPlan(t *testing.T) {
@@ -45,7 +47,7 @@ func TestPlan(t *testing.T) {
 			wantError: `cluster "runtime" runs Kubernetes v1.36.3, which cannot be changed to v1.35.4`,
 		},
 		"too many machines":       {options: UpOptions{Cluster: "runtime", Machines: 101}, wantError: "between 1 and 100, not 101"},
-		"a name that is no name":  {have: one, options: UpOptions{Cluster: "Seed_2"}, wantError: `invalid cluster name "Seed_2"`},
+		"an invalid name":         {have: one, options: UpOptions{Cluster: "Seed_2"}, wantError: `invalid cluster name "Seed_2"`},
 		"a negative number":       {have: one, options: UpOptions{Cluster: "runtime", Machines: -1}, wantError: "not -1"},
 		"a version it already is": {have: one, options: UpOptions{Cluster: "runtime", Version: "v1.36.3"}, want: one},
 	} {
@@ -76,12 +78,12 @@ func TestHostResolvers(t *testing.T) {
 		files map[string]string
 		want  []string
 	}{
-		"those of the host":                     {files: map[string]string{"/etc/resolv.conf": "search x\nnameserver 192.0.2.1\nnameserver 192.0.2.2\n"}, want: []string{"192.0.2.1", "192.0.2.2"}},
-		"those behind a resolver on the host":   {files: map[string]string{"/etc/resolv.conf": "nameserver 127.0.0.53\n", "/run/systemd/resolve/resolv.conf": "nameserver 192.0.2.1\n"}, want: []string{"192.0.2.1"}},
-		"none":                                  {files: map[string]string{"/etc/resolv.conf": "# empty\n"}},
-		"IPv6 has no way out of the landscape":  {files: map[string]string{"/etc/resolv.conf": "nameserver 2001:db8::1\nnameserver 192.0.2.1\n"}, want: []string{"192.0.2.1"}},
-		"what is no address is no name server":  {files: map[string]string{"/etc/resolv.conf": "nameserver\nnameserver example\n"}},
-		"a missing file is as good as an empty": {},
+		"those of the host":                    {files: map[string]string{"/etc/resolv.conf": "search x\nnameserver 192.0.2.1\nnameserver 192.0.2.2\n"}, want: []string{"192.0.2.1", "192.0.2.2"}},
+		"those behind a resolver on the host":  {files: map[string]string{"/etc/resolv.conf": "nameserver 127.0.0.53\n", "/run/systemd/resolve/resolv.conf": "nameserver 192.0.2.1\n"}, want: []string{"192.0.2.1"}},
+		"none":                                 {files: map[string]string{"/etc/resolv.conf": "# empty\n"}},
+		"IPv6 has no way out of the landscape": {files: map[string]string{"/etc/resolv.conf": "nameserver 2001:db8::1\nnameserver 192.0.2.1\n"}, want: []string{"192.0.2.1"}},
+		"invalid addresses are ignored":        {files: map[string]string{"/etc/resolv.conf": "nameserver\nnameserver example\n"}},
+		"missing files":                        {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := hostResolvers(func(path string) ([]byte, error) {
@@ -171,10 +173,10 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l.Exists() {
-		t.Error("a landscape exists that nobody made")
+		t.Error("a landscape exists that was never brought up")
 	}
 	if _, err := l.Cluster("runtime"); err == nil || !strings.Contains(err.Error(), "make up NAME=test") {
-		t.Errorf("error = %v, want the command that helps", err)
+		t.Errorf("error = %v, want the command that fixes it", err)
 	}
 	l.state = state{Index: 4, Clusters: []Cluster{{Name: "runtime", Version: "v1.36.3", Machines: []Machine{{"runtime-0", 0}}}}}
 	if err := l.save(); err != nil {
@@ -251,6 +253,28 @@ func TestChooseIndex(t *testing.T) {
 				t.Errorf("chooseIndex() = %d, %v, want %d", got, err, tc.want)
 			}
 		})
+	}
+}
+
+// When the mounts of a machine cannot be removed, its directory stays: the mounts may contain data of the host.
+func TestRemoveMounted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "machine")
+	file := filepath.Join(dir, "mounted", "file")
+	if err := host.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	busy := errors.New("busy")
+	if err := removeMounted(dir, func(...string) error { return busy }); !errors.Is(err, busy) {
+		t.Errorf("error = %v, want %v", err, busy)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("a file was deleted through a mount: %v", err)
+	}
+	if err := removeMounted(dir, func(...string) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory is left: %v", err)
 	}
 }
 

@@ -31,13 +31,13 @@ func render(name string, values any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// mirroredRegistries are the registries that machines look for in the landscape first. The landscape's registry holds an
-// image under its whole name, registry and all, so images of different registries never mix.
+// mirroredRegistries are the registries whose images machines pull from the landscape's registry first. It holds an image under its whole
+// name, including the registry, so images of different registries never mix.
 var mirroredRegistries = []string{
 	"docker.io", "europe-docker.pkg.dev", "gcr.io", "ghcr.io", "public.ecr.aws", "quay.io", "registry.k8s.io", RegistryHost,
 }
 
-// mirror is a registry whose images are looked for in the landscape's registry first, and at Server after that.
+// mirror is a registry whose images are pulled from the landscape's registry first, and from Server after that.
 type mirror struct{ Host, Server string }
 
 func (l *Landscape) mirrors() []mirror {
@@ -55,7 +55,7 @@ func (l *Landscape) mirrors() []mirror {
 	return mirrors
 }
 
-// verb is what kubeadm is to do on a machine.
+// verb is the subcommand of kubeadm for a machine.
 func verb(cluster Cluster, machine Machine) string {
 	if cluster.Machines[0].Name == machine.Name {
 		return "init"
@@ -67,13 +67,13 @@ func (l *Landscape) machineDir(machine string) string {
 	return filepath.Join(l.Dir, "machines", machine)
 }
 
-// backupBuckets is where provider-local keeps buckets on a machine.
+// backupBuckets is the directory of provider-local's buckets on a machine.
 const backupBuckets = "/etc/gardener/local-backupbuckets"
 
-// backupsDir is where the buckets are on this computer.
+// backupsDir is the directory of the buckets on this computer.
 func (l *Landscape) backupsDir() string { return filepath.Join(l.Dir, "backups") }
 
-// userDataDir is what a machine sees as /etc/machine.
+// userDataDir is the directory that a machine mounts at /etc/machine.
 func (l *Landscape) userDataDir(machine string) string {
 	return filepath.Join(l.machineDir(machine), "userdata")
 }
@@ -104,7 +104,7 @@ func (l *Landscape) ensureMachine(ctx context.Context, client *containers.Client
 		bind(l.userDataDir(machine.Name), "/etc/machine", "ro"),
 		bind(kubernetes, "/opt/kubernetes/bin", "ro"),
 	}
-	// Overlay file systems do not stack, so what holds containers is the host's disk.
+	// Overlay file systems do not stack, so data of containers is on the host's disk.
 	for _, dir := range []string{"containerd", "kubelet", "etcd"} {
 		data := filepath.Join(l.machineDir(machine.Name), dir)
 		if err := os.MkdirAll(data, 0o700); err != nil {
@@ -112,8 +112,7 @@ func (l *Landscape) ensureMachine(ctx context.Context, client *containers.Client
 		}
 		mounts = append(mounts, bind(data, "/var/lib/"+dir, "rw"))
 	}
-	// All machines see the same backups, so that an etcd finds its own on whichever machine it starts again, and provider-local can remove
-	// them from wherever it runs.
+	// All machines mount the same backups, so that an etcd finds its own on any machine, and provider-local can delete them from any machine.
 	if err := os.MkdirAll(l.backupsDir(), 0o755); err != nil { //nolint:gosec // etcd runs as another user
 		return err
 	}
@@ -138,11 +137,11 @@ func (l *Landscape) ensureMachine(ctx context.Context, client *containers.Client
 		if !errors.As(err, &ended) || ctx.Err() != nil {
 			return err
 		}
-		// It was about to shut down when we came.
+		// It was already shutting down; start it again.
 	}
 }
 
-// endedError is a machine that ended while it was waited for.
+// endedError is a machine that ended while it booted.
 type endedError struct {
 	machine string
 	err     error
@@ -151,7 +150,7 @@ type endedError struct {
 func (e *endedError) Error() string { return fmt.Sprintf("machine %q ended: %v", e.machine, e.err) }
 func (e *endedError) Unwrap() error { return e.err }
 
-// awaitBoot returns when systemd has started everything that belongs to booting, user data included.
+// awaitBoot returns when systemd has finished booting, including the user data.
 func awaitBoot(ctx context.Context, client *containers.Client, machine string) error {
 	pid, err := client.PID(ctx, machine)
 	if err != nil {
@@ -160,17 +159,17 @@ func awaitBoot(ctx context.Context, client *containers.Client, machine string) e
 	if pid == 0 {
 		return &endedError{machine, errors.New("it has no process")}
 	}
-	// systemctl needs this socket, and systemd makes it early.
+	// systemctl needs this socket, which systemd creates early.
 	if err := host.AwaitPath(ctx, fmt.Sprintf("/proc/%d/root/run/systemd/private", pid)); err != nil {
 		return whyNotBooted(ctx, machine, pid, err)
 	}
 	_, err = client.Run(ctx, machine, nil, "systemctl", "is-system-running", "--wait")
 	var exit *containers.ExitError
 	if errors.As(err, &exit) && strings.Contains(exit.Output, "degraded") {
-		// Only these are needed to go on; what else has failed, kubeadm for one, is started again.
+		// Only these are needed to go on; other failed units, such as kubeadm's, are started again later.
 		_, err := client.Run(ctx, machine, nil, "systemctl", "is-failed", "--quiet", "machine-userdata.service", "containerd.service")
 		if err == nil {
-			return fmt.Errorf("machine %q booted, but its user data or containerd failed; look at them with: landscape shell %s -- systemctl --failed", machine, machine)
+			return fmt.Errorf("machine %q booted, but its user data or containerd failed; see why with: landscape shell %s -- systemctl --failed", machine, machine)
 		}
 		if !errors.As(err, &exit) {
 			return err
@@ -183,9 +182,9 @@ func awaitBoot(ctx context.Context, client *containers.Client, machine string) e
 	return nil
 }
 
-// whyNotBooted tells a machine that is going down from one that does not come up.
+// whyNotBooted distinguishes a machine that is shutting down from one that does not boot.
 func whyNotBooted(ctx context.Context, machine string, pid int, err error) error {
-	// Units that depend on each other end one after the other, and each gets 20 s: the kubelet, containerd, what is left of the pods.
+	// Units that depend on each other end one after the other, and each gets 20 s: the kubelet, containerd, remaining pods.
 	const shutdown = 90 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, shutdown)
 	defer cancel()
@@ -195,7 +194,7 @@ func whyNotBooted(ctx context.Context, machine string, pid int, err error) error
 	return fmt.Errorf("machine %q does not boot: %w", machine, err)
 }
 
-// writeOnce leaves a file that exists alone: it is mounted into a container, which would not see a new one.
+// writeOnce writes a file unless it exists: it is mounted into a container, which would not see a new one.
 func writeOnce(path, content string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil

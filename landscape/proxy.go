@@ -9,8 +9,8 @@ import (
 	"gardener.cloud/gardener/landscape/host"
 )
 
-// BypassProxy lets this process, and those it starts, reach landscapes without the proxy that the environment may name: their addresses mean
-// nothing to a proxy elsewhere. Mains call it before their first request, as Go looks at the environment once. The arguments are os.Getenv
+// BypassProxy lets this process, and those it starts, reach landscapes without the proxy that the environment may name: their addresses are
+// only valid on this computer. Mains call it before their first request, as Go reads the environment once. The arguments are os.Getenv
 // and os.Setenv.
 func BypassProxy(getenv func(string) string, setenv func(key, value string) error) error {
 	// Programs differ in which of the two they read, and in which comes first.

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// push puts an image into the landscape's registry under its whole name, so that machines that ask for it find it there.
-// An image that is there already is not sent again.
+// push pushes an image to the landscape's registry under its whole name, which machines pull it by. An image that the registry already has
+// is not sent again.
 func (l *Landscape) push(ctx context.Context, reference string, image v1.Image) error {
 	target, err := l.pushTarget(reference)
 	if err != nil {
@@ -30,7 +30,7 @@ func (l *Landscape) push(ctx context.Context, reference string, image v1.Image) 
 	return nil
 }
 
-// pushTarget is where an image is in the landscape's registry.
+// pushTarget is the reference of an image in the landscape's registry.
 func (l *Landscape) pushTarget(reference string) (name.Reference, error) {
 	ref, err := name.ParseReference(reference)
 	if err != nil {
@@ -38,7 +38,7 @@ func (l *Landscape) pushTarget(reference string) (name.Reference, error) {
 	}
 	registry := ref.Context().RegistryStr()
 	if registry == name.DefaultRegistry {
-		registry = "docker.io" // index.docker.io is only this library's name for it.
+		registry = "docker.io" // This library calls it index.docker.io.
 	}
 	target := fmt.Sprintf("%s/%s/%s:%s", l.registryAddress(), registry, ref.Context().RepositoryStr(), ref.Identifier())
 	if strings.Contains(ref.Identifier(), ":") {
@@ -52,7 +52,7 @@ func tagOf(reference string) string {
 	return tag
 }
 
-// Push puts an image into the registry of a landscape that runs, and returns its digest.
+// Push pushes an image to the registry of a running landscape, and returns its digest.
 func (l *Landscape) Push(ctx context.Context, reference string, image v1.Image) (v1.Hash, error) {
 	if _, err := l.Cluster(RuntimeCluster); err != nil {
 		return v1.Hash{}, err

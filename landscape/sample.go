@@ -16,16 +16,15 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// shootTimeout is the time that a shoot with a node may take on a busy machine; a minute is usual.
+// shootTimeout is how long the creation of a shoot with a node may take on a busy machine; a minute is usual.
 const shootTimeout = 15 * time.Minute
 
-// SampleShoot is the shoot that a landscape comes up with.
+// SampleShoot is the shoot that Up creates.
 var SampleShoot = client.ObjectKey{Namespace: "garden-local", Name: "local"}
 
-// bringUpSample orders the sample shoot unless it is there, and returns when it is healthy. What somebody has made of it since then is
-// left alone.
+// bringUpSample creates the sample shoot unless it exists, and returns when it is healthy. Changes that users have made to it are kept.
 func (u *upRun) bringUpSample(ctx context.Context) error {
-	return u.step(ctx, "Make the shoot "+SampleShoot.String(), "", func(ctx context.Context, detail func(string)) error {
+	return u.step(ctx, "Creating shoot "+SampleShoot.String(), "", func(ctx context.Context, detail func(string)) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, shootTimeout, fmt.Errorf("not done after %s", shootTimeout))
 		defer cancel()
 		c, err := u.Client(RuntimeCluster)
@@ -36,10 +35,10 @@ func (u *upRun) bringUpSample(ctx context.Context) error {
 		if err := kube.Await(ctx, c, &corev1beta1.ProjectList{}, projectReady(SampleShoot.Namespace), report); err != nil {
 			return err
 		}
-		// One that is being deleted makes way first.
+		// One that is being deleted has to be gone first.
 		if err := kube.AwaitShoot(ctx, c, SampleShoot, func(shoot *corev1beta1.Shoot) error {
 			if shoot != nil && shoot.DeletionTimestamp != nil {
-				return fmt.Errorf("the old one is being deleted: %s", kube.ShootOperation(shoot))
+				return fmt.Errorf("the previous one is being deleted: %s", kube.ShootOperation(shoot))
 			}
 			return nil
 		}, report); err != nil {
@@ -50,7 +49,7 @@ func (u *upRun) bringUpSample(ctx context.Context) error {
 			return err
 		}
 		if err := retryReplaced(func() error { return c.Create(ctx, shoot.DeepCopy()) }); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("order it: %w", err)
+			return fmt.Errorf("create Shoot %q: %w", SampleShoot, err)
 		}
 		var failed error
 		err = kube.AwaitShoot(ctx, c, SampleShoot, func(shoot *corev1beta1.Shoot) error {
@@ -63,20 +62,20 @@ func (u *upRun) bringUpSample(ctx context.Context) error {
 	})
 }
 
-// sampleReady returns what is missing until a shoot is healthy, and nothing that was asked of it is left to do.
+// sampleReady returns why a shoot is not healthy yet, or which requested operation is pending.
 func sampleReady(shoot *corev1beta1.Shoot) error {
 	if operation := pendingOperation(shoot); operation != "" {
-		return fmt.Errorf("operation %q is to be taken up", operation)
+		return fmt.Errorf("operation %q is pending", operation)
 	}
 	return kube.ShootHealthy(shoot)
 }
 
-// failedForGood says what to do about a shoot that nobody tries to make healthy any more, and is nil for all others.
+// failedForGood returns what to do about a shoot that Failed and is not retried, and nil for all others.
 func failedForGood(shoot *corev1beta1.Shoot) error {
 	if shoot == nil || pendingOperation(shoot) != "" || shoot.Status.ObservedGeneration != shoot.Generation || !hasFailed(shoot) {
 		return nil
 	}
-	return fmt.Errorf("it has failed and is not tried again: %s; see why with: bin/gardenctl describe shoot %s -n %[3]s; once that is mended: bin/gardenctl retry shoot %[2]s -n %[3]s",
+	return fmt.Errorf("it has failed and is not tried again: %s; see why with: bin/gardenctl describe shoot %s -n %[3]s; once that is fixed: bin/gardenctl retry shoot %[2]s -n %[3]s",
 		kube.ShootOperation(shoot), shoot.Name, shoot.Namespace)
 }
 
@@ -84,7 +83,7 @@ func hasFailed(shoot *corev1beta1.Shoot) bool {
 	return shoot.Status.LastOperation != nil && shoot.Status.LastOperation.State == corev1beta1.LastOperationStateFailed
 }
 
-// pendingOperation is what a shoot was asked to do and has not taken up yet.
+// pendingOperation is the operation that was requested of a shoot and has not started yet.
 func pendingOperation(shoot *corev1beta1.Shoot) string {
 	if shoot == nil {
 		return ""
@@ -92,7 +91,7 @@ func pendingOperation(shoot *corev1beta1.Shoot) string {
 	return shoot.Annotations[constants.GardenerOperation]
 }
 
-// sampleShoot is the shoot of the examples that has nodes.
+// sampleShoot is the shoot of example/shoot.yaml.
 func sampleShoot() (*corev1beta1.Shoot, error) {
 	objects, err := example.Objects(example.Shoot)
 	if err != nil {

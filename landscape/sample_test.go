@@ -30,8 +30,8 @@ func TestSampleShoot(t *testing.T) {
 	}
 }
 
-// asked is a shoot in its second generation, with the last operation in a state and the conditions True.
-func asked(state corev1beta1.LastOperationState, change func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
+// shootIn is a shoot in its second generation, with the last operation in a state and the conditions True.
+func shootIn(state corev1beta1.LastOperationState, change func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 	shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-local", Name: "local", Generation: 2}}
 	shoot.Status.ObservedGeneration = 2
 	shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: state}
@@ -55,15 +55,15 @@ func TestSampleReady(t *testing.T) {
 		ready, fail bool
 	}{
 		"none yet":                     {},
-		"nobody has begun":             {shoot: &corev1beta1.Shoot{}},
-		"healthy":                      {shoot: asked("Succeeded", nil), ready: true},
-		"healthy before it was asked":  {shoot: asked("Succeeded", operation("reconcile"))},
-		"healthy before its change":    {shoot: asked("Succeeded", older)},
-		"under way":                    {shoot: asked("Processing", nil)},
-		"to be tried again":            {shoot: asked("Error", nil)},
-		"failed for good":              {shoot: asked("Failed", nil), fail: true},
-		"failed before it was retried": {shoot: asked("Failed", operation("retry"))},
-		"failed before its change":     {shoot: asked("Failed", older)},
+		"not begun":                    {shoot: &corev1beta1.Shoot{}},
+		"healthy":                      {shoot: shootIn("Succeeded", nil), ready: true},
+		"an operation is pending":      {shoot: shootIn("Succeeded", operation("reconcile"))},
+		"healthy before its change":    {shoot: shootIn("Succeeded", older)},
+		"under way":                    {shoot: shootIn("Processing", nil)},
+		"to be tried again":            {shoot: shootIn("Error", nil)},
+		"failed for good":              {shoot: shootIn("Failed", nil), fail: true},
+		"failed before it was retried": {shoot: shootIn("Failed", operation("retry"))},
+		"failed before its change":     {shoot: shootIn("Failed", older)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := sampleReady(tc.shoot); (err == nil) != tc.ready {

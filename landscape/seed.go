@@ -42,11 +42,11 @@ import (
 const (
 	// seedName is the first seed of every landscape.
 	seedName = "local"
-	// providerType is the type of what runs on this computer.
+	// providerType is the provider type of everything on this computer.
 	providerType = "local"
-	// seedTimeout is the time that a seed may take on a busy machine.
+	// seedTimeout is how long a seed may take to become ready on a busy machine.
 	seedTimeout = 5 * time.Minute
-	// bootstrapLife is how long a gardenlet may take until it asks for its certificate.
+	// bootstrapLife is how long a gardenlet may take until it requests its certificate.
 	bootstrapLife = time.Hour
 	// domainSecret has the credentials for the zones that the landscape's resolver serves. It needs none.
 	domainSecret = "dns-local"
@@ -56,9 +56,9 @@ const (
 	defaultDomainSecret = "default-domain-local"
 )
 
-// bringUpSeed makes the runtime cluster a seed, by deploying a gardenlet that has nothing but a bootstrap token.
+// bringUpSeed makes the runtime cluster a seed, by deploying a gardenlet with a bootstrap token.
 func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) error {
-	return u.step(ctx, "Make cluster "+cluster.Name+" the seed "+seedName, "", func(ctx context.Context, detail func(string)) error {
+	return u.step(ctx, "Registering cluster "+cluster.Name+" as seed "+seedName, "", func(ctx context.Context, detail func(string)) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, seedTimeout, fmt.Errorf("not done after %s", seedTimeout))
 		defer cancel()
 		c, err := u.Client(cluster.Name)
@@ -86,7 +86,7 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 		}
 		objects, err := gardenlet.Objects(gardenlet.Values{
 			Namespace: constants.GardenNamespace, Image: image, Replicas: 1, BootstrapKubeconfig: bootstrap,
-			// What it deploys itself is of the same image.
+			// What the gardenlet deploys uses the same image.
 			ImageVectorOverwrite: "images:\n- name: gardener\n  ref: " + image + "\n",
 			Config:               gardenletconfigv1alpha1.GardenletConfiguration{SeedConfig: &gardenletconfigv1alpha1.SeedConfig{SeedTemplate: u.seed(cluster)}},
 		})
@@ -100,13 +100,13 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 		if err := kube.Await(ctx, c, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
 			index := slices.IndexFunc(seeds, func(s *corev1beta1.Seed) bool { return s.Name == seedName })
 			if index < 0 {
-				return errors.New("the gardenlet has not registered it yet")
+				return errors.New("the gardenlet has not registered the Seed yet")
 			}
 			return seedReady(seeds[index])
 		}, report); err != nil {
 			return err
 		}
-		// What the gardenlet has deployed.
+		// These are deployed by the gardenlet.
 		return kube.Await(ctx, c, &appsv1.DeploymentList{}, func(deployments []*appsv1.Deployment) error {
 			for _, deployment := range deployments {
 				if deployment.Namespace != constants.GardenNamespace && deployment.Namespace != gateway.Namespace {
@@ -121,12 +121,12 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 	})
 }
 
-// applyToGarden applies objects to a garden whose API server may be about to make way for a newer one, so that some requests fail.
+// applyToGarden applies objects to a garden whose gardener-apiserver may be rolling, so that some requests fail.
 func applyToGarden(ctx context.Context, c client.Client, objects ...client.Object) error {
 	return retryReplaced(func() error { return kube.Apply(ctx, c, fieldOwner, objects...) })
 }
 
-// retryReplaced tries again what failed because the garden's API server made way for a newer one.
+// retryReplaced retries requests that fail while gardener-apiserver is rolling.
 func retryReplaced(do func() error) error {
 	replaced := func(err error) bool {
 		var discovery *apiutil.ErrResourceDiscoveryFailed
@@ -171,7 +171,7 @@ func (u *upRun) localProvider(cluster Cluster, image string, images map[string]s
 		registration,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: domainSecret}, Type: corev1.SecretTypeOpaque},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: backupSecret}, Type: corev1.SecretTypeOpaque},
-		// Shoots that do not say what they are called have a name in this domain.
+		// Shoots without a domain of their own have a name in this one.
 		&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: constants.GardenNamespace, Name: defaultDomainSecret, Labels: map[string]string{constants.GardenRole: constants.GardenRoleDefaultDomain},
@@ -182,8 +182,8 @@ func (u *upRun) localProvider(cluster Cluster, image string, images map[string]s
 	}, nil
 }
 
-// samples are what Shoots of the landscape refer to: a project, a cloud profile with the machine image of this distribution, and
-// credentials.
+// samples are the objects that Shoots of the landscape refer to: a project, a cloud profile with the machine image of this distribution,
+// and credentials.
 func (u *upRun) samples() ([]client.Object, error) {
 	objects, err := example.Objects(example.Project, example.CloudProfile, example.Credentials)
 	if err != nil {
@@ -224,7 +224,7 @@ func kubernetesVersions(built []string) []corev1beta1.ExpirableVersion {
 	return versions
 }
 
-// cloudProfileConfig says that all machine images of a profile are one image.
+// cloudProfileConfig maps all machine images of a profile to one image.
 func cloudProfileConfig(profile *corev1beta1.CloudProfile, image string) *localv1alpha1.CloudProfileConfig {
 	config := &localv1alpha1.CloudProfileConfig{
 		TypeMeta: metav1.TypeMeta{APIVersion: localv1alpha1.SchemeGroupVersion.String(), Kind: "CloudProfileConfig"},
@@ -241,10 +241,10 @@ func cloudProfileConfig(profile *corev1beta1.CloudProfile, image string) *localv
 	return config
 }
 
-// domain is what the names of the landscape's clusters end in.
+// domain is the domain of all names of the landscape's clusters.
 func (u *upRun) domain() string { return u.Name + "." + addon.LocalZone }
 
-// machineRegistries tell the machines of shoots where images are, as the landscape's own machines know it.
+// machineRegistries are the mirrors of the landscape's own machines, for the machines of shoots.
 func (u *upRun) machineRegistries() []localv1alpha1.MachineRegistry {
 	var registries []localv1alpha1.MachineRegistry
 	for _, mirror := range u.mirrors() {
@@ -255,7 +255,7 @@ func (u *upRun) machineRegistries() []localv1alpha1.MachineRegistry {
 	return registries
 }
 
-// seed describes a cluster of the landscape as a seed.
+// seed is the Seed of a cluster of the landscape.
 func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 	credentials := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: constants.GardenNamespace, Name: domainSecret}
 	domain := u.domain()
@@ -272,7 +272,7 @@ func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 			}},
 			Ingress: &corev1beta1.Ingress{Domain: "ingress." + seedName + ".seed." + domain, Controller: corev1beta1.IngressController{Kind: "nginx"}},
 			Settings: &corev1beta1.SeedSettings{
-				// Control planes here ask for so little that nobody has to recommend more, and its images take a minute to build.
+				// Control planes here have small requests that need no recommendations, and the images of VPA take a minute to build.
 				VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: false},
 			},
 			Networks: corev1beta1.SeedNetworks{
@@ -283,7 +283,7 @@ func (u *upRun) seed(cluster Cluster) corev1beta1.SeedTemplate {
 	}
 }
 
-// bootstrapKubeconfig is what a gardenlet asks for its certificate with. It returns none if the gardenlet has one already.
+// bootstrapKubeconfig is the kubeconfig with which a gardenlet requests its certificate. It returns none if the gardenlet has one already.
 func (u *upRun) bootstrapKubeconfig(ctx context.Context, c client.Client, cluster Cluster) ([]byte, error) {
 	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: gardenlet.KubeconfigSecret}
 	if err := c.Get(ctx, key, &corev1.Secret{}); !apierrors.IsNotFound(err) {
@@ -320,14 +320,14 @@ func (u *upRun) bootstrapKubeconfig(ctx context.Context, c client.Client, cluste
 func seedReady(seed *corev1beta1.Seed) error {
 	if op := seed.Status.LastOperation; op == nil || op.State != corev1beta1.LastOperationStateSucceeded {
 		if op == nil {
-			return errors.New("the gardenlet has registered it, and has not begun yet")
+			return errors.New("the gardenlet has registered the Seed, and has not reconciled it yet")
 		}
 		return fmt.Errorf("%s %s (%d%%): %s", op.Type, op.State, op.Progress, op.Description)
 	}
 	for _, typ := range []corev1beta1.ConditionType{corev1beta1.SeedGardenletReady, corev1beta1.SeedSystemComponentsHealthy, corev1beta1.SeedExtensionsReady} {
 		condition := kube.Condition(seed.Status.Conditions, typ)
 		if condition == nil {
-			return fmt.Errorf("nothing is known about its condition %s", typ)
+			return fmt.Errorf("condition %s is missing", typ)
 		}
 		if err := kube.ConditionsTrue([]corev1beta1.Condition{*condition}); err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// RegistryHost is the name under which machines know the landscape's registry. Our own images carry it.
+	// RegistryHost is the name of the landscape's registry in machines. Gardener's own images have it.
 	RegistryHost = "registry.local.gardener.cloud"
 	registryPort = 5000
 
@@ -24,7 +24,7 @@ const (
 	resolverContainer = "resolver"
 )
 
-// registryAddress is where the registry answers, from the host and from machines.
+// registryAddress is the address of the registry, for the host and for machines.
 func (l *Landscape) registryAddress() netip.AddrPort {
 	return netip.AddrPortFrom(l.network().Gateway(), registryPort)
 }
@@ -59,9 +59,8 @@ http:
 	})
 }
 
-// ensureResolver runs the resolver of the machines. It knows the landscape's own names and asks the host's resolvers for
-// the rest; if there are none it says at once that there is no such name, because waiting for an answer that never comes
-// stalls a kubelet for minutes.
+// ensureResolver runs the resolver of the machines. It serves the landscape's own names and forwards the rest to the host's resolvers;
+// without any it answers NXDOMAIN at once, because a query that times out stalls a kubelet for minutes.
 func (l *Landscape) ensureResolver(ctx context.Context, client *containers.Client, image string) error {
 	corefile := filepath.Join(l.Dir, "resolver", "Corefile")
 	content := l.corefile(l.network().Resolvers)
@@ -107,8 +106,8 @@ func (l *Landscape) corefile(resolvers []netip.Addr) string {
 `, l.network().Gateway(), hosts.String(), fallback)
 }
 
-// hostResolvers are the name servers that the host asks. A resolver on the host's loopback cannot be reached from the
-// landscape's network, so those behind it are looked up where systemd-resolved writes them.
+// hostResolvers are the name servers of the host. A resolver on the host's loopback cannot be reached from the landscape's network, so
+// its upstream servers are read from the file that systemd-resolved writes.
 func hostResolvers(readFile func(string) ([]byte, error)) []netip.Addr {
 	for _, file := range []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"} {
 		data, err := readFile(file)

@@ -23,18 +23,18 @@ import (
 // gatewayService is the load balancer in front of all control planes of the seed.
 var gatewayService = client.ObjectKey{Namespace: "gateway", Name: "gateway"}
 
-// Access says how somebody wants to reach a shoot.
+// Access is a request for credentials of a shoot.
 type Access struct {
-	// Shoot is which one, by namespace and name.
+	// Shoot is the shoot's namespace and name.
 	Shoot client.ObjectKey
-	// Viewer asks for reading only.
+	// Viewer requests read-only access.
 	Viewer bool
-	// Expiration is how long the credentials are good for; the garden may allow less.
+	// Expiration is how long the credentials are valid; the garden may allow less.
 	Expiration time.Duration
 }
 
-// ShootKubeconfig orders credentials for a shoot from the garden, and returns the file with a kubeconfig that works on this computer: the
-// names of shoots are known in clusters of the landscape only, so it has the address of the gateway.
+// ShootKubeconfig requests credentials for a shoot from the garden, and returns the file with a kubeconfig that works on this computer: the
+// names of shoots are resolved in clusters of the landscape only, so it has the address of the gateway.
 func (l *Landscape) ShootKubeconfig(ctx context.Context, access Access) (string, error) {
 	if err := l.CheckKubeconfig(RuntimeCluster); err != nil {
 		return "", err
@@ -43,7 +43,7 @@ func (l *Landscape) ShootKubeconfig(ctx context.Context, access Access) (string,
 	if err != nil {
 		return "", err
 	}
-	raw, err := order(ctx, c, access)
+	raw, err := requestKubeconfig(ctx, c, access)
 	if err != nil {
 		return "", err
 	}
@@ -82,8 +82,8 @@ func (l *Landscape) shootKubeconfigFile(access Access) string {
 	return filepath.Join(filepath.Dir(l.KubeconfigFile(RuntimeCluster)), "shoots", access.Shoot.Namespace, access.Shoot.Name+"-"+kind+".yaml")
 }
 
-// order asks the garden for credentials.
-func order(ctx context.Context, c client.Client, access Access) ([]byte, error) {
+// requestKubeconfig requests credentials from the garden.
+func requestKubeconfig(ctx context.Context, c client.Client, access Access) ([]byte, error) {
 	shoot := &corev1beta1.Shoot{}
 	if err := c.Get(ctx, access.Shoot, shoot); apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("shoot %q not found; list them with: kubectl get shoots -A", access.Shoot)
@@ -95,22 +95,22 @@ func order(ctx context.Context, c client.Client, access Access) ([]byte, error) 
 		request := &authenticationv1alpha1.ViewerKubeconfigRequest{}
 		request.Spec.ExpirationSeconds = &seconds
 		err := c.SubResource("viewerkubeconfig").Create(ctx, shoot, request)
-		return request.Status.Kubeconfig, wrapOrder(err, access)
+		return request.Status.Kubeconfig, wrapRequest(err, access)
 	}
 	request := &authenticationv1alpha1.AdminKubeconfigRequest{}
 	request.Spec.ExpirationSeconds = &seconds
 	err := c.SubResource("adminkubeconfig").Create(ctx, shoot, request)
-	return request.Status.Kubeconfig, wrapOrder(err, access)
+	return request.Status.Kubeconfig, wrapRequest(err, access)
 }
 
-func wrapOrder(err error, access Access) error {
+func wrapRequest(err error, access Access) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("order a kubeconfig for shoot %q: %w", access.Shoot, err)
+	return fmt.Errorf("request a kubeconfig for shoot %q: %w", access.Shoot, err)
 }
 
-// byAddress makes a kubeconfig reach a server at an address, whoever it calls itself.
+// byAddress points a kubeconfig at the address of a server, and keeps its name for the verification of its certificate.
 func byAddress(cluster *clientcmdapi.Cluster, address string) error {
 	server, err := url.Parse(cluster.Server)
 	if err != nil {

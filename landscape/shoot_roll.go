@@ -12,8 +12,8 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// rollShoots asks for every shoot to be reconciled by a gardenlet that has a new image, and does not wait for it. The gardenlet would do
-// it by itself within the hour, and would leave alone what has failed for good.
+// rollShoots requests that the gardenlet with a new image reconciles every shoot, and does not wait for it. The gardenlet would do so by
+// itself within the hour, but would not retry shoots that Failed.
 func (u *upRun) rollShoots(ctx context.Context, cluster Cluster) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, gardenTimeout, fmt.Errorf("not done after %s", gardenTimeout))
 	defer cancel()
@@ -23,14 +23,14 @@ func (u *upRun) rollShoots(ctx context.Context, cluster Cluster) error {
 	}
 	shoots := &corev1beta1.ShootList{}
 	if err := retryReplaced(func() error { return c.List(ctx, shoots) }); err != nil {
-		return fmt.Errorf("list the shoots that are to follow the new image: %w", err)
+		return fmt.Errorf("list the shoots to roll to the new image: %w", err)
 	}
 	for _, shoot := range shoots.Items {
 		operation := rollOperation(&shoot)
 		if operation == "" {
 			continue
 		}
-		title := fmt.Sprintf("Ask shoot %s to follow the new image (%s)", client.ObjectKeyFromObject(&shoot), operation)
+		title := fmt.Sprintf("Requesting %[2]s of shoot %[1]s with the new image", client.ObjectKeyFromObject(&shoot), operation)
 		if err := u.step(ctx, title, "", func(ctx context.Context, _ func(string)) error {
 			return client.IgnoreNotFound(kube.PatchMetadata(ctx, c, &shoot, func(o *metav1.PartialObjectMetadata) {
 				metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, operation)
@@ -42,13 +42,13 @@ func (u *upRun) rollShoots(ctx context.Context, cluster Cluster) error {
 	return nil
 }
 
-// rollOperation is what has to be asked of a shoot so that it follows a new image; empty if it does so anyway, or must be left alone.
+// rollOperation is the operation that rolls a shoot to a new image; empty if it gets the image anyway, or has another operation pending.
 func rollOperation(shoot *corev1beta1.Shoot) string {
 	switch {
 	case shoot.DeletionTimestamp != nil, pendingOperation(shoot) != "":
 		return ""
 	case shoot.Status.LastOperation == nil:
-		return "" // It is yet to be made.
+		return "" // Its creation uses the new image.
 	case hasFailed(shoot):
 		return constants.ShootOperationRetry
 	}

@@ -13,14 +13,14 @@ func TestRollOperation(t *testing.T) {
 		shoot *corev1beta1.Shoot
 		want  string
 	}{
-		"healthy":                      {asked("Succeeded", nil), "reconcile"},
-		"under way with the old image": {asked("Processing", nil), "reconcile"},
-		"tried again anyway":           {asked("Error", nil), "reconcile"},
-		"failed for good":              {asked("Failed", nil), "retry"},
+		"healthy":                      {shootIn("Succeeded", nil), "reconcile"},
+		"under way with the old image": {shootIn("Processing", nil), "reconcile"},
+		"tried again anyway":           {shootIn("Error", nil), "reconcile"},
+		"failed for good":              {shootIn("Failed", nil), "retry"},
 		"not begun":                    {&corev1beta1.Shoot{}, ""},
-		"asked for something":          {asked("Succeeded", operation("rotate-ca-start")), ""},
-		"failed and asked":             {asked("Failed", operation("retry")), ""},
-		"being deleted": {asked("Failed", func(shoot *corev1beta1.Shoot) {
+		"an operation is pending":      {shootIn("Succeeded", operation("rotate-ca-start")), ""},
+		"failed, and a retry pending":  {shootIn("Failed", operation("retry")), ""},
+		"being deleted": {shootIn("Failed", func(shoot *corev1beta1.Shoot) {
 			shoot.DeletionTimestamp = &metav1.Time{}
 		}), ""},
 	} {

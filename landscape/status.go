@@ -18,7 +18,7 @@ import (
 	"gardener.cloud/gardener/landscape/host"
 )
 
-// Status is a landscape as it is now.
+// Status is the current state of a landscape.
 type Status struct {
 	Name       string          `json:"name"`
 	Dir        string          `json:"dir"`
@@ -28,9 +28,9 @@ type Status struct {
 	Clusters   []ClusterStatus `json:"clusters"`
 	// Garden is nil if there are clusters only.
 	Garden *GardenStatus `json:"garden,omitempty"`
-	// Memory is what the landscape's processes use, by the name of their program, the largest first.
+	// Memory is the memory of the landscape's processes, by the name of their program, the largest first.
 	Memory []MemoryStatus `json:"memory"`
-	// Problems say what does not run as it should, a line each.
+	// Problems say what does not run or is not healthy, a line each.
 	Problems []string `json:"problems,omitempty"`
 }
 
@@ -47,12 +47,12 @@ type ClusterStatus struct {
 	Kubeconfig string          `json:"kubeconfig"`
 	Pool       string          `json:"loadBalancerPool"`
 	Machines   []MachineStatus `json:"machines"`
-	// Pods and PodsReady count the pods of all namespaces that are to stay.
+	// Pods and PodsReady count the pods of all namespaces, without those that are being deleted or replaced.
 	Pods      int `json:"pods"`
 	PodsReady int `json:"podsReady"`
-	// Unready are the other ones.
+	// Unready are the pods that are not ready.
 	Unready []PodStatus `json:"unready,omitempty"`
-	// Problem says why the cluster could not be asked; empty if it could.
+	// Problem says why the cluster cannot be read; empty if it can.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -61,7 +61,7 @@ type MachineStatus struct {
 	Name    string     `json:"name"`
 	Address netip.Addr `json:"address"`
 	Running bool       `json:"running"`
-	// Ready tells whether the node is; Problem says why not.
+	// Ready reports whether the node is ready; Problem says why not.
 	Ready   bool   `json:"ready"`
 	Problem string `json:"problem,omitempty"`
 }
@@ -82,10 +82,10 @@ type MemoryStatus struct {
 	Proportional int64  `json:"proportionalBytes"`
 }
 
-// Healthy tells whether everything that should run does.
+// Healthy reports whether there are no problems.
 func (s *Status) Healthy() bool { return len(s.Problems) == 0 }
 
-// problems are those of all parts of the landscape.
+// problems are the problems of all parts of the landscape.
 func (s *Status) problems() []string {
 	var all []string
 	add := func(problem, format string, of ...any) {
@@ -123,10 +123,10 @@ func (s *Status) problems() []string {
 	return all
 }
 
-// statusPatience is for an API server to answer; one that works needs a fraction of it.
-const statusPatience = 5 * time.Second
+// statusTimeout is how long an API server may take to answer; one that works needs a fraction of it.
+const statusTimeout = 5 * time.Second
 
-// Status looks at the landscape. It changes nothing, and an API server that does not answer is part of the result.
+// Status reads the state of the landscape. It changes nothing, and an API server that does not answer is part of the result.
 func (l *Landscape) Status(ctx context.Context) (*Status, error) {
 	if len(l.state.Clusters) == 0 {
 		_, err := l.Cluster(RuntimeCluster)
@@ -145,7 +145,7 @@ func (l *Landscape) Status(ctx context.Context) (*Status, error) {
 	return status, nil
 }
 
-// DiskUse is how much of the disk the landscape's directory takes, in bytes. Files that go away meanwhile do not count.
+// DiskUse is the size of the landscape's directory on disk, in bytes. Files that are deleted meanwhile do not count.
 func (l *Landscape) DiskUse() int64 {
 	const block = 512 // the unit of st_blocks, whatever the file system's
 	var total int64
@@ -164,7 +164,7 @@ func (l *Landscape) running(container string) bool {
 }
 
 func (l *Landscape) clusterStatus(ctx context.Context, cluster Cluster) ClusterStatus {
-	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	status := ClusterStatus{
 		Name: cluster.Name, Version: cluster.Version, Kubeconfig: l.KubeconfigFile(cluster.Name), Pool: l.network().Pool(cluster.Number).String(),
@@ -180,7 +180,7 @@ func (l *Landscape) clusterStatus(ctx context.Context, cluster Cluster) ClusterS
 		case !m.Running:
 			m.Problem = "the machine does not run"
 		case index < 0:
-			m.Problem = "there is no such node"
+			m.Problem = "node not found"
 		default:
 			if err := kube.NodeReady(&nodes.Items[index]); err != nil {
 				m.Problem = err.Error()
@@ -190,7 +190,7 @@ func (l *Landscape) clusterStatus(ctx context.Context, cluster Cluster) ClusterS
 		status.Machines = append(status.Machines, m)
 	}
 	for i := range pods.Items {
-		if !toStay(&pods.Items[i]) {
+		if !expected(&pods.Items[i]) {
 			continue
 		}
 		status.Pods++
@@ -210,7 +210,7 @@ func (l *Landscape) list(ctx context.Context, cluster string, lists ...client.Ob
 	}
 	for _, list := range lists {
 		if err := c.List(ctx, list); err != nil {
-			return fmt.Errorf("ask cluster %q: %w", cluster, err)
+			return fmt.Errorf("read cluster %q: %w", cluster, err)
 		}
 	}
 	return nil
@@ -218,7 +218,7 @@ func (l *Landscape) list(ctx context.Context, cluster string, lists ...client.Ob
 
 func (l *Landscape) memory() []MemoryStatus {
 	programs := map[string]host.Memory{}
-	// containerd and its shims run outside of the landscape's control group: they make and remove it.
+	// containerd and its shims run outside of the landscape's control group: they create and remove it.
 	pids := slices.Concat(host.CgroupProcesses(l.cgroup()), host.ProcessesWithArgument(l.daemon(nil).State))
 	for _, pid := range pids {
 		if name, memory := host.ProcessMemory(pid); name != "" {

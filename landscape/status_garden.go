@@ -28,7 +28,7 @@ type GardenStatus struct {
 	Components []ComponentStatus `json:"components"`
 	Seeds      []SeedStatus      `json:"seeds"`
 	Shoots     []ShootStatus     `json:"shoots"`
-	// Problem says why the garden could not be asked; empty if it could.
+	// Problem says why the garden cannot be read; empty if it can.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -43,11 +43,11 @@ type ComponentStatus struct {
 	Usage   ComponentUsage `json:"usage"`
 }
 
-// ComponentUsage is what the pods of a component take.
+// ComponentUsage is the memory and CPU time of a component's pods.
 type ComponentUsage struct {
 	Component string `json:"component"`
 	Pods      int    `json:"pods"`
-	// Proportional is the memory in bytes; what processes share counts by their share.
+	// Proportional is the memory in bytes, in which each process has its share of pages that several use.
 	Proportional int64 `json:"proportionalBytes"`
 	// Processor is the time in seconds since the processes have started.
 	Processor float64 `json:"processorSeconds"`
@@ -56,7 +56,7 @@ type ComponentUsage struct {
 // SeedStatus is a seed.
 type SeedStatus struct {
 	Name string `json:"name"`
-	// Version is that of its gardenlet.
+	// Version is the version of its gardenlet.
 	Version    string            `json:"version"`
 	Kubernetes string            `json:"kubernetesVersion"`
 	Conditions []ConditionStatus `json:"conditions"`
@@ -64,7 +64,7 @@ type SeedStatus struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// ConditionStatus is how one aspect of something is.
+// ConditionStatus is a condition.
 type ConditionStatus struct {
 	Type    string `json:"type"`
 	Status  string `json:"status"`
@@ -77,7 +77,7 @@ type ShootStatus struct {
 	Name       string `json:"name"`
 	Kubernetes string `json:"kubernetesVersion"`
 	Seed       string `json:"seed,omitempty"`
-	// LastOperation is what is done with it, or was.
+	// LastOperation is its current operation, or the last one.
 	LastOperation string            `json:"lastOperation"`
 	Conditions    []ConditionStatus `json:"conditions"`
 	Hibernated    bool              `json:"hibernated,omitempty"`
@@ -87,14 +87,14 @@ type ShootStatus struct {
 	Machines      int       `json:"machines"`
 	MachinesReady int       `json:"machinesReady"`
 	Created       time.Time `json:"created"`
-	// ControlPlane is what its control plane takes, by component and the largest first; Nodes is what its machines take.
+	// ControlPlane is the usage of its control plane, by component and the largest first; Nodes is the usage of its machines.
 	ControlPlane []ComponentUsage `json:"controlPlane"`
 	Nodes        ComponentUsage   `json:"nodes"`
 }
 
-// gardenStatus asks the garden. It returns nil if the landscape has none.
+// gardenStatus reads the garden. It returns nil if the landscape has none.
 func (l *Landscape) gardenStatus(ctx context.Context) *GardenStatus {
-	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	deployments, statefulSets, pods := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.PodList{}
 	seeds, shoots, machines := &corev1beta1.SeedList{}, &corev1beta1.ShootList{}, &machinev1alpha1.MachineList{}
@@ -106,7 +106,7 @@ func (l *Landscape) gardenStatus(ctx context.Context) *GardenStatus {
 	}
 	status := &GardenStatus{Components: components(deployments.Items, statefulSets.Items)}
 	err := l.list(ctx, RuntimeCluster, seeds, shoots)
-	// Before there is a seed nobody knows what machines are.
+	// The CRD of Machines is only installed with the first seed.
 	if machinesErr := l.list(ctx, RuntimeCluster, machines); !meta.IsNoMatchError(machinesErr) {
 		err = errors.Join(err, machinesErr)
 	}
@@ -123,7 +123,7 @@ func (l *Landscape) gardenStatus(ctx context.Context) *GardenStatus {
 	return status
 }
 
-// addUsage says what takes how much memory.
+// addUsage adds memory and CPU time to components and shoots.
 func (s *GardenStatus) addUsage(usage map[string][]ComponentUsage, shoots []corev1beta1.Shoot) {
 	for i := range s.Components {
 		component := &s.Components[i]
@@ -229,7 +229,7 @@ func conditionsStatus(conditions []corev1beta1.Condition) []ConditionStatus {
 // MachineComponent is the component of the pods that are machines of shoots.
 const MachineComponent = "machine"
 
-// UsageOf measures pods of this computer: what their components take, by namespace, the largest first.
+// UsageOf measures pods of this computer: the usage of their components by namespace, the largest first.
 func UsageOf(pods []corev1.Pod) map[string][]ComponentUsage {
 	wanted := map[string]bool{}
 	for _, pod := range pods {
@@ -247,8 +247,8 @@ func UsageOf(pods []corev1.Pod) map[string][]ComponentUsage {
 	return usage
 }
 
-// UsageOfMachine measures a machine that is a pod of this computer: what the components take whose pods run on its node, and the programs
-// that are no pods, the largest first.
+// UsageOfMachine measures a machine that is a pod of this computer: the usage of the components whose pods run on its node, and of
+// programs outside of pods, the largest first.
 func UsageOfMachine(machine *corev1.Pod, pods []corev1.Pod) []ComponentUsage {
 	inPods, programs := host.MachineUsage(string(machine.UID))
 	var usage []ComponentUsage
@@ -283,7 +283,7 @@ func largestFirst(all []ComponentUsage) {
 	})
 }
 
-// componentOf is what a pod is a replica of: its name without what its owners have added.
+// componentOf is the workload of a pod: the pod's name without the suffixes that its owners have added.
 func componentOf(pod *corev1.Pod) string {
 	if pod.Labels["app"] == MachineComponent {
 		return MachineComponent

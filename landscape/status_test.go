@@ -6,13 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each part of a landscape that is not well is named, and what is well is not.
+// Each part of a landscape that is not healthy is named, and healthy parts are not.
 func TestProblems(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status Status
 		want   []string
 	}{
-		"all is well": {
+		"all is healthy": {
 			status: Status{
 				Containers: []ServiceStatus{{Name: "registry", Running: true}},
 				Clusters:   []ClusterStatus{{Name: "runtime", Machines: []MachineStatus{{Name: "runtime-0", Running: true, Ready: true}}}},
@@ -23,7 +23,7 @@ func TestProblems(t *testing.T) {
 			status: Status{Clusters: []ClusterStatus{{Name: "runtime", Problem: "no answer"}}},
 			want:   []string{"cluster runtime: no answer"},
 		},
-		"nothing is well": {
+		"nothing is healthy": {
 			status: Status{
 				Containers: []ServiceStatus{{Name: "registry"}},
 				Clusters: []ClusterStatus{{

@@ -22,35 +22,34 @@ import (
 )
 
 const (
-	// The time each part may take on a busy machine of two cores; all of them usually need a tenth of it.
+	// How long each part may take on a busy machine of two cores; usually they take a tenth of it.
 	bootTimeout    = 3 * time.Minute
 	kubeadmTimeout = 8 * time.Minute
 	readyTimeout   = 8 * time.Minute
 
 	// clusterMemory is what a runtime cluster of one machine uses, with room for the kernel's caches.
 	clusterMemory = 2 << 30
-	// shootMemory is what the garden, a seed and a shoot with a node take together with it.
+	// shootMemory is what the garden, a seed and a shoot with a node use together with it.
 	shootMemory = 5 << 30
-	// newDisk is what a landscape's images and data take on the file system they are on, and sameDisk what a change of our code and the logs
-	// add to one that runs.
+	// newDisk is the disk space of a landscape's images and data, and sameDisk what another gardener image and the logs add to one that runs.
 	newDisk  = 5 << 30
 	sameDisk = 1 << 30
 )
 
-// UpOptions say what a landscape is to be.
+// UpOptions are the desired state of a landscape.
 type UpOptions struct {
-	// Cluster is the cluster to bring up or change, RuntimeCluster if empty. Others are left as they are.
+	// Cluster is the cluster to bring up or change, RuntimeCluster if empty. Other clusters do not change.
 	Cluster string
-	// Machines is how many machines the cluster is to have; 0 leaves the number alone, or means 1 for a new cluster.
+	// Machines is the number of the cluster's machines; 0 keeps the current number, and is 1 for a new cluster.
 	Machines int
 	// Version is the cluster's Kubernetes version, such as "v1.36.3"; empty for the version it has, or the default of the
 	// distribution for a new cluster. The version of a cluster that exists cannot be changed.
 	Version string
-	// Images says where the images of addons are, usually the release's image vector with the user's overwrites.
+	// Images has the references of the addons' images: usually the release's image vector with the user's overwrites.
 	Images imagevector.Vector
-	// Gardener is the path of the binary with all our processes. Without one, there are clusters only, and no garden.
+	// Gardener is the path of the binary gardener. Empty for clusters without a garden.
 	Gardener string
-	// Shoot orders the sample shoot and waits for it. It needs a garden.
+	// Shoot creates the sample shoot and waits for it. It needs a garden.
 	Shoot bool
 }
 
@@ -59,7 +58,7 @@ func (o UpOptions) withDefaults() UpOptions {
 	return o
 }
 
-// Check finds out whether this computer can carry the landscape, before anything is built or changed. It returns every reason why not.
+// Check returns every reason why this computer cannot run the landscape, before anything is built or changed.
 func (l *Landscape) Check(options UpOptions) error {
 	if l.damage != nil {
 		return l.damage
@@ -74,12 +73,12 @@ func (l *Landscape) Check(options UpOptions) error {
 	}
 	_, indexErr := l.chooseIndex(owners)
 	runs := func(machine string) bool { return len(host.CgroupProcesses(l.machineCgroup(machine))) > 0 }
-	_, err = os.Stat(l.shootKubeconfigFile(Access{Shoot: SampleShoot})) // It is written when the shoot is healthy.
+	_, err = os.Stat(l.shootKubeconfigFile(Access{Shoot: SampleShoot})) // It is written once the shoot is healthy.
 	memory, disk := needs(next, runs, options.Shoot, err == nil)
 	return errors.Join(indexErr, host.Preflight(l.Dir, memory, disk))
 }
 
-// needs are the bytes of memory and of disk that have to be available for what Up adds to what runs.
+// needs are the bytes of memory and of disk that Up needs in addition to what runs already.
 func needs(clusters []Cluster, runs func(machine string) bool, wantShoot, hasShoot bool) (memory, disk int64) {
 	switch {
 	case !runs(clusters[0].Machines[0].Name) && wantShoot:
@@ -106,7 +105,7 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 	if err != nil {
 		return err
 	}
-	// What cannot be is refused before anything is changed.
+	// Invalid options are refused before anything is changed.
 	next, _, err := l.plan(options, version)
 	if err != nil {
 		return err
@@ -131,10 +130,10 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 	}
 
 	u := &upRun{Landscape: l, Printer: printer, builds: builds, artifacts: artifacts, images: options.Images, gardener: options.Gardener}
-	if err := u.step(ctx, "Prepare the host's network", "", u.prepareHost); err != nil {
+	if err := u.step(ctx, "Preparing the host's network", "", u.prepareHost); err != nil {
 		return err
 	}
-	if err := u.step(ctx, "Start containerd", "containerd", u.startContainerd); err != nil {
+	if err := u.step(ctx, "Starting containerd", "containerd", u.startContainerd); err != nil {
 		return err
 	}
 	defer u.client.Close() //nolint:errcheck // nothing is lost
@@ -144,8 +143,11 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 			return err
 		}
 		for _, machine := range removed {
-			if err := u.step(ctx, "Remove machine "+machine.Name, machine.Name, func(ctx context.Context, _ func(string)) error {
-				return errors.Join(l.removeNode(ctx, u.client, cluster, machine.Name), l.removeMachine(ctx, u.client, machine.Name))
+			if err := u.step(ctx, "Removing machine "+machine.Name, machine.Name, func(ctx context.Context, _ func(string)) error {
+				if err := l.removeNode(ctx, u.client, cluster, machine.Name); err != nil {
+					return err
+				}
+				return l.removeMachine(ctx, u.client, machine.Name)
 			}); err != nil {
 				return err
 			}
@@ -155,13 +157,13 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 	if err := l.save(); err != nil {
 		return err
 	}
-	if err := u.step(ctx, "Import images", "containerd", u.importImages); err != nil {
+	if err := u.step(ctx, "Importing images", "containerd", u.importImages); err != nil {
 		return err
 	}
-	if err := u.step(ctx, "Start resolver and registry", registryContainer, u.startServices); err != nil {
+	if err := u.step(ctx, "Starting resolver and registry", registryContainer, u.startServices); err != nil {
 		return err
 	}
-	if err := u.step(ctx, "Push images to the registry", registryContainer, u.pushImages); err != nil {
+	if err := u.step(ctx, "Pushing images to the registry", registryContainer, u.pushImages); err != nil {
 		return err
 	}
 	for _, cluster := range l.state.Clusters {
@@ -175,7 +177,7 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 	return u.bringUpSample(ctx)
 }
 
-// plan returns the clusters as they are to be, and the machines that are not to be any more. It changes nothing.
+// plan returns the desired clusters, and the machines to remove. It changes nothing.
 func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Cluster, removed []Machine, err error) {
 	next = slices.Clone(l.state.Clusters)
 	if len(next) == 0 {
@@ -230,7 +232,7 @@ func (l *Landscape) plan(options UpOptions, defaultVersion string) (next []Clust
 	return next, nil, nil
 }
 
-// has tells whether the landscape was made with a cluster of this name.
+// has reports whether the landscape has a cluster of this name.
 func (l *Landscape) has(cluster string) bool {
 	return slices.ContainsFunc(l.state.Clusters, func(c Cluster) bool { return c.Name == cluster })
 }
@@ -246,8 +248,8 @@ func freeMachineNumber(clusters []Cluster) (int, error) {
 	return 0, fmt.Errorf("a landscape has room for %d machines", host.MaxMachines)
 }
 
-// artifacts holds what the distribution built, by product; Kubernetes by version. All versions that were built are there: clusters of the
-// landscape use one each, and shoots may have any.
+// artifacts are the artifacts of the distribution by product, and those of Kubernetes by version, with all versions that were built:
+// clusters of the landscape use one each, and shoots may have any.
 type artifacts struct {
 	products   map[string]*distribution.Artifact
 	kubernetes map[string]*distribution.Artifact
@@ -293,18 +295,18 @@ func (l *Landscape) artifacts(builds *distribution.Distribution, clusters []Clus
 	return a, nil
 }
 
-// kubernetes returns what was built of the cluster's version. A cluster keeps the version it was made with, and the checkout may have moved on
-// to others since.
+// kubernetes returns the artifact of the cluster's version. A cluster keeps the version it was created with, which the checkout may not
+// have any more.
 func (l *Landscape) kubernetes(find func(ref string) (*distribution.Artifact, error), cluster Cluster) (*distribution.Artifact, error) {
 	artifact, err := find("kubernetes@" + cluster.Version)
 	if err != nil && l.has(cluster.Name) {
-		return nil, fmt.Errorf("cluster %q runs Kubernetes %s, which is not in the cache: %w; or make the landscape anew with: %s",
+		return nil, fmt.Errorf("cluster %q runs Kubernetes %s, which is not in the cache: %w; or recreate the landscape with: %s",
 			cluster.Name, cluster.Version, err, makeCommand("down up", l.Name))
 	}
 	return artifact, err
 }
 
-// image returns the reference of a product that has one image.
+// image returns the image of a product that has one.
 func (a *artifacts) image(product string) (distribution.Image, error) {
 	images, err := a.products[product].Images()
 	if err != nil {
@@ -396,7 +398,7 @@ func (u *upRun) pushImages(ctx context.Context, detail func(string)) error {
 	return nil
 }
 
-// all are the artifacts whose images machines may pull.
+// all returns the artifacts whose images machines may pull.
 func (a *artifacts) all() []*distribution.Artifact {
 	all := slices.AppendSeq(slices.Collect(maps.Values(a.products)), maps.Values(a.kubernetes))
 	slices.SortFunc(all, func(x, y *distribution.Artifact) int {
@@ -423,16 +425,16 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 		return err
 	}
 	for _, machine := range cluster.Machines {
-		if err := u.step(ctx, "Boot machine "+machine.Name, machine.Name, func(ctx context.Context, _ func(string)) error {
+		if err := u.step(ctx, "Booting machine "+machine.Name, machine.Name, func(ctx context.Context, _ func(string)) error {
 			ctx, cancel := context.WithTimeoutCause(ctx, bootTimeout, fmt.Errorf("not done after %s", bootTimeout))
 			defer cancel()
 			return u.ensureMachine(ctx, u.client, cluster, machine, image.Reference, filepath.Dir(kubernetes))
 		}); err != nil {
 			return err
 		}
-		title := "Make it the control plane of cluster " + cluster.Name
+		title := "Initializing the control plane of cluster " + cluster.Name
 		if verb(cluster, machine) == "join" {
-			title = "Join it to cluster " + cluster.Name
+			title = "Joining machine " + machine.Name + " to cluster " + cluster.Name
 		}
 		if err := u.step(ctx, title, "", func(ctx context.Context, detail func(string)) error {
 			ctx, cancel := context.WithTimeoutCause(ctx, kubeadmTimeout, fmt.Errorf("not done after %s", kubeadmTimeout))
@@ -448,7 +450,7 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 			return err
 		}
 		if verb(cluster, machine) == "init" {
-			if err := u.step(ctx, "Install network, DNS, storage, load balancer, metrics", "", func(ctx context.Context, _ func(string)) error {
+			if err := u.step(ctx, "Deploying network, DNS, storage, load balancer and metrics", "", func(ctx context.Context, _ func(string)) error {
 				ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not done after %s", readyTimeout))
 				defer cancel()
 				if err := u.awaitAPIServer(ctx, cluster); err != nil {
@@ -460,21 +462,21 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 			}
 		}
 	}
-	// The cluster gets ready meanwhile.
+	// The nodes and pods of the cluster become ready meanwhile.
 	if cluster.Name == RuntimeCluster && u.gardener != "" {
 		if err := u.bringUpGarden(ctx, cluster); err != nil {
 			return err
 		}
 	}
-	return u.step(ctx, "Wait until cluster "+cluster.Name+" is ready", "", func(ctx context.Context, detail func(string)) error {
+	return u.step(ctx, "Waiting until cluster "+cluster.Name+" is ready", "", func(ctx context.Context, detail func(string)) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not done after %s", readyTimeout))
 		defer cancel()
 		return u.awaitCluster(ctx, cluster, detail)
 	})
 }
 
-// addonImages are the images of the addons: the image vector names them, and what the distribution built is pinned to its
-// digest, so that pods follow when it is built anew.
+// addonImages are the images of the addons: the image vector names them, and those of the distribution are pinned to their
+// digest, so that pods are rolled when they are rebuilt.
 func (a *artifacts) addonImages(vector imagevector.Vector) (map[string]string, error) {
 	images := map[string]string{}
 	for _, product := range addon.Products() {

@@ -18,13 +18,13 @@ func TestNeeds(t *testing.T) {
 		wantShoot, hasShoot bool
 		memory, disk        int64
 	}{
-		"a landscape with a shoot":              {clusters: one, wantShoot: true, memory: 5 << 30, disk: 5 << 30},
-		"the same after a reboot":               {clusters: one, wantShoot: true, hasShoot: true, memory: 5 << 30, disk: 5 << 30},
-		"a shoot for what runs":                 {clusters: one, running: []string{"runtime-0"}, wantShoot: true, memory: 2 << 30, disk: 5 << 30},
-		"a landscape without a shoot":           {clusters: one, memory: 2 << 30, disk: 5 << 30},
-		"a second cluster beside the rest":      {clusters: two, running: []string{"runtime-0"}, memory: 2 << 30, disk: 5 << 30},
-		"all runs, with a shoot":                {clusters: two, running: []string{"runtime-0", "seed2-0"}, wantShoot: true, hasShoot: true, disk: 1 << 30},
-		"all runs, and nobody asks for a shoot": {clusters: one, running: []string{"runtime-0"}, disk: 1 << 30},
+		"a landscape with a shoot":         {clusters: one, wantShoot: true, memory: 5 << 30, disk: 5 << 30},
+		"the same after a reboot":          {clusters: one, wantShoot: true, hasShoot: true, memory: 5 << 30, disk: 5 << 30},
+		"a shoot for what runs":            {clusters: one, running: []string{"runtime-0"}, wantShoot: true, memory: 2 << 30, disk: 5 << 30},
+		"a landscape without a shoot":      {clusters: one, memory: 2 << 30, disk: 5 << 30},
+		"a second cluster beside the rest": {clusters: two, running: []string{"runtime-0"}, memory: 2 << 30, disk: 5 << 30},
+		"all runs, with a shoot":           {clusters: two, running: []string{"runtime-0", "seed2-0"}, wantShoot: true, hasShoot: true, disk: 1 << 30},
+		"all runs, without a shoot":        {clusters: one, running: []string{"runtime-0"}, disk: 1 << 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runs := func(machine string) bool { return slices.Contains(tc.running, machine) }
@@ -35,7 +35,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// After the checkout has moved on to other versions of Kubernetes, who has a cluster of an old one is told the way out.
+// When the checkout has no artifact of a cluster's version any more, the error says how to recreate the landscape.
 func TestVersionIsGone(t *testing.T) {
 	gone := func(string) (*distribution.Artifact, error) { return nil, errors.New("no such version") }
 	l := &Landscape{Name: "test", state: state{Clusters: []Cluster{{Name: "runtime", Version: "v1.30.0"}}}}
@@ -44,6 +44,6 @@ func TestVersionIsGone(t *testing.T) {
 		t.Errorf("error = %v, want one with %q", err, command)
 	}
 	if _, err := l.kubernetes(gone, Cluster{Name: "new", Version: "v1.30.0"}); err == nil || strings.Contains(err.Error(), command) {
-		t.Errorf("error = %v for a cluster that is to be made", err)
+		t.Errorf("error = %v for a new cluster", err)
 	}
 }

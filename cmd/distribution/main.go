@@ -25,7 +25,7 @@ import (
 )
 
 func main() {
-	// Root file systems and layers are made of files whose modes would lack what a stricter mask takes away.
+	// Root file systems and layers contain files as they are created here, whose modes a stricter mask would change.
 	unix.Umask(0o022)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // A second signal ends the process.
@@ -34,7 +34,7 @@ func main() {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "interrupted; what is finished stays, the same command goes on from there")
+		fmt.Fprintln(os.Stderr, "interrupted; finished products stay in the cache, and the same command continues")
 		os.Exit(130)
 	default:
 		fmt.Fprintln(os.Stderr, "error: "+err.Error())
@@ -61,7 +61,7 @@ func newCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
   $(distribution path kubernetes kubectl) version --client
 
 distribution builds Kubernetes, containerd, the machine image and everything else that Gardener runs on but does not
-write itself, from the recipes in distribution/, into a cache: what is there and has not changed is not built again.`,
+write itself, from the recipes in distribution/, into a cache: artifacts in the cache whose inputs have not changed are not built again.`,
 		SilenceUsage: true, SilenceErrors: true,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -97,7 +97,7 @@ func (c *cli) build() *cobra.Command {
   distribution build kubernetes@v1.35.4 etcd
 
 build makes the products named, and what they are built on; without names, everything a landscape needs.
-Progress goes to stderr. An interrupted build leaves nothing that looks finished: run it again.`,
+Progress goes to stderr. An interrupted build leaves no incomplete artifact: run it again.`,
 		RunE: func(cmd *cobra.Command, refs []string) error {
 			start := time.Now()
 			d, err := c.open()
@@ -126,18 +126,18 @@ Progress goes to stderr. An interrupted build leaves nothing that looks finished
 			}
 			took := time.Since(start).Round(10 * time.Millisecond)
 			if counter.missing == 0 {
-				fmt.Fprintf(c.errOut, "nothing to build: all %d products are there (%s)\n", counter.total, took)
+				fmt.Fprintf(c.errOut, "nothing to build: all %d products are in the cache (%s)\n", counter.total, took)
 				return nil
 			}
 			fmt.Fprintf(c.errOut, "built %d of %d products in %s\n", counter.missing, counter.total, took)
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also build what a landscape does not need, in standard versions")
+	cmd.Flags().BoolVar(&all, "all", false, "also build products that a landscape does not need, in their standard versions")
 	return cmd
 }
 
-// counting remembers what Begin said.
+// counting keeps the numbers that Begin reported.
 type counting struct {
 	*distribution.Lines
 	total, missing int
@@ -151,7 +151,7 @@ func (c *counting) Begin(total, missing int) {
 func (c *cli) list() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List products, their versions and what of them is built",
+		Short: "List products, their versions, and which are built",
 		Long: `Examples:
   distribution list
   distribution list -o wide
@@ -196,7 +196,7 @@ func (c *cli) list() *cobra.Command {
 func (c *cli) path() *cobra.Command {
 	return &cobra.Command{
 		Use:   "path PRODUCT[@VERSION] [FILE]",
-		Short: "Print where an artifact, one of its binaries or files lies",
+		Short: "Print the path of an artifact, or of one of its binaries or files",
 		Long: `Examples:
   distribution path kubernetes
   distribution path kubernetes kubectl
@@ -229,7 +229,7 @@ func (c *cli) path() *cobra.Command {
 func (c *cli) images() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "images [PRODUCT[@VERSION]...]",
-		Short: "List the images of what is built: reference and digest",
+		Short: "List the images of artifacts: reference and digest",
 		Long: `Examples:
   distribution images
   distribution images kubernetes@v1.35.4 -o json`,
@@ -273,7 +273,7 @@ func (c *cli) prune() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "prune",
-		Short: "Remove artifacts of former recipes and what interrupted builds left",
+		Short: "Remove artifacts of former recipes, and leftovers of interrupted builds",
 		Long: `Examples:
   distribution prune
   distribution prune --yes`,
@@ -298,7 +298,7 @@ func (c *cli) prune() *cobra.Command {
 			}
 			if !yes {
 				if f, ok := c.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-					return errors.New("there is no terminal to ask on; to remove these, run: distribution prune --yes")
+					return errors.New("cannot ask for confirmation without a terminal; to remove these, run: distribution prune --yes")
 				}
 				fmt.Fprintf(c.errOut, "Remove these %d directories (%s)? [y/N] ", len(garbage), distribution.SizeText(total))
 				answer, err := bufio.NewReader(c.in).ReadString('\n')

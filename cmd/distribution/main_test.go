@@ -35,20 +35,20 @@ func TestCommands(t *testing.T) {
 		args             []string
 		out, errOut, err string // parts of each
 	}{
-		"help":                {args: nil, out: "Examples:\n  distribution build"},
-		"build":               {args: []string{"build"}, errOut: "built 1 of 1 products"},
-		"build the unknown":   {args: []string{"build", "x"}, err: `unknown product "x"; there are: empty`},
-		"build a version":     {args: []string{"build", "empty@v2"}, err: `product empty has no version "v2"; there are: v1.0.0`},
-		"build all and some":  {args: []string{"build", "--all", "empty"}, err: "not both"},
-		"list":                {args: []string{"list"}, out: "empty     v1.0.0"},
-		"list as JSON":        {args: []string{"list", "-o", "json"}, out: `"description": "Nothing at all"`},
-		"list as YAML":        {args: []string{"list", "-o", "yaml"}, out: "cached: false"},
-		"list, wide":          {args: []string{"list", "-o", "wide"}, out: "Nothing at all"},
-		"list as what":        {args: []string{"list", "-o", "xml"}, err: `unknown output format "xml"; there are: json, yaml, wide`},
-		"path of the unbuilt": {args: []string{"path", "empty"}, err: "empty is not built; run: bin/distribution build empty"},
-		"images of nothing":   {args: []string{"images", "-o", "json"}, out: "[]"},
-		"images, unbuilt":     {args: []string{"images", "empty"}, err: "empty is not built"},
-		"prune nothing":       {args: []string{"prune"}, errOut: "nothing to remove"},
+		"help":                 {args: nil, out: "Examples:\n  distribution build"},
+		"build":                {args: []string{"build"}, errOut: "built 1 of 1 products"},
+		"build the unknown":    {args: []string{"build", "x"}, err: `unknown product "x"; there are: empty`},
+		"build a version":      {args: []string{"build", "empty@v2"}, err: `product empty has no version "v2"; there are: v1.0.0`},
+		"build all and some":   {args: []string{"build", "--all", "empty"}, err: "not both"},
+		"list":                 {args: []string{"list"}, out: "empty     v1.0.0"},
+		"list as JSON":         {args: []string{"list", "-o", "json"}, out: `"description": "Nothing at all"`},
+		"list as YAML":         {args: []string{"list", "-o", "yaml"}, out: "cached: false"},
+		"list, wide":           {args: []string{"list", "-o", "wide"}, out: "Nothing at all"},
+		"list, unknown format": {args: []string{"list", "-o", "xml"}, err: `unknown output format "xml"; there are: json, yaml, wide`},
+		"path of the unbuilt":  {args: []string{"path", "empty"}, err: "empty is not built; run: bin/distribution build empty"},
+		"images of nothing":    {args: []string{"images", "-o", "json"}, out: "[]"},
+		"images, unbuilt":      {args: []string{"images", "empty"}, err: "empty is not built"},
+		"prune nothing":        {args: []string{"prune"}, errOut: "nothing to remove"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errOut, err := run(t, tc.args...)

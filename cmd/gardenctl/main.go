@@ -1,4 +1,4 @@
-// Command gardenctl is how people look after their clusters from the command line. Named kubectl-garden, it is a plugin of kubectl.
+// Command gardenctl is the command line for owners of shoots. Named kubectl-garden, it is a plugin of kubectl.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	// The libraries' logs would stand between the results; what matters comes back as errors.
+	// Logs of libraries would mix with the results; what matters is returned as errors.
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -34,7 +34,7 @@ func run(ctx context.Context) int {
 	if configDir == "" {
 		dir, err := os.UserConfigDir()
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "error: no directory for the configuration: "+err.Error()+"; say one with GCTL_CONFIG_DIR")
+			fmt.Fprintln(os.Stderr, "error: no directory for the configuration: "+err.Error()+"; set one with GCTL_CONFIG_DIR")
 			return 1
 		}
 		configDir = filepath.Join(dir, "gardenctl")

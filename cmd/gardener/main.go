@@ -1,4 +1,4 @@
-// Command gardener is all server components in one binary. The first argument, or the name it is started by, says which.
+// Command gardener is all server components in one binary. The first argument, or the name of the executable, selects one.
 package main
 
 import (
@@ -57,7 +57,7 @@ func main() {
 	}
 	newCommand, ok := commands[name]
 	if !ok {
-		fmt.Fprintf(os.Stderr, "error: unknown component %q; list what there is with: gardener --help\n", name)
+		fmt.Fprintf(os.Stderr, "error: unknown component %q; list them with: gardener --help\n", name)
 		os.Exit(2)
 	}
 	cmd := newCommand()
@@ -68,7 +68,7 @@ func main() {
 	}
 }
 
-// help writes which components there are, and what each is for.
+// help writes the components, with a description of each.
 func help(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprint(w, `Examples:
@@ -85,7 +85,7 @@ Components:
 	return w.Flush()
 }
 
-// choose returns the component that a command line asks for, and its arguments.
+// choose returns the component that a command line selects, and its arguments.
 func choose(argv []string) (string, []string) {
 	if name := filepath.Base(argv[0]); commands[name] != nil {
 		return name, argv[1:]

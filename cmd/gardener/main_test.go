@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The help names every component, and says what it is for.
+// The help has every component with a description.
 func TestHelp(t *testing.T) {
 	var out strings.Builder
 	if err := help(&out); err != nil {
@@ -19,7 +19,7 @@ func TestHelp(t *testing.T) {
 	for line := range strings.Lines(list) {
 		fields := strings.Fields(line)
 		if len(fields) < 3 {
-			t.Errorf("%q does not say what it is for", line)
+			t.Errorf("%q has no description", line)
 			continue
 		}
 		names = append(names, fields[0])

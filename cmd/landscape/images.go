@@ -17,13 +17,13 @@ func (c *cli) imagesCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "images", Short: "Work with the landscape's registry", Args: cobra.ArbitraryArgs, RunE: subcommand.Choose}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "push IMAGE SOURCE",
-		Short: "Put an image into the registry that all machines pull from",
+		Short: "Push an image to the registry that all machines pull from",
 		Long: `Examples:
   landscape images push registry.local.gardener.cloud/me/tool:dev tool.tar    # a file of "docker save" or alike
   landscape images push quay.io/me/tool:v1 ./layout                           # a directory that is an OCI image layout
   landscape images push registry.k8s.io/kubectl:v1.35.4 kubernetes@v1.35.4    # a product of the distribution
 
-Machines find the image under the name given here, whatever its registry: they look in the landscape first.`,
+Machines pull the image by this name, whatever its registry: they try the landscape's registry first.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := c.open()

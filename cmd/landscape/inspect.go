@@ -30,10 +30,10 @@ func (c *cli) statusCommand() *cobra.Command {
   landscape status -o wide      # also what takes the memory
   landscape status -o json
 
-The exit code is 0 if everything that should run does, and 3 if not.`,
+The exit code is 0 if everything runs and is healthy, and 3 if not.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// Known before all that is asked.
+			// Refused before any request.
 			if !slices.Contains([]string{"", "wide", "json", "yaml"}, output) {
 				return fmt.Errorf("--output must be wide, json or yaml, not %q", output)
 			}
@@ -54,7 +54,7 @@ The exit code is 0 if everything that should run does, and 3 if not.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "wide, json or yaml (default: a table for people)")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "wide, json or yaml (default: a table)")
 	return cmd
 }
 
@@ -97,7 +97,7 @@ func printStatus(out io.Writer, status *landscape.Status, output string, now tim
 	}
 	printMemory(w, status.Memory, output == "wide")
 	if !status.Healthy() {
-		fmt.Fprintf(w, "\nNot as it should be:\n")
+		fmt.Fprintf(w, "\nProblems:\n")
 	}
 	for _, problem := range status.Problems {
 		fmt.Fprintf(w, "  %s\n", problem)
@@ -142,7 +142,7 @@ func printGarden(w io.Writer, garden *landscape.GardenStatus, wide bool, now tim
 	}
 }
 
-// conditions is how many of them are true.
+// conditions counts those that are True.
 func conditions(all []landscape.ConditionStatus) string {
 	isTrue := 0
 	for _, condition := range all {
@@ -153,7 +153,7 @@ func conditions(all []landscape.ConditionStatus) string {
 	return fmt.Sprintf("%d/%d", isTrue, len(all))
 }
 
-// brief is the first part of what an operation says of itself; the rest is what it is at.
+// brief is a last operation without its description.
 func brief(operation string) string {
 	operation, _, _ = strings.Cut(operation, ",")
 	operation, _, _ = strings.Cut(operation, ";")
@@ -200,7 +200,7 @@ func (c *cli) kubeconfigCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "kubeconfig [CLUSTER]",
-		Short: "Print where a cluster's kubeconfig is",
+		Short: "Print the path of a cluster's kubeconfig",
 		Long: `Examples:
   export KUBECONFIG=$(landscape kubeconfig)
   landscape kubeconfig seed2 --content > seed2.yaml
@@ -230,12 +230,12 @@ func (c *cli) shootKubeconfigCommand(show func(file string) error) *cobra.Comman
 	access := landscape.Access{}
 	cmd := &cobra.Command{
 		Use:   "shoot NAMESPACE/NAME",
-		Short: "Order a kubeconfig for a shoot that works on this computer, and print where it is",
+		Short: "Request a kubeconfig for a shoot that works on this computer, and print its path",
 		Long: `Examples:
   kubectl --kubeconfig $(landscape kubeconfig shoot garden-local/local) get nodes
   landscape kubeconfig shoot garden-local/local --viewer --expiration 30m --content
 
-The names of shoots are known within the landscape only. This kubeconfig has the address of the gateway instead, so it needs no DNS.`,
+The names of shoots are resolved within the landscape only. This kubeconfig has the address of the gateway instead, so it needs no DNS.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := c.open()
@@ -244,7 +244,7 @@ The names of shoots are known within the landscape only. This kubeconfig has the
 			}
 			namespace, name, ok := strings.Cut(args[0], "/")
 			if !ok || namespace == "" || name == "" {
-				return fmt.Errorf("%q is no shoot; name it as NAMESPACE/NAME", args[0])
+				return fmt.Errorf("invalid shoot %q; name it as NAMESPACE/NAME", args[0])
 			}
 			access.Shoot = client.ObjectKey{Namespace: namespace, Name: name}
 			file, err := l.ShootKubeconfig(cmd.Context(), access)
@@ -254,7 +254,7 @@ The names of shoots are known within the landscape only. This kubeconfig has the
 			return show(file)
 		},
 	}
-	cmd.Flags().BoolVar(&access.Viewer, "viewer", false, "for reading only, and without Secrets")
-	cmd.Flags().DurationVar(&access.Expiration, "expiration", kubeconfigLife, "how long it is good for; the garden may allow less")
+	cmd.Flags().BoolVar(&access.Viewer, "viewer", false, "read-only, and without access to Secrets")
+	cmd.Flags().DurationVar(&access.Expiration, "expiration", kubeconfigLife, "how long the credentials are valid; the garden may allow less")
 	return cmd
 }

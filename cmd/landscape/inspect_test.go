@@ -47,7 +47,7 @@ garden-local/local   1.36.3       Create Processing 89%   1/2          1/2     9
 
 All 2 processes together take 5 MiB of memory.
 
-Not as it should be:
+Problems:
   seed local: B is False
 `
 	var out strings.Builder

@@ -47,7 +47,7 @@ func (c *cli) shellCommand() *cobra.Command {
 	}
 }
 
-// exec runs a command with our streams; with a terminal if we have one ourselves.
+// exec runs a command with the streams of this process, and with a terminal if this process has one.
 func (c *cli) exec(ctx context.Context, client *containers.Client, machine string, command []string) (int, error) {
 	streams := containers.Streams{In: c.in, Out: c.out, Err: c.errOut}
 	file, ok := c.in.(*os.File)
@@ -59,11 +59,11 @@ func (c *cli) exec(ctx context.Context, client *containers.Client, machine strin
 	if err != nil {
 		return 0, err
 	}
-	defer term.Restore(terminal, before) //nolint:errcheck // nobody to tell
+	defer term.Restore(terminal, before) //nolint:errcheck // there is no way to report it
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, syscall.SIGWINCH)
 	defer signal.Stop(resized)
-	resized <- syscall.SIGWINCH // The first size is a change too.
+	resized <- syscall.SIGWINCH // This sends the initial size.
 	sizes := make(chan containers.Size)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,7 +125,7 @@ func (c *cli) logsCommand() *cobra.Command {
 			}
 			code, err := client.Exec(cmd.Context(), args[0], containers.Streams{Out: c.out, Err: c.errOut}, command...)
 			if follow && cmd.Context().Err() != nil {
-				return nil // The person pressed Ctrl-C, which is how following ends.
+				return nil // Ctrl-C is how following ends.
 			}
 			if err == nil && code != 0 {
 				err = exitCode(code)
@@ -133,7 +133,7 @@ func (c *cli) logsCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is logged from now on")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "also print new lines as they are logged")
 	cmd.Flags().IntVarP(&lines, "lines", "n", 100, "how many of the last lines to show")
 	return cmd
 }

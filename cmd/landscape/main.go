@@ -1,4 +1,4 @@
-// Command landscape runs Kubernetes clusters on this computer for Gardener to live in, without Docker.
+// Command landscape runs a garden, a seed and shoots on this computer, without Docker.
 package main
 
 import (
@@ -24,10 +24,10 @@ import (
 )
 
 func main() {
-	// What we and the containerd that we start make must be readable for others: its snapshotter makes the roots of containers with the mask of
-	// its parent, and processes that are not root could not enter them.
+	// Files of this process and of containerd must be readable for other users: its snapshotter creates the root directories of containers with
+	// the mask of its parent, and processes that are not root could not enter them.
 	unix.Umask(0o022)
-	// The libraries' logs would tear up the progress; what matters comes back as errors.
+	// Logs of libraries would break the progress lines; what matters is returned as errors.
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
 	if err := landscape.BypassProxy(os.Getenv, os.Setenv); err != nil {
@@ -45,7 +45,7 @@ func main() {
 	os.Exit(code)
 }
 
-// outcome is what to say at the end of a command, and the exit code.
+// outcome is the last message of a command, and its exit code.
 func outcome(command string, err error, interrupted bool) (message string, code int) {
 	var exit exitCode
 	switch {
@@ -54,14 +54,14 @@ func outcome(command string, err error, interrupted bool) (message string, code 
 	case errors.As(err, &exit):
 		return "", int(exit)
 	case interrupted && (command == "up" || command == "down"):
-		return "interrupted; the same command goes on from there", 130
+		return "interrupted; the same command continues", 130
 	case interrupted:
 		return "", 130
 	}
 	return "error: " + err.Error(), 1
 }
 
-// exitCode ends the process without a message.
+// exitCode is an error that ends the process without a message.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

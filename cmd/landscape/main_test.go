@@ -12,7 +12,7 @@ import (
 	"gardener.cloud/gardener/landscape/progress"
 )
 
-// A command that does not exist fails, and writes nothing that a script may take for an answer.
+// An unknown command fails, and writes nothing to the standard output, which a script would read.
 func TestUnknownCommands(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
@@ -59,8 +59,8 @@ func TestOutcome(t *testing.T) {
 		"a success":                {command: "up"},
 		"a failure":                {command: "up", err: errors.New("no disk"), message: "error: no disk", code: 1},
 		"an exit code":             {command: "status", err: exitCode(3), code: 3},
-		"an up that was stopped":   {command: "up", err: context.Canceled, interrupted: true, message: "interrupted; the same command goes on from there", code: 130},
-		"a down that was stopped":  {command: "down", err: context.Canceled, interrupted: true, message: "interrupted; the same command goes on from there", code: 130},
+		"an up that was stopped":   {command: "up", err: context.Canceled, interrupted: true, message: "interrupted; the same command continues", code: 130},
+		"a down that was stopped":  {command: "down", err: context.Canceled, interrupted: true, message: "interrupted; the same command continues", code: 130},
 		"logs that were stopped":   {command: "logs", err: context.Canceled, interrupted: true, code: 130},
 		"stopped when it was over": {command: "logs", interrupted: true},
 	} {
@@ -72,7 +72,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// Commands about a landscape that is not there say how to make one.
+// Commands for a landscape that does not exist say how to bring it up.
 func TestNothingThere(t *testing.T) {
 	for _, args := range [][]string{
 		{"kubeconfig"},
@@ -91,7 +91,7 @@ func TestNothingThere(t *testing.T) {
 	}
 }
 
-// What cannot be printed is refused before the landscape is asked.
+// An unknown output format is refused before the landscape is read.
 func TestStatusRefusesOutput(t *testing.T) {
 	var out strings.Builder
 	cmd := newCommand(strings.NewReader(""), &out, &out)
@@ -101,8 +101,8 @@ func TestStatusRefusesOutput(t *testing.T) {
 	}
 }
 
-// Programs hear of a failure before the first step, too.
-func TestUpTellsProgramsOfFailure(t *testing.T) {
+// A failure before the first step is reported to programs, too.
+func TestUpReportsFailureToPrograms(t *testing.T) {
 	var out, errOut strings.Builder
 	cmd := newCommand(strings.NewReader(""), &out, &errOut)
 	cmd.SetArgs([]string{"--dir", t.TempDir(), "up", "--json", "--machines", "0"})
@@ -126,10 +126,10 @@ func TestAdvice(t *testing.T) {
 		garden         bool
 		want           string
 	}{
-		"clusters, a proxy":    {proxy: "export NO_PROXY=x", want: "\n  export NO_PROXY=x    # a proxy does not reach it\n  export KUBECONFIG=/k/runtime.yaml\n"},
+		"clusters, a proxy":    {proxy: "export NO_PROXY=x", want: "\n  export NO_PROXY=x    # proxies cannot reach it\n  export KUBECONFIG=/k/runtime.yaml\n"},
 		"a garden":             {garden: true, want: "also the seed:\n  export KUBECONFIG=/k/runtime.yaml\n"},
-		"a garden, no kubectl": {garden: true, kubectl: "/c/kubectl", want: "also the seed:\n  alias kubectl=/c/kubectl    # there is no other one in PATH\n  export KUBECONFIG=/k/runtime.yaml\n"},
-		"clusters, no kubectl": {kubectl: "/c/kubectl", want: "\n  alias kubectl=/c/kubectl    # there is no other one in PATH\n  export KUBECONFIG=/k/runtime.yaml\n  kubectl get nodes"},
+		"a garden, no kubectl": {garden: true, kubectl: "/c/kubectl", want: "also the seed:\n  alias kubectl=/c/kubectl    # PATH has no kubectl\n  export KUBECONFIG=/k/runtime.yaml\n"},
+		"clusters, no kubectl": {kubectl: "/c/kubectl", want: "\n  alias kubectl=/c/kubectl    # PATH has no kubectl\n  export KUBECONFIG=/k/runtime.yaml\n  kubectl get nodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := result.advice("local", tc.kubectl, tc.proxy, tc.garden); !strings.Contains(got, tc.want) {

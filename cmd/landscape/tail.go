@@ -42,7 +42,7 @@ func tail(ctx context.Context, out io.Writer, path string, lines int, follow boo
 			return err
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
-				return nil // The person pressed Ctrl-C, which is how following ends.
+				return nil // Ctrl-C is how following ends.
 			}
 			return ctx.Err()
 		}

@@ -35,13 +35,13 @@ func (c *cli) upCommand() *cobra.Command {
   landscape up --check                         # only say whether this computer can do it; builds nothing
   landscape up --json | jq                     # for programs: one object for each thing that happens
 
-"up" makes what is missing and leaves alone what is there. It can be interrupted and run again at any time.`,
+"up" creates what is missing and changes what differs. It can be interrupted and run again at any time.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			start := time.Now()
 			var step *progress.StepError
 			defer func() {
-				// A step that fails has said so itself.
+				// A failed step has been reported already.
 				if asJSON && err != nil && !errors.As(err, &step) {
 					progress.NewJSON(c.out).Failed(err)
 				}
@@ -100,26 +100,26 @@ func (c *cli) upCommand() *cobra.Command {
 	cmd.Flags().IntVar(&options.Machines, "machines", 0, "number of machines of the cluster (default: what it has, or 1)")
 	cmd.Flags().StringVar(&options.Version, "kubernetes-version", "", "Kubernetes version of a new cluster, such as v1.35.4 (default: the distribution's); it must have been built")
 	cmd.Flags().BoolVar(&onlyClusters, "only-clusters", false, "bring up clusters without a garden")
-	cmd.Flags().BoolVar(&withoutShoot, "without-shoot", false, "do not order the sample shoot; one that is there stays")
-	cmd.Flags().BoolVar(&check, "check", false, "only check whether this computer can carry the landscape, and change nothing")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write events as JSON to the standard output, one a line; the last one says how to connect")
+	cmd.Flags().BoolVar(&withoutShoot, "without-shoot", false, "do not create the sample shoot; an existing one stays")
+	cmd.Flags().BoolVar(&check, "check", false, "only check whether this computer can run the landscape, and change nothing")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write events as JSON to the standard output, one a line; the last one has the kubeconfig files")
 	return cmd
 }
 
-// kubeconfigLife is how long credentials for shoots are asked for, when nobody says. The garden may allow less.
+// kubeconfigLife is the default validity of credentials for shoots. The garden may allow less.
 const kubeconfigLife = 8 * time.Hour
 
-// upResult is what "up" ends with.
+// upResult is the result of "up".
 type upResult struct {
 	Landscape string  `json:"landscape"`
 	Seconds   float64 `json:"seconds"`
-	// Kubeconfig is the file for the garden, or for the cluster that was asked for.
+	// Kubeconfig is the file for the garden, or for the cluster that was brought up.
 	Kubeconfig string `json:"kubeconfig"`
 	// ShootKubeconfig is the file for the sample shoot, empty without one.
 	ShootKubeconfig string `json:"shootKubeconfig,omitempty"`
 }
 
-// missingKubectl is the kubectl of the distribution, if the computer has no other one.
+// missingKubectl is the kubectl of the distribution, if there is none in PATH.
 func missingKubectl(builds *distribution.Distribution) string {
 	if _, err := exec.LookPath("kubectl"); err == nil {
 		return ""
@@ -135,8 +135,8 @@ func missingKubectl(builds *distribution.Distribution) string {
 	return path
 }
 
-// advice is what a person may want to do next. The path of a kubectl is that of the only one there is; proxy is a command that lets kubectl
-// pass by a proxy. Both are empty if not needed.
+// advice lists commands to run next. kubectl is the path of the distribution's kubectl, and proxy a command that lets kubectl bypass a
+// proxy. Both are empty if not needed.
 func (r upResult) advice(name, kubectl, proxy string, garden bool) string {
 	program := os.Args[0]
 	if name != landscape.DefaultName {
@@ -144,10 +144,10 @@ func (r upResult) advice(name, kubectl, proxy string, garden bool) string {
 	}
 	text := "\n"
 	if kubectl != "" {
-		text += "  alias kubectl=" + kubectl + "    # there is no other one in PATH\n"
+		text += "  alias kubectl=" + kubectl + "    # PATH has no kubectl\n"
 	}
 	if proxy != "" {
-		text += "  " + proxy + "    # a proxy does not reach it\n"
+		text += "  " + proxy + "    # proxies cannot reach it\n"
 	}
 	text += "  export KUBECONFIG=" + r.Kubeconfig + "\n"
 	if !garden {
@@ -159,10 +159,10 @@ func (r upResult) advice(name, kubectl, proxy string, garden bool) string {
 			landscape.SampleShoot, kubeconfigLife.Hours(), program, r.ShootKubeconfig)
 	}
 	return text + "\nTry next:\n  kubectl apply -f example/shoot-workerless.yaml    # a shoot without nodes\n" +
-		"  kubectl get shoots -A -w                          # watch it come\n  " + program + " status\n"
+		"  kubectl get shoots -A -w                          # watch its creation\n  " + program + " status\n"
 }
 
-// besideUs is the path of another of our executables, which is in the directory of this one.
+// besideUs is the path of another executable of Gardener in the directory of this one.
 func besideUs(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -207,11 +207,11 @@ func (c *cli) downCommand() *cobra.Command {
 	return cmd
 }
 
-// confirm asks a person, and refuses when there is none.
+// confirm asks for confirmation, and refuses without a terminal.
 func (c *cli) confirm(question string) error {
 	file, ok := c.in.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) { //nolint:gosec // descriptors are small
-		return errors.New("this removes data and there is no terminal to ask on: add --yes if you mean it")
+		return errors.New("cannot ask for confirmation without a terminal: this removes data; add --yes to do it")
 	}
 	fmt.Fprintf(c.errOut, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(c.in).ReadString('\n')

@@ -31,7 +31,7 @@ import (
 	_ "k8s.io/kubernetes/test/e2e/scheduling"
 	_ "k8s.io/kubernetes/test/e2e/storage"
 
-	// What a test tells of a cluster when it fails, and how it prints objects.
+	// What a failed test prints about a cluster, and how it prints objects.
 	_ "k8s.io/kubernetes/test/e2e/framework/debug/init"
 	_ "k8s.io/kubernetes/test/e2e/framework/metrics/init"
 	_ "k8s.io/kubernetes/test/e2e/framework/node/init"
@@ -55,7 +55,7 @@ func main() {
 	testfiles.AddFileSource(conformancedata.GetConformanceTestdataFS())
 	framework.AfterReadingAllFlags(&framework.TestContext)
 
-	var t testing.T // The suite only tells it that it failed.
+	var t testing.T // The suite only marks it as failed.
 	e2e.RunE2ETests(&t)
 	if t.Failed() {
 		os.Exit(1)

@@ -11,8 +11,8 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// balancer is a cloud provider that has nothing but load balancers, which are addresses of a pool. What is handed out
-// stands in the Services' status; the reservations bridge the time until the status is in the cache.
+// balancer is a cloud provider with load balancers only, which are addresses of a pool. Assigned addresses are in the
+// status of Services; the reservations bridge the time until the status is in the cache.
 type balancer struct {
 	pool     netip.Prefix
 	services func() ([]*corev1.Service, error)
@@ -41,12 +41,12 @@ func (b *balancer) GetLoadBalancer(_ context.Context, _ string, service *corev1.
 	return status(addr), true, nil
 }
 
-// GetLoadBalancerName returns a name that is only shown to people.
+// GetLoadBalancerName returns a name that is only displayed.
 func (b *balancer) GetLoadBalancerName(_ context.Context, _ string, service *corev1.Service) string {
 	return cloudprovider.DefaultLoadBalancerName(service)
 }
 
-// EnsureLoadBalancer returns the Service's address: the one it asks for, else the one it has, else the lowest free one.
+// EnsureLoadBalancer returns the Service's address: that of spec.loadBalancerIP, else the current one, else the lowest free one.
 func (b *balancer) EnsureLoadBalancer(_ context.Context, _ string, service *corev1.Service, _ []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,12 +62,12 @@ func (b *balancer) EnsureLoadBalancer(_ context.Context, _ string, service *core
 	return status(addr), nil
 }
 
-// UpdateLoadBalancer has nothing to do: any node answers for all others.
+// UpdateLoadBalancer has nothing to do: any node serves all Services.
 func (b *balancer) UpdateLoadBalancer(context.Context, string, *corev1.Service, []*corev1.Node) error {
 	return nil
 }
 
-// EnsureLoadBalancerDeleted gives the Service's address back.
+// EnsureLoadBalancerDeleted releases the Service's address.
 func (b *balancer) EnsureLoadBalancerDeleted(_ context.Context, _ string, service *corev1.Service) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,7 +144,7 @@ func key(service *corev1.Service) types.NamespacedName {
 	return types.NamespacedName{Namespace: service.Namespace, Name: service.Name}
 }
 
-// The rest of cloudprovider.Interface: a local cluster has nothing of it.
+// The rest of cloudprovider.Interface, which a local cluster does not need.
 
 func (b *balancer) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
 

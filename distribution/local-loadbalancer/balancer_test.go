@@ -21,13 +21,13 @@ func TestEnsureLoadBalancer(t *testing.T) {
 		"a Service keeps its address":                 {others: []*corev1.Service{svc("x", "172.30.0.128")}, service: svc("a", "172.30.0.130"), want: "172.30.0.130"},
 		"an address outside of the pool is replaced":  {service: svc("a", "10.0.0.1"), want: "172.30.0.128"},
 		"an address that another one has is replaced": {others: []*corev1.Service{svc("x", "172.30.0.128")}, service: svc("a", "172.30.0.128"), want: "172.30.0.129"},
-		"a wish is granted":                           {service: wishing(svc("a", "172.30.0.128"), "172.30.0.131"), want: "172.30.0.131"},
-		"a wish for what is taken is refused": {
-			others: []*corev1.Service{svc("x", "172.30.0.128")}, service: wishing(svc("a", ""), "172.30.0.128"),
+		"a free requested address is assigned":        {service: requesting(svc("a", "172.30.0.128"), "172.30.0.131"), want: "172.30.0.131"},
+		"a used requested address is refused": {
+			others: []*corev1.Service{svc("x", "172.30.0.128")}, service: requesting(svc("a", ""), "172.30.0.128"),
 			wantError: "spec.loadBalancerIP: 172.30.0.128 is used by Service default/x",
 		},
-		"a wish outside of the pool is refused": {
-			service: wishing(svc("a", ""), "10.0.0.1"), wantError: `spec.loadBalancerIP: "10.0.0.1" is not in the pool 172.30.0.128/30`,
+		"a requested address outside of the pool is refused": {
+			service: requesting(svc("a", ""), "10.0.0.1"), wantError: `spec.loadBalancerIP: "10.0.0.1" is not in the pool 172.30.0.128/30`,
 		},
 		"an empty pool is an error": {
 			others:    []*corev1.Service{svc("w", "172.30.0.128"), svc("x", "172.30.0.129"), svc("y", "172.30.0.130"), svc("z", "172.30.0.131")},
@@ -54,7 +54,7 @@ func TestEnsureLoadBalancer(t *testing.T) {
 	}
 }
 
-// Two Services that come at once are served one after the other, before the first one's status is in the cache.
+// Two Services at once are served one after the other, before the first one's status is in the cache.
 func TestReservations(t *testing.T) {
 	b := newBalancer(netip.MustParsePrefix("172.30.0.128/30"), func() ([]*corev1.Service, error) { return nil, nil })
 	ctx := t.Context()
@@ -67,7 +67,7 @@ func TestReservations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, exists, _ := b.GetLoadBalancer(ctx, "", svc("a", "")); exists {
-		t.Error("the address of a deleted Service is still there")
+		t.Error("a deleted Service still has an address")
 	}
 	third, _ := b.EnsureLoadBalancer(ctx, "", svc("c", ""), nil)
 	if diff := cmp.Diff(first.Ingress[0].IP, third.Ingress[0].IP); diff != "" {
@@ -83,7 +83,7 @@ func svc(name, ip string) *corev1.Service {
 	return service
 }
 
-func wishing(service *corev1.Service, ip string) *corev1.Service {
+func requesting(service *corev1.Service, ip string) *corev1.Service {
 	service.Spec.LoadBalancerIP = ip
 	return service
 }

@@ -1,6 +1,6 @@
 // Command local-loadbalancer gives Services of type LoadBalancer an address from a pool that is routed to one of the
-// cluster's nodes, where kube-proxy takes over. It is the cloud provider of local clusters: k8s.io/cloud-provider's
-// service controller does the work, and this program answers it.
+// cluster's nodes, whose kube-proxy handles it. It is the cloud provider of local clusters, for the service controller of
+// k8s.io/cloud-provider.
 package main
 
 import (
@@ -35,7 +35,7 @@ Without --kubeconfig it runs inside the cluster. Run one instance per cluster an
 `)
 		flag.PrintDefaults()
 	}
-	pool := flag.String("pool", "", "addresses to hand out, in CIDR notation; they must be routed to a node (required)")
+	pool := flag.String("pool", "", "addresses to assign, in CIDR notation; they must be routed to a node (required)")
 	kubeconfig := flag.String("kubeconfig", "", "kubeconfig `file` for use outside the cluster")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -60,7 +60,7 @@ func run(ctx context.Context, pool, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	const never = 0 * time.Second // Watches tell of every change; a resync would only repeat it.
+	const never = 0 * time.Second // Watches deliver every change, so no resync is needed.
 	factory := informers.NewSharedInformerFactory(client, never)
 	services := factory.Core().V1().Services()
 	balancer := newBalancer(prefix, func() ([]*corev1.Service, error) { return services.Lister().List(labels.Everything()) })
@@ -69,8 +69,8 @@ func run(ctx context.Context, pool, kubeconfig string) error {
 		return err
 	}
 	factory.Start(ctx.Done())
-	klog.FromContext(ctx).Info("Handing out addresses", "pool", prefix)
-	// One worker, so that two Services never look for a free address at the same time.
+	klog.FromContext(ctx).Info("Assigning addresses", "pool", prefix)
+	// One worker, so that two Services never get the same free address.
 	controller.Run(ctx, 1, controllers.NewControllerManagerMetrics("local-loadbalancer"))
 	return nil
 }

@@ -43,9 +43,9 @@ func parse(args []string, node string, out io.Writer) (options, error) {
 	flags := flag.NewFlagSet("local-storage", flag.ContinueOnError)
 	flags.SetOutput(out)
 	flags.StringVar(&o.node, "node", node, "the node this process runs on (default: $NODE_NAME)")
-	flags.StringVar(&o.directory, "directory", "/var/lib/local-storage", "where volumes lie on the node; made if missing")
+	flags.StringVar(&o.directory, "directory", "/var/lib/local-storage", "directory of volumes on the node; created if missing")
 	flags.StringVar(&o.name, "name", "local-storage.gardener.cloud", "the provisioner's name, as in StorageClasses")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the cluster (default: the pod's service account)")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: the pod's service account)")
 	klog.InitFlags(flags)
 	flags.Usage = func() {
 		fmt.Fprint(out, usage)
@@ -103,7 +103,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	klog.FromContext(ctx).Info("Provisioning volumes", "provisioner", o.name, "node", o.node, "directory", o.directory)
-	// Every node has its own instance and its own claims: nobody leads.
+	// Every node has its own instance and its own claims, so there is no leader election.
 	controller.NewProvisionController(ctx, client, o.name, p, controller.LeaderElection(false)).Run(ctx)
 	return nil
 }

@@ -23,13 +23,13 @@ const (
 	ownNode      = "local-storage.gardener.cloud/node"
 )
 
-// nodeReader is what a provisioner asks of the cluster.
+// nodeReader reads nodes.
 type nodeReader interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Node, error)
 }
 
-// provisioner makes and removes the volumes of one node. A volume is a directory below base that every user may write to, so
-// that pods need no init container; base itself is root's alone, so that nobody else on the node gets there.
+// provisioner creates and deletes the volumes of one node. A volume is a directory below base that every user may write to, so
+// that pods need no init container; only root can enter base itself, so that other users of the node cannot.
 type provisioner struct {
 	base     *os.Root // no path leads out of it
 	dir      string   // base on the node
@@ -46,10 +46,10 @@ var (
 
 func newProvisioner(dir string, node *corev1.Node, nodes nodeReader) (*provisioner, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory of volumes: %w", err)
+		return nil, fmt.Errorf("create the directory of volumes: %w", err)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory of volumes: %w", err)
+		return nil, fmt.Errorf("create the directory of volumes: %w", err)
 	}
 	base, err := os.OpenRoot(dir)
 	if err != nil {
@@ -62,22 +62,22 @@ func newProvisioner(dir string, node *corev1.Node, nodes nodeReader) (*provision
 	return &provisioner{base: base, dir: dir, node: node.Name, hostname: hostname, nodes: nodes}, nil
 }
 
-// ShouldProvision takes the claims for which the scheduler chose this node.
+// ShouldProvision accepts the claims for which the scheduler chose this node.
 func (p *provisioner) ShouldProvision(_ context.Context, claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Annotations[selectedNode] == p.node
 }
 
-// Provision is idempotent: a directory that an earlier attempt made is used.
+// Provision is idempotent: a directory that an earlier attempt created is used.
 func (p *provisioner) Provision(_ context.Context, o controller.ProvisionOptions) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
 	if err := p.check(o); err != nil {
 		return nil, controller.ProvisioningFinished, err
 	}
 	if err := p.base.Mkdir(o.PVName, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, controller.ProvisioningFinished, fmt.Errorf("make the volume on node %s: %w", p.node, err)
+		return nil, controller.ProvisioningFinished, fmt.Errorf("create the volume on node %s: %w", p.node, err)
 	}
-	// Again, because the umask took some of it away.
+	// Again, because the umask removed some of the mode.
 	if err := p.base.Chmod(o.PVName, 0o777); err != nil {
-		return nil, controller.ProvisioningFinished, fmt.Errorf("open the volume on node %s to all users: %w", p.node, err)
+		return nil, controller.ProvisioningFinished, fmt.Errorf("set the mode of the volume on node %s: %w", p.node, err)
 	}
 	mode := corev1.PersistentVolumeFilesystem
 	return &corev1.PersistentVolume{
@@ -96,7 +96,7 @@ func (p *provisioner) Provision(_ context.Context, o controller.ProvisionOptions
 	}, controller.ProvisioningFinished, nil
 }
 
-// check refuses what a directory cannot be. Its errors become events of the claim.
+// check refuses claims that a directory cannot satisfy. Its errors become events of the claim.
 func (p *provisioner) check(o controller.ProvisionOptions) error {
 	if !plainName(o.PVName) {
 		return fmt.Errorf("%q cannot be the name of a directory", o.PVName)
@@ -115,7 +115,7 @@ func (p *provisioner) check(o controller.ProvisionOptions) error {
 	return nil
 }
 
-// ShouldDelete takes the volumes of this node, and those of nodes that are gone: nobody else would remove their objects.
+// ShouldDelete accepts the volumes of this node, and those of deleted nodes, whose objects no other provisioner deletes.
 func (p *provisioner) ShouldDelete(ctx context.Context, pv *corev1.PersistentVolume) bool {
 	switch node := pv.Annotations[ownNode]; node {
 	case "":
@@ -132,7 +132,7 @@ func (p *provisioner) ShouldDelete(ctx context.Context, pv *corev1.PersistentVol
 func (p *provisioner) Delete(_ context.Context, pv *corev1.PersistentVolume) error {
 	node := pv.Annotations[ownNode]
 	if node == "" || pv.Spec.Local == nil {
-		return &controller.IgnoredError{Reason: "the volume was not made by local-storage"}
+		return &controller.IgnoredError{Reason: "the volume was not created by local-storage"}
 	}
 	if node != p.node {
 		return nil // its node is gone, and the directory with it
@@ -147,7 +147,7 @@ func (p *provisioner) Delete(_ context.Context, pv *corev1.PersistentVolume) err
 	return nil
 }
 
-// plainName tells a single path element.
+// plainName reports whether a name is a single path element.
 func plainName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\`)
 }

@@ -24,7 +24,7 @@ var scratch = []struct {
 	{"/tmp", "mode=1777", syscall.MS_NOSUID | syscall.MS_NODEV},
 }
 
-// mountScratch leaves alone what the runtime mounted.
+// mountScratch mounts them, except for those that the runtime mounted.
 func mountScratch() error {
 	for _, s := range scratch {
 		mounted, err := isMountPoint(s.dir)
@@ -71,7 +71,7 @@ func ensureKmsg(path string) error {
 	if syscall.Mknod(path, syscall.S_IFCHR|0o600, kmsg) == nil {
 		return nil
 	}
-	return os.Symlink("/dev/null", path) // the kubelet starts, and sees nothing
+	return os.Symlink("/dev/null", path) // the kubelet starts, and reads nothing
 }
 
 // ensureMachineID gives a machine its identity at its first boot; the image has an empty file.
@@ -99,10 +99,10 @@ func hasCapability(status string, number uint) (bool, error) {
 			return caps&(1<<number) != 0, err
 		}
 	}
-	return false, errors.New("/proc/self/status tells no capabilities")
+	return false, errors.New("/proc/self/status has no capabilities")
 }
 
-// containerdSettings are those that depend on what this machine may do.
+// containerdSettings are the settings that depend on the capabilities of this machine.
 func containerdSettings(mayLowerOOMScore bool) string {
 	text := "# Written by machine-init at each boot.\nversion = 3\n"
 	if !mayLowerOOMScore {

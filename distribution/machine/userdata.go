@@ -11,9 +11,9 @@ import (
 
 // paths of user data; tests have others.
 type paths struct {
-	userdata string // what the machine was created with, perhaps read-only and not executable
-	copy     string // what runs
-	done     string // there once it has run
+	userdata string // the script that the machine was created with, perhaps read-only and not executable
+	copy     string // the script that runs
+	done     string // exists once it has run
 }
 
 var userdataPaths = paths{
@@ -51,7 +51,7 @@ func runUserdata(p paths, stdout, stderr io.Writer) error {
 	return os.WriteFile(p.done, nil, 0o600)
 }
 
-// firstLine is what to show of something unexpected.
+// firstLine is the first line of data, for an error.
 func firstLine(data []byte) string {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	return string(line[:min(len(line), 40)])

@@ -1,9 +1,9 @@
-// Command check runs everything that has to hold for every commit, except the tests: `make check`.
+// Command check runs the checks that every commit has to pass, except the tests: `make check`.
 //
 //	go run ./hack/check              # all steps
 //	go run ./hack/check gofumpt tidy # some of them
 //
-// It changes no file. Each step prints one line; one that fails prints what it found and the command that mends it.
+// It changes no file. Each step prints one line; one that fails prints its findings and the command that fixes them.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// slowAfter is when a step that still runs says so: longer than any step takes once its tool is built.
+// slowAfter is when a line is printed for a step that still runs: longer than any step takes once its tool is built.
 const slowAfter = 20 * time.Second
 
 func main() {
@@ -37,12 +37,12 @@ func main() {
 	}
 }
 
-// step is one thing to check.
+// step is one check.
 type step struct {
 	name string
 	// fix is what to do about a finding: a command where there is one.
 	fix string
-	// slow explains a first run that takes long.
+	// slow explains why a first run takes long.
 	slow string
 	// run returns the findings as an error, one a line.
 	run func(context.Context, *tree) error
@@ -51,12 +51,12 @@ type step struct {
 func steps() []step {
 	return []step{
 		// The longest first, as they run side by side.
-		{name: "golangci-lint", fix: "mend it, or silence it with the reason: //nolint:NAME // why", slow: "its first run on a machine builds it, which takes 2 to 4 minutes", run: golangciLint},
-		{name: "go vet", fix: "mend it; go vet ./... shows it again", slow: "its first run on a machine compiles all dependencies", run: goVet},
+		{name: "golangci-lint", fix: "fix it, or silence it with the reason: //nolint:NAME // why", slow: "its first run on a machine builds it, which takes 2 to 4 minutes", run: golangciLint},
+		{name: "go vet", fix: "fix it; go vet ./... shows it again", slow: "its first run on a machine compiles all dependencies", run: goVet},
 		{name: "generate", fix: "make generate", slow: "its first run on a machine builds the generators", run: generated},
 		{name: "tidy", fix: "go mod tidy in the named module", slow: "its first run on a machine downloads modules", run: tidy},
 		{name: "gofumpt", fix: "make format", run: gofumpt},
-		{name: "stray files", fix: "remove it, or add it to .gitignore if a build makes it", run: strayFiles},
+		{name: "stray files", fix: "remove it, or add it to .gitignore if a build creates it", run: strayFiles},
 	}
 }
 
@@ -96,7 +96,7 @@ func choose(all []step, names []string) ([]step, error) {
 	return chosen, nil
 }
 
-// runSteps runs the steps, some at a time, prints a line for each when it is through, and returns the names of those that
+// runSteps runs the steps, some at a time, prints a line for each when it has ended, and returns the names of those that
 // failed, in the order of the steps.
 func runSteps(ctx context.Context, out io.Writer, t *tree, selected []step, atATime int) (failed []string) {
 	var (
@@ -146,11 +146,11 @@ func indent(text string) string {
 type tree struct {
 	// root is its absolute path.
 	root string
-	// files are the paths of all files that are tracked, or would be with `git add .`, relative to root.
+	// files are the paths of all files that are tracked or would be with `git add .`, relative to root.
 	files []string
 	// untracked are those of files that are not tracked.
 	untracked []string
-	// ci is true where the tree is a fresh clone, so that any new file was left behind by a step.
+	// ci is true where the tree is a fresh clone, so that any new file is a leftover of a step.
 	ci bool
 }
 
@@ -171,7 +171,7 @@ func openTree(ctx context.Context, ci bool) (*tree, error) {
 	return t, nil
 }
 
-// gitFiles lists files that are there: not those that were deleted without telling git, nor symbolic links.
+// gitFiles lists files that exist: not those that were deleted without `git rm`, nor symbolic links.
 func (t *tree) gitFiles(ctx context.Context, which string) ([]string, error) {
 	list, err := t.command(ctx, "", "git", "ls-files", "-z", "--exclude-standard", which)
 	if err != nil {
@@ -197,13 +197,13 @@ func (t *tree) modules() []string {
 	return dirs
 }
 
-// command runs a command in a directory of the tree and returns what it prints. Its error is the output, if there is any.
+// command runs a command in a directory of the tree and returns its output. Its error is the output, if there is any.
 func (t *tree) command(ctx context.Context, dir, name string, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = t.path(dir)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// `go tool` has the tool as its child: both end when the check is interrupted.
+	// `go tool` runs the tool as its child: both end when the check is interrupted.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err := cmd.Run()

@@ -73,8 +73,8 @@ func TestCommand(t *testing.T) {
 		script, want, wantErr string
 	}{
 		"result without warnings":  {script: "echo warning >&2; echo result", want: "result\n"},
-		"a failure says all":       {script: "echo finding; echo reason >&2; exit 1", wantErr: "reason\nfinding"},
-		"a failure says something": {script: "exit 3", wantErr: "bash -c exit 3: exit status 3"},
+		"a failure with output":    {script: "echo finding; echo reason >&2; exit 1", wantErr: "reason\nfinding"},
+		"a failure without output": {script: "exit 3", wantErr: "bash -c exit 3: exit status 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := work.command(t.Context(), "", "bash", "-c", tc.script)
@@ -195,19 +195,19 @@ func TestInspect(t *testing.T) {
 		content string
 		want    []string
 	}{
-		"text":                              {content: "package a\n"},
-		"a large file":                      {content: strings.Repeat("x", maxFileSize+1), want: []string{"2000001 bytes; generated data belongs in a build step"}},
-		"a program":                         {content: "\x7fELF\x02\x00 /build/one/gardener/", want: []string{"a compiled program"}},
-		"a registry":                        {content: "\nGOPROXY=" + "proxy.golang.org\n", want: []string{"line 2 has a package registry: GOPROXY=" + "proxy.golang.org"}},
-		"a registry in a URL":               {content: "x https:" + "//deb.debian.org/debian", want: []string{"line 1 has a package registry: https:" + "//deb.debian.org"}},
-		"a registry for documentation":      {content: "pull registry.example.com/a"},
-		"a registry of images":              {content: "registry.k8s.io/pause"},
-		"a module cache":                    {content: "in /home/ann/go/pkg/mod/x", want: []string{"line 1 has a path of this machine: /home/ann/go/pkg/mod/"}},
-		"beside the repository":             {content: "first\nsee \"/build/two/x\"", want: []string{`line 2 has a path of this machine: "/build/`}},
-		"the same directory within a URL":   {content: "example.com/build/pause"},
-		"a directory with a longer name":    {content: "in /building/x"},
-		"a home directory that is not ours": {content: "in /home/bob/"},
-		"a merge conflict":                  {content: "a\n" + strings.Repeat("<", 7) + " HEAD\n", want: []string{"line 2 has a merge conflict: " + strings.Repeat("<", 7)}},
+		"text":                            {content: "package a\n"},
+		"a large file":                    {content: strings.Repeat("x", maxFileSize+1), want: []string{"2000001 bytes; generated data belongs in a build step"}},
+		"a program":                       {content: "\x7fELF\x02\x00 /build/one/gardener/", want: []string{"a compiled program"}},
+		"a registry":                      {content: "\nGOPROXY=" + "proxy.golang.org\n", want: []string{"line 2 has a package registry: GOPROXY=" + "proxy.golang.org"}},
+		"a registry in a URL":             {content: "x https:" + "//deb.debian.org/debian", want: []string{"line 1 has a package registry: https:" + "//deb.debian.org"}},
+		"a registry for documentation":    {content: "pull registry.example.com/a"},
+		"a registry of images":            {content: "registry.k8s.io/pause"},
+		"a module cache":                  {content: "in /home/ann/go/pkg/mod/x", want: []string{"line 1 has a path of this machine: /home/ann/go/pkg/mod/"}},
+		"beside the repository":           {content: "first\nsee \"/build/two/x\"", want: []string{`line 2 has a path of this machine: "/build/`}},
+		"the same directory within a URL": {content: "example.com/build/pause"},
+		"a directory with a longer name":  {content: "in /building/x"},
+		"another home directory":          {content: "in /home/bob/"},
+		"a merge conflict":                {content: "a\n" + strings.Repeat("<", 7) + " HEAD\n", want: []string{"line 2 has a merge conflict: " + strings.Repeat("<", 7)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, inspect([]byte(tc.content), local)); diff != "" {
@@ -219,7 +219,7 @@ func TestInspect(t *testing.T) {
 
 func TestMachinePathsStandardDirectory(t *testing.T) {
 	if got := inspect([]byte("put it into /home/machine/ or /tmp/x"), machinePaths("/home/ann/gardener", "/")); got != nil {
-		t.Errorf("inspect() = %q; a clone below /home says nothing about other paths there", got)
+		t.Errorf("inspect() = %q; other paths below /home are not those of a clone there", got)
 	}
 }
 

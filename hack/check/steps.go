@@ -13,7 +13,7 @@ import (
 )
 
 func golangciLint(ctx context.Context, t *tree) error {
-	// Checks of other clones may run beside this one: their lock would make this one fail.
+	// Checks of other clones may run at the same time: their lock would make this one fail.
 	_, err := t.tool(ctx, "golangci-lint", "run", "--allow-parallel-runners", "--show-stats=false", "./...")
 	return err
 }
@@ -23,7 +23,7 @@ func goVet(ctx context.Context, t *tree) error {
 	return err
 }
 
-// gofumpt looks at the files of all modules. Generated code is as its generator wrote it.
+// gofumpt checks the files of all modules, except for generated code.
 func gofumpt(ctx context.Context, t *tree) error {
 	files := handWritten(t.files)
 	if len(files) == 0 {
@@ -98,12 +98,12 @@ func (t *tree) copyMainModule(dir string) error {
 	return nil
 }
 
-// compare returns how the files of the main module differ from those in dir, where they were generated anew.
+// compare returns how the files of the main module differ from those in dir, where they were generated again.
 func (t *tree) compare(dir string) error {
 	var errs []error
-	ours := map[string]bool{}
+	files := map[string]bool{}
 	for _, file := range t.mainModule() {
-		ours[file] = true
+		files[file] = true
 		have, err := os.ReadFile(t.path(file))
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func (t *tree) compare(dir string) error {
 			return err
 		}
 		file, err := filepath.Rel(dir, path)
-		if err == nil && !ours[file] {
+		if err == nil && !files[file] {
 			errs = append(errs, fmt.Errorf("%s: missing", file))
 		}
 		return err

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// maxFileSize is where generated data begins, which belongs in a build step: no source file comes near it.
+// maxFileSize is the limit for files: larger ones are generated data, which belongs in a build step.
 const maxFileSize = 2_000_000
 
 var (
@@ -20,7 +20,7 @@ var (
 	conflictMarker = regexp.MustCompile(`(?m)^(?:<{7}|>{7}) `)
 )
 
-// strayFiles finds what does not belong into a repository: files nobody added, binaries, and text that is only true on
+// strayFiles finds what does not belong into a repository: untracked files, binaries, and text that is only true on
 // the machine where it was written.
 func strayFiles(ctx context.Context, t *tree) error {
 	var errs []error
@@ -46,7 +46,7 @@ func strayFiles(ctx context.Context, t *tree) error {
 	return errors.Join(errs...)
 }
 
-// inspect says what is wrong with the content of a file.
+// inspect returns the findings in the content of a file.
 func inspect(data []byte, machinePath *regexp.Regexp) []string {
 	var findings []string
 	if len(data) > maxFileSize {
@@ -77,11 +77,11 @@ func inspect(data []byte, machinePath *regexp.Regexp) []string {
 	return findings
 }
 
-// standardDirs are the top-level directories that say nothing about a machine.
+// standardDirs are the top-level directories that exist on every machine.
 var standardDirs = []string{"bin", "boot", "dev", "etc", "home", "lib", "media", "mnt", "opt", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var"}
 
-// machinePaths matches the paths below the given root of a repository, below a top-level directory of the machine's own
-// that it lies in, and below other directories.
+// machinePaths matches the paths below the given root of a repository, below its top-level directory unless every machine has that, and
+// below other directories.
 func machinePaths(root string, others ...string) *regexp.Regexp {
 	paths := append([]string{root}, others...)
 	if top := strings.Split(root, "/")[1]; !slices.Contains(standardDirs, top) {
@@ -93,6 +93,6 @@ func machinePaths(root string, others ...string) *regexp.Regexp {
 			alternatives = append(alternatives, regexp.QuoteMeta(path))
 		}
 	}
-	// The same text inside a longer path or a URL, as in example.com/work/, is something else.
+	// The same text inside a longer path or a URL, as in example.com/work/, does not count.
 	return regexp.MustCompile(`(?:^|[^\w./-])(?:` + strings.Join(alternatives, "|") + `)/`)
 }

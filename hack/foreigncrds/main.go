@@ -1,7 +1,7 @@
-// Command foreigncrds writes the CustomResourceDefinitions of others that we deploy, from the modules that have them. Descriptions are
-// left out, which makes them a fraction of the size. Usage: go run ./hack/foreigncrds DIRECTORY ROOT
+// Command foreigncrds writes the CustomResourceDefinitions of other projects that Gardener deploys, from their modules, without
+// descriptions, which are most of their size. Usage: go run ./hack/foreigncrds DIRECTORY ROOT
 //
-// ROOT is where the go.mod files are that say which versions.
+// ROOT is the tree whose go.mod files have the versions.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 // sources are the files with definitions.
 var sources = []struct {
-	// from is the directory whose go.mod says which version of the module it is.
+	// from is the directory whose go.mod has the version of the module.
 	from, module, file string
 	// to is the directory below the target.
 	to string
@@ -37,7 +37,7 @@ func main() {
 
 func run(target, root string) error {
 	for _, source := range sources {
-		// A kind that is gone leaves no manifest behind.
+		// This also removes manifests of removed kinds.
 		if err := os.RemoveAll(filepath.Join(target, source.to)); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func write(target string, document []byte) error {
 	return os.WriteFile(filepath.Join(target, name), data, 0o644) //nolint:gosec // it is source
 }
 
-// trim removes descriptions, which are texts; a property of that name is not.
+// trim removes descriptions, which are strings; a property of that name is an object.
 func trim(value any) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -1,5 +1,5 @@
-// Command kubefeatures prints Go tables of what the supported Kubernetes versions know: feature gates, API versions and
-// admission plugins. Validation uses them to refuse what a version does not know.
+// Command kubefeatures prints Go tables of the feature gates, API versions and admission plugins of the supported Kubernetes versions.
+// Validation uses them to reject those that a version does not have.
 //
 // It reads the sources of Kubernetes from the Go module proxy:
 //
@@ -43,7 +43,7 @@ type gate struct {
 	locked                   bool
 }
 
-// span is how long something is known.
+// span is the range of versions that have something.
 type span struct{ since, last int }
 
 func main() {
@@ -126,7 +126,7 @@ func moduleDir(module, version string) string {
 	return info.Dir
 }
 
-// readGates adds the feature gates of a package. Gates that are gone later keep the last minor version that had them.
+// readGates adds the feature gates of a package. Removed gates keep the last minor version that had them.
 func readGates(gates map[string]*gate, minor int, dir, pkg string) {
 	files, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pkg), "*.go"))
 	for _, file := range files {
@@ -153,7 +153,7 @@ func readGates(gates map[string]*gate, minor int, dir, pkg string) {
 			}
 			g := gates[name]
 			if g == nil {
-				g = &gate{since: minor} // a version before may know it by its history only
+				g = &gate{since: minor} // an earlier version may have it only in its history
 				gates[name] = g
 			}
 			g.last = minor

@@ -15,7 +15,7 @@ import (
 // helpTimeout is how long a command may take to print its help.
 const helpTimeout = time.Minute
 
-// writeHelp writes a page per command: the components of gardener, each as if it were a command of its own, and the others with their
+// writeHelp writes a page per command: one for each component of the binary gardener, and one for each other command with its
 // subcommands.
 func writeHelp(dir, binaries string) error {
 	for _, name := range []string{"gardenctl", "landscape", "distribution"} {
@@ -36,7 +36,7 @@ func writeHelp(dir, binaries string) error {
 	return nil
 }
 
-// componentsOf asks the gardener binary, whose help lists its components.
+// componentsOf returns the components of the gardener binary, from its help.
 func componentsOf(gardener string) ([]string, error) {
 	text, err := output(gardener, "--help")
 	if err != nil {
@@ -58,7 +58,7 @@ func writeCommand(dir, name string, argv ...string) error {
 	return write(filepath.Join(dir, name+".md"), b.Bytes())
 }
 
-// help writes what a command says about itself, and then its subcommands.
+// help writes the help of a command, and then that of its subcommands.
 func help(b *bytes.Buffer, name string, argv []string, level int) error {
 	text, err := output(append(slices.Clone(argv), "--help")...)
 	if err != nil {
@@ -83,7 +83,7 @@ func trimRight(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// listed reads the names below a heading out of a help text, but for those that every command has.
+// listed returns the names below a heading in a help text, without those that every command has.
 func listed(text, heading string) []string {
 	_, list, ok := strings.Cut(text, heading+"\n")
 	if !ok {
@@ -99,7 +99,7 @@ func listed(text, heading string) []string {
 	return names
 }
 
-// output runs a command and returns all it prints. Its environment is the same on every machine, as defaults may come from there.
+// output runs a command and returns its output. Its environment is the same on every machine, as defaults may depend on it.
 func output(argv ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), helpTimeout)
 	defer cancel()

@@ -1,5 +1,5 @@
 // Command reference writes docs/reference: the fields of every API group and component configuration from the Go types in api/,
-// and the help of the commands from what they print themselves. Usage: reference [-commands DIRECTORY] [ROOT]
+// and the help of the commands from their own output. Usage: reference [-commands DIRECTORY] [ROOT]
 //
 // DIRECTORY has the binaries; without it, the help of commands is left as it is.
 package main
@@ -61,7 +61,7 @@ func run(root, commands string) error {
 	return write(filepath.Join(out, "README.md"), page)
 }
 
-// removePages removes the pages of a directory, so that what is gone leaves none behind.
+// removePages removes the pages of a directory, so that those of removed packages and commands do not stay.
 func removePages(dir string) error {
 	pages, err := filepath.Glob(filepath.Join(dir, "*.md"))
 	if err != nil {
@@ -79,17 +79,17 @@ func write(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, content, 0o644) //nolint:gosec // documents are for everybody
+	return os.WriteFile(path, content, 0o644) //nolint:gosec // documents are readable for all
 }
 
-// hasCommand tells whether there is a page of the command that has a configuration. In the name of the group, a component has no dashes.
+// hasCommand reports whether a configuration has a command with a page. In the name of the group, a component has no dashes.
 func hasCommand(pages []string, component string) bool {
 	return slices.ContainsFunc(pages, func(page string) bool {
 		return strings.Contains(strings.ReplaceAll(filepath.Base(page), "-", ""), component)
 	})
 }
 
-// index is the page that leads to all others.
+// index is the page with links to all others.
 func index(dir string, packages []*goPackage) ([]byte, error) {
 	b := &bytes.Buffer{}
 	b.WriteString(note + "# Reference\n\nWritten from the code. For what it means, start at [the documents](../README.md).\n")

@@ -115,7 +115,7 @@ func (p *goPackage) read(f *ast.File, constants map[string][]value) {
 	for _, spec := range f.Imports {
 		full, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
-			continue // the parser has seen it
+			continue // invalid only if the parser had failed
 		}
 		name := path.Base(full)
 		if spec.Name != nil {
@@ -163,7 +163,7 @@ func (p *goPackage) read(f *ast.File, constants map[string][]value) {
 	}
 }
 
-// serialized tells whether values of a type are written to documents: what is not has no place in the reference.
+// serialized reports whether values of a type are serialized: other types are not in the reference.
 func serialized(expr ast.Expr) bool {
 	switch t := expr.(type) {
 	case *ast.StructType:
@@ -174,7 +174,7 @@ func serialized(expr ast.Expr) bool {
 	return true
 }
 
-// hasField tells whether a struct has an embedded field with the name of a type.
+// hasField reports whether a struct has an embedded field with the name of a type.
 func hasField(expr ast.Expr, name string) bool {
 	t, ok := expr.(*ast.StructType)
 	return ok && slices.ContainsFunc(t.Fields.List, func(f *ast.Field) bool {
@@ -185,7 +185,7 @@ func hasField(expr ast.Expr, name string) bool {
 
 func (p *goPackage) version() string { return path.Base(p.path) }
 
-// kind is which part of the reference the package is in.
+// kind is the part of the reference with the package.
 func (p *goPackage) kind() string {
 	if strings.HasPrefix(p.path, "api/config/") {
 		return "config"
@@ -193,7 +193,7 @@ func (p *goPackage) kind() string {
 	return "api"
 }
 
-// file is where the page is, below docs/reference.
+// file is the path of the page below docs/reference.
 func (p *goPackage) file() string {
 	name := strings.TrimPrefix(strings.TrimPrefix(p.path, "api/"), "config/")
 	return path.Join(p.kind(), strings.ReplaceAll(name, "/", "-")+".md")
@@ -261,7 +261,7 @@ func (p *goPackage) row(b *bytes.Buffer, all []*goPackage, t *goType, field *ast
 	}
 	tag, err := strconv.Unquote(field.Tag.Value)
 	if err != nil {
-		return // the parser has seen it
+		return // invalid only if the parser had failed
 	}
 	name, options, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
 	kind := p.typeName(all, t, field.Type)
@@ -300,7 +300,7 @@ func comments(group *ast.CommentGroup) []string {
 	return lines
 }
 
-// required is what generators of schemas take for it: no marker says that the field is optional, and it is written when empty.
+// required reports whether generators of schemas treat a field as required: it has no marker +optional, and is serialized when empty.
 func required(field *ast.Field, options string) bool {
 	if slices.Contains(comments(field.Doc), "+optional") || strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero") {
 		return false
@@ -348,7 +348,7 @@ func (p *goPackage) typeName(all []*goPackage, t *goType, expr ast.Expr) string 
 	return "any"
 }
 
-// shortPath is the last two parts of an import path: core/v1 says more than v1.
+// shortPath is the last two parts of an import path, such as core/v1.
 func shortPath(full string) string {
 	parts := strings.Split(full, "/")
 	return strings.Join(parts[max(0, len(parts)-2):], "/")

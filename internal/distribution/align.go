@@ -16,8 +16,8 @@ import (
 )
 
 // Align makes a product use the same versions of modules as another one (in practice, Kubernetes), so that packages that both use
-// are compiled once. Where the product asks for newer ones, those are excluded: go then ignores who asks for them. A replace
-// directive would not do, as it compiles the same files under another version. What go says about it goes to log.
+// are compiled once. Newer versions that the product requires are excluded: go then ignores these requirements. A replace
+// directive would not help, as it compiles the same files under another version. Output of go goes to log.
 func (d *Distribution) Align(ctx context.Context, ref, like string, log io.Writer) error {
 	v, err := d.resolve(ref)
 	if err != nil {
@@ -36,7 +36,7 @@ func (d *Distribution) Align(ctx context.Context, ref, like string, log io.Write
 	if err != nil {
 		return err
 	}
-	// An excluded version can hide a module that asks for yet another one, hence several rounds.
+	// An excluded version can hide a module that requires yet another one, hence several rounds.
 	for range alignRounds {
 		data, err := os.ReadFile(v.modFile())
 		if err != nil {
@@ -65,8 +65,8 @@ func (d *Distribution) Align(ctx context.Context, ref, like string, log io.Write
 
 const alignRounds = 6
 
-// alignModules is pure: the go.mod of a product with the versions that the model uses of the modules both require, and whether
-// that is another one than before. The graph is what "go mod graph" prints.
+// alignModules returns the go.mod of a product with the model's versions of the modules that both require, and whether it differs from
+// before. graph is the output of "go mod graph".
 func alignModules(name string, data, model []byte, graph string) ([]byte, bool, error) {
 	f, err := modfile.Parse(name, data, nil)
 	if err != nil {

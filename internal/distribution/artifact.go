@@ -37,7 +37,7 @@ type manifest struct {
 	// Layers are the product's own, the lowest first.
 	Layers []Layer `json:"layers,omitempty"`
 	Images []Image `json:"images,omitempty"`
-	// DebianPackages are name=version of what is in the root file system.
+	// DebianPackages are the packages in the root file system, as name=version.
 	DebianPackages []string `json:"debianPackages,omitempty"`
 }
 
@@ -52,7 +52,7 @@ func artifactDirName(v variant, key string) string {
 	return strings.ReplaceAll(v.name+"-"+v.version, "/", "_") + "-" + key[:16]
 }
 
-// Artifact returns what was built from PRODUCT or PRODUCT@VERSION as its recipe is now.
+// Artifact returns the artifact of PRODUCT or PRODUCT@VERSION with its current recipe, or a *NotBuiltError.
 func (d *Distribution) Artifact(ref string) (*Artifact, error) {
 	v, err := d.resolve(ref)
 	if err != nil {
@@ -68,7 +68,7 @@ func (d *Distribution) Artifact(ref string) (*Artifact, error) {
 	return a, nil
 }
 
-// Built returns what was built of a product, in all its versions: the standard one first, then the newest.
+// Built returns the artifacts of all versions of a product that are in the cache: the standard one first, then the newest.
 func (d *Distribution) Built(name string) ([]*Artifact, error) {
 	v, err := d.resolve(name)
 	if err != nil {
@@ -101,7 +101,7 @@ func (d *Distribution) shortRef(v variant) string {
 	return v.ref()
 }
 
-// locate is where the artifact is, or will be.
+// locate returns the artifact with its directory, which need not exist.
 func (d *Distribution) locate(v variant) (*Artifact, error) {
 	key, err := d.key(v)
 	if err != nil {
@@ -110,7 +110,7 @@ func (d *Distribution) locate(v variant) (*Artifact, error) {
 	return &Artifact{Product: v.name, Version: v.version, Key: key, Dir: filepath.Join(d.cache, artifactDirName(v, key))}, nil
 }
 
-// complete also looks for the files, in case somebody tidied up by hand.
+// complete also checks for the files, in case some were deleted by hand.
 func (a *Artifact) complete() bool {
 	m, err := a.manifest()
 	if err != nil || m.Key != a.Key {
@@ -149,7 +149,7 @@ func (a *Artifact) manifest() (*manifest, error) {
 	return m, nil
 }
 
-// Binary is the path of an executable, or of one of the further names of one.
+// Binary is the path of an executable, by its name or one of its further names.
 func (a *Artifact) Binary(name string) (string, error) {
 	m, err := a.manifest()
 	if err != nil {
@@ -197,7 +197,7 @@ func (a *Artifact) Size() (int64, error) {
 	return size, err
 }
 
-// publish makes a finished temporary directory the artifact: everything is on disk before it gets its name.
+// publish renames a finished temporary directory to that of the artifact, once everything is on disk.
 func publish(temp string, a *Artifact, m *manifest) error {
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -209,7 +209,7 @@ func publish(temp string, a *Artifact, m *manifest) error {
 	if err := syncTree(temp); err != nil {
 		return err
 	}
-	if exists(a.Dir) { // incomplete: somebody deleted files in it
+	if exists(a.Dir) { // incomplete, as files in it were deleted
 		if err := os.RemoveAll(a.Dir); err != nil {
 			return err
 		}

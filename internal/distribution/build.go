@@ -17,7 +17,7 @@ const parallel = 2
 // tailLines is how much of a log an error shows.
 const tailLines = 15
 
-// build is one artifact in the making.
+// build is the build of one artifact.
 type build struct {
 	d        *Distribution
 	v        variant
@@ -50,23 +50,23 @@ func (e *BuildError) Error() string {
 	return text + "\n  the whole log: " + e.Log
 }
 
-// Build makes sure that the products (PRODUCT or PRODUCT@VERSION) and what they are built on are in the cache, and returns the
-// artifacts of refs in their order. What is there is not built again. Problems that can be known before are reported
-// before anything starts. It may run in several processes at once.
+// Build builds the products (PRODUCT or PRODUCT@VERSION) and those they use, unless they are in the cache, and returns the
+// artifacts of refs in their order. Problems that can be detected before are reported before anything starts. It may run in several
+// processes at once.
 func (d *Distribution) Build(ctx context.Context, progress Progress, refs ...string) ([]*Artifact, error) {
 	if progress == nil {
 		progress = NoProgress{}
 	}
-	var asked []variant
+	var requested []variant
 	for _, ref := range refs {
 		v, err := d.resolve(ref)
 		if err != nil {
 			return nil, err
 		}
-		asked = append(asked, v)
+		requested = append(requested, v)
 	}
 	var missing []variant
-	all := d.withUses(asked)
+	all := d.withUses(requested)
 	for _, v := range all {
 		a, err := d.locate(v)
 		if err != nil {
@@ -82,14 +82,14 @@ func (d *Distribution) Build(ctx context.Context, progress Progress, refs ...str
 			return nil, err
 		}
 		if err := d.sweep(); err != nil {
-			return nil, fmt.Errorf("remove what an interrupted build left: %w", err)
+			return nil, fmt.Errorf("remove leftovers of an interrupted build: %w", err)
 		}
 		if err := d.buildAll(ctx, progress, missing); err != nil {
 			return nil, err
 		}
 	}
 	var artifacts []*Artifact
-	for _, v := range asked {
+	for _, v := range requested {
 		a, err := d.Artifact(v.ref())
 		if err != nil {
 			return nil, err
@@ -99,12 +99,12 @@ func (d *Distribution) Build(ctx context.Context, progress Progress, refs ...str
 	return artifacts, nil
 }
 
-// buildAll builds each variant after those it is built on. The first failure stops the others.
+// buildAll builds each variant after those it uses. The first failure stops the others.
 func (d *Distribution) buildAll(ctx context.Context, progress Progress, missing []variant) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	built := map[string]chan struct{}{} // by name: only standard versions are built on
+	built := map[string]chan struct{}{} // by name: only standard versions are used
 	for _, v := range missing {
 		if v.version == v.standard {
 			built[v.name] = make(chan struct{})
@@ -143,7 +143,7 @@ func (d *Distribution) buildAll(ctx context.Context, progress Progress, missing 
 	}
 	var errs []error
 	for range missing {
-		// The others only stopped because of the first failure, or because the user wanted it.
+		// The others only stopped because of the first failure, or because the user interrupted them.
 		if err := <-results; err != nil && !errors.Is(err, errStopped) && !(errors.Is(err, context.Canceled) && len(errs) > 0) {
 			errs = append(errs, err)
 		}
@@ -153,7 +153,7 @@ func (d *Distribution) buildAll(ctx context.Context, progress Progress, missing 
 
 var errStopped = errors.New("stopped because another product failed")
 
-// buildOne builds in a temporary directory and gives it its name when all is done.
+// buildOne builds in a temporary directory and renames it when it is complete.
 func (d *Distribution) buildOne(ctx context.Context, progress Progress, v variant) (err error) {
 	a, err := d.locate(v)
 	if err != nil {
@@ -172,7 +172,7 @@ func (d *Distribution) buildOne(ctx context.Context, progress Progress, v varian
 		return err
 	}
 	defer func() { err = errors.Join(err, l.release()) }()
-	if a.complete() { // the other run did it
+	if a.complete() { // another run built it
 		progress.Finished(ref, nil)
 		return nil
 	}
@@ -182,7 +182,7 @@ func (d *Distribution) buildOne(ctx context.Context, progress Progress, v varian
 	if err := errors.Join(os.MkdirAll(filepath.Dir(logFile), 0o755), os.RemoveAll(b.temp), os.MkdirAll(b.temp, 0o755)); err != nil {
 		return err
 	}
-	defer os.RemoveAll(b.temp) //nolint:errcheck // gone already when all went well; else the next run removes it
+	defer os.RemoveAll(b.temp) //nolint:errcheck // renamed after a success; else the next run removes it
 	if b.log, err = os.Create(logFile); err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (d *Distribution) buildOne(ctx context.Context, progress Progress, v varian
 	return err
 }
 
-// run makes binaries, layers and images.
+// run builds binaries, layers and images.
 func (b *build) run(ctx context.Context) error {
 	r := b.v.recipe
 	if len(r.Binaries) > 0 {
@@ -239,7 +239,7 @@ func (b *build) run(ctx context.Context) error {
 	return removeHidden(b.temp)
 }
 
-// fileLayers are the layers that hold binaries of other products, files/ and the product's own binaries.
+// fileLayers are the layers with binaries of other products, with files/, and with the product's own binaries.
 func (b *build) fileLayers(layout string) ([]Layer, error) {
 	var contents [][]entry
 	for _, include := range b.v.recipe.Include {
@@ -303,7 +303,7 @@ func (b *build) fileLayers(layout string) ([]Layer, error) {
 	return layers, nil
 }
 
-// removeHidden takes scratch files out of a build directory.
+// removeHidden deletes scratch files from a build directory.
 func removeHidden(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestBuild(t *testing.T) {
 		}
 		out, err := exec.Command(path).CombinedOutput()
 		if err != nil || string(out) != "v1.2.3\n" {
-			t.Errorf("%s says %q, %v", name, out, err)
+			t.Errorf("%s prints %q, %v", name, out, err)
 		}
 	}
 	_, err = tinyArtifact.Binary("large")
@@ -223,7 +223,7 @@ func loadOnly(t *testing.T, a *Artifact, reference string) v1.Image {
 	return image
 }
 
-// checkLayers reads all layers of an image and compares their hashes with what it says.
+// checkLayers reads all layers of an image and compares their hashes with its manifest.
 func checkLayers(t *testing.T, image v1.Image) {
 	t.Helper()
 	layers, err := image.Layers()
@@ -266,7 +266,7 @@ func TestInterruptedBuild(t *testing.T) {
 	write(t, filepath.Join(temp, "bin", "tiny"), "half a binary")
 	write(t, filepath.Join(d.tempDir("another-v1-0123456789abcdef"), "bin", "x"), "of another product")
 	busy := "busy-v1-0123456789abcdef"
-	write(t, filepath.Join(d.tempDir(busy), "bin", "x"), "of a run that is still at it")
+	write(t, filepath.Join(d.tempDir(busy), "bin", "x"), "of a run that is not finished")
 	l, err := open(t, root, cache).tryLock(busy)
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +340,7 @@ func TestDamagedArtifact(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := d.Artifact("tiny"); err == nil {
-				t.Error("nobody noticed")
+				t.Error("the damage was not noticed")
 			}
 			if _, err := d.Build(t.Context(), nil, "tiny"); err != nil {
 				t.Fatal(err)
@@ -350,7 +350,7 @@ func TestDamagedArtifact(t *testing.T) {
 	}
 }
 
-// A disk that was full when the digest was written does not matter any more when there is room again.
+// A run after one with a full disk replaces what that has written only in part.
 func TestWrapAfterFullDisk(t *testing.T) {
 	d, dir := open(t, checkout(t, tiny()), t.TempDir()), t.TempDir()
 	artifacts, err := d.Build(t.Context(), nil, "tiny")
@@ -532,8 +532,8 @@ func TestRunStopsChildren(t *testing.T) {
 	}
 }
 
-// A child that is deaf to the signal does not outlive the build.
-func TestRunKillsDeafChildren(t *testing.T) {
+// A child that ignores the signal does not outlive the build.
+func TestRunKillsChildrenThatIgnoreSignals(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	child := -1
 	script := `sh -c 'trap "" TERM; echo $$; exec >/dev/null 2>&1; while :; do sleep 60; done' & wait`
@@ -547,8 +547,8 @@ func TestRunKillsDeafChildren(t *testing.T) {
 		t.Fatalf("run() = %v, child %d", err, child)
 	}
 	defer unix.Close(child) //nolint:errcheck // a descriptor that is only read
-	const patience = 10_000 // milliseconds, for a busy machine
-	if ended, err := unix.Poll([]unix.PollFd{{Fd: int32(child), Events: unix.POLLIN}}, patience); err != nil || ended == 0 {
+	const timeout = 10_000  // milliseconds, for a busy machine
+	if ended, err := unix.Poll([]unix.PollFd{{Fd: int32(child), Events: unix.POLLIN}}, timeout); err != nil || ended == 0 {
 		t.Errorf("the child lives on: %v", err)
 		_ = unix.PidfdSendSignal(child, unix.SIGKILL, nil, 0)
 	}

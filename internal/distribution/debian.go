@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// packagesFile carries the list of packages out of the new root file system; it does not get into the layer.
+// packagesFile has the list of packages in the new root file system; it is not part of the layer.
 const packagesFile = ".distribution-packages"
 
-// listPackages runs in the new root: dpkg knows them, except in the variant "extract", where only the archives tell.
+// listPackages lists the packages of the new root with dpkg, or in the variant "extract", where dpkg has no status, from the archives.
 const listPackages = `if [ -s "$1/var/lib/dpkg/status" ]; then
 	dpkg-query --admindir="$1/var/lib/dpkg" -W -f '${Package}=${Version}\n'
 else
 	for deb in "$1"/var/cache/apt/archives/*.deb; do dpkg-deb -W --showformat '${Package}=${Version}\n' "$deb"; done
 fi | sort >"$1/` + packagesFile + `"`
 
-// aptSources are the sources of a Debian suite that the building machine uses itself, so that its mirror and its proxy serve the
-// build too. Other archives that the machine uses stay out. Without any, mmdebstrap takes Debian's own mirror.
+// aptSources are the building machine's own sources of a Debian suite, so that the build uses its mirror and its proxy too. Other
+// archives of the machine are left out. Without any, mmdebstrap uses Debian's own mirror.
 func aptSources(dir, suite string) (string, error) {
 	var lines []string
 	old, err := os.ReadFile(filepath.Join(dir, "sources.list"))
@@ -54,8 +54,8 @@ func aptSources(dir, suite string) (string, error) {
 	return strings.Join(lines, "\n") + "\n", nil
 }
 
-// belongsTo tells bookworm, bookworm-updates and bookworm-security from what others call bookworm-something: Debian's
-// archives have a component called main.
+// belongsTo reports whether an entry is bookworm, bookworm-updates or bookworm-security of Debian, whose archives have a component main,
+// and not a bookworm-something of another vendor.
 func belongsTo(suite, entry string, components []string) bool {
 	return slices.Contains([]string{suite, suite + "-updates", suite + "-security"}, entry) && slices.Contains(components, "main")
 }
@@ -81,7 +81,7 @@ func oneLineSources(text, suite string) []string {
 	return lines
 }
 
-// stanzaSources reads deb822 stanzas and turns them into lines.
+// stanzaSources reads deb822 stanzas and returns them as lines.
 func stanzaSources(text, suite string) []string {
 	var lines []string
 	for stanza := range strings.SplitSeq(text, "\n\n") {
@@ -112,13 +112,13 @@ func stanzaSources(text, suite string) []string {
 	return lines
 }
 
-// foreign tells archives of others, which may also have a suite of Debian's name: Debian's lie under /debian or
+// foreign reports whether an archive is not Debian's, as other archives may have suites of the same name: Debian's are under /debian or
 // /debian-security on every mirror.
 func foreign(uri string) bool {
 	return !strings.Contains(strings.TrimSuffix(uri, "/")+"/", "/debian/") && !strings.Contains(strings.TrimSuffix(uri, "/")+"/", "/debian-security/")
 }
 
-// buildDebian makes the root file system and writes it as a layer.
+// buildDebian creates the root file system and writes it as a layer.
 func (b *build) buildDebian(ctx context.Context) (Layer, error) {
 	recipe := b.v.recipe.Debian
 	sources, err := aptSources("/etc/apt", recipe.Suite)
@@ -136,7 +136,7 @@ func (b *build) buildDebian(ctx context.Context) (Layer, error) {
 	}
 	hook := "--customize-hook="
 	if recipe.Variant == "extract" {
-		hook = "--extract-hook=" // the last one there is
+		hook = "--extract-hook=" // the last one of this variant
 	}
 	for _, script := range []string{listPackages, recipe.Setup} {
 		if script != "" {
@@ -148,7 +148,7 @@ func (b *build) buildDebian(ctx context.Context) (Layer, error) {
 		args = append(args, "-")
 	}
 	b.step("installing Debian packages")
-	// In the build directory, so that what a killed run leaves goes with it.
+	// In the build directory, so that leftovers of a killed run are removed with it.
 	env := []string{"TMPDIR=" + b.temp, "LC_ALL=C.UTF-8", fmt.Sprintf("SOURCE_DATE_EPOCH=%d", day.Unix())}
 	err = command{dir: b.temp, env: env, stdin: sources, args: args}.run(ctx, b.log, func(line string) {
 		if doing, ok := strings.CutPrefix(line, "I: "); ok && !strings.Contains(doing, "hook") {
@@ -182,7 +182,7 @@ func (b *build) buildDebian(ctx context.Context) (Layer, error) {
 	return layer, errors.Join(err, os.Remove(root))
 }
 
-// keeps tells whether a file gets into the layer.
+// keeps reports whether a file is part of the layer.
 func (r *Debian) keeps(name string) bool {
 	return len(r.Keep) == 0 || slices.ContainsFunc(r.Keep, func(keep string) bool {
 		keep = strings.TrimPrefix(keep, "/")
@@ -190,7 +190,7 @@ func (r *Debian) keeps(name string) bool {
 	})
 }
 
-// checkVersion compares a product's version with that of the package it stands for: 2.6 is right for haproxy=2.6.12-1+deb12u2.
+// checkVersion compares a product's version with that of its main package: 2.6 is right for haproxy=2.6.12-1+deb12u2.
 func checkVersion(v variant, packages []string) error {
 	name := v.recipe.Debian.VersionOf
 	if name == "" {

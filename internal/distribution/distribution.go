@@ -1,4 +1,4 @@
-// Package distribution builds everything that Gardener runs on but does not write itself, such as Kubernetes, containerd
+// Package distribution builds the third-party software that Gardener needs, such as Kubernetes, containerd
 // and the machine image, from the recipes in distribution/ of the repository into a cache that is addressed by content.
 package distribution
 
@@ -21,7 +21,7 @@ import (
 // CacheEnv is the environment variable that names the cache directory. It is read by DefaultCache only.
 const CacheEnv = "GARDENER_CACHE"
 
-// Distribution knows the recipes of a checkout and the artifacts built from them.
+// Distribution is the recipes of a checkout and the artifacts built from them.
 type Distribution struct {
 	root     string // the checkout
 	cache    string
@@ -38,11 +38,11 @@ type product struct {
 	name     string
 	dir      string
 	recipe   *Recipe
-	standard string            // the version built when none is asked for
+	standard string            // the version that is built by default
 	modFiles map[string]string // version -> mod file; "" when the product has no Go module
 }
 
-// variant is a product in one version: what an artifact is made of.
+// variant is a product in one version: an artifact is built from it.
 type variant struct {
 	*product
 	version string
@@ -54,7 +54,7 @@ func (v variant) modFile() string { return v.modFiles[v.version] }
 
 // DefaultCache is GARDENER_CACHE, or gardener/distribution in the user's cache directory.
 func DefaultCache() (string, error) {
-	if dir := os.Getenv(CacheEnv); dir != "" { //nolint:forbidigo // all mains that build agree on where
+	if dir := os.Getenv(CacheEnv); dir != "" { //nolint:forbidigo // the same directory for all mains that build
 		return filepath.Abs(dir)
 	}
 	dir, err := os.UserCacheDir()
@@ -76,7 +76,7 @@ func FindRoot(dir string) (string, error) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("%s is not inside a checkout of gardener.cloud/gardener: change into one", start)
+			return "", fmt.Errorf("%s is not inside a checkout of gardener.cloud/gardener: run this in one", start)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func openProduct(dir string) (*product, error) {
 	return p, nil
 }
 
-// requiredVersion is the version of a module that a mod file asks for.
+// requiredVersion is the version of a module that a mod file requires.
 func requiredVersion(file, module string) (string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -179,7 +179,7 @@ func requiredVersion(file, module string) (string, error) {
 	return "", fmt.Errorf("%s: does not require %s, the module of this product", file, module)
 }
 
-// checkUses finds products that are named but not there, and circles.
+// checkUses returns errors for uses of unknown products, and for cycles.
 func (d *Distribution) checkUses() []error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(d.products)) {
@@ -199,7 +199,7 @@ func (d *Distribution) checkUses() []error {
 		trail = append(trail, name)
 		switch state[name] {
 		case visiting:
-			return fmt.Errorf("%s: products use each other in a circle: %s", filepath.Join(d.products[name].dir, "product.yaml"), strings.Join(trail, " -> "))
+			return fmt.Errorf("%s: products use each other in a cycle: %s", filepath.Join(d.products[name].dir, "product.yaml"), strings.Join(trail, " -> "))
 		case done:
 			return nil
 		}
@@ -220,7 +220,7 @@ func (d *Distribution) checkUses() []error {
 	return nil
 }
 
-// resolve understands PRODUCT and PRODUCT@VERSION, the version with or without its v.
+// resolve parses PRODUCT and PRODUCT@VERSION, the version with or without its v.
 func (d *Distribution) resolve(ref string) (variant, error) {
 	name, version, versioned := strings.Cut(ref, "@")
 	p := d.products[name]
@@ -238,7 +238,7 @@ func (d *Distribution) resolve(ref string) (variant, error) {
 	return variant{}, fmt.Errorf("product %s has no version %q; there are: %s", name, version, strings.Join(p.versions(), ", "))
 }
 
-// versions are those the product can be built in, the standard one first, then the newest.
+// versions are the versions of the product, the standard one first, then the newest.
 func (p *product) versions() []string {
 	others := slices.Collect(maps.Keys(p.modFiles))
 	slices.SortFunc(others, func(a, b string) int {
@@ -272,8 +272,8 @@ func (d *Distribution) Default() []string {
 // All are the names of all products.
 func (d *Distribution) All() []string { return slices.Sorted(maps.Keys(d.products)) }
 
-// withUses adds what the variants are built on, each once, and puts it first.
-func (d *Distribution) withUses(asked []variant) []variant {
+// withUses adds the variants that these use, each once and before its users.
+func (d *Distribution) withUses(requested []variant) []variant {
 	var ordered []variant
 	seen := map[string]bool{}
 	var add func(v variant)
@@ -287,7 +287,7 @@ func (d *Distribution) withUses(asked []variant) []variant {
 		}
 		ordered = append(ordered, v)
 	}
-	for _, v := range asked {
+	for _, v := range requested {
 		add(v)
 	}
 	return ordered

@@ -16,7 +16,7 @@ type goInvocation struct {
 	into     string // a directory for several, a file for one
 }
 
-// goInvocations groups binaries that go build names itself as the recipe does.
+// goInvocations groups binaries whose names in the recipe are those that go build gives them.
 func goInvocations(binaries []Binary, bin string) []goInvocation {
 	var groups []goInvocation
 	at := map[string]int{}
@@ -123,12 +123,12 @@ func (g goInvocation) names() string {
 	return strings.Join(names, ", ")
 }
 
-// isPackageLine tells a line of "go build -v" from what compilers and linkers say.
+// isPackageLine reports whether a line is one of "go build -v", and not a message of a compiler or linker.
 func isPackageLine(line string) bool {
 	return line != "" && !strings.ContainsAny(line, " \t:#") && !strings.HasPrefix(line, ".")
 }
 
-// usefulTail are the last lines of a log that explain a failure: not the packages that went well.
+// usefulTail are the last lines of a log that explain a failure, without the packages that were compiled.
 func usefulTail(log string, n int) []string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	lines = slices.DeleteFunc(lines, func(line string) bool {

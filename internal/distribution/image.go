@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Annotations on the images of a layout. The second is what containerd names an imported image by.
+// Annotations on the images of a layout. The second is containerd's name for an imported image.
 const (
 	annotationRef            = "org.opencontainers.image.ref.name"
 	annotationContainerdName = "io.containerd.image.name"
@@ -45,7 +45,7 @@ func (i Image) Load() (v1.Image, error) {
 	return path.Image(digest)
 }
 
-// complete tells whether all of the image is in its layout, by the sizes of its parts.
+// complete reports whether all of the image is in its layout, by the sizes of its parts.
 func (i Image) complete() bool {
 	image, err := i.Load()
 	if err != nil {
@@ -65,7 +65,7 @@ func (i Image) complete() bool {
 }
 
 // writeImages assembles the images of a product in the layout that already holds its own layers. The layers of base products are
-// linked in, so that a layout is complete and yet takes no more room.
+// hard links, so that a layout is complete and takes no more space.
 func (d *Distribution) writeImages(dir string, v variant, own []Layer) ([]Image, error) {
 	path, err := layout.Write(dir, empty.Index)
 	if err != nil {
@@ -152,7 +152,7 @@ func blobFile(layout string, l Layer) string {
 	return filepath.Join(layout, "blobs", "sha256", l.Digest.Hex)
 }
 
-// assemble is pure: same layers and recipe, same digest.
+// assemble returns the image and its reference. The same layers and recipe give the same digest.
 func assemble(v variant, recipe ImageRecipe, platform string, layers []blob) (v1.Image, string, error) {
 	reference, err := recipe.reference(v.values())
 	if err != nil {
@@ -193,7 +193,7 @@ func assemble(v variant, recipe ImageRecipe, platform string, layers []blob) (v1
 	return image, reference, err
 }
 
-// linkOrCopy gives a file a second name, or a copy where the file system cannot.
+// linkOrCopy creates a hard link to a file, or a copy where the file system does not support links.
 func linkOrCopy(source, target string) error {
 	if exists(target) {
 		return nil

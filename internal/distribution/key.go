@@ -20,10 +20,10 @@ import (
 // toolVersion is part of every key: raise it when the same inputs give other artifacts than before.
 const toolVersion = "1"
 
-// inputs are everything an artifact depends on, by name. What is not in here must not influence a build.
+// inputs are everything that an artifact depends on, by name. Nothing else may influence a build.
 type inputs map[string]string
 
-// key names the artifact of these inputs.
+// key is a hash over the inputs.
 func (in inputs) key() string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(in)) {
@@ -32,7 +32,7 @@ func (in inputs) key() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// key is the artifact's name in the cache: a hash over all inputs of the variant, those of the products below included.
+// key is the artifact's name in the cache: a hash over all inputs of the variant, including the products that it uses.
 func (d *Distribution) key(v variant) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,7 +58,7 @@ func (d *Distribution) keyLocked(v variant) (string, error) {
 	return d.keys[v.ref()], nil
 }
 
-// inputs reads what the variant is made from, except for the products below it.
+// inputs reads the inputs of the variant, without the products that it uses.
 func (d *Distribution) inputs(v variant) (inputs, error) {
 	in := inputs{
 		"tool": toolVersion, "platform": d.platform, "product": v.name, "version": v.version,
@@ -80,7 +80,7 @@ func (d *Distribution) inputs(v variant) (inputs, error) {
 	return in, in.addTree(v.dir, "files")
 }
 
-// addGo adds the module files and the product's own sources; tests change no binary.
+// addGo adds the module files and the product's own sources; tests are not part of binaries.
 func (in inputs) addGo(v variant) error {
 	sum := strings.TrimSuffix(v.modFile(), ".mod") + ".sum"
 	for name, file := range map[string]string{"mod": v.modFile(), "sum": sum} {
@@ -113,7 +113,7 @@ func (in inputs) addGo(v variant) error {
 	})
 }
 
-// addTree adds a directory below dir, if it is there, with the modes that git keeps.
+// addTree adds a directory below dir, if it exists, with the modes that git keeps.
 func (in inputs) addTree(dir, name string) error {
 	tree := filepath.Join(dir, name)
 	if !exists(tree) {
@@ -155,9 +155,9 @@ func hashOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hostFacts asks the machine once. It is used under the lock of Distribution.
+// hostFacts are facts about the building machine, each read once. It is used under the lock of Distribution.
 type hostFacts struct {
-	goVersions map[string]string // by the version that a module asks for
+	goVersions map[string]string // by the version that a module requires
 	packages   map[string]string
 }
 
@@ -171,27 +171,27 @@ func (h *hostFacts) goVersion(modFile string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	asked := ""
+	required := ""
 	if f.Go != nil {
-		asked = f.Go.Version
+		required = f.Go.Version
 	}
-	if version, ok := h.goVersions[asked]; ok {
+	if version, ok := h.goVersions[required]; ok {
 		return version, nil
 	}
 	cmd := exec.Command("go", "env", "GOVERSION")
 	cmd.Dir = filepath.Dir(modFile)
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("ask for the version of Go: %w; install Go and put it into PATH", err)
+		return "", fmt.Errorf("read the version of Go: %w; install Go and put it into PATH", err)
 	}
 	if h.goVersions == nil {
 		h.goVersions = map[string]string{}
 	}
-	h.goVersions[asked] = string(bytes.TrimSpace(out))
-	return h.goVersions[asked], nil
+	h.goVersions[required] = string(bytes.TrimSpace(out))
+	return h.goVersions[required], nil
 }
 
-// packageVersion is the installed version of a Debian package, "" if it is not there.
+// packageVersion is the installed version of a Debian package, "" if it is not installed.
 func (h *hostFacts) packageVersion(name string) string {
 	if v, ok := h.packages[name]; ok {
 		return v

@@ -122,7 +122,7 @@ func TestKeyNeedsHostPackages(t *testing.T) {
 		keys = append(keys, key)
 	}
 	if keys[0] == keys[1] {
-		t.Error("the version of a C library does not matter")
+		t.Error("the version of a C library does not change the key")
 	}
 	d := open(t, root, t.TempDir())
 	d.host.packages = map[string]string{"libfoo-dev": ""}
@@ -136,7 +136,7 @@ func TestKeyNeedsHostPackages(t *testing.T) {
 	}
 }
 
-// Two modules may be built by different versions of Go, wherever we are started.
+// Two modules may be built by different versions of Go, independent of the working directory.
 func TestGoVersionOfModule(t *testing.T) {
 	bin, dir := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, "go"), []byte("#!/bin/sh\nsed -n 's/^go /go/p' go.mod\n"), 0o755); err != nil {

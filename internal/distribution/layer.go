@@ -65,7 +65,7 @@ func linkEntry(name, target string) entry {
 	return entry{name: strings.TrimPrefix(name, "/"), typ: tar.TypeSymlink, mode: 0o777, link: target}
 }
 
-// treeEntries are the files and links below dir, with the modes that git keeps. Directories come by themselves.
+// treeEntries are the files and links below dir, with the modes that git keeps. withParents adds directories.
 func treeEntries(dir string) ([]entry, error) {
 	var entries []entry
 	err := filepath.WalkDir(dir, func(file string, e fs.DirEntry, err error) error {
@@ -92,7 +92,7 @@ func treeEntries(dir string) ([]entry, error) {
 	return entries, err
 }
 
-// withParents adds the directories that entries lie in and nobody listed.
+// withParents adds the parent directories of entries that are not among these.
 func withParents(entries []entry) []entry {
 	listed := map[string]bool{}
 	for _, e := range entries {
@@ -120,7 +120,7 @@ func writeLayer(layout string, entries []entry) (Layer, error) {
 	})
 	for i := 1; i < len(entries); i++ {
 		if entries[i].name == entries[i-1].name {
-			return Layer{}, fmt.Errorf("write layer: /%s is there twice", entries[i].name)
+			return Layer{}, fmt.Errorf("write layer: duplicate entry /%s", entries[i].name)
 		}
 	}
 
@@ -132,7 +132,7 @@ func writeLayer(layout string, entries []entry) (Layer, error) {
 	if err != nil {
 		return Layer{}, err
 	}
-	defer os.Remove(file.Name()) //nolint:errcheck // gone already when all went well
+	defer os.Remove(file.Name()) //nolint:errcheck // renamed after a success
 	defer file.Close()
 
 	compressed := &digester{w: file, hash: sha256.New()}
@@ -178,8 +178,8 @@ func (e entry) write(tw *tar.Writer) error {
 	return err
 }
 
-// tarEntries reads a root file system as an uncompressed tar and keeps what belongs into an image: no device nodes, sockets,
-// caches, logs or time stamps. The tar must stay where it is while the entries are in use.
+// tarEntries reads a root file system as an uncompressed tar, without what does not belong into an image: device nodes, sockets,
+// caches, logs and time stamps. The tar file must exist for as long as the entries are in use.
 func tarEntries(file string) ([]entry, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -225,7 +225,7 @@ func tarEntries(file string) ([]entry, error) {
 	}
 }
 
-// transient tells what a running system makes by itself.
+// transient reports whether a running system creates a file by itself.
 func transient(name string, typ byte) bool {
 	for _, dir := range []string{"dev/", "var/cache/", "var/lib/apt/lists/"} {
 		if strings.HasPrefix(name, dir) {
@@ -235,7 +235,7 @@ func transient(name string, typ byte) bool {
 	return strings.HasPrefix(name, "var/log/") && typ != tar.TypeDir
 }
 
-// offsetReader knows how far its reader is. It hides Seek, so that the tar reader does not move unseen.
+// offsetReader counts the bytes that were read. It hides Seek, which the tar reader would use without the count.
 type offsetReader struct {
 	r      io.Reader
 	offset int64
@@ -258,7 +258,7 @@ func openSection(file string, offset, size int64) (io.ReadCloser, error) {
 	}{io.NewSectionReader(f, offset, size), f}, nil
 }
 
-// digester hashes what it passes on.
+// digester hashes and counts what is written through it.
 type digester struct {
 	w    io.Writer
 	hash hash.Hash
@@ -283,7 +283,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// blob is a Layer as go-containerregistry wants it, while the image is assembled.
+// blob is a Layer as a v1.Layer of go-containerregistry, to assemble an image.
 type blob struct {
 	Layer
 	file string

@@ -89,7 +89,7 @@ func TestWriteLayer(t *testing.T) {
 	}
 
 	_, err = writeLayer(t.TempDir(), []entry{textEntry("x", "1"), textEntry("x", "2")})
-	wantError(t, err, "/x is there twice")
+	wantError(t, err, "duplicate entry /x")
 	layout := t.TempDir()
 	broken := textEntry("x", "")
 	broken.open = func() (io.ReadCloser, error) { return nil, errors.New("disk is gone") }

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Status is what is known of a product in one version.
+// Status is the state of a product in one version.
 type Status struct {
 	Artifact
 	Description string `json:"description"`
-	// Standard tells the version that is built when none is asked for, Optional what a landscape does not need.
+	// Standard is set for the version that is built by default, Optional for products that a landscape does not need.
 	Standard bool `json:"standard"`
 	Optional bool `json:"optional"`
 	Cached   bool `json:"cached"`
-	// Size in bytes and the time the build took are zero for what is not built.
+	// Size in bytes and the duration of the build are zero if it is not built.
 	Size         int64   `json:"size"`
 	BuildSeconds float64 `json:"buildSeconds"`
 }
 
-// List looks at all products in all versions, sorted by name.
+// List returns all products in all versions, sorted by name.
 func (d *Distribution) List() ([]Status, error) {
 	var list []Status
 	for _, v := range d.variants() {
@@ -50,7 +50,7 @@ type Garbage struct {
 	Size int64
 }
 
-// Garbage finds artifacts of former recipes, and what interrupted builds left, but for what a landscape uses that runs.
+// Garbage returns artifacts of former recipes, and leftovers of interrupted builds, except for what a running landscape uses.
 func (d *Distribution) Garbage() ([]Garbage, error) {
 	wanted := map[string]bool{}
 	for _, v := range d.variants() {
@@ -84,14 +84,14 @@ func (d *Distribution) Garbage() ([]Garbage, error) {
 	return found, nil
 }
 
-// usedBy looks at the processes of a computer, and returns a function that tells whether one of them has a directory of this name mounted, runs
-// from it, or has it in its PATH.
+// usedBy reads the processes of a computer, and returns a function that reports whether one of them has a directory of this name mounted,
+// runs from it, or has it in its PATH.
 func usedBy(proc string) func(name string) bool {
 	var seen strings.Builder
 	processes, _ := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	for _, dir := range processes {
 		for _, file := range []string{"mountinfo", "environ"} {
-			data, _ := os.ReadFile(filepath.Join(dir, file)) // The process has ended, or is of another user, if this fails.
+			data, _ := os.ReadFile(filepath.Join(dir, file)) // If this fails, the process has ended, or is of another user.
 			seen.Write(data)
 		}
 		program, _ := os.Readlink(filepath.Join(dir, "exe")) // The same.
@@ -101,7 +101,7 @@ func usedBy(proc string) func(name string) bool {
 	return func(name string) bool { return strings.Contains(text, "/"+name+"/") }
 }
 
-// Remove deletes garbage, except for what a running build owns.
+// Remove deletes garbage, except for directories that a running build has locked.
 func (d *Distribution) Remove(garbage []Garbage) error {
 	var errs []error
 	for _, g := range garbage {
@@ -118,5 +118,5 @@ func (d *Distribution) Remove(garbage []Garbage) error {
 	return errors.Join(errs...)
 }
 
-// SizeText writes bytes as people do: 1.2 GiB, 35 MiB, 4 KiB.
+// SizeText formats bytes: 1.2 GiB, 35 MiB, 4 KiB.
 func SizeText(bytes int64) string { return sizeText(bytes) }

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockPoll is how often a lock that another run holds is tried again; the kernel offers no wait that a context can end.
+// lockPoll is how often a lock that another run holds is tried again; the kernel has no wait that a context can cancel.
 const lockPoll = 100 * time.Millisecond
 
 var errLocked = errors.New("locked by another run")
 
-// lock keeps an artifact to one process. It ends with the process, however that ends.
+// lock reserves an artifact for one process. It is released with the end of the process.
 type lock struct{ file *os.File }
 
 func (d *Distribution) lockFile(name string) string {
@@ -65,10 +65,10 @@ func (l *lock) release() error { return l.file.Close() }
 // tempRoot is where artifacts are built, on the same file system as the cache so that they can be renamed into it.
 func (d *Distribution) tempRoot() string { return filepath.Join(d.cache, ".tmp") }
 
-// tempDir is the build directory of an artifact; whoever holds its lock owns it.
+// tempDir is the build directory of an artifact; it belongs to the process with its lock.
 func (d *Distribution) tempDir(name string) string { return filepath.Join(d.tempRoot(), name) }
 
-// sweep removes what interrupted runs left behind. A directory whose lock is held belongs to a run that is still at it.
+// sweep removes leftovers of interrupted runs. A directory whose lock is held belongs to a running build.
 func (d *Distribution) sweep() error {
 	entries, err := os.ReadDir(d.tempRoot())
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk space that a build may take, generously: what was measured is in distribution/README.md.
+// Disk space that a build may take, rounded up generously: measured sizes are in distribution/README.md.
 const (
 	spacePerGoProduct     = 1 << 30
 	spacePerDebianProduct = 1 << 30
 )
 
-// preflight finds out whether the variants can be built here. Every problem is a sentence that says what to do.
+// preflight checks whether the variants can be built on this machine. Every problem is a sentence that says what to do.
 func (d *Distribution) preflight(missing []variant) error {
 	var problems []string
 	var packages []string
@@ -40,7 +40,7 @@ func (d *Distribution) preflight(missing []variant) error {
 	}
 	if usesGo {
 		if _, err := exec.LookPath("go"); err != nil {
-			problems = append(problems, "go is not in PATH: install Go and try again")
+			problems = append(problems, "go is not in PATH: install Go and run this again")
 		}
 	}
 	if usesDebian {
@@ -48,7 +48,7 @@ func (d *Distribution) preflight(missing []variant) error {
 			packages = append(packages, "mmdebstrap")
 		}
 		if os.Geteuid() != 0 {
-			problems = append(problems, fmt.Sprintf("%s: root file systems are made by mmdebstrap as root; run this as root", strings.Join(debianProducts(missing), ", ")))
+			problems = append(problems, fmt.Sprintf("%s: mmdebstrap creates root file systems as root; run this as root", strings.Join(debianProducts(missing), ", ")))
 		}
 	}
 	if len(packages) > 0 {
@@ -80,7 +80,7 @@ func debianProducts(variants []variant) []string {
 	return names
 }
 
-// checkSpace looks at the file systems of the cache and of Go's.
+// checkSpace checks the file systems of the cache and of Go's caches.
 func (d *Distribution) checkSpace(needed uint64, usesGo bool) []string {
 	dirs := []string{d.cache}
 	if usesGo {
@@ -101,13 +101,14 @@ func (d *Distribution) checkSpace(needed uint64, usesGo bool) []string {
 		}
 		seen[fs.Fsid] = true
 		if free := fs.Bavail * uint64(fs.Bsize); free < needed {
-			problems = append(problems, fmt.Sprintf("too little disk space for %s: %s free, up to %s needed; free some, or choose another place with --cache", dir, sizeText(int64(free)), sizeText(int64(needed))))
+			problems = append(problems, fmt.Sprintf("too little disk space for %s: %s free, up to %s needed; free some, or choose another place with --cache",
+				dir, sizeText(int64(free)), sizeText(int64(needed))))
 		}
 	}
 	return problems
 }
 
-// sizeText writes bytes as people do.
+// sizeText formats bytes.
 func sizeText(bytes int64) string {
 	switch {
 	case bytes >= 1<<30:

@@ -13,19 +13,19 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress hears what a build does. Its methods are called from several goroutines.
+// Progress receives the progress of a build. Its methods are called from several goroutines.
 type Progress interface {
-	// Begin says how many products are looked at, and how many of them have to be built.
+	// Begin reports how many products are checked, and how many of them have to be built.
 	Begin(total, missing int)
 	Started(product string)
 	Step(product, step string)
-	// Waiting is for a product that another run is building. It is started or finished after that.
+	// Waiting reports a product that another run is building. It is started or finished after that.
 	Waiting(product string)
-	// Finished ends a product that was started, or one that another run built meanwhile.
+	// Finished reports the end of a product that was started, or that another run built meanwhile.
 	Finished(product string, err error)
 }
 
-// NoProgress hears nothing.
+// NoProgress ignores progress.
 type NoProgress struct{}
 
 func (NoProgress) Begin(int, int)         {}
@@ -34,14 +34,14 @@ func (NoProgress) Step(string, string)    {}
 func (NoProgress) Waiting(string)         {}
 func (NoProgress) Finished(string, error) {}
 
-// How patient people are: a live line comes after liveAfter; where nothing can be redrawn, a new line comes every plainEvery.
+// On a terminal, a running product is shown after liveAfter; elsewhere, a line is written every plainEvery.
 const (
 	liveAfter  = 2 * time.Second
 	liveEvery  = 250 * time.Millisecond
 	plainEvery = 20 * time.Second
 )
 
-// Lines is Progress as text: a line per finished product and, while one takes long, what it is at.
+// Lines is Progress as text: a line per finished product and, while one takes long, its current step.
 type Lines struct {
 	w     io.Writer
 	live  bool
@@ -59,7 +59,7 @@ type task struct {
 	product string
 	step    string
 	start   time.Time
-	spoke   time.Time // when its last plain line was written
+	printed time.Time // when its last plain line was written
 	waiting bool      // for another run
 }
 
@@ -115,7 +115,7 @@ func (l *Lines) begin(t task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t.start = l.now()
-	t.spoke = t.start
+	t.printed = t.start
 	l.running = slices.DeleteFunc(l.running, func(other *task) bool { return other.product == t.product })
 	l.running = append(l.running, &t)
 }
@@ -159,7 +159,7 @@ func (l *Lines) find(product string) *task {
 	return nil
 }
 
-// tick shows what runs.
+// tick shows running products.
 func (l *Lines) tick() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,8 +170,8 @@ func (l *Lines) tick() {
 		return
 	}
 	for _, t := range l.running {
-		if now.Sub(t.spoke) >= plainEvery {
-			t.spoke = now
+		if now.Sub(t.printed) >= plainEvery {
+			t.printed = now
 			fmt.Fprintln(l.w, l.line(t, now))
 		}
 	}
@@ -210,7 +210,7 @@ func (l *Lines) erase() {
 	}
 }
 
-// durationText writes 0.3s, 12s or 4m20s.
+// durationText formats a duration: 0.3s, 12s or 4m20s.
 func durationText(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:

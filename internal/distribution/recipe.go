@@ -16,18 +16,18 @@ import (
 
 // Recipe says how a product is built. It is the content of distribution/<product>/product.yaml; unknown keys are refused.
 //
-// Beside it lie, where the product needs them: go.mod with go.sum (a module of its own, whose tool directives pin the main
+// Beside it are, where the product needs them: go.mod with go.sum (a module of its own, whose tool directives pin the main
 // packages of other modules), *.go files (mains of our own), v*.mod with v*.sum (further versions of the same product) and
 // files/ (copied into every image of the product at the same path; executable files get mode 0755, others 0644).
 type Recipe struct {
-	// Description is one line for people: `distribution list -o wide` and the title of the images.
+	// Description is one line: for `distribution list -o wide` and the title of the images.
 	Description string `json:"description"`
 	// Licenses is the SPDX expression of what is shipped, and Source the address of where it comes from; both become labels.
 	Licenses string `json:"licenses"`
 	Source   string `json:"source,omitempty"`
 
 	// Module is the Go module whose version, read from go.mod, is the version of the product.
-	// Version is for products that come from no module. Exactly one of the two is set.
+	// Version is for products without a module. Exactly one of the two is set.
 	Module  string `json:"module,omitempty"`
 	Version string `json:"version,omitempty"`
 
@@ -36,7 +36,7 @@ type Recipe struct {
 	// HostPackages are Debian packages the building machine must have, such as a C library's headers.
 	HostPackages []string `json:"hostPackages,omitempty"`
 
-	// Debian is a root file system made of Debian packages: the lowest layer of the product.
+	// Debian is a root file system of Debian packages: the lowest layer of the product.
 	Debian *Debian `json:"debian,omitempty"`
 	// Include copies the binaries of other products into the images of this one, one layer each.
 	Include []Include `json:"include,omitempty"`
@@ -59,11 +59,11 @@ type Binary struct {
 	Links []string `json:"links,omitempty"`
 	// Dir is where the binary lies in images: /usr/local/bin by default.
 	Dir string `json:"dir,omitempty"`
-	// Setuid makes the binary run as its owner in images, who is root.
+	// Setuid makes the binary run as its owner, root, in images.
 	Setuid bool `json:"setuid,omitempty"`
 }
 
-// Debian is a root file system made by mmdebstrap.
+// Debian is a root file system that mmdebstrap creates.
 type Debian struct {
 	Suite string `json:"suite"`
 	// Variant is "minbase" for a system with a package manager, or "extract" for the bare files of the packages and their
@@ -73,11 +73,11 @@ type Debian struct {
 	// Refreshed is a day such as "2026-11-21". It is the time stamp inside the root file system; as it is part of the key,
 	// changing it fetches the newest packages.
 	Refreshed string `json:"refreshed"`
-	// Setup is a shell script that runs in the new root directory, outside of it, to take away and add.
+	// Setup is a shell script of the building machine that changes files in the new root directory, its working directory.
 	Setup string `json:"setup,omitempty"`
-	// Keep are the paths that get into the layer, with all below them; everything by default.
+	// Keep are the paths that are part of the layer, with all below them; everything by default.
 	Keep []string `json:"keep,omitempty"`
-	// VersionOf names the package whose upstream version must be the product's version, so that no tag lies.
+	// VersionOf names the package whose upstream version must be the product's version, so that tags are right.
 	VersionOf string `json:"versionOf,omitempty"`
 }
 
@@ -159,12 +159,12 @@ func (i ImageRecipe) reference(v Values) (string, error) {
 	return i.Repository + ":" + tag, err
 }
 
-// programs tells whether the images have only those links that they are for.
+// programs reports whether each image has only the links of its own programs.
 func (r *Recipe) programs() bool {
 	return slices.ContainsFunc(r.Images, func(image ImageRecipe) bool { return len(image.Programs) > 0 })
 }
 
-// uses are the products this one is built on, sorted.
+// uses are the products that this one uses, sorted.
 func (r *Recipe) uses() []string {
 	var names []string
 	for _, include := range r.Include {
@@ -177,7 +177,7 @@ func (r *Recipe) uses() []string {
 	return slices.Compact(names)
 }
 
-// canonical is the recipe without what does not matter: comments, order of keys, white space.
+// canonical is the recipe without comments, order of keys and white space.
 func (r *Recipe) canonical() []byte {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -272,7 +272,7 @@ func (r *Recipe) validate() []string {
 			}
 			name(p, n)
 			if seen[n] {
-				bad(p, "%q is there twice", n)
+				bad(p, "duplicate name %q", n)
 			}
 			seen[n] = true
 			links[n] = j > 0
@@ -298,7 +298,7 @@ func (r *Recipe) validate() []string {
 			if p := fmt.Sprintf("%s.programs[%d]", at, j); !links[program] {
 				bad(p, "%q is no link of a binary", program)
 			} else if slices.Contains(image.Programs[:j], program) {
-				bad(p, "%q is there twice", program)
+				bad(p, "duplicate name %q", program)
 			}
 		}
 		if len(image.Programs) == 0 && r.programs() {

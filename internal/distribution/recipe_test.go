@@ -21,11 +21,11 @@ func TestParseRecipe(t *testing.T) {
 		"unknown key":             {head + "colour: red\n", []string{`unknown field "colour"`}},
 		"unknown key, deeper":     {head + "images:\n- {repository: a.b/c, entrypoint: [x], shell: y}\n", []string{`unknown field "images[0].shell"`}},
 		"wrong type":              {head + "binaries: x\n", []string{"binaries"}},
-		"nothing said":            {"{}", []string{"description: missing", "licenses: missing", "module: set exactly one of module and version"}},
+		"empty":                   {"{}", []string{"description: missing", "licenses: missing", "module: set exactly one of module and version"}},
 		"module and version":      {head + "module: x\n", []string{"module: set exactly one"}},
 		"binary without package":  {head + "binaries: [{name: a}]\n", []string{"binaries[0].package: missing"}},
 		"binary with bad name":    {head + "binaries: [{name: ../a, package: .}]\n", []string{`binaries[0].name: "../a" is not a name`}},
-		"name twice":              {head + "binaries: [{name: a, package: ., links: [b, a]}]\n", []string{`binaries[0].links[1]: "a" is there twice`}},
+		"name twice":              {head + "binaries: [{name: a, package: ., links: [b, a]}]\n", []string{`binaries[0].links[1]: duplicate name "a"`}},
 		"bad template":            {head + "binaries: [{name: a, package: ., ldflags: ['{{.Nope}}']}]\n", []string{"binaries[0].ldflags[0]", "Nope"}},
 		"relative directory":      {head + "binaries: [{name: a, package: ., dir: bin}]\n", []string{`binaries[0].dir: "bin" is not an absolute, clean path`}},
 		"short image name":        {head + "images: [{repository: pause, entrypoint: [/pause]}]\n", []string{"images[0].repository", "not a full name"}},
@@ -34,7 +34,7 @@ func TestParseRecipe(t *testing.T) {
 		"image that runs nothing": {head + "images: [{repository: a.b/c}]\n", []string{"images[0].entrypoint: missing"}},
 		"programs that are no links": {
 			head + "binaries: [{name: a, package: ., links: [b]}]\nimages: [{repository: a.b/c, cmd: [b], programs: [a, b, b]}]\n",
-			[]string{`images[0].programs[0]: "a" is no link`, `images[0].programs[2]: "b" is there twice`},
+			[]string{`images[0].programs[0]: "a" is no link`, `images[0].programs[2]: duplicate name "b"`},
 		},
 		"programs of some images": {
 			head + "binaries: [{name: a, package: ., links: [b]}]\nimages: [{repository: a.b/c, cmd: [b], programs: [b]}, {repository: a.b/d, cmd: [b]}]\n",
@@ -151,7 +151,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// Who has the Go that the checkout asks for can build every product.
+// The version of Go that the checkout requires can build every product.
 func TestProductsNeedNoNewerGo(t *testing.T) {
 	root, err := FindRoot(".")
 	if err != nil {
@@ -174,7 +174,7 @@ func TestProductsNeedNoNewerGo(t *testing.T) {
 			continue
 		}
 		if version := needed(v.modFile()); semver.Compare("v"+version, "v"+have) > 0 {
-			t.Errorf("%s asks for Go %s, and the go.mod of the checkout only for %s", v.modFile(), version, have)
+			t.Errorf("%s requires Go %s, and the go.mod of the checkout only %s", v.modFile(), version, have)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// killGrace is how long a build tool may tidy up after it was told to stop.
+// killGrace is how long a build tool may clean up after SIGTERM.
 const killGrace = 5 * time.Second
 
 // command is a build tool that runs with its output in a log.
@@ -26,7 +26,7 @@ type command struct {
 
 // run writes the command and its output to log, and gives each line of output to line.
 func (c command) run(ctx context.Context, log io.Writer, line func(string)) error {
-	// The kernel ties "stop when the parent dies" to the thread that started the child.
+	// The kernel sends the parent death signal when the thread that started the child ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -46,7 +46,7 @@ func (c command) run(ctx context.Context, log io.Writer, line func(string)) erro
 		for {
 			text, err := lines.ReadString('\n')
 			if text != "" {
-				io.WriteString(log, text) //nolint:errcheck // a log that cannot be written fails no build
+				io.WriteString(log, text) //nolint:errcheck // a build does not fail for its log
 				line(strings.TrimRight(text, "\r\n"))
 			}
 			if err != nil {
@@ -56,7 +56,7 @@ func (c command) run(ctx context.Context, log io.Writer, line func(string)) erro
 	}()
 	err := cmd.Run()
 	if ctx.Err() != nil && cmd.Process != nil {
-		// The tool is dead by now; what it started may not have listened.
+		// The tool has ended by now; its children may have ignored the signal.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 	in.Close() //nolint:errcheck // a pipe always closes

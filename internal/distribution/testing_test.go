@@ -61,7 +61,7 @@ images:
 	}
 }
 
-// recorder is Progress that remembers.
+// recorder is a Progress that records what is started and finished.
 type recorder struct {
 	mu       sync.Mutex
 	missing  int

@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Wrap makes an image of an executable that was built elsewhere: the layers of an artifact below, the executable in
-// /usr/local/bin and as the entry point. It runs as an ordinary user. The tag of the reference comes from what is in the image. The layouts are below
-// dir; that of an executable that has not changed is taken as it is, and those of earlier ones are removed.
+// Wrap creates an image of an executable that was built elsewhere: on the layers of an artifact, with the executable in /usr/local/bin
+// and as the entry point. It runs as an ordinary user. The tag of the reference is a hash of the content. The layouts are below dir; that
+// of an unchanged executable is reused, and those of earlier ones are removed.
 func (d *Distribution) Wrap(dir string, base *Artifact, repository, executable string) (Image, error) {
 	sum, err := checksum(executable, base.Key, repository)
 	if err != nil {
@@ -29,7 +29,7 @@ func (d *Distribution) Wrap(dir string, base *Artifact, repository, executable s
 	done := layoutDir + ".digest"
 	if digest, err := os.ReadFile(done); err == nil {
 		image.Digest = string(digest)
-		if image.complete() { // A full disk may have left a part of it, of the digest too.
+		if image.complete() { // A full disk may have left an incomplete image or digest.
 			return image, nil
 		}
 	}
@@ -87,7 +87,7 @@ func (d *Distribution) Wrap(dir string, base *Artifact, repository, executable s
 	return image, os.WriteFile(done, []byte(image.Digest), 0o644)
 }
 
-// checksum identifies a file together with texts.
+// checksum is a hash over a file and texts.
 func checksum(file string, texts ...string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {

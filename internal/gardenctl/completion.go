@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completionTimeout is how long a shell waits for names. A person gives up about then.
+// completionTimeout is how long a shell waits for names: users rarely wait longer.
 const completionTimeout = 5 * time.Second
 
-// completion completes names that a garden knows. It is silent about errors, as there is no place for them.
+// completion completes names of objects in a garden. Errors are ignored, as a shell cannot show them.
 func (c *cli) completion(names func(context.Context, *garden, Target) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		g, target, err := c.connect()
@@ -29,7 +29,7 @@ func (c *cli) completion(names func(context.Context, *garden, Target) ([]string,
 	}
 }
 
-// matching returns the names that begin as what is to be completed.
+// matching returns the names that start with the prefix.
 func matching(names []string, prefix string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 }
@@ -45,7 +45,7 @@ func (c *cli) completeShoot(cmd *cobra.Command, args []string, prefix string) ([
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeLogs completes "shoot NAME COMPONENT" with the components that the shoot has on its seed. The shoot may be a targeted one.
+// completeLogs completes "shoot NAME COMPONENT" with the components of the shoot's control plane. The shoot may be the targeted one.
 func (c *cli) completeLogs(cmd *cobra.Command, args []string, prefix string, r logRequest) ([]string, cobra.ShellCompDirective) {
 	if r.list || len(args) == 1 && isShoot(args[0]) {
 		return c.completeShoot(cmd, args, prefix)

@@ -18,27 +18,27 @@ import (
 )
 
 const (
-	// A credential is renewed when a fifth of its life is left, so that who gets it can begin something with it; at the latest a minute
-	// before its end, as clocks differ.
+	// A credential is renewed when a fifth of its validity is left, so that clients can use it for a while; at the latest a minute before it
+	// expires, as clocks differ.
 	renewWhenLeft = 5
 	leastLeft     = time.Minute
 )
 
-// kept is a credential in the cache.
-type kept struct {
-	// Issued is when it was ordered.
+// cached is a credential in the cache.
+type cached struct {
+	// Issued is when it was requested.
 	Issued metav1.Time `json:"issued"`
-	// Credential is what kubectl gets.
+	// Credential is the response for kubectl.
 	Credential clientauthenticationv1.ExecCredential `json:"credential"`
 }
 
 func (c *cli) credentialCommand() *cobra.Command {
 	var a access
 	cmd := &cobra.Command{
-		Use: "credential SHOOT", Short: "Hand kubectl credentials of a shoot (kubeconfigs made with --exec run it)", Args: cobra.ExactArgs(1),
-		Long: c.examples(`kubeconfig my-cluster --exec     # makes a kubeconfig that runs this command`) + `
-It speaks client.authentication.k8s.io/v1. Credentials are kept in the cache directory, readable for you only, until a fifth of
-their life is left.`,
+		Use: "credential SHOOT", Short: "Print credentials of a shoot for kubectl (kubeconfigs created with --exec run it)", Args: cobra.ExactArgs(1),
+		Long: c.examples(`kubeconfig my-cluster --exec     # creates a kubeconfig that runs this command`) + `
+It implements client.authentication.k8s.io/v1. Credentials are cached in the cache directory, readable only for you, until a fifth of
+their validity is left.`,
 		ValidArgsFunction: c.completion(c.shootNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.check(); err != nil {
@@ -53,7 +53,7 @@ their life is left.`,
 			file := c.cacheFile(p, a)
 			credential := c.fresh(file)
 			if credential == nil {
-				config, until, err := c.order(ctx, p, a)
+				config, until, err := c.requestKubeconfig(ctx, p, a)
 				if err != nil {
 					return err
 				}
@@ -61,7 +61,7 @@ their life is left.`,
 					return err
 				}
 				if err := c.keep(file, credential); err != nil {
-					fmt.Fprintln(c.ErrOut, "warning: the credentials are ordered anew each time: "+oneLine(err))
+					fmt.Fprintln(c.ErrOut, "warning: the credentials cannot be cached, and are requested each time: "+oneLine(err))
 				}
 			}
 			return json.NewEncoder(c.Out).Encode(credential)
@@ -71,14 +71,14 @@ their life is left.`,
 	return cmd
 }
 
-// credentialOf returns the credential in a kubeconfig that the garden answered with.
+// credentialOf returns the credential in a kubeconfig that the garden issued.
 func credentialOf(config *clientcmdapi.Config, until time.Time) (*clientauthenticationv1.ExecCredential, error) {
 	user, err := userOf(config)
 	if err != nil {
 		return nil, err
 	}
 	if len(user.ClientCertificateData) == 0 || len(user.ClientKeyData) == 0 {
-		return nil, errors.New("the garden's answer has no client certificate")
+		return nil, errors.New("the garden's response has no client certificate")
 	}
 	expires := metav1.NewTime(until)
 	return &clientauthenticationv1.ExecCredential{
@@ -89,25 +89,25 @@ func credentialOf(config *clientcmdapi.Config, until time.Time) (*clientauthenti
 	}, nil
 }
 
-// cacheFile is where a credential is kept. It differs for all that the garden looks at when it makes one.
+// cacheFile is the file of a credential in the cache. Its name depends on everything that the credential depends on.
 func (c *cli) cacheFile(p *place, a access) string {
 	name := fingerprint(p.config.Host, p.kubeconfig, p.context, p.namespace, p.name, a.role(), a.expiration.String())
 	return filepath.Join(c.CacheDir, "credentials", name+".json")
 }
 
-// fingerprint is a name for a file about some strings.
+// fingerprint is a short hash of strings, for the names of files.
 func fingerprint(of ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(of, "\x00")))
 	return hex.EncodeToString(sum[:12])
 }
 
-// fresh returns the credential in a file, if there is one that lives long enough. What cannot be read is ordered anew.
+// fresh returns the credential in a file, or nil if there is none that is valid long enough. A file that cannot be read counts as none.
 func (c *cli) fresh(file string) *clientauthenticationv1.ExecCredential {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil
 	}
-	k := &kept{}
+	k := &cached{}
 	if err := json.Unmarshal(data, k); err != nil || k.Credential.Status == nil || k.Credential.Status.ExpirationTimestamp == nil {
 		return nil
 	}
@@ -118,9 +118,9 @@ func (c *cli) fresh(file string) *clientauthenticationv1.ExecCredential {
 	return &k.Credential
 }
 
-// keep writes a credential to a file that nobody else can read.
+// keep writes a credential to a file that only the user can read.
 func (c *cli) keep(file string, credential *clientauthenticationv1.ExecCredential) error {
-	data, err := json.Marshal(kept{Issued: metav1.NewTime(c.Clock.Now()), Credential: *credential})
+	data, err := json.Marshal(cached{Issued: metav1.NewTime(c.Clock.Now()), Credential: *credential})
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 
 func (c *cli) describeCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "describe [shoot] [NAME]", Short: "Show how a shoot is, what fails, and what to do about it", Args: cobra.MaximumNArgs(2),
+		Use: "describe [shoot] [NAME]", Short: "Show the state of a shoot, its errors, and what to do about them", Args: cobra.MaximumNArgs(2),
 		Long: c.examples(`describe shoot my-cluster
   PROGRAM describe shoot my-cluster -n garden-dev`),
 		ValidArgsFunction: c.completeShoot,
@@ -46,7 +46,7 @@ func (c *cli) describe(ctx context.Context, args []string) error {
 	events := &corev1.EventList{}
 	about := client.MatchingFields{"involvedObject.kind": "Shoot", "involvedObject.name": p.name}
 	err = p.client.List(ctx, events, client.InNamespace(p.namespace), about)
-	if err != nil { // the rest is worth reading all the same
+	if err != nil { // the rest is useful without events
 		fmt.Fprintln(c.ErrOut, "warning: no events: "+oneLine(err))
 	}
 	d.events = timeline(shoot, events.Items)
@@ -66,7 +66,7 @@ func projectOf(shoot *corev1beta1.Shoot) string {
 	return project
 }
 
-// maxEvents is how many events are shown. Older ones are seldom what somebody looks for.
+// maxEvents is how many events are shown: the latest ones.
 const maxEvents = 15
 
 // timeline returns the last events of a shoot, the oldest first. Those of an earlier shoot of the same name are left out.
@@ -83,7 +83,7 @@ func timeline(shoot *corev1beta1.Shoot, events []corev1.Event) []corev1.Event {
 	return events[max(0, len(events)-maxEvents):]
 }
 
-// happened is when an event was last seen. Old and new clients write different fields.
+// happened is when an event last occurred. Old and new clients write different fields.
 func happened(e corev1.Event) time.Time {
 	switch {
 	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
@@ -96,7 +96,7 @@ func happened(e corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// mood is how urgent a status is.
+// mood is the severity of a status.
 type mood int
 
 const (
@@ -112,38 +112,38 @@ type verdict struct {
 	next string // "" if there is nothing to do
 }
 
-// judge says in one line how a shoot is.
+// judge returns the status of a shoot in one line.
 func judge(shoot *corev1beta1.Shoot, program string) verdict {
 	last := shoot.Status.LastOperation
 	on := " shoot " + shoot.Name + " -n " + shoot.Namespace
 	switch {
 	case last == nil && shoot.DeletionTimestamp != nil:
-		return verdict{busy, "to be deleted; the gardenlet has not begun", ""}
+		return verdict{busy, "deletion requested; waiting for the gardenlet", ""}
 	case last == nil && shoot.Spec.SeedName == nil:
-		return verdict{busy, "waits for a seed", "the scheduler's reasons are among the events"}
+		return verdict{busy, "waiting for the scheduler", "see the events for why no seed is chosen"}
 	case last == nil:
-		return verdict{busy, "waits for the gardenlet of seed " + *shoot.Spec.SeedName, ""}
-	case shoot.Generation > shoot.Status.ObservedGeneration && over(last): // how that ended matters no more
+		return verdict{busy, "waiting for the gardenlet of seed " + *shoot.Spec.SeedName, ""}
+	case shoot.Generation > shoot.Status.ObservedGeneration && over(last): // its result is about an older generation
 		if shoot.DeletionTimestamp != nil {
-			return verdict{busy, "to be deleted; the gardenlet has not begun", ""}
+			return verdict{busy, "deletion requested; waiting for the gardenlet", ""}
 		}
-		return verdict{busy, "changed; the gardenlet has not begun with it", ""}
+		return verdict{busy, "changed; waiting for the gardenlet", ""}
 	}
 	doing := strings.ToLower(string(last.Type))
 	switch last.State {
 	case corev1beta1.LastOperationStateFailed:
-		return verdict{bad, doing + " failed for good", "mend the cause, then: " + program + " retry" + on}
+		return verdict{bad, doing + " failed, and is not retried", "fix the cause, then: " + program + " retry" + on}
 	case corev1beta1.LastOperationStateAborted:
-		return verdict{bad, doing + " was aborted", "go on with: " + program + " reconcile" + on}
+		return verdict{bad, doing + " was aborted", "continue with: " + program + " reconcile" + on}
 	case corev1beta1.LastOperationStateError:
-		return verdict{bad, doing + " fails, and is tried again", ""}
+		return verdict{bad, doing + " fails, and is retried", ""}
 	case corev1beta1.LastOperationStatePending:
-		return verdict{busy, doing + " waits for its turn", ""}
+		return verdict{busy, doing + " is pending", ""}
 	case corev1beta1.LastOperationStateProcessing:
 		return verdict{busy, doing + " is under way", ""}
 	}
 	if shoot.DeletionTimestamp != nil {
-		return verdict{busy, "to be deleted", ""}
+		return verdict{busy, "deletion requested", ""}
 	}
 	if unhealthy := notTrue(shoot.Status.Conditions); len(unhealthy) > 0 {
 		return verdict{bad, fmt.Sprintf("unhealthy (%s)", strings.Join(unhealthy, ", ")), ""}
@@ -154,7 +154,7 @@ func judge(shoot *corev1beta1.Shoot, program string) verdict {
 	return verdict{fine, "healthy", ""}
 }
 
-// notTrue names the conditions that do not hold.
+// notTrue returns the types of the conditions that are not True.
 func notTrue(conditions []corev1beta1.Condition) []string {
 	var types []string
 	for _, condition := range conditions {

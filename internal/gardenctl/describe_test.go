@@ -23,8 +23,8 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func before(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
-// ordered is a shoot that was just ordered.
-func ordered() *corev1beta1.Shoot {
+// created is a shoot that was just created.
+func created() *corev1beta1.Shoot {
 	return &corev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "garden-dev", Name: "crazy-botany", UID: "1", Generation: 1, CreationTimestamp: before(20 * time.Second),
@@ -49,9 +49,9 @@ func ordered() *corev1beta1.Shoot {
 	}
 }
 
-// running is one that is in order.
+// running is a healthy shoot.
 func running() *corev1beta1.Shoot {
-	s := ordered()
+	s := created()
 	s.CreationTimestamp = before(50 * 24 * time.Hour)
 	s.Spec.SeedName = new("aws-1")
 	s.Status = corev1beta1.ShootStatus{
@@ -88,7 +88,7 @@ func condition(typ corev1beta1.ConditionType, status corev1beta1.ConditionStatus
 	}
 }
 
-// failing is one that has failed for good.
+// failing is a shoot whose last operation is Failed.
 func failing() *corev1beta1.Shoot {
 	s := running()
 	s.Annotations[constants.ShootIgnore] = "true"
@@ -150,7 +150,7 @@ func TestDescribe(t *testing.T) {
 		events []corev1.Event
 		color  bool
 	}{
-		"new": {shoot: ordered(), events: []corev1.Event{
+		"new": {shoot: created(), events: []corev1.Event{
 			event("b", "SchedulingFailed", "no seed has\nroom", 5*time.Second, func(e *corev1.Event) { e.Type, e.Count = corev1.EventTypeWarning, 3 }),
 			event("a", "ResourceReferenced", "first", 15*time.Second),
 			event("c", "Deleted", "of an earlier one", time.Second, func(e *corev1.Event) { e.InvolvedObject.UID = "0" }),
@@ -177,7 +177,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Only annotations that do something are said to, and switches when they are on.
+// Only annotations with an effect are shown, and switches only when they are on.
 func TestAnnotations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		annotations map[string]string
@@ -185,19 +185,19 @@ func TestAnnotations(t *testing.T) {
 	}{
 		"none":           {},
 		"others":         {annotations: map[string]string{constants.GardenCreatedBy: "alice"}},
-		"left alone":     {map[string]string{constants.ShootIgnore: "1"}, constants.ShootIgnore + "=1   the gardenlet leaves the shoot alone, if its operator allows that"},
-		"not left alone": {annotations: map[string]string{constants.ShootIgnore: "false"}},
-		"no answer":      {annotations: map[string]string{constants.ShootSkipCleanup: "yes"}},
-		"operation":      {map[string]string{constants.GardenerOperation: "retry"}, constants.GardenerOperation + "=retry   this operation is asked for"},
+		"ignored":        {map[string]string{constants.ShootIgnore: "1"}, constants.ShootIgnore + "=1   the gardenlet does not reconcile the shoot, if its configuration allows that"},
+		"not ignored":    {annotations: map[string]string{constants.ShootIgnore: "false"}},
+		"invalid value":  {annotations: map[string]string{constants.ShootSkipCleanup: "yes"}},
+		"operation":      {map[string]string{constants.GardenerOperation: "retry"}, constants.GardenerOperation + "=retry   this operation is requested"},
 		"those of seeds": {annotations: map[string]string{constants.EmergencyStopShootReconciliations: "true"}},
-		"those that nobody reads": {annotations: map[string]string{
+		"without effect": {annotations: map[string]string{
 			constants.ShootSkipReadiness: "true", constants.ShootIgnoreAlerts: "true",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := ""
 			if tc.want != "" {
-				want = "\nAnnotations that matter:\n  " + tc.want + "\n"
+				want = "\nAnnotations with an effect:\n  " + tc.want + "\n"
 			}
 			var out bytes.Buffer
 			d := description{shoot: &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}}
@@ -220,30 +220,30 @@ func TestJudge(t *testing.T) {
 	}{
 		"healthy":          {running(), verdict{fine, "healthy", ""}},
 		"hibernated":       {hibernated(), verdict{fine, "hibernated", ""}},
-		"not scheduled":    {ordered(), verdict{busy, "waits for a seed", "the scheduler's reasons are among the events"}},
-		"deleted too soon": {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation, s.DeletionTimestamp = nil, new(before(0)) }), verdict{busy, "to be deleted; the gardenlet has not begun", ""}},
-		"scheduled":        {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation = nil }), verdict{busy, "waits for the gardenlet of seed aws-1", ""}},
-		"failed":           {failing(), verdict{bad, "reconcile failed for good", "mend the cause, then: gardenctl retry shoot crazy-botany -n garden-dev"}},
+		"not scheduled":    {created(), verdict{busy, "waiting for the scheduler", "see the events for why no seed is chosen"}},
+		"deleted too soon": {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation, s.DeletionTimestamp = nil, new(before(0)) }), verdict{busy, "deletion requested; waiting for the gardenlet", ""}},
+		"scheduled":        {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation = nil }), verdict{busy, "waiting for the gardenlet of seed aws-1", ""}},
+		"failed":           {failing(), verdict{bad, "reconcile failed, and is not retried", "fix the cause, then: gardenctl retry shoot crazy-botany -n garden-dev"}},
 		"failed, changed since": {state(func(s *corev1beta1.Shoot) {
 			s.Generation, s.Status.LastOperation.State = 2, corev1beta1.LastOperationStateFailed
-		}), verdict{busy, "changed; the gardenlet has not begun with it", ""}},
+		}), verdict{busy, "changed; waiting for the gardenlet", ""}},
 		"failed, deleted since": {
 			state(func(s *corev1beta1.Shoot) {
 				s.Generation, s.DeletionTimestamp, s.Status.LastOperation.State = 2, new(before(0)), corev1beta1.LastOperationStateFailed
 			}),
-			verdict{busy, "to be deleted; the gardenlet has not begun", ""},
+			verdict{busy, "deletion requested; waiting for the gardenlet", ""},
 		},
 		"under way, changed since": {state(func(s *corev1beta1.Shoot) {
 			s.Generation, s.Status.LastOperation.State = 2, corev1beta1.LastOperationStateProcessing
 		}), verdict{busy, "reconcile is under way", ""}},
-		"error":    {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStateError }), verdict{bad, "reconcile fails, and is tried again", ""}},
-		"pending":  {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStatePending }), verdict{busy, "reconcile waits for its turn", ""}},
+		"error":    {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStateError }), verdict{bad, "reconcile fails, and is retried", ""}},
+		"pending":  {state(func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStatePending }), verdict{busy, "reconcile is pending", ""}},
 		"deleting": {deleting(), verdict{busy, "delete is under way", ""}},
-		"deleted":  {state(func(s *corev1beta1.Shoot) { s.DeletionTimestamp = new(before(0)) }), verdict{busy, "to be deleted", ""}},
-		"changed":  {state(func(s *corev1beta1.Shoot) { s.Generation = 2 }), verdict{busy, "changed; the gardenlet has not begun with it", ""}},
-		"changed in a way that does not wait for the maintenance window": { // others are no new generation
+		"deleted":  {state(func(s *corev1beta1.Shoot) { s.DeletionTimestamp = new(before(0)) }), verdict{busy, "deletion requested", ""}},
+		"changed":  {state(func(s *corev1beta1.Shoot) { s.Generation = 2 }), verdict{busy, "changed; waiting for the gardenlet", ""}},
+		"changed in a way that does not wait for the maintenance window": { // other changes do not increase the generation
 			state(func(s *corev1beta1.Shoot) { s.Generation, s.Spec.Maintenance.ConfineSpecUpdateRollout = 2, new(true) }),
-			verdict{busy, "changed; the gardenlet has not begun with it", ""},
+			verdict{busy, "changed; waiting for the gardenlet", ""},
 		},
 		"unhealthy": {state(func(s *corev1beta1.Shoot) { s.Status.Conditions[2].Status = corev1beta1.ConditionProgressing }), verdict{bad, "unhealthy (EveryNodeReady)", ""}},
 	} {
@@ -291,11 +291,11 @@ func TestNextChange(t *testing.T) {
 		want      *change
 	}{
 		"none":             {},
-		"sleeps first":     {[]corev1beta1.HibernationSchedule{{Start: new("0 18 * * *"), End: new("0 8 * * *")}}, &change{now.Add(6 * time.Hour), true}},
+		"hibernates first": {[]corev1beta1.HibernationSchedule{{Start: new("0 18 * * *"), End: new("0 8 * * *")}}, &change{now.Add(6 * time.Hour), true}},
 		"of two schedules": {[]corev1beta1.HibernationSchedule{{Start: new("0 18 * * *")}, {End: new("0 13 * * *")}}, &change{now.Add(time.Hour), false}},
 		"in a zone":        {[]corev1beta1.HibernationSchedule{{Start: new("0 18 * * *"), Location: new("Europe/Berlin")}}, &change{now.Add(5 * time.Hour), true}},
 		"not on a weekend": {[]corev1beta1.HibernationSchedule{{End: new("0 8 * * 1-5")}}, &change{now.Add(44 * time.Hour), false}},
-		"bad":              {[]corev1beta1.HibernationSchedule{{End: new("at eight")}}, nil},
+		"invalid":          {[]corev1beta1.HibernationSchedule{{End: new("at eight")}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := nextChange(tc.schedules, now)

@@ -13,13 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/pkg/maintenance"
 )
 
-// description is what "describe" shows, and knows nothing of where it comes from.
+// description is the input of what "describe" prints.
 type description struct {
 	shoot   *corev1beta1.Shoot
 	project string
@@ -29,7 +30,7 @@ type description struct {
 	color   bool
 }
 
-// none stands for what is not set.
+// none is printed for values that are not set.
 const none = "-"
 
 func (d *description) print(out io.Writer) error {
@@ -50,7 +51,7 @@ func (d *description) print(out io.Writer) error {
 	return err
 }
 
-// table writes lines of cells that stand below each other.
+// table writes rows of aligned cells.
 func table(out *bytes.Buffer, indent string, rows [][]string) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
@@ -77,10 +78,10 @@ func (d *description) head(out *bytes.Buffer) {
 			last.Type, last.State, last.Progress, d.age(last.LastUpdateTime), line(last.Description)))
 	}
 	if since := s.Status.RetryCycleStartTime; since != nil && state.mood != fine {
-		add("Tried since", d.age(*since)+" ago")
+		add("Retried since", d.age(*since)+" ago")
 	}
 	if s.DeletionTimestamp != nil {
-		add("Deleted", "asked for "+d.age(*s.DeletionTimestamp)+" ago")
+		add("Deleted", "requested "+d.age(*s.DeletionTimestamp)+" ago")
 	}
 	add("Kubernetes", s.Spec.Kubernetes.Version)
 	if s.Spec.Purpose != nil {
@@ -94,7 +95,7 @@ func (d *description) head(out *bytes.Buffer) {
 	add("Seed", d.seed())
 	add("Technical ID", s.Status.TechnicalID)
 	if cp := s.Spec.ControlPlane; cp != nil && cp.HighAvailability != nil {
-		add("Control plane", "survives the failure of a "+string(cp.HighAvailability.FailureTolerance.Type))
+		add("Control plane", "tolerates the failure of a "+string(cp.HighAvailability.FailureTolerance.Type))
 	}
 	add("Gardener", s.Status.Gardener.Version)
 	created := d.age(s.CreationTimestamp) + " ago"
@@ -118,7 +119,7 @@ func (d *description) seed() string {
 	return *present
 }
 
-// failures shows what failed, and what to do about it.
+// failures prints the last errors, and what to do about them.
 func (d *description) failures(out *bytes.Buffer) {
 	if len(d.shoot.Status.LastErrors) == 0 {
 		return
@@ -148,7 +149,7 @@ func (d *description) conditions(out *bytes.Buffer, title string, conditions []c
 	var codes []corev1beta1.ErrorCode
 	for _, condition := range conditions {
 		message := ""
-		if condition.Status != corev1beta1.ConditionTrue { // what is well needs no words
+		if condition.Status != corev1beta1.ConditionTrue { // True needs no explanation
 			message = line(condition.Reason + ": " + condition.Message)
 			codes = append(codes, condition.Codes...)
 		}
@@ -206,19 +207,19 @@ func (d *description) networks(out *bytes.Buffer) {
 	if real == nil {
 		real = &corev1beta1.NetworkingStatus{}
 	}
-	add := func(title string, asked *string, has []string) {
+	add := func(title string, desired *string, actual []string) {
 		switch {
-		case len(has) > 0:
-			rows = append(rows, []string{title + ":", strings.Join(has, ", ")})
-		case asked != nil:
-			rows = append(rows, []string{title + ":", *asked})
+		case len(actual) > 0:
+			rows = append(rows, []string{title + ":", strings.Join(actual, ", ")})
+		case desired != nil:
+			rows = append(rows, []string{title + ":", *desired})
 		}
 	}
 	add("Type", networking.Type, nil)
 	add("Nodes", networking.Nodes, real.Nodes)
 	add("Pods", networking.Pods, real.Pods)
 	add("Services", networking.Services, real.Services)
-	add("Leaves from", nil, real.EgressCIDRs)
+	add("Egress", nil, real.EgressCIDRs)
 	if len(rows) > 0 {
 		fmt.Fprintln(out, "\nNetworks:")
 		table(out, "  ", rows)
@@ -239,7 +240,7 @@ func (d *description) addresses(out *bytes.Buffer) {
 
 func (d *description) credentials(out *bytes.Buffer) {
 	if d.shoot.Status.LastOperation == nil {
-		return // there are none yet
+		return // not created yet
 	}
 	rotation := &corev1beta1.ShootCredentialsRotation{}
 	if credentials := d.shoot.Status.Credentials; credentials != nil && credentials.Rotation != nil {
@@ -271,16 +272,17 @@ func (d *description) credentials(out *bytes.Buffer) {
 			pools = append(pools, pool.Name)
 		}
 		if len(pools) > 0 {
-			state += "; pools to be rolled out: " + strings.Join(pools, ", ")
+			state += "; worker pools to roll out: " + strings.Join(pools, ", ")
 		}
 		if phase == corev1beta1.RotationPrepared {
-			state += "; switch to the new ones, then complete it"
+			state += "; switch clients to the new ones, then complete the rotation"
 		}
 		rows = append(rows, []string{name, d.age(born), state})
 	}
-	ca, key, encryption := or(rotation.CertificateAuthorities), or(rotation.ServiceAccountKey), or(rotation.ETCDEncryptionKey)
-	ssh, observability := or(rotation.SSHKeypair), or(rotation.Observability)
-	add("certificate authorities", ca.Phase, ca.LastInitiationTime, ca.LastCompletionTime, ca.PendingWorkersRollouts)
+	ca, key := ptr.Deref(rotation.CertificateAuthorities, corev1beta1.CARotation{}), ptr.Deref(rotation.ServiceAccountKey, corev1beta1.ServiceAccountKeyRotation{})
+	encryption := ptr.Deref(rotation.ETCDEncryptionKey, corev1beta1.ETCDEncryptionKeyRotation{})
+	ssh, observability := ptr.Deref(rotation.SSHKeypair, corev1beta1.ShootSSHKeypairRotation{}), ptr.Deref(rotation.Observability, corev1beta1.ObservabilityRotation{})
+	add("CAs", ca.Phase, ca.LastInitiationTime, ca.LastCompletionTime, ca.PendingWorkersRollouts)
 	add("service account key", key.Phase, key.LastInitiationTime, key.LastCompletionTime, key.PendingWorkersRollouts)
 	add("etcd encryption key", encryption.Phase, encryption.LastInitiationTime, encryption.LastCompletionTime, nil)
 	if len(d.shoot.Spec.Provider.Workers) > 0 {
@@ -288,14 +290,6 @@ func (d *description) credentials(out *bytes.Buffer) {
 	}
 	add("observability passwords", "", observability.LastInitiationTime, observability.LastCompletionTime, nil)
 	table(out, "  ", rows)
-}
-
-// or returns what a pointer points to, or nothing.
-func or[T any](p *T) (t T) {
-	if p != nil {
-		t = *p
-	}
-	return t
 }
 
 func (d *description) maintenance(out *bytes.Buffer) {
@@ -312,7 +306,7 @@ func (d *description) maintenance(out *bytes.Buffer) {
 		if begin.After(d.now) {
 			next = fmt.Sprintf("in %s, %s", duration.HumanDuration(begin.Sub(d.now)), begin.Format("2006-01-02 15:04 -0700"))
 		}
-		if err != nil { // the API refuses these
+		if err != nil { // the API rejects these
 			times, next = err.Error(), none
 		}
 		rows = append(rows, []string{"Window:", times}, []string{"Next:", next})
@@ -342,18 +336,18 @@ func (d *description) maintenance(out *bytes.Buffer) {
 
 func (d *description) hibernation(out *bytes.Buffer) {
 	hibernation := d.shoot.Spec.Hibernation
-	asked := hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
+	hibernate := hibernation != nil && ptr.Deref(hibernation.Enabled, false)
 	if hibernation == nil && !d.shoot.Status.Hibernated {
 		return
 	}
 	state := "awake"
 	switch {
-	case asked && d.shoot.Status.Hibernated:
-		state = "asleep"
-	case asked:
-		state = "awake, to be put to sleep"
+	case hibernate && d.shoot.Status.Hibernated:
+		state = "hibernated"
+	case hibernate:
+		state = "awake, to be hibernated"
 	case d.shoot.Status.Hibernated:
-		state = "asleep, to be woken up"
+		state = "hibernated, to be woken up"
 	}
 	fmt.Fprintln(out, "\nHibernation:")
 	rows := [][]string{{"State:", state}}
@@ -361,7 +355,7 @@ func (d *description) hibernation(out *bytes.Buffer) {
 		for _, schedule := range hibernation.Schedules {
 			var parts []string
 			if schedule.Start != nil {
-				parts = append(parts, "sleeps at "+*schedule.Start)
+				parts = append(parts, "hibernates at "+*schedule.Start)
 			}
 			if schedule.End != nil {
 				parts = append(parts, "wakes up at "+*schedule.End)
@@ -384,34 +378,34 @@ func (d *description) hibernation(out *bytes.Buffer) {
 	table(out, "  ", rows)
 }
 
-// leftAlone is what the annotation does that keeps the gardenlet away from a shoot.
-const leftAlone = "the gardenlet leaves the shoot alone, if its operator allows that"
+// ignored is the effect of the annotation shoot.gardener.cloud/ignore.
+const ignored = "the gardenlet does not reconcile the shoot, if its configuration allows that"
 
-// mattering are annotations that change what becomes of a shoot, and what they do. A switch does so when it is true only.
-var mattering = []struct {
+// effects are the annotations that change what happens to a shoot, and their meaning. A switch has an effect only when it is true.
+var effects = []struct {
 	key, meaning string
 	isSwitch     bool
 }{
-	{constants.ShootIgnore, leftAlone, true},
-	{constants.GardenerOperation, "this operation is asked for", false},
-	{constants.GardenerMaintenanceOperation, "the next maintenance does this operation", false},
+	{constants.ShootIgnore, ignored, true},
+	{constants.GardenerOperation, "this operation is requested", false},
+	{constants.GardenerMaintenanceOperation, "the next maintenance performs this operation", false},
 	{constants.FailedShootNeedsRetryOperation, "the next maintenance retries the shoot if it has failed", true},
-	{constants.ShootTasks, "the next reconciliation does these tasks", false},
+	{constants.ShootTasks, "the next reconciliation performs these tasks", false},
 	{constants.ConfirmationDeletion, "its deletion is confirmed", true},
-	{constants.ConfirmationForceDeletion, "it is deleted without cleaning up", true},
-	{constants.ShootExpirationTimestamp, "it is deleted then", false},
-	{constants.ShootSkipCleanup, "its deletion leaves objects in it alone", true},
+	{constants.ConfirmationForceDeletion, "it is deleted without cleaning up its infrastructure", true},
+	{constants.ShootExpirationTimestamp, "it is deleted at this time", false},
+	{constants.ShootSkipCleanup, "its deletion does not delete objects in it", true},
 }
 
 func (d *description) annotations(out *bytes.Buffer) {
 	var rows [][]string
-	for _, m := range mattering {
+	for _, m := range effects {
 		if value, ok := d.shoot.Annotations[m.key]; ok && (!m.isSwitch || isOn(value)) {
 			rows = append(rows, []string{m.key + "=" + line(value), m.meaning})
 		}
 	}
 	if len(rows) > 0 {
-		fmt.Fprintln(out, "\nAnnotations that matter:")
+		fmt.Fprintln(out, "\nAnnotations with an effect:")
 		table(out, "  ", rows)
 	}
 }
@@ -451,7 +445,7 @@ func (d *description) paint(m mood, text string) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", map[mood]int{fine: 32, busy: 33, bad: 31}[m], text)
 }
 
-// isOn is whether an annotation that is a switch is true. What is no answer is a no.
+// isOn reports whether an annotation that is a switch is true. An invalid value counts as false.
 func isOn(value string) bool {
 	on, _ := strconv.ParseBool(value)
 	return on
@@ -464,7 +458,7 @@ func text(s string) string {
 	return s
 }
 
-// line makes one line of a text, without characters that terminals act on.
+// line returns a text as one line, without control characters of terminals.
 func line(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -23,19 +23,19 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// garden is a garden that can be talked to.
+// garden is a garden and a client of it.
 type garden struct {
 	client client.WithWatch
 	config *rest.Config
-	// kubeconfig and context are where the access comes from.
+	// kubeconfig and context are the files and the context of the access.
 	kubeconfig, context string
-	// namespace is that of the context, if it says one.
+	// namespace is that of the context, if it has one.
 	namespace string
-	// seeds are those that the configuration knows.
+	// seeds are the seeds in the configuration.
 	seeds []SeedConfig
 }
 
-// connect returns the garden, and the target with what flags say.
+// connect returns the garden, and the target with the values of flags.
 func (c *cli) connect() (*garden, Target, error) {
 	if c.flags.kubeconfig != "" && c.flags.garden != "" {
 		return nil, Target{}, errors.New("--kubeconfig and --garden exclude each other")
@@ -59,10 +59,10 @@ func (c *cli) connect() (*garden, Target, error) {
 	if name == "" {
 		here.Server = g.config.Host
 	}
-	// What was targeted in one garden means nothing in another.
+	// The target of one garden does not apply to another.
 	if target.Garden != here.Garden || target.Server != here.Server {
 		if target.Server != "" && name == "" && c.flags.kubeconfig == "" {
-			fmt.Fprintf(c.ErrOut, "warning: the target is left out, as it is in the garden at %s, and the current kubeconfig leads to %s\n", target.Server, here.Server)
+			fmt.Fprintf(c.ErrOut, "warning: the target is ignored, as it is in the garden at %s, and the current kubeconfig is for %s\n", target.Server, here.Server)
 		}
 		target = here
 	}
@@ -76,7 +76,7 @@ func (c *cli) connect() (*garden, Target, error) {
 	return g, target, nil
 }
 
-// open reads the kubeconfig of a garden, and makes a client of it. It sends nothing yet.
+// open reads the kubeconfig of a garden, and creates a client from it. It sends no request.
 func (c *cli) open(name string) (*garden, error) {
 	g := &garden{kubeconfig: c.Kubeconfig, context: c.flags.context}
 	switch {
@@ -99,7 +99,7 @@ func (c *cli) open(name string) (*garden, error) {
 	if g.kubeconfig == "" {
 		g.kubeconfig = clientcmd.RecommendedHomeFile
 	}
-	// It is handed on, to where another directory may be the current one.
+	// The path is used by commands with other working directories.
 	var err error
 	files := slices.DeleteFunc(filepath.SplitList(g.kubeconfig), func(file string) bool { return file == "" })
 	for i := range files {
@@ -110,7 +110,7 @@ func (c *cli) open(name string) (*garden, error) {
 	g.kubeconfig = strings.Join(files, string(filepath.ListSeparator))
 	loaded, err := loadKubeconfig(g.kubeconfig, g.context)
 	if err != nil {
-		return nil, fmt.Errorf("%w; say --kubeconfig FILE, or: %s config add garden NAME FILE", err, c.program())
+		return nil, fmt.Errorf("%w; set --kubeconfig FILE, or run: %s config add garden NAME FILE", err, c.program())
 	}
 	g.config, g.context, g.namespace = loaded.config, loaded.context, loaded.namespace
 	g.client, err = client.NewWithWatch(g.config, client.Options{Scheme: gardenScheme(), Mapper: gardenMapper()})
@@ -126,13 +126,13 @@ func (c *cli) unknownGarden(name string) error {
 	return errors.New(text)
 }
 
-// kubeconfig is what a kubeconfig says.
+// kubeconfig is a loaded kubeconfig.
 type kubeconfig struct {
 	config             *rest.Config
 	context, namespace string
 }
 
-// loadKubeconfig reads one file or, as kubectl does, several that are joined like $PATH.
+// loadKubeconfig reads one file or, as kubectl does, a list of files like $PATH.
 func loadKubeconfig(files, context string) (*kubeconfig, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(files)}
 	if len(rules.Precedence) == 1 {
@@ -155,7 +155,7 @@ func loadKubeconfig(files, context string) (*kubeconfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", files, err)
 	}
-	// A person waits for the answers, and sends few requests; the server has its own limits.
+	// A user waits for the few requests of a command; the server has its own limits.
 	config.QPS = -1
 	return &kubeconfig{config, context, raw.Contexts[context].Namespace}, nil
 }
@@ -164,13 +164,13 @@ func gardenScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, corev1beta1.AddToScheme, authenticationv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			panic(err) // only two types with the same name do that
+			panic(err) // happens only for two types with the same name
 		}
 	}
 	return scheme
 }
 
-// gardenMapper knows the few resources that are asked for, so that no request is needed to learn about them.
+// gardenMapper has the few resources that are requested, so that no discovery is needed.
 func gardenMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion, corev1beta1.SchemeGroupVersion})
 	mapper.Add(corev1beta1.SchemeGroupVersion.WithKind("Shoot"), meta.RESTScopeNamespace)
@@ -180,7 +180,7 @@ func gardenMapper() meta.RESTMapper {
 	return mapper
 }
 
-// namespaceOf returns the namespace of the targeted project, or else the one that the kubeconfig says.
+// namespaceOf returns the namespace of the targeted project, or else that of the kubeconfig.
 func (c *cli) namespaceOf(ctx context.Context, g *garden, target Target) (string, error) {
 	switch {
 	case target.Namespace != "":
@@ -190,7 +190,7 @@ func (c *cli) namespaceOf(ctx context.Context, g *garden, target Target) (string
 	case g.namespace != "":
 		return g.namespace, nil
 	}
-	return "", fmt.Errorf("no project is given or targeted; say --project NAME, or: %s target project NAME", c.program())
+	return "", fmt.Errorf("no project is given or targeted; set --project NAME, or run: %s target project NAME", c.program())
 }
 
 func (c *cli) projectNamespace(ctx context.Context, g *garden, name string) (string, error) {
@@ -199,12 +199,12 @@ func (c *cli) projectNamespace(ctx context.Context, g *garden, name string) (str
 		return "", c.explain(err, g, fmt.Sprintf("project %q", name), c.program()+" get projects")
 	}
 	if project.Spec.Namespace == nil {
-		return "", fmt.Errorf("project %q has no namespace yet; look at it with: %s get projects %s", name, c.program(), name)
+		return "", fmt.Errorf("project %q has no namespace yet; see its status with: %s get projects %s", name, c.program(), name)
 	}
 	return *project.Spec.Namespace, nil
 }
 
-// place is a shoot that a command is about.
+// place is the garden, namespace and name of the shoot of a command.
 type place struct {
 	*garden
 	target    Target
@@ -212,7 +212,7 @@ type place struct {
 	name      string
 }
 
-// find returns the shoot that arguments name. It need not exist.
+// find returns the place of the shoot that arguments name. It need not exist.
 func (c *cli) find(ctx context.Context, args []string) (*place, error) {
 	g, target, err := c.connect()
 	if err != nil {
@@ -245,24 +245,24 @@ func (c *cli) explainShoot(err error, p *place) error {
 	return c.explain(err, p.garden, what, fmt.Sprintf("%s get shoots -n %s", c.program(), p.namespace))
 }
 
-// explain makes an error of the API one that says what to do next.
+// explain adds the next step to an error of the API.
 func (c *cli) explain(err error, g *garden, what, list string) error {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
 		return nil
-	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse): // not even the kind is known
-		return fmt.Errorf("the cluster at %s is no garden; kubeconfig %s may be that of a shoot: say the garden's with --kubeconfig or --garden", g.config.Host, g.kubeconfig)
+	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse): // the server does not serve the kind
+		return fmt.Errorf("the cluster at %s is no garden; kubeconfig %s may be that of a shoot: set the garden's with --kubeconfig or --garden", g.config.Host, g.kubeconfig)
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%s not found; list what there is with: %s", what, list)
+		return fmt.Errorf("%s not found; list existing ones with: %s", what, list)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%s: %w; an administrator of the project can let you", what, err)
+		return fmt.Errorf("%s: %w; ask an administrator of the project for access", what, err)
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s: the garden does not know you (%w); renew the access in kubeconfig %s", what, err, g.kubeconfig)
+		return fmt.Errorf("%s: the garden rejects your credentials (%w); renew those in kubeconfig %s", what, err, g.kubeconfig)
 	case errors.As(err, &status):
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return fmt.Errorf("%s: no answer from the garden at %s (%w); check kubeconfig %s", what, g.config.Host, err, g.kubeconfig)
+	return fmt.Errorf("%s: no response from the garden at %s (%w); check kubeconfig %s", what, g.config.Host, err, g.kubeconfig)
 }
 
 func projectNames(ctx context.Context, g *garden, _ Target) ([]string, error) {

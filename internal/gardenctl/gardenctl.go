@@ -1,4 +1,4 @@
-// Package gardenctl is the command line of people who own clusters: it reads and annotates Shoots in a garden, orders credentials for
+// Package gardenctl is the command line for owners of shoots: it reads and annotates Shoots in a garden, requests credentials for
 // them, and reads the logs of their control planes from the seed. It keeps a target and credentials in files of the user.
 package gardenctl
 
@@ -18,34 +18,34 @@ import (
 )
 
 const (
-	// Name is what the program is called.
+	// Name is the name of the program.
 	Name = "gardenctl"
-	// pluginName is what it is called as a plugin of kubectl.
+	// pluginName is its name as a plugin of kubectl.
 	pluginName = "kubectl-garden"
-	// requestTimeout is how long a request, or the few that belong together, may take. Watches and logs have their own end.
+	// requestTimeout is how long a request, or the few of a command, may take. Watches and logs have their own timeouts.
 	requestTimeout = 30 * time.Second
 )
 
-// Options is what the program gets from the process that it runs in.
+// Options are the streams and the environment of the process.
 type Options struct {
-	// Program is the name by which it was started; as "kubectl-garden" its help speaks of "kubectl garden".
+	// Program is the name that it was started by; for "kubectl-garden", its help has "kubectl garden".
 	Program string
 	// Executable is the path of the program, for kubeconfigs that run it.
 	Executable string
-	// In is read for answers, results go to Out, and progress and errors to ErrOut.
+	// In is read for confirmations, results go to Out, and progress and errors to ErrOut.
 	In          io.Reader
 	Out, ErrOut io.Writer
-	// Interactive says that somebody can answer questions.
+	// Interactive says that a user can answer questions.
 	Interactive bool
 	// Color allows colour in results.
 	Color bool
 	// ConfigDir holds the configuration and the targets, CacheDir credentials.
 	ConfigDir, CacheDir string
-	// Session names the terminal, so that it has a target of its own. Empty for the target that all others share.
+	// Session identifies the terminal, so that it has a target of its own. Empty for the target that all others share.
 	Session string
 	// Kubeconfig are the files of the garden's kubeconfig, as in $KUBECONFIG. Empty for kubectl's usual file.
 	Kubeconfig string
-	// Clock tells the time.
+	// Clock is the source of the current time.
 	Clock clock.PassiveClock
 }
 
@@ -62,14 +62,14 @@ func Run(ctx context.Context, options Options, args []string) int {
 	case ctx.Err() != nil:
 		fmt.Fprintln(options.ErrOut, "interrupted")
 		return 130
-	case !understood: // the error is about flags or arguments, and knows no next step
+	case !understood: // the error is about flags or arguments, and has no next step
 		err = fmt.Errorf("%w; usage: %s; see: %s --help", err, cmd.UseLine(), cmd.CommandPath())
 	}
 	fmt.Fprintln(options.ErrOut, "error: "+oneLine(err))
 	return 1
 }
 
-// oneLine is an error as one line.
+// oneLine returns an error as one line.
 func oneLine(err error) string { return line(err.Error()) }
 
 // cli is what all subcommands share.
@@ -84,7 +84,7 @@ type flags struct {
 	garden, project, namespace, shoot string
 }
 
-// program is how the user calls it.
+// program is the command that the user runs it by.
 func (c *cli) program() string {
 	if c.Program == pluginName {
 		return "kubectl garden"
@@ -96,7 +96,7 @@ func newCommand(options Options) *cobra.Command {
 	c := &cli{Options: options}
 	cmd := &cobra.Command{
 		Use:   Name,
-		Short: "Look after clusters of a Gardener landscape",
+		Short: "Manage shoots of a Gardener landscape",
 		Long: c.examples(`get shoots -A
   PROGRAM target project dev                     # from now on: shoots of this project
   PROGRAM describe shoot my-cluster              # how it is, what fails, and what to do about it
@@ -152,7 +152,7 @@ func (c *cli) shootArgument(args []string, target Target) (string, error) {
 		kind, name, slash := strings.Cut(args[0], "/")
 		switch {
 		case slash && !isShoot(kind):
-			return "", fmt.Errorf("%q is nothing that this command knows; say: shoot NAME", kind)
+			return "", fmt.Errorf("unknown kind %q; use: shoot NAME", kind)
 		case slash:
 			args = append([]string{name}, args[1:]...)
 		case isShoot(kind):
@@ -161,20 +161,20 @@ func (c *cli) shootArgument(args []string, target Target) (string, error) {
 	}
 	switch {
 	case len(args) > 1:
-		return "", errors.New("one shoot at a time; say: shoot NAME")
+		return "", errors.New("one shoot at a time; use: shoot NAME")
 	case len(args) == 1 && args[0] == "": // most likely a variable that is not set
-		return "", errors.New("the name of the shoot is empty; say: shoot NAME")
+		return "", errors.New("the name of the shoot is empty; use: shoot NAME")
 	case len(args) == 1:
 		return args[0], nil
 	case target.Shoot != "":
 		return target.Shoot, nil
 	}
-	return "", fmt.Errorf("no shoot is given or targeted; say its name, or: %s target shoot NAME", c.program())
+	return "", fmt.Errorf("no shoot is given or targeted; add its name, or run: %s target shoot NAME", c.program())
 }
 
 func isShoot(kind string) bool { return kind == "shoot" || kind == "shoots" }
 
-// within limits what is done with a few requests.
+// within limits the time of a few requests.
 func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("no response within %s", limit))
 }

@@ -28,7 +28,7 @@ func TestGoals(t *testing.T) {
 		}
 		return s
 	}
-	asked := func(s *corev1beta1.Shoot) { s.Annotations[constants.GardenerOperation] = "maintain" }
+	pending := func(s *corev1beta1.Shoot) { s.Annotations[constants.GardenerOperation] = "maintain" }
 	newer := func(s *corev1beta1.Shoot) { s.Generation++ }
 	const yes, notYet, never = "yes", "not yet", "never"
 	for name, tc := range map[string]struct {
@@ -36,29 +36,29 @@ func TestGoals(t *testing.T) {
 		shoot *corev1beta1.Shoot
 		want  string
 	}{
-		"healthy":                                {"healthy", running(), yes},
-		"healthy, but a condition is missing":    {"healthy", change(running(), func(s *corev1beta1.Shoot) { s.Status.Conditions = nil }), notYet},
-		"healthy, but a condition is not True":   {"healthy", change(running(), func(s *corev1beta1.Shoot) { s.Status.Conditions[0].Status = "Progressing" }), notYet},
-		"healthy, but gone":                      {"healthy", nil, never},
-		"reconciled":                             {"reconciled", change(running(), func(s *corev1beta1.Shoot) { s.Status.Conditions = nil }), yes},
-		"reconciled, but new":                    {"reconciled", ordered(), notYet},
-		"reconciled, but changed":                {"reconciled", change(running(), newer), notYet},
-		"reconciled, but asked for something":    {"reconciled", change(running(), asked), notYet},
-		"reconciled, but failed":                 {"reconciled", failing(), never},
-		"reconciled, failed before it was asked": {"reconciled", change(failing(), newer), notYet},
-		"reconciled, but deleted":                {"reconciled", deleting(), never},
-		"reconciled, but under way":              {"reconciled", change(running(), func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = "Processing" }), notYet},
-		"deleted":                                {"deleted", nil, yes},
-		"deleted, but under way":                 {"deleted", deleting(), notYet},
-		"deleted, but nobody did":                {"deleted", running(), notYet},
-		"deleted, failed before it was deleted":  {"deleted", change(failing(), newer, func(s *corev1beta1.Shoot) { s.DeletionTimestamp = new(before(0)) }), notYet},
-		"deleted, but failed":                    {"deleted", change(deleting(), func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = "Failed" }), never},
-		"condition":                              {"condition=APIServerAvailable", running(), yes},
-		"condition, not so":                      {"condition=ControlPlaneHealthy", failing(), notYet},
-		"condition, another status":              {"condition=ControlPlaneHealthy=false", failing(), yes},
-		"condition, absent":                      {"condition=Nonsense", running(), notYet},
-		"constraint":                             {"condition=HibernationPossible", running(), yes},
-		"condition, gone":                        {"condition=Nonsense", nil, never},
+		"healthy":                               {"healthy", running(), yes},
+		"healthy, but a condition is missing":   {"healthy", change(running(), func(s *corev1beta1.Shoot) { s.Status.Conditions = nil }), notYet},
+		"healthy, but a condition is not True":  {"healthy", change(running(), func(s *corev1beta1.Shoot) { s.Status.Conditions[0].Status = "Progressing" }), notYet},
+		"healthy, but gone":                     {"healthy", nil, never},
+		"reconciled":                            {"reconciled", change(running(), func(s *corev1beta1.Shoot) { s.Status.Conditions = nil }), yes},
+		"reconciled, but new":                   {"reconciled", created(), notYet},
+		"reconciled, but changed":               {"reconciled", change(running(), newer), notYet},
+		"reconciled, but an operation pending":  {"reconciled", change(running(), pending), notYet},
+		"reconciled, but failed":                {"reconciled", failing(), never},
+		"reconciled, failed before its change":  {"reconciled", change(failing(), newer), notYet},
+		"reconciled, but deleted":               {"reconciled", deleting(), never},
+		"reconciled, but under way":             {"reconciled", change(running(), func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = "Processing" }), notYet},
+		"deleted":                               {"deleted", nil, yes},
+		"deleted, but under way":                {"deleted", deleting(), notYet},
+		"deleted, but no deletion requested":    {"deleted", running(), notYet},
+		"deleted, failed before it was deleted": {"deleted", change(failing(), newer, func(s *corev1beta1.Shoot) { s.DeletionTimestamp = new(before(0)) }), notYet},
+		"deleted, but failed":                   {"deleted", change(deleting(), func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = "Failed" }), never},
+		"condition":                             {"condition=APIServerAvailable", running(), yes},
+		"condition, not so":                     {"condition=ControlPlaneHealthy", failing(), notYet},
+		"condition, another status":             {"condition=ControlPlaneHealthy=false", failing(), yes},
+		"condition, absent":                     {"condition=Nonsense", running(), notYet},
+		"constraint":                            {"condition=HibernationPossible", running(), yes},
+		"condition, gone":                       {"condition=Nonsense", nil, never},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, err := parseGoal(tc.goal)
@@ -80,7 +80,7 @@ func TestGoals(t *testing.T) {
 	}
 	for _, bad := range []string{"", "happy", "condition", "condition="} {
 		if _, err := parseGoal(bad); err == nil {
-			t.Errorf("goal %q is taken", bad)
+			t.Errorf("goal %q is accepted", bad)
 		}
 	}
 	if err := deleted("other").reached(deleting()); err != nil {
@@ -116,7 +116,7 @@ func TestShootArgument(t *testing.T) {
 		})
 	}
 	if got, err := (&cli{}).shootArgument([]string{"shoot", ""}, Target{Shoot: "b"}); err == nil {
-		t.Errorf("an empty argument is taken for %q", got)
+		t.Errorf("an empty argument means %q", got)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestComponentOf(t *testing.T) {
 	}
 }
 
-// A credential is taken from the cache while it has some of its life left.
+// A credential is taken from the cache while enough of its validity is left.
 func TestFresh(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	c := &cli{Options: Options{Clock: clock, CacheDir: t.TempDir()}}
@@ -166,7 +166,7 @@ func TestFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := c.fresh(file); got != nil {
-		t.Errorf("nonsense in the cache is handed out: %v", got)
+		t.Errorf("an invalid file in the cache is used: %v", got)
 	}
 }
 
@@ -195,8 +195,8 @@ func TestOffline(t *testing.T) {
 			t.Errorf("%v: exit code %d, output %q, want 1 and one line with %q; got:\n%s", args, code, out, want, errOut)
 		}
 	}
-	t.Run("the garden does not answer", func(t *testing.T) {
-		fails(t, "no answer from the garden at https://127.0.0.1:1", options, "get", "shoots")
+	t.Run("the garden does not respond", func(t *testing.T) {
+		fails(t, "no response from the garden at https://127.0.0.1:1", options, "get", "shoots")
 		fails(t, "check kubeconfig "+usable, options, "describe", "shoot", "a")
 	})
 	t.Run("the kubeconfig of another cluster", func(t *testing.T) {
@@ -216,9 +216,9 @@ func TestOffline(t *testing.T) {
 			t.Fatal(err)
 		}
 		target := write("config/sessions/moved.yaml", "server: https://127.0.0.1:1\nnamespace: garden-a\nshoot: a\n")
-		fails(t, "no answer from the garden", moved, "describe", "shoot")
+		fails(t, "no response from the garden", moved, "describe", "shoot")
 		moved.Kubeconfig = other
-		if code, _, errOut := run(moved, "delete", "shoot", "--yes"); code != 1 || !strings.Contains(errOut, "no shoot is given or targeted") || !strings.Contains(errOut, "warning: the target is left out") {
+		if code, _, errOut := run(moved, "delete", "shoot", "--yes"); code != 1 || !strings.Contains(errOut, "no shoot is given or targeted") || !strings.Contains(errOut, "warning: the target is ignored") {
 			t.Errorf("with the target of another garden: exit code %d\n%s", code, errOut)
 		}
 		if err := os.Remove(target); err != nil {
@@ -282,22 +282,22 @@ gardens:
 		}
 		fails(t, "is not in the configuration", options, "config", "delete", "garden", "c")
 	})
-	t.Run("a garden that is forgotten, but targeted", func(t *testing.T) {
-		forgotten := options
-		forgotten.Session = "forgotten"
+	t.Run("a garden that is targeted, but not in the configuration any more", func(t *testing.T) {
+		removed := options
+		removed.Session = "removed"
 		for _, args := range [][]string{{"config", "add", "garden", "c", usable}, {"target", "garden", "c"}, {"config", "delete", "garden", "c"}} {
-			if code, _, errOut := run(forgotten, args...); code != 0 {
+			if code, _, errOut := run(removed, args...); code != 0 {
 				t.Fatalf("%v: %s", args, errOut)
 			}
 		}
 		for _, args := range [][]string{{"get", "shoots"}, {"describe", "a"}, {"target", "project", "a"}, {"config", "add", "seed", "s", usable}} {
-			fails(t, `garden "c" is not in the configuration; add it with: gardenctl config add garden c KUBECONFIG, or: gardenctl target unset`, forgotten, args...)
+			fails(t, `garden "c" is not in the configuration; add it with: gardenctl config add garden c KUBECONFIG, or: gardenctl target unset`, removed, args...)
 		}
-		fails(t, "gardenctl config add garden c KUBECONFIG\n", forgotten, "describe", "a", "--garden", "c")
-		if code, _, errOut := run(forgotten, "target", "unset"); code != 0 {
+		fails(t, "gardenctl config add garden c KUBECONFIG\n", removed, "describe", "a", "--garden", "c")
+		if code, _, errOut := run(removed, "target", "unset"); code != 0 {
 			t.Fatal(errOut)
 		}
-		fails(t, "no answer from the garden", forgotten, "describe", "a")
+		fails(t, "no response from the garden", removed, "describe", "a")
 	})
 	t.Run("terminals have targets of their own", func(t *testing.T) {
 		one, two := options, options
@@ -313,11 +313,11 @@ gardens:
 		one.Session = "../../etc"
 		fails(t, "GCTL_SESSION_ID", one, "target")
 	})
-	t.Run("a file that somebody else wrote", func(t *testing.T) {
+	t.Run("a file of another format", func(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(options.ConfigDir, "target.yaml"), []byte("gardn: x\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		fails(t, "mend or remove it", options, "target")
+		fails(t, "fix or remove it", options, "target")
 	})
 	t.Run("help of the plugin", func(t *testing.T) {
 		plugin := options

@@ -22,10 +22,10 @@ import (
 	"gardener.cloud/gardener/internal/subcommand"
 )
 
-// asTable asks for what kubectl shows too; the server knows best what is worth a column.
+// asTable requests the table that kubectl shows too, with the columns of the server.
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
-// pageSize is how many objects are asked for at once. Shoots are large, and each request has an end.
+// pageSize is how many objects are requested at once. Shoots are large, and each request has a timeout.
 const pageSize = 500
 
 // resource is a kind that can be listed.
@@ -40,7 +40,7 @@ var resources = []resource{
 	{plural: "seeds", singular: "seed"},
 }
 
-// listing is what "get" is asked for.
+// listing is a request of "get".
 type listing struct {
 	resource
 	name, namespace, labels, fields, output string
@@ -117,7 +117,7 @@ func (c *cli) get(ctx context.Context, l listing, args []string) error {
 		for _, raw := range pages {
 			page := &metav1.Table{}
 			if err := json.Unmarshal(raw, page); err != nil {
-				return fmt.Errorf("read the answer of the garden: %w", err)
+				return fmt.Errorf("read the response of the garden: %w", err)
 			}
 			table.ColumnDefinitions, table.Rows = page.ColumnDefinitions, append(table.Rows, page.Rows...)
 		}
@@ -135,14 +135,14 @@ func (c *cli) get(ctx context.Context, l listing, args []string) error {
 	for _, raw := range pages {
 		page, err := decode(raw)
 		if err != nil {
-			return fmt.Errorf("read the answer of the garden: %w", err)
+			return fmt.Errorf("read the response of the garden: %w", err)
 		}
 		objects = append(objects, page...)
 	}
 	return printObjects(c.Out, objects, l)
 }
 
-// ask returns the answers of the garden as they are, page by page.
+// ask returns the unchanged responses of the garden, page by page.
 func (l listing) ask(ctx context.Context, config *rest.Config) ([][]byte, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath, config.GroupVersion = "/apis", &corev1beta1.SchemeGroupVersion
@@ -157,18 +157,18 @@ func (l listing) ask(ctx context.Context, config *rest.Config) ([][]byte, error)
 		if err != nil {
 			return nil, err
 		}
-		var list struct { // no matter of what, or whether it is one
+		var list struct { // of any kind; a single object has no continue token
 			Metadata metav1.ListMeta `json:"metadata"`
 		}
 		if err := json.Unmarshal(raw, &list); err != nil {
-			return nil, fmt.Errorf("read the answer of the garden: %w", err)
+			return nil, fmt.Errorf("read the response of the garden: %w", err)
 		}
 		pages, next = append(pages, raw), list.Metadata.Continue
 	}
 	return pages, nil
 }
 
-// page asks for what comes after a token, which is empty for the beginning.
+// page requests the page of a continue token, which is empty for the first one.
 func (l listing) page(ctx context.Context, restClient rest.Interface, after string) ([]byte, error) {
 	ctx, cancel := within(ctx, requestTimeout)
 	defer cancel()
@@ -191,13 +191,13 @@ func (l listing) page(ctx context.Context, restClient rest.Interface, after stri
 		accept = asTable
 	}
 	result := request.SetHeader("Accept", accept).Do(ctx)
-	if err := result.Error(); err != nil { // unlike that of Raw, it is what the server says
+	if err := result.Error(); err != nil { // unlike that of Raw, it has the message of the server
 		return nil, err
 	}
 	return result.Raw()
 }
 
-// decode returns one object, or those of a list. Each of them says its kind.
+// decode returns one object, or those of a list. Each of them has its kind.
 func decode(raw []byte) ([]unstructured.Unstructured, error) {
 	obj, _, err := unstructured.UnstructuredJSONScheme.Decode(raw, nil, nil)
 	if err != nil {

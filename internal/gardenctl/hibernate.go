@@ -13,20 +13,20 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// slumber is one of the two directions.
+// slumber is the command hibernate or wake.
 type slumber struct {
 	name, short, done, state, example string
-	asleep                            bool
+	hibernated                        bool
 }
 
 var (
 	hibernate = slumber{
-		"hibernate", "Let a shoot sleep: without nodes and control plane, with all its data", "is to hibernate", "hibernated",
+		"hibernate", "Hibernate a shoot: remove nodes and control plane, and keep all its data", "hibernation requested", "hibernated",
 		`hibernate shoot my-cluster
   PROGRAM hibernate shoot my-cluster --wait`, true,
 	}
 	wake = slumber{
-		"wake", "Wake a shoot up that sleeps", "is to wake up", "awake",
+		"wake", "Wake up a hibernated shoot", "wake-up requested", "awake",
 		`wake shoot my-cluster
   PROGRAM wake shoot my-cluster --wait`, false,
 	}
@@ -37,7 +37,7 @@ func (c *cli) slumberCommand(s slumber) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: s.name + " [shoot] [NAME]", Short: s.short, Args: cobra.MaximumNArgs(2), Long: c.examples(s.example) + `
-A schedule of the shoot goes on: it changes this at its next time.`,
+Schedules of the shoot stay in effect, and change this at their next time.`,
 		ValidArgsFunction: c.completeShoot,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, generation, err := c.slumber(cmd.Context(), s, args)
@@ -47,12 +47,12 @@ A schedule of the shoot goes on: it changes this at its next time.`,
 			return c.await(cmd.Context(), p, goal{s.state, func(shoot *corev1beta1.Shoot) error { return s.reached(shoot, generation) }}, timeout)
 		},
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is so")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
 	cmd.Flags().DurationVar(&timeout, "timeout", waitTimeout, "how long to wait")
 	return cmd
 }
 
-// slumber changes the spec of a shoot, and returns the generation that this made.
+// slumber changes the spec of a shoot, and returns its new generation.
 func (c *cli) slumber(ctx context.Context, s slumber, args []string) (*place, int64, error) {
 	ctx, cancel := within(ctx, requestTimeout)
 	defer cancel()
@@ -71,13 +71,13 @@ func (c *cli) slumber(ctx context.Context, s slumber, args []string) (*place, in
 	if shoot.Spec.Hibernation == nil {
 		shoot.Spec.Hibernation = &corev1beta1.Hibernation{}
 	}
-	if s.asleep != ptr.Deref(shoot.Spec.Hibernation.Enabled, false) {
+	if s.hibernated != ptr.Deref(shoot.Spec.Hibernation.Enabled, false) {
 		for _, constraint := range shoot.Status.Constraints {
-			if s.asleep && constraint.Type == corev1beta1.ShootHibernationPossible && constraint.Status == corev1beta1.ConditionFalse {
+			if s.hibernated && constraint.Type == corev1beta1.ShootHibernationPossible && constraint.Status == corev1beta1.ConditionFalse {
 				fmt.Fprintf(c.ErrOut, "warning: it may not wake up again: %s\n", line(constraint.Message))
 			}
 		}
-		shoot.Spec.Hibernation.Enabled = &s.asleep
+		shoot.Spec.Hibernation.Enabled = &s.hibernated
 		if err := p.client.Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
 			return nil, 0, c.explainShoot(err, p)
 		}
@@ -90,8 +90,8 @@ func (s slumber) reached(shoot *corev1beta1.Shoot, generation int64) error {
 	if err := reconciled(shoot, generation); err != nil {
 		return err
 	}
-	if shoot.Status.Hibernated != s.asleep {
-		return errors.New("the last change is to be taken up")
+	if shoot.Status.Hibernated != s.hibernated {
+		return errors.New("the last change is not reconciled yet")
 	}
 	return nil
 }

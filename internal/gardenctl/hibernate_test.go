@@ -21,12 +21,12 @@ func TestHibernate(t *testing.T) {
 		command, patch string
 		out, errOut    string
 	}{
-		"goes to sleep":           {typed(running()), "hibernate", `"enabled":true`, "shoot crazy-botany: is to hibernate\n", ""},
-		"may not wake up again":   {with(false, "False"), "hibernate", `"enabled":true`, "shoot crazy-botany: is to hibernate\n", "warning: it may not wake up again: a webhook is in the way\n"},
-		"sleeps already":          {with(true, "False"), "hibernate", "", "shoot crazy-botany: is to hibernate\n", ""},
-		"wakes up":                {with(true, "False"), "wake", `"enabled":false`, "shoot crazy-botany: is to wake up\n", ""},
-		"is awake":                {with(false, "True"), "wake", "", "shoot crazy-botany: is to wake up\n", ""},
-		"has never slept a night": {typed(running()), "wake", "", "shoot crazy-botany: is to wake up\n", ""},
+		"hibernates":            {typed(running()), "hibernate", `"enabled":true`, "shoot crazy-botany: hibernation requested\n", ""},
+		"may not wake up again": {with(false, "False"), "hibernate", `"enabled":true`, "shoot crazy-botany: hibernation requested\n", "warning: it may not wake up again: a webhook is in the way\n"},
+		"is hibernated already": {with(true, "False"), "hibernate", "", "shoot crazy-botany: hibernation requested\n", ""},
+		"wakes up":              {with(true, "False"), "wake", `"enabled":false`, "shoot crazy-botany: wake-up requested\n", ""},
+		"is awake":              {with(false, "True"), "wake", "", "shoot crazy-botany: wake-up requested\n", ""},
+		"was never hibernated":  {typed(running()), "wake", "", "shoot crazy-botany: wake-up requested\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var patch string
@@ -46,7 +46,7 @@ func TestHibernate(t *testing.T) {
 	}
 	awake := running()
 	if err := hibernate.reached(awake, 0); err == nil {
-		t.Error("one that is awake is said to hibernate")
+		t.Error("a shoot that is awake counts as hibernated")
 	}
 	awake.Status.Hibernated = true
 	if err := hibernate.reached(awake, 0); err != nil {

@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// defaultExpiration is how long credentials live if nothing else is said.
+	// defaultExpiration is how long credentials are valid by default.
 	defaultExpiration = time.Hour
-	// shortestExpiration is what the API allows at least.
+	// shortestExpiration is the minimum of the API.
 	shortestExpiration = 10 * time.Minute
 )
 
-// access is what credentials are for.
+// access is the kind and validity of credentials.
 type access struct {
 	viewer     bool
 	expiration time.Duration
 }
 
 func (a *access) addFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.viewer, "viewer", false, "for reading only, and no secrets")
-	cmd.Flags().DurationVar(&a.expiration, "expiration", defaultExpiration, "how long the credentials live; the garden may allow less")
+	cmd.Flags().BoolVar(&a.viewer, "viewer", false, "read-only, without access to Secrets")
+	cmd.Flags().DurationVar(&a.expiration, "expiration", defaultExpiration, "how long the credentials are valid; the garden may allow less")
 }
 
 func (a *access) check() error {
@@ -49,8 +49,8 @@ func (a *access) role() string {
 	return "admin"
 }
 
-// order asks the garden for a kubeconfig.
-func (c *cli) order(ctx context.Context, p *place, a access) (*clientcmdapi.Config, time.Time, error) {
+// requestKubeconfig requests a kubeconfig from the garden.
+func (c *cli) requestKubeconfig(ctx context.Context, p *place, a access) (*clientcmdapi.Config, time.Time, error) {
 	shoot := &corev1beta1.Shoot{}
 	shoot.Namespace, shoot.Name = p.namespace, p.name
 	seconds := int64(a.expiration / time.Second)
@@ -71,7 +71,7 @@ func (c *cli) order(ctx context.Context, p *place, a access) (*clientcmdapi.Conf
 	}
 	config, err := clientcmd.Load(raw)
 	if err != nil {
-		return nil, until, errors.New("the garden's answer is not a kubeconfig") // the error could quote it
+		return nil, until, errors.New("the garden's response is not a kubeconfig") // the original error could quote credentials
 	}
 	return config, until, nil
 }
@@ -81,12 +81,12 @@ func (c *cli) kubeconfigCommand() *cobra.Command {
 	var output, file string
 	var renewing bool
 	cmd := &cobra.Command{
-		Use: "kubeconfig [SHOOT]", Short: "Order a kubeconfig of a shoot", Args: cobra.MaximumNArgs(2),
+		Use: "kubeconfig [SHOOT]", Short: "Request a kubeconfig of a shoot", Args: cobra.MaximumNArgs(2),
 		Long: c.examples(`kubeconfig my-cluster                       # writes a file and prints its path
   export KUBECONFIG=$(PROGRAM kubeconfig my-cluster --exec)
   PROGRAM kubeconfig my-cluster --viewer --expiration=12h -o yaml
   PROGRAM kubeconfig my-cluster --file my-cluster.yaml`) + `
-With --exec the file holds no credentials: kubectl asks this program for them, which orders new ones before they expire.`,
+With --exec the file holds no credentials: kubectl gets them from this program, which requests new ones before they expire.`,
 		ValidArgsFunction: c.completion(c.shootNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.check(); err != nil {
@@ -104,7 +104,7 @@ With --exec the file holds no credentials: kubectl asks this program for them, w
 			if err != nil {
 				return err
 			}
-			config, until, err := c.order(ctx, p, a)
+			config, until, err := c.requestKubeconfig(ctx, p, a)
 			if err != nil {
 				return err
 			}
@@ -117,9 +117,9 @@ With --exec the file holds no credentials: kubectl asks this program for them, w
 		},
 	}
 	a.addFlags(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "print it, as yaml or json")
-	cmd.Flags().StringVar(&file, "file", "", "write it there (default: a file in the cache directory)")
-	cmd.Flags().BoolVar(&renewing, "exec", false, "with credentials that renew themselves through this program")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "print the kubeconfig, as yaml or json")
+	cmd.Flags().StringVar(&file, "file", "", "write the kubeconfig to this file (default: a file in the cache directory)")
+	cmd.Flags().BoolVar(&renewing, "exec", false, "without credentials: clients get them from this program, which renews them")
 	return cmd
 }
 
@@ -154,7 +154,7 @@ func (c *cli) deliver(config *clientcmdapi.Config, p *place, a access, output, f
 	return err
 }
 
-// renewThroughUs replaces the credentials in a kubeconfig by this program, and keeps them for it.
+// renewThroughUs replaces the credentials in a kubeconfig by this program as exec plugin, and caches them for it.
 func (c *cli) renewThroughUs(config *clientcmdapi.Config, p *place, a access, until time.Time) error {
 	credential, err := credentialOf(config, until)
 	if err != nil {
@@ -167,12 +167,12 @@ func (c *cli) renewThroughUs(config *clientcmdapi.Config, p *place, a access, un
 	if a.viewer {
 		args = append(args, "--viewer")
 	}
-	// Whoever runs it may have another target and another $KUBECONFIG by then.
+	// The target and $KUBECONFIG may be others when it runs.
 	args = append(args, "--kubeconfig="+p.kubeconfig, "--context="+p.context)
 	plugin := &clientcmdapi.ExecConfig{
 		APIVersion: clientauthenticationv1.SchemeGroupVersion.String(), Command: c.Executable, Args: args,
 		InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
-		InstallHint:     "gardenctl orders the credentials of this cluster; order the kubeconfig anew with: gardenctl kubeconfig " + p.name + " --exec",
+		InstallHint:     "gardenctl requests the credentials of this cluster; recreate the kubeconfig with: gardenctl kubeconfig " + p.name + " --exec",
 	}
 	for name := range config.AuthInfos {
 		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Exec: plugin}
@@ -180,11 +180,11 @@ func (c *cli) renewThroughUs(config *clientcmdapi.Config, p *place, a access, un
 	return nil
 }
 
-// userOf returns the user that the current context of a kubeconfig names.
+// userOf returns the user of the current context of a kubeconfig.
 func userOf(config *clientcmdapi.Config) (*clientcmdapi.AuthInfo, error) {
 	current := config.Contexts[config.CurrentContext]
 	if current == nil || config.AuthInfos[current.AuthInfo] == nil {
-		return nil, errors.New("the garden's answer has no user")
+		return nil, errors.New("the garden's response has no user")
 	}
 	return config.AuthInfos[current.AuthInfo], nil
 }

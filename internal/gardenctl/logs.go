@@ -20,7 +20,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// logRequest is what of the logs is wanted.
+// logRequest selects logs.
 type logRequest struct {
 	list, follow, previous bool
 	container              string
@@ -37,7 +37,7 @@ func (c *cli) logsCommand() *cobra.Command {
   PROGRAM logs shoot my-cluster kube-apiserver -f --tail=20
   PROGRAM logs shoot my-cluster etcd-main -c etcd --since=10m
   PROGRAM logs kube-controller-manager --previous               # of the targeted shoot, before its last restart`) + `
-It needs access to the seed: by --seed-kubeconfig, by "` + c.program() + ` config add seed", or with the garden's kubeconfig if the garden is
+It needs access to the seed: with --seed-kubeconfig, with "` + c.program() + ` config add seed", or with the garden's kubeconfig if the garden is
 the seed too. Lines of several pods begin with the pod and the container.`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			return c.completeLogs(cmd, args, prefix, r)
@@ -46,7 +46,7 @@ the seed too. Lines of several pods begin with the pod and the container.`,
 			component := ""
 			if !r.list {
 				if len(args) == 0 || len(args) == 2 && isShoot(args[0]) {
-					return errors.New("say a component; list them with --list")
+					return errors.New("name a component; list them with --list")
 				}
 				component, args = args[len(args)-1], args[:len(args)-1]
 			}
@@ -54,11 +54,11 @@ the seed too. Lines of several pods begin with the pod and the container.`,
 		},
 	}
 	cmd.Flags().BoolVar(&r.list, "list", false, "list the components that have logs")
-	cmd.Flags().BoolVarP(&r.follow, "follow", "f", false, "go on with new lines")
+	cmd.Flags().BoolVarP(&r.follow, "follow", "f", false, "also print new lines as they are logged")
 	cmd.Flags().BoolVarP(&r.previous, "previous", "p", false, "of the containers before their last restart")
 	cmd.Flags().StringVarP(&r.container, "container", "c", "", "container (default: the main one of each pod)")
-	cmd.Flags().Int64Var(&r.tail, "tail", -1, "only that many last lines of each pod (-1 for all)")
-	cmd.Flags().DurationVar(&r.since, "since", 0, "only lines that are not older, such as 10m")
+	cmd.Flags().Int64Var(&r.tail, "tail", -1, "number of last lines of each pod (-1 for all)")
+	cmd.Flags().DurationVar(&r.since, "since", 0, "only lines that are newer than this, such as 10m")
 	cmd.Flags().StringVar(&r.seedKubeconfig, "seed-kubeconfig", "", "kubeconfig of the seed")
 	return cmd
 }
@@ -113,12 +113,12 @@ func (c *cli) controlPlane(ctx context.Context, args []string, seedKubeconfig st
 	if err != nil {
 		return nil, "", nil, err
 	}
-	noAccess := fmt.Errorf("no access to seed %q; say --seed-kubeconfig FILE, or: %s config add seed %s FILE", *seedName, c.program(), *seedName)
+	noAccess := fmt.Errorf("no access to seed %q; set --seed-kubeconfig FILE, or run: %s config add seed %s FILE", *seedName, c.program(), *seedName)
 	if _, err := seed.Namespaces().Get(ctx, namespace, metav1.GetOptions{}); err != nil {
 		switch {
 		case apierrors.IsNotFound(err) && sure:
-			return nil, "", nil, fmt.Errorf("namespace %q is not on seed %q; is it the right kubeconfig?", namespace, *seedName)
-		case !sure: // the garden is not the seed, or not for this user
+			return nil, "", nil, fmt.Errorf("namespace %q not found on seed %q; check the kubeconfig", namespace, *seedName)
+		case !sure: // the garden is not the seed, or the user has no access to it
 			return nil, "", nil, noAccess
 		}
 		return nil, "", nil, fmt.Errorf("seed %q: %w", *seedName, err)
@@ -130,7 +130,7 @@ func (c *cli) controlPlane(ctx context.Context, args []string, seedKubeconfig st
 	return seed, namespace, list.Items, nil
 }
 
-// componentOf names what a pod belongs to: what owns it, without the parts that controllers make up.
+// componentOf is the name of a pod's workload: that of its owner, without the suffixes that controllers generate.
 func componentOf(pod *corev1.Pod) string {
 	owner := metav1.GetControllerOf(pod)
 	switch {
@@ -185,7 +185,7 @@ func printComponents(out io.Writer, components map[string][]corev1.Pod) error {
 	return err
 }
 
-// mainContainer is the container of a pod whose logs somebody means who names none.
+// mainContainer is the container whose logs are printed by default.
 func mainContainer(pod *corev1.Pod) string {
 	if name := pod.Annotations["kubectl.kubernetes.io/default-container"]; name != "" {
 		return name
@@ -193,8 +193,8 @@ func mainContainer(pod *corev1.Pod) string {
 	return pod.Spec.Containers[0].Name
 }
 
-// printLogs prints the logs of pods: one after the other, or all at once if they are followed. What fails for one does not keep the others
-// from being printed.
+// printLogs prints the logs of pods: one after the other, or all at once if they are followed. An error for one pod does not stop the
+// others.
 func (c *cli) printLogs(ctx context.Context, client corev1client.PodInterface, pods []corev1.Pod, r logRequest) error {
 	var lines sync.Mutex
 	printOne := func(pod *corev1.Pod) error {
@@ -235,7 +235,7 @@ func (c *cli) printLogs(ctx context.Context, client corev1client.PodInterface, p
 			if failures[i] = err; err == nil || len(pods) == 1 || ctx.Err() != nil {
 				return
 			}
-			lines.Lock() // the end may be far away, as the others go on
+			lines.Lock() // the warning is printed now, as the others go on
 			defer lines.Unlock()
 			fmt.Fprintln(c.ErrOut, "warning: "+oneLine(err))
 		})

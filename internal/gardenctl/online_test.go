@@ -26,7 +26,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// answers are what a server says, by "VERB PATH", where a watch is a verb of its own. What it has no answer for is not found.
+// answers are the responses of a server, by "VERB PATH", where WATCH is a verb. Requests without a response are not found.
 type answers map[string]http.HandlerFunc
 
 func (a answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ func status(code int, reason metav1.StatusReason) http.HandlerFunc {
 	}
 }
 
-// in turn gives one answer after the other, and goes on with the last.
+// inTurn gives one response after the other, and repeats the last.
 func inTurn(all ...http.HandlerFunc) http.HandlerFunc {
 	var lock sync.Mutex
 	next := 0
@@ -124,26 +124,26 @@ func TestWait(t *testing.T) {
 		out     string
 		err     string
 	}{
-		"once, and it is so":        {get(running()), "--timeout=0", "shoot crazy-botany is healthy\n", ""},
+		"once, and reached":         {get(running()), "--timeout=0", "shoot crazy-botany is healthy\n", ""},
 		"once, and it is gone":      {answers{}, "--for=deleted --timeout=0", "shoot crazy-botany is deleted\n", ""},
-		"once, and it is not so":    {get(ordered()), "--timeout=0", "", `shoot "crazy-botany" is not healthy: waits for a seed; look with: gardenctl describe shoot crazy-botany -n garden-dev`},
-		"once, and it never will":   {get(failing()), "--timeout=0", "", `shoot "crazy-botany" will not be healthy: Reconcile Failed 45%`},
-		"it is so":                  {get(running()), "", "shoot crazy-botany is healthy\n", ""},
-		"it never will":             {get(failing()), "", "", `shoot "crazy-botany" will not be healthy: Reconcile Failed 45%`},
-		"it does not exist":         {answers{}, "", "", "list what there is with: gardenctl get shoots -n garden-dev"},
-		"get is refused":            {answers{"GET " + shootPath: forbidden}, "", "", "the server says Forbidden; an administrator of the project can let you"},
-		"list and watch is refused": {with(with(get(ordered()), "GET "+shootsPath, forbidden), "WATCH "+shootsPath, forbidden), "", "", "the server says Forbidden; an administrator of the project can let you"},
-		"watch is refused":          {with(with(get(ordered()), "GET "+shootsPath, listed(*ordered())), "WATCH "+shootsPath, forbidden), "", "", "the server says Forbidden; an administrator of the project can let you"},
-		"the token has ended":       {with(with(get(ordered()), "GET "+shootsPath, unauthorized), "WATCH "+shootsPath, unauthorized), "", "", "the garden does not know you (the server says Unauthorized); renew the access in kubeconfig"},
+		"once, and not reached":     {get(created()), "--timeout=0", "", `shoot "crazy-botany" is not healthy: waiting for the scheduler; see: gardenctl describe shoot crazy-botany -n garden-dev`},
+		"once, and impossible":      {get(failing()), "--timeout=0", "", `shoot "crazy-botany" will not be healthy: Reconcile Failed 45%`},
+		"reached":                   {get(running()), "", "shoot crazy-botany is healthy\n", ""},
+		"impossible":                {get(failing()), "", "", `shoot "crazy-botany" will not be healthy: Reconcile Failed 45%`},
+		"it does not exist":         {answers{}, "", "", "list existing ones with: gardenctl get shoots -n garden-dev"},
+		"get is refused":            {answers{"GET " + shootPath: forbidden}, "", "", "the server says Forbidden; ask an administrator of the project for access"},
+		"list and watch is refused": {with(with(get(created()), "GET "+shootsPath, forbidden), "WATCH "+shootsPath, forbidden), "", "", "the server says Forbidden; ask an administrator of the project for access"},
+		"watch is refused":          {with(with(get(created()), "GET "+shootsPath, listed(*created())), "WATCH "+shootsPath, forbidden), "", "", "the server says Forbidden; ask an administrator of the project for access"},
+		"the token has expired":     {with(with(get(created()), "GET "+shootsPath, unauthorized), "WATCH "+shootsPath, unauthorized), "", "", "the garden rejects your credentials (the server says Unauthorized); renew those in kubeconfig"},
 		"the token was renewed": {
-			with(with(get(ordered()), "GET "+shootsPath, inTurn(unauthorized, listed(*typed(running())))), "WATCH "+shootsPath, inTurn(unauthorized, status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))),
+			with(with(get(created()), "GET "+shootsPath, inTurn(unauthorized, listed(*typed(running())))), "WATCH "+shootsPath, inTurn(unauthorized, status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))),
 			"", "shoot crazy-botany is healthy\n", "",
 		},
-		"time is up": {
-			with(with(get(ordered()), "GET "+shootsPath, listed(*ordered())), "WATCH "+shootsPath, status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)),
-			"--timeout=300ms", "", `waited 300ms for shoot "crazy-botany" to be healthy: waits for a seed (time is up); look with: gardenctl describe`,
+		"timed out": {
+			with(with(get(created()), "GET "+shootsPath, listed(*created())), "WATCH "+shootsPath, status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)),
+			"--timeout=300ms", "", `waited 300ms for shoot "crazy-botany" to be healthy: waiting for the scheduler (timed out); see: gardenctl describe`,
 		},
-		"time is up before there is a list": {get(ordered()), "--timeout=1ns", "", `waited 1ns for shoot "crazy-botany" to be healthy: waits for a seed (time is up); look with: gardenctl describe`},
+		"timed out before there is a list": {get(created()), "--timeout=1ns", "", `waited 1ns for shoot "crazy-botany" to be healthy: waiting for the scheduler (timed out); see: gardenctl describe`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := online(t, tc.answers)(append([]string{"wait", "crazy-botany", "--timeout=20s"}, strings.Fields(tc.args)...)...)
@@ -154,7 +154,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// signal is a writer that tells when something was written to it.
+// signal is a writer that closes a channel when something is written to it.
 type signal struct {
 	bytes.Buffer
 	once    sync.Once
@@ -244,7 +244,7 @@ func TestCompleteLogs(t *testing.T) {
 		"components that begin so":        {args: "crazy-botany", prefix: "etcd", want: "etcd-events etcd-main"},
 		"those of the shoot of the flag":  {args: "--shoot=crazy-botany", want: "shoot etcd-events etcd-main kube-apiserver"},
 		"nothing after a component":       {args: "shoot crazy-botany etcd-main"},
-		"nothing of a shoot that is not":  {args: "shoot lazy-botany"},
+		"nothing of a missing shoot":      {args: "shoot lazy-botany"},
 		"no components of a list of them": {args: "shoot crazy-botany --list"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -257,21 +257,21 @@ func TestCompleteLogs(t *testing.T) {
 	}
 }
 
-// What an annotation of the shoot may keep from happening is said when it is asked for.
+// A request for an operation warns about the annotation that may prevent it.
 func TestOperationOfAnIgnoredShoot(t *testing.T) {
 	for value, want := range map[string]string{
-		"1": "warning: the shoot has the annotation shoot.gardener.cloud/ignore: " + leftAlone + "; nothing happens then until it is gone\n", "false": "",
+		"1": "warning: the shoot has the annotation shoot.gardener.cloud/ignore: " + ignored + "; the operation then waits until it is removed\n", "false": "",
 	} {
 		s := typed(running())
 		s.Annotations[constants.ShootIgnore] = value
 		run := online(t, answers{"GET " + shootPath: object(s), "PATCH " + shootPath: object(s)})
-		if code, out, errOut := run("reconcile", "crazy-botany"); code != 0 || out != "shoot crazy-botany: reconciliation asked for\n" || errOut != want {
+		if code, out, errOut := run("reconcile", "crazy-botany"); code != 0 || out != "shoot crazy-botany: reconciliation requested\n" || errOut != want {
 			t.Errorf("with %q: exit code %d, output %q, %q, want %q", value, code, out, errOut, want)
 		}
 	}
 }
 
-// Who waits for a maintenance hears that it has failed, also if the shoot does well. How the one before it ended does not count.
+// Waiting for a maintenance ends with an error if it fails, also if the shoot is healthy. The result of the one before does not count.
 func TestWaitForMaintenance(t *testing.T) {
 	last := func(minute int, state corev1beta1.LastOperationState) *corev1beta1.Shoot {
 		s := typed(running())
@@ -291,12 +291,12 @@ func TestWaitForMaintenance(t *testing.T) {
 		"failed": {
 			before: last(1, "Succeeded"), after: last(2, "Failed"), code: 1,
 			want: `error: shoot "crazy-botany" will not be maintained: the maintenance has failed: Started reconcile.; No newer version; ` +
-				"look with: gardenctl describe shoot crazy-botany -n garden-dev\n",
+				"see: gardenctl describe shoot crazy-botany -n garden-dev\n",
 		},
 		"the first one failed": {
 			before: typed(running()), after: last(2, "Failed"), code: 1,
 			want: `error: shoot "crazy-botany" will not be maintained: the maintenance has failed: Started reconcile.; No newer version; ` +
-				"look with: gardenctl describe shoot crazy-botany -n garden-dev\n",
+				"see: gardenctl describe shoot crazy-botany -n garden-dev\n",
 		},
 		"succeeded":                       {before: last(1, "Failed"), after: last(2, "Succeeded")},
 		"not done yet, and failed before": {before: last(1, "Failed"), after: last(1, "Failed")},
@@ -333,12 +333,12 @@ func TestDeleteWithoutAsking(t *testing.T) {
 	}
 }
 
-// A garden with many shoots is listed in pages: one answer with all of them takes longer than a request may.
+// A garden with many shoots is listed in pages: one response with all of them takes longer than a request may.
 func TestGetPages(t *testing.T) {
-	asked := []string{}
+	requested := []string{}
 	page := func(w http.ResponseWriter, r *http.Request) {
 		at := r.URL.Query().Get("continue")
-		asked = append(asked, at+" "+r.URL.Query().Get("limit"))
+		requested = append(requested, at+" "+r.URL.Query().Get("limit"))
 		name, next := "first", "more"
 		if at == "more" {
 			name, next = "second", ""
@@ -362,13 +362,13 @@ func TestGetPages(t *testing.T) {
 		"":     "NAME\nfirst\nsecond\n",
 		"name": "shoot.core.gardener.cloud/first\nshoot.core.gardener.cloud/second\n",
 	} {
-		asked = nil
+		requested = nil
 		code, out, errOut := run("get", "shoots", "-o", output)
 		if code != 0 || out != want {
 			t.Errorf("-o %q: exit code %d, output %q, want %q; %s", output, code, out, want, errOut)
 		}
-		if want := []string{" 500", "more 500"}; !slices.Equal(asked, want) {
-			t.Errorf("-o %q: asked for %q, want %q", output, asked, want)
+		if want := []string{" 500", "more 500"}; !slices.Equal(requested, want) {
+			t.Errorf("-o %q: requested %q, want %q", output, requested, want)
 		}
 	}
 }

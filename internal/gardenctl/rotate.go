@@ -14,10 +14,10 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// rotation is how one kind of credentials is renewed. What is empty is not possible.
+// rotation has the operations that rotate one kind of credentials. Empty ones do not exist.
 type rotation struct{ start, startWithoutRollout, complete string }
 
-// everything is renewed if nothing else is said.
+// everything is the kind that is rotated by default.
 const everything = "all"
 
 var rotations = map[string]rotation{
@@ -43,34 +43,34 @@ type rotateFlags struct {
 	pools                    []string
 }
 
-// operation returns the operation that flags ask for.
+// operation returns the operation for the flags.
 func (f *rotateFlags) operation() (operation, error) {
 	r, ok := rotations[f.only]
 	kinds := strings.Join(slices.Sorted(maps.Keys(rotations)), ", ")
-	o := operation{refuse: notDeleted, state: "prepared", done: "renewal of credentials asked for", reached: renewed}
+	o := operation{refuse: notDeleted, state: "prepared", done: "rotation of credentials requested", reached: rotated}
 	switch {
 	case !ok:
 		return o, fmt.Errorf("--only must be one of %s, not %q", kinds, f.only)
 	case f.pools != nil && len(f.pools) == 0: // --pools=$UNSET
 		return o, errors.New("--pools is empty: name the worker pools whose nodes are to be replaced")
 	case len(f.pools) > 0 && (f.complete || f.withoutRollout):
-		return o, errors.New("--pools stands alone: it replaces nodes in the middle of a renewal")
+		return o, errors.New("--pools excludes --complete and --without-workers-rollout: it rolls out nodes during a rotation")
 	case f.complete && f.withoutRollout:
-		return o, errors.New("--without-workers-rollout goes with the beginning, not with --complete")
+		return o, errors.New("--without-workers-rollout is for the first step, and excludes --complete")
 	case len(f.pools) > 0:
-		o.name, o.done, o.state = constants.OperationRotateRolloutWorkers+"="+strings.Join(f.pools, ","), "replacement of nodes asked for", "reconciled"
+		o.name, o.done, o.state = constants.OperationRotateRolloutWorkers+"="+strings.Join(f.pools, ","), "rollout of nodes requested", "reconciled"
 	case f.complete:
-		o.name, o.done, o.state = r.complete, "end of the renewal asked for", "renewed"
+		o.name, o.done, o.state = r.complete, "completion of the rotation requested", "rotated"
 	case f.withoutRollout:
 		o.name = r.startWithoutRollout
 	default:
 		o.name = r.start
 	}
 	if o.name == "" {
-		return o, fmt.Errorf("%s is renewed in one step and replaces no nodes: leave out --complete and --without-workers-rollout", f.only)
+		return o, fmt.Errorf("%s is rotated in one step and rolls out no nodes: leave out --complete and --without-workers-rollout", f.only)
 	}
 	if r.complete == "" {
-		o.state = "renewed"
+		o.state = "rotated"
 	}
 	return o, nil
 }
@@ -80,38 +80,38 @@ func (c *cli) rotateCommand() *cobra.Command {
 	var wait bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use: "rotate [shoot] [NAME]", Short: "Renew the credentials of a shoot", Args: cobra.MaximumNArgs(2),
-		Long: c.examples(`rotate shoot my-cluster --wait                     # makes new credentials, and replaces nodes; the old ones go on
+		Use: "rotate [shoot] [NAME]", Short: "Rotate the credentials of a shoot", Args: cobra.MaximumNArgs(2),
+		Long: c.examples(`rotate shoot my-cluster --wait                     # creates new credentials, and rolls out nodes; the old ones stay valid
   PROGRAM rotate shoot my-cluster --complete --wait          # when all clients have new ones: the old ones end
   PROGRAM rotate shoot my-cluster --only=etcd-encryption-key # in one step, as ssh-keypair and observability
   PROGRAM rotate shoot my-cluster --without-workers-rollout  # nodes are replaced when you say:
   PROGRAM rotate shoot my-cluster --pools=a,b`) + `
-Between the two steps, hand out new kubeconfigs. "` + c.program() + ` describe shoot" shows how far it is.`,
+Between the two steps, distribute new kubeconfigs. "` + c.program() + ` describe shoot" shows the progress.`,
 		ValidArgsFunction: c.completeShoot,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := flags.operation()
 			if err != nil {
 				return err
 			}
-			p, asked, err := c.operate(cmd.Context(), o, args)
+			p, r, err := c.operate(cmd.Context(), o, args)
 			if err != nil || !wait {
 				return err
 			}
-			if err := c.await(cmd.Context(), p, goal{o.state, func(shoot *corev1beta1.Shoot) error { return o.reached(asked, shoot) }}, timeout); err != nil {
+			if err := c.await(cmd.Context(), p, goal{o.state, func(shoot *corev1beta1.Shoot) error { return o.reached(r, shoot) }}, timeout); err != nil {
 				return err
 			}
 			if o.state == "prepared" && !flags.withoutRollout {
-				fmt.Fprintf(c.ErrOut, "the old credentials go on; when all clients have new ones, end them with: %s rotate shoot %s -n %s --complete%s\n",
+				fmt.Fprintf(c.ErrOut, "the old credentials stay valid; when all clients have new ones, invalidate the old ones with: %s rotate shoot %s -n %s --complete%s\n",
 					c.program(), p.name, p.namespace, onlyFlag(flags.only))
 			}
 			return nil
 		},
 	}
 	kinds := slices.Sorted(maps.Keys(rotations))
-	cmd.Flags().StringVar(&flags.only, "only", everything, "what to renew: "+strings.Join(kinds, ", "))
-	cmd.Flags().BoolVar(&flags.complete, "complete", false, "end a renewal that is prepared: the old credentials are refused from then on")
-	cmd.Flags().BoolVar(&flags.withoutRollout, "without-workers-rollout", false, "replace no nodes before --pools says so")
-	cmd.Flags().StringSliceVar(&flags.pools, "pools", nil, "worker pools whose nodes are to be replaced now, in a renewal that waits for it")
+	cmd.Flags().StringVar(&flags.only, "only", everything, "which credentials to rotate: "+strings.Join(kinds, ", "))
+	cmd.Flags().BoolVar(&flags.complete, "complete", false, "complete a prepared rotation, which invalidates the old credentials")
+	cmd.Flags().BoolVar(&flags.withoutRollout, "without-workers-rollout", false, "roll out no nodes before a command with --pools")
+	cmd.Flags().StringSliceVar(&flags.pools, "pools", nil, "worker pools to roll out now, in a rotation that waits for it")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the step is done")
 	cmd.Flags().DurationVar(&timeout, "timeout", waitTimeout, "how long to wait")
 	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp))
@@ -132,24 +132,24 @@ func notDeleted(shoot *corev1beta1.Shoot, _ string) error {
 	return nil
 }
 
-// renewed returns what keeps a step of a renewal from being done. A step may take more than one reconciliation.
-func renewed(asked request, shoot *corev1beta1.Shoot) error {
-	if err := reconciled(shoot, asked.generation); err != nil {
+// rotated returns what is missing for a step of a rotation. A step may take more than one reconciliation.
+func rotated(r request, shoot *corev1beta1.Shoot) error {
+	if err := reconciled(shoot, r.generation); err != nil {
 		return err
 	}
 	if shoot.Status.Credentials == nil || shoot.Status.Credentials.Rotation == nil {
 		return nil
 	}
-	r := shoot.Status.Credentials.Rotation
+	rotation := shoot.Status.Credentials.Rotation
 	phases := map[string]corev1beta1.CredentialsRotationPhase{}
-	if r.CertificateAuthorities != nil {
-		phases["certificate authorities"] = r.CertificateAuthorities.Phase
+	if rotation.CertificateAuthorities != nil {
+		phases["CAs"] = rotation.CertificateAuthorities.Phase
 	}
-	if r.ServiceAccountKey != nil {
-		phases["service account key"] = r.ServiceAccountKey.Phase
+	if rotation.ServiceAccountKey != nil {
+		phases["service account key"] = rotation.ServiceAccountKey.Phase
 	}
-	if r.ETCDEncryptionKey != nil {
-		phases["key that encrypts etcd"] = r.ETCDEncryptionKey.Phase
+	if rotation.ETCDEncryptionKey != nil {
+		phases["etcd encryption key"] = rotation.ETCDEncryptionKey.Phase
 	}
 	for _, what := range slices.Sorted(maps.Keys(phases)) {
 		switch phase := phases[what]; phase {

@@ -16,17 +16,17 @@ func TestRotate(t *testing.T) {
 		out       string
 		err       string
 	}{
-		"all":                {args: "", operation: "rotate-credentials-start", out: "renewal of credentials asked for"},
-		"the end of all":     {args: "--complete", operation: "rotate-credentials-complete", out: "end of the renewal asked for"},
-		"nodes later":        {args: "--without-workers-rollout", operation: "rotate-credentials-start-without-workers-rollout", out: "renewal of credentials asked for"},
-		"nodes of two pools": {args: "--pools=a,b", operation: "rotate-rollout-workers=a,b", out: "replacement of nodes asked for"},
-		"authorities":        {args: "--only=ca --complete", operation: "rotate-ca-complete", out: "end of the renewal asked for"},
-		"in one step":        {args: "--only=etcd-encryption-key", operation: "rotate-etcd-encryption-key", out: "renewal of credentials asked for"},
-		"not in two steps":   {args: "--only=ssh-keypair --complete", err: "ssh-keypair is renewed in one step"},
+		"all":                {args: "", operation: "rotate-credentials-start", out: "rotation of credentials requested"},
+		"the end of all":     {args: "--complete", operation: "rotate-credentials-complete", out: "completion of the rotation requested"},
+		"nodes later":        {args: "--without-workers-rollout", operation: "rotate-credentials-start-without-workers-rollout", out: "rotation of credentials requested"},
+		"nodes of two pools": {args: "--pools=a,b", operation: "rotate-rollout-workers=a,b", out: "rollout of nodes requested"},
+		"CAs":                {args: "--only=ca --complete", operation: "rotate-ca-complete", out: "completion of the rotation requested"},
+		"in one step":        {args: "--only=etcd-encryption-key", operation: "rotate-etcd-encryption-key", out: "rotation of credentials requested"},
+		"not in two steps":   {args: "--only=ssh-keypair --complete", err: "ssh-keypair is rotated in one step"},
 		"unknown":            {args: "--only=everything", err: "--only must be one of all, ca, etcd-encryption-key, observability, service-account-key, ssh-keypair"},
 		"no pools":           {args: "--pools=", err: "--pools is empty"},
-		"pools at the end":   {args: "--pools=a --complete", err: "--pools stands alone"},
-		"nodes at the end":   {args: "--complete --without-workers-rollout", err: "--without-workers-rollout goes with the beginning"},
+		"pools at the end":   {args: "--pools=a --complete", err: "--pools excludes"},
+		"nodes at the end":   {args: "--complete --without-workers-rollout", err: "--without-workers-rollout is for the first step"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var patch string
@@ -59,18 +59,18 @@ func TestWaitForRotation(t *testing.T) {
 	}
 	for phase, want := range map[corev1beta1.CredentialsRotationPhase]string{
 		"": "", corev1beta1.RotationPrepared: "", corev1beta1.RotationCompleted: "", corev1beta1.RotationWaitingForWorkersRollout: "",
-		corev1beta1.RotationPreparing:  "key that encrypts etcd: Preparing",
-		corev1beta1.RotationCompleting: "key that encrypts etcd: Completing",
+		corev1beta1.RotationPreparing:  "etcd encryption key: Preparing",
+		corev1beta1.RotationCompleting: "etcd encryption key: Completing",
 	} {
 		got := ""
-		if err := renewed(request{}, at(phase)); err != nil {
+		if err := rotated(request{}, at(phase)); err != nil {
 			got = err.Error()
 		}
 		if got != want {
 			t.Errorf("in phase %q %q is missing, want %q", phase, got, want)
 		}
 	}
-	if err := renewed(request{}, failing()); err == nil || !strings.Contains(err.Error(), "Failed") {
+	if err := rotated(request{}, failing()); err == nil || !strings.Contains(err.Error(), "Failed") {
 		t.Errorf("of one that failed: %v", err)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// change is when a hibernation schedule does something.
+// change is the next effect of a hibernation schedule.
 type change struct {
 	at    time.Time
 	sleep bool
 }
 
-// nextChange returns the next time that a schedule puts the cluster to sleep or wakes it up, or nil.
+// nextChange returns the next time that a schedule hibernates the cluster or wakes it up, or nil.
 func nextChange(schedules []corev1beta1.HibernationSchedule, now time.Time) *change {
 	var next *change
 	for _, schedule := range schedules {
@@ -33,7 +33,7 @@ func nextChange(schedules []corev1beta1.HibernationSchedule, now time.Time) *cha
 			}
 			parsed, err := cron.ParseStandard(*when.expression)
 			if err != nil {
-				continue // the API refuses these
+				continue // the API rejects these
 			}
 			at := parsed.Next(now.In(zone))
 			if !at.IsZero() && (next == nil || at.Before(next.at)) {

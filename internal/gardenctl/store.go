@@ -18,11 +18,11 @@ type Config struct {
 	Gardens []GardenConfig `json:"gardens,omitempty"`
 }
 
-// GardenConfig says how a garden is reached.
+// GardenConfig is a garden and its kubeconfig.
 type GardenConfig struct {
-	// Name is what the user calls it.
+	// Name is the user's name for it.
 	Name string `json:"name"`
-	// Kubeconfig is the file with access to it, with its whole path.
+	// Kubeconfig is the absolute path of its kubeconfig.
 	Kubeconfig string `json:"kubeconfig"`
 	// Context is the one in the file. The current one if empty.
 	Context string `json:"context,omitempty"`
@@ -30,19 +30,19 @@ type GardenConfig struct {
 	Seeds []SeedConfig `json:"seeds,omitempty"`
 }
 
-// SeedConfig says how a seed is reached.
+// SeedConfig is a seed and its kubeconfig.
 type SeedConfig struct {
 	// Name is the name of the Seed.
 	Name string `json:"name"`
-	// Kubeconfig is the file with access to it, with its whole path.
+	// Kubeconfig is the absolute path of its kubeconfig.
 	Kubeconfig string `json:"kubeconfig"`
 }
 
-// Target is what commands are about when they are not told otherwise.
+// Target is the default of the flags and arguments that select objects.
 type Target struct {
 	// Garden is a garden of the configuration. Empty for that of the current kubeconfig.
 	Garden string `json:"garden,omitempty"`
-	// Server is where the garden of the current kubeconfig was found.
+	// Server is the address of the garden of the kubeconfig that was current when the target was set.
 	Server string `json:"server,omitempty"`
 	// Project is the project, and Namespace is its namespace.
 	Project   string `json:"project,omitempty"`
@@ -53,7 +53,7 @@ type Target struct {
 	Shoot string `json:"shoot,omitempty"`
 }
 
-// sessionName is what the name of a session looks like: it becomes the name of a file.
+// sessionName matches valid names of sessions, which become names of files.
 var sessionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
 func (c *cli) configFile() string { return filepath.Join(c.ConfigDir, "config.yaml") }
@@ -84,7 +84,7 @@ func (c *cli) targetFile() (string, error) {
 	return filepath.Join(c.ConfigDir, "sessions", c.Session+".yaml"), nil
 }
 
-// savedTarget is what was targeted last, in this session if it has a name. A new session starts with what is targeted outside of sessions.
+// savedTarget is the current target, that of the session if it has a name. A new session starts with the target outside of sessions.
 func (c *cli) savedTarget() (Target, error) {
 	file, err := c.targetFile()
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *cli) saveTarget(target Target) error {
 	return writeYAML(file, target)
 }
 
-// readYAML reads a file, if it is there.
+// readYAML reads a file, if it exists.
 func readYAML(file string, into any) error {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +116,7 @@ func readYAML(file string, into any) error {
 		return err
 	}
 	if err := yaml.UnmarshalStrict(data, into); err != nil {
-		return fmt.Errorf("%s is not what this program wrote (%w); mend or remove it", file, err)
+		return fmt.Errorf("%s is not a file of this program (%w); fix or remove it", file, err)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func writeYAML(file string, content any) error {
 	return writePrivate(file, data)
 }
 
-// writePrivate replaces a file at once, so that nobody reads half of it, and nobody but the user reads any.
+// writePrivate replaces a file atomically. Only the user can read it.
 func writePrivate(file string, data []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err

@@ -20,13 +20,13 @@ import (
 func (c *cli) targetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "target [garden|project|seed|shoot NAME]",
-		Short: "Say what the next commands are about",
+		Short: "Set the default garden, project, seed and shoot of commands",
 		Long: c.examples(`target project dev
   PROGRAM target shoot my-cluster
   PROGRAM target                             # what is targeted
   PROGRAM target unset
-  export GCTL_SESSION_ID=$$                  # a target of this terminal's own`) + `
-A garden keeps no project, and a project no shoot, when it is targeted. A seed is targeted in place of a project.`,
+  export GCTL_SESSION_ID=$$                  # a target for this terminal only`) + `
+  Targeting a garden unsets the project, and targeting a project unsets the shoot. A seed is targeted in place of a project.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			target, err := c.savedTarget()
@@ -63,7 +63,7 @@ A garden keeps no project, and a project no shoot, when it is targeted. A seed i
 		})
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use: "unset", Short: "Target nothing", Args: cobra.NoArgs,
+		Use: "unset", Short: "Remove the target", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return c.saveTarget(Target{}) },
 	})
 	return cmd
@@ -97,10 +97,10 @@ func (c *cli) aimGarden(_ context.Context, name string) (Target, error) {
 	return Target{Garden: name}, nil
 }
 
-// connectToTarget is connect for what is about to be saved: a kubeconfig that was given once cannot be.
+// connectToTarget is connect for a target that is saved, which cannot contain the value of --kubeconfig.
 func (c *cli) connectToTarget() (*garden, Target, error) {
 	if c.flags.kubeconfig != "" {
-		return nil, Target{}, fmt.Errorf("a target does not remember --kubeconfig; use $KUBECONFIG, or: %s config add garden NAME FILE", c.program())
+		return nil, Target{}, fmt.Errorf("--kubeconfig cannot be saved in a target; use $KUBECONFIG, or run: %s config add garden NAME FILE", c.program())
 	}
 	return c.connect()
 }
@@ -140,7 +140,7 @@ func (c *cli) aimShoot(ctx context.Context, name string) (Target, error) {
 
 func (c *cli) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "config", Short: "Show and change which gardens and seeds are known", Args: cobra.ArbitraryArgs, RunE: subcommand.Choose,
+		Use: "config", Short: "Show and change the configured gardens and seeds", Args: cobra.ArbitraryArgs, RunE: subcommand.Choose,
 		Long: c.examples(`config add garden live ~/live.yaml
   PROGRAM config add seed aws-1 ~/aws-1.yaml --garden live       # for logs of control planes
   PROGRAM config view
@@ -162,7 +162,7 @@ func (c *cli) configCommand() *cobra.Command {
 		},
 	})
 	add := &cobra.Command{Use: "add", Short: "Add or replace a garden or a seed", Args: cobra.ArbitraryArgs, RunE: subcommand.Choose}
-	remove := &cobra.Command{Use: "delete", Short: "Forget a garden or a seed", Args: cobra.ArbitraryArgs, RunE: subcommand.Choose}
+	remove := &cobra.Command{Use: "delete", Short: "Remove a garden or a seed", Args: cobra.ArbitraryArgs, RunE: subcommand.Choose}
 	add.AddCommand(
 		&cobra.Command{
 			Use: "garden NAME KUBECONFIG", Short: "Add a garden by a kubeconfig (and a --context in it)", Args: cobra.ExactArgs(2),
@@ -175,11 +175,11 @@ func (c *cli) configCommand() *cobra.Command {
 	)
 	remove.AddCommand(
 		&cobra.Command{
-			Use: "garden NAME", Short: "Forget a garden and its seeds", Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeGardens,
+			Use: "garden NAME", Short: "Remove a garden and its seeds", Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeGardens,
 			RunE: func(_ *cobra.Command, args []string) error {
 				return c.changeConfig(func(config *Config) error {
 					if config.garden(args[0]) == nil {
-						return fmt.Errorf("garden %q is not in the configuration; look with: %s config view", args[0], c.program())
+						return fmt.Errorf("garden %q is not in the configuration; list them with: %s config view", args[0], c.program())
 					}
 					config.Gardens = slices.DeleteFunc(config.Gardens, func(g GardenConfig) bool { return g.Name == args[0] })
 					return nil
@@ -187,7 +187,7 @@ func (c *cli) configCommand() *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "seed NAME", Short: "Forget a seed of a garden", Args: cobra.ExactArgs(1),
+			Use: "seed NAME", Short: "Remove a seed of a garden", Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error {
 				return c.changeSeeds(func(seeds []SeedConfig) []SeedConfig {
 					return slices.DeleteFunc(seeds, func(s SeedConfig) bool { return s.Name == args[0] })
@@ -249,7 +249,7 @@ func (c *cli) changeSeeds(change func([]SeedConfig) []SeedConfig) error {
 		name = target.Garden
 	}
 	if name == "" {
-		return errors.New("say the garden of the seed: --garden NAME")
+		return errors.New("set the garden of the seed: --garden NAME")
 	}
 	return c.changeConfig(func(config *Config) error {
 		known := config.garden(name)
@@ -261,7 +261,7 @@ func (c *cli) changeSeeds(change func([]SeedConfig) []SeedConfig) error {
 	})
 }
 
-// usable returns the whole path of a kubeconfig that has a context.
+// usable returns the absolute path of a kubeconfig that has a context.
 func usable(file, context string) (string, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {

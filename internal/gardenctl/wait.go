@@ -18,20 +18,21 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// waitTimeout is how long is waited if nothing else is said. Creating a cluster with slow machines fits in.
+// waitTimeout is the default timeout: enough to create a cluster with slow machines.
 const waitTimeout = 30 * time.Minute
 
-// errAbsent says that the shoot is not there (any more).
+// errAbsent says that the shoot does not exist (any more).
 var errAbsent = errors.New("it does not exist")
 
-// goal is what is waited for.
+// goal is a state to wait for.
 type goal struct {
 	title string
-	// reached returns nil when it is, a *hopeless error when it will not be, and otherwise what is missing. The shoot is nil if it is gone.
+	// reached returns nil when it is reached, a *hopeless error when it will not be, and otherwise what is missing. The shoot is nil if it is
+	// gone.
 	reached func(*corev1beta1.Shoot) error
 }
 
-// hopeless is a state that no waiting helps with.
+// hopeless is a reason why a goal will not be reached.
 type hopeless struct{ error }
 
 func (h *hopeless) Unwrap() error { return h.error }
@@ -40,7 +41,7 @@ func (c *cli) waitCommand() *cobra.Command {
 	var what string
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use: "wait [shoot] [NAME] --for=CONDITION", Short: "Wait until a shoot is as it should be", Args: cobra.MaximumNArgs(2),
+		Use: "wait [shoot] [NAME] --for=CONDITION", Short: "Wait until a shoot is healthy, reconciled or deleted", Args: cobra.MaximumNArgs(2),
 		Long: c.examples(`wait shoot my-cluster --for=healthy
   PROGRAM wait shoot my-cluster --for=reconciled --timeout=1h
   PROGRAM wait shoot my-cluster --for=deleted
@@ -50,7 +51,7 @@ healthy      so it is, and all conditions are True
 deleted      it is gone
 condition=X  the condition or constraint X is True; condition=X=False and the like wait for another status
 
-Progress goes to stderr. The exit code is 0 when it is so, and 1 when it has failed for good, time is up, or you may not watch it.`,
+Progress goes to stderr. The exit code is 0 when the condition is met, and 1 when the operation has failed, the timeout is over, or you may not watch the shoot.`,
 		ValidArgsFunction: c.completeShoot,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g, err := parseGoal(what)
@@ -69,7 +70,7 @@ Progress goes to stderr. The exit code is 0 when it is so, and 1 when it has fai
 		},
 	}
 	cmd.Flags().StringVar(&what, "for", "healthy", "healthy, reconciled, deleted, or condition=TYPE[=STATUS]")
-	cmd.Flags().DurationVar(&timeout, "timeout", waitTimeout, "how long to wait; with 0 it looks once")
+	cmd.Flags().DurationVar(&timeout, "timeout", waitTimeout, "how long to wait; 0 checks once")
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{"healthy", "reconciled", "deleted", "condition="}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -94,20 +95,20 @@ func parseGoal(what string) (goal, error) {
 	return goal{fmt.Sprintf("%s=%s", typ, status), func(shoot *corev1beta1.Shoot) error { return hasCondition(shoot, typ, status) }}, nil
 }
 
-// deleted is the goal that a shoot is gone. Another one of the same name is not waited for, if it is known which one it was.
+// deleted is the goal that a shoot is gone. With a UID, it does not wait for another shoot of the same name.
 func deleted(uid types.UID) goal {
 	return goal{"deleted", func(shoot *corev1beta1.Shoot) error {
 		switch {
 		case shoot == nil || uid != "" && shoot.UID != uid:
 			return nil
 		case shoot.DeletionTimestamp == nil:
-			return errors.New("nobody has deleted it")
+			return errors.New("its deletion is not requested")
 		}
 		return ended(shoot, 0)
 	}}
 }
 
-// reconciled returns what keeps a shoot from being as its spec says, in a generation or a later one.
+// reconciled returns why a generation of a shoot, or a later one, is not reconciled.
 func reconciled(shoot *corev1beta1.Shoot, generation int64) error {
 	switch {
 	case shoot == nil:
@@ -115,31 +116,31 @@ func reconciled(shoot *corev1beta1.Shoot, generation int64) error {
 	case shoot.DeletionTimestamp != nil:
 		return &hopeless{errors.New("it is being deleted")}
 	case shoot.Annotations[constants.GardenerOperation] != "":
-		return fmt.Errorf("operation %q is to be taken up", shoot.Annotations[constants.GardenerOperation])
+		return fmt.Errorf("operation %q is pending", shoot.Annotations[constants.GardenerOperation])
 	case shoot.Status.LastOperation == nil && shoot.Spec.SeedName == nil:
-		return errors.New("waits for a seed")
+		return errors.New("waiting for the scheduler")
 	case shoot.Status.LastOperation == nil:
-		return errors.New("waits for the gardenlet")
+		return errors.New("waiting for the gardenlet")
 	}
 	return ended(shoot, generation)
 }
 
-// ended returns what keeps the last operation from having succeeded, in a generation or a later one.
+// ended returns why the last operation has not succeeded, for a generation or a later one.
 func ended(shoot *corev1beta1.Shoot, generation int64) error {
 	last := shoot.Status.LastOperation
 	if last == nil {
-		return errors.New("waits for the gardenlet")
+		return errors.New("waiting for the gardenlet")
 	}
 	text := fmt.Sprintf("%s %s %d%%: %s", last.Type, last.State, last.Progress, line(last.Description))
 	switch {
 	case !over(last):
 		return errors.New(text)
 	case shoot.Status.ObservedGeneration < max(shoot.Generation, generation):
-		// How the operation before it ended says nothing about this one.
+		// The result is that of the operation before this generation.
 		if shoot.DeletionTimestamp != nil {
-			return errors.New("the deletion is to be taken up")
+			return errors.New("the deletion has not started yet")
 		}
-		return errors.New("the last change is to be taken up")
+		return errors.New("the last change is not reconciled yet")
 	case last.State != corev1beta1.LastOperationStateSucceeded:
 		return &hopeless{errors.New(text)}
 	case last.Type == corev1beta1.LastOperationTypeMigrate, shoot.DeletionTimestamp != nil:
@@ -148,7 +149,7 @@ func ended(shoot *corev1beta1.Shoot, generation int64) error {
 	return nil
 }
 
-// over is whether nobody goes on with an operation by itself.
+// over reports whether the gardenlet does not continue an operation by itself.
 func over(last *corev1beta1.LastOperation) bool {
 	switch last.State {
 	case corev1beta1.LastOperationStateSucceeded, corev1beta1.LastOperationStateFailed, corev1beta1.LastOperationStateAborted:
@@ -175,26 +176,26 @@ func hasCondition(shoot *corev1beta1.Shoot, typ, status string) error {
 	}
 	switch {
 	case condition == nil:
-		return fmt.Errorf("it has no condition %s", typ)
+		return fmt.Errorf("condition %s is missing", typ)
 	case !strings.EqualFold(string(condition.Status), status):
-		return fmt.Errorf("its condition %s is %s: %s", typ, condition.Status, line(condition.Message))
+		return fmt.Errorf("condition %s is %s: %s", typ, condition.Status, line(condition.Message))
 	}
 	return nil
 }
 
-// settled is whether no waiting changes what is missing.
+// settled reports whether waiting is over: the goal is reached, or will not be.
 func settled(missing error) bool {
 	var lost *hopeless
 	return missing == nil || errors.As(missing, &lost)
 }
 
-// await waits for a goal, and says what it waits for whenever that changes. Without a timeout it looks once.
+// await waits for a goal, and prints what is missing whenever that changes. Without a timeout it checks once.
 func (c *cli) await(ctx context.Context, p *place, g goal, timeout time.Duration) error {
-	missing, err := c.look(ctx, p, g)
+	missing, err := c.check(ctx, p, g)
 	if err == nil && timeout > 0 && !settled(missing) {
 		missing, err = c.watch(ctx, p, g, missing, timeout)
 	}
-	next := fmt.Sprintf("look with: %s describe shoot %s -n %s", c.program(), p.name, p.namespace)
+	next := fmt.Sprintf("see: %s describe shoot %s -n %s", c.program(), p.name, p.namespace)
 	switch {
 	case err != nil:
 		return c.explainShoot(err, p)
@@ -209,8 +210,8 @@ func (c *cli) await(ctx context.Context, p *place, g goal, timeout time.Duration
 	return fmt.Errorf("waited %s for shoot %q to be %s: %w; %s", timeout, p.name, g.title, missing, next)
 }
 
-// look returns what is missing for a goal now. That the shoot is not there is an error, unless it is the goal.
-func (c *cli) look(ctx context.Context, p *place, g goal) (missing, err error) {
+// check returns what is missing for a goal now. A missing shoot is an error, unless that is the goal.
+func (c *cli) check(ctx context.Context, p *place, g goal) (missing, err error) {
 	ctx, cancel := within(ctx, requestTimeout)
 	defer cancel()
 	shoot := &corev1beta1.Shoot{}
@@ -223,22 +224,22 @@ func (c *cli) look(ctx context.Context, p *place, g goal) (missing, err error) {
 	return g.reached(shoot), nil
 }
 
-// watch returns what is missing for a goal when that is settled, or time is up. It knows what was missing before, should the garden be
-// too slow to tell it anew. An error says that the garden refuses to tell.
+// watch returns what is missing for a goal when that is settled, or after the timeout. missing is what was missing before, in case the
+// garden does not respond in time. An error says that the garden rejects the requests.
 func (c *cli) watch(ctx context.Context, p *place, g goal, missing error, timeout time.Duration) (stillMissing, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("time is up"))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("timed out"))
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	said := ""
+	reported := ""
 	err = kube.AwaitShoot(ctx, strict{p.client, stop}, p.key(), func(shoot *corev1beta1.Shoot) error {
 		if missing = g.reached(shoot); settled(missing) {
 			return nil
 		}
 		return missing
 	}, func(reason error) {
-		if text := oneLine(reason); text != said {
-			said = text
+		if text := oneLine(reason); text != reported {
+			reported = text
 			fmt.Fprintln(c.ErrOut, text)
 		}
 	})
@@ -257,10 +258,10 @@ type strict struct {
 	stop context.CancelCauseFunc
 }
 
-// isRefused is whether the garden does not let the user do something, or does not know the user (any more).
+// isRefused reports whether the garden forbids a request, or rejects the credentials (which may have expired).
 func isRefused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
-// try does a request, and once more for a user who is not known: with the first refusal, a plugin of the kubeconfig gets new credentials.
+// try sends a request, and repeats it once if the credentials are rejected: a plugin of the kubeconfig then gets new ones.
 func (s strict) try(request func() error) error {
 	err := request()
 	if apierrors.IsUnauthorized(err) {

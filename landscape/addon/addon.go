@@ -1,4 +1,4 @@
-// Package addon renders what makes a bare kubeadm cluster useful on a local landscape: pod network, DNS, storage, load
+// Package addon renders what a bare kubeadm cluster lacks on a local landscape: pod network, DNS, storage, load
 // balancers and metrics. Rendering is pure: the same values give the same objects.
 package addon
 
@@ -19,11 +19,11 @@ type Values struct {
 	Images map[string]string
 	// Pods is the pod network. Every node has a /24 of it.
 	Pods netip.Prefix
-	// APIServer is where the API server answers before Services work.
+	// APIServer is the address of the kube-apiserver that also works before Services do.
 	APIServer netip.AddrPort
 	// DNS is the address of the cluster's DNS service, within the service network.
 	DNS netip.Addr
-	// LocalDNS is the address of the service that answers for the names of the landscape's clusters. The zero value if there is none.
+	// LocalDNS is the address of the Service that serves the names of the landscape's clusters. The zero value if there is none.
 	LocalDNS netip.Addr
 	// Pool are the addresses for Services of type LoadBalancer.
 	Pool netip.Prefix

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/component/workload"
@@ -35,7 +34,7 @@ const corefile = `.:8053 {
 // LocalZone is the domain of all names that provider-local answers for.
 const LocalZone = "local.gardener.cloud"
 
-// localZone has the names of clusters looked up where they are kept. Nothing is remembered, so that a new name can be used at once.
+// localZone forwards queries for names of clusters to the server of that zone. Answers are not cached, so a new name resolves at once.
 const localZone = LocalZone + `:8053 {
     errors
     forward . %s {
@@ -44,7 +43,7 @@ const localZone = LocalZone + `:8053 {
 }
 `
 
-// registryZone is the one name of the zone that provider-local does not know: the landscape's resolver, which the machine asks, does.
+// registryZone is the one name of the zone that provider-local does not serve: the landscape's resolver, which machines use, does.
 const registryZone = "registry." + LocalZone + `:8053 {
     errors
     forward . /etc/resolv.conf {
@@ -53,7 +52,7 @@ const registryZone = "registry." + LocalZone + `:8053 {
 }
 `
 
-// coreDNS answers for the cluster's Services, and asks the node's resolver for everything else.
+// coreDNS serves the names of the cluster's Services, and forwards everything else to the node's resolver.
 func coreDNS(v Values) ([]client.Object, error) {
 	image, err := v.image("coredns")
 	if err != nil {
@@ -65,7 +64,7 @@ func coreDNS(v Values) ([]client.Object, error) {
 		content += fmt.Sprintf(localZone, v.LocalDNS) + registryZone
 	}
 	config := &corev1.ConfigMap{ObjectMeta: meta(namespace, name), Data: map[string]string{"Corefile": content}}
-	// The name and the k8s-app label are what other software knows the cluster's DNS by.
+	// Other software finds the cluster's DNS by this name and the k8s-app label.
 	service := &corev1.Service{ObjectMeta: meta(namespace, "kube-dns"), Spec: corev1.ServiceSpec{
 		ClusterIP: v.DNS.String(),
 		Selector:  labels(name),
@@ -95,10 +94,10 @@ func coreDNS(v Values) ([]client.Object, error) {
 		Volumes: []corev1.Volume{workload.ConfigMapVolume("config", name)},
 	}
 	deployment := w.Deployment()
-	// It must ask the node's resolver, not itself.
+	// It must use the node's resolver, not itself.
 	deployment.Spec.Template.Spec.DNSPolicy = corev1.DNSDefault
 	deployment.Spec.Template.Labels["k8s-app"] = "kube-dns"
-	deployment.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](10)
+	deployment.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(10))
 	objects := clusterRole(w,
 		workload.Rule("", "endpoints services pods namespaces", "list watch"),
 		workload.Rule("discovery.k8s.io", "endpointslices", "list watch"),

@@ -20,7 +20,7 @@ func localLoadBalancer(v Values) ([]client.Object, error) {
 		Container: corev1.Container{Image: image, Args: []string{"--pool=" + v.Pool.String()}, Resources: workload.Requests("5m", "24Mi")},
 	}
 	deployment := w.Deployment()
-	// Two of them could hand out one address twice.
+	// Two replicas could assign one address twice.
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	objects := clusterRole(w,
 		workload.Rule("", "services", "get list watch patch update"),

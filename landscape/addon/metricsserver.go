@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/component/workload"
@@ -27,8 +26,8 @@ func metricsServer(v Values) ([]client.Object, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: "v1beta1.metrics.k8s.io", Labels: labels(name)},
 		Spec: apiregistrationv1.APIServiceSpec{
 			Group: "metrics.k8s.io", Version: "v1beta1", GroupPriorityMinimum: 100, VersionPriority: 100,
-			Service: &apiregistrationv1.ServiceReference{Namespace: namespace, Name: name, Port: ptr.To[int32](443)},
-			// Its certificate is made by itself at every start.
+			Service: &apiregistrationv1.ServiceReference{Namespace: namespace, Name: name, Port: new(int32(443))},
+			// It generates a self-signed certificate at every start.
 			InsecureSkipTLSVerify: true,
 		},
 	}
@@ -37,7 +36,7 @@ func metricsServer(v Values) ([]client.Object, error) {
 		Container: corev1.Container{
 			Image: image,
 			Args: []string{
-				"--secure-port=10250", "--cert-dir=/tmp", "--metric-resolution=10s", "--kubelet-request-timeout=5s", // Half of what it has by itself: a node is known sooner.
+				"--secure-port=10250", "--cert-dir=/tmp", "--metric-resolution=10s", "--kubelet-request-timeout=5s", // Half of its default, so that a new node has metrics sooner.
 				"--kubelet-preferred-address-types=InternalIP",
 				"--kubelet-insecure-tls", // kubeadm's kubelets sign their own serving certificates.
 			},

@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/component/workload"
@@ -14,10 +13,10 @@ const (
 	// StorageClass is the name of the default storage class.
 	StorageClass = "local"
 	provisioner  = "local-storage.gardener.cloud"
-	storageDir   = "/var/lib/containerd/local-storage" // On the machine's own disk, where containers' data is as well.
+	storageDir   = "/var/lib/containerd/local-storage" // On the machine's own disk, beside the data of containers.
 )
 
-// localStorage makes volumes from directories of the node that a pod was scheduled to.
+// localStorage provisions volumes as directories of the node that a pod was scheduled to.
 func localStorage(v Values) ([]client.Object, error) {
 	image, err := v.image("local-storage")
 	if err != nil {
@@ -29,8 +28,8 @@ func localStorage(v Values) ([]client.Object, error) {
 			Name: StorageClass, Labels: labels(name), Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"},
 		},
 		Provisioner:       provisioner,
-		ReclaimPolicy:     ptr.To(corev1.PersistentVolumeReclaimDelete),
-		VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
+		ReclaimPolicy:     new(corev1.PersistentVolumeReclaimDelete),
+		VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
 	}
 	w := workload.Workload{
 		Name: name, Namespace: namespace, PriorityClass: "system-node-critical",
@@ -38,9 +37,9 @@ func localStorage(v Values) ([]client.Object, error) {
 			Image: image,
 			Args:  []string{"--directory=" + storageDir, "--name=" + provisioner},
 			Env:   []corev1.EnvVar{workload.FieldEnv("NODE_NAME", "spec.nodeName")},
-			// It makes directories for others, and deletes what others, root included, wrote into them.
+			// It creates directories for the users of pods, and deletes what these, root included, wrote into them.
 			SecurityContext: &corev1.SecurityContext{
-				RunAsUser: ptr.To[int64](0), ReadOnlyRootFilesystem: ptr.To(true), AllowPrivilegeEscalation: ptr.To(false),
+				RunAsUser: new(int64(0)), ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_OVERRIDE", "FOWNER", "CHOWN"}},
 			},
 			Resources:    workload.Requests("5m", "24Mi"),

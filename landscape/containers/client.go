@@ -35,18 +35,18 @@ import (
 // Client starts and stops containers of one landscape.
 type Client struct {
 	inner *containerd.Client
-	dir   string // for what is needed only while we talk to containerd
+	dir   string // for FIFOs of running commands
 	runc  runcoptions.Options
 }
 
-// Close ends the connection. Containers go on.
+// Close closes the connection. Containers keep running.
 func (c *Client) Close() error { return c.inner.Close() }
 
-// Container says what a container is to be. Containers are restarted by containerd when they end.
+// Container is the desired state of a container. Containers are restarted by containerd when they end.
 type Container struct {
 	// Name is the container's id.
 	Name string
-	// Image is a reference that Import has brought in.
+	// Image is the reference of an image that was imported.
 	Image string
 	// Args replace the image's command; its entry point is kept.
 	Args []string
@@ -58,19 +58,19 @@ type Container struct {
 	Cgroup string
 	// Mounts are added to the usual ones.
 	Mounts []specs.Mount
-	// Privileged gives every capability and device we have ourselves, and lets mounts propagate.
+	// Privileged gives all capabilities and devices of the calling process, and lets mounts propagate.
 	Privileged bool
 	// Hostname is the host name; empty for the container's name.
 	Hostname string
-	// Revision changes when something changes that the other fields do not show, such as the content of a mounted file.
+	// Revision differs for changes that the other fields do not have, such as the content of a mounted file.
 	Revision string
-	// KeepExisting keeps a container that was made from other values, because it holds data that nothing else does.
+	// KeepExisting keeps a container that was created from other values, because it holds data that is nowhere else.
 	KeepExisting bool `json:"-"`
 }
 
 const revisionLabel = "landscape.gardener.cloud/revision"
 
-// Import brings the images of an OCI layout directory in, unless they are there already.
+// Import imports the images of an OCI layout directory, unless containerd has them already.
 func (c *Client) Import(ctx context.Context, layout string, images map[string]string) error {
 	ctx = namespaces.WithNamespace(ctx, Namespace)
 	missing := false
@@ -129,7 +129,7 @@ func archive(w io.Writer, dir string) error {
 	return errors.Join(err, out.Close())
 }
 
-// Ensure makes the container run as it says. One that was made from other values is replaced, and a stopped one started.
+// Ensure creates and starts the container. One that was created from other values is replaced, and a stopped one started.
 func (c *Client) Ensure(ctx context.Context, want Container) error {
 	ctx = namespaces.WithNamespace(ctx, Namespace)
 	revision, err := revisionOf(want)
@@ -204,7 +204,7 @@ func specOptions(image containerd.Image, want Container) []oci.SpecOpts {
 	}
 	if want.Privileged {
 		options = append(options,
-			oci.WithAllCurrentCapabilities, // Not all that exist: some hosts keep a few from us.
+			oci.WithAllCurrentCapabilities, // Not all that exist: some hosts do not grant all.
 			oci.WithMaskedPaths(nil), oci.WithReadonlyPaths(nil),
 			oci.WithWriteableSysfs, oci.WithWriteableCgroupfs,
 			oci.WithSeccompUnconfined, oci.WithApparmorProfile(""), oci.WithSelinuxLabel(""), oci.WithNewPrivileges,
@@ -219,8 +219,7 @@ func specOptions(image containerd.Image, want Container) []oci.SpecOpts {
 	return append(options, oci.WithMounts(want.Mounts))
 }
 
-// withOurFileLimit raises the limit of open files to what this process may have: more takes a capability that not every
-// host gives.
+// withOurFileLimit raises the limit of open files to that of this process: more needs a capability that not every host grants.
 func withOurFileLimit(_ context.Context, _ oci.Client, _ *ctrs.Container, s *oci.Spec) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -249,7 +248,7 @@ func withSharedRoot(_ context.Context, _ oci.Client, _ *ctrs.Container, s *oci.S
 	return nil
 }
 
-// start makes the container run, and containerd start it again whenever it ends.
+// start starts the container, and sets the policy with which containerd restarts it.
 func (c *Client) start(ctx context.Context, container containerd.Container, log string) error {
 	policy, err := restart.NewPolicy("always")
 	if err != nil {
@@ -293,7 +292,7 @@ func (c *Client) run(ctx context.Context, container containerd.Container, log st
 	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
 		return err
 	}
-	// The restart monitor must not start it at the same time. It may be about to: then that is as good.
+	// The restart monitor must not start it at the same time. If it has already begun to, its task is used.
 	if err := container.Update(ctx, restart.WithNoRestarts); err != nil {
 		return fmt.Errorf("stop restarts: %w", err)
 	}
@@ -307,7 +306,7 @@ func (c *Client) run(ctx context.Context, container containerd.Container, log st
 	return task.Start(ctx)
 }
 
-// Remove ends a container and deletes it with its snapshot. It is no error if there is none.
+// Remove stops a container and deletes it with its snapshot. A missing container is no error.
 func (c *Client) Remove(ctx context.Context, name string) error {
 	ctx = namespaces.WithNamespace(ctx, Namespace)
 	container, err := c.inner.LoadContainer(ctx, name)
@@ -317,7 +316,7 @@ func (c *Client) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	// The restart monitor must not bring it back in between.
+	// The restart monitor must not restart it in between.
 	if err := container.Update(ctx, restart.WithNoRestarts); err != nil {
 		return fmt.Errorf("stop restarts of container %q: %w", name, err)
 	}
@@ -358,11 +357,11 @@ func (c *Client) PID(ctx context.Context, name string) (int, error) {
 	return int(task.Pid()), nil
 }
 
-// ExitError is a command that ran and returned something else than zero.
+// ExitError is the error of a command that exited with a code other than 0.
 type ExitError struct {
 	Command []string
 	Code    int
-	// Output is what the command wrote, shortened to its end.
+	// Output is the end of what the command wrote.
 	Output string
 }
 
@@ -442,7 +441,7 @@ func (c *Client) Exec(ctx context.Context, name string, streams Streams, command
 	if err := exec.Start(ctx); err != nil {
 		return 0, fmt.Errorf("run %q in container %q: %w", strings.Join(command, " "), name, err)
 	}
-	go func() { // The command sees the end of its input only when it is told.
+	go func() { // The command only sees the end of its input once it is closed here.
 		select {
 		case <-ended:
 			_ = exec.CloseIO(context.WithoutCancel(ctx), containerd.WithStdinCloser)
@@ -464,7 +463,7 @@ func (c *Client) Exec(ctx context.Context, name string, streams Streams, command
 	}
 }
 
-// notifyingReader closes a channel when there is nothing more to read.
+// notifyingReader closes a channel at the end of its input.
 type notifyingReader struct {
 	io.Reader
 	once  sync.Once
@@ -479,7 +478,7 @@ func (r *notifyingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Follow runs a command whose output is read as it comes, until the returned function is called.
+// Follow runs a command and copies its output to out, until the returned function is called.
 func (c *Client) Follow(ctx context.Context, name string, out io.Writer, command ...string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

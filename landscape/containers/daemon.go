@@ -1,4 +1,4 @@
-// Package containers runs a containerd of a landscape's own, and containers in it.
+// Package containers runs a landscape's own containerd, and containers in it.
 package containers
 
 import (
@@ -25,13 +25,13 @@ import (
 // Namespace is containerd's namespace for everything that belongs to a landscape.
 const Namespace = "landscape"
 
-// startTimeout is how long containerd may take until it answers. It takes well below a second; a busy disk takes longer.
+// startTimeout is how long containerd may take until it answers. It usually takes well below a second; more on a busy disk.
 const startTimeout = 30 * time.Second
 
 // answerTimeout is how long a containerd that runs may take to answer.
 const answerTimeout = 10 * time.Second
 
-var errNotServing = errors.New("it says that it does not serve")
+var errNotServing = errors.New("it reports that it does not serve")
 
 // Daemon is a containerd with its own root, state and socket.
 type Daemon struct {
@@ -52,14 +52,14 @@ func (d Daemon) Connect(ctx context.Context) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to containerd at %s: %w", d.Socket(), err)
 	}
-	// The socket is there a moment before containerd listens on it, so this waits; a socket that nobody serves ends it.
+	// The socket exists a moment before containerd listens on it, so this waits; it fails for a socket without a listener.
 	ctx, cancel := context.WithTimeout(namespaces.WithNamespace(ctx, Namespace), answerTimeout)
 	defer cancel()
 	if serving, err := inner.IsServing(ctx); err != nil || !serving {
 		inner.Close() //nolint:errcheck // of no use
 		return nil, fmt.Errorf("containerd at %s does not answer: %w", d.Socket(), cmp.Or(err, errNotServing))
 	}
-	// Who only looks at what runs has no binaries, and needs none.
+	// Commands that start nothing have no binaries.
 	runc, err := d.binary("runc")
 	if err != nil && len(d.Binaries) > 0 {
 		inner.Close() //nolint:errcheck // of no use
@@ -71,7 +71,7 @@ func (d Daemon) Connect(ctx context.Context) (*Client, error) {
 // Start starts the daemon, unless it answers already, and returns a client of it. The daemon goes on when the calling
 // process ends.
 func (d Daemon) Start(ctx context.Context) (*Client, error) {
-	// A socket file that nobody listens on takes the whole timeout to find out, so look for the process first.
+	// It takes the whole timeout to notice a socket file without a listener, so look for the process first.
 	if len(d.processes()) > 0 {
 		if client, err := d.Connect(ctx); err == nil {
 			return client, nil
@@ -105,7 +105,7 @@ func (d Daemon) Start(ctx context.Context) (*Client, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start containerd: %w", err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not there after %s", startTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
 	defer cancel()
 	ctx, exited := context.WithCancelCause(ctx)
 	go func() { exited(fmt.Errorf("containerd ended at once: %w", cmd.Wait())) }()
@@ -115,17 +115,20 @@ func (d Daemon) Start(ctx context.Context) (*Client, error) {
 	return d.Connect(ctx)
 }
 
-// Stop ends the daemon and its shims. Containers must have been removed, or are killed by their control group.
+// Stop kills the daemon and its shims. Containers must have been removed, or are killed by their control group afterwards.
 func (d Daemon) Stop(ctx context.Context) error {
-	return errors.Join(
-		host.Kill(ctx, d.processes()),
-		host.Kill(ctx, host.ProcessesWithArgument(d.Socket())), // the shims: containerd hands them its address
-		d.removeShimSockets(),
-	)
+	if err := host.Kill(ctx, d.processes()); err != nil {
+		return err // It would restart what ends.
+	}
+	// Shims have containerd's address as an argument.
+	if err := host.Kill(ctx, host.ProcessesWithArgument(d.Socket())); err != nil {
+		return err
+	}
+	return d.removeShimSockets()
 }
 
-// removeShimSockets removes what shims that were killed leave outside of the daemon's own directories: their sockets are
-// always in /run/containerd/s.
+// removeShimSockets removes the sockets of killed shims, which are not in the daemon's own directories but always in
+// /run/containerd/s.
 func (d Daemon) removeShimSockets() error {
 	files, err := filepath.Glob(filepath.Join(d.stateDir(), "io.containerd.runtime.v2.task", Namespace, "*", "bootstrap.json"))
 	if err != nil {
@@ -152,14 +155,14 @@ func (d Daemon) removeShimSockets() error {
 	return nil
 }
 
-// processes finds the daemon by its configuration file, which is nobody else's.
+// processes finds the daemon by its configuration file, which no other containerd uses.
 func (d Daemon) processes() []int { return host.ProcessesWithArgument(d.configFile()) }
 
 func (d Daemon) stateDir() string { return filepath.Join(d.State, "state") }
 
 func (d Daemon) configFile() string { return filepath.Join(d.State, "config.toml") }
 
-// config turns off all that a container without Kubernetes does not need.
+// config disables the plugins that only Kubernetes needs.
 func (d Daemon) config() string {
 	return fmt.Sprintf(`version = 3
 root = %q

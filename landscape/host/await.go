@@ -10,8 +10,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// AwaitPath returns when something exists at path, or ctx is done. It watches the directories on the way, which may be
-// made meanwhile.
+// AwaitPath returns when path exists, or ctx is done. It watches the parent directories, which may be created meanwhile.
 func AwaitPath(ctx context.Context, path string) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -19,7 +18,7 @@ func AwaitPath(ctx context.Context, path string) error {
 	}
 	defer watcher.Close() //nolint:errcheck // nothing is read any more
 	for {
-		// The watch comes before the look, so that nothing can appear unseen in between.
+		// The watch starts before the check, so that nothing created in between is missed.
 		parent := path
 		for {
 			parent = filepath.Dir(parent)
@@ -36,7 +35,7 @@ func AwaitPath(ctx context.Context, path string) error {
 		}
 		if parent != filepath.Dir(path) {
 			if _, err := os.Lstat(nextDown(parent, path)); err == nil {
-				continue // The next directory is there by now.
+				continue // The next directory exists by now.
 			}
 		}
 		select {
@@ -49,7 +48,7 @@ func AwaitPath(ctx context.Context, path string) error {
 	}
 }
 
-// nextDown is the entry of parent that lies on the way to path.
+// nextDown is the entry of parent that is path or one of its parents.
 func nextDown(parent, path string) string {
 	for filepath.Dir(path) != parent {
 		path = filepath.Dir(path)

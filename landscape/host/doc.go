@@ -1,3 +1,3 @@
-// Package host makes and removes what a landscape needs of the machine it runs on: a network, kernel settings, and a way
-// to find and end every process, mount and control group that belongs to it.
+// Package host creates and removes what a landscape needs on the machine it runs on: a network and kernel settings. It finds and removes
+// every process, mount and control group that belongs to a landscape.
 package host

@@ -175,7 +175,7 @@ func TestAwaitPath(t *testing.T) {
 		t.Error(err)
 	}
 
-	reason := errors.New("patience is over")
+	reason := errors.New("timed out")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, reason)
 	defer cancel()
 	if err := AwaitPath(ctx, filepath.Join(dir, "never")); !errors.Is(err, reason) {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Memory is what a group of processes uses, in bytes.
+// Memory is the memory of a group of processes, in bytes.
 type Memory struct {
 	// Processes is their number.
 	Processes int
 	// Resident counts a page that processes share once for each of them.
 	Resident int64
-	// Proportional divides a shared page between those who share it, so that sums mean something.
+	// Proportional divides a shared page between the processes that share it, so that sums are right.
 	Proportional int64
 }
 
@@ -23,8 +23,8 @@ func (m Memory) Add(other Memory) Memory {
 	return Memory{m.Processes + other.Processes, m.Resident + other.Resident, m.Proportional + other.Proportional}
 }
 
-// ProcessMemory reads what a process uses, and the name it was started under: the base name of its first argument. A
-// process that has ended meanwhile uses nothing.
+// ProcessMemory reads the memory of a process, and the name it was started with: the base name of its first argument. Both are zero for a
+// process that has ended meanwhile.
 func ProcessMemory(pid int) (name string, memory Memory) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	cmdline, err := os.ReadFile(filepath.Join(dir, "cmdline"))
@@ -39,7 +39,7 @@ func ProcessMemory(pid int) (name string, memory Memory) {
 	return processName(first), parseRollup(rollup)
 }
 
-// processName drops directories and what some daemons add to their first argument, such as "sshd: user".
+// processName removes directories and what some daemons add to their first argument, such as "sshd: user".
 func processName(argument string) string {
 	name, _, _ := strings.Cut(argument, " ")
 	return strings.TrimSuffix(filepath.Base(name), ":")

@@ -14,8 +14,7 @@ func (n Network) table() *nftables.Table {
 	return &nftables.Table{Family: nftables.TableFamilyIPv4, Name: "gardener-" + n.Landscape}
 }
 
-// masquerade gives machines the host's address when they talk to the world. It replaces the landscape's table in one
-// transaction.
+// masquerade gives traffic of machines that leaves the host the host's address. It replaces the landscape's table in one transaction.
 func (n Network) masquerade() error {
 	conn, err := nftables.New()
 	if err != nil {

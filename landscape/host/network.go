@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// MaxLandscapes is how many landscapes one host carries side by side: one third octet of networkBase each. It is a power of two.
+	// MaxLandscapes is how many landscapes one host runs side by side: one third octet of networkBase each. It is a power of two.
 	MaxLandscapes = 32
 	// MaxMachines is how many machines fit into one landscape's subnet.
 	MaxMachines = 100
@@ -44,8 +44,8 @@ type Network struct {
 	Resolvers []netip.Addr
 }
 
-// privateNetworks are what machines must not reach through the host: the networks around it are nobody's test target. The
-// landscape's own subnet never takes the way through the host.
+// privateNetworks are the networks that machines must not reach through the host, as tests must not touch the networks around it.
+// Traffic within the landscape's own subnet does not pass the host.
 var privateNetworks = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"}
 
 // Subnet holds every address of the landscape that is reachable from the host, such as 172.30.0.0/24.
@@ -68,10 +68,10 @@ func (n Network) Machine(number int) netip.Addr { return n.addr(2 + number) }
 // Pool holds the load balancer addresses of the cluster with the given number, from 0 to MaxClusters-1.
 func (n Network) Pool(cluster int) netip.Prefix { return netip.PrefixFrom(n.addr(128+16*cluster), 28) }
 
-// NamespacePath is where the landscape's own network namespace is found.
+// NamespacePath is the path of the landscape's own network namespace.
 func (n Network) NamespacePath() string { return netnsDir + "/" + n.namespaceName() }
 
-// MachineNamespacePath is where the network namespace of a machine is found.
+// MachineNamespacePath is the path of the network namespace of a machine.
 func (n Network) MachineNamespacePath(machine string) string {
 	return netnsDir + "/" + n.machineNamespaceName(machine)
 }
@@ -131,7 +131,7 @@ func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
 	return netip.PrefixFrom(addr.Unmap(), ones), ok
 }
 
-// Ensure creates what is missing of the landscape's network. It changes nothing that is already right.
+// Ensure creates what is missing of the landscape's network. It changes nothing that is as desired.
 func (n Network) Ensure(_ context.Context) error {
 	ns, err := ensureNamespace(n.namespaceName())
 	if err != nil {
@@ -166,11 +166,11 @@ func (n Network) Ensure(_ context.Context) error {
 	if err := ensureRoute(inside, bridge, netip.Prefix{}, n.Host()); err != nil {
 		return err
 	}
-	// These are routes and not rules of a firewall: such rules would also see what the bridge passes between machines.
+	// Routes instead of firewall rules, which would also apply to traffic between machines on the bridge.
 	for _, network := range privateNetworks {
 		route := &netlink.Route{Dst: ipNet(netip.MustParsePrefix(network)), Type: unix.RTN_UNREACHABLE}
 		if err := inside.RouteReplace(route); err != nil {
-			return fmt.Errorf("route %s to nowhere: %w", network, err)
+			return fmt.Errorf("add unreachable route to %s: %w", network, err)
 		}
 	}
 	for _, resolver := range n.Resolvers {
@@ -232,12 +232,12 @@ func (n Network) EnsureMachine(_ context.Context, machine string, number int) er
 	return ensureRoute(machineSide, eth0, netip.Prefix{}, n.Gateway())
 }
 
-// RemoveMachine removes a machine's network. It is no error if there is none.
+// RemoveMachine removes a machine's network. A missing one is no error.
 func (n Network) RemoveMachine(machine string) error {
 	return removeNamespace(n.machineNamespaceName(machine))
 }
 
-// RoutePool sends the load balancer addresses of a cluster to one of its machines, where kube-proxy takes over.
+// RoutePool routes the load balancer addresses of a cluster to one of its machines, whose kube-proxy handles them.
 func (n Network) RoutePool(_ context.Context, cluster, machineNumber int) error {
 	landscape, err := netns.GetFromName(n.namespaceName())
 	if err != nil {
@@ -266,8 +266,8 @@ func (n Network) RoutePool(_ context.Context, cluster, machineNumber int) error 
 	return nil
 }
 
-// Remove removes everything that Ensure, EnsureMachine and RoutePool made; the host's link only if it is told to, as that is named by the
-// index, which another landscape may have by now. It works on what is there and goes on after an error.
+// Remove removes everything that Ensure, EnsureMachine and RoutePool created; the host's link only withLink, as that is named by the
+// index, which another landscape may have by now. It also removes an incomplete network, and goes on after an error.
 func (n Network) Remove(withLink bool) error {
 	var errs []error
 	if link, err := netlink.LinkByName(n.hostLink()); err == nil && withLink {
@@ -291,7 +291,7 @@ func (n Network) ensureVeth(near *netlink.Handle, farNS netns.NsHandle, nearName
 		if peer, err := far.LinkByName(farName); err == nil && peer.Attrs().MasterIndex == bridge.Attrs().Index {
 			return link, far.LinkSetUp(peer)
 		}
-		// Half made by a run that was interrupted: start over.
+		// An interrupted run left it incomplete: start over.
 		if err := near.LinkDel(link); err != nil {
 			return nil, fmt.Errorf("replace interface %q: %w", nearName, err)
 		}
@@ -310,7 +310,7 @@ func (n Network) ensureVeth(near *netlink.Handle, farNS netns.NsHandle, nearName
 		return nil, fmt.Errorf("find interface %q: %w", farName, err)
 	}
 	if err := far.LinkSetMaster(peer, bridge); err != nil {
-		return nil, fmt.Errorf("plug interface %q into bridge %q: %w", farName, bridgeName, err)
+		return nil, fmt.Errorf("attach interface %q to bridge %q: %w", farName, bridgeName, err)
 	}
 	if err := far.LinkSetUp(peer); err != nil {
 		return nil, err
@@ -318,7 +318,7 @@ func (n Network) ensureVeth(near *netlink.Handle, farNS netns.NsHandle, nearName
 	return near.LinkByName(nearName)
 }
 
-// hostMTU is the smallest MTU on the way out, so that no packet of a machine is too large for the host's uplink.
+// hostMTU is the smallest MTU of the host's default routes, so that no packet of a machine is too large for the host's uplink.
 func hostMTU(h *netlink.Handle) int {
 	const ethernet = 1500
 	routes, err := h.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{}, netlink.RT_FILTER_DST)
@@ -379,7 +379,7 @@ func ipNet(prefix netip.Prefix) *net.IPNet {
 func ensureNamespace(name string) (netns.NsHandle, error) {
 	if ns, err := netns.GetFromName(name); err == nil {
 		var stat unix.Statfs_t
-		// A name whose mount is gone is an empty file; it must be made anew.
+		// A name whose mount is gone is an empty file; create it again.
 		if unix.Statfs(netnsDir+"/"+name, &stat) == nil && stat.Type == unix.NSFS_MAGIC {
 			return ns, nil
 		}
@@ -390,7 +390,7 @@ func ensureNamespace(name string) (netns.NsHandle, error) {
 	}
 	var created netns.NsHandle
 	err := onOwnThread(func() (err error) {
-		created, err = netns.NewNamed(name) // This thread ends up inside; it is not given back.
+		created, err = netns.NewNamed(name) // This thread stays in the new namespace, so it is not reused.
 		return err
 	})
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 // ticksPerSecond is how Linux counts the time of processes, on all architectures.
 const ticksPerSecond = 100
 
-// PodUsage is what the processes of a pod take.
+// PodUsage is the memory and CPU time of a pod's processes.
 type PodUsage struct {
 	Memory
-	// Processor is the time since their start.
+	// Processor is the CPU time since their start.
 	Processor time.Duration
 }
 
-// PodsUsage adds up the processes of pods on this computer, by the UID of the pod. What runs in a machine that is itself a pod counts for
+// PodsUsage adds up the processes of pods on this computer, by the UID of the pod. Processes in a machine that is itself a pod count for
 // that pod.
 func PodsUsage(wanted func(uid string) bool) map[string]PodUsage {
 	usage := map[string]PodUsage{}
@@ -32,8 +32,8 @@ func PodsUsage(wanted func(uid string) bool) map[string]PodUsage {
 	return usage
 }
 
-// MachineUsage adds up what runs in a machine that is itself a pod of this computer: the processes of its pods by UID, and others, which the
-// machine has by itself, by the name of their program.
+// MachineUsage adds up the processes in a machine that is itself a pod of this computer: those of its pods by UID, and those of the machine
+// itself by the name of their program.
 func MachineUsage(uid string) (pods, programs map[string]PodUsage) {
 	pods, programs = map[string]PodUsage{}, map[string]PodUsage{}
 	eachPodProcess(func(pid int, uids []string) {
@@ -52,7 +52,7 @@ func MachineUsage(uid string) (pods, programs map[string]PodUsage) {
 
 // eachPodProcess visits the processes of this computer's pods, with the UIDs of the pods they are in, the outermost first.
 func eachPodProcess(visit func(pid int, uids []string)) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*") // The pattern is fine, which is all that can be wrong.
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // Only an invalid pattern is an error.
 	for _, dir := range dirs {
 		cgroup, err := os.ReadFile(filepath.Join(dir, "cgroup"))
 		if err != nil {
@@ -65,7 +65,7 @@ func eachPodProcess(visit func(pid int, uids []string)) {
 	}
 }
 
-// add returns the usage with that of one process more. One that has ended meanwhile uses nothing.
+// add returns the usage including another process, which counts as zero if it has ended meanwhile.
 func (u PodUsage) add(pid int) PodUsage {
 	if _, memory := ProcessMemory(pid); memory.Processes > 0 {
 		u.Memory = u.Memory.Add(memory)
@@ -93,9 +93,9 @@ func podUIDs(cgroups []byte) []string {
 	return uids
 }
 
-// processorTime is what a process and its ended children have used.
+// processorTime is the CPU time of a process and its ended children.
 func processorTime(stat []byte) time.Duration {
-	// The name of the program, in brackets, may have anything in it. The fields after it start with the state.
+	// The name of the program, in brackets, may contain any character. The fields after it start with the state.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 15 {
 		return 0

@@ -20,9 +20,8 @@ const gibibyte = 1 << 30
 // neededControllers are the control group controllers that the kubelet needs.
 var neededControllers = []string{"cpu", "cpuset", "memory", "pids"}
 
-// Preflight finds out whether this host can carry a landscape in dir that takes so many bytes of memory and disk more than it has
-// now, before anything is changed but for kernel modules, which it has loaded. It returns every reason why not, each as one sentence that says
-// what to do.
+// Preflight returns every reason why this host cannot run a landscape in dir that needs so many bytes of memory and disk more than it uses
+// now, each with what to do. It changes nothing but for kernel modules, which it loads.
 func Preflight(dir string, memory, disk int64) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a landscape starts containers and networks, which only root may do: run this as root, for example with sudo")
@@ -31,7 +30,7 @@ func Preflight(dir string, memory, disk int64) error {
 		checkDisk(dir, disk), checkMemory("/proc/meminfo", memory))
 }
 
-// checkFilesystems looks for the overlay file system. Where that is a module, as on Debian, nothing has loaded it before the first container.
+// checkFilesystems checks for the overlay file system. Where that is a module, as on Debian, it is not loaded before the first container.
 func checkFilesystems(path string, load func(module string) error) error {
 	const needed = "overlay"
 	var loadErr error
@@ -47,11 +46,11 @@ func checkFilesystems(path string, load func(module string) error) error {
 			loadErr = load(needed)
 		}
 	}
-	return fmt.Errorf("the kernel has no overlay file system, which containers are made of (%w): make this work: modprobe overlay",
-		cmp.Or(loadErr, errors.New("its module changed nothing")))
+	return fmt.Errorf("the kernel has no overlay file system, which containers are made of (%w): load its module with: modprobe overlay",
+		cmp.Or(loadErr, errors.New("not available after loading its module")))
 }
 
-// loadModule loads a module of the kernel, with the program that the kernel itself would use.
+// loadModule loads a kernel module, with the program that the kernel itself would use.
 func loadModule(name string) error {
 	if out, err := exec.Command("/sbin/modprobe", name).CombinedOutput(); err != nil {
 		return fmt.Errorf("load module %s: %w %s", name, err, strings.TrimSpace(string(out)))
@@ -85,13 +84,13 @@ func without(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
 }
 
-// checkNetwork makes what a landscape's network is made of, in a network namespace that nobody else sees and that goes
-// away with the thread that made it.
+// checkNetwork creates the kinds of interfaces and rules of a landscape's network, in a network namespace of its own that ends with the
+// thread that created it.
 func checkNetwork() error {
 	return onOwnThread(func() error {
 		ns, err := netns.New()
 		if err != nil {
-			return fmt.Errorf("the kernel does not let us create network namespaces (%w): is this a container without CAP_SYS_ADMIN?", err)
+			return fmt.Errorf("the kernel does not allow creating network namespaces (%w): is this a container without CAP_SYS_ADMIN?", err)
 		}
 		defer ns.Close() //nolint:errcheck // a descriptor that is only read
 		for _, link := range []netlink.Link{
@@ -107,7 +106,7 @@ func checkNetwork() error {
 		}
 		probe := Network{Landscape: "probe"}
 		if err := probe.masquerade(); err != nil {
-			return fmt.Errorf("the kernel does not take nftables rules with NAT (%w): load their modules with: modprobe -a nf_tables nft_masq nft_chain_nat", err)
+			return fmt.Errorf("the kernel does not accept nftables rules with NAT (%w): load their modules with: modprobe -a nf_tables nft_masq nft_chain_nat", err)
 		}
 		return nil
 	})
@@ -119,7 +118,7 @@ func checkDisk(dir string, needed int64) error {
 		if err := unix.Statfs(parent, &stat); errors.Is(err, unix.ENOENT) {
 			continue
 		} else if err != nil {
-			return fmt.Errorf("look at the file system of %s: %w", parent, err)
+			return fmt.Errorf("read the file system of %s: %w", parent, err)
 		}
 		if stat.Type == unix.OVERLAYFS_SUPER_MAGIC {
 			return fmt.Errorf("%s is on an overlay file system, on which containers' layers cannot be stacked: choose a directory on a disk with --dir", dir)
@@ -140,7 +139,7 @@ func checkMemory(path string, needed int64) error {
 	for line := range strings.Lines(string(data)) {
 		var kib int64
 		if _, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); err == nil && kib<<10 < needed {
-			return fmt.Errorf("%.1f GiB of memory are available and %d GiB are needed: end something else first",
+			return fmt.Errorf("%.1f GiB of memory are available and %d GiB are needed: end other processes first",
 				float64(kib<<10)/gibibyte, needed/gibibyte)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // CgroupRoot is where control groups are mounted.
 const CgroupRoot = "/sys/fs/cgroup"
 
-// IsCgroupV2 tells whether the host uses control groups version 2 only, by what is mounted at CgroupRoot.
+// IsCgroupV2 reports whether the host uses control groups version 2 only, by the file system at CgroupRoot.
 func IsCgroupV2() bool {
 	var stat unix.Statfs_t
 	return unix.Statfs(CgroupRoot, &stat) == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC
@@ -87,7 +87,7 @@ func ProcessesWithArgument(prefix string) []int {
 	var pids []int
 	for _, entry := range entries {
 		if pid, err := strconv.Atoi(entry.Name()); err == nil && pid != os.Getpid() {
-			cmdline, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline")) // It has ended meanwhile if this fails.
+			cmdline, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline")) // If this fails, it has ended meanwhile.
 			if slices.ContainsFunc(strings.Split(string(cmdline), "\x00"), func(arg string) bool { return strings.HasPrefix(arg, prefix) }) {
 				pids = append(pids, pid)
 			}
@@ -101,7 +101,7 @@ func Kill(ctx context.Context, pids []int) error {
 	var errs []error
 	for _, pid := range pids {
 		if err := killAndAwait(ctx, pid); err != nil {
-			errs = append(errs, fmt.Errorf("end process %d: %w", pid, err))
+			errs = append(errs, fmt.Errorf("kill process %d: %w", pid, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -125,7 +125,7 @@ func killAndAwait(ctx context.Context, pid int) error {
 	return awaitExit(ctx, fd)
 }
 
-// HasEnded tells whether a process has ended, also if nobody has taken note of it yet.
+// HasEnded reports whether a process has ended, also if its parent has not waited for it yet.
 func HasEnded(pid int) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -151,7 +151,7 @@ func AwaitExit(ctx context.Context, pid int) error {
 
 // awaitExit returns when the process behind a pidfd has ended, or ctx is done.
 func awaitExit(ctx context.Context, fd int) error {
-	const wakeUp = 200 // milliseconds after which ctx is looked at again
+	const wakeUp = 200 // milliseconds after which ctx is checked again
 	for {
 		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, wakeUp) //nolint:gosec // descriptors are small
 		if err != nil && !errors.Is(err, unix.EINTR) {

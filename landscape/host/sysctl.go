@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// atLeast are kernel settings that machines need; a higher value is left alone.
+// atLeast are the smallest values of kernel settings that machines need; higher values are kept.
 var atLeast = map[string]int64{
 	"net.ipv4.ip_forward":           1,
 	"fs.inotify.max_user_instances": 2048, // systemd, containerd and kubelet of every machine share root's instances.
@@ -28,16 +28,15 @@ var changedByMachines = []string{
 	"net.netfilter.nf_conntrack_max",
 }
 
-// Settings remembers the host's kernel settings as they were before the first landscape, so that the last one to go can
-// put them back.
+// Settings saves the host's kernel settings before the first landscape changes them, so that they are restored with the last one.
 type Settings struct {
-	// File is where the values are kept. It is best on a file system that a reboot empties, as a reboot resets the settings.
+	// File holds the values. It should be on a file system that a reboot empties, as a reboot resets the settings.
 	File string
-	// Root is where the settings are found, /proc/sys but for tests.
+	// Root is the directory of the settings, /proc/sys but for tests.
 	Root string
 }
 
-// Apply remembers what the settings are, unless that is known already, and raises those that machines need higher.
+// Apply saves the current settings, unless they are saved already, and raises those that are too low for machines.
 func (s Settings) Apply() error {
 	before, err := s.load()
 	if err != nil {
@@ -66,7 +65,7 @@ func (s Settings) Apply() error {
 	return nil
 }
 
-// Restore puts the settings back and forgets them. It does nothing if none were remembered.
+// Restore restores the saved settings and removes the file. It does nothing if none are saved.
 func (s Settings) Restore() error {
 	before, err := s.load()
 	if err != nil || before == nil {
@@ -75,10 +74,10 @@ func (s Settings) Restore() error {
 	var errs []error
 	for key, value := range before {
 		if value == "" || s.read(key) == value {
-			continue // The kernel has no such setting, or nobody changed it.
+			continue // The kernel has no such setting, or it has not changed.
 		}
 		if err := os.WriteFile(s.path(key), []byte(value), 0o644); err != nil {
-			errs = append(errs, fmt.Errorf("set kernel setting %s=%s back: %w", key, value, err))
+			errs = append(errs, fmt.Errorf("restore kernel setting %s=%s: %w", key, value, err))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -109,7 +108,7 @@ func (s Settings) load() (map[string]string, error) {
 	}
 	var before map[string]string
 	if err := json.Unmarshal(data, &before); err != nil {
-		return nil, fmt.Errorf("read remembered kernel settings %s: %w", s.File, err)
+		return nil, fmt.Errorf("read saved kernel settings %s: %w", s.File, err)
 	}
 	return before, nil
 }
@@ -122,7 +121,7 @@ func (s Settings) save(before map[string]string) error {
 	return WriteFile(s.File, data, 0o600)
 }
 
-// WriteFile writes a file whole or not at all.
+// WriteFile writes a file atomically.
 func WriteFile(path string, data []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

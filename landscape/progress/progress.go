@@ -1,4 +1,4 @@
-// Package progress tells a person what a command is at: one line a step, with its duration.
+// Package progress prints the steps of a command: one line each, with its duration.
 package progress
 
 import (
@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// patience is after how long a person wants to see that something goes on.
-	patience = 2 * time.Second
+	// showAfter is how long a step may take before it is shown as running.
+	showAfter = 2 * time.Second
 	// redraw is how often a live line changes, and plainEvery how often a line is added where nothing can be redrawn.
 	redraw     = 200 * time.Millisecond
 	plainEvery = 20 * time.Second
@@ -25,7 +25,7 @@ const (
 type Printer struct {
 	out    io.Writer
 	live   bool
-	events *json.Encoder // nil where people read
+	events *json.Encoder // nil for text output
 	now    func() time.Time
 }
 
@@ -40,7 +40,7 @@ func NewJSON(out io.Writer) *Printer {
 	return &Printer{out: out, events: json.NewEncoder(out), now: time.Now}
 }
 
-// The states of a step.
+// States of a step.
 const (
 	StateStarted   = "Started"
 	StateRunning   = "Running"
@@ -48,15 +48,15 @@ const (
 	StateFailed    = "Failed"
 )
 
-// Event is what a program reads of a step.
+// Event is the progress of a step, as programs read it.
 type Event struct {
-	// Time is when it was so.
+	// Time is when it happened.
 	Time time.Time `json:"time"`
-	// Step is what is done, such as "Start machines", empty for a failure before the first step or after the last.
+	// Step is the step's title, such as "Starting containerd", empty for a failure before the first step or after the last.
 	Step string `json:"step"`
-	// State is one of the constants. A step is Running each time there is something new to say of it.
+	// State is one of the constants. A step is reported as Running once for each new Detail.
 	State string `json:"state"`
-	// Detail says what a step that runs is at.
+	// Detail is what a running step does or waits for.
 	Detail string `json:"detail,omitempty"`
 	// Seconds are those since the step started.
 	Seconds float64 `json:"seconds"`
@@ -67,7 +67,7 @@ type Event struct {
 
 // StepError is a step that failed.
 type StepError struct {
-	// Step is what was tried, such as "Start machines".
+	// Step is the step's title, such as "Starting containerd".
 	Step string
 	// Err is why it failed.
 	Err error
@@ -84,8 +84,8 @@ func (e *StepError) Error() string {
 
 func (e *StepError) Unwrap() error { return e.Err }
 
-// Step runs do and prints a line when it has ended. While it runs, what do passes to its argument is shown. A failure
-// comes back as a *StepError that names the log.
+// Step runs do and prints a line when it has ended. While it runs, the details that do passes to its argument are shown. A failure
+// is returned as a *StepError that names the log.
 func (p *Printer) Step(ctx context.Context, title, log string, do func(ctx context.Context, detail func(string)) error) error {
 	if p.events != nil {
 		return p.stepEvents(ctx, title, log, do)
@@ -132,7 +132,7 @@ func (p *Printer) Step(ctx context.Context, title, log string, do func(ctx conte
 	return nil
 }
 
-// stepEvents is Step for programs: they hear of each detail once, as soon as it is so.
+// stepEvents is Step for programs: each new detail is written once, without delay.
 func (p *Printer) stepEvents(ctx context.Context, title, log string, do func(ctx context.Context, detail func(string)) error) error {
 	var (
 		mu    sync.Mutex
@@ -142,7 +142,7 @@ func (p *Printer) stepEvents(ctx context.Context, title, log string, do func(ctx
 	write := func(e Event) {
 		e.Time, e.Step = p.now(), title
 		e.Seconds = e.Time.Sub(start).Seconds()
-		_ = p.events.Encode(e) // Nobody may read, and the work goes on.
+		_ = p.events.Encode(e) // The work goes on, also if the reader is gone.
 	}
 	write(Event{State: StateStarted})
 	err := do(ctx, func(text string) {
@@ -163,15 +163,15 @@ func (p *Printer) stepEvents(ctx context.Context, title, log string, do func(ctx
 	return nil
 }
 
-// Failed tells programs of a failure outside of all steps; people read it elsewhere.
+// Failed reports a failure outside of all steps to programs; users get it as the error of the command.
 func (p *Printer) Failed(err error) {
 	if p.events != nil {
-		_ = p.events.Encode(Event{Time: p.now(), State: StateFailed, Error: err.Error()}) // Nobody may read.
+		_ = p.events.Encode(Event{Time: p.now(), State: StateFailed, Error: err.Error()}) // The reader may be gone.
 	}
 }
 
 func (p *Printer) running(title, detail string, after time.Duration) {
-	if after < patience {
+	if after < showAfter {
 		return
 	}
 	if !p.live {

@@ -22,11 +22,11 @@ func TestStep(t *testing.T) {
 			do:   func() error { return nil },
 			want: "✓ Work (0.0s)\n",
 		},
-		"a log hears of a long step now and then": {
+		"a log gets a line of a long step now and then": {
 			do:   func() error { time.Sleep(45 * time.Second); return nil }, //nolint:forbidigo // of a synctest bubble
 			want: "… Work: detail (20.0s)\n… Work: detail (40.0s)\n✓ Work (45.0s)\n",
 		},
-		"a terminal sees the same line again and again, but not at once": {
+		"a terminal gets the same line again and again, after a while": {
 			live: true,
 			do:   func() error { time.Sleep(2300 * time.Millisecond); return nil }, //nolint:forbidigo // of a synctest bubble
 			want: "\r\033[K… Work: detail (2.0s)\r\033[K… Work: detail (2.2s)\r\033[K✓ Work (2.3s)\n",

@@ -21,13 +21,13 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// boundaryTimeout is how long a creation or a deletion may take that is interrupted at each step.
+// boundaryTimeout is how long a creation or a deletion may take during which the gardenlet is killed at each step.
 const boundaryTimeout = 20 * time.Minute
 
-// runBoundaries creates and deletes one shoot, and kills the gardenlet whenever the status tells of a step that it has not told of before.
+// runBoundaries creates and deletes one shoot, and kills the gardenlet whenever the status reports a step for the first time.
 func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	name := flags.String("landscape", "local", "name of the landscape, which must be up")
-	manifest := flags.String("f", "example/shoot-workerless.yaml", "the shoot that is ordered, with another name")
+	manifest := flags.String("f", "example/shoot-workerless.yaml", "the shoot to create, with another name")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) erro
 		return err
 	}
 	const shootName = "boundaries"
-	before, err := look(ctx, l, c, shootName)
+	before, err := observe(ctx, l, c, shootName)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func runBoundaries(ctx context.Context, flags *flag.FlagSet, args []string) erro
 	}); err != nil {
 		return err
 	}
-	if err := u.asOrdered(ctx, shoot); err != nil {
+	if err := u.matchesSpec(ctx, shoot); err != nil {
 		return err
 	}
 	if err := b.interrupt(ctx, "deletion", shoot, func() error { return kube.DeleteShoot(ctx, c, client.ObjectKeyFromObject(shoot)) }, func(s *corev1beta1.Shoot) bool { return s == nil }); err != nil {
@@ -65,12 +65,12 @@ type boundaries struct {
 	*killer
 }
 
-// interrupt orders something, and kills the gardenlet at each new step until it is done. The shoot is nil when it is gone.
-func (b boundaries) interrupt(ctx context.Context, what string, shoot *corev1beta1.Shoot, order func() error, done func(*corev1beta1.Shoot) bool) error {
+// interrupt calls start, and kills the gardenlet at each new step until done. The shoot is nil when it is gone.
+func (b boundaries) interrupt(ctx context.Context, what string, shoot *corev1beta1.Shoot, start func() error, done func(*corev1beta1.Shoot) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, boundaryTimeout)
 	defer cancel()
-	begin, kills, heard := time.Now(), 0, map[string]bool{}
-	if err := order(); err != nil {
+	begin, kills, seen := time.Now(), 0, map[string]bool{}
+	if err := start(); err != nil {
 		return err
 	}
 	var last *corev1beta1.LastOperation
@@ -83,7 +83,7 @@ func (b boundaries) interrupt(ctx context.Context, what string, shoot *corev1bet
 				return false
 			}
 			last = current.Status.LastOperation
-			if last.State != corev1beta1.LastOperationStateProcessing || !news(heard, last) {
+			if last.State != corev1beta1.LastOperationStateProcessing || !newSteps(seen, last) {
 				return false
 			}
 			kills += b.crash(ctx)
@@ -91,34 +91,34 @@ func (b boundaries) interrupt(ctx context.Context, what string, shoot *corev1bet
 			return false
 		})
 		if err == nil {
-			fmt.Printf("%s: done after %s, gardenlet killed %d times at %d steps\n", what, time.Since(begin).Round(time.Second), kills, len(heard))
+			fmt.Printf("%s: done after %s, gardenlet killed %d times at %d steps\n", what, time.Since(begin).Round(time.Second), kills, len(seen))
 			return nil
 		}
 	}
 	return fmt.Errorf("%s: not done after %s and %d kills: %+v: %w", what, time.Since(begin).Round(time.Second), kills, last, ctx.Err())
 }
 
-// news is whether a step runs that was not heard of before.
-func news(heard map[string]bool, last *corev1beta1.LastOperation) bool {
-	before := len(heard)
+// newSteps reports whether the status has a step that is not in seen, and adds it.
+func newSteps(seen map[string]bool, last *corev1beta1.LastOperation) bool {
+	before := len(seen)
 	for step := range strings.SplitSeq(last.Description, ", ") {
-		heard[string(last.Type)+step] = true
+		seen[string(last.Type)+step] = true
 	}
-	return len(heard) > before
+	return len(seen) > before
 }
 
-// follow watches a shoot until look returns true; it looks at nil when the shoot is gone. It fails when the watch ends before.
-func (b boundaries) follow(ctx context.Context, shoot *corev1beta1.Shoot, look func(*corev1beta1.Shoot) bool) error {
+// follow watches a shoot until stop returns true, which gets nil when the shoot is gone. It fails when the watch ends before.
+func (b boundaries) follow(ctx context.Context, shoot *corev1beta1.Shoot, stop func(*corev1beta1.Shoot) bool) error {
 	options := []client.ListOption{client.InNamespace(shoot.Namespace), client.MatchingFields{"metadata.name": shoot.Name}}
 	list := &corev1beta1.ShootList{}
 	if err := b.garden.List(ctx, list, options...); err != nil {
 		return err
 	}
 	if len(list.Items) == 0 {
-		if look(nil) {
+		if stop(nil) {
 			return nil
 		}
-	} else if look(&list.Items[0]) {
+	} else if stop(&list.Items[0]) {
 		return nil
 	}
 	changes, err := b.garden.Watch(ctx, &corev1beta1.ShootList{}, append(options, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})...)
@@ -134,15 +134,15 @@ func (b boundaries) follow(ctx context.Context, shoot *corev1beta1.Shoot, look f
 		if change.Type == watch.Deleted {
 			current = nil
 		}
-		if look(current) {
+		if stop(current) {
 			return nil
 		}
 	}
 	return errors.New("the watch has ended")
 }
 
-// crash kills the gardenlet, and lets the next one begin at once: the kubelet would wait longer and longer with a container that fails again
-// and again, and a new process would wait until the lease of the last one has run out.
+// crash kills the gardenlet, and makes the next one start at once: otherwise the kubelet would restart the container with an increasing
+// back-off, and a new process would wait until the lease of the last one has expired.
 func (b boundaries) crash(ctx context.Context) (kills int) {
 	for _, pids := range b.victims() {
 		for _, pid := range pids {

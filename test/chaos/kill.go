@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// killer ends random processes of a landscape, as if they had crashed.
+// killer kills random processes of a landscape, as if they had crashed.
 type killer struct {
 	landscape string
-	// programs are those to kill: the name of a binary, or of a command of ours.
+	// programs are the programs to kill: names of binaries, or of components of the binary gardener.
 	programs []string
-	// shortest and longest are how much time passes between two kills.
+	// shortest and longest limit the time between two kills.
 	shortest, longest time.Duration
 	random            *rand.Rand
 	kills             map[string]int
@@ -53,7 +53,7 @@ func (k *killer) kill() {
 	if len(programs) == 0 {
 		return
 	}
-	slices.Sort(programs) // so that the same seed gives the same round
+	slices.Sort(programs) // so that a run with the same seed is the same
 	program := programs[k.random.IntN(len(programs))]
 	pids := byProgram[program]
 	if syscall.Kill(pids[k.random.IntN(len(pids))], syscall.SIGKILL) == nil {
@@ -76,14 +76,14 @@ func (k *killer) victims() map[string][]int {
 
 // processes are the directories of the landscape's processes.
 func (k *killer) processes() []string {
-	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // only an invalid pattern is an error
 	return slices.DeleteFunc(dirs, func(dir string) bool {
 		cgroup, err := os.ReadFile(filepath.Join(dir, "cgroup"))
 		return err != nil || !bytes.Contains(cgroup, []byte("/gardener-"+k.landscape+"/"))
 	})
 }
 
-// programOf is the name of the binary of a process, or that of the command if the binary has several.
+// programOf is the name of the binary of a process, or that of the component if the binary has several.
 func programOf(dir string) string {
 	raw, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 	if err != nil {

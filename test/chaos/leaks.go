@@ -14,16 +14,16 @@ import (
 	"gardener.cloud/gardener/test/snapshot"
 )
 
-// surroundings are garden and seed, which are one cluster here, as they were before any shoot was ordered.
+// surroundings are the objects of garden and seed, which are one cluster here, before any shoot was created.
 type surroundings struct {
 	config  *rest.Config
 	objects []string
-	// without are the control planes of others.
+	// without are the namespaces of the control planes of other shoots.
 	without []string
 }
 
-// look takes note of what there is. Shoots whose names start with prefix must not be there.
-func look(ctx context.Context, l *landscape.Landscape, c client.Client, prefix string) (*surroundings, error) {
+// observe lists the objects of the cluster. Shoots whose names start with prefix must not exist.
+func observe(ctx context.Context, l *landscape.Landscape, c client.Client, prefix string) (*surroundings, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.KubeconfigFile(landscape.RuntimeCluster))
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func look(ctx context.Context, l *landscape.Landscape, c client.Client, prefix s
 	s := &surroundings{config: config}
 	for _, shoot := range shoots.Items {
 		if strings.HasPrefix(shoot.Name, prefix) {
-			return nil, fmt.Errorf("shoot %q of an earlier run is still there: delete it, and begin again when it is gone", client.ObjectKeyFromObject(&shoot))
+			return nil, fmt.Errorf("shoot %q of an earlier run still exists: delete it, and run this again when it is gone", client.ObjectKeyFromObject(&shoot))
 		}
 		s.without = append(s.without, shoot.Status.TechnicalID)
 	}
@@ -43,7 +43,7 @@ func look(ctx context.Context, l *landscape.Landscape, c client.Client, prefix s
 	return s, err
 }
 
-// leaks returns what is there more, or less, than before. It waits for what goes a moment later.
+// leaks returns an error if there are more or fewer objects than before. It waits for objects whose deletion takes a moment longer.
 func (s *surroundings) leaks(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()

@@ -1,11 +1,11 @@
-// Command chaos kills processes of a local landscape at random moments while it is used, and checks afterwards that everything is as it was
-// ordered and nothing is left over.
+// Command chaos kills processes of a local landscape at random moments while it is used, and checks afterwards that everything matches its
+// spec and nothing is left over.
 //
-//	go run ./test/chaos up -rounds 20          # while a landscape comes up; -up-flags --without-shoot makes no shoot
-//	go run ./test/chaos shoots -duration 20m   # while shoots are created, changed and deleted on a landscape that runs
+//	go run ./test/chaos up -rounds 20          # while a landscape comes up; -up-flags --without-shoot creates no shoot
+//	go run ./test/chaos shoots -duration 20m   # while shoots are created, changed and deleted on a running landscape
 //	go run ./test/chaos boundaries             # the gardenlet, at each step of the creation and deletion of a shoot
-//	go run ./test/chaos writes -kubeconfig FILE # writes into a cluster while somebody else kills or upgrades it
-//	go run ./test/chaos nodes                  # everything that happens to a shoot with nodes, while its workload is asked
+//	go run ./test/chaos writes -kubeconfig FILE # writes into a cluster that is killed or upgraded meanwhile
+//	go run ./test/chaos nodes                  # everything that happens to a shoot with nodes, while its workload is probed
 package main
 
 import (
@@ -36,12 +36,12 @@ func main() {
 	}
 }
 
-const usage = `Kill processes of a local landscape at random moments while it is used, and look at what becomes of it.
+const usage = `Kill processes of a local landscape at random moments while it is used, and check the result.
 
   chaos up          while a landscape comes up, again and again
   chaos shoots      while shoots are created, changed and deleted
   chaos boundaries  the gardenlet, at each step of the creation and deletion of a shoot
-  chaos writes      write into a cluster while somebody else kills or upgrades it
+  chaos writes      write into a cluster that is killed or upgraded meanwhile
   chaos nodes       everything that happens to a shoot with nodes, while its workload is asked
 
 Flags of a scenario: chaos SCENARIO --help
@@ -62,11 +62,11 @@ func run(args []string) error {
 		return err
 	}
 	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // what the kills do to clients is expected
+	klog.SetLogger(logr.Discard()) // errors of clients are expected when servers are killed
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // A second signal ends the process.
 	defer stop()
-	context.AfterFunc(ctx, stop) // who interrupts it once more does not want it to clean up
+	context.AfterFunc(ctx, stop) // a third signal also ends the cleanup
 	return scenarios[args[0]](ctx, flag.NewFlagSet(args[0], flag.ExitOnError), args[1:])
 }
 
@@ -76,20 +76,20 @@ func open(name string) (*landscape.Landscape, client.WithWatch, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := l.Cluster(landscape.RuntimeCluster); err != nil { // says how to bring it up
+	if _, err := l.Cluster(landscape.RuntimeCluster); err != nil { // the error has the command that brings it up
 		return nil, nil, err
 	}
 	c, err := l.Client(landscape.RuntimeCluster)
 	return l, c, err
 }
 
-// newRandom returns a source that a failed round can be repeated with.
+// newRandom returns a source of random numbers, whose seed allows to repeat a failed round.
 func newRandom(seed uint64) *rand.Rand {
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano()) //nolint:gosec // the clock is after 1970
 	}
 	fmt.Fprintf(os.Stderr, "random seed %d\n", seed)
-	return rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // nobody has to be unable to guess it
+	return rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no need for secrecy
 }
 
 func printKills(kills map[string]int) {

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -37,14 +36,14 @@ import (
 const (
 	// stepTimeout is how long a step may take on a busy machine.
 	stepTimeout = 25 * time.Minute
-	// hold is how long a disruption budget is kept closed while machines are to be replaced.
+	// hold is how long a PodDisruptionBudget allows no disruption while machines are replaced.
 	hold = 45 * time.Second
-	// app is the workload, in the pool tested; the probers are where they find room.
+	// app is the workload, in the pool tested; the probers run on any node.
 	app, tested, other = "app", "tested", "other"
 	fieldOwner         = "chaos"
 )
 
-// story is the life of a shoot with nodes.
+// story is a sequence of changes to a shoot with nodes.
 type story struct {
 	landscape *landscape.Landscape
 	garden    client.WithWatch
@@ -54,7 +53,7 @@ type story struct {
 	versions  []string
 	namespace string // of the control plane
 
-	// inside is the shoot, config how it is reached.
+	// inside is a client of the shoot, from config.
 	config    *rest.Config
 	inside    client.WithWatch
 	clientset kubernetes.Interface
@@ -64,13 +63,13 @@ type story struct {
 	rows []row
 }
 
-// step is a part of the story. It returns what is worth a note.
+// step is a part of the story. It returns a note for the result.
 type step struct {
 	name string
 	do   func(context.Context) (note string, err error)
 }
 
-// row is how a step went.
+// row is the result of a step.
 type row struct {
 	name           string
 	took           time.Duration
@@ -79,11 +78,11 @@ type row struct {
 	note           string
 }
 
-// runNodes does everything to a shoot with nodes that users do, and kills everything that may die, while its workload is asked all the time.
+// runNodes makes all changes of users to a shoot with nodes, and kills everything that may fail, while its workload is probed all the time.
 func runNodes(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	name := flags.String("landscape", "local", "name of the landscape, which must be up")
-	manifest := flags.String("f", "example/shoot.yaml", "the shoot that is ordered, with another name and two pools")
-	versions := flags.String("versions", "1.35.4,1.36.1,1.36.3", "of Kubernetes: that of the order, and those that it is upgraded to")
+	manifest := flags.String("f", "example/shoot.yaml", "the shoot to create, with another name and two pools")
+	versions := flags.String("versions", "1.35.4,1.36.1,1.36.3", "of Kubernetes: the first one, and those to upgrade to")
 	only := flags.String("steps", "", "a regular expression; steps whose names do not match it are left out")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -121,13 +120,13 @@ func runNodes(ctx context.Context, flags *flag.FlagSet, args []string) error {
 
 func (s *story) steps() []step {
 	steps := []step{
-		{"order with two pools", s.order},
+		{"create with two pools", s.create},
 		{"deploy a workload", s.deploy},
 		{"one machine more", s.scale(3)},
 		{"one machine less", s.scale(2)},
 		{"another machine type", s.changeType},
 		{"another kubelet configuration", s.configureKubelet},
-		{"a budget that allows nothing", s.block},
+		{"a budget without disruptions", s.block},
 	}
 	for _, version := range s.versions[1:] {
 		steps = append(steps, step{"upgrade to " + version, s.upgrade(version)})
@@ -140,7 +139,7 @@ func (s *story) steps() []step {
 	)
 }
 
-// run does a step, and prints how it went.
+// run runs a step, and prints its result.
 func (s *story) run(ctx context.Context, step step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepTimeout, fmt.Errorf("not done after %s", stepTimeout))
 	defer cancel()
@@ -149,7 +148,7 @@ func (s *story) run(ctx context.Context, step step) error {
 	end := time.Now()
 	r := row{name: step.name, took: end.Sub(begin), load: load(), note: note}
 	if s.probes != nil {
-		if err == nil && !s.probes.asleep.Load() {
+		if err == nil && !s.probes.paused.Load() {
 			err = s.probes.known(ctx, end)
 		}
 		r.workload, r.logs = s.probes.between(begin, end)
@@ -178,7 +177,7 @@ func (s *story) print() {
 	}
 }
 
-// load is that of the last minute.
+// load is the load average of the last minute.
 func load() string {
 	content, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -188,14 +187,14 @@ func load() string {
 	return first
 }
 
-// order has the shoot made.
-func (s *story) order(ctx context.Context) (string, error) {
+// create creates the shoot.
+func (s *story) create(ctx context.Context) (string, error) {
 	shoot, err := (&users{manifest: s.manifest}).shoot(s.key.Name)
 	if err != nil {
 		return "", err
 	}
 	shoot.Namespace, shoot.Spec.Kubernetes.Version = s.key.Namespace, s.versions[0]
-	// Only the story changes it.
+	// No maintenance during the story.
 	noon := time.Now().UTC().Add(12 * time.Hour)
 	shoot.Spec.Maintenance = &corev1beta1.Maintenance{
 		AutoUpdate: &corev1beta1.MaintenanceAutoUpdate{KubernetesVersion: false, MachineImageVersion: new(false)},
@@ -220,7 +219,7 @@ func (s *story) order(ctx context.Context) (string, error) {
 	return "", errors.Join(s.pool(ctx, tested, 2, nil), s.pool(ctx, other, 1, nil))
 }
 
-// connect gets access to the shoot, and begins to ask what runs in it.
+// connect gets access to the shoot, and starts the probes.
 func (s *story) connect(ctx context.Context) error {
 	shoot := &corev1beta1.Shoot{}
 	if err := s.garden.Get(ctx, s.key, shoot); err != nil {
@@ -241,7 +240,7 @@ func (s *story) connect(ctx context.Context) error {
 	return nil
 }
 
-// access gets credentials for the shoot.
+// access requests credentials for the shoot.
 func (s *story) access(ctx context.Context) error {
 	file, err := s.landscape.ShootKubeconfig(ctx, landscape.Access{Shoot: s.key, Expiration: 8 * time.Hour})
 	if err != nil {
@@ -258,12 +257,12 @@ func (s *story) access(ctx context.Context) error {
 	return err
 }
 
-// healthy waits until the shoot is as it was ordered.
+// healthy waits until the shoot is reconciled and healthy.
 func (s *story) healthy(ctx context.Context) error {
 	return kube.AwaitShoot(ctx, s.garden, s.key, kube.ShootHealthy, nil)
 }
 
-// change changes the order.
+// change changes the spec of the shoot.
 func (s *story) change(ctx context.Context, change func(*corev1beta1.ShootSpec)) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		shoot := &corev1beta1.Shoot{}
@@ -275,12 +274,12 @@ func (s *story) change(ctx context.Context, change func(*corev1beta1.ShootSpec))
 	})
 }
 
-// pool waits until a pool has a number of nodes that are Ready and as they are to be, and no others.
+// pool waits until a pool has a number of nodes that are Ready and pass the check, and no others.
 func (s *story) pool(ctx context.Context, name string, count int, check func(*corev1.Node) error) error {
 	return kube.Await(ctx, s.inside, &corev1.NodeList{}, func(nodes []*corev1.Node) error {
 		for _, node := range nodes {
 			if node.DeletionTimestamp != nil || node.Spec.Unschedulable {
-				return fmt.Errorf("node %s is about to go", node.Name)
+				return fmt.Errorf("node %s is to be removed", node.Name)
 			}
 			if err := kube.NodeReady(node); err != nil {
 				return err
@@ -298,7 +297,7 @@ func (s *story) pool(ctx context.Context, name string, count int, check func(*co
 	}, nil, client.MatchingLabels{constants.WorkerPool: name})
 }
 
-// deploy makes a workload that can lose a pod, and those who ask it.
+// deploy creates a workload that can lose a pod, and its probers.
 func (s *story) deploy(ctx context.Context) (string, error) {
 	image, err := serverimage.Build(ctx)
 	if err != nil {
@@ -317,7 +316,7 @@ func (s *story) deploy(ctx context.Context) (string, error) {
 	pod.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
 		HTTPGet: &corev1.HTTPGetAction{Path: "/hostname", Port: intstr.FromInt(8080)},
 	}}
-	// Everybody hears that the pod ends before it does.
+	// All nodes learn that the pod ends before it does.
 	pod.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 5}}}
 	if err := kube.Apply(ctx, s.inside, fieldOwner, service, server, budget(app)); err != nil {
 		return "", err
@@ -336,14 +335,14 @@ func (s *story) deploy(ctx context.Context) (string, error) {
 	return "", s.deployed(ctx, proberApp)
 }
 
-// twice runs the test's server in two pods, on different nodes if possible.
+// twice is a Deployment of the test server with two pods, on different nodes if possible.
 func twice(name string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}, Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To[int32](2),
+		Replicas: new(int32(2)),
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-			TerminationGracePeriodSeconds: ptr.To[int64](10),
+			TerminationGracePeriodSeconds: new(int64(10)),
 			Containers: []corev1.Container{{
 				Name: "server", Image: serverimage.Reference, ImagePullPolicy: corev1.PullAlways, // its tag does not change
 			}},
@@ -354,10 +353,10 @@ func twice(name string) *appsv1.Deployment {
 	}}
 }
 
-// budget allows that one pod is missing.
+// budget is a PodDisruptionBudget that allows one pod to be missing.
 func budget(name string) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}, Spec: policyv1.PodDisruptionBudgetSpec{
-		MaxUnavailable: ptr.To(intstr.FromInt(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+		MaxUnavailable: new(intstr.FromInt(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
 	}}
 }
 
@@ -370,7 +369,7 @@ func (s *story) deployed(ctx context.Context, name string) error {
 	}, nil, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{"metadata.name": name})
 }
 
-// worker is the pool that is tested.
+// worker is the tested pool.
 func worker(spec *corev1beta1.ShootSpec) *corev1beta1.Worker {
 	at := slices.IndexFunc(spec.Provider.Workers, func(w corev1beta1.Worker) bool { return w.Name == tested })
 	return &spec.Provider.Workers[at]
@@ -385,7 +384,7 @@ func (s *story) scale(count int32) func(context.Context) (string, error) {
 	}
 }
 
-// settled waits until nodes are as they are to be, then the workload, then the shoot.
+// settled waits for the nodes, then for the workload, then for the shoot.
 func (s *story) settled(ctx context.Context, nodes func() error) (string, error) {
 	begin := time.Now()
 	if err := nodes(); err != nil {
@@ -406,7 +405,7 @@ func (s *story) changeType(ctx context.Context) (string, error) {
 	return s.settled(ctx, func() error { return s.pool(ctx, tested, 2, noneOf(old)) })
 }
 
-// otherType has machines of the other type that the landscape knows.
+// otherType switches to the other machine type of the landscape.
 func otherType(spec *corev1beta1.ShootSpec) {
 	machine := &worker(spec).Machine
 	if machine.Type == "large" {
@@ -416,7 +415,7 @@ func otherType(spec *corev1beta1.ShootSpec) {
 	}
 }
 
-// nodeNames are those of the pool that is tested.
+// nodeNames are the names of the nodes of the tested pool.
 func (s *story) nodeNames(ctx context.Context) ([]string, error) {
 	nodes := &corev1.NodeList{}
 	if err := s.inside.List(ctx, nodes, client.MatchingLabels{constants.WorkerPool: tested}); err != nil {
@@ -432,13 +431,13 @@ func (s *story) nodeNames(ctx context.Context) ([]string, error) {
 func noneOf(names []string) func(*corev1.Node) error {
 	return func(node *corev1.Node) error {
 		if slices.Contains(names, node.Name) {
-			return fmt.Errorf("node %s is still there", node.Name)
+			return fmt.Errorf("node %s still exists", node.Name)
 		}
 		return nil
 	}
 }
 
-// configureKubelet changes what needs no new machines.
+// configureKubelet changes a setting that needs no new machines.
 func (s *story) configureKubelet(ctx context.Context) (string, error) {
 	const pods = 99
 	before, err := s.nodeNames(ctx)
@@ -449,7 +448,7 @@ func (s *story) configureKubelet(ctx context.Context) (string, error) {
 		if spec.Kubernetes.Kubelet == nil {
 			spec.Kubernetes.Kubelet = &corev1beta1.KubeletConfig{}
 		}
-		spec.Kubernetes.Kubelet.MaxPods = ptr.To[int32](pods)
+		spec.Kubernetes.Kubelet.MaxPods = new(int32(pods))
 	}); err != nil {
 		return "", err
 	}
@@ -459,17 +458,17 @@ func (s *story) configureKubelet(ctx context.Context) (string, error) {
 				return fmt.Errorf("node %s is new", node.Name)
 			}
 			if got := node.Status.Capacity.Pods().Value(); got != pods {
-				return fmt.Errorf("node %s takes %d pods", node.Name, got)
+				return fmt.Errorf("node %s has a capacity of %d pods", node.Name, got)
 			}
 			return nil
 		})
 	})
 }
 
-// block has machines replaced while a budget allows nothing, and allows it after a while.
+// block replaces machines while a PodDisruptionBudget allows no disruption, and allows it after a while.
 func (s *story) block(ctx context.Context) (string, error) {
 	closed := budget(app)
-	closed.Spec.MaxUnavailable, closed.Spec.MinAvailable = nil, ptr.To(intstr.FromInt(2))
+	closed.Spec.MaxUnavailable, closed.Spec.MinAvailable = nil, new(intstr.FromInt(2))
 	if err := kube.Apply(ctx, s.inside, fieldOwner, closed); err != nil {
 		return "", err
 	}
@@ -498,10 +497,10 @@ func (s *story) block(ctx context.Context) (string, error) {
 		if len(machines) == 0 {
 			return nil
 		}
-		return errors.New("it waits, as it should")
+		return errors.New("it waits, as expected")
 	}, nil, client.InNamespace(s.namespace), client.MatchingFields{"metadata.name": kept.Name})
 	if err == nil {
-		return "", fmt.Errorf("machine %s is gone after %s, whatever the budget says", kept.Name, time.Since(begin))
+		return "", fmt.Errorf("machine %s was removed after %s, against the disruption budget", kept.Name, time.Since(begin))
 	}
 	if ctx.Err() != nil {
 		return "", err
@@ -545,7 +544,7 @@ func (s *story) upgrade(version string) func(context.Context) (string, error) {
 	}
 }
 
-// rotate renews all credentials. All machines are replaced, and the access from before ends.
+// rotate rotates all credentials. All machines are replaced, and the old access ends.
 func (s *story) rotate(ctx context.Context) (string, error) {
 	old, err := s.nodeNames(ctx)
 	if err != nil {
@@ -567,7 +566,7 @@ func (s *story) rotate(ctx context.Context) (string, error) {
 	return note, err
 }
 
-// operate asks for a part of a rotation, and waits until all credentials are in a phase of it.
+// operate requests a step of a rotation, and waits until all credentials are in a phase of it.
 func (s *story) operate(ctx context.Context, operation string, phase corev1beta1.CredentialsRotationPhase) error {
 	shoot := &corev1beta1.Shoot{}
 	if err := s.garden.Get(ctx, s.key, shoot); err != nil {
@@ -584,7 +583,7 @@ func (s *story) operate(ctx context.Context, operation string, phase corev1beta1
 		}
 		c := shoot.Status.Credentials
 		if c == nil || c.Rotation == nil || c.Rotation.CertificateAuthorities == nil || c.Rotation.ServiceAccountKey == nil || c.Rotation.ETCDEncryptionKey == nil {
-			return errors.New("the rotation has not begun")
+			return errors.New("the rotation has not started")
 		}
 		for _, got := range []corev1beta1.CredentialsRotationPhase{
 			c.Rotation.CertificateAuthorities.Phase, c.Rotation.ServiceAccountKey.Phase, c.Rotation.ETCDEncryptionKey.Phase,
@@ -597,14 +596,14 @@ func (s *story) operate(ctx context.Context, operation string, phase corev1beta1
 	}, nil)
 }
 
-// hibernate puts the shoot to sleep, and looks at what is left.
+// hibernate hibernates the shoot, and checks what is left.
 func (s *story) hibernate(ctx context.Context) (string, error) {
-	s.probes.asleep.Store(true)
+	s.probes.paused.Store(true)
 	volumes, err := s.volumes(ctx)
 	if err != nil {
 		return "", err
 	}
-	if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) { spec.Hibernation = &corev1beta1.Hibernation{Enabled: ptr.To(true)} }); err != nil {
+	if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) { spec.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)} }); err != nil {
 		return "", err
 	}
 	if err := s.healthy(ctx); err != nil {
@@ -628,7 +627,7 @@ func (s *story) hibernate(ctx context.Context) (string, error) {
 	return fmt.Sprintf("no pods, %d volumes kept", len(kept)), nil
 }
 
-// volumes are those of the control plane.
+// volumes are the volumes of the control plane.
 func (s *story) volumes(ctx context.Context) ([]string, error) {
 	all := &corev1.PersistentVolumeList{}
 	if err := s.garden.List(ctx, all); err != nil {
@@ -644,7 +643,7 @@ func (s *story) volumes(ctx context.Context) ([]string, error) {
 }
 
 func (s *story) wake(ctx context.Context) (string, error) {
-	if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) { spec.Hibernation.Enabled = ptr.To(false) }); err != nil {
+	if err := s.change(ctx, func(spec *corev1beta1.ShootSpec) { spec.Hibernation.Enabled = new(false) }); err != nil {
 		return "", err
 	}
 	note, err := s.settled(ctx, func() error {
@@ -656,13 +655,13 @@ func (s *story) wake(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.probes.asleep.Store(false)
+	s.probes.paused.Store(false)
 	return note, s.deployed(ctx, proberApp)
 }
 
-// remove deletes the shoot, and looks for what is left.
+// remove deletes the shoot, and checks what is left.
 func (s *story) remove(ctx context.Context) (string, error) {
-	s.probes.asleep.Store(true)
+	s.probes.paused.Store(true)
 	if err := kube.DeleteShoot(ctx, s.garden, s.key); err != nil {
 		return "", err
 	}

@@ -24,7 +24,7 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// kills are the steps in which something dies.
+// kills are the steps in which something is killed.
 func (s *story) kills() []step {
 	return []step{
 		{"kill: a machine's pod", func(ctx context.Context) (string, error) {
@@ -72,7 +72,7 @@ func (s *story) kills() []step {
 	}
 }
 
-// victim is a node that has a pod of the workload and not the agent of the tunnel, if possible, or the one that has the agent.
+// victim is a node with a pod of the workload and preferably without the agent of the tunnel, or the one with the agent.
 func (s *story) victim(ctx context.Context, tunnel bool) (*corev1.Node, error) {
 	agent, err := podOf(ctx, s.inside, metav1.NamespaceSystem, "vpn-shoot-")
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *story) victim(ctx context.Context, tunnel bool) (*corev1.Node, error) {
 	return node, s.inside.Get(ctx, client.ObjectKey{Name: name}, node)
 }
 
-// podOf is the pod whose name begins so, and that is not about to end.
+// podOf is the pod whose name has a prefix, and that is not being deleted.
 func podOf(ctx context.Context, c client.Reader, namespace, prefix string) (*corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace(namespace)); err != nil {
@@ -105,14 +105,14 @@ func podOf(ctx context.Context, c client.Reader, namespace, prefix string) (*cor
 			return pod, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no pod %s... in namespace %s", prefix, namespace)
+	return nil, fmt.Errorf("no pod %s... in namespace %s", prefix, namespace)
 }
 
 func (s *story) deletePod(ctx context.Context, namespace, name string) error {
 	return s.garden.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, client.GracePeriodSeconds(0))
 }
 
-// replaced loses a machine, and waits until its node is gone, another one is Ready, and the workload is there.
+// replaced kills a machine, and waits until its node is gone, another one is Ready, and the workload is complete.
 func (s *story) replaced(ctx context.Context, node *corev1.Node, kill func() error) (string, error) {
 	pool := node.Labels[constants.WorkerPool]
 	count := map[string]int{tested: 2, other: 1}[pool]
@@ -122,7 +122,7 @@ func (s *story) replaced(ctx context.Context, node *corev1.Node, kill func() err
 	}
 	if err := kube.Await(ctx, s.inside, &corev1.NodeList{}, func(nodes []*corev1.Node) error {
 		if len(nodes) > 0 {
-			return fmt.Errorf("node %s is still there", node.Name)
+			return fmt.Errorf("node %s still exists", node.Name)
 		}
 		return nil
 	}, nil, client.MatchingFields{"metadata.name": node.Name}); err != nil {
@@ -144,19 +144,19 @@ func (s *story) killProgram(name string) func(context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		isIt := func(dir string) bool { return programOf(dir) == name }
-		before, err := s.processes(ctx, node.Name, isIt)
+		match := func(dir string) bool { return programOf(dir) == name }
+		before, err := s.processes(ctx, node.Name, match)
 		if err != nil {
 			return "", err
 		}
 		begin := time.Now()
-		if err := s.killIn(ctx, node.Name, name, isIt); err != nil {
+		if err := s.killIn(ctx, node.Name, name, match); err != nil {
 			return "", err
 		}
 		if err := again(ctx, func() error {
-			now, err := s.processes(ctx, node.Name, isIt)
+			now, err := s.processes(ctx, node.Name, match)
 			if err == nil && (len(now) == 0 || slices.Contains(before, now[0])) {
-				err = fmt.Errorf("%s is not there", name)
+				err = fmt.Errorf("%s does not run", name)
 			}
 			return err
 		}); err != nil {
@@ -171,7 +171,7 @@ func (s *story) killProgram(name string) func(context.Context) (string, error) {
 	}
 }
 
-// podReplaced deletes a pod by force, and waits until another one is Ready, and the nodes are reached.
+// podReplaced deletes a pod by force, and waits until another one is Ready, and the nodes are reachable.
 func (s *story) podReplaced(ctx context.Context, c client.WithWatch, namespace, prefix string) (string, error) {
 	pod, err := podOf(ctx, c, namespace, prefix)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *story) podReplaced(ctx context.Context, c client.WithWatch, namespace, 
 				return kube.PodReady(other)
 			}
 		}
-		return fmt.Errorf("there is no other pod %s", prefix)
+		return fmt.Errorf("no other pod %s", prefix)
 	}, nil, client.InNamespace(namespace)); err != nil {
 		return "", err
 	}
@@ -241,7 +241,7 @@ func (s *story) reach(ctx context.Context, pod string) error {
 	return nil
 }
 
-// again tries what cannot be watched until it works.
+// again retries something that cannot be watched until it works.
 func again(ctx context.Context, do func() error) error {
 	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()
@@ -258,7 +258,7 @@ func again(ctx context.Context, do func() error) error {
 	}
 }
 
-// isInit tells whether a process is the first one of a machine.
+// isInit reports whether a process is the first one of a machine.
 func isInit(dir string) bool {
 	name, err := os.ReadFile(filepath.Join(dir, "comm"))
 	if err != nil || string(name) != "systemd\n" {
@@ -277,9 +277,9 @@ func isInit(dir string) bool {
 	return false
 }
 
-// killIn kills the processes of a machine that are meant.
-func (s *story) killIn(ctx context.Context, machine, name string, isIt func(dir string) bool) error {
-	pids, err := s.processes(ctx, machine, isIt)
+// killIn kills the matching processes of a machine.
+func (s *story) killIn(ctx context.Context, machine, name string, match func(dir string) bool) error {
+	pids, err := s.processes(ctx, machine, match)
 	if err != nil {
 		return err
 	}
@@ -289,8 +289,8 @@ func (s *story) killIn(ctx context.Context, machine, name string, isIt func(dir 
 	return syscall.Kill(pids[0], syscall.SIGKILL)
 }
 
-// processes are those of a machine that are meant.
-func (s *story) processes(ctx context.Context, machine string, isIt func(dir string) bool) ([]int, error) {
+// processes are the matching processes of a machine.
+func (s *story) processes(ctx context.Context, machine string, match func(dir string) bool) ([]int, error) {
 	pod := &corev1.Pod{}
 	if err := s.garden.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: machine}, pod); err != nil {
 		return nil, err
@@ -298,7 +298,7 @@ func (s *story) processes(ctx context.Context, machine string, isIt func(dir str
 	var found []int
 	for _, dir := range s.killer.processes() {
 		cgroup, err := os.ReadFile(filepath.Join(dir, "cgroup"))
-		if err != nil || !bytes.Contains(cgroup, []byte(pod.UID)) || !isIt(dir) {
+		if err != nil || !bytes.Contains(cgroup, []byte(pod.UID)) || !match(dir) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {

@@ -18,21 +18,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/utils/ptr"
 
 	"gardener.cloud/gardener/internal/kube"
 )
 
 const (
-	// proberApp is the label of the pods that ask the workload.
+	// proberApp is the label of the pods that probe the workload.
 	proberApp = "prober"
-	// logsInterval is how often logs are asked for, logsTimeout how long that may take.
+	// logsInterval is how often logs are requested, logsTimeout how long that may take.
 	logsInterval, logsTimeout = 500 * time.Millisecond, 5 * time.Second
-	// silence is after which time a stream of logs counts as broken: a prober writes ten lines a second.
+	// silence is the time without lines after which a stream of logs counts as broken: a prober writes ten lines a second.
 	silence = 5 * time.Second
 )
 
-// request is one that was answered, unless there is a failure.
+// request is a request of a prober. It was answered unless it has a failure.
 type request struct {
 	at      time.Time
 	failure string
@@ -40,7 +39,7 @@ type request struct {
 
 // probes are the requests of probers in a shoot, and those for their logs, which go from the API server through the tunnel.
 type probes struct {
-	asleep atomic.Bool // nobody is to answer
+	paused atomic.Bool // no answers are expected
 
 	mu        sync.Mutex
 	clientset kubernetes.Interface
@@ -53,7 +52,7 @@ func newProbes(clientset kubernetes.Interface) *probes {
 	return &probes{clientset: clientset, byProber: map[string]map[int64]request{}, logs: map[int64]request{}, following: map[string]bool{}}
 }
 
-// use goes on with other credentials.
+// use switches to other credentials.
 func (p *probes) use(clientset kubernetes.Interface) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +73,7 @@ func (p *probes) run(ctx context.Context) {
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		begin := time.Now()
-		asleep := p.asleep.Load()
+		paused := p.paused.Load()
 		pods, err := p.probers(ctx)
 		for i := range pods {
 			if p.isNew(pods[i].Name) {
@@ -84,7 +83,7 @@ func (p *probes) run(ctx context.Context) {
 		if err == nil {
 			err = p.tail(ctx, pods)
 		}
-		if failure := ""; !asleep && !p.asleep.Load() && ctx.Err() == nil && !errors.Is(err, errNoProber) {
+		if failure := ""; !paused && !p.paused.Load() && ctx.Err() == nil && !errors.Is(err, errNoProber) {
 			if err != nil {
 				failure = "logs: " + err.Error()
 			}
@@ -118,20 +117,20 @@ func (p *probes) probers(ctx context.Context) ([]corev1.Pod, error) {
 
 var errNoProber = errors.New("no prober runs")
 
-// tail asks for a line of logs of any prober.
+// tail requests a line of logs of any prober.
 func (p *probes) tail(ctx context.Context, pods []corev1.Pod) error {
 	if len(pods) == 0 {
 		return errNoProber
 	}
 	ctx, cancel := context.WithTimeout(ctx, logsTimeout)
 	defer cancel()
-	options := &corev1.PodLogOptions{TailLines: ptr.To[int64](1)}
+	options := &corev1.PodLogOptions{TailLines: new(int64(1))}
 	_, err := p.pods().GetLogs(pods[0].Name, options).DoRaw(ctx)
 	return err
 }
 
-// follow reads what a prober writes, again and again, until it is gone. A kubelet that has just started does not know it either, so it is
-// followed again if it is still there.
+// follow reads the logs of a prober until its pod is gone. Just after its start, a kubelet does not know its pods either, so the logs are
+// followed again if the pod still exists.
 func (p *probes) follow(ctx context.Context, pod string) {
 	defer func() {
 		p.mu.Lock()
@@ -156,7 +155,7 @@ func (p *probes) read(ctx context.Context, pod string, since *time.Time) error {
 	defer cancel()
 	watchdog := time.AfterFunc(silence, cancel)
 	defer watchdog.Stop()
-	options := &corev1.PodLogOptions{Follow: true, SinceTime: ptr.To(metav1.NewTime(since.Add(-silence)))}
+	options := &corev1.PodLogOptions{Follow: true, SinceTime: new(metav1.NewTime(since.Add(-silence)))}
 	stream, err := p.pods().GetLogs(pod, options).Stream(ctx)
 	if err != nil {
 		return err
@@ -193,8 +192,8 @@ func (p *probes) add(to map[int64]request, r request) {
 	to[r.at.UnixMilli()] = r
 }
 
-// known waits until all that happened before a time is known: what each prober asked later has been read. One that is lost with its machine
-// says no more, and nothing happened before there were probers.
+// known waits until all requests before a time are known: later ones of each prober have been read. A prober that is lost with its machine
+// writes no more, and there are no requests before there were probers.
 func (p *probes) known(ctx context.Context, until time.Time) error {
 	return again(ctx, func() error {
 		pods, err := p.probers(ctx)
@@ -205,23 +204,23 @@ func (p *probes) known(ctx context.Context, until time.Time) error {
 		defer p.mu.Unlock()
 		for i := range pods {
 			if !slices.ContainsFunc(slices.Collect(maps.Values(p.byProber[pods[i].Name])), func(r request) bool { return r.at.After(until) }) {
-				return fmt.Errorf("%s has not said what it asked after %s", pods[i].Name, until.Format(time.TimeOnly))
+				return fmt.Errorf("%s has not reported requests after %s", pods[i].Name, until.Format(time.TimeOnly))
 			}
 		}
 		return nil
 	})
 }
 
-// outcome is how requests went.
+// outcome is the result of requests.
 type outcome struct {
 	requests, failed int
 	// gap is the longest time in which no request of the same prober succeeded.
 	gap time.Duration
-	// failures are what went wrong, with the number of times.
+	// failures are the errors, with their number.
 	failures map[string]int
 }
 
-// between tells how requests to the workload, and for logs, went in some time.
+// between returns the results of requests to the workload, and for logs, in a period.
 func (p *probes) between(begin, end time.Time) (workload, logs outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,7 +232,7 @@ func (p *probes) between(begin, end time.Time) (workload, logs outcome) {
 }
 
 func (o *outcome) count(requests map[int64]request, begin, end time.Time) {
-	var last time.Time // zero until the first one in this time, as a prober that began later had no chance before
+	var last time.Time // zero until the first one in this period, as a prober may have started later
 	for _, millis := range slices.Sorted(maps.Keys(requests)) {
 		r := requests[millis]
 		if r.at.Before(begin) || r.at.After(end) {

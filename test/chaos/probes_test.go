@@ -21,7 +21,7 @@ func TestOutcome(t *testing.T) {
 		probers map[string]map[int64]request
 		want    outcome
 	}{
-		"nobody asked": {},
+		"no requests": {},
 		"all are answered": {
 			probers: map[string]map[int64]request{"a": requests(nil, 0, 100, 200)}, want: outcome{requests: 3, gap: 100 * time.Millisecond},
 		},

@@ -21,10 +21,10 @@ import (
 	"gardener.cloud/gardener/landscape"
 )
 
-// chaosPrefix is what the names of the users' shoots start with.
+// chaosPrefix is the prefix of the names of the users' shoots.
 const chaosPrefix = "chaos"
 
-// settle is how long a shoot may take to become as it was ordered when nothing is killed any more.
+// settle is how long a shoot may take to match its spec when nothing is killed any more.
 const settle = 10 * time.Minute
 
 // everything that may be killed. The garden's own etcd and API server are those of the runtime cluster, static pods of its machine.
@@ -40,15 +40,15 @@ type users struct {
 	random   *rand.Rand
 	mutex    sync.Mutex // of the random numbers
 
-	orders, changes, deletions int
+	creations, changes, deletions int
 }
 
-// runShoots lets some users create, change and delete shoots while everything is killed, and looks at what is left in the end.
+// runShoots lets some users create, change and delete shoots while everything is killed, and checks what is left in the end.
 func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	name := flags.String("landscape", "local", "name of the landscape, which must be up")
 	duration := flags.Duration("duration", 20*time.Minute, "how long processes are killed")
 	count := flags.Int("users", 3, "how many shoots there are at the same time")
-	manifest := flags.String("f", "example/shoot-workerless.yaml", "the shoot that they order, with other names")
+	manifest := flags.String("f", "example/shoot-workerless.yaml", "the shoot to create, with other names")
 	programs := flags.String("programs", everything, "what is killed")
 	seed := flags.Uint64("seed", 0, "of the random numbers, to repeat a run")
 	longest := flags.Duration("longest", 10*time.Second, "the longest time between two kills")
@@ -59,7 +59,7 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if err != nil {
 		return err
 	}
-	before, err := look(ctx, l, c, chaosPrefix)
+	before, err := observe(ctx, l, c, chaosPrefix)
 	if err != nil {
 		return err
 	}
@@ -78,9 +78,9 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if ctx.Err() != nil {
 		return u.clean(ctx)
 	}
-	fmt.Fprintln(os.Stderr, "Nothing is killed any more; waiting until everything is as it was ordered")
+	fmt.Fprintln(os.Stderr, "Nothing is killed any more; waiting until everything matches its spec")
 	printKills(k.kills)
-	fmt.Printf("%-32s %d\n%-32s %d\n%-32s %d\n", "shoots ordered", u.orders, "shoots changed", u.changes, "shoots deleted", u.deletions)
+	fmt.Printf("%-32s %d\n%-32s %d\n%-32s %d\n", "shoots created", u.creations, "shoots changed", u.changes, "shoots deleted", u.deletions)
 	err = u.settle(ctx, last)
 	if ctx.Err() != nil {
 		return u.clean(ctx)
@@ -88,9 +88,9 @@ func runShoots(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	return err
 }
 
-// clean deletes the shoots of a run that was interrupted: the next one does not begin while they are there.
+// clean deletes the shoots of an interrupted run: the next one does not start while they exist.
 func (u *users) clean(ctx context.Context) error {
-	fmt.Fprintln(os.Stderr, "Interrupted; deleting the shoots. Interrupt it once more to leave them")
+	fmt.Fprintln(os.Stderr, "Interrupted; deleting the shoots. Interrupt once more to keep them")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settle)
 	defer cancel()
 	var left []*corev1beta1.Shoot
@@ -133,7 +133,7 @@ func (u *users) use(ctx context.Context, name string) *corev1beta1.Shoot {
 		if err := u.persist(ctx, func() error { return client.IgnoreAlreadyExists(u.garden.Create(ctx, shoot)) }); err != nil {
 			return shoot
 		}
-		u.count(&u.orders)
+		u.count(&u.creations)
 		u.wait(ctx)
 		for range u.upTo(3) {
 			if err := u.persist(ctx, func() error { return u.change(ctx, shoot) }); err != nil {
@@ -150,7 +150,7 @@ func (u *users) use(ctx context.Context, name string) *corev1beta1.Shoot {
 		}
 		u.count(&u.deletions)
 		if u.await(ctx, shoot, kube.ShootGone) != nil {
-			return nil // it goes when nothing is killed any more
+			return nil // its deletion ends when nothing is killed any more
 		}
 	}
 	return nil
@@ -169,7 +169,7 @@ func (u *users) shoot(name string) (*corev1beta1.Shoot, error) {
 	return shoot, nil
 }
 
-// change asks for something that the API server has to be told, and for another number of nodes if there are any.
+// change changes a setting of kube-apiserver, and the number of nodes if there are any.
 func (u *users) change(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	inflight, nodes := int32(100+u.upTo(300)), int32(u.upTo(mostNodes)) //nolint:gosec // small
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -182,7 +182,7 @@ func (u *users) change(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	})
 }
 
-// persist does something again until it works: the garden's API server is killed, too.
+// persist retries until it works: the garden's API server is killed, too.
 func (u *users) persist(ctx context.Context, do func() error) error {
 	const pause = 500 * time.Millisecond
 	for {
@@ -198,7 +198,7 @@ func (u *users) persist(ctx context.Context, do func() error) error {
 	}
 }
 
-// wait lets some time pass, as much as a creation takes at most.
+// wait waits for a random time, up to that of a creation.
 func (u *users) wait(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -218,14 +218,14 @@ func (u *users) count(counter *int) {
 	*counter++
 }
 
-// settle waits until the shoots that are left are healthy, deletes them, and looks for what was left behind.
+// settle waits until the remaining shoots are healthy, deletes them, and checks for leftovers.
 func (u *users) settle(ctx context.Context, last []*corev1beta1.Shoot) error {
 	last = slices.DeleteFunc(last, func(s *corev1beta1.Shoot) bool { return s == nil })
 	var stuck []error
 	for _, shoot := range last {
 		err := u.await(ctx, shoot, healthyOrGone)
 		if err == nil {
-			err = u.asOrdered(ctx, shoot)
+			err = u.matchesSpec(ctx, shoot)
 		}
 		stuck = append(stuck, err)
 	}
@@ -255,7 +255,7 @@ func (u *users) await(ctx context.Context, shoot *corev1beta1.Shoot, check func(
 	return nil
 }
 
-// healthyOrGone is for a shoot whose deletion somebody may have ordered.
+// healthyOrGone is for a shoot whose deletion may have been requested.
 func healthyOrGone(shoot *corev1beta1.Shoot) error {
 	if shoot == nil || shoot.DeletionTimestamp != nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 // upLimit is how long a landscape may take to come up while its processes are killed.
 const upLimit = 15 * time.Minute
 
-// seedLimit is how long the seed may take to be healthy when nothing is killed any more.
+// seedLimit is how long the seed may take to become healthy when nothing is killed any more.
 const seedLimit = 5 * time.Minute
 
 // runUp brings up a landscape again and again while processes of the seed are killed. The landscape must come up each time by itself.
@@ -27,7 +27,7 @@ func runUp(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	name := flags.String("landscape", "chaos", "name of the landscape; it is removed after each round")
 	binary := flags.String("binary", "bin/landscape", "the command that brings it up")
 	programs := flags.String("programs", "gardenlet,gardener-resource-manager,etcd-druid", "what is killed")
-	upFlags := flags.String("up-flags", "", "what the command is handed besides the name, such as --without-shoot")
+	upFlags := flags.String("up-flags", "", "further flags of the command, such as --without-shoot")
 	seed := flags.Uint64("seed", 0, "of the random numbers, to repeat a run")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -42,7 +42,7 @@ func runUp(ctx context.Context, flags *flag.FlagSet, args []string) error {
 		for program, n := range k.kills {
 			all[program] += n
 		}
-		down := exec.Command(*binary, "down", "--name", *name, "--yes") //nolint:noctx // also after the end
+		down := exec.Command(*binary, "down", "--name", *name, "--yes") //nolint:noctx // also after an interruption
 		if out, downErr := down.CombinedOutput(); downErr != nil {
 			err = errors.Join(err, fmt.Errorf("down: %w\n%s", downErr, out))
 		}
@@ -86,7 +86,7 @@ func oneHealthySeed(seeds []*corev1beta1.Seed) error {
 		return fmt.Errorf("there are %d seeds", len(seeds))
 	}
 	if len(seeds[0].Status.Conditions) == 0 {
-		return fmt.Errorf("seed %q: nobody has looked at its health yet", seeds[0].Name)
+		return fmt.Errorf("seed %q: its health has not been checked yet", seeds[0].Name)
 	}
 	if err := kube.ConditionsTrue(seeds[0].Status.Conditions); err != nil {
 		return fmt.Errorf("seed %q: %w", seeds[0].Name, err)

@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// runWrites writes objects into a cluster, one after another, and says for how long at most nothing could be written. In the end it looks
-// whether everything is there whose write was acknowledged. Meanwhile somebody upgrades the cluster, or kills what it runs on.
+// runWrites writes objects into a cluster, one after another, and prints the longest time without a write. In the end it checks that all
+// acknowledged writes are kept. The cluster is upgraded or killed meanwhile, by other means.
 func runWrites(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	file := flags.String("kubeconfig", "", "of the cluster")
-	duration := flags.Duration("duration", time.Minute, "how long it is written to")
+	duration := flags.Duration("duration", time.Minute, "how long to write")
 	pause := flags.Duration("pause", 100*time.Millisecond, "the time between two writes")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -37,12 +37,12 @@ func runWrites(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	fmt.Printf("%-32s %d\n%-32s %d\n%-32s %s\n%-32s %d\n", "writes acknowledged", len(acknowledged), "writes failed", failures,
 		"longest time without a write", outage.Round(time.Millisecond), "acknowledged writes lost", len(lost))
 	if len(lost) > 0 {
-		err = errors.Join(err, fmt.Errorf("these are lost: %v", lost))
+		err = errors.Join(err, fmt.Errorf("lost: %v", lost))
 	}
 	return err
 }
 
-// write writes for some time. It returns the names of what was acknowledged, and the longest time between two acknowledgements.
+// write writes for some time. It returns the names of acknowledged objects, and the longest time between two acknowledgements.
 func write(ctx context.Context, c client.Client, duration, pause time.Duration) (acknowledged []string, outage time.Duration, failures int) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
@@ -63,7 +63,7 @@ func write(ctx context.Context, c client.Client, duration, pause time.Duration) 
 	return acknowledged, max(outage, time.Since(last)), failures
 }
 
-// missing returns what is not in the cluster.
+// missing returns the names that are not in the cluster.
 func missing(ctx context.Context, c client.Client, names []string) (lost []string, err error) {
 	for _, name := range names {
 		err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, &corev1.ConfigMap{})

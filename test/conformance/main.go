@@ -1,4 +1,4 @@
-// Command conformance runs the conformance tests of Kubernetes against a shoot of a local landscape, but for those in excluded.yaml.
+// Command conformance runs the conformance tests of Kubernetes against a shoot of a local landscape, except for those in excluded.yaml.
 //
 //	go run ./test/conformance -landscape local -shoot garden-local/local -focus 'Services should|DNS'
 package main
@@ -30,9 +30,9 @@ import (
 const (
 	// limit is how long all tests may take together.
 	limit = 3 * time.Hour
-	// cleaning is how long tests that are interrupted may take to delete what they made.
+	// cleaning is how long interrupted tests may take to delete their objects.
 	cleaning = 2 * time.Minute
-	// junitFile is what e2e.test calls its report.
+	// junitFile is the name of e2e.test's report.
 	junitFile = "junit_01.xml"
 )
 
@@ -64,7 +64,7 @@ func conformance(ctx context.Context) error {
 	}
 	var r run
 	var dir, name, shoot string
-	flag.StringVar(&dir, "dir", ".landscape", "where the landscapes are")
+	flag.StringVar(&dir, "dir", ".landscape", "directory of landscapes")
 	flag.StringVar(&name, "landscape", landscape.DefaultName, "name of the landscape")
 	flag.StringVar(&shoot, "shoot", landscape.SampleShoot.String(), "the shoot to test, as NAMESPACE/NAME")
 	flag.StringVar(&r.focus, "focus", "", "a regular expression: run only tests whose names match it")
@@ -107,7 +107,7 @@ func (r *run) open(dir, name string) (err error) {
 	if r.builds, err = distribution.Open(root, cache); err != nil {
 		return err
 	}
-	// The tests run with a directory of their own.
+	// The tests run in a working directory of their own.
 	if r.report, err = filepath.Abs(r.report); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (r *run) open(dir, name string) (err error) {
 	return err
 }
 
-// pushImages puts what tests run in pods where the machines of the landscape look for images first.
+// pushImages pushes the images that tests run to the landscape's registry.
 func (r *run) pushImages(ctx context.Context) error {
 	for _, product := range []string{"test-images", "etcd"} {
 		artifact, err := r.builds.Artifact(product)
@@ -139,7 +139,7 @@ func (r *run) pushImages(ctx context.Context) error {
 	return nil
 }
 
-// test runs the tests, and says so if some failed.
+// test runs the tests, and returns an error if some failed.
 func (r *run) test(ctx context.Context) error {
 	kubeconfig, err := r.kubeconfig(ctx)
 	if err != nil {
@@ -180,7 +180,8 @@ func (r *run) test(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, binaries["ginkgo"], args...)
 	cmd.Dir = r.report
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	// A group of its own, as a terminal would interrupt ginkgo too, and twice means at once. Its processes do not hear of it from ginkgo.
+	// A process group of its own: a terminal would interrupt ginkgo too, which stops at once after two signals. ginkgo does not forward
+	// signals to its processes.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = cleaning
@@ -190,8 +191,8 @@ func (r *run) test(ctx context.Context) error {
 	return nil
 }
 
-// kubeconfig orders credentials for the shoot, and returns a file with them. e2e.test looks for a cluster that is called as the current
-// context is. If there is one, it connects to its address without its server name, by which the gateway tells shoots apart.
+// kubeconfig requests credentials for the shoot, and returns a file with them. If a cluster has the name of the current context, e2e.test
+// connects to its address without its server name, which the gateway needs to find the shoot.
 func (r *run) kubeconfig(ctx context.Context) (string, error) {
 	file, err := r.landscape.ShootKubeconfig(ctx, landscape.Access{Shoot: r.shoot, Expiration: limit})
 	if err != nil {
@@ -214,7 +215,7 @@ func (r *run) kubeconfig(ctx context.Context) (string, error) {
 	return own.Name(), errors.Join(err, own.Close())
 }
 
-// renameContext leaves the current context only, under a name that no cluster has.
+// renameContext removes all contexts but the current one, and gives it a name that no cluster has.
 func renameContext(config *clientcmdapi.Config) {
 	const name = "conformance"
 	config.Contexts = map[string]*clientcmdapi.Context{name: config.Contexts[config.CurrentContext]}

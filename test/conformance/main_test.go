@@ -16,7 +16,7 @@ func TestRenameContext(t *testing.T) {
 	}
 	renameContext(config)
 	if config.Clusters[config.CurrentContext] != nil {
-		t.Errorf("a cluster is called as the current context is: %q", config.CurrentContext)
+		t.Errorf("a cluster has the name of the current context: %q", config.CurrentContext)
 	}
 	if diff := cmp.Diff(map[string]*clientcmdapi.Context{config.CurrentContext: external}, config.Contexts); diff != "" {
 		t.Errorf("contexts (-want +got):\n%s", diff)

@@ -17,7 +17,7 @@ import (
 //go:embed excluded.yaml
 var excludedYAML []byte
 
-// exclusion is why some conformance tests are not run.
+// exclusion excludes conformance tests, with the reason.
 type exclusion struct {
 	// Tests is a regular expression that their names match.
 	Tests string `json:"tests"`
@@ -46,7 +46,7 @@ func parseExclusions(data []byte) ([]exclusion, error) {
 	return excluded, nil
 }
 
-// result is what became of the conformance tests.
+// result is the result of the conformance tests.
 type result struct {
 	all, passed, unfocused int
 	seconds                float64
@@ -55,7 +55,7 @@ type result struct {
 	stale                  []string            // exclusions that no test matches
 }
 
-// readJUnit reads the report of e2e.test, which names all tests, also those that it did not run.
+// readJUnit reads the report of e2e.test, which has all tests, also those that it did not run.
 func readJUnit(file string, excluded []exclusion) (result, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -86,7 +86,7 @@ func parseJUnit(data []byte, excluded []exclusion) (result, error) {
 		r.seconds += suite.Seconds
 		for _, c := range suite.Cases {
 			name, isTest := strings.CutPrefix(c.Name, "[It] ")
-			if !isTest { // what is done before and after all tests
+			if !isTest { // a step before or after all tests
 				if c.Status != "passed" {
 					r.failed = append(r.failed, c.Name)
 				}
@@ -131,7 +131,7 @@ func (r result) print(w io.Writer) {
 	printReasons(w, "skipped themselves", r.skipped)
 	printReasons(w, "are excluded", r.excluded)
 	if r.unfocused > 0 {
-		fmt.Fprintf(w, "%d were not asked for\n", r.unfocused)
+		fmt.Fprintf(w, "%d do not match -focus\n", r.unfocused)
 	}
 }
 
@@ -149,7 +149,7 @@ func printReasons(w io.Writer, what string, names map[string][]string) {
 	}
 }
 
-// check says what is wrong with a run that ended well: it left out something for a reason that is no more, or did nothing.
+// check returns what is wrong with a successful run: an exclusion that matches no test, or no test that ran.
 func (r result) check() error {
 	if len(r.stale) > 0 {
 		return fmt.Errorf("excluded.yaml: no conformance test matches %q; remove the entries", r.stale)

@@ -11,8 +11,7 @@ import (
 	"gardener.cloud/gardener/test/facts"
 )
 
-// TestCompatIsComplete checks that docs/compat.md says of every controller, webhook and admission plugin of the original whether it
-// is here.
+// TestCompatIsComplete checks that docs/compat.md has every controller, webhook and admission plugin of the original.
 func TestCompatIsComplete(t *testing.T) {
 	dir := facts.Dir(t)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "compat.md"))
@@ -31,7 +30,7 @@ func TestCompatIsComplete(t *testing.T) {
 	section := sections["admission-plugins-of-gardener-apiserver"]
 	for _, plugin := range plugins.Plugins {
 		if !strings.Contains(section, plugin.Name) {
-			t.Errorf("nothing is said of admission plugin %s", plugin.Name)
+			t.Errorf("admission plugin %s is missing", plugin.Name)
 		}
 	}
 	var components struct {
@@ -46,16 +45,16 @@ func TestCompatIsComplete(t *testing.T) {
 	}
 	for component, have := range components.Components {
 		if component == "extension-library" {
-			continue // its controllers are named like kinds
+			continue // its controllers have the names of kinds
 		}
 		for _, what := range append(have.Controllers, have.Webhooks...) {
 			// Webhooks have the domain of their group: "audit-policies.gardener.cloud".
 			name, _, _ := strings.Cut(strings.TrimPrefix(what.Name, "validation.extensions."), ".")
 			if component == "gardener-scheduler" && name == "shoot" {
-				continue // all of its section is about it
+				continue // the section is about this one only
 			}
 			if !strings.Contains(sections[component], "`"+name+"`") {
-				t.Errorf("nothing is said of %s of %s", what.Name, component)
+				t.Errorf("%s of %s is missing", what.Name, component)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// Package docs checks what documents name: links, paths in the tree, targets of make, and commands.
+// Package docs checks the references in documents: links, paths in the tree, targets of make, and commands.
 package docs
 
 import (
@@ -45,11 +45,11 @@ func TestDocuments(t *testing.T) {
 				checkLink(t, file, m[1])
 			}
 			if strings.HasPrefix(file, "docs/reference/") {
-				return // generated: the rest is what commands say about themselves
+				return // generated: the rest is the help of commands
 			}
 			for _, m := range span.FindAllStringSubmatch(prose, -1) {
 				if path := strings.TrimSuffix(m[1], "/"); inTree.MatchString(path) && !exists(path) {
-					t.Errorf("%s is named, but not there", path)
+					t.Errorf("path %s does not exist", path)
 				}
 				code += m[1] + "\n"
 			}
@@ -98,7 +98,7 @@ func documents(t *testing.T) []string {
 	return files
 }
 
-// knownCommands reads which commands there are from the reference, which is made from what they say themselves.
+// knownCommands reads the commands from the reference, which is generated from their help.
 func knownCommands(t *testing.T) []string {
 	t.Helper()
 	heading := regexp.MustCompile(`(?m)^##+ (\S+ \S+)`)
@@ -115,7 +115,7 @@ func knownCommands(t *testing.T) []string {
 	return known
 }
 
-// split separates the code blocks of a document from everything else. Blocks that show output, or other languages, are left out.
+// split separates the shell code blocks of a document from its prose. Blocks with output or other languages are left out.
 func split(text string) (prose, code string) {
 	var p, c strings.Builder
 	fence := ""
@@ -142,7 +142,7 @@ func exists(path string) bool {
 func checkLink(t *testing.T, file, to string) {
 	t.Helper()
 	if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
-		return // what is elsewhere is not ours to check
+		return // external links are not checked
 	}
 	path, anchor, _ := strings.Cut(to, "#")
 	if path == "" {
@@ -151,7 +151,7 @@ func checkLink(t *testing.T, file, to string) {
 		path = filepath.ToSlash(filepath.Join(filepath.Dir(file), path))
 	}
 	if !exists(path) {
-		t.Errorf("link to %s, which is not there", to)
+		t.Errorf("link to %s, which does not exist", to)
 		return
 	}
 	if anchor == "" {
@@ -163,11 +163,11 @@ func checkLink(t *testing.T, file, to string) {
 		return
 	}
 	if !slices.Contains(anchors(text), anchor) {
-		t.Errorf("link to %s: there is no such heading", to)
+		t.Errorf("link to %s: heading not found", to)
 	}
 }
 
-// anchors returns how the headings of a document are linked to.
+// anchors returns the anchors of a document's headings.
 func anchors(text []byte) []string {
 	var list []string
 	for line := range bytes.Lines(text) {

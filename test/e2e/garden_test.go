@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -22,11 +21,11 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// testGarden uses the garden of a landscape, and its seed: a project gets ready, an order is completed, placed and withdrawn, the seed
-// keeps what it is told, and runs etcd.
+// testGarden uses the garden of a landscape, and its seed: a project becomes ready, a shoot is defaulted, scheduled and deleted, the seed
+// keeps a ManagedResource, and runs etcd.
 func testGarden(t *testing.T, l *landscape) {
 	t.Run("a project gets a namespace", func(t *testing.T) {
-		project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: ptr.To("garden-dev")}}
+		project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: new("garden-dev")}}
 		if err := l.client.Create(t.Context(), project); err != nil {
 			t.Fatal(err)
 		}
@@ -56,9 +55,9 @@ func testGarden(t *testing.T, l *landscape) {
 			return nil
 		}, client.InNamespace(""), client.MatchingFields{"metadata.name": "local"})
 	})
-	t.Run("a seed keeps objects as they were ordered", func(t *testing.T) { testManagedResource(t, l) })
+	t.Run("a seed keeps the objects of a ManagedResource", func(t *testing.T) { testManagedResource(t, l) })
 	t.Run("a seed runs etcd", func(t *testing.T) { testEtcd(t, l) })
-	t.Run("an order is completed, and placed on the seed", func(t *testing.T) {
+	t.Run("a shoot is defaulted, and scheduled to the seed", func(t *testing.T) {
 		profile := &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "versions"}, Spec: corev1beta1.CloudProfileSpec{
 			Type: "local", Regions: []corev1beta1.Region{{Name: "local"}},
 			Kubernetes:   corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.1"}, {Version: "1.36.3"}}},
@@ -77,11 +76,11 @@ func testGarden(t *testing.T, l *landscape) {
 			}
 		}
 		if shoot.Spec.Kubernetes.Version != "1.36.3" {
-			t.Errorf("the version was completed to %s", shoot.Spec.Kubernetes.Version)
+			t.Errorf("the version was defaulted to %s", shoot.Spec.Kubernetes.Version)
 		}
 		await(t, l.client, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
 			if seed := shoots[0].Spec.SeedName; seed == nil || *seed != "local" {
-				return fmt.Errorf("it is on no seed, last operation is %+v", shoots[0].Status.LastOperation)
+				return fmt.Errorf("it has no seed, last operation is %+v", shoots[0].Status.LastOperation)
 			}
 			return nil
 		}, client.InNamespace("garden-dev"))
@@ -97,7 +96,7 @@ func testGarden(t *testing.T, l *landscape) {
 	})
 }
 
-// testManagedResource has 200 objects kept as they are ordered, and changes one of them.
+// testManagedResource creates a ManagedResource with 200 objects, and changes one of them.
 func testManagedResource(t *testing.T, l *landscape) {
 	const count = 200
 	label := map[string]string{"e2e": "ordered"}
@@ -110,7 +109,7 @@ func testManagedResource(t *testing.T, l *landscape) {
 	}
 	managed := &resourcesv1alpha1.ManagedResource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "e2e"},
-		Spec:       resourcesv1alpha1.ManagedResourceSpec{Class: ptr.To("seed"), SecretRefs: []corev1.LocalObjectReference{{Name: manifests.Name}}},
+		Spec:       resourcesv1alpha1.ManagedResourceSpec{Class: new("seed"), SecretRefs: []corev1.LocalObjectReference{{Name: manifests.Name}}},
 	}
 	asOrdered := func(want int) func([]*corev1.ConfigMap) error {
 		return func(found []*corev1.ConfigMap) error {
@@ -139,7 +138,7 @@ func testManagedResource(t *testing.T, l *landscape) {
 		t.Fatal(err)
 	}
 	await(t, l.client, &corev1.ConfigMapList{}, asOrdered(count), client.MatchingLabels(label))
-	t.Logf("healed after %s", time.Since(start).Round(time.Millisecond))
+	t.Logf("reverted after %s", time.Since(start).Round(time.Millisecond))
 	start = time.Now()
 	if err := l.client.Delete(t.Context(), managed); err != nil {
 		t.Fatal(err)
@@ -151,7 +150,7 @@ func testManagedResource(t *testing.T, l *landscape) {
 func testEtcd(t *testing.T, l *landscape) {
 	labels := map[string]string{"app": "etcd-e2e"}
 	etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "etcd-e2e"}, Spec: druidv1alpha1.EtcdSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: labels}, Labels: labels, Replicas: 1, StorageCapacity: ptr.To(resource.MustParse("100Mi")),
+		Selector: &metav1.LabelSelector{MatchLabels: labels}, Labels: labels, Replicas: 1, StorageCapacity: new(resource.MustParse("100Mi")),
 	}}
 	if err := l.client.Create(t.Context(), etcd); err != nil {
 		t.Fatal(err)
@@ -176,7 +175,7 @@ func testEtcd(t *testing.T, l *landscape) {
 	}
 	await(t, l.client, &druidv1alpha1.EtcdList{}, func(etcds []*druidv1alpha1.Etcd) error {
 		if len(etcds) > 0 {
-			return fmt.Errorf("it is still there: %+v", etcds[0].Status)
+			return fmt.Errorf("it still exists: %+v", etcds[0].Status)
 		}
 		return nil
 	})

@@ -21,7 +21,7 @@ import (
 	"gardener.cloud/gardener/internal/component/gateway"
 )
 
-// testGateway reaches a server in the seed through the gateway: routes count as soon as they are there, and connections outlive them.
+// testGateway reaches a server in the seed through the gateway: routes work as soon as they exist, and connections outlive them.
 func testGateway(t *testing.T, l *landscape) {
 	var address string
 	await(t, l.client, &gatewayv1.GatewayList{}, func(gateways []*gatewayv1.Gateway) error {
@@ -40,11 +40,11 @@ func testGateway(t *testing.T, l *landscape) {
 	}
 	t.Cleanup(func() { _ = l.client.Delete(t.Context(), first) })
 	conn := eventuallyOpen(t, address, "first.example.com")
-	defer conn.Close() //nolint:errcheck // it was only asked
+	defer conn.Close() //nolint:errcheck // it was only read
 	expectHealthy(t, conn)
 	if other, err := dialTLS(address, "second.example.com"); err == nil {
 		_ = other.Close()
-		t.Error("a name without a route was let in")
+		t.Error("a name without a route is accepted")
 	}
 	before := first.DeepCopy()
 	first.Spec.Hostnames = route("second.example.com").Spec.Hostnames
@@ -54,11 +54,11 @@ func testGateway(t *testing.T, l *landscape) {
 	_ = eventuallyOpen(t, address, "second.example.com").Close()
 	if old, err := dialTLS(address, "first.example.com"); err == nil {
 		_ = old.Close()
-		t.Error("the old name is still let in")
+		t.Error("the old name is still accepted")
 	}
 	expectHealthy(t, conn)
 
-	// HAProxy comes back with its routes.
+	// HAProxy restarts with its routes.
 	pods := &corev1.PodList{}
 	if err := l.client.List(t.Context(), pods, client.InNamespace(gateway.Namespace)); err != nil || len(pods.Items) == 0 {
 		t.Fatalf("%d pods, %v", len(pods.Items), err)
@@ -75,7 +75,7 @@ func dialTLS(address, name string) (*tls.Conn, error) {
 
 func eventuallyOpen(t *testing.T, address, name string) *tls.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(working(t), patience)
+	ctx, cancel := context.WithTimeout(working(t), timeout)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -92,7 +92,7 @@ func eventuallyOpen(t *testing.T, address, name string) *tls.Conn {
 	}
 }
 
-// expectHealthy asks an API server for its health over an open connection.
+// expectHealthy requests the health of an API server over an open connection.
 func expectHealthy(t *testing.T, conn *tls.Conn) {
 	t.Helper()
 	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: garden\r\n\r\n"); err != nil {

@@ -25,7 +25,7 @@ type hostState struct {
 	Links, Routes, Rules, Mounts, Namespaces, Cgroups, Settings, Processes []string
 }
 
-// observeHost looks at the host, without what belongs to other landscapes and containers: they come and go by themselves.
+// observeHost reads the state of the host, without that of other landscapes and containers, which may change meanwhile.
 func observeHost(t *testing.T, landscape string) hostState {
 	t.Helper()
 	state := hostState{
@@ -62,7 +62,8 @@ func (l *landscape) expectHost(t *testing.T, before hostState, message string) {
 	}
 }
 
-// othersLinks finds the links of other landscapes, and of containers that are none of ours. What a landscape leaves belongs to nobody.
+// othersLinks returns a function that reports whether a link belongs to another landscape or to a container engine. Leftovers of landscapes
+// belong to neither.
 func othersLinks(t *testing.T, landscape string) func(string) bool {
 	t.Helper()
 	numbered := map[string]bool{}
@@ -83,11 +84,11 @@ func othersLinks(t *testing.T, landscape string) func(string) bool {
 var (
 	// device finds the link in a route.
 	device = regexp.MustCompile(` dev (\S+)`)
-	// foreign are the names that container engines give to links.
+	// foreign matches the names of links of container engines.
 	foreign = regexp.MustCompile(`^(?:veth|docker|br-|podman|cni)`)
 )
 
-// named finds the landscape in the name of what it has on the host.
+// named finds the name of the landscape in names of its resources on the host.
 var named = regexp.MustCompile(`^(?:table ip gardener-|/run/netns/gardener-|/run/gardener-landscape/|/sys/fs/cgroup/(?:[^/]+/)?gardener-)([a-z0-9-]+)`)
 
 func command(t *testing.T, pattern, name string, args ...string) []string {
@@ -107,7 +108,7 @@ func command(t *testing.T, pattern, name string, args ...string) []string {
 	return lines
 }
 
-// processes are the command lines of what runs in a landscape's control group, or was given one of its directories.
+// processes are the command lines of processes in a landscape's control group, or with one of its directories as an argument.
 func processes(t *testing.T, landscape string) []string {
 	t.Helper()
 	var found []string
@@ -115,7 +116,7 @@ func processes(t *testing.T, landscape string) []string {
 		cgroup, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
 		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if len(cmdline) == 0 {
-			continue // It has ended, and its parent has yet to take note.
+			continue // It has ended, and its parent has not waited for it yet.
 		}
 		if bytes.Contains(cgroup, []byte("/gardener-"+landscape)) || bytes.Contains(cmdline, []byte("/run/gardener-landscape/"+landscape)) {
 			found = append(found, strings.ReplaceAll(string(cmdline), "\x00", " "))

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// A command line that is killed at any moment loses nothing: the next "up" converges, and "down" cleans up what is half
-// made.
+// A command that is killed at any moment loses nothing: the next "up" converges, and "down" removes an incomplete landscape.
 func TestInterruptions(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a landscape needs root")
@@ -22,9 +21,9 @@ func TestInterruptions(t *testing.T) {
 	before := observeHost(t, l.name)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // moments need not be secret
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no need for secrecy
 
-	// The first moments hit the host's network and containerd, the longer ones images, boot and kubeadm.
+	// The shortest times hit the host's network and containerd, the longer ones images, boot and kubeadm.
 	for i := range 10 {
 		l.killUp(t, time.Duration(random.Int64N(int64(i+1)*int64(time.Second))))
 	}
@@ -38,7 +37,7 @@ func TestInterruptions(t *testing.T) {
 	for range 3 {
 		l.killUp(t, time.Duration(random.Int64N(int64(12*time.Second))))
 		l.run(t, "down", "--yes")
-		l.expectHost(t, before, "a landscape that was half made is not gone")
+		l.expectHost(t, before, "an incomplete landscape is not removed")
 	}
 }
 
@@ -51,7 +50,7 @@ func (l *landscape) killUp(t *testing.T, after time.Duration) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(after, func() { cmd.Process.Signal(syscall.SIGKILL) }) //nolint:errcheck // it has ended by itself, then
+	timer := time.AfterFunc(after, func() { cmd.Process.Signal(syscall.SIGKILL) }) //nolint:errcheck // fails if it has ended by itself
 	defer timer.Stop()
 	err := cmd.Wait()
 	t.Logf("up was killed after %s: %v", after.Round(time.Millisecond), err)

@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package e2e uses a landscape as a person would: through the command line, kubectl's protocols, and the addresses that
-// Services get. It brings a landscape of its own up and takes it down again.
+// Package e2e uses a landscape as a user would: through the command line, kubectl's protocols, and the addresses of
+// Services. It brings up a landscape of its own and takes it down again.
 package e2e
 
 import (
@@ -36,7 +36,6 @@ import (
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/transport/spdy"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
@@ -52,13 +51,13 @@ import (
 )
 
 const (
-	// patience is for one thing to happen on a machine that is busy with other things too.
-	patience = 6 * time.Minute
-	// farewell is for artifacts and "down". It is kept free at the end of the time that go test allows: after that, it ends the process at once.
-	farewell = 5 * time.Minute
+	// timeout is for one event on a busy machine.
+	timeout = 6 * time.Minute
+	// cleanupTime is for artifacts and "down". It is reserved at the end of the timeout of go test, which then ends the process at once.
+	cleanupTime = 5 * time.Minute
 )
 
-// interrupted ends when somebody wants the tests to end: they stop waiting, and clean up.
+// interrupted ends with the first signal: the tests stop waiting, and clean up.
 var interrupted = context.Background()
 
 func TestMain(m *testing.M) {
@@ -74,13 +73,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// working is the context for what a test does and waits for. It ends early enough for the test to clean up.
+// working is the context for the work of a test. It ends early enough for the test to clean up.
 func working(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := context.AfterFunc(interrupted, func() { cancel(errors.New("interrupted")) })
 	t.Cleanup(func() { stop(); cancel(nil) })
 	if deadline, ok := t.Deadline(); ok {
-		limited, free := context.WithDeadlineCause(ctx, deadline.Add(-farewell), errors.New("the time for all tests is up, see -timeout"))
+		limited, free := context.WithDeadlineCause(ctx, deadline.Add(-cleanupTime), errors.New("timeout of all tests, see -timeout"))
 		t.Cleanup(free)
 		return limited
 	}
@@ -101,7 +100,7 @@ func TestLandscape(t *testing.T) {
 	l.basic(t, "images push", func(t *testing.T) { l.run(t, "images", "push", serverimage.Reference, serverTar(t)) })
 
 	l.timed(t, "a shoot without nodes", func(t *testing.T) { testWorkerless(t, l) })
-	l.timed(t, "a shoot that sleeps", func(t *testing.T) { testAsleep(t, l) })
+	l.timed(t, "a hibernated shoot", func(t *testing.T) { testHibernated(t, l) })
 	l.timed(t, "a shoot with a node", func(t *testing.T) { testShoot(t, l) })
 	l.timed(t, "garden", func(t *testing.T) { testGarden(t, l) })
 	l.timed(t, "gateway", func(t *testing.T) { testGateway(t, l) })
@@ -179,7 +178,7 @@ func TestLandscape(t *testing.T) {
 		l.deploy(t, "far", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.NodeSelector = map[string]string{"kubernetes.io/hostname": "runtime-1"}
 		})
-		// From a pod of the first machine to one of the second, by a name.
+		// From a pod of the first machine to one of the second, by the name of its Service.
 		if got := app.get(t, "/fetch?url=http://far.default.svc/hostname"); !strings.HasPrefix(got, "far-") {
 			t.Errorf("answered by %q", got)
 		}
@@ -189,18 +188,18 @@ func TestLandscape(t *testing.T) {
 			t.Errorf("%d nodes are left, %v", len(nodes.Items), err)
 		}
 	})
-	// It has a machine by the time the landscape goes down.
+	// The shoot has a machine by the time the landscape is taken down.
 	if err := l.client.Create(t.Context(), sample(t, example.Shoot)); err != nil {
 		t.Fatal(err)
 	}
-	l.basic(t, "a machine that ended comes back", func(t *testing.T) {
+	l.basic(t, "a machine that ended is started again", func(t *testing.T) {
 		rebooted := time.Now().Truncate(time.Second)
 		l.cli(t, "shell", "runtime-0", "--", "systemctl", "reboot") //nolint:errcheck // the connection may end first
 		l.run(t, "up", "--without-shoot")
 		await(t, l.client, &corev1.PodList{}, func(pods []*corev1.Pod) error {
 			reason := fmt.Errorf("there is no pod")
 			for _, pod := range pods {
-				statuses := pod.Status.ContainerStatuses // those of a pod that has just come are not there yet
+				statuses := pod.Status.ContainerStatuses // a new pod has none yet
 				if len(statuses) == 0 || statuses[0].State.Running == nil || statuses[0].State.Running.StartedAt.Time.Before(rebooted) {
 					reason = fmt.Errorf("pod %q has not been started again", pod.Name)
 				} else if reason = kube.PodReady(pod); reason == nil {
@@ -220,7 +219,7 @@ func TestLandscape(t *testing.T) {
 		}
 		return kube.PodReady(pods[0])
 	}, client.InNamespace("shoot--local--local"), client.MatchingLabels{"app": "machine"})
-	l.keepArtifacts(t) // what failed until now is gone with the landscape
+	l.keepArtifacts(t) // for failures until now, as they are removed with the landscape
 	start = time.Now()
 	l.run(t, "down", "--yes")
 	t.Logf("down took %s", time.Since(start).Round(100*time.Millisecond))
@@ -237,16 +236,16 @@ func TestLandscape(t *testing.T) {
 	})
 }
 
-// landscape is a landscape under test, and the way to talk to its runtime cluster.
+// landscape is a landscape under test, with clients of its runtime cluster.
 type landscape struct {
 	binary, name, dir, registry string
-	// artifacts is the directory for what explains a failure. It is empty when they are kept.
+	// artifacts is the directory for logs and objects of a failure. It is empty once they are kept.
 	artifacts string
 
 	cluster
 }
 
-// cluster is the way to talk to a cluster: the runtime cluster, or a shoot.
+// cluster has clients of a cluster: the runtime cluster, or a shoot.
 type cluster struct {
 	config    *rest.Config
 	client    client.WithWatch
@@ -269,7 +268,7 @@ func newLandscape(t *testing.T) *landscape {
 	}
 	t.Cleanup(func() {
 		l.keepArtifacts(t)
-		// It is gone already unless the test failed.
+		// It is removed already unless the test failed.
 		if out, err := l.down(); err != nil {
 			t.Errorf("down: %v\n%s", err, out)
 		}
@@ -278,7 +277,7 @@ func newLandscape(t *testing.T) *landscape {
 	return l
 }
 
-// down takes the landscape away whatever the test's time. It has a limit of its own.
+// down takes the landscape down, also after the test's timeout. It has a timeout of its own.
 func (l *landscape) down() ([]byte, error) {
 	return exec.Command(l.binary, "down", "--yes", "--name", l.name, "--dir", l.dir).CombinedOutput()
 }
@@ -288,7 +287,7 @@ func (l *landscape) lockFile() string {
 	return filepath.Join(l.dir, "lock-"+l.name)
 }
 
-// acquire locks a file until it is released or the process ends, however that comes.
+// acquire locks a file until it is released or the process ends.
 func acquire(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -311,7 +310,7 @@ func release(lock *os.File) {
 	_ = os.Remove(filepath.Dir(lock.Name()))
 }
 
-// cli runs the command line and returns what it wrote.
+// cli runs the command and returns its output.
 func (l *landscape) cli(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	ctx := working(t)
@@ -322,7 +321,7 @@ func (l *landscape) cli(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// run is cli for what has to succeed.
+// run is cli for commands that have to succeed.
 func (l *landscape) run(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := l.cli(t, args...)
@@ -332,7 +331,7 @@ func (l *landscape) run(t *testing.T, args ...string) string {
 	return out
 }
 
-// awaitStatus waits until the command line says that all is well. A pod that goes away may not be ready for a moment after "up".
+// awaitStatus waits until the status is healthy. A pod that is being deleted may not be ready for a moment after "up".
 func (l *landscape) awaitStatus(t *testing.T) {
 	t.Helper()
 	var out string
@@ -373,7 +372,7 @@ func connect(t *testing.T, file string) (c cluster) {
 	return c
 }
 
-// keepArtifacts keeps what explains the first failure.
+// keepArtifacts keeps logs and objects of the first failure.
 func (l *landscape) keepArtifacts(t *testing.T) {
 	t.Helper()
 	if !t.Failed() || l.artifacts == "" {
@@ -445,7 +444,7 @@ func (l *landscape) keepShoots(ctx context.Context, t *testing.T, dir string) {
 			continue
 		}
 		for _, container := range pod.Spec.Containers {
-			logs, err := l.clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container.Name, TailLines: ptr.To[int64](1000)}).DoRaw(ctx)
+			logs, err := l.clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container.Name, TailLines: new(int64(1000))}).DoRaw(ctx)
 			if err != nil {
 				logs = []byte(err.Error())
 			}
@@ -474,7 +473,7 @@ func (l *landscape) deploy(t *testing.T, name string, change func(*appsv1.Deploy
 	}}
 	deployment := serverDeployment(name)
 	spec := &deployment.Spec.Template.Spec
-	spec.SecurityContext.FSGroup = ptr.To[int64](1000)
+	spec.SecurityContext.FSGroup = new(int64(1000))
 	spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 	spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
@@ -511,18 +510,18 @@ func (c cluster) awaitDeployment(t *testing.T, name string) {
 	}, client.MatchingFields{"metadata.name": name})
 }
 
-// serverDeployment runs the test's server.
+// serverDeployment is a Deployment of the test server.
 func serverDeployment(name string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To[int32](1),
+		Replicas: new(int32(1)),
 		Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
 		Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: labels},
 			Spec: corev1.PodSpec{
-				TerminationGracePeriodSeconds: ptr.To[int64](1),
-				SecurityContext:               &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](1000)},
+				TerminationGracePeriodSeconds: new(int64(1)),
+				SecurityContext:               &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(1000))},
 				Containers: []corev1.Container{{
 					Name: "server", Image: serverimage.Reference,
 					ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
@@ -555,7 +554,7 @@ func (a app) ask(t *testing.T, method, path, body string) (string, error) {
 	return string(data), err
 }
 
-// get asks until there is an answer: kube-proxy sends traffic to a pod a moment after it is ready, and nothing tells when.
+// get retries until there is a response: kube-proxy routes traffic to a pod a moment after it is ready, which cannot be watched.
 func (a app) get(t *testing.T, path string) string {
 	t.Helper()
 	return a.eventually(t, http.MethodGet, path, "")
@@ -569,7 +568,7 @@ func (a app) put(t *testing.T, path, body string) {
 func (a app) eventually(t *testing.T, method, path, body string) (got string) {
 	t.Helper()
 	var last error
-	if err := wait.PollUntilContextTimeout(working(t), 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(working(t), 100*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
 		got, last = a.ask(t, method, path, body) //nolint:contextcheck // it ends with the test's time
 		return last == nil, nil
 	}); err != nil {
@@ -578,10 +577,10 @@ func (a app) eventually(t *testing.T, method, path, body string) (got string) {
 	return got
 }
 
-// await is kube.Await in the default namespace unless the options name another, with patience.
+// await is kube.Await in the default namespace unless the options name another, with a timeout.
 func await[T client.Object](t *testing.T, c client.WithWatch, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(working(t), patience, fmt.Errorf("not so after %s", patience))
+	ctx, cancel := context.WithTimeoutCause(working(t), timeout, fmt.Errorf("not done after %s", timeout))
 	defer cancel()
 	if err := kube.Await(ctx, c, list, check, nil, append([]client.ListOption{client.InNamespace("default")}, options...)...); err != nil {
 		t.Fatal(err)
@@ -632,7 +631,7 @@ func (l *landscape) replacePods(t *testing.T, app string) {
 
 func (c cluster) exec(t *testing.T, pod string, command ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(working(t), patience)
+	ctx, cancel := context.WithTimeout(working(t), timeout)
 	defer cancel()
 	out, err := c.execIn(ctx, "default", pod, command...)
 	if err != nil {

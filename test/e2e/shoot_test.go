@@ -26,7 +26,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	certutil "k8s.io/client-go/util/cert"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -38,16 +37,16 @@ import (
 	"gardener.cloud/gardener/test/snapshot"
 )
 
-// shootPatience is for a shoot to come or to go on a busy machine.
-const shootPatience = 15 * time.Minute
+// shootTimeout is for the creation or deletion of a shoot on a busy machine.
+const shootTimeout = 15 * time.Minute
 
-// running is the name of a landscape that runs already.
-var running = flag.String("landscape", "", "name of a landscape that runs, for TestRunning")
+// running is the name of a running landscape.
+var running = flag.String("landscape", "", "name of a running landscape, for TestRunning")
 
-// TestRunning tries what needs no landscape of its own on one that runs: go test -tags e2e -timeout 45m -run TestRunning ./test/e2e -landscape local
+// TestRunning runs the tests that need no landscape of their own on a running one: go test -tags e2e -timeout 45m -run TestRunning ./test/e2e -landscape local
 func TestRunning(t *testing.T) {
 	if *running == "" {
-		t.Skip("-landscape names no landscape that runs")
+		t.Skip("-landscape names no running landscape")
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -60,19 +59,19 @@ func TestRunning(t *testing.T) {
 	l.run(t, "images", "push", serverimage.Reference, serverTar(t))
 	l.timed(t, "gateway", func(t *testing.T) { testGateway(t, l) })
 	l.timed(t, "without nodes", func(t *testing.T) { testWorkerless(t, l) })
-	l.timed(t, "asleep", func(t *testing.T) { testAsleep(t, l) })
+	l.timed(t, "hibernated", func(t *testing.T) { testHibernated(t, l) })
 	l.timed(t, "with a node", func(t *testing.T) { testShoot(t, l) })
 }
 
-// order orders a shoot. It goes with the test, which may be cut short, on a landscape that may go on.
-func (l *landscape) order(t *testing.T, shoot *corev1beta1.Shoot) client.ObjectKey {
+// create creates a shoot. It is deleted at the end of the test, which may be interrupted, on a landscape that may keep running.
+func (l *landscape) create(t *testing.T, shoot *corev1beta1.Shoot) client.ObjectKey {
 	t.Helper()
 	key := client.ObjectKeyFromObject(shoot)
 	if err := l.client.Create(t.Context(), shoot); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		l.keepArtifacts(t) // what failed is gone with the shoot
+		l.keepArtifacts(t) // for a failure, before the shoot is deleted
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if err := kube.DeleteShoot(ctx, l.client, key); err != nil {
@@ -82,17 +81,17 @@ func (l *landscape) order(t *testing.T, shoot *corev1beta1.Shoot) client.ObjectK
 	return key
 }
 
-// testWorkerless lives with a shoot that is an API server only.
+// testWorkerless tests the life of a shoot without workers.
 func testWorkerless(t *testing.T, l *landscape) {
-	// The sample shoot may be there, and goes on living.
+	// The sample shoot may exist, and is kept.
 	const other = "shoot--local--local"
 	before, err := snapshot.Take(working(t), l.config, other)
 	if err != nil {
 		t.Fatal(err)
 	}
 	shoot := sample(t, example.ShootWorkerless)
-	key := l.order(t, shoot)
-	l.basic(t, "it gets healthy and tells how far it is", func(t *testing.T) {
+	key := l.create(t, shoot)
+	l.basic(t, "it becomes healthy and reports its progress", func(t *testing.T) {
 		var progress []int32
 		l.awaitShoot(t, key, func(shoot *corev1beta1.Shoot) error {
 			if shoot != nil && shoot.Status.LastOperation != nil {
@@ -120,7 +119,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 			t.Errorf("the viewer lists Secrets: %v", err)
 		}
 	})
-	l.timed(t, "a change of its API server is rolled out, and objects stay", func(t *testing.T) {
+	l.timed(t, "a change of its kube-apiserver is rolled out, and objects stay", func(t *testing.T) {
 		l.patchShoot(t, key, `{"spec":{"kubernetes":{"kubeAPIServer":{"eventTTL":"30m"}}}}`)
 		l.awaitShoot(t, key, kube.ShootHealthy)
 		current := &corev1beta1.Shoot{}
@@ -139,7 +138,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 			}
 		}
 		if !slices.Contains(args, "--event-ttl=30m0s") {
-			t.Errorf("the API server runs with %q", args)
+			t.Errorf("kube-apiserver runs with %q", args)
 		}
 		kept := &corev1.ConfigMap{}
 		eventually(t, func(ctx context.Context) error {
@@ -150,13 +149,13 @@ func testWorkerless(t *testing.T, l *landscape) {
 		}
 	})
 	l.timed(t, "its credentials are rotated", func(t *testing.T) { l.rotate(t, key, admin) })
-	l.timed(t, "it goes without a trace", func(t *testing.T) {
+	l.timed(t, "it is deleted without leftovers", func(t *testing.T) {
 		l.deleteShoot(t, key)
 		l.expectAsBefore(t, before, other)
 	})
 }
 
-// rotate renews all credentials of a shoot. Who had access keeps it until the end, and needs a new kubeconfig then.
+// rotate rotates all credentials of a shoot. Old kubeconfigs are valid until the completion.
 func (l *landscape) rotate(t *testing.T, key client.ObjectKey, old cluster) {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old"}, StringData: map[string]string{"a": "b"}}
@@ -173,7 +172,7 @@ func (l *landscape) rotate(t *testing.T, key client.ObjectKey, old cluster) {
 			return rotated(shoot.Status.Credentials, want)
 		})
 	}
-	// works reads what was there before, and sees a controller at work: kube-controller-manager makes a ServiceAccount per namespace.
+	// works reads an existing object, and checks that a controller works: kube-controller-manager creates a ServiceAccount per namespace.
 	works := func(c cluster, name string) {
 		t.Helper()
 		eventually(t, func(ctx context.Context) error {
@@ -200,7 +199,7 @@ func (l *landscape) rotate(t *testing.T, key client.ObjectKey, old cluster) {
 	})
 }
 
-// rotated is nil when the rotations of all credentials with phases are in one.
+// rotated returns nil when the rotations of all credentials with phases are in the given one.
 func rotated(credentials *corev1beta1.ShootCredentials, want corev1beta1.CredentialsRotationPhase) error {
 	if credentials == nil || credentials.Rotation == nil {
 		return errors.New("no rotation")
@@ -211,40 +210,40 @@ func rotated(credentials *corev1beta1.ShootCredentials, want corev1beta1.Credent
 	}
 	got := []corev1beta1.CredentialsRotationPhase{r.CertificateAuthorities.Phase, r.ServiceAccountKey.Phase, r.ETCDEncryptionKey.Phase}
 	if slices.ContainsFunc(got, func(phase corev1beta1.CredentialsRotationPhase) bool { return phase != want }) {
-		return fmt.Errorf("authorities, service account key and encryption key are %q", got)
+		return fmt.Errorf("CA, service account key and encryption key are %q", got)
 	}
 	return nil
 }
 
-// testAsleep orders a shoot that sleeps from the start, and deletes it as it is.
-func testAsleep(t *testing.T, l *landscape) {
+// testHibernated creates a shoot that is hibernated from the start, and deletes it in this state.
+func testHibernated(t *testing.T, l *landscape) {
 	const other = "shoot--local--local"
 	before, err := snapshot.Take(working(t), l.config, other)
 	if err != nil {
 		t.Fatal(err)
 	}
 	shoot := sample(t, example.Shoot)
-	shoot.Name, shoot.Spec.Hibernation = "asleep", &corev1beta1.Hibernation{Enabled: ptr.To(true)}
-	key := l.order(t, shoot)
-	l.basic(t, "it is made without machines", func(t *testing.T) {
+	shoot.Name, shoot.Spec.Hibernation = "hibernated", &corev1beta1.Hibernation{Enabled: new(true)}
+	key := l.create(t, shoot)
+	l.basic(t, "it is created without machines", func(t *testing.T) {
 		l.awaitShoot(t, key, func(shoot *corev1beta1.Shoot) error {
 			if shoot != nil && !shoot.Status.Hibernated {
-				return errors.New("it does not sleep")
+				return errors.New("it is not hibernated")
 			}
 			return kube.ShootHealthy(shoot)
 		})
 		machines := &machinev1alpha1.MachineList{}
-		if err := l.client.List(t.Context(), machines, client.InNamespace("shoot--local--asleep")); err != nil || len(machines.Items) > 0 {
+		if err := l.client.List(t.Context(), machines, client.InNamespace("shoot--local--hibernated")); err != nil || len(machines.Items) > 0 {
 			t.Errorf("there are %d machines, %v", len(machines.Items), err)
 		}
 	})
-	l.timed(t, "it goes without a trace", func(t *testing.T) {
+	l.timed(t, "it is deleted without leftovers", func(t *testing.T) {
 		l.deleteShoot(t, key)
 		l.expectAsBefore(t, before, other)
 	})
 }
 
-// testShoot lives with the shoot that "up" orders, which has a node.
+// testShoot tests the shoot that "up" creates, which has a node.
 func testShoot(t *testing.T, l *landscape) {
 	key := product.SampleShoot
 	before, err := snapshot.Take(working(t), l.config, "shoot--local--local")
@@ -253,7 +252,7 @@ func testShoot(t *testing.T, l *landscape) {
 	}
 	data := l.shootData(t)
 	existed := l.client.Get(t.Context(), key, &corev1beta1.Shoot{}) == nil
-	l.basic(t, "up makes it", func(t *testing.T) { testEvents(t, l) })
+	l.basic(t, "up creates it", func(t *testing.T) { testEvents(t, l) })
 	l.timed(t, "a second up changes nothing", func(t *testing.T) {
 		was, is := &corev1beta1.Shoot{}, &corev1beta1.Shoot{}
 		if err := l.client.Get(t.Context(), key, was); err != nil {
@@ -262,7 +261,7 @@ func testShoot(t *testing.T, l *landscape) {
 		uid := l.node(t, "runtime-0").UID
 		l.run(t, "up")
 		if now := l.node(t, "runtime-0").UID; now != uid {
-			t.Error("the node is another one")
+			t.Error("the node was replaced")
 		}
 		if err := l.client.Get(t.Context(), key, is); err != nil {
 			t.Fatal(err)
@@ -275,10 +274,10 @@ func testShoot(t *testing.T, l *landscape) {
 	admin := l.shoot(t, key)
 	testInside(t, l, admin)
 	l.timed(t, "its credentials are rotated, and its nodes replaced", func(t *testing.T) { testRotation(t, l, key, admin) })
-	l.timed(t, "it goes without a trace", func(t *testing.T) {
+	l.timed(t, "it is deleted without leftovers", func(t *testing.T) {
 		l.deleteShoot(t, key)
 		if existed {
-			t.Log("it was there before the test, so nothing is compared")
+			t.Log("it existed before the test, so nothing is compared")
 			return
 		}
 		l.expectAsBefore(t, before)
@@ -288,7 +287,7 @@ func testShoot(t *testing.T, l *landscape) {
 	})
 }
 
-// testRotation renews the credentials of a shoot with nodes. They get new machines, and pods on them are reached through the new tunnel.
+// testRotation rotates the credentials of a shoot with nodes. They get new machines, and pods on them are reached through the new tunnel.
 func testRotation(t *testing.T, l *landscape, key client.ObjectKey, old cluster) {
 	nodes := &corev1.NodeList{}
 	if err := old.client.List(t.Context(), nodes); err != nil {
@@ -345,7 +344,7 @@ func (l *landscape) shootData(t *testing.T) []string {
 	return paths
 }
 
-// testEvents brings the landscape up as programs do.
+// testEvents brings the landscape up with events for programs.
 func testEvents(t *testing.T, l *landscape) {
 	var last struct {
 		Step, State, ShootKubeconfig string
@@ -358,7 +357,7 @@ func testEvents(t *testing.T, l *landscape) {
 		}
 		steps[last.Step+" "+last.State] = true
 	}
-	if !steps["Make the shoot garden-local/local Succeeded"] {
+	if !steps["Creating shoot garden-local/local Succeeded"] {
 		t.Errorf("steps were %v", steps)
 	}
 	if !exists(last.ShootKubeconfig) {
@@ -423,11 +422,11 @@ func testInside(t *testing.T, l *landscape, c cluster) {
 			t.Errorf("answered by %q", got)
 		}
 	})
-	l.timed(t, "a webhook in a pod is asked", func(t *testing.T) { testWebhook(t, c) })
-	l.timed(t, "metrics are served, and scaled by", func(t *testing.T) { testMetrics(t, c) })
+	l.timed(t, "a webhook in a pod is called", func(t *testing.T) { testWebhook(t, c) })
+	l.timed(t, "metrics are served, and used for scaling", func(t *testing.T) { testMetrics(t, c) })
 }
 
-// deployServer runs the test's server with a certificate, and has it scaled by its use of the processor.
+// deployServer runs the test server with a certificate, and a HorizontalPodAutoscaler for its CPU usage.
 func (c cluster) deployServer(t *testing.T) *corev1.Service {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "app"}
@@ -447,14 +446,14 @@ func (c cluster) deployServer(t *testing.T) *corev1.Service {
 	scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "app"}, MaxReplicas: 1,
 		Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To[int32](80)},
+			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(80))},
 		}}},
 	}}
 	webhook := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "e2e"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-		Name: "e2e.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: ptr.To[int32](5),
+		Name: "e2e.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(5)),
 		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"e2e": "checked"}},
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{
-			CABundle: certificate, Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "app", Path: ptr.To("/validate")},
+			CABundle: certificate, Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "app", Path: new("/validate")},
 		},
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
@@ -530,7 +529,7 @@ func (l *landscape) shoot(t *testing.T, key client.ObjectKey, args ...string) cl
 // awaitShoot watches a shoot; check gets nil when it is gone.
 func (l *landscape) awaitShoot(t *testing.T, key client.ObjectKey, check func(*corev1beta1.Shoot) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(working(t), shootPatience, fmt.Errorf("not so after %s", shootPatience))
+	ctx, cancel := context.WithTimeoutCause(working(t), shootTimeout, fmt.Errorf("not done after %s", shootTimeout))
 	defer cancel()
 	if err := kube.AwaitShoot(ctx, l.client, key, check, nil); err != nil {
 		t.Fatal(err)
@@ -556,14 +555,14 @@ func (l *landscape) deleteShoot(t *testing.T, key client.ObjectKey) {
 // expectAsBefore waits until garden and seed, which are one cluster here, are as they were.
 func (l *landscape) expectAsBefore(t *testing.T, before []string, without ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(working(t), patience)
+	ctx, cancel := context.WithTimeout(working(t), timeout)
 	defer cancel()
 	if err := snapshot.Await(ctx, l.config, before, without...); err != nil {
 		t.Error(err)
 	}
 }
 
-// timed runs a part of a test, says how long it took, and returns whether it went well. If not, what explains it is kept before others go on.
+// timed runs a part of a test, logs how long it took, and returns whether it passed. If not, artifacts are kept before other parts run.
 func (l *landscape) timed(t *testing.T, name string, do func(*testing.T)) bool {
 	t.Helper()
 	return t.Run(name, func(t *testing.T) {
@@ -574,7 +573,7 @@ func (l *landscape) timed(t *testing.T, name string, do func(*testing.T)) bool {
 	})
 }
 
-// basic is timed for a part that all parts after it need: they would only wait until their patience ends.
+// basic is timed for a part that all later parts need: these would only fail after their timeouts.
 func (l *landscape) basic(t *testing.T, name string, do func(*testing.T)) {
 	t.Helper()
 	if !l.timed(t, name, do) {
@@ -582,11 +581,11 @@ func (l *landscape) basic(t *testing.T, name string, do func(*testing.T)) {
 	}
 }
 
-// eventually does what cannot be watched until it succeeds.
+// eventually retries something that cannot be watched until it succeeds.
 func eventually(t *testing.T, do func(context.Context) error) {
 	t.Helper()
 	last := errors.New("it was not tried")
-	if err := wait.PollUntilContextTimeout(working(t), 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(working(t), 250*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 		defer cancel()
 		last = do(ctx)

@@ -15,20 +15,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Suite says which fields of T are tried, and what shows their effect.
+// Suite configures which fields of T are set, and how their effect is rendered.
 type Suite[T any] struct {
-	// Base returns what the field is set in. Nil means an empty T.
+	// Base returns the configuration whose field is set. Nil means an empty T.
 	Base func() *T
-	// Render returns what T is turned into.
+	// Render returns the result of a configuration.
 	Render func(t *testing.T, config *T) string
-	// Values are two values for fields by their path, such as "mode", if not any two of its type will do.
+	// Values are two values for fields by their path, such as "mode", for fields that do not accept any value of their type.
 	Values map[string][2]any
-	// Exceptions are fields without an effect by their path, with the reason. What is below them is left out, too.
+	// Exceptions are fields without an effect by their path, with the reason. Fields below them are left out, too.
 	Exceptions map[string]string
 }
 
-// Run sets one field of T after the other, in two ways, and wants two different results. An exception that is none is an error as well, so
-// that the list stays true. Elements of lists have the path of the list with "[]", keys of maps have none.
+// Run sets one field of T after the other to two values, and checks that the results differ. An exception with an effect is an error, so
+// that the list stays correct. Elements of lists have the path of the list with "[]", keys of maps have none.
 func Run[T any](t *testing.T, s Suite[T]) {
 	t.Helper()
 	if s.Base == nil {
@@ -56,25 +56,25 @@ func Run[T any](t *testing.T, s Suite[T]) {
 			}
 			switch same := rendered[0] == rendered[1]; {
 			case same && except == "":
-				t.Errorf("%s has no effect: %v and %v give the same", path, values[0], values[1])
+				t.Errorf("%s has no effect: %v and %v have the same result", path, values[0], values[1])
 			case !same && except == path:
-				t.Errorf("%s has an effect, so it is no exception", path)
+				t.Errorf("%s has an effect; remove the exception", path)
 			}
 		})
 	})
 	for path := range s.Exceptions {
 		if !used[path] {
-			t.Errorf("the exception %s is no field", path)
+			t.Errorf("exception %s: no such field", path)
 		}
 	}
 	for path := range s.Values {
 		if !used[path] {
-			t.Errorf("there are values for %s, which is no field", path)
+			t.Errorf("values for %s: no such field", path)
 		}
 	}
 }
 
-// YAML is what Render may show of objects; it takes the two results of a function that renders.
+// YAML is a result for Render; it takes the two results of a function that renders objects.
 func YAML(t *testing.T, objects any, err error) string {
 	t.Helper()
 	if err != nil {
@@ -87,10 +87,10 @@ func YAML(t *testing.T, objects any, err error) string {
 	return string(data)
 }
 
-// place leads from a configuration to a field in it, and makes what is on the way.
+// place returns a field of a configuration, and creates its parents.
 type place func(config reflect.Value) reflect.Value
 
-// leaves are types that are set as a whole.
+// leaves are types whose values are set as a whole.
 var leaves = []reflect.Type{
 	reflect.TypeFor[metav1.Duration](), reflect.TypeFor[resource.Quantity](), reflect.TypeFor[intstr.IntOrString](),
 	reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.Time](),
@@ -164,7 +164,7 @@ func two(t *testing.T, typ reflect.Type) [2]any {
 		}
 		return maps
 	default:
-		t.Fatalf("no values of %s are known: name two in Values", typ)
+		t.Fatalf("no values for type %s: add two in Values", typ)
 	}
 	return [2]any{}
 }

@@ -28,8 +28,8 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// Find returns the directory with the facts: the one that the environment names, or shared/compat beside the repository or
-// beside a directory above it.
+// Find returns the directory with the facts: that of the environment variable, or shared/compat beside the repository or
+// beside one of its parent directories.
 func Find() (string, error) {
 	if dir := os.Getenv(Variable); dir != "" {
 		if !complete(dir) {

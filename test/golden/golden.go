@@ -1,4 +1,4 @@
-// Package golden compares what was rendered with files that are reviewed like code.
+// Package golden compares rendered objects and texts with files that are reviewed like code.
 package golden
 
 import (
@@ -21,9 +21,9 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Objects compares objects with a file below testdata, as YAML. Kinds of Kubernetes are known; others are registered with add.
+// Objects compares objects with a file below testdata, as YAML. Kinds of Kubernetes are registered; others are registered with add.
 func Objects(t *testing.T, file string, objects []client.Object, add ...func(*runtime.Scheme) error) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -49,7 +49,7 @@ func Objects(t *testing.T, file string, objects []client.Object, add ...func(*ru
 	Text(t, file, got.String())
 }
 
-// ordered sorts lines with references: the encoder compares numbers in keys as numbers, which gives checksums a new order each time.
+// ordered sorts lines with references: the encoder compares numbers in keys as numbers, so other checksums change the order.
 func ordered(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	for start := 0; start < len(lines); start++ {
@@ -82,6 +82,6 @@ func Text(t *testing.T, file, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs; write it anew with -update, and review it (-want +got):\n%s", path, diff)
+		t.Errorf("%s differs; rewrite it with -update, and review it (-want +got):\n%s", path, diff)
 	}
 }

@@ -36,10 +36,10 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 	for i, e := range exceptions {
 		if !used[i] {
-			t.Errorf("exception %s -> %s is about no import any more; remove it", e.from, e.to)
+			t.Errorf("exception %s -> %s matches no import; remove it", e.from, e.to)
 		}
 		if e.why == "" {
-			t.Errorf("exception %s -> %s does not say why", e.from, e.to)
+			t.Errorf("exception %s -> %s has no reason", e.from, e.to)
 		}
 	}
 }
@@ -48,9 +48,9 @@ type edge struct {
 	from, to string
 }
 
-// moduleImports returns who imports whom within the module at root, leaving tests and nested modules out. It reads the
-// files itself where `go list` could answer, because go test knows which files a test has opened: it runs this one again
-// after a change, and shows the cached result otherwise.
+// moduleImports returns the imports within the module at root, without those of tests and nested modules. It reads the
+// files instead of running `go list`, because go test tracks which files a test has opened: it runs this one again
+// after a change, and uses the cached result otherwise.
 func moduleImports(t *testing.T, root string) []edge {
 	t.Helper()
 	var edges []edge
@@ -108,34 +108,34 @@ func TestCheck(t *testing.T) {
 		from, to string
 		want     string
 	}{
-		"a main wires a process":                 {from: "cmd/gardener", to: "internal/gardenlet"},
-		"a main runs the landscape":              {from: "cmd/landscape", to: "landscape"},
-		"a process deploys a component":          {from: "internal/gardenlet/shoot/flow", to: "internal/component/coredns"},
-		"a process validates":                    {from: "internal/apiserver/registry/core/shoot", to: "internal/validation/core"},
-		"a process uses its own packages":        {from: "internal/gardenlet/shoot", to: "internal/gardenlet/seed"},
-		"the landscape deploys a component":      {from: "landscape/garden", to: "internal/component/etcd"},
-		"a component applies":                    {from: "internal/component/etcd", to: "internal/kube"},
-		"a component looks an image up":          {from: "internal/component/etcd", to: "imagevector"},
-		"a provider uses the library":            {from: "internal/provider/local/worker", to: "pkg/extension/worker"},
-		"the library uses the API":               {from: "pkg/extension", to: "api/extensions/v1alpha1"},
-		"the API uses the API":                   {from: "api/seedmanagement/v1alpha1", to: "api/core/v1beta1"},
-		"a test environment starts everything":   {from: "test/env", to: "internal/apiserver"},
-		"a tool reads types":                     {from: "hack/docs", to: "api/core/v1beta1"},
-		"the API uses the library":               {from: "api/core/v1beta1", to: "pkg/flow", want: "api/core/v1beta1 imports pkg/flow: api lies below pkg"},
-		"the API looks an image up":              {from: "api/core/v1beta1", to: "imagevector", want: "api/core/v1beta1 imports imagevector: api lies below imagevector"},
-		"the image vector uses the library":      {from: "imagevector", to: "pkg/flow", want: "imagevector imports pkg/flow: imagevector lies below pkg"},
-		"the library uses internal code":         {from: "pkg/extension", to: "internal/kube", want: "pkg/extension imports internal/kube: pkg lies below internal/kube"},
-		"a component uses a process":             {from: "internal/component/etcd", to: "internal/etcddruid/etcd", want: "internal/component/etcd imports internal/etcddruid/etcd: internal/component lies below internal/etcddruid"},
-		"a process uses another":                 {from: "internal/operator/garden", to: "internal/gardenlet/seed", want: "internal/operator/garden imports internal/gardenlet/seed: two processes never import each other; what both need lives further down"},
-		"a room nobody declared is a process":    {from: "internal/gardenlet", to: "internal/helper", want: "internal/gardenlet imports internal/helper: two processes never import each other; what both need lives further down"},
-		"a provider uses another":                {from: "internal/provider/local", to: "internal/provider/other", want: "internal/provider/local imports internal/provider/other: two processes never import each other; what both need lives further down"},
-		"the landscape uses a process":           {from: "landscape", to: "internal/gardenlet", want: "landscape imports internal/gardenlet: two processes never import each other; what both need lives further down"},
-		"a process uses the landscape":           {from: "internal/gardenlet", to: "landscape/machine", want: "internal/gardenlet imports landscape/machine: two processes never import each other; what both need lives further down"},
-		"a process uses a main":                  {from: "internal/gardenlet", to: "cmd/gardener", want: "internal/gardenlet imports cmd/gardener: internal/gardenlet lies below cmd"},
-		"product code uses a test environment":   {from: "cmd/gardener", to: "test/env", want: "cmd/gardener imports test/env: nothing that is shipped uses test/"},
-		"a room that is not in the plan imports": {from: "misc", to: "api/core/v1beta1", want: "misc: not in the plan of the house; give its room a level in roomOf"},
-		"a room that is not in the plan is used": {from: "cmd/gardener", to: "misc", want: "misc: not in the plan of the house; give its room a level in roomOf"},
-		"code directly under internal":           {from: "internal", to: "api/core/v1beta1", want: "internal: code under internal/ has a room of its own, such as internal/gardenlet"},
+		"a main wires a process":               {from: "cmd/gardener", to: "internal/gardenlet"},
+		"a main runs the landscape":            {from: "cmd/landscape", to: "landscape"},
+		"a process deploys a component":        {from: "internal/gardenlet/shoot/flow", to: "internal/component/coredns"},
+		"a process validates":                  {from: "internal/apiserver/registry/core/shoot", to: "internal/validation/core"},
+		"a process uses its own packages":      {from: "internal/gardenlet/shoot", to: "internal/gardenlet/seed"},
+		"the landscape deploys a component":    {from: "landscape/garden", to: "internal/component/etcd"},
+		"a component applies":                  {from: "internal/component/etcd", to: "internal/kube"},
+		"a component looks an image up":        {from: "internal/component/etcd", to: "imagevector"},
+		"a provider uses the library":          {from: "internal/provider/local/worker", to: "pkg/extension/worker"},
+		"the library uses the API":             {from: "pkg/extension", to: "api/extensions/v1alpha1"},
+		"the API uses the API":                 {from: "api/seedmanagement/v1alpha1", to: "api/core/v1beta1"},
+		"a test environment starts everything": {from: "test/env", to: "internal/apiserver"},
+		"a tool reads types":                   {from: "hack/docs", to: "api/core/v1beta1"},
+		"the API uses the library":             {from: "api/core/v1beta1", to: "pkg/flow", want: "api/core/v1beta1 imports pkg/flow: api lies below pkg"},
+		"the API looks an image up":            {from: "api/core/v1beta1", to: "imagevector", want: "api/core/v1beta1 imports imagevector: api lies below imagevector"},
+		"the image vector uses the library":    {from: "imagevector", to: "pkg/flow", want: "imagevector imports pkg/flow: imagevector lies below pkg"},
+		"the library uses internal code":       {from: "pkg/extension", to: "internal/kube", want: "pkg/extension imports internal/kube: pkg lies below internal/kube"},
+		"a component uses a process":           {from: "internal/component/etcd", to: "internal/etcddruid/etcd", want: "internal/component/etcd imports internal/etcddruid/etcd: internal/component lies below internal/etcddruid"},
+		"a process uses another":               {from: "internal/operator/garden", to: "internal/gardenlet/seed", want: "internal/operator/garden imports internal/gardenlet/seed: two processes never import each other; move shared code further down"},
+		"an undeclared area is a process":      {from: "internal/gardenlet", to: "internal/helper", want: "internal/gardenlet imports internal/helper: two processes never import each other; move shared code further down"},
+		"a provider uses another":              {from: "internal/provider/local", to: "internal/provider/other", want: "internal/provider/local imports internal/provider/other: two processes never import each other; move shared code further down"},
+		"the landscape uses a process":         {from: "landscape", to: "internal/gardenlet", want: "landscape imports internal/gardenlet: two processes never import each other; move shared code further down"},
+		"a process uses the landscape":         {from: "internal/gardenlet", to: "landscape/machine", want: "internal/gardenlet imports landscape/machine: two processes never import each other; move shared code further down"},
+		"a process uses a main":                {from: "internal/gardenlet", to: "cmd/gardener", want: "internal/gardenlet imports cmd/gardener: internal/gardenlet lies below cmd"},
+		"product code uses a test environment": {from: "cmd/gardener", to: "test/env", want: "cmd/gardener imports test/env: nothing that is shipped uses test/"},
+		"an unknown directory imports":         {from: "misc", to: "api/core/v1beta1", want: "misc: unknown directory; add it to areaOf"},
+		"an unknown directory is imported":     {from: "cmd/gardener", to: "misc", want: "misc: unknown directory; add it to areaOf"},
+		"code directly under internal":         {from: "internal", to: "api/core/v1beta1", want: "internal: code under internal/ is in a directory of its own, such as internal/gardenlet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, check(tc.from, tc.to)); diff != "" {
@@ -151,7 +151,7 @@ func TestExceptionCovers(t *testing.T) {
 		from, to string
 		want     bool
 	}{
-		"the rooms themselves":     {from: "internal/component", to: "internal/gardenlet/seed", want: true},
+		"the directories":          {from: "internal/component", to: "internal/gardenlet/seed", want: true},
 		"packages in them":         {from: "internal/component/etcd", to: "internal/gardenlet/seed/care", want: true},
 		"a package beside":         {from: "internal/component/etcd", to: "internal/gardenlet/shoot"},
 		"a name that only begins":  {from: "internal/components", to: "internal/gardenlet/seed"},

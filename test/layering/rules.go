@@ -1,4 +1,4 @@
-// Package layering says which part of the code may import which.
+// Package layering checks which part of the code imports which.
 //
 // Arrows point down only:
 //
@@ -7,9 +7,9 @@
 //	internal/component, validation, kube, ...
 //	pkg
 //	imagevector, charts, example
-//	api                               imports no other room
+//	api                               imports no other area
 //
-// The rooms hack and test look at everything and are looked at by nobody.
+// hack and test may import everything, and are not imported.
 package layering
 
 import (
@@ -18,24 +18,23 @@ import (
 	"strings"
 )
 
-// sharedRooms are the rooms of internal/ that several processes use. Every other one belongs to a single process.
-// Who adds a room here says that it is no process.
-var sharedRooms = []string{
-	"internal/cloudprofile", // what admission checks, maintenance looks for
+// sharedAreas are the directories of internal/ that several processes use. Every other one is the code of a single process.
+var sharedAreas = []string{
+	"internal/cloudprofile", // checks of admission plugins that maintenance uses too
 	"internal/component",
 	"internal/configfile",
-	"internal/distribution", // the landscape runs what it builds
+	"internal/distribution", // the landscape runs its artifacts
 	"internal/kube",
 	"internal/networkpolicy",  // a controller that gardenlet and gardener-operator run too
-	"internal/process",        // how every component starts
-	"internal/shoot",          // what gardenlet and gardenadm derive from a Shoot
-	"internal/stage",          // what flows of several processes are composed from
-	"internal/subcommand",     // how commands that hold others speak
+	"internal/process",        // the start of every component
+	"internal/shoot",          // functions of a Shoot for gardenlet and gardenadm
+	"internal/stage",          // stages of flows of several processes
+	"internal/subcommand",     // help and errors of commands with subcommands
 	"internal/tokenrequestor", // a controller that gardenlet runs too
 	"internal/validation",
 }
 
-// exceptions are imports against the arrows that are wanted all the same. The paths are those of rooms or of packages in them.
+// exceptions are allowed imports against the arrows. The paths are those of areas or of packages in them.
 var exceptions = []exception{}
 
 // exception lets packages below one path import packages below another.
@@ -43,7 +42,7 @@ type exception struct {
 	from, to, why string
 }
 
-// level is how far up a room is; rooms import what is further down.
+// level is how far up an area is; areas import those further down.
 type level int
 
 const (
@@ -56,52 +55,52 @@ const (
 	outside
 )
 
-// room is the part of the house that a package is in.
-type room struct {
+// area is a part of the code: a directory with its packages.
+type area struct {
 	path  string
 	level level
 }
 
-// roomOf returns the room of a package, given by its path within the module ("api/core/v1beta1").
-func roomOf(pkg string) (room, error) {
+// areaOf returns the area of a package, given by its path within the module ("api/core/v1beta1").
+func areaOf(pkg string) (area, error) {
 	parts := strings.Split(pkg, "/")
 	switch parts[0] {
 	case "api":
-		return room{"api", api}, nil
+		return area{"api", api}, nil
 	case "imagevector", "charts", "example":
-		return room{parts[0], images}, nil
+		return area{parts[0], images}, nil
 	case "pkg":
-		return room{"pkg", library}, nil
+		return area{"pkg", library}, nil
 	case "landscape":
-		return room{"landscape", process}, nil
+		return area{"landscape", process}, nil
 	case "cmd":
-		return room{"cmd", command}, nil
+		return area{"cmd", command}, nil
 	case "hack", "test":
-		return room{parts[0], outside}, nil
+		return area{parts[0], outside}, nil
 	case "internal":
 		depth := 2
 		if strings.HasPrefix(pkg, "internal/provider/") { // each provider is a process of its own
 			depth = 3
 		}
 		if len(parts) < depth {
-			return room{}, fmt.Errorf("%s: code under internal/ has a room of its own, such as internal/gardenlet", pkg)
+			return area{}, fmt.Errorf("%s: code under internal/ is in a directory of its own, such as internal/gardenlet", pkg)
 		}
 		path := strings.Join(parts[:depth], "/")
-		if slices.Contains(sharedRooms, path) {
-			return room{path, shared}, nil
+		if slices.Contains(sharedAreas, path) {
+			return area{path, shared}, nil
 		}
-		return room{path, process}, nil
+		return area{path, process}, nil
 	}
-	return room{}, fmt.Errorf("%s: not in the plan of the house; give its room a level in roomOf", pkg)
+	return area{}, fmt.Errorf("%s: unknown directory; add it to areaOf", pkg)
 }
 
 // check returns why a package may not import another, or "" if it may.
 func check(from, to string) string {
-	importer, err := roomOf(from)
+	importer, err := areaOf(from)
 	if err != nil {
 		return err.Error()
 	}
-	imported, err := roomOf(to)
+	imported, err := areaOf(to)
 	if err != nil {
 		return err.Error()
 	}
@@ -111,14 +110,14 @@ func check(from, to string) string {
 	case imported.level == outside:
 		return fmt.Sprintf("%s imports %s: nothing that is shipped uses %s/", from, to, imported.path)
 	case importer.level == process && imported.level == process:
-		return fmt.Sprintf("%s imports %s: two processes never import each other; what both need lives further down", from, to)
+		return fmt.Sprintf("%s imports %s: two processes never import each other; move shared code further down", from, to)
 	case importer.level < imported.level:
 		return fmt.Sprintf("%s imports %s: %s lies below %s", from, to, importer.path, imported.path)
 	}
 	return ""
 }
 
-// covers tells whether an import is the one that an exception is about.
+// covers reports whether an exception allows an import.
 func (e exception) covers(from, to string) bool {
 	return within(from, e.from) && within(to, e.to)
 }

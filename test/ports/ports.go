@@ -1,4 +1,4 @@
-// Package ports finds ports for servers that tests start, and that cannot tell which port they were given.
+// Package ports finds ports for servers that tests start, and that cannot report the port of a listener on port 0.
 package ports
 
 import (
@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// Ports are below those that the kernel gives to connections and to listeners on port 0, so that none of these gets one of ours before
+// Ports are below those that the kernel assigns to connections and to listeners on port 0, so that it does not assign a found port before
 // its server listens.
 const (
 	first = 20000
 	count = 12000
 )
 
-// reserved has the locks of ports: who forgets a socket closes it some day.
+// reserved keeps the locks of ports: an unreferenced socket would be closed by the garbage collector.
 var reserved sync.Map
 
-// Find returns ports of the loopback interface that nobody listens on. No test on this computer gets one of them again while this process
+// Find returns ports of the loopback interface without a listener. No other test on this computer gets one of them while this process
 // runs.
 func Find(n int) ([]int, error) {
 	found := make([]int, 0, n)
@@ -39,7 +39,7 @@ func Find(n int) ([]int, error) {
 			found = append(found, port)
 		}
 	}
-	return nil, fmt.Errorf("of %d tries, %d found a free port instead of %d", count, len(found), n)
+	return nil, fmt.Errorf("found %[2]d free ports in %[1]d tries, want %[3]d", count, len(found), n)
 }
 
 // Free is Find for a test.
@@ -52,7 +52,7 @@ func Free(t testing.TB, n int) []int {
 	return found
 }
 
-// take reserves a port and tells whether it could.
+// take reserves a port, and reports whether it was free.
 func take(port int) (bool, error) {
 	// A socket of this kind is a lock that ends with the process, and leaves no file.
 	lock, err := net.Listen("unix", fmt.Sprintf("@gardener-test-port-%d", port))

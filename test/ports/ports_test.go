@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestNobodyGetsAPortTwice(t *testing.T) {
+func TestPortsAreFoundOnce(t *testing.T) {
 	all := Free(t, 50)
 	seen := map[int]bool{}
 	for _, port := range all {
@@ -25,14 +25,14 @@ func TestNobodyGetsAPortTwice(t *testing.T) {
 	defer listener.Close() //nolint:errcheck // the test is over
 }
 
-func TestServersAreLeftAlone(t *testing.T) {
+func TestPortsOfServersAreSkipped(t *testing.T) {
 	port := Free(t, 1)[0] + 1
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		t.Skip(err)
 	}
 	defer listener.Close() //nolint:errcheck // the test is over
-	for range 2 {          // the first look leaves no reservation
+	for range 2 {          // the first attempt leaves no reservation
 		if free, err := take(port); free || err != nil {
 			t.Errorf("a port with a server is free: %t, %v", free, err)
 		}

@@ -1,4 +1,4 @@
-// Package snapshot tells whether a cluster is as it was before.
+// Package snapshot compares the objects of a cluster with those of an earlier time.
 package snapshot
 
 import (
@@ -17,15 +17,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// passing are the resources whose objects come and go by themselves.
+// passing are the resources whose objects are created and deleted by controllers all the time.
 var passing = []string{
 	"certificatesigningrequests", "componentstatuses", "controllerrevisions", "endpoints", "endpointslices", "events", "leases", "pods", "replicasets",
 }
 
-// lookAgain is how often a cluster is looked at until it is as before. All of its kinds are too many to watch.
-const lookAgain = time.Second
+// interval is how often a cluster is listed until it is as before. All of its kinds are too many to watch.
+const interval = time.Second
 
-// Take lists every object of a cluster, as "resource.group namespace name", sorted, but for those in namespaces to pass over.
+// Take lists every object of a cluster, as "resource.group namespace name", sorted, except for those in the given namespaces.
 func Take(ctx context.Context, config *rest.Config, without ...string) ([]string, error) {
 	// Every kind is listed: the usual limit of requests would be most of the time.
 	config = rest.CopyConfig(config)
@@ -67,21 +67,21 @@ func Take(ctx context.Context, config *rest.Config, without ...string) ([]string
 	return slices.Compact(found), nil
 }
 
-// kept is whether objects of a resource stay until somebody deletes them.
+// kept reports whether objects of a resource stay until they are deleted explicitly.
 func kept(group string, resource metav1.APIResource) bool {
 	return !slices.Contains(passing, resource.Name) && group != "metrics.k8s.io" && slices.Contains(resource.Verbs, "list")
 }
 
-// Await waits until there is what there was, and returns the differences if that is not so before ctx ends: some things go a moment later,
-// such as volumes.
+// Await waits until the objects are those of before, and returns the differences at the end of ctx: some objects take a moment longer to
+// be deleted, such as volumes.
 func Await(ctx context.Context, config *rest.Config, before []string, without ...string) error {
-	last := errors.New("the cluster was not looked at")
-	err := wait.PollUntilContextCancel(ctx, lookAgain, true, func(ctx context.Context) (bool, error) {
+	last := errors.New("the cluster was not listed")
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		now, err := Take(ctx, config, without...)
 		if err == nil {
 			err = difference(before, now)
 		}
-		if err == nil || ctx.Err() == nil { // the end of ctx says less than what was seen last
+		if err == nil || ctx.Err() == nil { // the last difference is more useful than the end of ctx
 			last = err
 		}
 		return err == nil, nil
@@ -92,7 +92,7 @@ func Await(ctx context.Context, config *rest.Config, before []string, without ..
 	return nil
 }
 
-// difference returns what there is more and less than before, or nil. Both are sorted.
+// difference returns the added and removed objects as an error, or nil. Both lists are sorted.
 func difference(before, now []string) error {
 	var lines []string
 	for _, object := range now {

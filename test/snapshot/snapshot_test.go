@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// serve answers as an API server with namespaces, config maps and what comes and goes by itself.
+// serve responds as an API server with namespaces, config maps and pods.
 func serve(t *testing.T) *rest.Config {
 	t.Helper()
 	answers := map[string]string{
@@ -26,7 +26,7 @@ func serve(t *testing.T) *rest.Config {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, ok := answers[r.URL.Path]
 		if !ok {
-			t.Errorf("somebody asked for %s", r.URL.Path)
+			t.Errorf("unexpected request of %s", r.URL.Path)
 			http.NotFound(w, r)
 			return
 		}

@@ -45,7 +45,7 @@ const (
 //go:embed objects
 var objects embed.FS
 
-// bench sends requests to a garden and notes what they cost.
+// bench sends requests to a garden and measures them.
 type bench struct {
 	env      *env.Env
 	options  options
@@ -79,7 +79,7 @@ type request struct {
 	body                              []byte
 }
 
-// send sends a request and returns the size of the answer.
+// send sends a request and returns the size of the response.
 func (b *bench) send(ctx context.Context, client *http.Client, r request) (int64, error) {
 	response, err := b.open(ctx, client, r)
 	if err != nil {
@@ -89,7 +89,7 @@ func (b *bench) send(ctx context.Context, client *http.Client, r request) (int64
 	return io.Copy(io.Discard, response.Body)
 }
 
-// open sends a request and returns the answer, whose body is still to be read.
+// open sends a request and returns the response, whose body is still to be read.
 func (b *bench) open(ctx context.Context, client *http.Client, r request) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, r.method, b.env.Config.Host+r.path, bytes.NewReader(r.body))
 	if err != nil {
@@ -111,7 +111,7 @@ func (b *bench) open(ctx context.Context, client *http.Client, r request) (*http
 	return response, nil
 }
 
-// measure takes all steps.
+// measure runs all steps.
 func (b *bench) measure(ctx context.Context) error {
 	o := b.options
 	if err := b.createBase(ctx); err != nil {
@@ -120,7 +120,7 @@ func (b *bench) measure(ctx context.Context) error {
 	if err := pause(ctx, o.settle); err != nil {
 		return err
 	}
-	if err := b.remember(ctx, "idle"); err != nil {
+	if err := b.addMemory(ctx, "idle"); err != nil {
 		return err
 	}
 	names := make([]string, o.shoots)
@@ -144,7 +144,7 @@ func (b *bench) measure(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := b.remember(ctx, "after creates"); err != nil {
+	if err := b.addMemory(ctx, "after creates"); err != nil {
 		return err
 	}
 	if err := b.load(ctx, "get", o.shoots, o.clients, func(i int) request {
@@ -162,7 +162,7 @@ func (b *bench) measure(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		if err := b.remember(ctx, fmt.Sprintf("after patches %d", round+1)); err != nil {
+		if err := b.addMemory(ctx, fmt.Sprintf("after patches %d", round+1)); err != nil {
 			return err
 		}
 	}
@@ -173,7 +173,7 @@ func (b *bench) measure(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := b.remember(ctx, "after lists"); err != nil {
+	if err := b.addMemory(ctx, "after lists"); err != nil {
 		return err
 	}
 	if err := b.watch(ctx, names[:min(o.changes, len(names))]); err != nil {
@@ -184,10 +184,10 @@ func (b *bench) measure(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return b.remember(ctx, "at the end")
+	return b.addMemory(ctx, "at the end")
 }
 
-// createBase creates what the measured objects refer to.
+// createBase creates the objects that the measured objects refer to.
 func (b *bench) createBase(ctx context.Context) error {
 	data, err := objects.ReadFile("objects/base.yaml")
 	if err != nil {
@@ -238,7 +238,7 @@ func renderStatus(names []string, progress int) ([][]byte, error) {
 	})
 }
 
-// load sends n requests as some of the clients, and notes a step.
+// load sends n requests with some of the clients, and adds a step to the report.
 func (b *bench) load(ctx context.Context, name string, n, clients int, at func(i int) request) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -274,7 +274,7 @@ func (b *bench) load(ctx context.Context, name string, n, clients int, at func(i
 	})
 }
 
-// step measures what the servers use while something runs, and adds it to the report.
+// step measures the CPU time of the servers while do runs, and adds a step to the report.
 func (b *bench) step(ctx context.Context, name string, do func() (step, error)) error {
 	fmt.Fprintln(b.progress, name)
 	profiled := b.profile(ctx, name)
@@ -312,8 +312,8 @@ func (b *bench) cpuTimes() (map[string]time.Duration, error) {
 	return used, nil
 }
 
-// remember adds the memory of gardener-apiserver at this moment to the report.
-func (b *bench) remember(ctx context.Context, when string) error {
+// addMemory adds the current memory of gardener-apiserver to the report.
+func (b *bench) addMemory(ctx context.Context, when string) error {
 	m := memory{When: when}
 	if err := m.readMemory(b.env.PID(env.GardenerAPIServer)); err != nil {
 		return err
@@ -330,7 +330,7 @@ func (b *bench) remember(ctx context.Context, when string) error {
 	return b.fetch(ctx, "/debug/pprof/heap", filepath.Join(b.options.profiles, strings.ReplaceAll(when, " ", "-")+".heap.prof"))
 }
 
-// profile fetches profiles of gardener-apiserver, if they are wanted.
+// profile fetches profiles of gardener-apiserver, if they are requested.
 func (b *bench) profile(ctx context.Context, name string) <-chan error {
 	done := make(chan error, 1)
 	if b.options.profiles == "" {
@@ -345,7 +345,7 @@ func (b *bench) profile(ctx context.Context, name string) <-chan error {
 	return done
 }
 
-// fetch writes what gardener-apiserver answers to a file.
+// fetch writes a response of gardener-apiserver to a file.
 func (b *bench) fetch(ctx context.Context, path, file string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.env.Direct.Host+path, nil)
 	if err != nil {
@@ -389,7 +389,7 @@ func (b *bench) watch(ctx context.Context, names []string) error {
 	var received atomic.Int64
 	errs := make(chan error, b.options.watchers)
 	for w := range b.options.watchers {
-		stream, err := b.open(ctx, b.clients[w%len(b.clients)], request{ //nolint:bodyclose // whoever reads it closes it
+		stream, err := b.open(ctx, b.clients[w%len(b.clients)], request{ //nolint:bodyclose // its reader closes it
 			http.MethodGet, collection + "?watch=true&resourceVersion=" + version, "", asJSON, nil,
 		})
 		if err != nil {

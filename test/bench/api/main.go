@@ -1,7 +1,7 @@
-// Command api measures the garden API: how fast it answers, and what that costs its servers.
+// Command api measures the garden API: latencies, rates, and the CPU time and memory of its servers.
 //
 // It starts a garden of its own, sends requests through the aggregator as 16 clients with a connection each, and reads
-// from /proc what the servers used. Rates depend on what else the machine does; CPU time per request hardly does.
+// the usage of the servers from /proc. Rates depend on what else the machine does; CPU time per request hardly does.
 package main
 
 import (
@@ -47,7 +47,7 @@ func main() {
 	flag.IntVar(&o.watchers, "watchers", 100, "how many watches to open")
 	flag.IntVar(&o.changes, "changes", 200, "how many changes the watches see")
 	flag.IntVar(&o.clients, "clients", 16, "how many clients, with a connection each")
-	flag.DurationVar(&o.settle, "settle", 15*time.Second, "how long to leave the servers alone before memory is called idle")
+	flag.DurationVar(&o.settle, "settle", 15*time.Second, "how long the servers are idle before the idle memory is measured")
 	flag.Var(&o.flags, "flag", "a flag for gardener-apiserver; can be repeated")
 	flag.BoolVar(&o.verbose, "v", false, "print the logs of the servers")
 	flag.Parse()
@@ -62,7 +62,7 @@ func main() {
 
 func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
 	if o.output != "table" && o.output != "json" {
-		return fmt.Errorf("output %q is not known; use -o table or -o json", o.output)
+		return fmt.Errorf("unknown output %q; use -o table or -o json", o.output)
 	}
 	if _, err := os.Stat(o.binary); err != nil {
 		return fmt.Errorf("%w; build it with: make build", err)
@@ -95,18 +95,18 @@ func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
 	return b.report.print(out)
 }
 
-// report is everything measured.
+// report has all measurements.
 type report struct {
 	Machine machine  `json:"machine"`
 	Steps   []step   `json:"steps"`
 	Memory  []memory `json:"memory"`
 }
 
-// machine is where it was measured.
+// machine is the machine of the measurement.
 type machine struct {
 	CPU  string  `json:"cpu"`
 	CPUs int     `json:"cpus"`
-	Load float64 `json:"load"` // of the minute before the start, by others
+	Load float64 `json:"load"` // of the minute before the start
 }
 
 // step is one kind of request.
@@ -115,16 +115,16 @@ type step struct {
 	Requests int     `json:"requests"` // for the watch: events that were received
 	Seconds  float64 `json:"seconds"`
 	Rate     float64 `json:"perSecond"`
-	// Milliseconds from the request to the end of the answer; for the watch, to the event.
+	// Milliseconds from the request to the end of the response; for the watch, to the event.
 	P50 float64 `json:"p50Milliseconds"`
 	P99 float64 `json:"p99Milliseconds"`
-	// Bytes of an answer, the mean.
+	// Bytes is the mean size of a response.
 	Bytes int `json:"bytes"`
 	// CPU is milliseconds per request, by server.
 	CPU map[string]float64 `json:"cpuMilliseconds"`
 }
 
-// memory is what gardener-apiserver and the database take at a moment.
+// memory is the memory of gardener-apiserver and the size of the database at a moment.
 type memory struct {
 	When     string  `json:"when"`
 	RSS      float64 `json:"rssMegabytes"`

@@ -19,7 +19,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The name of the command, in parentheses, may hold spaces.
+	// The name of the command, in parentheses, may contain spaces.
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	var ticks int64
 	for _, i := range []int{11, 12} { // utime and stime
@@ -59,7 +59,7 @@ func (m *memory) readMemory(pid int) error {
 	return nil
 }
 
-// thisMachine describes where it runs.
+// thisMachine describes the machine it runs on.
 func thisMachine() machine {
 	m := machine{CPUs: runtime.NumCPU(), CPU: runtime.GOARCH}
 	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {

@@ -43,16 +43,16 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.TrimPrefix(`
-shoot.yaml, 2 at once, once, on 2 processors (Abacus), 24 GiB of memory; before it began, the load was 0.2 and 12% of the processors' time in use.
-1 of 2 shoots got healthy, 1 tasks failed on the way.
+shoot.yaml, 2 at once, once, on 2 processors (Abacus), 24 GiB of memory; before the start, the load was 0.2 and 12% of the processors' time in use.
+1 of 2 shoots became healthy, 1 tasks failed meanwhile.
 
 - shoot "b1": task "etcd-main": no disk
 
-| after the order | median | best | worst | of |
+| after the creation | median | best | worst | of |
 |---|---|---|---|---|
-| first API answer | 11.0 s | 9.0 s | 11.0 s | 2 |
+| first API response | 11.0 s | 9.0 s | 11.0 s | 2 |
 | healthy | 12.0 s | 12.0 s | 12.0 s | 1 |
-| deleted, after its order | 8.0 s | 8.0 s | 8.0 s | 1 |
+| deleted, after the request | 8.0 s | 8.0 s | 8.0 s | 1 |
 
 | component of 2 control planes | how many | memory (PSS) | CPU since start |
 |---|---|---|---|
@@ -140,7 +140,7 @@ func TestChart(t *testing.T) {
 			},
 			title: "Creation of a shoot: healthy after 9.0 s (run 2)", tasks: []string{"a", "b"},
 		},
-		"it was made at once": {timings: []flow.LoggedTiming{ran("1", "b0", "a", 1, nil)}, title: "Creation of a shoot: healthy after 9.0 s", tasks: []string{"a"}},
+		"the first run made it": {timings: []flow.LoggedTiming{ran("1", "b0", "a", 1, nil)}, title: "Creation of a shoot: healthy after 9.0 s", tasks: []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := chart(c, tc.timings)

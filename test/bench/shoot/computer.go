@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// watched is for how long the computer is watched before anything is measured.
+	// watched is for how long the load of the computer is measured before the benchmark.
 	watched = 3 * time.Second
-	// tooBusy is the share of the processors' time, in percent, from which on figures are not worth keeping. A landscape at rest, with a
-	// shoot, takes about a tenth of two cores.
+	// tooBusy is the share of the processors' time, in percent, from which on results are not comparable. An idle landscape with a shoot takes
+	// about a tenth of two cores.
 	tooBusy = 25
 )
 
-// computer is what is measured on, and how busy it was before.
+// computer is the computer of the measurement, and its load before.
 type computer struct {
 	Processors int    `json:"processors"`
 	Model      string `json:"model"`
@@ -33,11 +33,11 @@ type computer struct {
 func (c computer) busy() bool { return c.Busy >= tooBusy }
 
 func (c computer) String() string {
-	return fmt.Sprintf("%d processors (%s), %.0f GiB of memory; before it began, the load was %.1f and %.0f%% of the processors' time in use",
+	return fmt.Sprintf("%d processors (%s), %.0f GiB of memory; before the start, the load was %.1f and %.0f%% of the processors' time in use",
 		c.Processors, c.Model, float64(c.Memory)/(1<<30), c.Load, c.Busy)
 }
 
-func lookAtComputer(ctx context.Context) (computer, error) {
+func observeComputer(ctx context.Context) (computer, error) {
 	c := computer{Processors: runtime.NumCPU(), Model: "unknown"}
 	cpuinfo, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -50,7 +50,7 @@ func lookAtComputer(ctx context.Context) (computer, error) {
 	if model := field(cpuinfo, "model name"); model != "" {
 		c.Model = model
 	}
-	kib, _ := strconv.ParseInt(strings.TrimSuffix(field(meminfo, "MemTotal"), " kB"), 10, 64) // 0 GiB tells that it is not known
+	kib, _ := strconv.ParseInt(strings.TrimSuffix(field(meminfo, "MemTotal"), " kB"), 10, 64) // 0 GiB if unknown
 	c.Memory = kib << 10
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -93,7 +93,7 @@ func busyShare(before, after []byte) float64 {
 	return 100 * (1 - float64(idle-idleBefore)/float64(total-totalBefore))
 }
 
-// processorTicks are all ticks of the processors, and those of which they did nothing or waited for disks.
+// processorTicks are all ticks of the processors, and those in which they were idle or waited for disks.
 func processorTicks(stat []byte) (total, idle int64) {
 	line, _, _ := bytes.Cut(stat, []byte("\n"))
 	fields := strings.Fields(string(line)) // cpu user nice system idle iowait irq softirq steal guest guest_nice

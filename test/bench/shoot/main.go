@@ -1,6 +1,6 @@
-// Command shoot measures, on a landscape that runs, how long shoots take from the order to the first answer of their API, to their first
-// node and to being healthy, and what their control planes and nodes take of the computer. It can draw where the time of the last creation
-// went.
+// Command shoot measures, on a running landscape, how long shoots take from their creation to the first response of their kube-apiserver, to
+// their first node and until they are healthy, and the CPU time and memory of their control planes and nodes. It can draw the tasks of the
+// last creation.
 //
 //	go run ./test/bench/shoot -landscape local -rounds 5
 //	go run ./test/bench/shoot -at-once 10 -rounds 1 -o markdown
@@ -28,7 +28,7 @@ import (
 type bench struct {
 	manifest, name, picture string
 	rounds, atOnce          int
-	// limit is how long one shoot may take, for each of the two ways.
+	// limit is how long a shoot may take for its creation, and for its deletion.
 	limit  time.Duration
 	l      *landscape.Landscape
 	garden client.WithWatch
@@ -37,18 +37,18 @@ type bench struct {
 func main() {
 	var b bench
 	var root, name, format string
-	flag.StringVar(&root, "dir", ".landscape", "where the landscapes are")
+	flag.StringVar(&root, "dir", ".landscape", "directory of landscapes")
 	flag.StringVar(&name, "landscape", "local", "name of the landscape")
-	flag.StringVar(&b.manifest, "f", "example/shoot-workerless.yaml", "the shoot to order; it gets other names")
-	flag.StringVar(&b.name, "name", "b", "what the names of the shoots start with")
-	flag.IntVar(&b.rounds, "rounds", 5, "how many times to do it")
-	flag.IntVar(&b.atOnce, "at-once", 1, "how many shoots to order at the same time")
+	flag.StringVar(&b.manifest, "f", "example/shoot-workerless.yaml", "the shoot to create; it gets other names")
+	flag.StringVar(&b.name, "name", "b", "prefix of the names of the shoots")
+	flag.IntVar(&b.rounds, "rounds", 5, "number of rounds")
+	flag.IntVar(&b.atOnce, "at-once", 1, "how many shoots to create at the same time")
 	flag.DurationVar(&b.limit, "limit", 10*time.Minute, "how long a creation or a deletion may take")
 	flag.StringVar(&b.picture, "picture", "", "file for an SVG picture of the last creation: its tasks and its critical path")
 	flag.StringVar(&format, "o", "text", "text, markdown or json")
 	flag.Parse()
 	log.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // an API that does not answer yet is what this waits for
+	klog.SetLogger(logr.Discard()) // errors of an API server that does not respond yet are expected
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // A second signal ends the process.
 	defer stop()
@@ -77,18 +77,18 @@ func (b *bench) main(ctx context.Context, root, name, format string) error {
 		return err
 	}
 	r := &report{Manifest: b.manifest, AtOnce: b.atOnce, Rounds: b.rounds}
-	if r.Computer, err = lookAtComputer(ctx); err != nil {
+	if r.Computer, err = observeComputer(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, r.Computer)
 	if r.Computer.busy() {
-		fmt.Fprintln(os.Stderr, "warning: the computer is busy, so what is measured now takes longer than it has to")
+		fmt.Fprintln(os.Stderr, "warning: the computer is busy, so everything takes longer than usual")
 	}
 	err = b.run(ctx, r)
 	return errors.Join(write(os.Stdout, r), err)
 }
 
-// run does all rounds. A shoot that fails is counted, and ends the run after its round.
+// run runs all rounds. A shoot that fails is counted, and ends the run after its round.
 func (b *bench) run(ctx context.Context, r *report) error {
 	for round := range b.rounds {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, b.rounds)

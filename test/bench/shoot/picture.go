@@ -22,7 +22,7 @@ import (
 	"gardener.cloud/gardener/test/bench/shoot/timeline"
 )
 
-// draw makes a picture of where the time of a creation went, from the log of the gardenlet.
+// draw draws the tasks of a creation, from the log of the gardenlet.
 func (b *bench) draw(ctx context.Context, c *creation) error {
 	timings, err := b.timings(ctx, c)
 	if err != nil {
@@ -42,7 +42,7 @@ func (b *bench) draw(ctx context.Context, c *creation) error {
 	return os.WriteFile(b.picture, out.Bytes(), 0o644)
 }
 
-// timings are those that the gardenlets have logged since the order of a shoot.
+// timings are the timings that the gardenlets have logged since the creation of a shoot.
 func (b *bench) timings(ctx context.Context, c *creation) ([]flow.LoggedTiming, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", b.l.KubeconfigFile(landscape.RuntimeCluster))
 	if err != nil {
@@ -76,7 +76,8 @@ func (b *bench) timings(ctx context.Context, c *creation) ([]flow.LoggedTiming, 
 	return all, nil
 }
 
-// chart draws the run that made a shoot: the first one without a failed task. It passed quickly over what runs before it had done.
+// chart draws the run that created a shoot: the first one without a failed task. Tasks that earlier runs have completed take little time in
+// it.
 func chart(c *creation, timings []flow.LoggedTiming) (timeline.Chart, error) {
 	picture := timeline.Chart{Title: "Creation of a shoot: not healthy yet", Begin: c.begin}
 	if c.healthy > 0 {
@@ -95,7 +96,7 @@ func chart(c *creation, timings []flow.LoggedTiming) (timeline.Chart, error) {
 		runs[len(runs)-1] = append(runs[len(runs)-1], t.Timing)
 	}
 	if len(runs) == 0 {
-		return picture, fmt.Errorf("the log of the gardenlet tells of no tasks of shoot %q: it must be in the format json, at the level info or debug", c.key())
+		return picture, fmt.Errorf("the log of the gardenlet has no tasks of shoot %q: it must be in the format json, at the level info or debug", c.key())
 	}
 	made := slices.IndexFunc(runs, func(run []flow.Timing) bool {
 		return !slices.ContainsFunc(run, func(t flow.Timing) bool { return t.Err != nil })

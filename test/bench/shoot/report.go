@@ -13,32 +13,32 @@ import (
 	"gardener.cloud/gardener/landscape"
 )
 
-// report is what was measured.
+// report has all measurements.
 type report struct {
 	Computer computer `json:"computer"`
 	Manifest string   `json:"manifest"`
 	AtOnce   int      `json:"atOnce"`
 	Rounds   int      `json:"rounds"`
-	// Shoots are all that were ordered, Unhealthy those that did not get healthy in time, and Failures the tasks that failed once
-	// or more on the way, with the last error of each.
+	// Shoots counts all created shoots, Unhealthy those that did not become healthy in time, and Failures are the tasks that failed once
+	// or more meanwhile, with the last error of each.
 	Shoots    int      `json:"shoots"`
 	Unhealthy int      `json:"unhealthy"`
 	Failures  []string `json:"failures,omitempty"`
 	Times     []timing `json:"times"`
-	// ControlPlane and Node are what the control planes and the nodes took that there were at the end of the last round, all together.
+	// ControlPlane and Node are the sums over all control planes and nodes at the end of the last round.
 	ControlPlanes int                        `json:"controlPlanes"`
 	ControlPlane  []landscape.ComponentUsage `json:"controlPlane"`
 	Nodes         int                        `json:"nodes"`
 	Node          []landscape.ComponentUsage `json:"node,omitempty"`
 }
 
-// timing is how long after its order something was so.
+// timing is the times from creation to an event.
 type timing struct {
 	What    string    `json:"what"`
 	Seconds []float64 `json:"seconds"`
 }
 
-// note adds a time to those of a kind. Zero is no time.
+// note adds a time to those of an event. Zero is ignored.
 func (r *report) note(what string, took time.Duration) {
 	if took == 0 {
 		return
@@ -51,15 +51,15 @@ func (r *report) note(what string, took time.Duration) {
 	r.Times[index].Seconds = append(r.Times[index].Seconds, took.Seconds())
 }
 
-// add takes up the shoots of a round.
+// add adds the shoots of a round.
 func (r *report) add(creations []*creation) {
 	for _, c := range creations {
 		r.Shoots++
 		r.note("scheduled", c.scheduled)
-		r.note("first API answer", c.answer)
+		r.note("first API response", c.answer)
 		r.note("first node ready", c.node)
 		r.note("healthy", c.healthy)
-		r.note("deleted, after its order", c.gone)
+		r.note("deleted, after the request", c.gone)
 		if c.healthy == 0 {
 			r.Unhealthy++
 		}
@@ -69,7 +69,7 @@ func (r *report) add(creations []*creation) {
 	}
 }
 
-// allHealthy notes how long it took until the last of some shoots was healthy, if they all are.
+// allHealthy adds the time until the last of some shoots was healthy, if they all are.
 func (r *report) allHealthy(creations []*creation, took time.Duration) {
 	if len(creations) > 1 && !slices.ContainsFunc(creations, func(c *creation) bool { return c.healthy == 0 }) {
 		r.note(fmt.Sprintf("all %d healthy", len(creations)), took)
@@ -86,14 +86,14 @@ var formats = map[string]func(io.Writer, *report) error{
 	},
 }
 
-// write puts what is for people on the page: sentences, and tables whose first row is the head.
+// write writes the report as text: sentences, and tables whose first row is the head.
 func write(out io.Writer, r *report, table func(io.Writer, [][]string) error) error {
 	rounds := "once"
 	if r.Rounds > 1 {
 		rounds = fmt.Sprintf("%d times in a row", r.Rounds)
 	}
 	fmt.Fprintf(out, "%s, %d at once, %s, on %s.\n", r.Manifest, r.AtOnce, rounds, r.Computer)
-	fmt.Fprintf(out, "%d of %d shoots got healthy, %d tasks failed on the way.\n\n", r.Shoots-r.Unhealthy, r.Shoots, len(r.Failures))
+	fmt.Fprintf(out, "%d of %d shoots became healthy, %d tasks failed meanwhile.\n\n", r.Shoots-r.Unhealthy, r.Shoots, len(r.Failures))
 	for _, failure := range r.Failures {
 		fmt.Fprintf(out, "- %s\n", strings.Join(strings.Fields(failure), " "))
 	}
@@ -119,7 +119,7 @@ func write(out io.Writer, r *report, table func(io.Writer, [][]string) error) er
 }
 
 func timesTable(times []timing) [][]string {
-	rows := [][]string{{"after the order", "median", "best", "worst", "of"}}
+	rows := [][]string{{"after the creation", "median", "best", "worst", "of"}}
 	for _, t := range times {
 		all := slices.Sorted(slices.Values(t.Seconds))
 		rows = append(rows, []string{
@@ -131,7 +131,7 @@ func timesTable(times []timing) [][]string {
 
 func seconds(s float64) string { return fmt.Sprintf("%.1f s", s) }
 
-// usageTable has a row per component, and their sum. Of several control planes or nodes it also has what one of them takes.
+// usageTable has a row per component, and their sum. For several control planes or nodes it also has the mean.
 func usageTable(of string, components []landscape.ComponentUsage, count int) [][]string {
 	title := "component of a " + of
 	if count > 1 {

@@ -18,10 +18,10 @@ import (
 	"gardener.cloud/gardener/landscape"
 )
 
-// lookAgain is how often something is tried that does not work yet: a small part of what is measured.
-const lookAgain = 50 * time.Millisecond
+// interval is how often something is retried that does not work yet: a small part of the measured time.
+const interval = 50 * time.Millisecond
 
-// times are how long after the order something was so. Zero means never.
+// times are the times from the creation to events. Zero means never.
 type times struct {
 	scheduled, answer, node, healthy, gone time.Duration
 }
@@ -31,16 +31,16 @@ type creation struct {
 	shoot *corev1beta1.Shoot
 	begin time.Time
 	times
-	// failed are the errors that its status told of, by task.
+	// failed are the errors that its status reported, by task.
 	failed map[string]string
-	// api is of the shoot itself.
+	// api is a client of the shoot itself.
 	api client.WithWatch
 	err error
 }
 
 func (c *creation) key() client.ObjectKey { return client.ObjectKeyFromObject(c.shoot) }
 
-// round orders shoots at the same time, waits for them, and deletes them again. The last one also looks at what they take.
+// round creates shoots at the same time, waits for them, and deletes them. The last one also measures their CPU time and memory.
 func (b *bench) round(ctx context.Context, r *report, last bool) error {
 	creations := make([]*creation, b.atOnce)
 	for i := range creations {
@@ -60,7 +60,7 @@ func (b *bench) round(ctx context.Context, r *report, last bool) error {
 			errs = append(errs, b.draw(ctx, creations[0]))
 		}
 	}
-	// Also when somebody has had enough: nothing is left behind.
+	// Also after an interruption, so that nothing is left behind.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.limit)
 	defer cancel()
 	each(creations, func(c *creation) { c.err = errors.Join(c.err, b.remove(ctx, c)) })
@@ -92,33 +92,33 @@ func (b *bench) shoot(i int) (*corev1beta1.Shoot, error) {
 	return shoot, nil
 }
 
-// create orders a shoot and takes the time of what happens to it.
+// create creates a shoot and measures the times of its events.
 func (b *bench) create(ctx context.Context, c *creation) error {
 	ctx, cancel := context.WithTimeout(ctx, b.limit)
 	defer cancel()
 	c.begin = time.Now()
 	if err := b.garden.Create(ctx, c.shoot); err != nil {
-		return fmt.Errorf("order shoot %q: %w", c.shoot.Name, err)
+		return fmt.Errorf("create shoot %q: %w", c.shoot.Name, err)
 	}
 	var running sync.WaitGroup
 	var answerErr error
 	running.Go(func() { answerErr = b.firsts(ctx, c) })
 	err := kube.AwaitShoot(ctx, b.garden, c.key(), func(shoot *corev1beta1.Shoot) error {
-		c.look(shoot)
+		c.observe(shoot)
 		return kube.ShootHealthy(shoot)
 	}, nil)
 	if err == nil {
 		c.healthy = time.Since(c.begin)
 	} else {
 		err = fmt.Errorf("shoot %q: %w", c.shoot.Name, err)
-		cancel() // an API that has not answered by now is not waited for
+		cancel() // do not wait for an API server that has not responded by now
 	}
 	running.Wait()
 	return errors.Join(err, answerErr)
 }
 
-// look takes note of what the status of a shoot tells.
-func (c *creation) look(shoot *corev1beta1.Shoot) {
+// observe records the status of a shoot.
+func (c *creation) observe(shoot *corev1beta1.Shoot) {
 	if shoot == nil {
 		return
 	}
@@ -134,7 +134,7 @@ func (c *creation) look(shoot *corev1beta1.Shoot) {
 	}
 }
 
-// firsts waits for the first answer of the API of a shoot, and for its first node.
+// firsts waits for the first response of the API server of a shoot, and for its first node.
 func (b *bench) firsts(ctx context.Context, c *creation) (err error) {
 	if c.api, err = b.connect(ctx, c.shoot); err != nil {
 		return err
@@ -154,17 +154,17 @@ func (b *bench) firsts(ctx context.Context, c *creation) (err error) {
 	}, nil)
 }
 
-// connect asks for a kubeconfig and with it for the namespaces of the shoot, until both are there.
+// connect requests a kubeconfig, and with it the namespaces of the shoot, until both succeed.
 func (b *bench) connect(ctx context.Context, shoot *corev1beta1.Shoot) (c client.WithWatch, err error) {
 	if err := persist(ctx, func() error { c, err = b.ask(ctx, shoot); return err }); err != nil {
-		return nil, fmt.Errorf("the API of shoot %q never answered: %w", shoot.Name, err)
+		return nil, fmt.Errorf("the API server of shoot %q did not respond: %w", shoot.Name, err)
 	}
 	return c, nil
 }
 
-// persist does something again until it works. It returns the last error when ctx ends before.
+// persist retries until it succeeds. It returns the last error when ctx ends before.
 func persist(ctx context.Context, do func() error) error {
-	tick := time.NewTicker(lookAgain)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		err := do()
@@ -197,7 +197,7 @@ func (b *bench) ask(ctx context.Context, shoot *corev1beta1.Shoot) (client.WithW
 	return c, c.List(ctx, &corev1.NamespaceList{})
 }
 
-// remove deletes a shoot and takes the time of that. One whose order was refused is not ours, if it is there.
+// remove deletes a shoot and measures the time. A shoot whose creation was refused is not deleted, as it belongs to another run.
 func (b *bench) remove(ctx context.Context, c *creation) error {
 	if c.shoot.UID == "" {
 		return nil

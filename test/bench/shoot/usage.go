@@ -54,7 +54,7 @@ func (b *bench) measure(ctx context.Context, r *report, creations []*creation) e
 	return nil
 }
 
-// program puts what a machine runs for itself under one name.
+// program returns one name for all programs of the operating system.
 func program(name string) string {
 	switch {
 	case strings.HasPrefix(name, "containerd-shim"):
@@ -65,7 +65,7 @@ func program(name string) string {
 	return name
 }
 
-// usage is what components take, by their names.
+// usage is the usage of components, by their names.
 type usage map[string]landscape.ComponentUsage
 
 func (u usage) add(used landscape.ComponentUsage) { u[used.Component] = sum(u[used.Component], used) }

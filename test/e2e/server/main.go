@@ -1,5 +1,5 @@
-// Command server is what the end-to-end test runs in pods: it shows who answers, keeps a file, resolves names, fetches
-// pages, asks the API server, uses memory, and refuses objects as a webhook, each when asked to. "probe URL" asks others.
+// Command server runs in pods of the end-to-end tests: it returns its host name, keeps a file, resolves names, fetches
+// URLs, calls the API server, uses memory, and denies objects as a webhook, each on request. "probe URL" sends requests itself.
 package main
 
 import (
@@ -52,7 +52,7 @@ func main() {
 		mebibytes, err := strconv.Atoi(r.FormValue("mebibytes"))
 		eaten = make([]byte, mebibytes<<20)
 		for i := range eaten {
-			eaten[i] = 1 // Only what is written to takes memory.
+			eaten[i] = 1 // Only pages that are written to take memory.
 		}
 		answer(w, fmt.Sprintf("ate %d MiB", len(eaten)>>20), err)
 	})
@@ -79,10 +79,10 @@ func main() {
 	log.Fatal(server.ListenAndServe())
 }
 
-// certificate is there if the server is to be a webhook.
+// certificate exists if the server is used as a webhook.
 const certificate = "/tls/tls.crt"
 
-// askAPI asks the API server of the cluster by its name, as the service account of the pod.
+// askAPI sends a request to the API server of the cluster by its name, as the service account of the pod.
 func askAPI(path string) ([]byte, error) {
 	const dir = "/var/run/secrets/kubernetes.io/serviceaccount/"
 	ca, err := os.ReadFile(dir + "ca.crt")
@@ -109,7 +109,7 @@ func askAPI(path string) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// validate answers as an admission webhook: no to what is named "refused", yes to the rest.
+// validate is an admission webhook that denies objects with the name "refused".
 func validate(w http.ResponseWriter, r *http.Request) {
 	var review struct {
 		APIVersion string `json:"apiVersion"`
@@ -128,9 +128,9 @@ func validate(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-// probe asks an address ten times a second, over a new connection each time, and writes a line for each answer: when it asked, in
-// milliseconds, and "ok" or what went wrong. There has to be a connection within a second; an answer may take longer on a busy machine. It
-// never ends.
+// probe sends requests to a URL ten times a second, over a new connection each time, and writes a line for each: the time of the request
+// in milliseconds, and "ok" or the error. A connection may take up to a second; a response may take longer on a busy machine. It never
+// ends.
 func probe(url string) {
 	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: time.Second}).DialContext,

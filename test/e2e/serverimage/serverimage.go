@@ -28,7 +28,7 @@ func Build(ctx context.Context) (v1.Image, error) {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a directory for temporary files
 	binary := filepath.Join(dir, "server")
-	// Git does not tell the commit of a clone that belongs to another user, so Go must not ask.
+	// -buildvcs=false, as git fails in a clone that belongs to another user.
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", binary, "gardener.cloud/gardener/test/e2e/server")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

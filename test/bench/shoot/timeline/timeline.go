@@ -1,4 +1,4 @@
-// Package timeline draws when the tasks of a flow ran, and which of them decided how long it took.
+// Package timeline draws the tasks of a flow over time, with the critical path.
 package timeline
 
 import (
@@ -24,13 +24,13 @@ type Chart struct {
 	Marks []Mark
 }
 
-// Mark is something that happened, besides the tasks.
+// Mark is an event besides the tasks.
 type Mark struct {
 	Text string
 	At   time.Time
 }
 
-// The measures of the picture, in pixels.
+// Measures of the picture, in pixels.
 const (
 	width      = 960
 	names      = 232 // the end of the names of tasks
@@ -70,7 +70,7 @@ type row struct {
 	Critical, Left                     bool
 }
 
-// SVG writes the chart, in colours for light and for dark surroundings.
+// SVG writes the chart, with colours for light and dark backgrounds.
 func (c Chart) SVG(out io.Writer) error {
 	return svg.Execute(out, c.picture())
 }
@@ -120,7 +120,7 @@ func (c Chart) picture() picture {
 	return p
 }
 
-// describe says in a sentence what decided how long it took.
+// describe describes the critical path in a sentence.
 func describe(path []flow.Timing) string {
 	if len(path) == 0 {
 		return "No task ran."
@@ -129,7 +129,7 @@ func describe(path []flow.Timing) string {
 	return fmt.Sprintf("The critical path: %d tasks, of which %s took longest, %s.", len(path), longest.ID, seconds(longest.Duration()))
 }
 
-// scale turns times into places.
+// scale converts times to positions.
 type scale struct {
 	begin time.Time
 	span  time.Duration
@@ -150,7 +150,7 @@ func tick(span time.Duration) time.Duration {
 	return step
 }
 
-// beside is where a text goes: after what it belongs to, or before it where there is no room after it.
+// beside is the anchor of a text: after its bar, or before it where there is no room after it.
 func beside(from, to float64, before bool) string {
 	const gap = 4
 	if before {

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// mostNodes is how many nodes are asked for at most. Each takes the memory of a machine.
+	// mostNodes limits the nodes of a shoot. Each takes the memory of a machine.
 	mostNodes = 2
-	// inflightFlag is what the API server is told of what alter orders.
+	// inflightFlag is the flag of kube-apiserver for the field that alter changes.
 	inflightFlag = "--max-requests-inflight="
 )
 
-// alter orders something else of the API server, and another number of nodes of the first pool, if there is one.
+// alter changes a setting of kube-apiserver, and the number of nodes of the first pool, if there is one.
 func alter(spec *corev1beta1.ShootSpec, inflight, nodes int32) {
 	server := spec.Kubernetes.KubeAPIServer
 	if server == nil {
@@ -43,8 +43,8 @@ func alter(spec *corev1beta1.ShootSpec, inflight, nodes int32) {
 	}
 }
 
-// asOrdered returns in what a shoot that says it is healthy is not as its spec says. One that is gone, or goes, is left alone.
-func (u *users) asOrdered(ctx context.Context, shoot *corev1beta1.Shoot) error {
+// matchesSpec returns how a shoot with a healthy status differs from its spec. Deleted shoots are ignored.
+func (u *users) matchesSpec(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	ctx, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
 	key := client.ObjectKeyFromObject(shoot)
@@ -59,7 +59,7 @@ func (u *users) asOrdered(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	if err := u.garden.Get(ctx, client.ObjectKey{Namespace: current.Status.TechnicalID, Name: kubeapiserver.Name}, server); err != nil {
 		return fmt.Errorf("shoot %q: %w", key, err)
 	}
-	if err := errors.Join(kube.DeploymentHealthy(server), serverAsOrdered(&current.Spec, server)); err != nil {
+	if err := errors.Join(kube.DeploymentHealthy(server), serverMatches(&current.Spec, server)); err != nil {
 		return fmt.Errorf("shoot %q: %w", key, err)
 	}
 	if len(current.Spec.Provider.Workers) == 0 {
@@ -69,9 +69,9 @@ func (u *users) asOrdered(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	if err != nil {
 		return fmt.Errorf("shoot %q: %w", key, err)
 	}
-	// A node that is one too many may still be drained.
+	// A node to remove may still be drained.
 	if err := kube.Await(ctx, shootClient, &corev1.NodeList{}, func(nodes []*corev1.Node) error {
-		return nodesAsOrdered(current.Spec.Provider.Workers, nodes)
+		return nodesMatch(current.Spec.Provider.Workers, nodes)
 	}, nil); err != nil {
 		return fmt.Errorf("shoot %q: %w", key, err)
 	}
@@ -90,30 +90,30 @@ func (u *users) connect(ctx context.Context, key client.ObjectKey) (client.WithW
 	return client.NewWithWatch(config, client.Options{})
 }
 
-// serverAsOrdered returns in what the API server was told something else than alter has ordered.
-func serverAsOrdered(spec *corev1beta1.ShootSpec, server *appsv1.Deployment) error {
-	ordered := spec.Kubernetes.KubeAPIServer
-	if ordered == nil || ordered.Requests == nil || ordered.Requests.MaxNonMutatingInflight == nil {
+// serverMatches returns how kube-apiserver differs from the setting that alter has changed.
+func serverMatches(spec *corev1beta1.ShootSpec, server *appsv1.Deployment) error {
+	desired := spec.Kubernetes.KubeAPIServer
+	if desired == nil || desired.Requests == nil || desired.Requests.MaxNonMutatingInflight == nil {
 		return nil
 	}
-	want := fmt.Sprint(inflightFlag, *ordered.Requests.MaxNonMutatingInflight)
-	var told []string
+	want := fmt.Sprint(inflightFlag, *desired.Requests.MaxNonMutatingInflight)
+	var flags []string
 	for _, container := range server.Spec.Template.Spec.Containers {
 		for _, arg := range slices.Concat(container.Command, container.Args) {
 			if strings.HasPrefix(arg, inflightFlag) {
-				told = append(told, arg)
+				flags = append(flags, arg)
 			}
 		}
 	}
-	if !slices.Equal(told, []string{want}) {
-		return fmt.Errorf("its API server was told %q, and %s was ordered", told, want)
+	if !slices.Equal(flags, []string{want}) {
+		return fmt.Errorf("kube-apiserver has flags %q, want %s", flags, want)
 	}
 	return nil
 }
 
-// nodesAsOrdered returns which pool has not as many nodes as were ordered, or which node is not ready. Nothing here asks for more than the
-// minimum.
-func nodesAsOrdered(workers []corev1beta1.Worker, nodes []*corev1.Node) error {
+// nodesMatch returns which pool does not have the desired number of nodes, or which node is not ready. The number is the minimum, as no
+// workload here needs more.
+func nodesMatch(workers []corev1beta1.Worker, nodes []*corev1.Node) error {
 	pools := map[string]int32{}
 	for _, node := range nodes {
 		if err := kube.NodeReady(node); err != nil {
@@ -123,7 +123,7 @@ func nodesAsOrdered(workers []corev1beta1.Worker, nodes []*corev1.Node) error {
 	}
 	for _, worker := range workers {
 		if got := pools[worker.Name]; got != worker.Minimum {
-			return fmt.Errorf("pool %q has %d nodes, and %d were ordered", worker.Name, got, worker.Minimum)
+			return fmt.Errorf("pool %q has %d nodes, want %d", worker.Name, got, worker.Minimum)
 		}
 	}
 	return nil

@@ -10,29 +10,29 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-func TestServerAsOrdered(t *testing.T) {
+func TestServerMatches(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
 		want string
 	}{
-		"as ordered":     {args: []string{"--a=b", "--max-requests-inflight=123"}},
-		"an older order": {args: []string{"--max-requests-inflight=400"}, want: `its API server was told ["--max-requests-inflight=400"], and --max-requests-inflight=123 was ordered`},
-		"nothing":        {args: []string{"--max-requests-inflight-x"}, want: `its API server was told [], and --max-requests-inflight=123 was ordered`},
+		"as desired":     {args: []string{"--a=b", "--max-requests-inflight=123"}},
+		"an older value": {args: []string{"--max-requests-inflight=400"}, want: `kube-apiserver has flags ["--max-requests-inflight=400"], want --max-requests-inflight=123`},
+		"nothing":        {args: []string{"--max-requests-inflight-x"}, want: `kube-apiserver has flags [], want --max-requests-inflight=123`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := &corev1beta1.ShootSpec{}
 			alter(spec, 123, 2)
 			server := &appsv1.Deployment{}
 			server.Spec.Template.Spec.Containers = []corev1.Container{{Args: tc.args}}
-			expectError(t, serverAsOrdered(spec, server), tc.want)
+			expectError(t, serverMatches(spec, server), tc.want)
 		})
 	}
-	if err := serverAsOrdered(&corev1beta1.ShootSpec{}, &appsv1.Deployment{}); err != nil {
-		t.Errorf("nothing was ordered: %v", err)
+	if err := serverMatches(&corev1beta1.ShootSpec{}, &appsv1.Deployment{}); err != nil {
+		t.Errorf("nothing is desired: %v", err)
 	}
 }
 
-func TestNodesAsOrdered(t *testing.T) {
+func TestNodesMatch(t *testing.T) {
 	node := func(name, pool string, ready corev1.ConditionStatus) *corev1.Node {
 		n := &corev1.Node{}
 		n.Name, n.Labels = name, map[string]string{constants.WorkerPool: pool}
@@ -48,19 +48,19 @@ func TestNodesAsOrdered(t *testing.T) {
 		nodes []*corev1.Node
 		want  string
 	}{
-		"as ordered": {nodes: []*corev1.Node{node("1", "a", "True"), node("2", "b", "True"), node("3", "a", "True")}},
+		"as desired": {nodes: []*corev1.Node{node("1", "a", "True"), node("2", "b", "True"), node("3", "a", "True")}},
 		"one too few": {
-			nodes: []*corev1.Node{node("1", "a", "True"), node("2", "b", "True")}, want: `pool "a" has 1 nodes, and 2 were ordered`,
+			nodes: []*corev1.Node{node("1", "a", "True"), node("2", "b", "True")}, want: `pool "a" has 1 nodes, want 2`,
 		},
 		"one too many": {
 			nodes: []*corev1.Node{node("1", "a", "True"), node("2", "b", "True"), node("3", "a", "True"), node("4", "b", "True")},
-			want:  `pool "b" has 2 nodes, and 1 were ordered`,
+			want:  `pool "b" has 2 nodes, want 1`,
 		},
-		"one is ill": {
+		"one is not ready": {
 			nodes: []*corev1.Node{node("1", "a", "True"), node("2", "b", "False"), node("3", "a", "True")}, want: `Node "2" is not ready: no network`,
 		},
 	} {
-		t.Run(name, func(t *testing.T) { expectError(t, nodesAsOrdered(spec.Provider.Workers, tc.nodes), tc.want) })
+		t.Run(name, func(t *testing.T) { expectError(t, nodesMatch(spec.Provider.Workers, tc.nodes), tc.want) })
 	}
 }
 
@@ -75,10 +75,10 @@ func TestOneHealthySeed(t *testing.T) {
 		seeds []*corev1beta1.Seed
 		want  string
 	}{
-		"healthy":       {seeds: []*corev1beta1.Seed{seed("True")}},
-		"ill":           {seeds: []*corev1beta1.Seed{seed("Unknown")}, want: `seed "local": its condition B is Unknown: ouch`},
-		"none":          {want: "there are 0 seeds"},
-		"not looked at": {seeds: []*corev1beta1.Seed{{}}, want: `seed "": nobody has looked at its health yet`},
+		"healthy":     {seeds: []*corev1beta1.Seed{seed("True")}},
+		"unhealthy":   {seeds: []*corev1beta1.Seed{seed("Unknown")}, want: `seed "local": its condition B is Unknown: ouch`},
+		"none":        {want: "there are 0 seeds"},
+		"not checked": {seeds: []*corev1beta1.Seed{{}}, want: `seed "": its health has not been checked yet`},
 	} {
 		t.Run(name, func(t *testing.T) { expectError(t, oneHealthySeed(tc.seeds), tc.want) })
 	}
