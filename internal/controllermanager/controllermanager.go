@@ -3,7 +3,6 @@ package controllermanager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -32,11 +32,11 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/credentialsbinding"
 	"gardener.cloud/gardener/internal/controllermanager/event"
 	"gardener.cloud/gardener/internal/controllermanager/exposureclass"
-	"gardener.cloud/gardener/internal/controllermanager/index"
 	"gardener.cloud/gardener/internal/controllermanager/namespacedcloudprofile"
 	"gardener.cloud/gardener/internal/controllermanager/project"
 	"gardener.cloud/gardener/internal/controllermanager/quota"
-	"gardener.cloud/gardener/internal/controllermanager/reference"
+	"gardener.cloud/gardener/internal/controllermanager/referenceprotection"
+	"gardener.cloud/gardener/internal/controllermanager/references"
 	"gardener.cloud/gardener/internal/controllermanager/secretbinding"
 	"gardener.cloud/gardener/internal/controllermanager/seed/care"
 	"gardener.cloud/gardener/internal/controllermanager/seed/lifecycle"
@@ -48,7 +48,6 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/shoot/retry"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/statuslabel"
 	"gardener.cloud/gardener/internal/controllermanager/shootstate/finalizer"
-	"gardener.cloud/gardener/internal/controllermanager/uses"
 	"gardener.cloud/gardener/internal/process"
 	configvalidation "gardener.cloud/gardener/internal/validation/config"
 )
@@ -56,8 +55,8 @@ import (
 // Name is the name of the command.
 const Name = "gardener-controller-manager"
 
-// passTimeout is how long a controller may work on an object in one go. A pass makes a few dozen requests at most.
-const passTimeout = 3 * time.Minute
+// reconciliationTimeout is how long a reconciliation may take. It makes a few dozen requests at most.
+const reconciliationTimeout = 3 * time.Minute
 
 // Config is the type of the configuration file.
 type Config = controllermanagerconfigv1alpha1.ControllerManagerConfiguration
@@ -86,7 +85,7 @@ func Component() process.Component[Config] {
 		Options: func(c *Config, options *manager.Options) {
 			options.Cache.DefaultTransform = Trim
 			options.Controller.CacheSyncTimeout = c.Controllers.CacheSyncTimeout.Duration
-			options.Controller.ReconciliationTimeout = passTimeout
+			options.Controller.ReconciliationTimeout = reconciliationTimeout
 		},
 		Wire: func(ctx context.Context, p *process.Process, c *Config) error {
 			return AddControllers(ctx, p.Manager, &c.Controllers)
@@ -94,8 +93,8 @@ func Component() process.Component[Config] {
 	}
 }
 
-// Trim leaves out of cached objects what no controller reads, and what could be large or secret: who manages which field, and what was
-// last applied. Everything else stays, as controllers patch lists as a whole.
+// Trim removes from cached objects the managed fields and the last applied configuration, which no controller reads, and which can be large
+// or contain secrets. Everything else stays, as controllers patch lists as a whole.
 var Trim toolscache.TransformFunc = func(in any) (any, error) {
 	obj, err := cache.TransformStripManagedFields()(in)
 	if err != nil {
@@ -109,58 +108,126 @@ var Trim toolscache.TransformFunc = func(in any) (any, error) {
 
 // AddControllers adds all controllers to a manager. The configuration has its defaults.
 func AddControllers(ctx context.Context, mgr manager.Manager, c *controllermanagerconfigv1alpha1.ControllerManagerControllerConfiguration) error {
-	if err := errors.Join(uses.Add(ctx, mgr.GetFieldIndexer()), index.Add(ctx, mgr.GetFieldIndexer())); err != nil {
-		return fmt.Errorf("add indexes: %w", err)
+	if err := references.Add(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
 	}
 	clk := clock.RealClock{}
+	// The concurrency of these is not configurable.
+	const fixed = controllermanagerconfigv1alpha1.DefaultControllerConcurrentSyncs
 	// In the order of the documentation.
 	for _, controller := range []struct {
 		name string
 		add  func() error
 	}{
-		{"bastion", func() error { return bastion.Add(mgr, c.Bastion, clk) }},
-		{"certificateSigningRequest", func() error {
-			return certificatesigningrequest.Add(mgr, *c.CertificateSigningRequest.ConcurrentSyncs)
-		}},
-		{"cloudProfile", func() error { return cloudprofile.Add(mgr, *c.CloudProfile.ConcurrentSyncs) }},
-		{"namespacedCloudProfile", func() error { return namespacedcloudprofile.Add(mgr, *c.NamespacedCloudProfile.ConcurrentSyncs) }},
-		{"controllerDeployment", func() error {
-			return controllerdeployment.Add(mgr, *c.ControllerDeployment.ConcurrentSyncs)
-		}},
-		{"controllerRegistration for seeds", func() error { return installation.AddSeed(mgr, *c.ControllerRegistration.ConcurrentSyncs) }},
-		{"controllerRegistration for shoots", func() error { return installation.AddShoot(mgr, *c.ControllerRegistration.ConcurrentSyncs) }},
-		{"finalizers of registrations", func() error { return registrationfinalizer.AddRegistration(mgr) }},
-		{"finalizers of seeds", func() error { return registrationfinalizer.AddSeed(mgr) }},
-		{"finalizers of self-hosted shoots", func() error { return registrationfinalizer.AddShoot(mgr) }},
-		{"cluster roles of extensions", func() error { return extensionclusterrole.Add(mgr) }},
-		{"credentialsBinding", func() error { return credentialsbinding.Add(mgr, *c.CredentialsBinding.ConcurrentSyncs) }},
-		{"secretBinding", func() error { return secretbinding.Add(mgr, *c.SecretBinding.ConcurrentSyncs) }},
-		{"references of bindings", func() error { //nolint:contextcheck // filters of events have none, and read from memory
-			// One controller does for both what each has a setting for.
-			return credentials.Add(mgr, max(*c.CredentialsBinding.ConcurrentSyncs, *c.SecretBinding.ConcurrentSyncs))
-		}},
-		{"event", func() error { return event.Add(mgr, c.Event, clk) }},
-		{"exposureClass", func() error { return exposureclass.Add(mgr, *c.ExposureClass.ConcurrentSyncs) }},
-		{"quota", func() error { return quota.Add(mgr, *c.Quota.ConcurrentSyncs) }},
-		{"project", func() error { return project.Add(mgr, *c.Project.ConcurrentSyncs, c.Project.Quotas) }},
-		{"shootConditions", func() error { return conditions.Add(mgr, *c.ShootConditions.ConcurrentSyncs) }},
-		{"references", func() error { //nolint:contextcheck // filters of events have none, and read from memory
-			// One controller does for all kinds what each has a setting for.
-			return reference.Add(mgr, reference.Values{
-				ConcurrentSyncs: max(*c.ShootReference.ConcurrentSyncs, *c.SeedReference.ConcurrentSyncs, *c.ControllerDeploymentReference.ConcurrentSyncs),
-				Referrers:       []reference.Referrer{reference.Shoots(), reference.Seeds(), reference.ControllerDeployments()},
+		{"bastion", func() error {
+			return bastion.Add(mgr, bastion.Values{
+				ConcurrentSyncs: *c.Bastion.ConcurrentSyncs, MaxLifetime: c.Bastion.MaxLifetime.Duration, Clock: clk,
 			})
 		}},
-		{"secrets of seeds", func() error { return secrets.Add(mgr) }},
-		{"seedBackupBucketsCheck", func() error { return care.AddBackupBuckets(mgr, c.SeedBackupBucketsCheck, clk) }},
-		{"seedExtensionsCheck", func() error { return care.AddExtensions(mgr, c.SeedExtensionsCheck, clk) }},
-		{"seed", func() error { return lifecycle.Add(mgr, c.Seed, clk) }},
-		{"shootHibernation", func() error { return hibernation.Add(mgr, &c.ShootHibernation, clk) }},
-		{"shootMaintenance", func() error { return maintenance.Add(mgr, &c.ShootMaintenance, clk) }},
-		{"shootQuota", func() error { return shootquota.Add(mgr, c.ShootQuota, clk) }},
-		{"shootRetry", func() error { return retry.Add(mgr, c.ShootRetry, clk) }},
-		{"shootStatusLabel", func() error { return statuslabel.Add(mgr, *c.ShootStatusLabel.ConcurrentSyncs) }},
-		{"shootState", func() error { return finalizer.Add(mgr, *c.ShootState.ConcurrentSyncs) }},
+		{"certificateSigningRequest", func() error {
+			return certificatesigningrequest.Add(mgr, certificatesigningrequest.Values{ConcurrentSyncs: *c.CertificateSigningRequest.ConcurrentSyncs})
+		}},
+		{"cloudProfile", func() error {
+			return cloudprofile.Add(mgr, cloudprofile.Values{ConcurrentSyncs: *c.CloudProfile.ConcurrentSyncs})
+		}},
+		{"namespacedCloudProfile", func() error {
+			return namespacedcloudprofile.Add(mgr, namespacedcloudprofile.Values{ConcurrentSyncs: *c.NamespacedCloudProfile.ConcurrentSyncs})
+		}},
+		{"controllerDeployment", func() error {
+			return controllerdeployment.Add(mgr, controllerdeployment.Values{ConcurrentSyncs: *c.ControllerDeployment.ConcurrentSyncs})
+		}},
+		{"controllerRegistration", func() error {
+			return installation.Add(mgr, installation.Values{ConcurrentSyncs: *c.ControllerRegistration.ConcurrentSyncs})
+		}},
+		{"finalizers for controllerInstallations", func() error {
+			return registrationfinalizer.Add(mgr, registrationfinalizer.Values{ConcurrentSyncs: fixed})
+		}},
+		{"extension clusterRoles", func() error {
+			return extensionclusterrole.Add(mgr, extensionclusterrole.Values{ConcurrentSyncs: fixed})
+		}},
+		{"credentialsBinding", func() error {
+			return credentialsbinding.Add(mgr, credentialsbinding.Values{ConcurrentSyncs: *c.CredentialsBinding.ConcurrentSyncs})
+		}},
+		{"secretBinding", func() error {
+			return secretbinding.Add(mgr, secretbinding.Values{ConcurrentSyncs: *c.SecretBinding.ConcurrentSyncs})
+		}},
+		{"references of bindings", func() error { //nolint:contextcheck // event filters have no context, and read from the cache
+			// One controller is for both kinds of bindings, each of which has a setting.
+			return credentials.Add(mgr, credentials.Values{
+				ConcurrentSyncs: max(*c.CredentialsBinding.ConcurrentSyncs, *c.SecretBinding.ConcurrentSyncs),
+			})
+		}},
+		{"event", func() error {
+			if c.Event == nil {
+				return nil // it is optional
+			}
+			return event.Add(mgr, event.Values{ConcurrentSyncs: *c.Event.ConcurrentSyncs, TTL: c.Event.TTLNonShootEvents.Duration, Clock: clk})
+		}},
+		{"exposureClass", func() error {
+			return exposureclass.Add(mgr, exposureclass.Values{ConcurrentSyncs: *c.ExposureClass.ConcurrentSyncs})
+		}},
+		{"quota", func() error { return quota.Add(mgr, quota.Values{ConcurrentSyncs: *c.Quota.ConcurrentSyncs}) }},
+		{"project", func() error {
+			return project.Add(mgr, project.Values{ConcurrentSyncs: *c.Project.ConcurrentSyncs, Quotas: c.Project.Quotas})
+		}},
+		{"shootConditions", func() error {
+			return conditions.Add(mgr, conditions.Values{ConcurrentSyncs: *c.ShootConditions.ConcurrentSyncs})
+		}},
+		{"references", func() error { //nolint:contextcheck // event filters have no context, and read from the cache
+			// One controller is for all kinds that refer to others, each of which has a setting.
+			return referenceprotection.Add(mgr, referenceprotection.Values{
+				ConcurrentSyncs: max(*c.ShootReference.ConcurrentSyncs, *c.SeedReference.ConcurrentSyncs, *c.ControllerDeploymentReference.ConcurrentSyncs),
+			})
+		}},
+		{"seed secrets", func() error { return secrets.Add(mgr, secrets.Values{ConcurrentSyncs: fixed}) }},
+		{"seedBackupBucketsCheck and seedExtensionsCheck", func() error {
+			buckets, extensions := c.SeedBackupBucketsCheck, c.SeedExtensionsCheck
+			return care.Add(mgr, care.Values{
+				BackupBuckets: care.Check{
+					ConcurrentSyncs: *buckets.ConcurrentSyncs, SyncPeriod: buckets.SyncPeriod.Duration, Thresholds: buckets.ConditionThresholds,
+				},
+				Extensions: care.Check{
+					ConcurrentSyncs: *extensions.ConcurrentSyncs, SyncPeriod: extensions.SyncPeriod.Duration, Thresholds: extensions.ConditionThresholds,
+				},
+				Clock: clk,
+			})
+		}},
+		{"seed", func() error {
+			return lifecycle.Add(mgr, lifecycle.Values{
+				ConcurrentSyncs: *c.Seed.ConcurrentSyncs, MonitorPeriod: c.Seed.MonitorPeriod.Duration,
+				ShootMonitorPeriod: c.Seed.ShootMonitorPeriod.Duration, SyncPeriod: c.Seed.SyncPeriod.Duration, Clock: clk,
+			})
+		}},
+		{"shootHibernation", func() error {
+			return hibernation.Add(mgr, hibernation.Values{
+				ConcurrentSyncs: *c.ShootHibernation.ConcurrentSyncs, TriggerDeadline: c.ShootHibernation.TriggerDeadlineDuration.Duration, Clock: clk,
+			})
+		}},
+		{"shootMaintenance", func() error {
+			return maintenance.Add(mgr, maintenance.Values{
+				ConcurrentSyncs:     *c.ShootMaintenance.ConcurrentSyncs,
+				RestartControlPlane: ptr.Deref(c.ShootMaintenance.EnableShootControlPlaneRestarter, false),
+				RestartCoreAddons:   ptr.Deref(c.ShootMaintenance.EnableShootCoreAddonRestarter, false),
+				Clock:               clk,
+			})
+		}},
+		{"shootQuota", func() error {
+			return shootquota.Add(mgr, shootquota.Values{
+				ConcurrentSyncs: *c.ShootQuota.ConcurrentSyncs, SyncPeriod: c.ShootQuota.SyncPeriod.Duration, Clock: clk,
+			})
+		}},
+		{"shootRetry", func() error {
+			return retry.Add(mgr, retry.Values{
+				ConcurrentSyncs: *c.ShootRetry.ConcurrentSyncs, Period: c.ShootRetry.RetryPeriod.Duration, Jitter: c.ShootRetry.RetryJitterPeriod.Duration,
+				Clock: clk,
+			})
+		}},
+		{"shootStatusLabel", func() error {
+			return statuslabel.Add(mgr, statuslabel.Values{ConcurrentSyncs: *c.ShootStatusLabel.ConcurrentSyncs})
+		}},
+		{"shootState", func() error {
+			return finalizer.Add(mgr, finalizer.Values{ConcurrentSyncs: *c.ShootState.ConcurrentSyncs})
+		}},
 	} {
 		if err := controller.add(); err != nil {
 			return fmt.Errorf("add controller %s: %w", controller.name, err)

@@ -1,5 +1,5 @@
-// Package gardenlet is the agent of a seed: it connects the seed to the garden, registers it there, installs what every seed has, and
-// looks after the extensions and the control planes on it.
+// Package gardenlet is the agent of a seed: it registers the seed in the garden, deploys the components of the seed, and reconciles extensions,
+// backups and control planes in it.
 package gardenlet
 
 import (
@@ -43,13 +43,13 @@ import (
 // Name is the name of the command.
 const Name = "gardenlet"
 
-// passTimeout is how long a controller may work on an object in one go. Those that run flows have an end of their own, which is less.
+// passTimeout is the end of one reconciliation. Flows have an end of their own, which is earlier.
 const passTimeout = 10 * time.Minute
 
 // Config is the type of the configuration file.
 type Config = gardenletconfigv1alpha1.GardenletConfiguration
 
-// Component describes the process. Its manager belongs to the seed; the garden is added when the gardenlet has access to it.
+// Component describes the process. The cluster of its manager is the seed; the garden is added when the gardenlet has credentials for it.
 func Component() process.Component[Config] {
 	garden := gardenKinds()
 	seed := []process.AddToScheme{
@@ -79,7 +79,7 @@ func Component() process.Component[Config] {
 	}
 }
 
-// gardenKinds are those that it works with in the garden.
+// gardenKinds are the API groups that the gardenlet uses in the garden.
 func gardenKinds() []process.AddToScheme {
 	return []process.AddToScheme{
 		corev1beta1.AddToScheme, gardencorev1.AddToScheme, securityv1alpha1.AddToScheme, seedmanagementv1alpha1.AddToScheme,
@@ -87,7 +87,7 @@ func gardenKinds() []process.AddToScheme {
 	}
 }
 
-// validate returns what is wrong with a configuration of a gardenlet that is to run, which needs more than one in a template.
+// validate validates the configuration of a running gardenlet. Unlike one in a template, it must have a named seed.
 func validate(c *Config) field.ErrorList {
 	errs := gardenletvalidation.ValidateGardenletConfiguration(c, nil, false)
 	if c.SeedConfig == nil {
@@ -99,9 +99,10 @@ func validate(c *Config) field.ErrorList {
 	return errs
 }
 
+// wire adds the agent to the process.
 func wire(_ context.Context, p *process.Process, c *Config) error {
 	clk := clock.RealClock{}
-	seedClient, err := client.NewWithWatch(p.GetConfig(), client.Options{Scheme: p.GetScheme(), HTTPClient: p.GetHTTPClient()})
+	seedAPI, err := client.NewWithWatch(p.GetConfig(), client.Options{Scheme: p.GetScheme(), HTTPClient: p.GetHTTPClient()})
 	if err != nil {
 		return fmt.Errorf("connect to the seed: %w", err)
 	}
@@ -111,7 +112,7 @@ func wire(_ context.Context, p *process.Process, c *Config) error {
 	}
 	instance, err := os.Hostname()
 	if err != nil {
-		return fmt.Errorf("find out the name of this instance: %w", err)
+		return fmt.Errorf("read the hostname: %w", err)
 	}
 	flows, err := flow.NewMetrics(Name, p.Metrics)
 	if err != nil {
@@ -125,29 +126,23 @@ func wire(_ context.Context, p *process.Process, c *Config) error {
 	if err != nil {
 		return err
 	}
+	gardener := corev1beta1.Gardener{ID: instance, Name: instance, Version: process.Version()}
 	seed := c.Controllers.Seed
 	period := time.Duration(*seed.LeaseResyncSeconds) * time.Second
 	health := lease.NewHealth(clk, time.Duration(*seed.LeaseResyncMissThreshold)*period)
 	return errors.Join(
 		p.AddHealthzCheck("lease", health.Check),
 		p.Add(&agent{
-			Process: p, config: c, seedClient: seedClient, seedDiscovery: clientset.Discovery(), health: health, clock: clk,
-			// Who restarts is the same instance, as far as others can tell.
-			gardener: corev1beta1.Gardener{ID: instance, Name: instance, Version: process.Version()},
-			images:   images,
-			vector:   vector,
-			flows:    flows,
-			shoots:   shoots,
-			credentials: credentials.Values{
-				SeedName: c.SeedConfig.Name, SeedClient: seedClient, Connection: c.GardenClientConnection, Clock: clk,
-			},
+			Process: p, config: c, seedAPI: seedAPI, seedDiscovery: clientset.Discovery(), health: health, clock: clk,
+			gardener: gardener, images: images, vector: vector, flows: flows, shoots: shoots,
+			credentials: credentials.Values{SeedName: c.SeedConfig.Name, SeedAPI: seedAPI, Connection: c.GardenClientConnection, Clock: clk},
 		}),
 	)
 }
 
-// findImages finds the images of what the gardenlet deploys itself, with the overwrites of the operator.
+// findImages returns the image vector with the overwrites of the operator, and the images of seed components.
 func findImages() (imagevector.Vector, system.Images, error) {
-	vector, _, err := imagevector.OverwriteFilesFromEnv(os.Getenv).Load() //nolint:forbidigo // the wiring is where it is read
+	vector, _, err := imagevector.OverwriteFilesFromEnv(os.Getenv).Load() //nolint:forbidigo // the environment is read where the process is wired
 	if err != nil {
 		return nil, system.Images{}, err
 	}

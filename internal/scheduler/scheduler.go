@@ -36,7 +36,9 @@ func Component() process.Component[config] {
 		Protobuf: []process.AddToScheme{corev1beta1.AddToScheme},
 		Options:  func(_ *config, options *manager.Options) { options.Cache.ByObject = shoot.Cached() },
 		Wire: func(_ context.Context, p *process.Process, c *config) error {
-			return shoot.Add(p.Manager, shoot.Options{Config: *c.Schedulers.Shoot, Metrics: p.Metrics})
+			return shoot.Add(p.Manager, shoot.Values{
+				ConcurrentSyncs: c.Schedulers.Shoot.ConcurrentSyncs, Strategy: c.Schedulers.Shoot.Strategy, Metrics: p.Metrics,
+			})
 		},
 	}
 }

@@ -130,7 +130,7 @@ func signingKey(t *testing.T) string {
 // reconcileShoots runs the gardenlet's controller for Shoots until the test ends.
 func (g *garden) reconcileShoots(t *testing.T) {
 	t.Helper()
-	if err := system.DeployKinds(t.Context(), g.c); err != nil {
+	if err := system.DeployCRDs(t.Context(), g.c); err != nil {
 		t.Fatal(err)
 	}
 	component := gardenlet.Component()

@@ -22,8 +22,8 @@ import (
 	"gardener.cloud/gardener/internal/tokenrequestor"
 )
 
-// controlPlane is the namespace of the attacker's shoot in the seed.
-const controlPlane = "shoot--attacker--evil"
+// attackerNamespace is the namespace of the attacker's shoot in the seed.
+const attackerNamespace = "shoot--attacker--evil"
 
 // orders are what a member of a project writes beside own credentials to get a token of another project's WorkloadIdentity, and one of an
 // extension in the garden. The shoot is the context of the first.
@@ -95,12 +95,12 @@ func TestTokensOfOthersByMetadataOfCredentials(t *testing.T) {
 			return fmt.Errorf("of the copies, there are only %q", slices.Sorted(maps.Keys(got)))
 		}
 		return nil
-	}, client.InNamespace(controlPlane))
+	}, client.InNamespace(attackerNamespace))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("labels and annotations of copies in the seed (-want +got):\n%s", diff)
 	}
 	configMap := &corev1.ConfigMap{}
-	if err := g.c.Get(t.Context(), client.ObjectKey{Namespace: controlPlane, Name: "ref-evil"}, configMap); err != nil {
+	if err := g.c.Get(t.Context(), client.ObjectKey{Namespace: attackerNamespace, Name: "ref-evil"}, configMap); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(metav1.ObjectMeta{Labels: map[string]string{role: "resource-reference"}},
@@ -122,7 +122,7 @@ func TestTokensOfOthersByOrdersInTheSeed(t *testing.T) {
 		&securityv1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-victim", Name: "victim"}, Spec: identity},
 		&securityv1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: "own"}, Spec: identity},
 	)
-	here := namespace(controlPlane)
+	here := namespace(attackerNamespace)
 	here.Annotations = map[string]string{"shoot.gardener.cloud/uid": string(shoot.UID)}
 	g.create(t, here)
 	own := fmt.Sprintf(`{"kind":"Shoot","apiVersion":"core.gardener.cloud/v1beta1","name":"evil","namespace":%q,"uid":%q}`, attackers, shoot.UID)
@@ -158,7 +158,7 @@ func TestTokensOfOthersByOrdersInTheSeed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			labels, annotations := orders(own)
 			maps.Copy(annotations, tc.annotations)
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: controlPlane, Name: tc.name, Labels: labels, Annotations: annotations}}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: attackerNamespace, Name: tc.name, Labels: labels, Annotations: annotations}}
 			g.create(t, secret)
 			_, err := tc.requestor.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(secret)})
 			if (err == nil) != tc.served {

@@ -21,8 +21,8 @@ func TestDecide(t *testing.T) {
 	onSeed := func(seed string) *corev1beta1.Shoot {
 		return &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{SeedName: &seed}}
 	}
-	going := onSeed("a")
-	going.DeletionTimestamp = in(0)
+	beingDeleted := onSeed("a")
+	beingDeleted.DeletionTimestamp = in(0)
 	for name, tc := range map[string]struct {
 		shoot      *corev1beta1.Shoot
 		created    time.Duration
@@ -31,16 +31,16 @@ func TestDecide(t *testing.T) {
 		want       string
 		recheck    time.Duration
 	}{
-		"needed, without a heartbeat yet":      {shoot: onSeed("a"), created: time.Hour, recheck: 23 * time.Hour},
-		"needed, until it expires":             {shoot: onSeed("a"), created: time.Hour, expiration: in(time.Hour), recheck: time.Hour},
-		"needed, would expire after its life":  {shoot: onSeed("a"), created: 23 * time.Hour, expiration: in(2 * time.Hour), recheck: time.Hour},
-		"expired now":                          {shoot: onSeed("a"), created: time.Hour, expiration: in(0), want: "it has expired"},
-		"rotten, although its heart beats":     {shoot: onSeed("a"), created: 24 * time.Hour, expiration: in(time.Hour), want: "it has reached its maximum lifetime"},
-		"shoot gone":                           {want: "its shoot is gone"},
-		"shoot going":                          {shoot: going, want: "its shoot is being deleted"},
-		"shoot on another seed":                {shoot: onSeed("b"), want: "its shoot moved to another seed"},
-		"shoot on no seed":                     {shoot: &corev1beta1.Shoot{}, want: "its shoot moved to another seed"},
-		"the seed of the Bastion is not known": {shoot: onSeed("b"), noSeed: true, recheck: 24 * time.Hour},
+		"needed, without a heartbeat yet":     {shoot: onSeed("a"), created: time.Hour, recheck: 23 * time.Hour},
+		"needed, until it expires":            {shoot: onSeed("a"), created: time.Hour, expiration: in(time.Hour), recheck: time.Hour},
+		"needed, expires after its lifetime":  {shoot: onSeed("a"), created: 23 * time.Hour, expiration: in(2 * time.Hour), recheck: time.Hour},
+		"expired now":                         {shoot: onSeed("a"), created: time.Hour, expiration: in(0), want: "it has expired"},
+		"too old, although it has heartbeats": {shoot: onSeed("a"), created: 24 * time.Hour, expiration: in(time.Hour), want: "it has reached its maximum lifetime"},
+		"shoot not found":                     {want: "its shoot does not exist any more"},
+		"shoot being deleted":                 {shoot: beingDeleted, want: "its shoot is being deleted"},
+		"shoot on another seed":               {shoot: onSeed("b"), want: "its shoot was migrated to another seed"},
+		"shoot on no seed":                    {shoot: &corev1beta1.Shoot{}, want: "its shoot was migrated to another seed"},
+		"the Bastion has no seed":             {shoot: onSeed("b"), noSeed: true, recheck: 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bastion := &operationsv1alpha1.Bastion{
@@ -58,7 +58,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A Bastion may be in the cache before its Shoot is.
+// A Bastion may be in the cache before its Shoot.
 func TestShootThatIsNotCachedYet(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1beta1.AddToScheme(scheme), operationsv1alpha1.AddToScheme(scheme)); err != nil {
@@ -70,19 +70,19 @@ func TestShootThatIsNotCachedYet(t *testing.T) {
 		Spec:       operationsv1alpha1.BastionSpec{SeedName: new("east")},
 	}
 	bastion.Spec.ShootRef.Name = shoot.Name
-	for name, live := range map[string][]client.Object{"it is there": {shoot}, "it is gone": nil} {
+	for name, live := range map[string][]client.Object{"it exists": {shoot}, "it does not exist": nil} {
 		t.Run(name, func(t *testing.T) {
 			cached := fake.NewClientBuilder().WithScheme(scheme).WithObjects(bastion.DeepCopy()).Build()
 			r := &reconciler{
-				gardenClient: cached, live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(live...).Build(),
-				clock: clock.RealClock{}, maxLifetime: time.Hour,
+				gardenCache: cached, gardenAPI: fake.NewClientBuilder().WithScheme(scheme).WithObjects(live...).Build(),
+				Values: Values{Clock: clock.RealClock{}, MaxLifetime: time.Hour},
 			}
 			if _, err := r.Reconcile(t.Context(), bastion.DeepCopy()); err != nil {
 				t.Fatal(err)
 			}
 			err := cached.Get(t.Context(), client.ObjectKeyFromObject(bastion), &operationsv1alpha1.Bastion{})
 			if kept := err == nil; kept != (live != nil) {
-				t.Errorf("the Bastion is there: %t (%v)", kept, err)
+				t.Errorf("the Bastion exists: %t (%v)", kept, err)
 			}
 		})
 	}

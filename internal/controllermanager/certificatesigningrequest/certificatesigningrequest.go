@@ -1,8 +1,8 @@
-// Package certificatesigningrequest approves the client certificates that gardenlets of seeds ask for, when they start for the
-// first time and whenever their certificate gets old.
+// Package certificatesigningrequest approves the client certificates that gardenlets request, when they start for the first time and
+// before their certificate expires.
 //
-// It reads CertificateSigningRequests, asks the API server what their authors may do, and writes approvals. What it does not
-// approve it leaves to others, such as a person. Source: concepts.txt, CertificateSigningRequest controller.
+// It reads CertificateSigningRequests, creates SubjectAccessReviews for their authors, and writes approvals. Other requests are left to
+// other approvers, such as an operator. Source: concepts.txt, CertificateSigningRequest controller.
 package certificatesigningrequest
 
 import (
@@ -21,41 +21,45 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/controllermanager/watch"
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// askAgain is when to ask again whether an author may have a certificate. Nothing tells when permissions change; the gardenlet
-// waits for 15 minutes.
-const askAgain = time.Minute
+// retryAfter is when the access of an author is reviewed again. A change of permissions causes no event; the gardenlet waits for its
+// certificate for 15 minutes.
+const retryAfter = time.Minute
 
-// Add adds the controller to a manager.
-func Add(mgr manager.Manager, concurrentSyncs int) error {
-	return builder.ControllerManagedBy(mgr).Named("csr-autoapprove").WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
-		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.Funcs{
-			DeleteFunc: func(event.DeleteEvent) bool { return false },
-		}, predicate.NewPredicateFuncs(func(obj client.Object) bool {
-			return open(obj.(*certificatesv1.CertificateSigningRequest)) //nolint:forcetypeassert // the kind that is watched
-		}))).
-		Complete(reconcile.AsReconciler(mgr.GetClient(), &reconciler{gardenClient: mgr.GetClient()}))
+// Values are what the controller works with.
+type Values struct {
+	// ConcurrentSyncs is how many CertificateSigningRequests are reconciled at the same time.
+	ConcurrentSyncs int
 }
 
-type reconciler struct{ gardenClient client.Client }
+// Add adds the controller to a manager.
+func Add(mgr manager.Manager, v Values) error {
+	return builder.ControllerManagedBy(mgr).Named("csr-autoapprove").WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
+		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(watch.NoDeletes(), predicate.NewPredicateFuncs(func(obj client.Object) bool {
+			return open(obj.(*certificatesv1.CertificateSigningRequest)) //nolint:forcetypeassert // the kind that is watched
+		}))).
+		Complete(reconcile.AsReconciler(mgr.GetClient(), &reconciler{gardenCache: mgr.GetClient()}))
+}
 
-// Reconcile approves a request if it is for a gardenlet, by one who may have such a certificate.
+type reconciler struct{ gardenCache client.Client }
+
+// Reconcile approves a request for the client certificate of a gardenlet if its author is allowed to have such a certificate.
 func (r *reconciler) Reconcile(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (reconcile.Result, error) {
 	log := logf.FromContext(ctx)
 	if !open(csr) {
 		return reconcile.Result{}, nil
 	}
 	if err := forSeed(csr); err != nil {
-		log.V(1).Info("Leaving request to others", "reason", err.Error())
+		log.V(1).Info("Ignoring request that is not for a gardenlet", "reason", err.Error())
 		return reconcile.Result{}, nil
 	}
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -67,25 +71,25 @@ func (r *reconciler) Reconcile(ctx context.Context, csr *certificatesv1.Certific
 	for key, value := range csr.Spec.Extra {
 		review.Spec.Extra[key] = authorizationv1.ExtraValue(value)
 	}
-	if err := r.gardenClient.Create(ctx, review); err != nil {
-		return reconcile.Result{}, fmt.Errorf("review the access of the author: %w", err)
+	if err := r.gardenCache.Create(ctx, review); err != nil {
+		return reconcile.Result{}, fmt.Errorf("review the access of user %q: %w", csr.Spec.Username, err)
 	}
 	if !review.Status.Allowed {
 		log.Info("Not approving request because its author may not create certificatesigningrequests/seedclient", "user", csr.Spec.Username)
-		return reconcile.Result{RequeueAfter: askAgain}, nil
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
 	}
 	log.Info("Approving request", "user", csr.Spec.Username)
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "AutoApproved",
 		Message: "Approved for a gardenlet after a SubjectAccessReview.",
 	})
-	if err := r.gardenClient.SubResource("approval").Update(ctx, csr); client.IgnoreNotFound(err) != nil {
+	if err := r.gardenCache.SubResource("approval").Update(ctx, csr); client.IgnoreNotFound(err) != nil {
 		return kube.Result(fmt.Errorf("approve: %w", err))
 	}
 	return reconcile.Result{}, nil
 }
 
-// open tells whether nobody has decided about a request yet.
+// open reports whether a request is neither approved nor denied yet.
 func open(csr *certificatesv1.CertificateSigningRequest) bool {
 	decided := func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied ||
@@ -109,7 +113,7 @@ func forSeed(csr *certificatesv1.CertificateSigningRequest) error {
 	}
 	block, _ := pem.Decode(csr.Spec.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
-		return errors.New("it holds no certificate request in PEM format")
+		return errors.New("spec.request is no certificate request in PEM format")
 	}
 	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
@@ -124,7 +128,7 @@ func forSeed(csr *certificatesv1.CertificateSigningRequest) error {
 	case len(request.DNSNames)+len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0:
 		return errors.New("it has alternative names, which a client does not need")
 	case strings.HasPrefix(csr.Spec.Username, constants.SeedUserNamePrefix) && csr.Spec.Username != subject.CommonName:
-		return fmt.Errorf("the gardenlet %q asks for the certificate of another one, %q", csr.Spec.Username, subject.CommonName)
+		return fmt.Errorf("gardenlet %q requests the certificate of another one, %q", csr.Spec.Username, subject.CommonName)
 	}
 	return nil
 }

@@ -43,13 +43,13 @@ func TestForSeed(t *testing.T) {
 		"no request in the PEM": {csr: func(c *certificatesv1.CertificateSigningRequest) {
 			c.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")})
 		}},
-		"another group":                  {request: func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:masters"} }},
-		"a further group":                {request: func(r *x509.CertificateRequest) { r.Subject.Organization = []string{group, "system:masters"} }},
-		"no group":                       {request: func(r *x509.CertificateRequest) { r.Subject.Organization = nil }},
-		"another name":                   {request: func(r *x509.CertificateRequest) { r.Subject.CommonName = "admin" }},
-		"no seed in the name":            {request: func(r *x509.CertificateRequest) { r.Subject.CommonName = "gardener.cloud:system:seed:" }},
-		"with a name for servers":        {request: func(r *x509.CertificateRequest) { r.DNSNames = []string{"kubernetes"} }},
-		"with a name for people's mails": {request: func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@example.com"} }},
+		"another group":         {request: func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:masters"} }},
+		"a further group":       {request: func(r *x509.CertificateRequest) { r.Subject.Organization = []string{group, "system:masters"} }},
+		"no group":              {request: func(r *x509.CertificateRequest) { r.Subject.Organization = nil }},
+		"another name":          {request: func(r *x509.CertificateRequest) { r.Subject.CommonName = "admin" }},
+		"no seed in the name":   {request: func(r *x509.CertificateRequest) { r.Subject.CommonName = "gardener.cloud:system:seed:" }},
+		"with a DNS name":       {request: func(r *x509.CertificateRequest) { r.DNSNames = []string{"kubernetes"} }},
+		"with an email address": {request: func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@example.com"} }},
 	} {
 		t.Run(title, func(t *testing.T) {
 			request := &x509.CertificateRequest{Subject: pkix.Name{CommonName: name, Organization: []string{group}}}

@@ -1,4 +1,4 @@
-// Package controllerdeployment keeps ControllerDeployments as long as ControllerRegistrations refer to them.
+// Package controllerdeployment keeps ControllerDeployments while ControllerRegistrations refer to them.
 //
 // It reads ControllerRegistrations, and writes a finalizer on ControllerDeployments. Source: concepts.txt, ControllerDeployment
 // controller.
@@ -9,12 +9,9 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -23,35 +20,40 @@ import (
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/controllermanager/index"
+	"gardener.cloud/gardener/internal/controllermanager/references"
+	"gardener.cloud/gardener/internal/controllermanager/watch"
 	"gardener.cloud/gardener/internal/kube"
 )
 
+// Values are what the controller works with.
+type Values struct {
+	// ConcurrentSyncs is how many ControllerDeployments are reconciled at the same time.
+	ConcurrentSyncs int
+}
+
 // Add adds the controller to a manager.
-func Add(mgr manager.Manager, concurrentSyncs int) error {
-	r := &reconciler{gardenClient: mgr.GetClient(), live: mgr.GetAPIReader()}
+func Add(mgr manager.Manager, v Values) error {
+	r := &reconciler{gardenCache: mgr.GetClient(), gardenAPI: mgr.GetAPIReader()}
 	return builder.ControllerManagedBy(mgr).Named("controllerdeployment").
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
 		For(&gardencorev1.ControllerDeployment{}, builder.WithPredicates(predicate.NewPredicateFuncs(pending))).
-		// A registration that goes, or names another deployment, can let a deployment go.
-		Watches(&corev1beta1.ControllerRegistration{}, handler.Funcs{
-			UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue queue) { enqueue(e.ObjectOld, queue) },
-			DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue queue) { enqueue(e.Object, queue) },
-		}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		// A deployment in deletion waits until no registration refers to it any more.
+		Watches(&corev1beta1.ControllerRegistration{}, watch.ChangedReferences(references.ControllerDeployment), builder.WithPredicates(
+			watch.NoCreates(), predicate.GenerationChangedPredicate{})).
 		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
 }
 
 type reconciler struct {
-	gardenClient client.Client
-	live         client.Reader
+	gardenCache client.Client
+	gardenAPI   client.Reader
 }
 
-// pending tells whether something is to be done for a deployment, as far as it shows.
+// pending reports whether the finalizer of a deployment has to be added, or may have to be removed.
 func pending(obj client.Object) bool {
 	return slices.Contains(obj.GetFinalizers(), constants.FinalizerControllerDeployment) == (obj.GetDeletionTimestamp() != nil)
 }
 
-// Reconcile puts the finalizer on, or takes it off when the deployment is deleted and not in use.
+// Reconcile adds the finalizer, or removes it when the deployment is being deleted and no registration refers to it.
 func (r *reconciler) Reconcile(ctx context.Context, deployment *gardencorev1.ControllerDeployment) (reconcile.Result, error) {
 	if !pending(deployment) {
 		return reconcile.Result{}, nil
@@ -59,27 +61,20 @@ func (r *reconciler) Reconcile(ctx context.Context, deployment *gardencorev1.Con
 	log := logf.FromContext(ctx)
 	if deployment.DeletionTimestamp == nil {
 		log.Info("Adding finalizer")
-		return kube.Result(kube.AddFinalizer(ctx, r.gardenClient, deployment, constants.FinalizerControllerDeployment))
+		return kube.Result(kube.AddFinalizer(ctx, r.gardenCache, deployment, constants.FinalizerControllerDeployment))
 	}
-	// A cache could miss a registration that was made a moment ago; deletions are rare enough to ask the server.
+	// The cache may miss a registration that was created a moment ago. Deletions are rare enough to read from the API server.
+	ref := references.RefOf(references.ControllerDeployment, deployment)
 	registrations := &corev1beta1.ControllerRegistrationList{}
-	if err := r.live.List(ctx, registrations); err != nil {
+	if err := r.gardenAPI.List(ctx, registrations); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list ControllerRegistrations: %w", err)
 	}
 	for i := range registrations.Items {
-		if slices.Contains(index.Deployments(&registrations.Items[i]), deployment.Name) {
+		if slices.Contains(references.Of(&registrations.Items[i]), ref) {
 			log.Info("Waiting for registration that refers to the deployment", "registration", registrations.Items[i].Name)
 			return reconcile.Result{}, nil
 		}
 	}
 	log.Info("Removing finalizer")
-	return kube.Result(kube.RemoveFinalizer(ctx, r.gardenClient, deployment, constants.FinalizerControllerDeployment))
-}
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-func enqueue(obj client.Object, queue queue) {
-	for _, name := range index.Deployments(obj.(*corev1beta1.ControllerRegistration)) { //nolint:forcetypeassert // the kind that is watched
-		queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
-	}
+	return kube.Result(kube.RemoveFinalizer(ctx, r.gardenCache, deployment, constants.FinalizerControllerDeployment))
 }

@@ -1,4 +1,4 @@
-// Package event deletes events that are not about Shoots after a while, so that the API server can keep those about Shoots longer.
+// Package event deletes events that are not about Shoots after some time, so that the API server can keep those about Shoots longer.
 //
 // Reads and deletes Events. Source: concepts.txt, "Event Controller".
 package event
@@ -14,60 +14,60 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	controllermanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/controllermanager/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/controllermanager/watch"
 )
 
-// Add adds the controller. Without a configuration there is none.
-func Add(mgr manager.Manager, config *controllermanagerconfigv1alpha1.EventControllerConfiguration, clk clock.Clock) error {
-	if config == nil {
-		return nil
-	}
-	r := &reconciler{gardenClient: mgr.GetClient(), clock: clk, ttl: config.TTLNonShootEvents.Duration}
-	return builder.ControllerManagedBy(mgr).Named("event").WithOptions(controller.Options{MaxConcurrentReconciles: *config.ConcurrentSyncs}).
-		// An event that happens again has its later end found when its first one comes.
-		For(&eventsv1.Event{}, builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(e event.CreateEvent) bool {
-				return !aboutShoot(e.Object.(*eventsv1.Event)) //nolint:forcetypeassert // the kind that is watched
-			},
-			UpdateFunc: func(event.UpdateEvent) bool { return false },
-			DeleteFunc: func(event.DeleteEvent) bool { return false },
-		})).
-		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
+// Values are what the controller works with.
+type Values struct {
+	// ConcurrentSyncs is how many events are reconciled at the same time.
+	ConcurrentSyncs int
+	// TTL is how long an event is kept that is not about a Shoot.
+	TTL time.Duration
+	// Clock returns the time.
+	Clock clock.PassiveClock
+}
+
+// Add adds the controller to a manager.
+func Add(mgr manager.Manager, v Values) error {
+	return builder.ControllerManagedBy(mgr).Named("event").WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
+		// If an event is observed again before it expires, the reconciliation that was queued at its creation requeues it.
+		For(&eventsv1.Event{}, builder.WithPredicates(watch.NoUpdates(), watch.NoDeletes(), predicate.NewPredicateFuncs(func(obj client.Object) bool {
+			return !aboutShoot(obj.(*eventsv1.Event)) //nolint:forcetypeassert // the kind that is watched
+		}))).
+		Complete(reconcile.AsReconciler(mgr.GetClient(), &reconciler{Values: v, gardenCache: mgr.GetClient()}))
 }
 
 type reconciler struct {
-	gardenClient client.Client
-	clock        clock.Clock
-	ttl          time.Duration
+	Values
+	gardenCache client.Client
 }
 
-// Reconcile deletes an event when its time is over.
+// Reconcile deletes an event that has expired.
 func (r *reconciler) Reconcile(ctx context.Context, e *eventsv1.Event) (reconcile.Result, error) {
 	if aboutShoot(e) {
 		return reconcile.Result{}, nil
 	}
-	if left := lastSeen(e).Add(r.ttl).Sub(r.clock.Now()); left > 0 {
+	if left := lastObserved(e).Add(r.TTL).Sub(r.Clock.Now()); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
-	if err := r.gardenClient.Delete(ctx, e); client.IgnoreNotFound(err) != nil {
+	if err := r.gardenCache.Delete(ctx, e); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("delete: %w", err)
 	}
 	return reconcile.Result{}, nil
 }
 
-// aboutShoot tells whether an event is about a Shoot.
+// aboutShoot reports whether an event is about a Shoot.
 func aboutShoot(e *eventsv1.Event) bool {
 	return e.Regarding.Kind == "Shoot" && strings.HasPrefix(e.Regarding.APIVersion, corev1beta1.SchemeGroupVersion.Group+"/")
 }
 
-// lastSeen returns when an event last happened. Old clients write other fields than new ones.
-func lastSeen(e *eventsv1.Event) time.Time {
+// lastObserved returns when an event was last observed. Clients of the old events API write other fields than those of the new one.
+func lastObserved(e *eventsv1.Event) time.Time {
 	last := e.CreationTimestamp.Time
 	for _, other := range []time.Time{e.EventTime.Time, e.DeprecatedFirstTimestamp.Time, e.DeprecatedLastTimestamp.Time} {
 		if other.After(last) {

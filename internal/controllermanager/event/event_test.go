@@ -23,23 +23,23 @@ func TestAboutShoot(t *testing.T) {
 	}
 }
 
-func TestLastSeen(t *testing.T) {
+func TestLastObserved(t *testing.T) {
 	at := func(seconds int64) metav1.Time { return metav1.Unix(seconds, 0) }
 	created := metav1.ObjectMeta{CreationTimestamp: at(10)}
 	for name, tc := range map[string]struct {
 		event eventsv1.Event
 		want  int64
 	}{
-		"nothing but the creation": {event: eventsv1.Event{ObjectMeta: created}, want: 10},
-		"an old client":            {event: eventsv1.Event{ObjectMeta: created, DeprecatedFirstTimestamp: at(11), DeprecatedLastTimestamp: at(20)}, want: 20},
-		"a new client, once":       {event: eventsv1.Event{ObjectMeta: created, EventTime: metav1.NewMicroTime(at(12).Time)}, want: 12},
+		"only the creation":  {event: eventsv1.Event{ObjectMeta: created}, want: 10},
+		"an old client":      {event: eventsv1.Event{ObjectMeta: created, DeprecatedFirstTimestamp: at(11), DeprecatedLastTimestamp: at(20)}, want: 20},
+		"a new client, once": {event: eventsv1.Event{ObjectMeta: created, EventTime: metav1.NewMicroTime(at(12).Time)}, want: 12},
 		"a new client, a series": {event: eventsv1.Event{
 			ObjectMeta: created, EventTime: metav1.NewMicroTime(at(12).Time), Series: &eventsv1.EventSeries{LastObservedTime: metav1.NewMicroTime(at(30).Time)},
 		}, want: 30},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := lastSeen(&tc.event); !got.Equal(time.Unix(tc.want, 0)) {
-				t.Errorf("lastSeen() = %s, want %s", got, time.Unix(tc.want, 0))
+			if got := lastObserved(&tc.event); !got.Equal(time.Unix(tc.want, 0)) {
+				t.Errorf("lastObserved() = %s, want %s", got, time.Unix(tc.want, 0))
 			}
 		})
 	}

@@ -1,7 +1,3 @@
-// Package guard keeps objects of the API while others use them.
-//
-// A guarded object has the finalizer "gardener" from the start. When it is being deleted, the finalizer stays until nobody uses the
-// object any more. Who uses it is looked up in the indexes of the cache.
 package guard
 
 import (
@@ -11,47 +7,33 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/controllermanager/references"
 	"gardener.cloud/gardener/internal/kube"
 )
 
 // namedUsers is how many users of each kind the event about a blocked deletion names.
 const namedUsers = 3
 
-// Use is one way in which guarded objects are used by objects of another kind.
-type Use struct {
-	// User is an empty object of the kind that uses, and Users an empty list.
-	User  client.Object
-	Users client.ObjectList
-	// Of returns the guarded objects that a user uses.
-	Of func(user client.Object) []reconcile.Request
-	// By returns the list options, with an index, that select the users of a guarded object.
-	By func(guarded client.Object) []client.ListOption
-}
-
 // Guard keeps objects of one kind.
 type Guard struct {
-	// Client reads from a cache with the indexes.
-	Client client.Client
-	// Recorder gets an event when a deletion has to wait.
+	// GardenCache reads from a cache with the index of package references.
+	GardenCache client.Client
+	// Recorder records an event when a deletion has to wait.
 	Recorder events.EventRecorder
-	// Uses are all ways in which the objects are used.
-	Uses []Use
+	// Users are empty objects of the kinds that can refer to the guarded objects.
+	Users []client.Object
 }
 
-// Keep adds the finalizer to an object, or removes it if the object is being deleted and nobody uses it.
+// Keep adds the finalizer to an object, or removes it if the object is being deleted and not used.
 func (g Guard) Keep(ctx context.Context, obj client.Object) error {
 	if obj.GetDeletionTimestamp() == nil {
-		return g.patch(ctx, obj, controllerutil.AddFinalizer)
+		return kube.AddFinalizer(ctx, g.GardenCache, obj, constants.FinalizerGardenerName)
 	}
 	if !controllerutil.ContainsFinalizer(obj, constants.FinalizerGardenerName) {
 		return nil
@@ -65,37 +47,29 @@ func (g Guard) Keep(ctx context.Context, obj client.Object) error {
 			"Deletion waits, as it is used by %s", strings.Join(users, ", "))
 		return nil
 	}
-	return client.IgnoreNotFound(g.patch(ctx, obj, controllerutil.RemoveFinalizer))
+	return kube.RemoveFinalizer(ctx, g.GardenCache, obj, constants.FinalizerGardenerName)
 }
 
-func (g Guard) patch(ctx context.Context, obj client.Object, change func(client.Object, string) bool) error {
-	return kube.PatchMetadata(ctx, g.Client, obj, func(o *metav1.PartialObjectMetadata) { change(o, constants.FinalizerGardenerName) })
-}
-
-// users names some users of an object, for people.
+// users returns some of the objects that use an object, for a message.
 func (g Guard) users(ctx context.Context, obj client.Object) ([]string, error) {
+	guarded, err := apiutil.GVKForObject(obj, g.GardenCache.Scheme())
+	if err != nil {
+		return nil, err
+	}
 	var names []string
-	for _, use := range g.Uses {
-		gvk, err := apiutil.GVKForObject(use.User, g.Client.Scheme())
+	for _, kind := range g.Users {
+		gvk, err := apiutil.GVKForObject(kind, g.GardenCache.Scheme())
 		if err != nil {
 			return nil, err
 		}
-		list := use.Users.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a copy has its original's type
-		// A few are enough to say that there are some. Each of thousands of users brings us here when it goes.
-		options := append(use.By(obj), client.UnsafeDisableDeepCopy, client.Limit(namedUsers+1))
-		if err := g.Client.List(ctx, list, options...); err != nil {
-			return nil, fmt.Errorf("list every %s that uses %s: %w", gvk.Kind, client.ObjectKeyFromObject(obj), err)
+		// A few are enough for the message. Each of thousands of users causes another reconciliation when it is deleted.
+		keys, err := references.Referrers(ctx, g.GardenCache, kind, references.RefOf(guarded.Kind, obj), namedUsers+1)
+		if err != nil {
+			return nil, err
 		}
 		var users []string
-		err = meta.EachListItem(list, func(user runtime.Object) error {
-			accessor, err := meta.Accessor(user)
-			if err == nil {
-				users = append(users, fmt.Sprintf("%s %s", gvk.Kind, strings.TrimPrefix(accessor.GetNamespace()+"/"+accessor.GetName(), "/")))
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
+		for _, key := range keys {
+			users = append(users, fmt.Sprintf("%s %s", gvk.Kind, strings.TrimPrefix(key.String(), "/")))
 		}
 		slices.Sort(users)
 		if len(users) > namedUsers {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,27 +18,27 @@ import (
 )
 
 type reconciler struct {
-	client client.Client
-	guard  guard.Guard
+	gardenCache client.Client
+	guard       guard.Guard
 }
 
 // Reconcile guards a profile and merges it with its parent.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	profile := &corev1beta1.NamespacedCloudProfile{}
-	if err := r.client.Get(ctx, req.NamespacedName, profile); err != nil {
+	if err := r.gardenCache.Get(ctx, req.NamespacedName, profile); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if err := r.guard.Keep(ctx, profile); err != nil {
 		return kube.Result(fmt.Errorf("keep %s: %w", req, err))
 	}
 	if !controllerutil.ContainsFinalizer(profile, constants.FinalizerGardenerName) {
-		return reconcile.Result{}, nil // it got it just now, which is an event; or it is going
+		return reconcile.Result{}, nil // it was added or removed just now, which causes an event
 	}
 	parent := &corev1beta1.CloudProfile{}
-	switch err := r.client.Get(ctx, types.NamespacedName{Name: profile.Spec.Parent.Name}, parent); {
+	switch err := r.gardenCache.Get(ctx, types.NamespacedName{Name: profile.Spec.Parent.Name}, parent); {
 	case apierrors.IsNotFound(err):
-		// It comes with an event, if it comes.
-		log.FromContext(ctx).Info("Waiting for the CloudProfile that is to be extended", "cloudProfile", profile.Spec.Parent.Name)
+		// If it is created, that is an event.
+		log.FromContext(ctx).Info("Waiting for the parent CloudProfile", "cloudProfile", profile.Spec.Parent.Name)
 		return reconcile.Result{}, nil
 	case err != nil:
 		return reconcile.Result{}, err
@@ -48,19 +47,4 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return kube.Result(fmt.Errorf("write merged profile: %w", err))
 	}
 	return reconcile.Result{}, nil
-}
-
-// report writes the merged profile to the status, if it differs.
-func (r *reconciler) report(ctx context.Context, profile *corev1beta1.NamespacedCloudProfile, merged *corev1beta1.CloudProfileSpec) error {
-	before := profile.DeepCopy()
-	// A webhook of the provider's extension merges the profile's provider configuration into the parent's when the status is written.
-	// What it made of it cannot be compared, so it is asked again whenever something changed, and at a restart. The API server stores
-	// nothing if nothing differs in the end.
-	mergedByExtension := profile.Spec.ProviderConfig != nil
-	profile.Status = corev1beta1.NamespacedCloudProfileStatus{CloudProfileSpec: merged, ObservedGeneration: profile.Generation}
-	if apiequality.Semantic.DeepEqual(before.Status, profile.Status) && !mergedByExtension {
-		return nil
-	}
-	// What is not there any more can only be taken away from what was seen here.
-	return r.client.Status().Patch(ctx, profile, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }

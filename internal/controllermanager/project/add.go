@@ -1,4 +1,4 @@
-// Package project gives each Project its namespace, lets its members in, and limits what it may take.
+// Package project maintains the namespace of each Project, the RBAC objects for its members, and its ResourceQuota.
 //
 // Reads Projects, Shoots and metadata of Namespaces. Writes finalizer, spec.namespace, phase and observed generation of Projects;
 // Namespaces and, below the Project as their owner, ClusterRoles, ClusterRoleBindings, RoleBindings and the ResourceQuota "gardener".
@@ -25,31 +25,35 @@ import (
 	controllermanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/controllermanager/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/controllermanager/guard"
-	"gardener.cloud/gardener/internal/controllermanager/uses"
+	"gardener.cloud/gardener/internal/controllermanager/references"
+	"gardener.cloud/gardener/internal/controllermanager/watch"
 	"gardener.cloud/gardener/internal/kube"
 )
 
 const name = "project"
 
-var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+var namespaceKind = corev1.SchemeGroupVersion.WithKind(references.Namespace)
 
-// Add adds the controller. The quotas are from the configuration; the first that matches a Project counts.
-func Add(mgr manager.Manager, concurrentSyncs int, quotas []controllermanagerconfigv1alpha1.QuotaConfiguration) error {
-	selectable, err := selectableQuotas(quotas)
+// Values are what the controller works with.
+type Values struct {
+	// ConcurrentSyncs is how many Projects are reconciled at the same time.
+	ConcurrentSyncs int
+	// Quotas are the ResourceQuotas for the namespaces of Projects. The first whose selector matches the labels of a Project is used.
+	Quotas []controllermanagerconfigv1alpha1.QuotaConfiguration
+}
+
+// Add adds the controller to a manager.
+func Add(mgr manager.Manager, v Values) error {
+	selectable, err := selectableQuotas(v.Quotas)
 	if err != nil {
 		return err
 	}
-	r := &reconciler{client: mgr.GetClient(), reader: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder(name), quotas: selectable}
-	// What we made is put right when somebody changes or deletes it. That it was made is no news.
-	changed := builder.WithPredicates(predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
-		},
-	})
+	r := &reconciler{gardenCache: mgr.GetClient(), gardenAPI: mgr.GetAPIReader(), recorder: mgr.GetEventRecorder(name), quotas: selectable}
+	// Objects of the Project that a user changes or deletes are corrected. Their creation needs no reconciliation.
+	changed := builder.WithPredicates(watch.NoCreates(), predicate.ResourceVersionChangedPredicate{})
 	return builder.ControllerManagedBy(mgr).Named(name).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
-		// Labels decide which quota a Project gets. Status, which others write too, is nothing to us.
+		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
+		// Labels decide which quota a Project gets. The status, which other controllers write too, has no influence.
 		For(&corev1beta1.Project{}, builder.WithPredicates(predicate.Or[client.Object](
 			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, guard.MetadataChanged(),
 		))).
@@ -64,32 +68,27 @@ func Add(mgr manager.Manager, concurrentSyncs int, quotas []controllermanagercon
 				},
 			},
 		))).
-		// A Project that is being deleted waits for the last Shoot.
+		// A Project that is being deleted waits until its last Shoot is deleted.
 		Watches(&corev1beta1.Shoot{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 			return r.projectsOf(ctx, obj.GetNamespace(), true)
-		}), builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return false },
-			UpdateFunc: func(event.UpdateEvent) bool { return false },
-		})).
+		}), builder.WithPredicates(watch.NoCreates(), watch.NoUpdates())).
 		Owns(&rbacv1.ClusterRole{}, changed).
 		Owns(&rbacv1.ClusterRoleBinding{}, changed).
 		Owns(&rbacv1.RoleBinding{}, changed).
-		Owns(&corev1.ResourceQuota{}, builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return false },
-			UpdateFunc: func(e event.UpdateEvent) bool { // how much of it is used changes all the time
-				before, after := e.ObjectOld.(*corev1.ResourceQuota), e.ObjectNew.(*corev1.ResourceQuota) //nolint:forcetypeassert // the kind that is watched
-				return !apiequality.Semantic.DeepEqual(before.Spec, after.Spec) || !apiequality.Semantic.DeepEqual(before.Labels, after.Labels) ||
-					!apiequality.Semantic.DeepEqual(before.Annotations, after.Annotations)
-			},
-		})).
+		Owns(&corev1.ResourceQuota{}, builder.WithPredicates(watch.NoCreates(), watch.Updated(func(before, after *corev1.ResourceQuota) bool {
+			// The usage in the status changes all the time.
+			return !apiequality.Semantic.DeepEqual(before.Spec, after.Spec) || !apiequality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+				!apiequality.Semantic.DeepEqual(before.Annotations, after.Annotations)
+		}))).
 		Complete(r)
 }
 
-// projectsOf returns the Project that a namespace belongs to, or is to belong to.
+// projectsOf returns a request for the Project whose spec names a namespace, on request only if the Project is being deleted.
 func (r *reconciler) projectsOf(ctx context.Context, namespace string, onlyDeleted bool) []reconcile.Request {
 	projects := &corev1beta1.ProjectList{}
-	if err := r.client.List(ctx, projects, client.MatchingFields{uses.ProjectByNamespace: namespace}, client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Looking for the Project of a namespace", "namespace", namespace)
+	ref := references.Ref{Kind: references.Namespace, Name: namespace}
+	if err := r.gardenCache.List(ctx, projects, references.To(ref), client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the Project of a namespace", "namespace", namespace)
 		return nil
 	}
 	var requests []reconcile.Request

@@ -21,32 +21,32 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// suffixLength is how much of a Project's identity is in the name of a namespace that is chosen for it.
+// suffixLength is how many characters of the hash of a Project's UID are in the name of its namespace.
 const suffixLength = 5
 
-// errNotAdoptable says that a namespace cannot become that of a Project unless somebody changes it.
+// errNotAdoptable means that a namespace cannot become that of a Project unless a user changes it.
 var errNotAdoptable = errors.New("namespace cannot be adopted")
 
-// namespaceName returns the name of the namespace for a Project that asks for none.
+// namespaceName returns the name of the namespace for a Project without spec.namespace.
 func namespaceName(project *corev1beta1.Project) string {
 	sum := sha256.Sum256([]byte(project.UID))
 	return constants.ProjectNamespacePrefix + project.Name + "-" + hex.EncodeToString(sum[:])[:suffixLength]
 }
 
-// ensureNamespace creates the namespace of a Project, or adopts one that was made for it.
+// ensureNamespace creates the namespace of a Project, or adopts one that was created for it.
 func (r *reconciler) ensureNamespace(ctx context.Context, project *corev1beta1.Project) error {
 	name := *project.Spec.Namespace
 	namespace := kube.Metadata(namespaceKind)
-	switch err := r.client.Get(ctx, types.NamespacedName{Name: name}, namespace); {
+	switch err := r.gardenCache.Get(ctx, types.NamespacedName{Name: name}, namespace); {
 	case apierrors.IsNotFound(err):
 		created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		claimFor(&created.ObjectMeta, project)
 		created.Annotations[constants.NamespaceCreatedByProjectController] = "true"
 		log.FromContext(ctx).Info("Creating namespace of Project", "namespace", name)
-		if err := r.client.Create(ctx, created); err != nil {
+		if err := r.gardenCache.Create(ctx, created); err != nil {
 			return fmt.Errorf("create namespace %q: %w", name, err)
 		}
-		r.reconciled(project)
+		r.recordReconciled(project)
 		return nil
 	case err != nil:
 		return err
@@ -54,30 +54,30 @@ func (r *reconciler) ensureNamespace(ctx context.Context, project *corev1beta1.P
 	if err := adoptable(namespace, project); err != nil {
 		return reconcile.TerminalError(fmt.Errorf("%w: %w", errNotAdoptable, err))
 	}
-	isOurs := namespace.Annotations[constants.NamespaceProject] == string(project.UID)
-	err := kube.PatchMetadata(ctx, r.client, namespace, func(o *metav1.PartialObjectMetadata) {
+	claimed := namespace.Annotations[constants.NamespaceProject] == string(project.UID)
+	err := kube.PatchMetadata(ctx, r.gardenCache, namespace, func(o *metav1.PartialObjectMetadata) {
 		claimFor(&o.ObjectMeta, project)
-		if !isOurs && o.Annotations[constants.NamespaceCreatedByProjectController] == "" {
-			// It was there before the Project, and stays when the Project goes.
+		if !claimed && o.Annotations[constants.NamespaceCreatedByProjectController] == "" {
+			// It is older than the Project, and stays when the Project is deleted.
 			o.Annotations[constants.NamespaceKeepAfterProjectDeletion] = "true"
 		}
 	})
 	if err != nil {
 		return err
 	}
-	if !isOurs {
-		r.reconciled(project)
+	if !claimed {
+		r.recordReconciled(project)
 	}
 	return nil
 }
 
-func (r *reconciler) reconciled(project *corev1beta1.Project) {
+func (r *reconciler) recordReconciled(project *corev1beta1.Project) {
 	r.recorder.Eventf(project, nil, corev1.EventTypeNormal, constants.EventProjectNamespaceReconcileSuccessful, constants.EventActionReconcile,
-		"Namespace %q is that of the Project", *project.Spec.Namespace)
+		"Namespace %q belongs to the Project", *project.Spec.Namespace)
 }
 
-// adoptable returns why a Project cannot have a namespace that exists. Its labels must name the Project: otherwise whoever may create
-// Projects could get hold of any namespace, such as kube-system.
+// adoptable returns why a Project cannot adopt an existing namespace. The labels of the namespace must name the Project: otherwise any user
+// who may create Projects could take over any namespace, such as kube-system.
 func adoptable(namespace *metav1.PartialObjectMetadata, project *corev1beta1.Project) error {
 	switch {
 	case namespace.DeletionTimestamp != nil:
@@ -92,18 +92,18 @@ func adoptable(namespace *metav1.PartialObjectMetadata, project *corev1beta1.Pro
 	return nil
 }
 
-// belongs says whether the labels of a namespace name a Project.
+// belongs reports whether the labels of a namespace name a Project.
 func belongs(namespace *metav1.PartialObjectMetadata, project *corev1beta1.Project) bool {
 	return namespace.Labels[constants.GardenRole] == constants.GardenRoleProject && namespace.Labels[constants.ProjectName] == project.Name
 }
 
-// keep says whether a namespace stays when its Project goes.
+// keep reports whether a namespace stays when its Project is deleted.
 func keep(namespace *metav1.PartialObjectMetadata) bool {
 	keep, err := strconv.ParseBool(namespace.Annotations[constants.NamespaceKeepAfterProjectDeletion])
 	return err == nil && keep
 }
 
-// claimFor makes a namespace that of a Project.
+// claimFor sets the labels, the annotation and the owner that make a namespace that of a Project.
 func claimFor(meta *metav1.ObjectMeta, project *corev1beta1.Project) {
 	metav1.SetMetaDataLabel(meta, constants.GardenRole, constants.GardenRoleProject)
 	metav1.SetMetaDataLabel(meta, constants.ProjectName, project.Name)
@@ -111,7 +111,7 @@ func claimFor(meta *metav1.ObjectMeta, project *corev1beta1.Project) {
 	meta.OwnerReferences = withOwner(meta.OwnerReferences, project)
 }
 
-// separate undoes what claimFor did.
+// separate removes what claimFor has set.
 func separate(namespace *metav1.PartialObjectMetadata, project *corev1beta1.Project) {
 	for _, label := range []string{constants.GardenRole, constants.ProjectName} {
 		delete(namespace.Labels, label)
@@ -124,7 +124,7 @@ func separate(namespace *metav1.PartialObjectMetadata, project *corev1beta1.Proj
 	namespace.OwnerReferences = slices.DeleteFunc(namespace.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == project.UID })
 }
 
-// withOwner adds a Project to the owners of an object, in the place of one of the same name that was there before it.
+// withOwner adds a Project to the owners of an object, in the place of a former Project of the same name.
 func withOwner(refs []metav1.OwnerReference, project *corev1beta1.Project) []metav1.OwnerReference {
 	owner := *metav1.NewControllerRef(project, corev1beta1.SchemeGroupVersion.WithKind("Project"))
 	owner.BlockOwnerDeletion = new(false) // the Project has a finalizer of its own

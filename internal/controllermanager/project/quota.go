@@ -15,7 +15,7 @@ import (
 // quotaName is the name of the ResourceQuota of a Project.
 const quotaName = "gardener"
 
-// quota is a ResourceQuota for the Projects that are selected.
+// quota is a ResourceQuota for the Projects that a selector matches.
 type quota struct {
 	selector labels.Selector
 	config   corev1.ResourceQuota
@@ -33,31 +33,31 @@ func selectableQuotas(configs []controllermanagerconfigv1alpha1.QuotaConfigurati
 	return quotas, nil
 }
 
-// ensureQuota gives the namespace of a Project the first quota that is meant for it, if there is one.
+// ensureQuota creates or updates the ResourceQuota in the namespace of a Project from the first quota whose selector matches, if any.
 func (r *reconciler) ensureQuota(ctx context.Context, project *corev1beta1.Project) error {
 	for _, quota := range r.quotas {
 		if !quota.selector.Matches(labels.Set(project.Labels)) {
 			continue
 		}
 		obj := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: *project.Spec.Namespace, Name: quotaName}}
-		return ensure(ctx, r.client, project, obj, func(have *corev1.ResourceQuota) { applyQuota(have, quota.config) })
+		return ensure(ctx, r.gardenCache, project, obj, func(existing *corev1.ResourceQuota) { applyQuota(existing, quota.config) })
 	}
 	return nil
 }
 
-// applyQuota makes a ResourceQuota one for what the configuration limits. A limit that is there already stays: an operator may have
-// raised it for this Project.
-func applyQuota(have *corev1.ResourceQuota, config corev1.ResourceQuota) {
-	have.Labels, have.Annotations = withAll(have.Labels, config.Labels), withAll(have.Annotations, config.Annotations)
+// applyQuota sets the limits of the configuration in a ResourceQuota. Limits that it has already stay: an operator may have raised them for
+// this Project.
+func applyQuota(existing *corev1.ResourceQuota, config corev1.ResourceQuota) {
+	existing.Labels, existing.Annotations = withAll(existing.Labels, config.Labels), withAll(existing.Annotations, config.Annotations)
 	hard := corev1.ResourceList{}
 	for resource, limit := range config.Spec.Hard {
 		hard[resource] = limit
-		if existing, ok := have.Spec.Hard[resource]; ok {
-			hard[resource] = existing
+		if own, ok := existing.Spec.Hard[resource]; ok {
+			hard[resource] = own
 		}
 	}
-	if have.ResourceVersion == "" { // what else it has can only be said at first
-		have.Spec = *config.Spec.DeepCopy()
+	if existing.ResourceVersion == "" { // the other fields are immutable
+		existing.Spec = *config.Spec.DeepCopy()
 	}
-	have.Spec.Hard = hard
+	existing.Spec.Hard = hard
 }

@@ -16,17 +16,17 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/controllermanager/uses"
+	"gardener.cloud/gardener/internal/controllermanager/references"
 )
 
-// Names of ClusterRoles that are the same for all Projects. They say what members may do in the namespace; we only bind them.
+// Names of ClusterRoles that all Projects share. They grant permissions in the namespace; the controller only binds them.
 const (
 	memberRole                = "gardener.cloud:system:project-member"
 	viewerRole                = "gardener.cloud:system:project-viewer"
 	serviceAccountManagerRole = "gardener.cloud:system:project-serviceaccountmanager"
 )
 
-// Prefixes of the names of what belongs to a single Project; its name follows.
+// Prefixes of the names of objects that belong to a single Project; the name of the Project follows.
 const (
 	ownerPrefix     = "gardener.cloud:system:project:"
 	memberPrefix    = "gardener.cloud:system:project-member:"
@@ -35,12 +35,12 @@ const (
 	extensionPrefix = "gardener.cloud:extension:project:"
 )
 
-// verbManageMembers is what it takes to change who is a member.
+// verbManageMembers is the verb for changing the members of a Project.
 const verbManageMembers = "manage-members"
 
-// rbac returns what lets the members of a Project in. For what is in the namespace there are RoleBindings; for the Project itself and
-// its Namespace, which are not in it, ClusterRoles of the Project. An extension role is the sum of all ClusterRoles that extensions
-// label for it.
+// rbac returns the RBAC objects for the members of a Project: RoleBindings for the objects in its namespace, and ClusterRoles with their
+// bindings for the Project and the Namespace themselves, which are cluster-scoped. An extension role aggregates all ClusterRoles that
+// extensions label for it.
 func rbac(project *corev1beta1.Project) (roles []*rbacv1.ClusterRole, bindings []*rbacv1.ClusterRoleBinding, roleBindings []*rbacv1.RoleBinding) {
 	members := membersByRole(project)
 	aboutProject := func(verbs ...string) rbacv1.PolicyRule {
@@ -125,72 +125,72 @@ func clusterRole(name string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 }
 
-func (r *reconciler) ensureClusterRole(ctx context.Context, project *corev1beta1.Project, want *rbacv1.ClusterRole) error {
-	return ensure(ctx, r.client, project, &rbacv1.ClusterRole{ObjectMeta: named(want)}, func(have *rbacv1.ClusterRole) {
-		have.Labels = withAll(have.Labels, want.Labels)
-		have.AggregationRule = want.AggregationRule
-		if want.AggregationRule == nil { // otherwise the kube-controller-manager writes the rules
-			have.Rules = want.Rules
+func (r *reconciler) ensureClusterRole(ctx context.Context, project *corev1beta1.Project, desired *rbacv1.ClusterRole) error {
+	return ensure(ctx, r.gardenCache, project, &rbacv1.ClusterRole{ObjectMeta: named(desired)}, func(existing *rbacv1.ClusterRole) {
+		existing.Labels = withAll(existing.Labels, desired.Labels)
+		existing.AggregationRule = desired.AggregationRule
+		if desired.AggregationRule == nil { // of an aggregated role, the kube-controller-manager writes the rules
+			existing.Rules = desired.Rules
 		}
 	})
 }
 
-func (r *reconciler) ensureClusterRoleBinding(ctx context.Context, project *corev1beta1.Project, want *rbacv1.ClusterRoleBinding) error {
-	return ensure(ctx, r.client, project, &rbacv1.ClusterRoleBinding{ObjectMeta: named(want)}, func(have *rbacv1.ClusterRoleBinding) {
-		have.RoleRef, have.Subjects = want.RoleRef, want.Subjects
+func (r *reconciler) ensureClusterRoleBinding(ctx context.Context, project *corev1beta1.Project, desired *rbacv1.ClusterRoleBinding) error {
+	return ensure(ctx, r.gardenCache, project, &rbacv1.ClusterRoleBinding{ObjectMeta: named(desired)}, func(existing *rbacv1.ClusterRoleBinding) {
+		existing.RoleRef, existing.Subjects = desired.RoleRef, desired.Subjects
 	})
 }
 
-func (r *reconciler) ensureRoleBinding(ctx context.Context, project *corev1beta1.Project, want *rbacv1.RoleBinding) error {
-	return ensure(ctx, r.client, project, &rbacv1.RoleBinding{ObjectMeta: named(want)}, func(have *rbacv1.RoleBinding) {
-		have.Labels = withAll(have.Labels, want.Labels)
-		have.RoleRef, have.Subjects = want.RoleRef, want.Subjects
+func (r *reconciler) ensureRoleBinding(ctx context.Context, project *corev1beta1.Project, desired *rbacv1.RoleBinding) error {
+	return ensure(ctx, r.gardenCache, project, &rbacv1.RoleBinding{ObjectMeta: named(desired)}, func(existing *rbacv1.RoleBinding) {
+		existing.Labels = withAll(existing.Labels, desired.Labels)
+		existing.RoleRef, existing.Subjects = desired.RoleRef, desired.Subjects
 	})
 }
 
-// deleteStaleExtensionRoles deletes what is there for extension roles that no member has any more.
-func (r *reconciler) deleteStaleExtensionRoles(ctx context.Context, project *corev1beta1.Project, wanted []*rbacv1.ClusterRole) error {
+// deleteStaleExtensionRoles deletes the roles and bindings of extension roles that no member has any more.
+func (r *reconciler) deleteStaleExtensionRoles(ctx context.Context, project *corev1beta1.Project, desired []*rbacv1.ClusterRole) error {
 	roles, bindings := &rbacv1.ClusterRoleList{}, &rbacv1.RoleBindingList{}
-	if err := r.client.List(ctx, roles, client.MatchingFields{uses.ExtensionRoleByProject: project.Name}); err != nil {
+	if err := r.gardenCache.List(ctx, roles, references.To(references.RefOf(references.Project, project))); err != nil {
 		return fmt.Errorf("list extension roles: %w", err)
 	}
-	err := r.client.List(ctx, bindings, client.InNamespace(*project.Spec.Namespace), client.MatchingLabels{
+	err := r.gardenCache.List(ctx, bindings, client.InNamespace(*project.Spec.Namespace), client.MatchingLabels{
 		constants.GardenRole: constants.GardenRoleExtensionProjectRole, constants.ProjectName: project.Name,
 	})
 	if err != nil {
 		return fmt.Errorf("list bindings of extension roles: %w", err)
 	}
 	var stale []client.Object
-	isStale := func(obj client.Object) {
-		isWanted := slices.ContainsFunc(wanted, func(role *rbacv1.ClusterRole) bool { return role.Name == obj.GetName() })
-		if !isWanted && strings.HasPrefix(obj.GetName(), extensionPrefix+project.Name+":") {
+	check := func(obj client.Object) {
+		isDesired := slices.ContainsFunc(desired, func(role *rbacv1.ClusterRole) bool { return role.Name == obj.GetName() })
+		if !isDesired && strings.HasPrefix(obj.GetName(), extensionPrefix+project.Name+":") {
 			stale = append(stale, obj)
 		}
 	}
 	for i := range bindings.Items {
-		isStale(&bindings.Items[i])
+		check(&bindings.Items[i])
 	}
 	for i := range roles.Items {
-		isStale(&roles.Items[i])
+		check(&roles.Items[i])
 	}
 	for _, obj := range stale {
-		if err := client.IgnoreNotFound(r.client.Delete(ctx, obj)); err != nil {
+		if err := client.IgnoreNotFound(r.gardenCache.Delete(ctx, obj)); err != nil {
 			return fmt.Errorf("delete %T %q: %w", obj, obj.GetName(), err)
 		}
 	}
 	return nil
 }
 
-// ensure creates an object or patches it, if it differs from what apply makes of it. The Project owns it.
-func ensure[T client.Object](ctx context.Context, c client.Client, project *corev1beta1.Project, obj T, apply func(T)) error {
+// ensure creates an object, or patches it if apply changes it. Its owner is the Project.
+func ensure[T client.Object](ctx context.Context, gardenCache client.Client, project *corev1beta1.Project, obj T, apply func(T)) error {
 	complete := func(obj T) {
 		apply(obj)
 		obj.SetOwnerReferences(withOwner(obj.GetOwnerReferences(), project))
 	}
-	switch err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); {
+	switch err := gardenCache.Get(ctx, client.ObjectKeyFromObject(obj), obj); {
 	case apierrors.IsNotFound(err):
 		complete(obj)
-		if err := c.Create(ctx, obj); err != nil {
+		if err := gardenCache.Create(ctx, obj); err != nil {
 			return fmt.Errorf("create %T %q: %w", obj, obj.GetName(), err)
 		}
 		return nil
@@ -202,13 +202,13 @@ func ensure[T client.Object](ctx context.Context, c client.Client, project *core
 	if apiequality.Semantic.DeepEqual(before, obj) {
 		return nil
 	}
-	err := c.Patch(ctx, obj, client.MergeFrom(before))
+	err := gardenCache.Patch(ctx, obj, client.MergeFrom(before))
 	if apierrors.IsInvalid(err) {
-		// Which role is bound cannot be changed. When it is gone, it is made anew.
-		err = c.Delete(ctx, before, client.Preconditions{UID: new(before.GetUID())})
+		// The role of a binding is immutable. The deletion of the binding is an event, after which it is created again.
+		err = gardenCache.Delete(ctx, before, client.Preconditions{UID: new(before.GetUID())})
 	}
 	if err != nil {
-		return fmt.Errorf("change %T %q: %w", obj, obj.GetName(), err)
+		return fmt.Errorf("update %T %q: %w", obj, obj.GetName(), err)
 	}
 	return nil
 }
@@ -217,13 +217,13 @@ func named(obj client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// withAll returns a map with all entries of another.
-func withAll(have, want map[string]string) map[string]string {
-	if len(want) == 0 {
-		return have
+// withAll returns a map with the entries of two maps; those of the second take precedence.
+func withAll(existing, desired map[string]string) map[string]string {
+	if len(desired) == 0 {
+		return existing
 	}
 	merged := map[string]string{}
-	maps.Copy(merged, have)
-	maps.Copy(merged, want)
+	maps.Copy(merged, existing)
+	maps.Copy(merged, desired)
 	return merged
 }

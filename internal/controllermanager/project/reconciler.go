@@ -22,16 +22,16 @@ import (
 )
 
 type reconciler struct {
-	client   client.Client
-	reader   client.Reader // reads what the cache may not have heard of yet
-	recorder events.EventRecorder
-	quotas   []quota
+	gardenCache client.Client
+	gardenAPI   client.Reader
+	recorder    events.EventRecorder
+	quotas      []quota
 }
 
-// Reconcile brings a Project to where its spec says, or takes it away.
+// Reconcile creates and updates the objects of a Project, or deletes them.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	project := &corev1beta1.Project{}
-	if err := r.client.Get(ctx, req.NamespacedName, project); err != nil {
+	if err := r.gardenCache.Get(ctx, req.NamespacedName, project); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	pass, reason, action := r.prepare, constants.EventProjectNamespaceReconcileFailed, constants.EventActionReconcile
@@ -43,10 +43,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case err == nil:
 		return kube.Result(r.report(ctx, project, phase))
 	case kube.Routine(err):
-		log.FromContext(ctx).V(1).Info("Trying again", "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("Retrying after a conflict", "reason", err.Error())
 		return kube.Result(err)
 	}
-	// What only an edit can mend is said once.
+	// An error that only a user can fix is recorded once.
 	if !errors.Is(err, errNotAdoptable) || project.Status.Phase != corev1beta1.ProjectFailed {
 		r.recorder.Eventf(project, nil, corev1.EventTypeWarning, reason, action, "%v", err)
 	}
@@ -56,7 +56,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, err
 }
 
-// prepare makes everything that a Project consists of.
+// prepare creates and updates the objects of a Project.
 func (r *reconciler) prepare(ctx context.Context, project *corev1beta1.Project) (corev1beta1.ProjectPhase, error) {
 	if err := r.claim(ctx, project); err != nil {
 		return "", err
@@ -69,17 +69,17 @@ func (r *reconciler) prepare(ctx context.Context, project *corev1beta1.Project) 
 	if err := r.ensureNamespace(ctx, project); err != nil {
 		return "", err
 	}
-	// They do not depend on each other, and there are a dozen: together they take as long as one.
+	// There are a dozen objects that do not depend on each other. Written in parallel, they take as long as one.
 	roles, bindings, roleBindings := rbac(project)
 	var tasks []func() error
-	for _, want := range roles {
-		tasks = append(tasks, func() error { return r.ensureClusterRole(ctx, project, want) })
+	for _, desired := range roles {
+		tasks = append(tasks, func() error { return r.ensureClusterRole(ctx, project, desired) })
 	}
-	for _, want := range bindings {
-		tasks = append(tasks, func() error { return r.ensureClusterRoleBinding(ctx, project, want) })
+	for _, desired := range bindings {
+		tasks = append(tasks, func() error { return r.ensureClusterRoleBinding(ctx, project, desired) })
 	}
-	for _, want := range roleBindings {
-		tasks = append(tasks, func() error { return r.ensureRoleBinding(ctx, project, want) })
+	for _, desired := range roleBindings {
+		tasks = append(tasks, func() error { return r.ensureRoleBinding(ctx, project, desired) })
 	}
 	tasks = append(tasks,
 		func() error { return r.deleteStaleExtensionRoles(ctx, project, roles) },
@@ -88,8 +88,8 @@ func (r *reconciler) prepare(ctx context.Context, project *corev1beta1.Project) 
 	return corev1beta1.ProjectReady, utilerrors.AggregateGoroutines(tasks...)
 }
 
-// claim puts the finalizer on a Project and chooses its namespace, before there is anything to guard. The choice follows from the
-// Project, so that a pass that ended here is continued by the next one.
+// claim adds the finalizer to a Project and chooses its namespace, before any object is created. The name follows from the UID of the
+// Project, so that another pass chooses the same.
 func (r *reconciler) claim(ctx context.Context, project *corev1beta1.Project) error {
 	if controllerutil.ContainsFinalizer(project, constants.FinalizerGardenerName) && project.Spec.Namespace != nil {
 		return nil
@@ -99,7 +99,7 @@ func (r *reconciler) claim(ctx context.Context, project *corev1beta1.Project) er
 	if project.Spec.Namespace == nil {
 		project.Spec.Namespace = new(namespaceName(project))
 	}
-	if err := r.client.Patch(ctx, project, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.gardenCache.Patch(ctx, project, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("choose namespace: %w", err)
 	}
 	return nil
@@ -116,7 +116,7 @@ func (r *reconciler) delete(ctx context.Context, project *corev1beta1.Project) (
 			return "", err
 		}
 		if inUse {
-			if project.Status.Phase != corev1beta1.ProjectTerminating { // said once; the end of each Shoot brings us here again
+			if project.Status.Phase != corev1beta1.ProjectTerminating { // recorded once; the deletion of each Shoot is an event
 				r.recorder.Eventf(project, nil, corev1.EventTypeWarning, constants.EventProjectNamespaceNotEmpty, constants.EventActionDelete,
 					"Namespace %q is kept until its last Shoot is deleted", *project.Spec.Namespace)
 			}
@@ -124,51 +124,52 @@ func (r *reconciler) delete(ctx context.Context, project *corev1beta1.Project) (
 		}
 		released, err := r.releaseNamespace(ctx, project)
 		if err != nil || !released {
-			return corev1beta1.ProjectTerminating, err // the end of the namespace brings us here again
+			return corev1beta1.ProjectTerminating, err // the deletion of the namespace is an event
 		}
 	}
-	err := kube.PatchMetadata(ctx, r.client, project, func(o *metav1.PartialObjectMetadata) {
+	err := kube.PatchMetadata(ctx, r.gardenCache, project, func(o *metav1.PartialObjectMetadata) {
 		controllerutil.RemoveFinalizer(o, constants.FinalizerGardenerName)
 	})
 	return corev1beta1.ProjectTerminating, err
 }
 
-// hasShoots says whether there are Shoots in a namespace. If the cache has none, the API server has the last word: what a namespace
-// holds goes with it.
+// hasShoots reports whether there are Shoots in a namespace. If the cache has none, it reads from the API server, as Shoots would be deleted
+// with their namespace.
 func (r *reconciler) hasShoots(ctx context.Context, namespace string) (bool, error) {
 	cached := &corev1beta1.ShootList{}
-	if err := r.client.List(ctx, cached, client.InNamespace(namespace), client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.gardenCache.List(ctx, cached, client.InNamespace(namespace), client.Limit(1), client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list Shoots: %w", err)
 	}
 	if len(cached.Items) > 0 {
 		return true, nil
 	}
-	live := &metav1.PartialObjectMetadataList{}
-	live.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("ShootList"))
-	if err := r.reader.List(ctx, live, client.InNamespace(namespace), client.Limit(1)); err != nil {
+	current := &metav1.PartialObjectMetadataList{}
+	current.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("ShootList"))
+	if err := r.gardenAPI.List(ctx, current, client.InNamespace(namespace), client.Limit(1)); err != nil {
 		return false, fmt.Errorf("list Shoots: %w", err)
 	}
-	return len(live.Items) > 0, nil
+	return len(current.Items) > 0, nil
 }
 
-// releaseNamespace deletes the namespace of a Project, or separates the two if it is to be kept. It says whether it is done.
+// releaseNamespace deletes the namespace of a Project, or separates the two if the namespace is to be kept. It returns whether that is
+// complete.
 func (r *reconciler) releaseNamespace(ctx context.Context, project *corev1beta1.Project) (bool, error) {
 	namespace := kube.Metadata(namespaceKind)
-	if err := r.client.Get(ctx, types.NamespacedName{Name: *project.Spec.Namespace}, namespace); err != nil {
+	if err := r.gardenCache.Get(ctx, types.NamespacedName{Name: *project.Spec.Namespace}, namespace); err != nil {
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
 	switch {
 	case !belongs(namespace, project):
-		return true, nil // it never was this Project's
+		return true, nil // it belongs to another Project or to none
 	case keep(namespace):
-		err := kube.PatchMetadata(ctx, r.client, namespace, func(o *metav1.PartialObjectMetadata) { separate(o, project) })
+		err := kube.PatchMetadata(ctx, r.gardenCache, namespace, func(o *metav1.PartialObjectMetadata) { separate(o, project) })
 		return err == nil, err
 	case namespace.DeletionTimestamp != nil:
 		return false, nil
 	}
 	log.FromContext(ctx).Info("Deleting namespace of Project", "namespace", namespace.Name)
-	// Somebody else may have made a new one of this name.
-	err := r.client.Delete(ctx, namespace, client.Preconditions{UID: &namespace.UID})
+	// Another one of the same name may have been created since.
+	err := r.gardenCache.Delete(ctx, namespace, client.Preconditions{UID: &namespace.UID})
 	if err != nil {
 		return false, fmt.Errorf("delete namespace %q: %w", namespace.Name, err)
 	}

@@ -13,7 +13,7 @@ import (
 // reportTimeout is plenty for a single request.
 const reportTimeout = 5 * time.Second
 
-// report writes the phase of a Project, if it differs. What other controllers write to the status stays.
+// report writes the phase of a Project, if it differs. It keeps the fields that other controllers write.
 func (r *reconciler) report(ctx context.Context, project *corev1beta1.Project, phase corev1beta1.ProjectPhase) error {
 	before := project.DeepCopy()
 	project.Status.Phase = phase
@@ -23,11 +23,11 @@ func (r *reconciler) report(ctx context.Context, project *corev1beta1.Project, p
 	if before.Status.Phase == project.Status.Phase && before.Status.ObservedGeneration == project.Status.ObservedGeneration {
 		return nil
 	}
-	// It gets a little time of its own, so that what was done is also told when the process ends or the pass took all its time.
+	// The request has a deadline of its own, so that the phase is written also when the process stops or the pass has timed out.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 	defer cancel()
-	// A Project that is gone needs no phase.
-	if err := client.IgnoreNotFound(r.client.Status().Patch(ctx, project, client.MergeFrom(before))); err != nil {
+	// A Project that has been deleted needs no phase.
+	if err := client.IgnoreNotFound(r.gardenCache.Status().Patch(ctx, project, client.MergeFrom(before))); err != nil {
 		return fmt.Errorf("write phase of Project: %w", err)
 	}
 	return nil

@@ -6,42 +6,22 @@ package quota
 import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/controllermanager/guard"
-	"gardener.cloud/gardener/internal/controllermanager/uses"
 )
 
-// Add adds the controller.
-func Add(mgr manager.Manager, concurrentSyncs int) error {
-	by := func(quota client.Object) []client.ListOption {
-		ref := uses.Ref{Kind: uses.Quota, Namespace: quota.GetNamespace(), Name: quota.GetName()}
-		return []client.ListOption{client.MatchingFields{uses.BindingByReference: ref.Key()}}
-	}
-	return guard.Add(mgr, "quota", concurrentSyncs, &corev1beta1.Quota{},
-		guard.Use{
-			User: &corev1beta1.SecretBinding{}, Users: &corev1beta1.SecretBindingList{}, By: by,
-			Of: func(user client.Object) []reconcile.Request {
-				return quotas(uses.SecretBindingReferences(user.(*corev1beta1.SecretBinding))) //nolint:forcetypeassert // the kind of the User
-			},
-		},
-		guard.Use{
-			User: &securityv1alpha1.CredentialsBinding{}, Users: &securityv1alpha1.CredentialsBindingList{}, By: by,
-			Of: func(user client.Object) []reconcile.Request {
-				return quotas(uses.CredentialsBindingReferences(user.(*securityv1alpha1.CredentialsBinding))) //nolint:forcetypeassert // the kind of the User
-			},
-		})
+// Values are what the controller works with.
+type Values struct {
+	// ConcurrentSyncs is how many Quotas are reconciled at the same time.
+	ConcurrentSyncs int
 }
 
-// quotas returns requests for the Quotas among what a binding refers to.
-func quotas(refs []uses.Ref) []reconcile.Request {
-	var requests []reconcile.Request
-	for _, ref := range refs {
-		if ref.Kind == uses.Quota {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})
-		}
-	}
-	return requests
+// Add adds the controller to a manager.
+func Add(mgr manager.Manager, v Values) error {
+	return guard.Add(mgr, guard.Values{
+		Name: "quota", ConcurrentSyncs: v.ConcurrentSyncs,
+		Object: &corev1beta1.Quota{}, Users: []client.Object{&corev1beta1.SecretBinding{}, &securityv1alpha1.CredentialsBinding{}},
+	})
 }

@@ -1,8 +1,8 @@
-// Package backupbucket has an extension keep the bucket for the backups of a seed.
+// Package backupbucket reconciles BackupBuckets: the bucket with the backups of a seed.
 //
-// It reads BackupBuckets of the seed in the garden, and the Secrets with their credentials, and puts finalizers on both. In the seed it
-// writes a copy of the Secret and the BackupBucket of the extension; back in the garden, the status and the Secret that the extension
-// made, if it did. Source: concepts.txt, gardenlet, BackupBucket Controller.
+// It reads BackupBuckets of the seed in the garden, and the Secrets with their credentials, and adds finalizers to both. In the seed it
+// writes a copy of the Secret and the BackupBucket of extensions.gardener.cloud; in the garden, the status, and a copy of the credentials
+// if the extension has generated some. Source: concepts.txt, gardenlet, BackupBucket Controller.
 package backupbucket
 
 import (
@@ -13,46 +13,44 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/gardenlet/backup"
 )
 
 // Values are what the controller works with.
 type Values struct {
 	// SeedName is the name of the seed.
 	SeedName string
-	// Garden is where the BackupBuckets are.
+	// Garden is the cluster with the BackupBuckets.
 	Garden cluster.Cluster
-	// ConcurrentSyncs is how many are worked on at once.
+	// SeedAPI is the API server of the seed.
+	SeedAPI client.WithWatch
+	// ConcurrentSyncs is how many BackupBuckets are reconciled at once.
 	ConcurrentSyncs int
-	// Clock tells the time.
+	// Clock is for the status.
 	Clock clock.PassiveClock
 }
 
 // Add adds the controller to a manager, whose cluster is the seed.
 func Add(mgr manager.Manager, v Values) error {
-	// The one in the seed has the name of that in the garden.
+	// The BackupBucket in the seed has the name of that in the garden.
 	sameName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: obj.GetName()}}}
 	})
+	k := &kind{gardenCache: v.Garden.GetClient(), seedCache: mgr.GetClient()}
 	return builder.ControllerManagedBy(mgr).Named("backupbucket").
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.BackupBucket{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.BackupBucket]{},
-			predicate.TypedFuncs[*corev1beta1.BackupBucket]{
-				// The status is our own.
-				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.BackupBucket]) bool {
-					return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectNew.Annotations[constants.GardenerOperation] != "" ||
-						e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil
-				},
-			})).
+			backup.Changed[*corev1beta1.BackupBucket]())).
 		Watches(&extensionsv1alpha1.BackupBucket{}, sameName).
-		Complete(&reconciler{Values: v, gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient()})
+		Complete(&backup.Reconciler[*corev1beta1.BackupBucket, *extensionsv1alpha1.BackupBucket]{
+			Kind: k, KindName: "BackupBucket", SeedName: v.SeedName,
+			GardenCache: k.gardenCache, SeedCache: k.seedCache, SeedAPI: v.SeedAPI, Clock: v.Clock,
+		})
 }

@@ -1,8 +1,8 @@
-// Package backupentry has an extension keep the place of the backups of one control plane in the bucket of the seed.
+// Package backupentry reconciles BackupEntries: the backups of one shoot in the bucket of its seed.
 //
-// It reads BackupEntries of the seed, and the BackupBucket that each is in, in the garden; it puts a finalizer on the entry and writes its
-// status. In the seed it writes the Secret with the credentials of the bucket and the BackupEntry of the extension. An entry that is
-// deleted keeps its backups for the configured time. Source: concepts.txt, gardenlet, BackupEntry Controller.
+// It reads BackupEntries of the seed in the garden and their BackupBuckets, adds a finalizer to the BackupEntry and writes its status. In the
+// seed it writes a copy of the credentials for the bucket and the BackupEntry of extensions.gardener.cloud. The backups of a deleted
+// BackupEntry are kept for the configured time. Source: concepts.txt, gardenlet, BackupEntry Controller.
 package backupentry
 
 import (
@@ -25,71 +25,72 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/gardenlet/backup"
 )
 
 // Values are what the controller works with.
 type Values struct {
 	// SeedName is the name of the seed.
 	SeedName string
-	// Garden is where the BackupEntries are.
+	// Garden is the cluster with the BackupEntries.
 	Garden cluster.Cluster
-	// Config says how many are worked on at once, and how long backups outlive their shoots.
+	// SeedAPI is the API server of the seed.
+	SeedAPI client.WithWatch
+	// Config says how many BackupEntries are reconciled at once, and how long backups outlive their shoots.
 	Config gardenletconfigv1alpha1.BackupEntryControllerConfiguration
-	// Clock tells the time.
+	// Clock is for the grace period and the status.
 	Clock clock.PassiveClock
 }
 
 // Add adds the controller to a manager, whose cluster is the seed.
 func Add(mgr manager.Manager, v Values) error {
-	r := &reconciler{Values: v, gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient()}
-	r.gracePeriod = time.Duration(*v.Config.DeletionGracePeriodHours) * time.Hour
+	k := &kind{
+		gardenCache: v.Garden.GetClient(), clock: v.Clock,
+		gracePeriod: time.Duration(*v.Config.DeletionGracePeriodHours) * time.Hour, purposes: v.Config.DeletionGracePeriodShootPurposes,
+	}
 	return builder.ControllerManagedBy(mgr).Named("backupentry").
 		WithOptions(controller.Options{MaxConcurrentReconciles: *v.Config.ConcurrentSyncs}).
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.BackupEntry{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.BackupEntry]{},
-			predicate.TypedFuncs[*corev1beta1.BackupEntry]{
-				// The status is our own.
-				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.BackupEntry]) bool {
-					return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectNew.Annotations[constants.GardenerOperation] != "" ||
-						e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil ||
-						e.ObjectOld.Annotations[constants.BackupEntryForceDeletion] != e.ObjectNew.Annotations[constants.BackupEntryForceDeletion]
-				},
-			})).
-		// Entries wait for their bucket.
+			backup.Changed[*corev1beta1.BackupEntry](constants.BackupEntryForceDeletion))).
+		// BackupEntries wait until their BackupBucket is ready.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.BackupBucket{},
-			handler.TypedEnqueueRequestsFromMapFunc(r.entriesIn), becameReady())).
-		Watches(&extensionsv1alpha1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(r.entryOf)).
-		Complete(r)
+			handler.TypedEnqueueRequestsFromMapFunc(k.entriesIn), becameReady())).
+		Watches(&extensionsv1alpha1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(k.entryOf)).
+		Complete(&backup.Reconciler[*corev1beta1.BackupEntry, *extensionsv1alpha1.BackupEntry]{
+			Kind: k, KindName: "BackupEntry", SeedName: v.SeedName,
+			GardenCache: k.gardenCache, SeedCache: mgr.GetClient(), SeedAPI: v.SeedAPI, Clock: v.Clock,
+		})
 }
 
-// becameReady leaves out what entries do not wait for.
+// becameReady passes the updates by which a BackupBucket becomes ready.
 func becameReady() predicate.TypedFuncs[*corev1beta1.BackupBucket] {
 	return predicate.TypedFuncs[*corev1beta1.BackupBucket]{
 		CreateFunc: func(event.TypedCreateEvent[*corev1beta1.BackupBucket]) bool { return false },
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.BackupBucket]) bool {
-			return usable(e.ObjectOld) != nil && usable(e.ObjectNew) == nil
+			return !bucketReady(e.ObjectOld) && bucketReady(e.ObjectNew)
 		},
 		DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.BackupBucket]) bool { return false },
 	}
 }
 
-// entriesIn are the entries in a bucket.
-func (r *reconciler) entriesIn(ctx context.Context, bucket *corev1beta1.BackupBucket) []reconcile.Request {
-	return r.entries(ctx, func(e *corev1beta1.BackupEntry) bool { return e.Spec.BucketName == bucket.Name })
+// entriesIn maps a BackupBucket to the BackupEntries in it.
+func (k *kind) entriesIn(ctx context.Context, bucket *corev1beta1.BackupBucket) []reconcile.Request {
+	return k.entries(ctx, func(e *corev1beta1.BackupEntry) bool { return e.Spec.BucketName == bucket.Name })
 }
 
-// entryOf is the entry that ordered one of the seed. Only the garden knows its namespace.
-func (r *reconciler) entryOf(ctx context.Context, inSeed client.Object) []reconcile.Request {
-	return r.entries(ctx, func(e *corev1beta1.BackupEntry) bool { return e.Name == inSeed.GetName() })
+// entryOf maps a BackupEntry in the seed to that in the garden, which has the same name and a namespace.
+func (k *kind) entryOf(ctx context.Context, inSeed client.Object) []reconcile.Request {
+	return k.entries(ctx, func(e *corev1beta1.BackupEntry) bool { return e.Name == inSeed.GetName() })
 }
 
-func (r *reconciler) entries(ctx context.Context, wanted func(*corev1beta1.BackupEntry) bool) []reconcile.Request {
+func (k *kind) entries(ctx context.Context, selected func(*corev1beta1.BackupEntry) bool) []reconcile.Request {
 	list := &corev1beta1.BackupEntryList{}
-	if err := r.gardenClient.List(ctx, list); err != nil {
-		return nil // it is a cache, which fails only when everything ends
+	if err := k.gardenCache.List(ctx, list); err != nil {
+		return nil // the cache only fails when the process stops
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if wanted(&list.Items[i]) {
+		if selected(&list.Items[i]) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}

@@ -1,9 +1,9 @@
-// Package credentials gives a gardenlet its access to the garden, and keeps it.
+// Package credentials obtains and renews the credentials of a gardenlet for the garden.
 //
-// A gardenlet starts with the kubeconfig in a Secret of its seed. If there is none yet, it asks the garden for a client certificate
-// with a bootstrap kubeconfig, which is in a Secret too, keeps what it gets in the first Secret, and deletes the second. It asks for a
-// new certificate before the old one expires, or when an annotation of the Secret says so, and ends then, so that the next start uses
-// it. Without these Secrets it uses the kubeconfig file of its configuration.
+// A gardenlet starts with the kubeconfig in a Secret of its seed. If there is none yet, it requests a client certificate with a bootstrap
+// kubeconfig, which is in a Secret too, writes a kubeconfig with the certificate to the first Secret, and deletes the second. It requests a
+// new certificate before the old one expires, or when an annotation of the Secret requests it. Then the process ends, and uses the new
+// certificate after its restart. Without these Secrets it uses the kubeconfig file of its configuration.
 //
 // It reads and writes these two Secrets in the seed, and writes CertificateSigningRequests in the garden. Source: concepts.txt,
 // gardenlet, "TLS Bootstrapping" and "gardenlet Certificate Rotation".
@@ -33,28 +33,28 @@ const Kubeconfig = "kubeconfig"
 // requestTimeout is the end of one request to an API server.
 const requestTimeout = 30 * time.Second
 
-// Values are what the access is made of.
+// Values are what Obtain and Keep work with.
 type Values struct {
-	// SeedName is the name of the seed that the gardenlet looks after.
+	// SeedName is the name of the seed, which the certificate is for.
 	SeedName string
-	// SeedClient reaches the Secrets.
-	SeedClient client.WithWatch
-	// Connection is the configuration, with its defaults.
+	// SeedAPI is the API server of the seed, for the Secrets.
+	SeedAPI client.WithWatch
+	// Connection is the configuration. It is defaulted.
 	Connection *gardenletconfigv1alpha1.GardenClientConnection
-	// Clock tells whether a certificate has expired.
+	// Clock is for the expiry and renewal of certificates.
 	Clock clock.WithDelayedExecution
 }
 
-// Access is how a gardenlet reaches the garden.
+// Access is the connection of a gardenlet to the garden.
 type Access struct {
-	// Config is for clients. Rates are those of the configuration.
+	// Config is for clients, with the rate limits of the configuration.
 	Config *rest.Config
-	// Certificate tells when the client certificate begins and ends. Nil if there is none, for instance because of a token.
+	// Certificate is the validity of the client certificate. Nil without one, for instance with a token.
 	Certificate *Validity
 }
 
-// Obtain returns the access, and asks the garden for a certificate first if there is none yet. The one in the Secret counts first, then
-// the bootstrap kubeconfig, then the file.
+// Obtain returns the access, and requests a certificate first if there is none yet. The kubeconfig in the Secret takes precedence, then the
+// bootstrap kubeconfig, then the file.
 func Obtain(ctx context.Context, v Values) (*Access, error) {
 	log := logf.FromContext(ctx)
 	stored, err := v.stored(ctx)
@@ -76,11 +76,11 @@ func Obtain(ctx context.Context, v Values) (*Access, error) {
 		}
 		return v.limited(access), v.deleteBootstrap(ctx)
 	case stored != nil:
-		return nil, fmt.Errorf("client certificate in Secret %q expired at %s; put a bootstrap kubeconfig into the Secret of "+
+		return nil, fmt.Errorf("client certificate in Secret %q expired at %s; create a bootstrap kubeconfig in the Secret of "+
 			"gardenClientConnection.bootstrapKubeconfig to get a new one",
 			v.secretKey(v.Connection.KubeconfigSecret), stored.Certificate.NotAfter.UTC().Format(time.RFC3339))
 	case v.Connection.Kubeconfig == "":
-		return nil, errors.New("no access to the garden is given: there is no kubeconfig in the Secrets of gardenClientConnection.kubeconfigSecret " +
+		return nil, errors.New("no credentials for the garden are configured: there is no kubeconfig in the Secrets of gardenClientConnection.kubeconfigSecret " +
 			"and gardenClientConnection.bootstrapKubeconfig, and gardenClientConnection.kubeconfig names no file")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", v.Connection.Kubeconfig)
@@ -94,26 +94,26 @@ func Obtain(ctx context.Context, v Values) (*Access, error) {
 	return v.limited(access), nil
 }
 
-// limited sets the rates of the configuration.
+// limited sets the rate limits of the configuration.
 func (v Values) limited(access *Access) *Access {
 	access.Config.QPS, access.Config.Burst = v.Connection.QPS, int(v.Connection.Burst)
 	return access
 }
 
-// stored returns the access in the Secret that the gardenlet writes, nil if there is none yet.
+// stored returns the access in the Secret that the gardenlet writes, or nil if there is none yet.
 func (v Values) stored(ctx context.Context) (*Access, error) {
 	return v.fromSecret(ctx, v.Connection.KubeconfigSecret)
 }
 
-// bootstrap returns the access for the first request, nil if there is none any more.
+// bootstrap returns the access with the bootstrap kubeconfig, or nil if there is none.
 func (v Values) bootstrap(ctx context.Context) (*Access, error) {
 	if v.Connection.BootstrapKubeconfig != nil && v.Connection.KubeconfigSecret == nil {
-		return nil, errors.New("gardenClientConnection.bootstrapKubeconfig needs gardenClientConnection.kubeconfigSecret, where the certificate is kept")
+		return nil, errors.New("gardenClientConnection.bootstrapKubeconfig needs gardenClientConnection.kubeconfigSecret, in which the certificate is stored")
 	}
 	return v.fromSecret(ctx, v.Connection.BootstrapKubeconfig)
 }
 
-// fromSecret returns the access in a Secret. One that is not there or holds nothing is no error.
+// fromSecret returns the access in a Secret, or nil if the Secret does not exist or has no kubeconfig.
 func (v Values) fromSecret(ctx context.Context, ref *corev1.SecretReference) (*Access, error) {
 	if ref == nil {
 		return nil, nil //nolint:nilnil // documented
@@ -121,7 +121,7 @@ func (v Values) fromSecret(ctx context.Context, ref *corev1.SecretReference) (*A
 	secret, key := &corev1.Secret{}, v.secretKey(ref)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if err := v.SeedClient.Get(ctx, key, secret); apierrors.IsNotFound(err) {
+	if err := v.SeedAPI.Get(ctx, key, secret); apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // documented
 	} else if err != nil {
 		return nil, fmt.Errorf("read Secret %q: %w", key, err)
@@ -131,7 +131,7 @@ func (v Values) fromSecret(ctx context.Context, ref *corev1.SecretReference) (*A
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[Kubeconfig])
 	if err != nil {
-		return nil, fmt.Errorf("key %q of Secret %q is no kubeconfig: %w", Kubeconfig, key, err)
+		return nil, fmt.Errorf("key %q of Secret %q is not a kubeconfig: %w", Kubeconfig, key, err)
 	}
 	access, err := newAccess(config)
 	if err != nil {
@@ -155,7 +155,7 @@ func (v Values) deleteBootstrap(ctx context.Context) error {
 	secret.Namespace, secret.Name = key.Namespace, key.Name
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if err := v.SeedClient.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+	if err := v.SeedAPI.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete bootstrap Secret %q: %w", key, err)
 	}
 	return nil

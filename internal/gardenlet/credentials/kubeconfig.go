@@ -21,16 +21,16 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// Every namespace has this ConfigMap with the authority of its API server. That of the namespace that everybody may read is used.
+// Every namespace has this ConfigMap with the CA bundle of the API server. It is read in a namespace that all authenticated users may read.
 const (
 	rootCAConfigMap = "kube-root-ca.crt"
 	rootCAKey       = "ca.crt"
 )
 
-// Validity is when a client certificate begins and ends.
+// Validity is the time in which a client certificate is valid.
 type Validity struct{ NotBefore, NotAfter time.Time }
 
-// expired is false for what does not expire.
+// expired is false without a certificate.
 func (v *Validity) expired(now time.Time) bool { return v != nil && !now.Before(v.NotAfter) }
 
 // newAccess reads the certificate of a configuration.
@@ -58,7 +58,7 @@ func clientPair(config *rest.Config) (tls.Certificate, error) {
 	return tls.LoadX509KeyPair(config.CertFile, config.KeyFile)
 }
 
-// renew asks for a certificate with the access that there is, and keeps it in the Secret.
+// renew requests a certificate with the current access, and writes it to the Secret.
 func (v Values) renew(ctx context.Context, old *Access) (*Access, error) {
 	pair, err := request(ctx, old.Config, v.SeedName, v.Connection.KubeconfigValidity.Validity)
 	if err != nil {
@@ -68,17 +68,17 @@ func (v Values) renew(ctx context.Context, old *Access) (*Access, error) {
 	if address := v.Connection.GardenClusterAddress; address != nil && *address != "" {
 		server = *address
 	}
-	ca, err := authority(ctx, old.Config, server, pair)
+	caBundle, err := readCABundle(ctx, old.Config, server, pair)
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig, err := newKubeconfig(server, old.Config.TLSClientConfig, ca, pair)
+	kubeconfig, err := newKubeconfig(server, old.Config.TLSClientConfig, caBundle, pair)
 	if err != nil {
-		return nil, fmt.Errorf("make kubeconfig: %w", err)
+		return nil, fmt.Errorf("encode kubeconfig: %w", err)
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("read own kubeconfig: %w", err)
+		return nil, fmt.Errorf("decode new kubeconfig: %w", err)
 	}
 	access, err := newAccess(config)
 	if err != nil {
@@ -87,31 +87,31 @@ func (v Values) renew(ctx context.Context, old *Access) (*Access, error) {
 	return access, v.store(ctx, kubeconfig)
 }
 
-// store writes a kubeconfig into the Secret, and takes the wish for it off.
+// store writes a kubeconfig to the Secret, and removes the annotation that requested it.
 func (v Values) store(ctx context.Context, kubeconfig []byte) error {
 	key := v.secretKey(v.Connection.KubeconfigSecret)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	secret := &corev1.Secret{}
-	err := v.SeedClient.Get(ctx, key, secret)
+	err := v.SeedAPI.Get(ctx, key, secret)
 	switch {
 	case apierrors.IsNotFound(err):
 		secret = &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 			Data:       map[string][]byte{Kubeconfig: kubeconfig},
 		}
-		if err = v.SeedClient.Create(ctx, secret); !apierrors.IsAlreadyExists(err) {
+		if err = v.SeedAPI.Create(ctx, secret); !apierrors.IsAlreadyExists(err) {
 			break
 		}
-		// Another replica was faster. Its certificate is as good as ours.
+		// Another replica has created it, with another valid certificate.
 		return nil
 	case err == nil:
 		before := secret.DeepCopy()
 		secret.Data = map[string][]byte{Kubeconfig: kubeconfig}
-		if wished(secret) {
+		if renewalRequested(secret) {
 			delete(secret.Annotations, constants.GardenerOperation)
 		}
-		err = v.SeedClient.Patch(ctx, secret, client.MergeFrom(before))
+		err = v.SeedAPI.Patch(ctx, secret, client.MergeFrom(before))
 	}
 	if err != nil {
 		return fmt.Errorf("write Secret %q: %w", key, err)
@@ -119,26 +119,26 @@ func (v Values) store(ctx context.Context, kubeconfig []byte) error {
 	return nil
 }
 
-// wished tells whether somebody asked for a new certificate.
-func wished(secret *corev1.Secret) bool {
+// renewalRequested is whether the annotation of the Secret requests a new certificate.
+func renewalRequested(secret *corev1.Secret) bool {
 	return secret.Annotations[constants.GardenerOperation] == constants.KubeconfigSecretOperationRenew
 }
 
-// newKubeconfig is for a server, with what is known about its certificate and with our own.
-func newKubeconfig(server string, old rest.TLSClientConfig, ca []byte, pair *keyPair) ([]byte, error) {
-	if ca == nil {
-		ca = old.CAData
+// newKubeconfig returns a kubeconfig for a server with a client certificate. Without a CA bundle, it has that of the old configuration.
+func newKubeconfig(server string, old rest.TLSClientConfig, caBundle []byte, pair *keyPair) ([]byte, error) {
+	if caBundle == nil {
+		caBundle = old.CAData
 	}
-	if len(ca) == 0 && old.CAFile != "" {
+	if len(caBundle) == 0 && old.CAFile != "" {
 		var err error
-		if ca, err = os.ReadFile(old.CAFile); err != nil {
+		if caBundle, err = os.ReadFile(old.CAFile); err != nil {
 			return nil, err
 		}
 	}
 	const cluster, user = "garden", "gardenlet"
 	config := clientcmdapi.NewConfig()
 	config.Clusters[cluster] = &clientcmdapi.Cluster{
-		Server: server, CertificateAuthorityData: ca, TLSServerName: old.ServerName, InsecureSkipTLSVerify: old.Insecure && len(ca) == 0,
+		Server: server, CertificateAuthorityData: caBundle, TLSServerName: old.ServerName, InsecureSkipTLSVerify: old.Insecure && len(caBundle) == 0,
 	}
 	config.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: pair.cert, ClientKeyData: pair.key}
 	config.Contexts[cluster] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: user}
@@ -146,9 +146,9 @@ func newKubeconfig(server string, old rest.TLSClientConfig, ca []byte, pair *key
 	return clientcmd.Write(*config)
 }
 
-// authority reads, with a fresh certificate, which authority the garden has now. During a rotation it has two of them. Nil if the one that
-// it was reached with stays: the garden does not tell, or it is reached at an address that somebody else signed for.
-func authority(ctx context.Context, garden *rest.Config, server string, pair *keyPair) ([]byte, error) {
+// readCABundle reads the CA bundle of the garden with a new certificate. During a CA rotation it has two certificates. It is nil if the current
+// CA bundle is to be kept: the garden does not publish its own, or another CA has signed the certificate of the address.
+func readCABundle(ctx context.Context, garden *rest.Config, server string, pair *keyPair) ([]byte, error) {
 	if len(garden.CAData) == 0 {
 		return nil, nil
 	}
@@ -156,22 +156,23 @@ func authority(ctx context.Context, garden *rest.Config, server string, pair *ke
 	defer cancel()
 	config := rest.AnonymousClientConfig(garden)
 	config.Host, config.CertData, config.KeyData = server, pair.cert, pair.key
-	bundle, err := readAuthority(ctx, config)
+	bundle, err := readRootCA(ctx, config)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		logf.FromContext(ctx).V(1).Info("Keeping certificate authority of the garden", "reason", err.Error())
+		logf.FromContext(ctx).V(1).Info("Keeping the CA bundle for the garden", "reason", err.Error())
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
 	config.CAData = bundle
-	if _, err := readAuthority(ctx, config); err != nil {
-		logf.FromContext(ctx).Info("Keeping certificate authority of the garden, as its own one does not fit its address", "reason", err.Error())
-		return nil, nil //nolint:nilerr // it only tells which authority fits
+	if _, err := readRootCA(ctx, config); err != nil {
+		logf.FromContext(ctx).Info("Keeping the CA bundle for the garden, as the published one is not valid for its address", "reason", err.Error())
+		return nil, nil //nolint:nilerr // it decides which CA bundle is used
 	}
 	return bundle, nil
 }
 
-func readAuthority(ctx context.Context, config *rest.Config) ([]byte, error) {
+// readRootCA reads the CA bundle that Kubernetes publishes.
+func readRootCA(ctx context.Context, config *rest.Config) ([]byte, error) {
 	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the garden: %w", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -16,14 +17,15 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// ErrRestart says that there are new credentials, which the process uses after a restart.
-var ErrRestart = errors.New("the kubeconfig for the garden is new; starting again to use it")
+// ErrRestart is returned when new credentials exist, which the process uses after a restart.
+var ErrRestart = errors.New("the kubeconfig for the garden has changed; restarting to use it")
 
-// tryAgain is when a renewal that failed is tried again. There are days left, or at least minutes.
-const tryAgain = time.Minute
+// retryAfter is when a failed renewal is retried. The old certificate is usually valid for days.
+const retryAfter = time.Minute
 
-// Keep renews a client certificate when its time has come or somebody asks for it, and returns ErrRestart as soon as the Secret has
-// another kubeconfig than the one in use, whoever wrote it. Without a Secret to keep it in, it only waits for the end of the context.
+// Keep renews a client certificate when it is due or when the annotation of the Secret requests it. It returns ErrRestart as soon as the Secret
+// has another kubeconfig than the one in use, also if another replica or the operator has written it. Without a Secret in the configuration, it
+// waits for the end of the context.
 func Keep(ctx context.Context, v Values, access *Access) error {
 	if v.Connection.KubeconfigSecret == nil {
 		<-ctx.Done()
@@ -43,7 +45,7 @@ func Keep(ctx context.Context, v Values, access *Access) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case !errors.Is(err, errWished) && !errors.Is(context.Cause(waitCtx), errDue):
+		case !errors.Is(err, errRequested) && !errors.Is(context.Cause(waitCtx), errDue):
 			return err
 		}
 		log.Info("Renewing client certificate")
@@ -54,10 +56,10 @@ func Keep(ctx context.Context, v Values, access *Access) error {
 		} else if access.Certificate.expired(v.Clock.Now()) {
 			return fmt.Errorf("renew client certificate, which has expired: %w", err)
 		} else {
-			log.Error(err, "Failed renewing client certificate, will try again", "in", tryAgain)
+			log.Error(err, "Failed renewing client certificate, will retry", "after", retryAfter)
 		}
 		select {
-		case <-v.Clock.After(tryAgain):
+		case <-v.Clock.After(retryAfter):
 		case <-ctx.Done():
 			return nil
 		}
@@ -65,11 +67,11 @@ func Keep(ctx context.Context, v Values, access *Access) error {
 }
 
 var (
-	errDue    = errors.New("the certificate is due for renewal")
-	errWished = errors.New("somebody asked for a renewal")
+	errDue       = errors.New("the certificate is due for renewal")
+	errRequested = errors.New("renewal requested")
 )
 
-// due is when a certificate is to be renewed. Nil for one that is none.
+// due is when a certificate is to be renewed. Nil without one.
 func (v Values) due(certificate *Validity) *time.Time {
 	if certificate == nil {
 		return nil
@@ -77,31 +79,31 @@ func (v Values) due(certificate *Validity) *time.Time {
 	return new(renewalTime(*certificate, v.Connection.KubeconfigValidity, rand.Float64())) //nolint:gosec // spreads load, keeps no secret
 }
 
-// renewalTime is between two shares of the lifetime; where, is up to a number from 0 to 1.
-func renewalTime(certificate Validity, config *gardenletconfigv1alpha1.KubeconfigValidity, luck float64) time.Time {
+// renewalTime is between the configured shares of the validity. The jitter, from 0 to 1, says where.
+func renewalTime(certificate Validity, config *gardenletconfigv1alpha1.KubeconfigValidity, jitter float64) time.Time {
 	lowest, highest := float64(*config.AutoRotationJitterPercentageMin), float64(*config.AutoRotationJitterPercentageMax)
-	share := (lowest + (highest-lowest)*luck) / 100
+	share := (lowest + (highest-lowest)*jitter) / 100
 	return certificate.NotBefore.Add(time.Duration(share * float64(certificate.NotAfter.Sub(certificate.NotBefore))))
 }
 
-// awaitChange returns ErrRestart if the Secret has another certificate than the one in use, errWished if somebody asks for one.
+// awaitChange returns ErrRestart when the Secret has another kubeconfig than the one in use, and errRequested when a renewal is requested.
 func (v Values) awaitChange(ctx context.Context, access *Access) error {
 	key := v.secretKey(v.Connection.KubeconfigSecret)
 	var found error
-	err := kube.Await(ctx, v.SeedClient, &corev1.SecretList{}, func(secrets []*corev1.Secret) error {
+	err := kube.Await(ctx, v.SeedAPI, &corev1.SecretList{}, func(secrets []*corev1.Secret) error {
 		if len(secrets) == 0 || len(secrets[0].Data[Kubeconfig]) == 0 {
 			return errUnchanged
 		}
 		switch {
 		case v.differs(secrets[0].Data[Kubeconfig], access):
 			found = ErrRestart
-		case wished(secrets[0]):
-			found = errWished
+		case renewalRequested(secrets[0]):
+			found = errRequested
 		default:
 			return errUnchanged
 		}
 		return nil
-	}, nil, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name})
+	}, nil, client.InNamespace(key.Namespace), client.MatchingFields{metav1.ObjectNameField: key.Name})
 	if found != nil {
 		return found
 	}
@@ -110,11 +112,11 @@ func (v Values) awaitChange(ctx context.Context, access *Access) error {
 
 var errUnchanged = errors.New("the kubeconfig is the one in use")
 
-// differs tells whether a kubeconfig is a working one other than that in use.
+// differs is whether a kubeconfig is valid and not the one in use.
 func (v Values) differs(kubeconfig []byte, access *Access) bool {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
-		return false // nothing to start again with
+		return false // it could not be used after a restart
 	}
 	other, err := newAccess(config)
 	if err != nil || other.Certificate.expired(v.Clock.Now()) {

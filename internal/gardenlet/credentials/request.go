@@ -24,13 +24,13 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// signedWithin is how long a request may stay without an answer. People may have to approve it. Then there is a new one.
-const signedWithin = 15 * time.Minute
+// signTimeout is how long a request may stay without a certificate, as an operator may have to approve it. Then another one is created.
+const signTimeout = 15 * time.Minute
 
 // keyPair is a client certificate and its key, in PEM format.
 type keyPair struct{ cert, key []byte }
 
-// request asks the garden for a client certificate for a gardenlet, and waits for it.
+// request requests a client certificate for a gardenlet, and waits for it.
 func request(ctx context.Context, garden *rest.Config, seedName string, lifetime *metav1.Duration) (*keyPair, error) {
 	c, err := client.NewWithWatch(garden, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
@@ -46,23 +46,23 @@ func request(ctx context.Context, garden *rest.Config, seedName string, lifetime
 		return nil, fmt.Errorf("create CertificateSigningRequest: %w", err)
 	}
 	logf.FromContext(ctx).Info("Waiting for the certificate", "certificateSigningRequest", csr.Name)
-	ctx, cancel = context.WithTimeoutCause(ctx, signedWithin, fmt.Errorf("not answered within %s", signedWithin))
+	ctx, cancel = context.WithTimeoutCause(ctx, signTimeout, fmt.Errorf("not signed within %s", signTimeout))
 	defer cancel()
-	var answer verdict
+	var result csrResult
 	err = kube.Await(ctx, c, &certificatesv1.CertificateSigningRequestList{}, func(found []*certificatesv1.CertificateSigningRequest) error {
 		if len(found) == 0 {
-			return fmt.Errorf("CertificateSigningRequest %q is not there", csr.Name)
+			return fmt.Errorf("CertificateSigningRequest %q not found", csr.Name)
 		}
-		answer = judge(found[0])
-		return answer.pending
-	}, nil, client.MatchingFields{"metadata.name": csr.Name})
-	if err = errors.Join(err, answer.refused); err != nil {
+		result = evaluate(found[0])
+		return result.pending
+	}, nil, client.MatchingFields{metav1.ObjectNameField: csr.Name})
+	if err = errors.Join(err, result.refused); err != nil {
 		return nil, fmt.Errorf("wait for the certificate: %w", err)
 	}
-	return &keyPair{cert: answer.certificate, key: key}, nil
+	return &keyPair{cert: result.certificate, key: key}, nil
 }
 
-// newRequest makes a key, and a request for a certificate of it.
+// newRequest generates a key, and a request for its certificate.
 func newRequest(seedName string, lifetime *metav1.Duration) (key []byte, csr *certificatesv1.CertificateSigningRequest, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -76,7 +76,7 @@ func newRequest(seedName string, lifetime *metav1.Duration) (key []byte, csr *ce
 		Subject: pkix.Name{CommonName: constants.SeedUserNamePrefix + seedName, Organization: []string{constants.SeedsGroup}},
 	}, private)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make certificate request: %w", err)
+		return nil, nil, fmt.Errorf("create certificate request: %w", err)
 	}
 	csr = &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "seed-csr-"},
@@ -92,30 +92,30 @@ func newRequest(seedName string, lifetime *metav1.Duration) (key []byte, csr *ce
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), csr, nil
 }
 
-// verdict is what became of a request: one of the three is set.
-type verdict struct {
+// csrResult is the state of a CertificateSigningRequest: one of the three is set.
+type csrResult struct {
 	certificate      []byte
 	pending, refused error
 }
 
-// judge tells what became of a request.
-func judge(csr *certificatesv1.CertificateSigningRequest) verdict {
+// evaluate returns the state of a CertificateSigningRequest.
+func evaluate(csr *certificatesv1.CertificateSigningRequest) csrResult {
 	approved := false
 	for _, condition := range csr.Status.Conditions {
 		switch condition.Type {
 		case certificatesv1.CertificateDenied:
-			return verdict{refused: fmt.Errorf("CertificateSigningRequest %q was denied (%s): %s", csr.Name, condition.Reason, condition.Message)}
+			return csrResult{refused: fmt.Errorf("CertificateSigningRequest %q was denied (%s): %s", csr.Name, condition.Reason, condition.Message)}
 		case certificatesv1.CertificateFailed:
-			return verdict{refused: fmt.Errorf("CertificateSigningRequest %q could not be signed (%s): %s", csr.Name, condition.Reason, condition.Message)}
+			return csrResult{refused: fmt.Errorf("CertificateSigningRequest %q could not be signed (%s): %s", csr.Name, condition.Reason, condition.Message)}
 		case certificatesv1.CertificateApproved:
 			approved = true
 		}
 	}
 	switch {
 	case approved && len(csr.Status.Certificate) > 0:
-		return verdict{certificate: csr.Status.Certificate}
+		return csrResult{certificate: csr.Status.Certificate}
 	case approved:
-		return verdict{pending: fmt.Errorf("CertificateSigningRequest %q is approved, but not signed yet", csr.Name)}
+		return csrResult{pending: fmt.Errorf("CertificateSigningRequest %q is approved, but not signed yet", csr.Name)}
 	}
-	return verdict{pending: fmt.Errorf("CertificateSigningRequest %q is not approved yet", csr.Name)}
+	return csrResult{pending: fmt.Errorf("CertificateSigningRequest %q is not approved yet", csr.Name)}
 }

@@ -1,5 +1,5 @@
-// Package vpaevictionrequirements says when a Vertical Pod Autoscaler may replace pods to have them ask for less: never, or only in the
-// maintenance time window of their shoot.
+// Package vpaevictionrequirements restricts when pods may be evicted to lower their resource requests: never, or only in the maintenance time
+// window of their shoot.
 //
 // It reads and writes labelled VerticalPodAutoscalers of the seed. Source: concepts.txt, gardenlet, "VPAEvictionRequirements Controller".
 package vpaevictionrequirements
@@ -30,15 +30,15 @@ import (
 
 // Values are what the controller works with.
 type Values struct {
-	// SeedClient reads and writes VerticalPodAutoscalers, of which only the metadata is in a cache: recommendations change every minute.
-	SeedClient client.Client
-	// ConcurrentSyncs is how many are worked on at once.
+	// SeedAPI is the API server of the seed. Only the metadata of VerticalPodAutoscalers is in a cache: recommendations change every minute.
+	SeedAPI client.Client
+	// ConcurrentSyncs is how many VerticalPodAutoscalers are reconciled at once.
 	ConcurrentSyncs int
-	// Clock tells the time.
+	// Clock is for maintenance time windows.
 	Clock clock.PassiveClock
 }
 
-// Add adds the controller to a manager, whose cluster is the seed. The kind has to be there.
+// Add adds the controller to a manager, whose cluster is the seed. The CRD must exist.
 func Add(mgr manager.Manager, v Values) error {
 	return builder.ControllerManagedBy(mgr).Named("vpa-eviction-requirements").
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
@@ -49,7 +49,7 @@ func Add(mgr manager.Manager, v Values) error {
 		Complete(&reconciler{v})
 }
 
-// responsible is whether somebody wants the requirements of a VerticalPodAutoscaler to be written here.
+// responsible is whether the eviction requirements of a VerticalPodAutoscaler are managed by this controller.
 func responsible(vpa client.Object) bool {
 	return vpa.GetLabels()[constants.VPAEvictionRequirements] == constants.EvictionRequirementManagedByController
 }
@@ -58,19 +58,19 @@ type reconciler struct {
 	Values
 }
 
-// Reconcile writes the requirements, and comes back when the window opens or closes.
+// Reconcile writes the eviction requirements, and requeues for the time when the window opens or closes.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	vpa := &unstructured.Unstructured{}
 	vpa.SetGroupVersionKind(workload.AutoscalerKind)
-	if err := r.SeedClient.Get(ctx, req.NamespacedName, vpa); err != nil {
+	if err := r.SeedAPI.Get(ctx, req.NamespacedName, vpa); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !responsible(vpa) {
 		return reconcile.Result{}, nil
 	}
-	upwards, again, err := decide(vpa.GetAnnotations(), r.Clock.Now())
+	upwards, requeueAfter, err := decide(vpa.GetAnnotations(), r.Clock.Now())
 	if err != nil {
-		return reconcile.Result{}, reconcile.TerminalError(err) // a change of the annotations brings it back
+		return reconcile.Result{}, reconcile.TerminalError(err) // only a change of the annotations helps, which triggers the watch
 	}
 	after := vpa.DeepCopy()
 	path := []string{"spec", "updatePolicy", "evictionRequirements"}
@@ -82,14 +82,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		unstructured.RemoveNestedField(after.Object, path...)
 	}
 	if !apiequality.Semantic.DeepEqual(vpa.Object, after.Object) {
-		if err := r.SeedClient.Patch(ctx, after, client.MergeFrom(vpa)); err != nil {
+		if err := r.SeedAPI.Patch(ctx, after, client.MergeFrom(vpa)); err != nil {
 			return kube.Result(client.IgnoreNotFound(err))
 		}
 	}
-	return reconcile.Result{RequeueAfter: again}, nil
+	return reconcile.Result{RequeueAfter: requeueAfter}, nil
 }
 
-// upwardsOnly lets pods go if they get more of something.
+// upwardsOnly are requirements that allow evictions only if a request grows.
 func upwardsOnly() []any {
 	return []any{map[string]any{
 		"resources":         []any{string(corev1.ResourceCPU), string(corev1.ResourceMemory)},
@@ -97,15 +97,15 @@ func upwardsOnly() []any {
 	}}
 }
 
-// decide tells whether pods may only be replaced to get more, and after which time to decide again.
-func decide(annotations map[string]string, now time.Time) (upwards bool, again time.Duration, err error) {
+// decide returns whether pods may be evicted only to raise requests, and when to decide again.
+func decide(annotations map[string]string, now time.Time) (upwards bool, requeueAfter time.Duration, err error) {
 	switch when := annotations[constants.VPAEvictionRequirementDownscaleRestriction]; when {
 	case constants.EvictionRequirementNever:
 		return true, 0, nil
 	case constants.EvictionRequirementInMaintenanceWindowOnly:
 		begin, end, ok := strings.Cut(annotations[constants.ShootMaintenanceWindow], ",")
 		if !ok {
-			return false, 0, fmt.Errorf("annotation %s must be begin and end of the window, such as 220000+0100,230000+0100", constants.ShootMaintenanceWindow)
+			return false, 0, fmt.Errorf("annotation %s must have begin and end of the window, such as 220000+0100,230000+0100", constants.ShootMaintenanceWindow)
 		}
 		opens, closes, err := maintenance.Next(corev1beta1.MaintenanceTimeWindow{Begin: begin, End: end}, now)
 		if err != nil {

@@ -30,22 +30,22 @@ func TestReconcile(t *testing.T) {
 	for name, tc := range map[string]struct {
 		labels, annotations map[string]string
 		before, want        []any
-		again               time.Duration
-		bad                 bool
+		requeueAfter        time.Duration
+		invalid             bool
 	}{
-		"never":                      {labels: managed, annotations: map[string]string{when: "never"}, want: upwards},
-		"never, as it is":            {labels: managed, annotations: map[string]string{when: "never"}, before: upwards, want: upwards},
-		"never, changed by somebody": {labels: managed, annotations: map[string]string{when: "never"}, before: own, want: upwards},
+		"never":                    {labels: managed, annotations: map[string]string{when: "never"}, want: upwards},
+		"never, already written":   {labels: managed, annotations: map[string]string{when: "never"}, before: upwards, want: upwards},
+		"never, changed by a user": {labels: managed, annotations: map[string]string{when: "never"}, before: own, want: upwards},
 		"before the window": {
-			labels: managed, annotations: map[string]string{when: "in-maintenance-window-only", frame: "220000+0100,230000+0100"}, want: upwards, again: 9 * time.Hour,
+			labels: managed, annotations: map[string]string{when: "in-maintenance-window-only", frame: "220000+0100,230000+0100"}, want: upwards, requeueAfter: 9 * time.Hour,
 		},
 		"in the window": {
-			labels: managed, annotations: map[string]string{when: "in-maintenance-window-only", frame: "110000+0000,130000+0000"}, before: upwards, again: time.Hour,
+			labels: managed, annotations: map[string]string{when: "in-maintenance-window-only", frame: "110000+0000,130000+0000"}, before: upwards, requeueAfter: time.Hour,
 		},
-		"no window":      {labels: managed, annotations: map[string]string{when: "in-maintenance-window-only"}, before: upwards, want: upwards, bad: true},
-		"a bad window":   {labels: managed, annotations: map[string]string{when: "in-maintenance-window-only", frame: "noon,night"}, bad: true},
-		"at some time":   {labels: managed, annotations: map[string]string{when: "sometimes"}, bad: true},
-		"somebody's own": {annotations: map[string]string{when: "never"}, before: own, want: own},
+		"no window":                     {labels: managed, annotations: map[string]string{when: "in-maintenance-window-only"}, before: upwards, want: upwards, invalid: true},
+		"an invalid window":             {labels: managed, annotations: map[string]string{when: "in-maintenance-window-only", frame: "noon,night"}, invalid: true},
+		"an unknown restriction":        {labels: managed, annotations: map[string]string{when: "sometimes"}, invalid: true},
+		"not managed by the controller": {annotations: map[string]string{when: "never"}, before: own, want: own},
 	} {
 		t.Run(name, func(t *testing.T) {
 			vpa := workload.Autoscaler(metav1.ObjectMeta{Namespace: "shoot--a--b", Name: "x"}, appsv1.SchemeGroupVersion.WithKind("Deployment"), nil, workload.Autoscaling{}).(*unstructured.Unstructured) //nolint:forcetypeassert // it panics in a test
@@ -58,13 +58,13 @@ func TestReconcile(t *testing.T) {
 				}
 			}
 			c := fake.NewClientBuilder().WithObjects(vpa).Build()
-			r := &reconciler{Values{SeedClient: c, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))}}
+			r := &reconciler{Values{SeedAPI: c, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))}}
 			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(vpa)})
-			if errors.Is(err, reconcile.TerminalError(nil)) != tc.bad || err != nil != tc.bad {
+			if errors.Is(err, reconcile.TerminalError(nil)) != tc.invalid || err != nil != tc.invalid {
 				t.Errorf("Reconcile() returns error %v", err)
 			}
-			if result.RequeueAfter != tc.again {
-				t.Errorf("it comes back after %s instead of %s", result.RequeueAfter, tc.again)
+			if result.RequeueAfter != tc.requeueAfter {
+				t.Errorf("RequeueAfter is %s, want %s", result.RequeueAfter, tc.requeueAfter)
 			}
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(vpa), vpa); err != nil {
 				t.Fatal(err)

@@ -1,3 +1,12 @@
+// Package shoot binds Shoots that have no seed to the seed that suits them best.
+//
+// Garden cluster only: reads Shoots, Seeds, CloudProfiles, NamespacedCloudProfiles and the ConfigMaps with distances between regions, all
+// from informers; writes spec.seedName of Shoots through their binding subresource and, if no seed fits, status.lastOperation, and
+// events. Source: concepts.txt, "Gardener Scheduler".
+//
+// A decision is made from an index that informers keep up to date. It holds a place on the seed until the informer shows the binding, so
+// that many workers can decide at once without exceeding the allocatable shoots of a seed. A concurrent write of another scheduler is a
+// conflict, or is rejected by the API server, and leads to another attempt.
 package shoot
 
 import (
@@ -23,40 +32,42 @@ const (
 // cacheSyncTimeout is how long it may take to list ten thousand shoots from a busy API server.
 const cacheSyncTimeout = 5 * time.Minute
 
-// Options are the settings of the controller.
-type Options struct {
-	// Config is its part of the configuration file.
-	Config schedulerconfigv1alpha1.ShootSchedulerConfiguration
-	// Metrics is where it registers its metrics.
+// Values are what the controller works with.
+type Values struct {
+	// ConcurrentSyncs is how many Shoots are reconciled at the same time.
+	ConcurrentSyncs int
+	// Strategy is how the candidates among the seeds that fit are determined.
+	Strategy schedulerconfigv1alpha1.CandidateDeterminationStrategy
+	// Metrics is where the controller registers its metrics.
 	Metrics prometheus.Registerer
-	// FirstRetry is how long a Shoot that fits nowhere waits first, unless something changes; each further time is twice as long, up to
-	// ten minutes. What makes a Shoot fit is watched, so this is for what nobody sees. Zero means a second.
+	// FirstRetry is after how long a Shoot that fits no seed is retried without an event; each further time is twice as long, up to ten
+	// minutes. Changes of seeds and profiles are events, so this is for causes that are not watched. Zero means a second.
 	FirstRetry time.Duration
 }
 
 // lastRetry limits the backoff.
 const lastRetry = 10 * time.Minute
 
-// Add adds the controller to a manager, whose cache keeps what Cached says. It watches through the index, see there.
-func Add(mgr manager.Manager, options Options) error {
-	metrics, err := newMetrics(options.Metrics)
+// Add adds the controller to a manager, whose cache must be configured with Cached. The index is its only source of events.
+func Add(mgr manager.Manager, v Values) error {
+	metrics, err := newMetrics(v.Metrics)
 	if err != nil {
 		return err
 	}
-	index := newIndex(mgr.GetCache(), options.Config.Strategy, mgr.GetLogger())
-	reconciler := &Reconciler{
-		gardenClient: mgr.GetClient(),
-		index:        index,
-		clock:        clock.RealClock{},
-		recorder:     mgr.GetEventRecorder(recorderName),
-		metrics:      metrics,
+	index := newIndex(mgr.GetCache(), v.Strategy, mgr.GetLogger())
+	r := &reconciler{
+		gardenCache: mgr.GetClient(),
+		index:       index,
+		clock:       clock.RealClock{},
+		recorder:    mgr.GetEventRecorder(recorderName),
+		metrics:     metrics,
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-			cmp.Or(options.FirstRetry, time.Second), lastRetry,
+			cmp.Or(v.FirstRetry, time.Second), lastRetry,
 		),
 	}
 	c, err := controller.New(controllerName, mgr, controller.Options{
-		Reconciler:              reconciler,
-		MaxConcurrentReconciles: options.Config.ConcurrentSyncs,
+		Reconciler:              r,
+		MaxConcurrentReconciles: v.ConcurrentSyncs,
 		CacheSyncTimeout:        cacheSyncTimeout,
 	})
 	if err != nil {

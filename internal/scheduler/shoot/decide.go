@@ -7,7 +7,7 @@ import (
 	schedulerconfigv1alpha1 "gardener.cloud/gardener/api/config/scheduler/v1alpha1"
 )
 
-// unschedulable says that no seed fits: how many there are, and how many of them fell out for which reason.
+// unschedulable is the error if no seed fits: how many seeds there are, and how many of them do not fit for which reason.
 type unschedulable struct {
 	seeds  int
 	counts [reasons]int
@@ -27,15 +27,15 @@ func (u *unschedulable) Error() string {
 	return fmt.Sprintf("none of %d seeds fits: %s", u.seeds, strings.Join(parts, ", "))
 }
 
-// landscape is what a decision looks at.
+// landscape is the input of a decision besides the shoot and its profile.
 type landscape struct {
 	strategy schedulerconfigv1alpha1.CandidateDeterminationStrategy
-	seeds    []*seed                 // in a stable order, which decides between equals
-	shootsOn func(name string) int64 // how many shoots a seed has
-	regions  distances               // those of the shoot's CloudProfile
+	seeds    []*seed                 // in a stable order: of equal seeds the first is taken
+	shootsOn func(name string) int64 // the number of shoots on a seed
+	regions  distances               // for the shoot's CloudProfile
 }
 
-// decide returns the seed for a shoot: of those that fit and are in the best place, the one with the least shoots.
+// decide returns the seed for a shoot: of those that fit and are closest, the one with the least shoots.
 func decide(r *request, p *profile, in landscape) (*seed, *unschedulable) {
 	failure := &unschedulable{seeds: len(in.seeds)}
 	candidates := make([]*seed, 0, len(in.seeds))
@@ -46,13 +46,13 @@ func decide(r *request, p *profile, in landscape) (*seed, *unschedulable) {
 		}
 		candidates = append(candidates, s)
 	}
-	near := closest(r, candidates, in.strategy, in.regions)
-	if len(near) == 0 {
+	nearest := closest(r, candidates, in.strategy, in.regions)
+	if len(nearest) == 0 {
 		failure.counts[notClosest] += len(candidates)
 		return nil, failure
 	}
-	best := near[0]
-	for _, s := range near[1:] {
+	best := nearest[0]
+	for _, s := range nearest[1:] {
 		if in.shootsOn(s.name) < in.shootsOn(best.name) {
 			best = s
 		}

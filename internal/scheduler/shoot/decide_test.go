@@ -135,7 +135,7 @@ func TestDecide(t *testing.T) {
 			want: "none of 6 seeds fits: 1 being deleted, 1 hidden from the scheduler, 1 not reconciled yet, " +
 				"2 without a ready gardenlet (GardenletReady), 1 without ready backup buckets (BackupBucketsReady)",
 		},
-		"conditions that the documents do not name do not matter": {
+		"other conditions are ignored": {
 			seeds: []*corev1beta1.Seed{testSeed(
 				"a", withCondition(corev1beta1.SeedBackupBucketsReady, corev1beta1.ConditionTrue),
 				withCondition(corev1beta1.SeedExtensionsReady, corev1beta1.ConditionFalse),
@@ -237,7 +237,7 @@ func TestDecide(t *testing.T) {
 			shoot: testShoot(openNetworks),
 			want:  "b",
 		},
-		"networks that the seed does not know either": {
+		"networks that the seed has no defaults for": {
 			seeds: []*corev1beta1.Seed{testSeed("a")},
 			shoot: testShoot(openNetworks),
 			want:  "none of 1 seeds fits: 1 without default networks for a shoot that leaves them open",
@@ -247,7 +247,7 @@ func TestDecide(t *testing.T) {
 			shoot: testShoot(openNetworks),
 			want:  "none of 1 seeds fits: 1 with networks that overlap with those of the shoot",
 		},
-		"IPv6 networks may come later": {
+		"IPv6 networks may be assigned later": {
 			seeds: []*corev1beta1.Seed{testSeed("a")},
 			shoot: testShoot(openNetworks, func(s *corev1beta1.Shoot) {
 				s.Spec.Networking.IPFamilies = []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv6}
@@ -296,7 +296,7 @@ func TestDecide(t *testing.T) {
 			regions:  distances{"eu-west-1": {"eu-west-2": 20, "us-east-1": 10}},
 			want:     "b",
 		},
-		"the own region need not be configured": {
+		"the shoot's own region need not be configured": {
 			seeds:    []*corev1beta1.Seed{testSeed("a", inRegion("aws", "us-east-1")), testSeed("b")},
 			strategy: minimalDistance,
 			regions:  distances{"eu-west-1": {"us-east-1": 10}},
@@ -308,7 +308,7 @@ func TestDecide(t *testing.T) {
 			regions:  distances{"eu-west-1": {"ap-south-1": 10}},
 			want:     "b",
 		},
-		"configured distances are for MinimalDistance only": {
+		"configured distances apply to MinimalDistance only": {
 			seeds:    []*corev1beta1.Seed{testSeed("a", inRegion("aws", "us-east-1"))},
 			strategy: sameRegion,
 			regions:  distances{"eu-west-1": {"us-east-1": 10}},
@@ -320,7 +320,7 @@ func TestDecide(t *testing.T) {
 			if shoot == nil {
 				shoot = testShoot()
 			}
-			// What the informers keep must be enough.
+			// The fields that the informers keep must be enough.
 			request, err := newRequest(trimShoot(shoot))
 			if err != nil {
 				t.Fatal(err)
@@ -388,7 +388,7 @@ func TestNameDistance(t *testing.T) {
 		"no orientation":         {"local", "local", "aws", 1},
 		"another provider":       {"europe-west1", "europe-west1", "gcp", 2},
 		"everything differs":     {"eu-west-1", "us-east-12", "gcp", 10},
-		"longer than the memory": {"r" + fmt.Sprintf("%070d", 0), "s" + fmt.Sprintf("%070d", 0), "aws", 3},
+		"longer than the buffer": {"r" + fmt.Sprintf("%070d", 0), "s" + fmt.Sprintf("%070d", 0), "aws", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := &request{providerType: "aws", place: newPlace(tc.shoot)}

@@ -7,7 +7,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// reason is why a seed does not fit a Shoot. The order is that in which messages count them.
+// reason is why a seed does not fit a Shoot. Messages list reasons in this order.
 type reason int
 
 const (
@@ -27,10 +27,10 @@ const (
 	networksOverlap
 	full
 	notClosest
-	reasons // how many there are
+	reasons // their number
 )
 
-// texts end the sentence "3 seeds ...".
+// texts complete the sentence "3 seeds ...".
 var texts = [reasons]string{
 	beingDeleted:            "being deleted",
 	invisible:               "hidden from the scheduler",
@@ -52,7 +52,7 @@ var texts = [reasons]string{
 // zonesForZonalControlPlane is how many zones it takes to survive the loss of one with a majority.
 const zonesForZonalControlPlane = 3
 
-// check returns why a seed with so many shoots does not fit, or fits. What is quick to find out comes first.
+// check returns why a seed with a number of shoots does not fit, or fits. Cheap checks come first.
 func check(r *request, p *profile, s *seed, shoots int64) reason {
 	switch {
 	case s.unusable != fits:
@@ -79,7 +79,7 @@ func check(r *request, p *profile, s *seed, shoots int64) reason {
 	return fits
 }
 
-// providerMatches tells whether the type of the seed's provider is one of those that the selectors name or, if none does, that of the
+// providerMatches reports whether the type of the seed's provider is one of those that the selectors name or, if none does, that of the
 // shoot.
 func providerMatches(r *request, p *profile, s *seed) bool {
 	if len(r.selection.providerTypes)+len(p.selection.providerTypes) == 0 {
@@ -101,8 +101,8 @@ func tolerates(toleration corev1beta1.Toleration, taint corev1beta1.SeedTaint) b
 	return toleration.Key == taint.Key && (toleration.Value == nil || taint.Value != nil && *toleration.Value == *taint.Value)
 }
 
-func supported(asked, offered []string) bool {
-	for _, restriction := range asked {
+func supported(required, offered []string) bool {
+	for _, restriction := range required {
 		if !slices.Contains(offered, restriction) {
 			return false
 		}
@@ -115,7 +115,7 @@ func networksComplete(r *request, s *seed) bool {
 		(!r.servicesFromSeed || !r.mustHaveServices || len(s.defaultServices) > 0)
 }
 
-// disjoint tells whether no network of the shoot overlaps with one of the seed.
+// disjoint reports whether no network of the shoot overlaps with one of the seed.
 func disjoint(r *request, s *seed) bool {
 	return apart(r.networks, s.networks) &&
 		(!r.podsFromSeed || apart(s.defaultPods, s.networks)) &&

@@ -26,11 +26,11 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// index is all that decisions need, kept up to date by informers, so that a decision reads and lists nothing.
+// index is the input of decisions, kept up to date by informers, so that a decision reads and lists nothing.
 //
-// As a source of the controller it queues a Shoot when it is new or its spec has changed, and all that wait when something has changed
-// that may let them fit: a seed, a profile, the configured distances, or a full seed that a shoot has left. The controller starts to
-// work when the index has seen everything that was there at the start.
+// As a source of the controller it enqueues a Shoot when it is created or its spec has changed, and all Shoots that wait when there is a
+// change after which they may fit: of a seed, a profile, the configured distances, or when a shoot has left a full seed. The controller
+// starts its workers when the index has all objects that existed at the start.
 type index struct {
 	informers cache.Informers
 	strategy  schedulerconfigv1alpha1.CandidateDeterminationStrategy
@@ -65,19 +65,19 @@ func newIndex(informers cache.Informers, strategy schedulerconfigv1alpha1.Candid
 	}
 }
 
-// Start begins to watch.
+// Start starts the watches.
 func (i *index) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	i.queue = queue
 	return errors.Join(
-		watch(ctx, i, i.seedChanged, i.seedGone),
-		watch(ctx, i, i.cloudProfileChanged, func(p *corev1beta1.CloudProfile) { i.profileGone(p) }),
-		watch(ctx, i, i.namespacedCloudProfileChanged, func(p *corev1beta1.NamespacedCloudProfile) { i.profileGone(p) }),
-		watch(ctx, i, i.regionsChanged, i.regionsGone),
-		watch(ctx, i, i.shootChanged, i.shootGone),
+		watch(ctx, i, i.seedChanged, i.seedDeleted),
+		watch(ctx, i, i.cloudProfileChanged, func(p *corev1beta1.CloudProfile) { i.profileDeleted(p) }),
+		watch(ctx, i, i.namespacedCloudProfileChanged, func(p *corev1beta1.NamespacedCloudProfile) { i.profileDeleted(p) }),
+		watch(ctx, i, i.regionsChanged, i.regionsDeleted),
+		watch(ctx, i, i.shootChanged, i.shootDeleted),
 	)
 }
 
-// WaitForSync waits until everything that was there at the start is in the index.
+// WaitForSync waits until all objects that existed at the start are in the index.
 func (i *index) WaitForSync(ctx context.Context) error {
 	for _, registration := range i.registrations {
 		select {
@@ -89,11 +89,12 @@ func (i *index) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// watch calls a function with each object as it is now, and another with each that is gone. Changes of one kind come one by one.
+// watch calls a function with each object that was created or updated, and another with each that was deleted. Events of one kind are
+// handled one after the other.
 func watch[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, i *index, changed, gone func(P),
+}](ctx context.Context, i *index, changed, deleted func(P),
 ) error {
 	informer, err := i.informers.GetInformer(ctx, P(new(T)), cache.BlockUntilSynced(false))
 	if err != nil {
@@ -113,11 +114,11 @@ func watch[T any, P interface {
 		AddFunc: func(obj any) { locked(changed, obj) },
 		UpdateFunc: func(before, now any) {
 			if before, ok := before.(P); ok && before.GetUID() != now.(P).GetUID() { //nolint:forcetypeassert // the informer holds nothing else
-				locked(gone, before)
+				locked(deleted, before)
 			}
 			locked(changed, now)
 		},
-		DeleteFunc: func(obj any) { locked(gone, obj) },
+		DeleteFunc: func(obj any) { locked(deleted, obj) },
 	})
 	if err != nil {
 		return fmt.Errorf("watch %T: %w", new(T), err)
@@ -126,7 +127,7 @@ func watch[T any, P interface {
 	return nil
 }
 
-// retryWaiting queues all Shoots that wait.
+// retryWaiting enqueues all Shoots that wait.
 func (i *index) retryWaiting() {
 	for key := range i.waiting {
 		i.queue.Add(reconcile.Request{NamespacedName: key})
@@ -147,10 +148,10 @@ func (i *index) seedChanged(s *corev1beta1.Seed) {
 	i.retryWaiting()
 }
 
-func (i *index) seedGone(s *corev1beta1.Seed) {
+func (i *index) seedDeleted(s *corev1beta1.Seed) {
 	if at, found := i.findSeed(s.Name); found {
 		i.seeds = slices.Delete(i.seeds, at, at+1)
-		i.retryWaiting() // what was said about it is no longer so
+		i.retryWaiting() // the messages that count it are outdated
 	}
 }
 
@@ -175,7 +176,7 @@ func (i *index) profileChanged(key profileKey, now *profile) {
 	}
 }
 
-func (i *index) profileGone(p client.Object) {
+func (i *index) profileDeleted(p client.Object) {
 	delete(i.profiles, client.ObjectKeyFromObject(p))
 }
 
@@ -187,11 +188,11 @@ func (i *index) regionsChanged(m *corev1.ConfigMap) {
 	}
 }
 
-func (i *index) regionsGone(m *corev1.ConfigMap) {
+func (i *index) regionsDeleted(m *corev1.ConfigMap) {
 	delete(i.regions, m.Name)
 }
 
-// parseRegions leaves out what is no map of distances, as if it were not there.
+// parseRegions ignores regions whose value is not a map of distances.
 func (i *index) parseRegions(m *corev1.ConfigMap) regionConfig {
 	var config regionConfig
 	for name := range strings.SplitSeq(m.Annotations[constants.SchedulingCloudProfiles], ",") {
@@ -201,7 +202,7 @@ func (i *index) parseRegions(m *corev1.ConfigMap) regionConfig {
 	for region, text := range m.Data {
 		var toSeeds map[string]int
 		if err := yaml.Unmarshal([]byte(text), &toSeeds); err != nil {
-			i.log.Error(err, "Ignoring distances that cannot be read", "configMap", client.ObjectKeyFromObject(m), "region", region)
+			i.log.Error(err, "Ignoring invalid distances", "configMap", client.ObjectKeyFromObject(m), "region", region)
 			continue
 		}
 		config.distances[region] = toSeeds
@@ -221,7 +222,7 @@ func (i *index) regionsFor(profile string) distances {
 
 func (i *index) shootChanged(s *corev1beta1.Shoot) {
 	key := client.ObjectKeyFromObject(s)
-	i.seedsLeft(i.usage.show(key, s))
+	i.seedsLeft(i.usage.set(key, s))
 	if !unassigned(s) {
 		delete(i.waiting, key)
 		return
@@ -233,13 +234,13 @@ func (i *index) shootChanged(s *corev1beta1.Shoot) {
 	i.queue.Add(reconcile.Request{NamespacedName: key})
 }
 
-func (i *index) shootGone(s *corev1beta1.Shoot) {
+func (i *index) shootDeleted(s *corev1beta1.Shoot) {
 	key := client.ObjectKeyFromObject(s)
 	delete(i.waiting, key)
-	i.seedsLeft(i.usage.forget(key))
+	i.seedsLeft(i.usage.delete(key))
 }
 
-// seedsLeft retries if seeds that shoots have left were full.
+// seedsLeft enqueues all Shoots that wait if one of the seeds that shoots have left was full.
 func (i *index) seedsLeft(names []string) {
 	for _, name := range names {
 		if at, found := i.findSeed(name); found && i.usage.shootsOn(name)+1 >= i.seeds[at].allocatable {
@@ -257,7 +258,7 @@ func (i *index) place(r *request, of profileKey) (seed string, err error) {
 	if assumed := i.usage.assumed[r.shoot]; assumed.bound && assumed.uid == r.uid {
 		return "", nil
 	}
-	i.seedsLeft(i.usage.release(r.shoot)) // held for a try that failed
+	i.seedsLeft(i.usage.release(r.shoot)) // held by a former attempt that failed
 	profile, found := i.profiles[of]
 	switch {
 	case !found:
@@ -275,14 +276,14 @@ func (i *index) place(r *request, of profileKey) (seed string, err error) {
 	return chosen.name, nil
 }
 
-// confirm says that a Shoot is bound to the seed where its place was held.
+// confirm records that a Shoot is bound to the seed on which its place is held.
 func (i *index) confirm(key types.NamespacedName) {
 	i.lock.Lock()
 	defer i.lock.Unlock()
 	i.usage.confirm(key)
 }
 
-// release gives up the place that was held.
+// release releases the place that is held for a Shoot.
 func (i *index) release(key types.NamespacedName) {
 	i.lock.Lock()
 	defer i.lock.Unlock()

@@ -18,7 +18,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// testIndex is an index that has seen objects.
+// testIndex returns an index with a CloudProfile and seeds.
 func testIndex(strategy schedulerconfigv1alpha1.CandidateDeterminationStrategy, seeds ...*corev1beta1.Seed) *index {
 	i := newIndex(nil, strategy, logr.Discard())
 	for _, s := range seeds {
@@ -28,7 +28,7 @@ func testIndex(strategy schedulerconfigv1alpha1.CandidateDeterminationStrategy, 
 	return i
 }
 
-func TestPlacesAreHeldForWorkersAtTheSameTime(t *testing.T) {
+func TestConcurrentDecisionsHoldPlaces(t *testing.T) {
 	i := testIndex(schedulerconfigv1alpha1.SameRegion, testSeed("a", withRoom("5")), testSeed("b", withRoom("5")), testSeed("c", withRoom("5")))
 	var lock sync.Mutex
 	got := map[string]int{}
@@ -71,12 +71,12 @@ func TestABoundShootIsNotPlacedAgain(t *testing.T) {
 		i.confirm(r.shoot)
 		return seed
 	}
-	if diff := cmp.Diff([]string{"a", "", "a"}, []string{place("1"), place("1"), place("another of that name")}); diff != "" {
+	if diff := cmp.Diff([]string{"a", "", "a"}, []string{place("1"), place("1"), place("another UID")}); diff != "" {
 		t.Errorf("seeds (-want +got):\n%s", diff)
 	}
 }
 
-func TestAShootWithoutProfileIsTriedAgainWhenItAppears(t *testing.T) {
+func TestAShootIsRetriedWhenItsProfileIsCreated(t *testing.T) {
 	i := newIndex(nil, schedulerconfigv1alpha1.SameRegion, logr.Discard())
 	i.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	i.seedChanged(testSeed("a"))
@@ -123,7 +123,7 @@ func TestNamespacedCloudProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Its parent's distances say that us-east-1 is closest, its own selector that b is out.
+	// By its parent's distances, us-east-1 is closest; its own selector excludes b.
 	if seed, err := i.place(r, profileOf(shoot)); seed != "c" || err != nil {
 		t.Errorf("place() = %q, %v, want c", seed, err)
 	}

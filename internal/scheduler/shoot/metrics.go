@@ -2,10 +2,10 @@ package shoot
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics tell how the scheduler is doing.
+// metrics are those of the scheduler.
 type metrics struct {
-	decisionDuration                   prometheus.Histogram
-	bound, failed, conflicted, refused prometheus.Counter
+	decisionDuration                    prometheus.Histogram
+	bound, failed, conflicted, rejected prometheus.Counter
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -17,7 +17,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	})
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gardener_scheduler_shoot_attempts_total",
-		Help: "How often it was tried to schedule a shoot, by result.",
+		Help: "How often the scheduling of a shoot was attempted, by result.",
 	}, []string{"result"})
 	for _, collector := range []prometheus.Collector{duration, attempts} {
 		if err := registerer.Register(collector); err != nil {
@@ -29,6 +29,6 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		bound:            attempts.WithLabelValues("bound"),
 		failed:           attempts.WithLabelValues("unschedulable"),
 		conflicted:       attempts.WithLabelValues("conflict"),
-		refused:          attempts.WithLabelValues("refused"),
+		rejected:         attempts.WithLabelValues("refused"),
 	}, nil
 }

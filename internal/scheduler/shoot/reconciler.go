@@ -1,12 +1,3 @@
-// Package shoot binds Shoots that have no seed to the seed that suits them best.
-//
-// Garden cluster only: reads Shoot, Seed, CloudProfile, NamespacedCloudProfile and the ConfigMaps with distances between regions, all
-// from informers; writes spec.seedName of Shoots through their binding subresource and, if no seed fits, status.lastOperation, and
-// events. Source: concepts.txt, "Gardener Scheduler".
-//
-// What a decision needs is in an index that informers keep up to date, and a decision holds a place on the seed until the informer shows
-// the binding. So many workers can decide at once without one seed getting more than it takes. What another scheduler does at the same
-// moment shows as a conflict at the API server, or is refused by it, and leads to another try.
 package shoot
 
 import (
@@ -30,28 +21,28 @@ import (
 )
 
 const (
-	// passLimit is how long a pass may take; it makes at most two requests.
-	passLimit = 30 * time.Second
-	// conflictRetry is when a Shoot is looked at again that somebody else has just written. By then, the informer has shown it.
+	// reconciliationTimeout is how long a reconciliation may take; it makes at most two requests.
+	reconciliationTimeout = 30 * time.Second
+	// conflictRetry is when a Shoot is requeued after a conflict. By then, the informer has the new version.
 	conflictRetry = 100 * time.Millisecond
 )
 
-// Reconciler binds one Shoot at a time.
-type Reconciler struct {
-	gardenClient client.Client
-	index        *index
-	clock        clock.PassiveClock
-	recorder     events.EventRecorder
-	metrics      *metrics
-	backoff      workqueue.TypedRateLimiter[reconcile.Request]
+// reconciler binds Shoots to seeds.
+type reconciler struct {
+	gardenCache client.Client
+	index       *index
+	clock       clock.PassiveClock
+	recorder    events.EventRecorder
+	metrics     *metrics
+	backoff     workqueue.TypedRateLimiter[reconcile.Request]
 }
 
 // Reconcile finds a seed for a Shoot that has none.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, passLimit)
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, reconciliationTimeout)
 	defer cancel()
 	shoot := &corev1beta1.Shoot{}
-	if err := r.gardenClient.Get(ctx, req.NamespacedName, shoot); err != nil {
+	if err := r.gardenCache.Get(ctx, req.NamespacedName, shoot); err != nil {
 		r.backoff.Forget(req)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -78,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-func (r *Reconciler) decide(shoot *corev1beta1.Shoot) (seed string, err error) {
+func (r *reconciler) decide(shoot *corev1beta1.Shoot) (seed string, err error) {
 	start := r.clock.Now()
 	defer func() { r.metrics.decisionDuration.Observe(r.clock.Since(start).Seconds()) }()
 	request, err := newRequest(shoot)
@@ -88,8 +79,8 @@ func (r *Reconciler) decide(shoot *corev1beta1.Shoot) (seed string, err error) {
 	return r.index.place(request, profileOf(shoot))
 }
 
-// bind gives a Shoot its seed, if nobody has changed the Shoot since it was read.
-func (r *Reconciler) bind(ctx context.Context, shoot *corev1beta1.Shoot, seed string) error {
+// bind writes spec.seedName of a Shoot. The error is a conflict if the Shoot has changed since it was read.
+func (r *reconciler) bind(ctx context.Context, shoot *corev1beta1.Shoot, seed string) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": shoot.UID, "resourceVersion": shoot.ResourceVersion},
 		"spec":     map[string]any{"seedName": seed},
@@ -98,23 +89,23 @@ func (r *Reconciler) bind(ctx context.Context, shoot *corev1beta1.Shoot, seed st
 		return err
 	}
 	bound := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: shoot.Namespace, Name: shoot.Name}}
-	return r.gardenClient.SubResource("binding").Patch(ctx, bound, client.RawPatch(types.MergePatchType, patch))
+	return r.gardenCache.SubResource("binding").Patch(ctx, bound, client.RawPatch(types.MergePatchType, patch))
 }
 
-// notBound decides how a binding that failed goes on.
-func (r *Reconciler) notBound(ctx context.Context, shoot *corev1beta1.Shoot, seed string, err error) (reconcile.Result, error) {
+// notBound returns the result of a reconciliation after a failed binding.
+func (r *reconciler) notBound(ctx context.Context, shoot *corev1beta1.Shoot, seed string, err error) (reconcile.Result, error) {
 	key := client.ObjectKeyFromObject(shoot)
 	var status apierrors.APIStatus
-	refused := errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
-	if refused { // otherwise it may have been bound after all; the place is held until the informer or the next try tells
+	rejected := errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
+	if rejected { // otherwise the Shoot may be bound; the place is held until the informer shows it or the next attempt
 		r.index.release(key)
 	}
 	switch {
 	case apierrors.IsConflict(err):
 		r.metrics.conflicted.Inc()
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err): // by a rule that the index does not know, or does not know yet
-		r.metrics.refused.Inc()
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err): // because of a rule or an object that the index does not have, or not yet
+		r.metrics.rejected.Inc()
 		req := reconcile.Request{NamespacedName: key}
 		return reconcile.Result{RequeueAfter: r.backoff.When(req)}, r.reportFailure(ctx, shoot, fmt.Errorf("seed %q: %w", seed, err))
 	}

@@ -6,24 +6,26 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/cloudprofile"
 )
 
-// request is what a Shoot asks of a seed.
+// request is what a Shoot requires of a seed.
 type request struct {
 	shoot                types.NamespacedName
 	uid                  types.UID
 	providerType, region string
-	place                place // the region, taken apart
+	place                place // the parts of the region's name
 	testing              bool
-	zonal                bool // the control plane is to survive the loss of a zone
+	zonal                bool // the control plane tolerates the failure of a zone
 	selection            selection
 	tolerations          []corev1beta1.Toleration
 	restrictions         []string
 	networks             []netip.Prefix
-	// These say that the network comes from the seed, and whether there must be one.
+	// Whether the networks come from the seed, and whether the seed must have defaults for them.
 	podsFromSeed, servicesFromSeed bool
 	mustHavePods, mustHaveServices bool
 }
@@ -35,7 +37,7 @@ func newRequest(s *corev1beta1.Shoot) (*request, error) {
 		providerType: s.Spec.Provider.Type,
 		region:       s.Spec.Region,
 		place:        newPlace(s.Spec.Region),
-		testing:      s.Spec.Purpose != nil && *s.Spec.Purpose == corev1beta1.ShootPurposeTesting,
+		testing:      ptr.Deref(s.Spec.Purpose, "") == corev1beta1.ShootPurposeTesting,
 		tolerations:  s.Spec.Tolerations,
 	}
 	if c := s.Spec.ControlPlane; c != nil && c.HighAvailability != nil {
@@ -52,29 +54,23 @@ func newRequest(s *corev1beta1.Shoot) (*request, error) {
 	return r, nil
 }
 
-// setNetworks notes the networks that must be apart from those of the seed, as the VPN between them needs it.
+// setNetworks sets the networks that must not overlap with those of the seed, as a VPN connects them.
 func (r *request) setNetworks(s *corev1beta1.Shoot) {
 	networking := s.Spec.Networking
 	if networking == nil {
 		networking = &corev1beta1.Networking{}
 	}
 	r.networks = prefixes(networking.Nodes, networking.Pods, networking.Services)
-	// The infrastructure may assign IPv6 networks later; those of IPv4 must be known from the start.
+	// The infrastructure may assign IPv6 networks later; IPv4 networks must be set from the start.
 	must := !slices.Contains(networking.IPFamilies, corev1beta1.IPFamilyIPv6)
-	workerless := len(s.Spec.Provider.Workers) == 0
-	r.podsFromSeed, r.mustHavePods = networking.Pods == nil && !workerless, must
+	r.podsFromSeed, r.mustHavePods = networking.Pods == nil && !s.Workerless(), must
 	r.servicesFromSeed, r.mustHaveServices = networking.Services == nil, must
 }
 
-// unassigned tells whether a Shoot waits for this scheduler.
+// unassigned reports whether a Shoot waits for this scheduler.
 func unassigned(s *corev1beta1.Shoot) bool {
-	ours := s.Spec.SchedulerName == nil || *s.Spec.SchedulerName == constants.DefaultSchedulerName
-	return s.Spec.SeedName == nil && s.DeletionTimestamp == nil && ours && !selfHosted(s)
-}
-
-// selfHosted tells whether the control plane runs on the Shoot's own machines, so that there is no seed.
-func selfHosted(s *corev1beta1.Shoot) bool {
-	return slices.ContainsFunc(s.Spec.Provider.Workers, func(w corev1beta1.Worker) bool { return w.ControlPlane != nil })
+	return s.Spec.SeedName == nil && s.DeletionTimestamp == nil && !s.SelfHosted() &&
+		ptr.Deref(s.Spec.SchedulerName, constants.DefaultSchedulerName) == constants.DefaultSchedulerName
 }
 
 // profileKey identifies a CloudProfile or, if it has a namespace, a NamespacedCloudProfile.
@@ -82,21 +78,20 @@ type profileKey = types.NamespacedName
 
 // profileOf returns the profile that a Shoot uses.
 func profileOf(s *corev1beta1.Shoot) profileKey {
-	switch ref := s.Spec.CloudProfile; {
-	case ref != nil && ref.Kind == "NamespacedCloudProfile":
+	switch ref := cloudprofile.Reference(&s.Spec); {
+	case ref == nil:
+		return profileKey{}
+	case ref.Kind == constants.CloudProfileReferenceKindNamespacedCloudProfile:
 		return profileKey{Namespace: s.Namespace, Name: ref.Name}
-	case ref != nil:
+	default:
 		return profileKey{Name: ref.Name}
-	case s.Spec.CloudProfileName != nil: //nolint:staticcheck // old shoots have this one only
-		return profileKey{Name: *s.Spec.CloudProfileName} //nolint:staticcheck // as above
 	}
-	return profileKey{}
 }
 
-// profile is what decisions need to know of a CloudProfile.
+// profile has the fields of a CloudProfile or NamespacedCloudProfile that decisions need.
 type profile struct {
 	selection selection
-	err       error  // why the selection is unknown
+	err       error  // why the selector is invalid
 	root      string // the CloudProfile itself, or the one that a NamespacedCloudProfile extends
 }
 

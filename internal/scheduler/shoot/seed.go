@@ -10,26 +10,27 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/kube"
 )
 
-// resourceShoots is the resource by which a Seed says how many shoots it takes.
+// resourceShoots is the allocatable resource of Seeds that limits the number of shoots.
 const resourceShoots corev1.ResourceName = "shoots"
 
-// unlimited is the room of a seed that does not say how many shoots it takes.
+// unlimited is the number of shoots for a seed without this limit.
 const unlimited = math.MaxInt64
 
-// seed is what decisions need to know of a Seed, in the form that is quickest to look at.
+// seed has the fields of a Seed that decisions need, in the form that is cheapest to check.
 type seed struct {
 	name                 string
-	unusable             reason // fits, if it is usable
+	unusable             reason // fits if it is usable
 	providerType, region string
-	place                place // the region, taken apart
+	place                place // the parts of the region's name
 	zones                int
 	labels               labels.Set
 	taints               []corev1beta1.SeedTaint
 	restrictions         []string
 	networks             []netip.Prefix
-	defaultPods          []netip.Prefix // for shoots that do not say
+	defaultPods          []netip.Prefix // for shoots without own networks
 	defaultServices      []netip.Prefix
 	allocatable          int64
 }
@@ -37,7 +38,7 @@ type seed struct {
 func newSeed(s *corev1beta1.Seed) *seed {
 	out := &seed{
 		name:         s.Name,
-		unusable:     usable(s),
+		unusable:     usability(s),
 		providerType: s.Spec.Provider.Type,
 		region:       s.Spec.Provider.Region,
 		place:        newPlace(s.Spec.Provider.Region),
@@ -59,8 +60,8 @@ func newSeed(s *corev1beta1.Seed) *seed {
 	return out
 }
 
-// usable returns why a Seed takes no shoots at all, or fits.
-func usable(s *corev1beta1.Seed) reason {
+// usability returns why a Seed cannot host any shoots, or fits.
+func usability(s *corev1beta1.Seed) reason {
 	settings := s.Spec.Settings
 	switch {
 	case s.DeletionTimestamp != nil:
@@ -70,24 +71,16 @@ func usable(s *corev1beta1.Seed) reason {
 	case s.Status.LastOperation == nil:
 		return notReconciled
 	}
-	if status, _ := condition(s, corev1beta1.SeedGardenletReady); status != corev1beta1.ConditionTrue {
+	if ready := kube.Condition(s.Status.Conditions, corev1beta1.SeedGardenletReady); ready == nil || ready.Status != corev1beta1.ConditionTrue {
 		return gardenletNotReady
 	}
-	if status, found := condition(s, corev1beta1.SeedBackupBucketsReady); found && status != corev1beta1.ConditionTrue {
+	if ready := kube.Condition(s.Status.Conditions, corev1beta1.SeedBackupBucketsReady); ready != nil && ready.Status != corev1beta1.ConditionTrue {
 		return backupBucketsNotReady
 	}
 	return fits
 }
 
-func condition(s *corev1beta1.Seed, conditionType corev1beta1.ConditionType) (status corev1beta1.ConditionStatus, found bool) {
-	i := slices.IndexFunc(s.Status.Conditions, func(c corev1beta1.Condition) bool { return c.Type == conditionType })
-	if i < 0 {
-		return "", false
-	}
-	return s.Status.Conditions[i].Status, true
-}
-
-// prefixes parses networks. What is no network was refused by the API server, or is none of ours to judge.
+// prefixes parses networks. Invalid ones, which the API server rejects in most fields, are ignored.
 func prefixes(cidrs ...*string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, cidr := range cidrs {
@@ -101,7 +94,7 @@ func prefixes(cidrs ...*string) []netip.Prefix {
 	return out
 }
 
-// selection is a SeedSelector in the form that is quickest to look at. The zero value selects every seed.
+// selection is a SeedSelector in the form that is cheapest to check. The zero value selects every seed.
 type selection struct {
 	labels        labels.Selector // nil selects everything
 	providerTypes []string
@@ -125,7 +118,7 @@ func (s *selection) matchesLabels(in *seed) bool {
 	return s.labels == nil || s.labels.Matches(in.labels)
 }
 
-// matchesProvider tells whether the type of a seed's provider is among those of the selection, if it names any.
+// matchesProvider reports whether the type of a seed's provider is among those of the selection, if it names any.
 func (s *selection) matchesProvider(in *seed) bool {
 	return len(s.providerTypes) == 0 || slices.Contains(s.providerTypes, "*") || slices.Contains(s.providerTypes, in.providerType)
 }

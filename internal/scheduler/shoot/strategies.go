@@ -7,13 +7,13 @@ import (
 	schedulerconfigv1alpha1 "gardener.cloud/gardener/api/config/scheduler/v1alpha1"
 )
 
-// distances are the distances that an operator configured: from the region of a shoot to those of seeds.
+// distances are configured by an operator: from the region of a shoot to the regions of seeds.
 type distances map[string]map[string]int
 
-// closest narrows seeds that fit down to those in the best place. It reuses the memory of the list.
+// closest returns the closest of the seeds that fit. It reuses the memory of the list.
 func closest(r *request, seeds []*seed, strategy schedulerconfigv1alpha1.CandidateDeterminationStrategy, configured distances) []*seed {
 	switch {
-	case r.testing: // anywhere, if that is better for the balance
+	case r.testing: // in any region, for an even distribution
 		return keep(seeds, func(s *seed) bool { return s.providerType == r.providerType })
 	case strategy == schedulerconfigv1alpha1.MinimalDistance:
 		if configured := configured[r.region]; configured != nil {
@@ -28,10 +28,10 @@ func closest(r *request, seeds []*seed, strategy schedulerconfigv1alpha1.Candida
 	}
 }
 
-// unreachable is the distance to a seed that does not come into question.
+// unreachable is the distance to a seed that is not a candidate.
 const unreachable = math.MaxInt
 
-// configuredDistance is what the configuration says. The shoot's own region need not be in it.
+// configuredDistance returns the distance in the configuration. The shoot's own region need not be in it.
 func configuredDistance(r *request, s *seed, configured map[string]int) int {
 	if distance, found := configured[s.region]; found {
 		return distance
@@ -42,8 +42,8 @@ func configuredDistance(r *request, s *seed, configured map[string]int) int {
 	return unreachable
 }
 
-// nameDistance tells how alike the names of the regions are: twice the Levenshtein distance without the orientation, and corrections if
-// the orientation or the provider differs.
+// nameDistance compares the names of the regions: it is twice their Levenshtein distance without the orientation, with additions if the
+// orientation or the provider differs.
 func nameDistance(r *request, s *seed) int {
 	distance := 2 * levenshtein(r.place.base, s.place.base)
 	switch {
@@ -65,7 +65,7 @@ type place struct {
 	base, orientation string
 }
 
-// newPlace takes the orientation out of the name of a region: "europe-west1" is "europe-1" in the "west".
+// newPlace splits the name of a region: "europe-west1" has the base "europe-1" and the orientation "west".
 func newPlace(region string) place {
 	for _, orientation := range orientations {
 		if before, after, found := strings.Cut(region, orientation); found {
@@ -75,10 +75,10 @@ func newPlace(region string) place {
 	return place{base: region}
 }
 
-// levenshtein is how many characters it takes to insert, remove or replace to get from one name to the other.
+// levenshtein returns how many characters have to be inserted, removed or replaced to get from one name to the other.
 func levenshtein(from, to string) int {
-	var memory [64]int // more than the names of regions have; longer ones take a moment longer
-	row := memory[:0]
+	var buffer [64]int // longer names, which no region has, cause an allocation
+	row := buffer[:0]
 	for i := range len(to) + 1 {
 		row = append(row, i)
 	}
@@ -97,10 +97,10 @@ func levenshtein(from, to string) int {
 	return row[len(to)]
 }
 
-func keep(seeds []*seed, wanted func(*seed) bool) []*seed {
+func keep(seeds []*seed, matches func(*seed) bool) []*seed {
 	kept := seeds[:0]
 	for _, s := range seeds {
-		if wanted(s) {
+		if matches(s) {
 			kept = append(kept, s)
 		}
 	}

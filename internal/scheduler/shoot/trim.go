@@ -11,7 +11,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// Cached says what the informers keep: of each object only what decisions need, so that memory stays flat with ten thousand shoots.
+// Cached configures the cache: of each object it keeps only the fields that decisions need, to save memory with ten thousand shoots.
 func Cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1beta1.Shoot{}:                  {Transform: trimmed(trimShoot)},
@@ -25,7 +25,7 @@ func Cached() map[client.Object]cache.ByObject {
 	}
 }
 
-// trimmed makes a transformation of an informer.
+// trimmed returns the transformation for an informer.
 func trimmed[T any](trim func(*T) *T) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		if obj, ok := obj.(*T); ok {
@@ -35,7 +35,7 @@ func trimmed[T any](trim func(*T) *T) func(any) (any, error) {
 	}
 }
 
-// identity is what every object keeps.
+// identity returns the metadata that every object keeps.
 func identity(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID,
@@ -43,7 +43,7 @@ func identity(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// trimShoot keeps the seeds of a Shoot and, if it has none, what it asks of one.
+// trimShoot keeps the seeds of a Shoot and, if it has none, its requirements.
 func trimShoot(s *corev1beta1.Shoot) *corev1beta1.Shoot {
 	out := &corev1beta1.Shoot{ObjectMeta: identity(s.ObjectMeta)}
 	out.Spec.SeedName, out.Status.SeedName = s.Spec.SeedName, s.Status.SeedName

@@ -2,28 +2,29 @@ package shoot
 
 import (
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// usage counts the shoots of each seed: those that the informer has shown, and those that this process has decided about and the informer
-// is yet to show. It is not safe for concurrent use.
+// usage counts the shoots of each seed: those in the informer, and those that this process has assigned and that the informer does not
+// show on the seed yet. It is not safe for concurrent use.
 type usage struct {
 	counts  map[string]int64
 	shown   map[types.NamespacedName]placement
 	assumed map[types.NamespacedName]assumption
 }
 
-// placement is where a Shoot is. While its control plane moves, it takes room on two seeds.
+// placement is the seed of a Shoot in spec and status. While its control plane is migrated, it counts for two seeds.
 type placement struct {
 	spec, status string
 }
 
-// assumption is the seed that a Shoot was given by this process.
+// assumption is the seed that this process has assigned to a Shoot.
 type assumption struct {
 	uid   types.UID
 	seed  string
-	bound bool // the API server has agreed
+	bound bool // the binding was accepted by the API server
 }
 
 func newUsage() usage {
@@ -36,8 +37,8 @@ func newUsage() usage {
 
 func (u *usage) shootsOn(seed string) int64 { return u.counts[seed] }
 
-// show takes note of a Shoot as it is. It returns the seeds that have one shoot less than before.
-func (u *usage) show(key types.NamespacedName, s *corev1beta1.Shoot) (left []string) {
+// set records the seeds of a Shoot in the informer. It returns the seeds that have one shoot less than before.
+func (u *usage) set(key types.NamespacedName, s *corev1beta1.Shoot) (left []string) {
 	now := placementOf(s)
 	if assumed, found := u.assumed[key]; found && (now.spec != "" || assumed.uid != s.UID) {
 		left = append(left, u.release(key)...)
@@ -56,22 +57,22 @@ func (u *usage) show(key types.NamespacedName, s *corev1beta1.Shoot) (left []str
 	return without(left, now)
 }
 
-// forget takes note that a Shoot is gone. It returns the seeds that have one shoot less than before.
-func (u *usage) forget(key types.NamespacedName) (left []string) {
+// delete records that a Shoot was deleted. It returns the seeds that have one shoot less than before.
+func (u *usage) delete(key types.NamespacedName) (left []string) {
 	left = u.release(key)
 	left = append(left, u.add(u.shown[key], -1)...)
 	delete(u.shown, key)
 	return left
 }
 
-// assume takes note that a Shoot is about to be bound to a seed, instead of to another one that was assumed before.
+// assume holds a place for a Shoot on a seed, and releases the one that was held before.
 func (u *usage) assume(r *request, seed string) {
 	u.release(r.shoot)
 	u.assumed[r.shoot] = assumption{uid: r.uid, seed: seed}
 	u.counts[seed]++
 }
 
-// confirm takes note that a Shoot was bound as assumed.
+// confirm records that a Shoot was bound as assumed.
 func (u *usage) confirm(key types.NamespacedName) {
 	if assumed, found := u.assumed[key]; found {
 		assumed.bound = true
@@ -79,7 +80,7 @@ func (u *usage) confirm(key types.NamespacedName) {
 	}
 }
 
-// release takes back what was assumed about a Shoot.
+// release releases the place that is held for a Shoot. It returns the seed, which has one shoot less than before.
 func (u *usage) release(key types.NamespacedName) (left []string) {
 	assumed, found := u.assumed[key]
 	if !found {
@@ -89,7 +90,7 @@ func (u *usage) release(key types.NamespacedName) (left []string) {
 	return u.add(placement{spec: assumed.seed}, -1)
 }
 
-// add counts a placement in or out and returns its seeds.
+// add adds n to the counts of the seeds of a placement, and returns the seeds.
 func (u *usage) add(p placement, n int64) []string {
 	var seeds []string
 	for _, seed := range []string{p.spec, p.status} {
@@ -104,7 +105,7 @@ func (u *usage) add(p placement, n int64) []string {
 	return seeds
 }
 
-// without drops the seeds of a placement, which have what they had.
+// without returns the seeds that are not those of a placement.
 func without(seeds []string, p placement) []string {
 	var rest []string
 	for _, seed := range seeds {
@@ -116,12 +117,5 @@ func without(seeds []string, p placement) []string {
 }
 
 func placementOf(s *corev1beta1.Shoot) placement {
-	var p placement
-	if s.Spec.SeedName != nil {
-		p.spec = *s.Spec.SeedName
-	}
-	if s.Status.SeedName != nil {
-		p.status = *s.Status.SeedName
-	}
-	return p
+	return placement{spec: ptr.Deref(s.Spec.SeedName, ""), status: ptr.Deref(s.Status.SeedName, "")}
 }

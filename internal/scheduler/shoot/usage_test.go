@@ -21,11 +21,11 @@ func TestUsage(t *testing.T) {
 		}
 		return s
 	}
-	again := func(s *corev1beta1.Shoot) *corev1beta1.Shoot {
+	recreated := func(s *corev1beta1.Shoot) *corev1beta1.Shoot {
 		s.UID = "2"
 		return s
 	}
-	ask := &request{shoot: key, uid: "1"}
+	r := &request{shoot: key, uid: "1"}
 	type state struct {
 		Counts map[string]int64
 		Left   []string // by the last step
@@ -35,51 +35,51 @@ func TestUsage(t *testing.T) {
 		want  state
 	}{
 		"a shoot counts for its seed": {
-			func(u *usage) []string { return u.show(key, on("a", "a")) },
+			func(u *usage) []string { return u.set(key, on("a", "a")) },
 			state{map[string]int64{"a": 1}, nil},
 		},
-		"a shoot that moves counts for both seeds": {
-			func(u *usage) []string { u.show(key, on("a", "a")); return u.show(key, on("b", "a")) },
+		"a shoot that is migrated counts for both seeds": {
+			func(u *usage) []string { u.set(key, on("a", "a")); return u.set(key, on("b", "a")) },
 			state{map[string]int64{"a": 1, "b": 1}, nil},
 		},
-		"a shoot that has moved left one seed": {
-			func(u *usage) []string { u.show(key, on("b", "a")); return u.show(key, on("b", "b")) },
+		"a shoot that was migrated left one seed": {
+			func(u *usage) []string { u.set(key, on("b", "a")); return u.set(key, on("b", "b")) },
 			state{map[string]int64{"b": 1}, []string{"a"}},
 		},
-		"a shoot that is gone left its seed": {
-			func(u *usage) []string { u.show(key, on("a", "")); return u.forget(key) },
+		"a deleted shoot left its seed": {
+			func(u *usage) []string { u.set(key, on("a", "")); return u.delete(key) },
 			state{map[string]int64{}, []string{"a"}},
 		},
 		"a place is held": {
-			func(u *usage) []string { u.assume(ask, "a"); return nil },
+			func(u *usage) []string { u.assume(r, "a"); return nil },
 			state{map[string]int64{"a": 1}, nil},
 		},
-		"a place is held while the shoot is shown as it was": {
-			func(u *usage) []string { u.assume(ask, "a"); u.confirm(key); return u.show(key, on("", "")) },
+		"a place is held while the informer shows no binding": {
+			func(u *usage) []string { u.assume(r, "a"); u.confirm(key); return u.set(key, on("", "")) },
 			state{map[string]int64{"a": 1}, nil},
 		},
-		"a place is counted once when the binding shows": {
-			func(u *usage) []string { u.assume(ask, "a"); u.confirm(key); return u.show(key, on("a", "")) },
+		"a place is counted once when the informer shows the binding": {
+			func(u *usage) []string { u.assume(r, "a"); u.confirm(key); return u.set(key, on("a", "")) },
 			state{map[string]int64{"a": 1}, nil},
 		},
-		"a place is given up when somebody else bound the shoot": {
-			func(u *usage) []string { u.assume(ask, "a"); return u.show(key, on("b", "")) },
+		"a place is released when another scheduler bound the shoot": {
+			func(u *usage) []string { u.assume(r, "a"); return u.set(key, on("b", "")) },
 			state{map[string]int64{"b": 1}, []string{"a"}},
 		},
-		"a place is given up when the shoot is another one": {
-			func(u *usage) []string { u.assume(ask, "a"); return u.show(key, again(on("", ""))) },
+		"a place is released when the shoot was created again": {
+			func(u *usage) []string { u.assume(r, "a"); return u.set(key, recreated(on("", ""))) },
 			state{map[string]int64{}, []string{"a"}},
 		},
-		"a place is given up when the shoot is gone": {
-			func(u *usage) []string { u.assume(ask, "a"); return u.forget(key) },
+		"a place is released when the shoot is deleted": {
+			func(u *usage) []string { u.assume(r, "a"); return u.delete(key) },
 			state{map[string]int64{}, []string{"a"}},
 		},
 		"a second decision replaces the first": {
-			func(u *usage) []string { u.assume(ask, "a"); u.assume(ask, "b"); return nil },
+			func(u *usage) []string { u.assume(r, "a"); u.assume(r, "b"); return nil },
 			state{map[string]int64{"b": 1}, nil},
 		},
-		"what was released is released once": {
-			func(u *usage) []string { u.assume(ask, "a"); u.release(key); return u.release(key) },
+		"a place is released once": {
+			func(u *usage) []string { u.assume(r, "a"); u.release(key); return u.release(key) },
 			state{map[string]int64{}, nil},
 		},
 	} {

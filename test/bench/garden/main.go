@@ -1,8 +1,8 @@
-// Command garden measures the gardener-controller-manager: how soon new projects can be used, and what it takes in time and memory to
-// look after many shoots.
+// Command garden measures the gardener-controller-manager: how soon new projects are ready, and how much time and memory it needs for many
+// shoots.
 //
-// Each scenario has a garden of its own, in a process of its own. What the controller-manager used is read from /proc. How long things
-// take depends on what else the machine does; CPU seconds hardly do.
+// Each scenario has a garden of its own, in a process of its own. CPU time and memory of the controller-manager are read from /proc.
+// Durations depend on the load of the machine; CPU time hardly does.
 package main
 
 import (
@@ -31,17 +31,17 @@ type options struct {
 	verbose                            bool
 }
 
-// result is what was measured in a step.
+// result is the measurement of a step.
 type result struct {
 	Scenario string  `json:"scenario"`
 	Step     string  `json:"step"`
 	Seconds  float64 `json:"seconds"`
-	// CPUSeconds is what the controller-manager used since it was started.
+	// CPUSeconds is the CPU time of the controller-manager since its start.
 	CPUSeconds float64 `json:"cpuSeconds"`
-	// MemoryMiB is its resident memory at the end, and PeakMiB the most that it ever was.
+	// MemoryMiB is its resident memory at the end, and PeakMiB the highest value since its start.
 	MemoryMiB float64 `json:"memoryMiB"`
 	PeakMiB   float64 `json:"peakMiB"`
-	// Writes is how many changing requests it made.
+	// Writes is the number of its requests that are not reads.
 	Writes int `json:"writes"`
 }
 
@@ -52,7 +52,7 @@ func main() {
 	flag.StringVar(&o.scenario, "scenario", "", "the only scenario to run: "+strings.Join(scenarioNames(), ", "))
 	flag.StringVar(&o.profiles, "profiles", "", "directory for CPU profiles of the controller-manager")
 	flag.IntVar(&o.projects, "projects", 500, "how many projects to create at once")
-	flag.IntVar(&o.shoots, "shoots", 5000, "how many shoots there are")
+	flag.IntVar(&o.shoots, "shoots", 5000, "how many shoots to create")
 	flag.IntVar(&o.spread, "spread", 50, "over how many projects they are spread in the scenario with several")
 	flag.BoolVar(&o.verbose, "v", false, "print the log of the controller-manager")
 	flag.Parse()
@@ -69,7 +69,7 @@ func main() {
 
 func run(ctx context.Context, o options, out, progress io.Writer) error {
 	if o.output != "table" && o.output != "json" {
-		return fmt.Errorf("output %q is not known; use -o table or -o json", o.output)
+		return fmt.Errorf("unknown output %q; use -o table or -o json", o.output)
 	}
 	if _, err := os.Stat(o.binary); err != nil {
 		return fmt.Errorf("%w; build it with: make build", err)
@@ -120,7 +120,7 @@ func measureAll(ctx context.Context, progress io.Writer) ([]result, error) {
 	return all, nil
 }
 
-// usage is what a process has used, according to /proc.
+// usage reads CPU time and memory of a process from /proc.
 func usage(pid int, r *result) error {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

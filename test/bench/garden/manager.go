@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// lookAgain is how soon a controller-manager that was just started is asked again whether it has something to do. To answer
-	// costs it some milliseconds of CPU time, so it is asked less often the longer it takes: each time after a twentieth more.
-	lookAgain = time.Second
-	// quietFor is how long it must have had nothing to do to count as settled.
+	// scrapeInterval is the shortest interval at which the metrics of a controller-manager are read to find out whether it is busy. A scrape
+	// costs it some milliseconds of CPU time, so the interval grows with the time since its start, to a twentieth of it.
+	scrapeInterval = time.Second
+	// quietFor is how long it must not have been busy to count as settled.
 	quietFor = 2 * time.Second
 	// settleWithin is more than any scenario takes.
 	settleWithin = 10 * time.Minute
@@ -35,7 +35,7 @@ type manager struct {
 	scenario        string
 }
 
-// start starts a controller-manager that may make so many requests per second.
+// start starts a controller-manager with a limit of requests per second.
 func (b *bench) start(ctx context.Context, qps int) (*manager, error) {
 	kubeconfig := filepath.Join(b.dir, "kubeconfig")
 	if err := b.WriteKubeconfig(kubeconfig); err != nil {
@@ -73,11 +73,11 @@ debugging: {enableProfiling: true}
 }
 
 func (m *manager) stop() {
-	_ = m.cmd.Process.Kill() // it may have ended by itself
+	_ = m.cmd.Process.Kill() // it may have exited already
 	_ = m.cmd.Wait()
 }
 
-// settle waits until the caches are filled and nothing is to be done, and returns since when.
+// settle waits until the caches are synced and the controllers are not busy, and returns since when.
 func (m *manager) settle(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
@@ -98,7 +98,7 @@ func (m *manager) settle(ctx context.Context) (time.Time, error) {
 			return since, nil
 		}
 		select {
-		case <-time.After(max(lookAgain, time.Since(started)/20)):
+		case <-time.After(max(scrapeInterval, time.Since(started)/20)):
 		case <-ctx.Done():
 			return time.Time{}, ctx.Err()
 		}
@@ -128,7 +128,7 @@ func (m *manager) sum(ctx context.Context, names ...string) (float64, error) {
 	return sum, nil
 }
 
-// writes is how many changing requests it made.
+// writes returns the number of its requests that are not reads.
 func (m *manager) writes(ctx context.Context) (int, error) {
 	text, err := get(ctx, m.metrics+"/metrics")
 	if err != nil {
@@ -148,7 +148,7 @@ func (m *manager) writes(ctx context.Context) (int, error) {
 	return int(sum), nil
 }
 
-// profile writes a heap profile, if asked to.
+// profile writes a heap profile, if there is a directory for profiles.
 func (m *manager) profile(ctx context.Context, step string) error {
 	if m.profiles == "" {
 		return nil
@@ -176,7 +176,7 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Accept-Encoding", "identity") // to compress would be at the cost of what is measured
+	request.Header.Set("Accept-Encoding", "identity") // compression would use CPU time of the process that is measured
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// freePorts returns ports of the loopback interface that nobody listens on.
+// freePorts returns free ports of the loopback interface.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {

@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// limited is what the configuration allows a controller-manager by default: requests per second for each kind.
+	// limited is the default limit of a controller-manager: requests per second for each kind.
 	limited = 50
-	// unlimited is more than the servers can take, so that the controllers themselves are measured.
+	// unlimited is more than the API servers can handle, so that the controllers themselves are measured.
 	unlimited = 10000
-	// clients is how many create objects at a time.
+	// clients is how many clients create objects at the same time.
 	clients = 16
 )
 
@@ -40,7 +40,7 @@ var scenarios = map[string]func(context.Context, *bench) error{
 
 func scenarioNames() []string { return slices.Sorted(maps.Keys(scenarios)) }
 
-// bench is a scenario in progress.
+// bench is a running scenario.
 type bench struct {
 	options
 	*env.Env
@@ -53,7 +53,7 @@ type bench struct {
 func measure(ctx context.Context, o options, progress io.Writer) (results []result, err error) {
 	scenario, ok := scenarios[o.scenario]
 	if !ok {
-		return nil, fmt.Errorf("scenario %q is not known; there are %v", o.scenario, scenarioNames())
+		return nil, fmt.Errorf("unknown scenario %q; there are %v", o.scenario, scenarioNames())
 	}
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
@@ -110,7 +110,7 @@ func (b *bench) projects(ctx context.Context, qps int) error {
 	return b.report(manager, "all ready", time.Since(started)) //nolint:contextcheck // it reads files of the kernel
 }
 
-// shoots starts a controller-manager on many shoots, first where none has ever run, then again.
+// shoots starts a controller-manager with many shoots: once for shoots that it has not reconciled yet, then again.
 func (b *bench) shoots(ctx context.Context, projects int) error {
 	fmt.Fprintf(b.progress, "%s: creating %d shoots\n", b.scenario, b.options.shoots)
 	if err := b.create(ctx, projects, project); err != nil {
@@ -139,7 +139,7 @@ func (b *bench) shoots(ctx context.Context, projects int) error {
 	return nil
 }
 
-// check makes sure that the work was done that was measured.
+// check checks that the shoots were reconciled.
 func (b *bench) check(ctx context.Context) error {
 	shoots := &metav1.PartialObjectMetadataList{}
 	shoots.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("ShootList"))
@@ -170,7 +170,7 @@ func project(i int) []client.Object {
 	}
 }
 
-// shoot returns a shoot that refers to credentials and a ConfigMap, as all of its project do.
+// shoot returns a shoot that refers to the credentials and the ConfigMap of its project.
 func shoot(namespace string, i int) []client.Object {
 	shoot := &corev1beta1.Shoot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("s%d", i)},
@@ -189,7 +189,7 @@ func shoot(namespace string, i int) []client.Object {
 	return []client.Object{shoot}
 }
 
-// create creates what a function returns for each of n numbers.
+// create creates the objects that a function returns for each number below n.
 func (b *bench) create(ctx context.Context, n int, objects func(int) []client.Object) error {
 	var next atomic.Int64
 	errs := make(chan error, clients)

@@ -1,5 +1,5 @@
-// Command scheduler measures how fast gardener-scheduler binds shoots that all wait at its start, and what that takes: the process is the
-// real one, with its configuration file, the API servers are those of test/env.
+// Command scheduler measures how fast gardener-scheduler binds shoots that all wait at its start, and which resources it uses: the process
+// is the real one, with its configuration file, the API servers are those of test/env.
 //
 //	go run ./test/bench/scheduler -shoots 2000 -seeds 20
 package main
@@ -39,8 +39,8 @@ const (
 	namespace = "garden-local"
 	// creators is how many requests create objects at the same time.
 	creators = 16
-	// lookAgain is how often the scheduler is asked how far it is: a small part of what is measured.
-	lookAgain = 250 * time.Millisecond
+	// scrapeInterval is how often the metrics of the scheduler are read, which costs little compared to what is measured.
+	scrapeInterval = 250 * time.Millisecond
 	// limit is how long a run may take.
 	limit = 15 * time.Minute
 )
@@ -55,7 +55,7 @@ func main() {
 	var b bench
 	flag.IntVar(&b.shoots, "shoots", 2000, "how many shoots wait for a seed")
 	flag.IntVar(&b.seeds, "seeds", 20, "how many seeds there are")
-	flag.IntVar(&b.workers, "workers", 20, "how many shoots the scheduler works on at the same time")
+	flag.IntVar(&b.workers, "workers", 20, "how many shoots the scheduler reconciles at the same time")
 	flag.StringVar(&b.strategy, "strategy", "SameRegion", "strategy of the scheduler")
 	flag.Parse()
 	klog.SetLogger(logr.Discard()) // of the API server in this process
@@ -67,7 +67,7 @@ func main() {
 	}
 }
 
-// runScheduler is what the process does that is measured.
+// runScheduler runs gardener-scheduler, in the process that is measured.
 func runScheduler(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -146,7 +146,7 @@ func (b bench) prepare(ctx context.Context, e *env.Env) error {
 	return parallel(b.shoots, func(i int) error { return e.Client.Create(ctx, shoot(fmt.Sprintf("shoot-%05d", i))) })
 }
 
-// figures are what came out of a run.
+// figures are the results of a run.
 type figures struct {
 	rate                   float64
 	cpu, serverCPU, p99    time.Duration
@@ -193,7 +193,7 @@ schedulers:
 	return out, err
 }
 
-// ownCPU is the time that this process has used, which is that of the gardener-apiserver in it.
+// ownCPU returns the CPU time of this process, most of which is used by the gardener-apiserver in it.
 func ownCPU() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -202,11 +202,11 @@ func ownCPU() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// follow watches the metrics of a scheduler until it has bound all shoots.
+// follow reads the metrics of a scheduler until it has bound all shoots.
 func (b bench) follow(ctx context.Context, url string, pid int) (figures, error) {
 	var begin time.Time
 	var bound int // at the time of begin
-	ticker := time.NewTicker(lookAgain)
+	ticker := time.NewTicker(scrapeInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -216,7 +216,7 @@ func (b bench) follow(ctx context.Context, url string, pid int) (figures, error)
 		}
 		values, err := scrape(ctx, url)
 		if err != nil {
-			continue // it is not up yet
+			continue // it has not started yet
 		}
 		now := int(values[`gardener_scheduler_shoot_attempts_total{result="bound"}`])
 		if begin.IsZero() && now > 0 {
@@ -229,13 +229,13 @@ func (b bench) follow(ctx context.Context, url string, pid int) (figures, error)
 		return figures{
 			rate:         float64(now-bound) / time.Since(begin).Seconds(),
 			p99:          quantile(values, "gardener_scheduler_shoot_decision_duration_seconds", 0.99),
-			resident:     kibibytes(string(status), "VmRSS:"),
-			mostResident: kibibytes(string(status), "VmHWM:"),
+			resident:     memory(string(status), "VmRSS:"),
+			mostResident: memory(string(status), "VmHWM:"),
 		}, err
 	}
 }
 
-// placement checks where the shoots are.
+// placement checks the seeds of the shoots, and returns the lowest and the highest number on a seed.
 func (b bench) placement(ctx context.Context, e *env.Env) (fewest, most int, err error) {
 	shoots := &corev1beta1.ShootList{}
 	if err := e.Client.List(ctx, shoots); err != nil {
@@ -284,7 +284,7 @@ func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	return values, lines.Err()
 }
 
-// quantile returns the bound of the bucket of a histogram that the quantile is in.
+// quantile returns the upper bound of the bucket of a histogram that contains a quantile.
 func quantile(values map[string]float64, histogram string, q float64) time.Duration {
 	total, best := values[histogram+"_count"], time.Duration(0)
 	for name, count := range values {
@@ -302,8 +302,8 @@ func quantile(values map[string]float64, histogram string, q float64) time.Durat
 	return best
 }
 
-// kibibytes returns a value of /proc/PID/status, in bytes.
-func kibibytes(status, key string) int64 {
+// memory returns a value of /proc/PID/status, in bytes.
+func memory(status, key string) int64 {
 	for line := range strings.SplitSeq(status, "\n") {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == key {
 			value, _ := strconv.ParseInt(fields[1], 10, 64) // the kernel writes numbers there

@@ -34,10 +34,10 @@ controllers:
       projectSelector: {matchLabels: {quota: large}}
 `
 
-// steady is how long nothing happens before we believe that nothing will.
+// steady is how long no controller may be busy in a steady state.
 const steady = 2 * time.Second
 
-// One garden for all, as it takes a while to start.
+// The tests share a garden, as its start takes some seconds.
 func TestControllers(t *testing.T) {
 	g := newGarden(t, quotas)
 	g.start(t)
@@ -45,20 +45,20 @@ func TestControllers(t *testing.T) {
 		name string
 		test func(*testing.T, *garden)
 	}{
-		{"a project gets what it needs", testProject},
-		{"a project adopts only a namespace that was made for it", testAdoption},
+		{"a project gets its namespace, RBAC objects and quota", testProject},
+		{"a project adopts only a namespace with its labels", testAdoption},
 		{"a profile stays while it is used", testCloudProfile},
 		{"a namespaced profile follows its parent", testNamespacedCloudProfile},
-		{"a binding stays while it is used, and marks what it refers to", testBindings},
-		{"what a Shoot refers to stays", testReferences},
+		{"a binding stays while it is used, and the objects that it refers to are labelled", testBindings},
+		{"the objects that a Shoot refers to stay", testReferences},
 		{"a Shoot has its health in a label", testStatusLabel},
-		{"a Shoot that is a seed shows its conditions", testConditions},
-		{"the state of a Shoot stays while it moves", testShootState},
+		{"conditions of a seed are copied to its Shoot", testConditions},
+		{"the state of a Shoot stays while it is migrated", testShootState},
 		{"a Shoot is maintained", testMaintenance},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, g) })
 	}
-	t.Run("what happened while nobody watched is made up for", func(t *testing.T) { testRestart(t, g) })
+	t.Run("changes while the controllers do not run are handled after the restart", func(t *testing.T) { testRestart(t, g) })
 	t.Run("nothing is written in a steady state, not even after a restart", func(t *testing.T) {
 		g.settleFor(t, steady)
 		before := len(g.running.writes.seen())
@@ -130,7 +130,7 @@ func testProject(t *testing.T, g *garden) {
 		t.Errorf("owners of the namespace (-want +got):\n%s", diff)
 	}
 
-	t.Run("its members may do what their roles say", func(t *testing.T) {
+	t.Run("its members have the permissions of their roles", func(t *testing.T) {
 		want := []string{
 			"ClusterRole gardener.cloud:extension:project:dev:foo aggregates rbac.gardener.cloud/aggregate-to-extension-role=foo",
 			"ClusterRole gardener.cloud:system:project-member:dev namespaces/" + name + " get, projects/dev get,patch,update,delete",
@@ -151,11 +151,11 @@ func testProject(t *testing.T, g *garden) {
 		}
 	})
 
-	t.Run("a change of members changes their rights", func(t *testing.T) {
+	t.Run("a change of members changes their permissions", func(t *testing.T) {
 		edit(t, g, p, func(p *corev1beta1.Project) {
 			p.Spec.Members = []corev1beta1.ProjectMember{{Subject: user("bob"), Role: "admin"}}
 		})
-		awaitGone(t, g, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "gardener.cloud:extension:project:dev:foo"}})
+		awaitDeleted(t, g, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "gardener.cloud:extension:project:dev:foo"}})
 		p = awaitPhase(t, g, "dev", corev1beta1.ProjectReady)
 		got := slices.DeleteFunc(rbacOf(t, g, p), func(s string) bool { return strings.HasPrefix(s, "ClusterRole ") })
 		want := []string{
@@ -172,7 +172,7 @@ func testProject(t *testing.T, g *garden) {
 		}
 	})
 
-	t.Run("what somebody else changed is put right", func(t *testing.T) {
+	t.Run("changes of its objects are reverted", func(t *testing.T) {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "gardener.cloud:system:project-viewer:dev"}}
 		edit(t, g, role, func(r *rbacv1.ClusterRole) {
 			r.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
@@ -207,7 +207,7 @@ func testProject(t *testing.T, g *garden) {
 		})
 	})
 
-	t.Run("its quota has the limits of the configuration, unless somebody raised them", func(t *testing.T) {
+	t.Run("its quota has the limits of the configuration, unless an operator raised them", func(t *testing.T) {
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "gardener"}}
 		limits := func(want string) {
 			t.Helper()
@@ -231,7 +231,7 @@ func testProject(t *testing.T, g *garden) {
 		limits("count/configmaps=20 count/secrets=50")
 	})
 
-	t.Run("it is not deleted before its last Shoot, and takes its namespace along", func(t *testing.T) {
+	t.Run("it is not deleted before its last Shoot, and its namespace is deleted with it", func(t *testing.T) {
 		last := shoot(name, "last")
 		g.create(t, last)
 		g.delete(t, p)
@@ -242,14 +242,14 @@ func testProject(t *testing.T, g *garden) {
 		}
 		g.delete(t, last)
 		g.finishNamespace(t, name)
-		awaitGone(t, g, &corev1beta1.ProjectList{}, p)
+		awaitDeleted(t, g, &corev1beta1.ProjectList{}, p)
 	})
 }
 
 // awaitEvent waits for an event about an object.
 func awaitEvent(t *testing.T, g *garden, name, reason string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	events, err := g.client.Watch(ctx, &eventsv1.EventList{}, client.MatchingFields{"reason": reason})
 	if err != nil {
@@ -261,7 +261,7 @@ func awaitEvent(t *testing.T, g *garden, name, reason string) {
 			return
 		}
 	}
-	t.Fatalf("there is no event %s about %q", reason, name)
+	t.Fatalf("no event %s about %q", reason, name)
 }
 
 // rbacOf describes the RBAC objects that a Project owns, one a line.

@@ -35,19 +35,19 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-// patience is how long something may take that takes well below a second on an idle machine.
-const patience = time.Minute
+// timeout is how long a test waits for a change. It takes well below a second on an idle machine.
+const timeout = time.Minute
 
-// garden is an API with its controllers, for the tests of this package.
+// garden is the environment that the tests share, with its controllers.
 type garden struct {
 	*env.Env
 	client client.WithWatch
 	config *controllermanagerconfigv1alpha1.ControllerManagerConfiguration
-	// all is the test of everything. Controllers that a part of it started live on.
+	// all is the top-level test. Controllers that a subtest started run until it ends.
 	all *testing.T
 
 	running *controllers
-	// leftOver is the work that controllers before these stopped in the middle of; it stays in the metrics.
+	// leftOver is the work that earlier controllers had when they were stopped; it stays in the metrics.
 	leftOver float64
 }
 
@@ -56,7 +56,7 @@ type controllers struct {
 	stop   context.CancelFunc
 	done   chan error
 	writes *writes
-	// cache is what they know, which may be a moment behind.
+	// cache is theirs, which may be a moment behind.
 	cache client.Reader
 }
 
@@ -66,7 +66,7 @@ type counting struct {
 	controllers int
 }
 
-// Add adds a controller, or something else that runs.
+// Add adds a runnable, and counts it if it is a controller.
 func (c *counting) Add(runnable manager.Runnable) error {
 	if _, ok := runnable.(controller.Controller); ok {
 		c.controllers++
@@ -74,7 +74,7 @@ func (c *counting) Add(runnable manager.Runnable) error {
 	return c.Manager.Add(runnable)
 }
 
-// writes counts the requests that change something.
+// writes records the requests that are not reads.
 type writes struct {
 	next  http.RoundTripper
 	mu    sync.Mutex
@@ -111,7 +111,7 @@ func newGarden(t *testing.T, config string) *garden {
 	return &garden{Env: e, client: c, config: decoded, all: t}
 }
 
-// start starts the controllers and waits until they work.
+// start starts the controllers and waits until their workers have started.
 func (g *garden) start(t *testing.T) {
 	t.Helper()
 	run := &controllers{writes: &writes{}, done: make(chan error, 1)}
@@ -122,7 +122,7 @@ func (g *garden) start(t *testing.T) {
 		case strings.Contains(line, `"msg":"Starting workers"`):
 			started <- struct{}{}
 		case strings.Contains(line, `"msg":"Starting `), strings.Contains(line, `"msg":"All workers finished"`):
-			// They would hide what a test that fails has to say.
+			// They would hide the output of a failing test.
 		default:
 			g.all.Log(line)
 		}
@@ -148,14 +148,14 @@ func (g *garden) start(t *testing.T) {
 	run.stop = cancel
 	go func() { run.done <- mgr.Start(ctx) }()
 	g.running = run
-	timeout := time.After(patience)
+	deadline := time.After(timeout)
 	for range mgr.controllers {
 		select {
 		case <-started:
 		case err := <-run.done:
 			t.Fatalf("controllers ended: %v", err)
-		case <-timeout:
-			t.Fatal("controllers do not start to work")
+		case <-deadline:
+			t.Fatal("controllers do not start")
 		}
 	}
 }
@@ -169,27 +169,26 @@ func (g *garden) stop(t *testing.T) {
 	g.leftOver = work(t)
 }
 
-// known waits until the controllers know objects in the version at hand.
-func (g *garden) known(t *testing.T, objects ...client.Object) {
+// awaitCached waits until the cache of the controllers has objects in the given version.
+func (g *garden) awaitCached(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	env.AwaitKnown(t, g.running.cache, objects...)
 }
 
-// settle waits until no controller has had anything to do for a moment. On a busy machine, what a test has just done may still be on
-// its way to the controllers: a test that needs them to know it says so with known.
+// settle waits until no controller has been busy for a moment. On a busy machine, the watch events of what a test has just written may
+// arrive later: a test that depends on them calls awaitCached first.
 func (g *garden) settle(t *testing.T) {
 	t.Helper()
 	g.settleFor(t, 300*time.Millisecond)
 }
 
-// settleFor waits until no controller has had anything to do for some time. What a pass wrote comes back as an event a moment later,
-// as does a conflict.
+// settleFor waits until no controller has been busy for some time. A write causes an event a moment later, and a conflict a retry.
 func (g *garden) settleFor(t *testing.T, quiet time.Duration) {
 	t.Helper()
-	const look = 20 * time.Millisecond
+	const interval = 20 * time.Millisecond
 	idle := time.Duration(0)
-	err := wait.PollUntilContextTimeout(t.Context(), look, patience, true, func(context.Context) (bool, error) {
-		if idle += look; work(t) > g.leftOver {
+	err := wait.PollUntilContextTimeout(t.Context(), interval, timeout, true, func(context.Context) (bool, error) {
+		if idle += interval; work(t) > g.leftOver {
 			idle = 0
 		}
 		return idle > quiet, nil
@@ -199,7 +198,7 @@ func (g *garden) settleFor(t *testing.T, quiet time.Duration) {
 	}
 }
 
-// work is how much there is in queues and in hands.
+// work returns how many objects are in work queues or being reconciled.
 func work(t *testing.T) float64 {
 	t.Helper()
 	families, err := crmetrics.Registry.Gather()
@@ -217,10 +216,10 @@ func work(t *testing.T) float64 {
 	return busy
 }
 
-// await waits until an object is as it should be, and returns it. What check returns says what is missing.
+// await waits until a check of an object succeeds, and returns the object. The error of the check is reported on a timeout.
 func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, obj T, check func(T) error) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	var found T
 	err := kube.Await(ctx, g.client, list, func(objects []T) error {
@@ -230,7 +229,7 @@ func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, obj
 				return check(o)
 			}
 		}
-		return fmt.Errorf("there is no %T %q", obj, obj.GetName())
+		return fmt.Errorf("%T %q not found", obj, obj.GetName())
 	}, nil, client.InNamespace(obj.GetNamespace()), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", obj.GetName())})
 	if err != nil {
 		t.Fatal(err)
@@ -238,14 +237,14 @@ func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, obj
 	return found
 }
 
-// awaitGone waits until an object is gone.
-func awaitGone[T client.Object](t *testing.T, g *garden, list client.ObjectList, obj T) {
+// awaitDeleted waits until an object is deleted.
+func awaitDeleted[T client.Object](t *testing.T, g *garden, list client.ObjectList, obj T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	err := kube.Await(ctx, g.client, list, func(objects []T) error {
 		if len(objects) > 0 {
-			return fmt.Errorf("%T %q is still there, with finalizers %v", obj, obj.GetName(), objects[0].GetFinalizers())
+			return fmt.Errorf("%T %q is not deleted, with finalizers %v", obj, obj.GetName(), objects[0].GetFinalizers())
 		}
 		return nil
 	}, nil, client.InNamespace(obj.GetNamespace()), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", obj.GetName())})
@@ -272,19 +271,19 @@ func (g *garden) delete(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// edit changes an object as somebody else would, whoever writes to it at the same time.
+// edit changes an object as another client would, and retries after conflicts.
 func edit[T client.Object](t *testing.T, g *garden, obj T, change func(T)) {
 	t.Helper()
 	env.Edit(t, g.client, obj, change)
 }
 
-// editStatus does the same to its status.
+// editStatus does the same for its status.
 func editStatus[T client.Object](t *testing.T, g *garden, obj T, change func(T)) {
 	t.Helper()
 	env.EditStatus(t, g.client, obj, change)
 }
 
-// finishNamespace does what the kube-controller-manager does with a namespace that is being deleted and has nothing in it.
+// finishNamespace finalizes a namespace that is being deleted and empty, as the kube-controller-manager does.
 func (g *garden) finishNamespace(t *testing.T, name string) {
 	t.Helper()
 	namespace := await(t, g, &corev1.NamespaceList{}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(n *corev1.Namespace) error {
@@ -329,7 +328,7 @@ func windowIn(later time.Duration) *corev1beta1.MaintenanceTimeWindow {
 	return &corev1beta1.MaintenanceTimeWindow{Begin: begin.Format(maintenance.Layout), End: begin.Add(time.Hour).Format(maintenance.Layout)}
 }
 
-// withWorkers gives a Shoot a worker pool, and the credentials that it takes.
+// withWorkers adds a worker pool and credentials to a Shoot.
 func withWorkers(binding string) func(*corev1beta1.Shoot) {
 	return func(s *corev1beta1.Shoot) {
 		s.Spec.CredentialsBindingName = &binding

@@ -43,13 +43,13 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-// patience is how long a test waits for something to become so. It takes a second or two on an idle machine.
-const patience = 60 * time.Second
+// waitTimeout is the end of each wait of a test. On an idle machine each takes a second or two.
+const waitTimeout = 60 * time.Second
 
 const (
 	// seedName is the seed of the tests.
 	seedName = "local"
-	// gardenIdentity is that of test/env. As the garden and the seed are one cluster, both have it.
+	// gardenIdentity is the cluster identity in test/env. As the garden and the seed are one cluster, both have it.
 	gardenIdentity = "garden-test"
 )
 
@@ -109,7 +109,7 @@ func TestGardenlet(t *testing.T) {
 	t.Run("steady state and deletion", g.testDeletion)
 }
 
-// prepare makes what gardener-operator and others make in a garden.
+// prepare creates the objects that gardener-operator and others create in a garden.
 func (g *garden) prepare(t *testing.T) {
 	t.Helper()
 	objects := []client.Object{
@@ -117,7 +117,7 @@ func (g *garden) prepare(t *testing.T) {
 	}
 	for _, object := range gardenrbac.Objects(gardenrbac.Values{}) {
 		if namespaced := object.GetNamespace(); namespaced != "" {
-			continue // their namespaces belong to others
+			continue // their namespaces do not exist
 		}
 		objects = append(objects, object)
 	}
@@ -128,7 +128,7 @@ func (g *garden) prepare(t *testing.T) {
 				{Kind: "ControlPlane", Type: "local"}, {Kind: "DNSRecord", Type: "local"},
 			}},
 		},
-		// What starts gardenlets of ManagedSeeds is a service account. It may do as much as a bootstrap token.
+		// Gardenlets of ManagedSeeds are bootstrapped by a ServiceAccount. It has the permissions of a bootstrap token.
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "bootstrap"}},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "bootstrap"},
@@ -142,7 +142,7 @@ func (g *garden) prepare(t *testing.T) {
 	}
 }
 
-// playNodes says of all Deployments that their pods run.
+// playNodes reports the pods of all Deployments as available.
 func (g *garden) playNodes(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -161,7 +161,7 @@ func (g *garden) playNodes(t *testing.T) {
 					deployment.Status.Conditions = append(deployment.Status.Conditions,
 						appsv1.DeploymentCondition{Type: condition, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"})
 				}
-				_ = persist(ctx, func() error { return g.c.Status().Update(ctx, deployment) }) // it is seen again after a conflict
+				_ = persist(ctx, func() error { return g.c.Status().Update(ctx, deployment) }) // after a conflict, the watch has the new version
 			}
 			return errors.New("wait for more")
 		}, nil)
@@ -169,7 +169,7 @@ func (g *garden) playNodes(t *testing.T) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// persist writes until an object is written, or has changed: nothing brings it back after another error.
+// persist retries a write until it succeeds or the object has changed: after other errors, no event triggers another attempt.
 func persist(ctx context.Context, write func() error) error {
 	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 8}
 	return retry.OnError(backoff, func(err error) bool {
@@ -177,7 +177,7 @@ func persist(ctx context.Context, write func() error) error {
 	}, write)
 }
 
-// bootstrap puts a kubeconfig for the first request into its Secret.
+// bootstrap creates the Secret with the bootstrap kubeconfig.
 func (g *garden) bootstrap(t *testing.T) {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
@@ -207,10 +207,10 @@ func (g *garden) bootstrap(t *testing.T) {
 func (g *garden) sign(t *testing.T) {
 	t.Helper()
 	mgr, err := manager.New(g.Config, manager.Options{
-		Scheme: g.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Scheme: g.Scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	if err == nil {
-		err = certificatesigningrequest.Add(mgr, 1)
+		err = certificatesigningrequest.Add(mgr, certificatesigningrequest.Values{ConcurrentSyncs: 1})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func (g *garden) sign(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { _ = mgr.Start(ctx) })
 	running.Go(func() {
-		// It never says that all is done, so it ends with the context.
+		// The check never succeeds, so that it runs until the context ends.
 		_ = kube.Await(ctx, g.c, &certificatesv1.CertificateSigningRequestList{}, func(requests []*certificatesv1.CertificateSigningRequest) error {
 			for _, request := range requests {
 				if len(request.Status.Certificate) > 0 || len(request.Status.Conditions) == 0 || request.Status.Conditions[0].Type != certificatesv1.CertificateApproved {
@@ -262,7 +262,7 @@ func (g *garden) start(t *testing.T, change ...func(*gardenlet.Config)) (ended <
 	options := component.Options
 	component.Options = func(c *gardenlet.Config, o *manager.Options) {
 		options(c, o)
-		o.Controller.SkipNameValidation = ptr.To(true) // one process has several of them here
+		o.Controller.SkipNameValidation = new(true) // one process has several of them here
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -280,7 +280,7 @@ func (g *garden) start(t *testing.T, change ...func(*gardenlet.Config)) (ended <
 
 func (g *garden) testNoAccess(t *testing.T) {
 	ended, _ := g.start(t)
-	if err := end(t, ended); err == nil || !strings.Contains(err.Error(), "no access to the garden is given") {
+	if err := end(t, ended); err == nil || !strings.Contains(err.Error(), "no credentials for the garden are configured") {
 		t.Errorf("the gardenlet ended with %v", err)
 	}
 }
@@ -308,7 +308,7 @@ func (g *garden) testDenied(t *testing.T) {
 }
 
 func (g *garden) testBootstrap(t *testing.T) {
-	// The bootstrap Secret is there from the test before.
+	// The bootstrap Secret exists since the test before.
 	_, stop := g.start(t)
 	lease := g.awaitLease(t, "")
 	if diff := cmp.Diff(seedName, ptr.Deref(lease.Spec.HolderIdentity, "")); diff != "" {
@@ -326,13 +326,13 @@ func (g *garden) testBootstrap(t *testing.T) {
 			return fmt.Errorf("last operation is %+v", last)
 		}
 		if healthy := kube.Condition(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy); healthy == nil {
-			return errors.New("nobody cares for the components")
+			return errors.New("the Seed has no condition SeedSystemComponentsHealthy yet")
 		}
 		return nil
 	})
 	g.checkSeed(t)
 	t.Run("installation of an extension", g.testInstallation)
-	t.Run("bucket for backups", g.testBackupBucket)
+	t.Run("backups", g.testBackups)
 	t.Run("network policies", g.testNetworkPolicies)
 	err := g.c.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "gardenlet-kubeconfig-bootstrap"}, &corev1.Secret{})
 	if !apierrors.IsNotFound(err) {
@@ -344,14 +344,14 @@ func (g *garden) testBootstrap(t *testing.T) {
 	}
 	stop()
 
-	// It goes on with what it has.
+	// It uses its certificate again.
 	ended, _ := g.start(t)
 	g.awaitLease(t, lease.ResourceVersion)
 	if diff := cmp.Diff(before.AuthInfos, g.kubeconfig(t).AuthInfos); diff != "" {
 		t.Error("the certificate is another one after a restart")
 	}
 
-	// Somebody wants a new certificate: it is written, and the gardenlet ends to use it.
+	// An annotation requests a new certificate: it is written, and the gardenlet ends to use it.
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardenlet-kubeconfig"}}
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"gardener.cloud/operation":"renew"}}}`))
 	if err := g.c.Patch(t.Context(), secret, patch); err != nil {
@@ -368,12 +368,12 @@ func (g *garden) testBootstrap(t *testing.T) {
 	}
 }
 
-// testRotation has a certificate replaced after one or two percent of its ten minutes.
+// testRotation renews a certificate after one or two percent of its ten minutes.
 func (g *garden) testRotation(t *testing.T) {
 	before := g.kubeconfig(t)
 	ended, _ := g.start(t, func(c *gardenlet.Config) {
 		validity := c.GardenClientConnection.KubeconfigValidity
-		validity.AutoRotationJitterPercentageMin, validity.AutoRotationJitterPercentageMax = ptr.To[int32](1), ptr.To[int32](2)
+		validity.AutoRotationJitterPercentageMin, validity.AutoRotationJitterPercentageMax = new(int32(1)), new(int32(2))
 	})
 	if err := end(t, ended); !errors.Is(err, credentials.ErrRestart) {
 		t.Errorf("the gardenlet ended with %v", err)
@@ -383,23 +383,35 @@ func (g *garden) testRotation(t *testing.T) {
 	}
 }
 
-// testDeletion starts a gardenlet where everything is as it should be, which writes nothing but its Lease, and deletes the Seed.
+// testDeletion starts a gardenlet for a reconciled Seed, for which it writes only its Lease, and deletes the Seed.
 func (g *garden) testDeletion(t *testing.T) {
 	before := &corev1beta1.Seed{}
 	if err := g.c.Get(t.Context(), client.ObjectKey{Name: seedName}, before); err != nil {
 		t.Fatal(err)
 	}
 	lease := g.awaitLease(t, "")
-	g.start(t, func(c *gardenlet.Config) { c.Controllers.Seed.SyncPeriod.Duration = 100 * time.Millisecond })
+	g.start(t, func(c *gardenlet.Config) {
+		c.Controllers.Seed.SyncPeriod.Duration = 100 * time.Millisecond
+		c.SeedConfig.Spec.Backup = &corev1beta1.Backup{
+			Provider: "local", CredentialsRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "backup"},
+		}
+	})
 	// It has a new certificate since the last one was started, whose end is in the status.
 	var settled *corev1beta1.Seed
 	g.awaitSeed(t, func(seed *corev1beta1.Seed) error {
 		if seed.Status.ClientCertificateExpirationTimestamp.Equal(before.Status.ClientCertificateExpirationTimestamp) {
 			return errors.New("the end of the certificate is the old one")
 		}
+		if last := seed.Status.LastOperation; seed.Status.ObservedGeneration != seed.Generation || last.State != corev1beta1.LastOperationStateSucceeded {
+			return fmt.Errorf("last operation is %+v", last)
+		}
 		settled = seed.DeepCopy()
 		return nil
 	})
+	bucket := &corev1beta1.BackupBucket{}
+	if err := g.c.Get(t.Context(), client.ObjectKey{Name: string(settled.UID)}, bucket); err != nil {
+		t.Fatal(err)
+	}
 	for range 3 {
 		lease = g.awaitLease(t, lease.ResourceVersion)
 	}
@@ -411,7 +423,7 @@ func (g *garden) testDeletion(t *testing.T) {
 		t.Errorf("the Seed changes without a reason (-before +after):\n%s", diff)
 	}
 
-	// A shoot keeps the Seed. There is none, but an installation of an extension.
+	// The Seed is not deleted while a ControllerInstallation exists.
 	installation := &corev1beta1.ControllerInstallation{
 		ObjectMeta: metav1.ObjectMeta{Name: "last"},
 		Spec: corev1beta1.ControllerInstallationSpec{
@@ -423,7 +435,7 @@ func (g *garden) testDeletion(t *testing.T) {
 	}
 	await(t, g, &corev1beta1.ControllerInstallationList{}, func(found []*corev1beta1.ControllerInstallation) error {
 		if len(found) != 1 || len(found[0].Status.Conditions) == 0 {
-			return errors.New("the gardenlet has not seen it")
+			return errors.New("the gardenlet has not written conditions yet")
 		}
 		return nil
 	})
@@ -445,10 +457,13 @@ func (g *garden) testDeletion(t *testing.T) {
 	}
 	await(t, g, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
 		if len(seeds) > 0 {
-			return fmt.Errorf("the Seed is still there: %+v", seeds[0].Status.LastOperation)
+			return fmt.Errorf("the Seed still exists: %+v", seeds[0].Status.LastOperation)
 		}
 		return nil
 	})
+	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(bucket), bucket); !apierrors.IsNotFound(err) {
+		t.Errorf("the BackupBucket of the Seed: %v", err)
+	}
 	for _, object := range []client.Object{
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid"}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "gardener-resource-manager"}},
@@ -520,19 +535,19 @@ func (g *garden) awaitSeed(t *testing.T, check func(*corev1beta1.Seed) error) {
 	})
 }
 
-// await waits until the objects of a list are as wanted.
+// await waits until a check of the objects of a list succeeds.
 func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	if err := kube.Await(ctx, g.c, list, check, nil, options...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// playExtension does what a gardenlet orders, as often as it does: what it reads may be a moment old, and then it orders once more. Done is
-// the status of what is done. It ends with the test.
-func playExtension[T client.Object](t *testing.T, g *garden, list client.ObjectList, done func(T)) {
+// playExtension reconciles extension resources whenever the gardenlet requests it, which may be twice, as its cache may be outdated. The function
+// sets the status of a ready resource. It ends with the test.
+func playExtension[T client.Object](t *testing.T, g *garden, list client.ObjectList, setReady func(T)) {
 	t.Helper()
 	work := func(ctx context.Context, object T) error {
 		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -542,11 +557,11 @@ func playExtension[T client.Object](t *testing.T, g *garden, list client.ObjectL
 			if object.GetAnnotations()["gardener.cloud/operation"] != "reconcile" || object.GetDeletionTimestamp() != nil {
 				return nil
 			}
-			done(object)
+			setReady(object)
 			if err := g.c.Status().Update(ctx, object); err != nil {
 				return err
 			}
-			// The order goes last: until then, a conflict has all of it done again.
+			// The annotation is removed last: until then, all of it is retried after a conflict.
 			annotations := object.GetAnnotations()
 			delete(annotations, "gardener.cloud/operation")
 			object.SetAnnotations(annotations)
@@ -576,8 +591,8 @@ func end(t *testing.T, ended <-chan error) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(patience):
-		t.Fatal("the gardenlet goes on")
+	case <-time.After(waitTimeout):
+		t.Fatal("the gardenlet does not end")
 		return nil
 	}
 }

@@ -46,7 +46,7 @@ spec:
     spec: {containers: [{name: c, image: i}]}
 `
 
-// testInstallation installs a tiny chart, without anybody who applies its ManagedResource: the test tells what came of it instead.
+// testInstallation installs a tiny chart. The test writes the status of its ManagedResource in place of gardener-resource-manager.
 func (g *garden) testInstallation(t *testing.T) {
 	deployment := &gardencorev1.ControllerDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "tiny"},
@@ -54,7 +54,7 @@ func (g *garden) testInstallation(t *testing.T) {
 			RawChart: pack(t, "Chart.yaml", "apiVersion: v2\nname: tiny\nversion: 1.0.0\n", "values.yaml", "color: red\n", "templates/a.yaml", template),
 			Values:   &apiextensionsv1.JSON{Raw: []byte(`{"color":"blue"}`)},
 		},
-		InjectGardenKubeconfig: ptr.To(true),
+		InjectGardenKubeconfig: new(true),
 	}
 	registration := &corev1beta1.ControllerRegistration{
 		ObjectMeta: metav1.ObjectMeta{Name: "tiny"},
@@ -105,16 +105,16 @@ func (g *garden) testInstallation(t *testing.T) {
 	if diff := cmp.Diff(wantEnv, container.Env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
-	// What the pods mount is there.
+	// The Secrets that the pods mount exist.
 	for _, source := range rendered.Spec.Template.Spec.Volumes[0].Projected.Sources {
 		if err := g.c.Get(t.Context(), client.ObjectKey{Namespace: "extension-tiny-x", Name: source.Secret.Name}, secret); err != nil {
 			t.Error(err)
 		}
 	}
-	// The extension gets a token of an account in the namespace of the seed.
+	// The extension gets a token of a ServiceAccount in the namespace of the seed.
 	await(t, g, &corev1.SecretList{}, func(secrets []*corev1.Secret) error {
 		if len(secrets) != 1 || len(secrets[0].Data["token"]) == 0 {
-			return errors.New("there is no token")
+			return errors.New("the Secret has no token")
 		}
 		return nil
 	}, client.InNamespace("extension-tiny-x"), client.MatchingFields{"metadata.name": "garden-access-extension"})
@@ -123,7 +123,7 @@ func (g *garden) testInstallation(t *testing.T) {
 		t.Error(err)
 	}
 
-	// The resource manager applies it.
+	// gardener-resource-manager applies it.
 	env.EditStatus(t, g.c, mr, func(mr *resourcesv1alpha1.ManagedResource) {
 		mr.Status.Conditions = nil
 		for _, condition := range []corev1beta1.Condition{
@@ -136,7 +136,7 @@ func (g *garden) testInstallation(t *testing.T) {
 		}
 		mr.Status.ObservedGeneration = mr.Generation
 	})
-	// Somebody needs it.
+	// A resource requires the extension.
 	extension := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e"}}
 	extension.Spec.Type = "tiny"
 	if err := g.c.Create(t.Context(), extension); err != nil {
@@ -148,13 +148,13 @@ func (g *garden) testInstallation(t *testing.T) {
 	}
 	g.awaitConditions(t, "Required=False")
 
-	// It goes again, with everything.
+	// With the ControllerInstallation, all its objects are deleted.
 	if err := g.c.Delete(t.Context(), installation); err != nil {
 		t.Fatal(err)
 	}
 	await(t, g, &corev1beta1.ControllerInstallationList{}, func(found []*corev1beta1.ControllerInstallation) error {
 		if len(found) > 0 {
-			return fmt.Errorf("ControllerInstallation %q is still there", found[0].Name)
+			return fmt.Errorf("ControllerInstallation %q still exists", found[0].Name)
 		}
 		return nil
 	})
@@ -176,14 +176,14 @@ func (g *garden) awaitConditions(t *testing.T, want ...string) {
 		}
 		for _, condition := range want {
 			if !got[condition] {
-				return fmt.Errorf("not %s: %+v", condition, found[0].Status.Conditions)
+				return fmt.Errorf("the conditions do not have %s: %+v", condition, found[0].Status.Conditions)
 			}
 		}
 		return nil
 	}, client.MatchingFields{"metadata.name": "tiny-x"})
 }
 
-// pack makes a chart of files, which alternate with their contents.
+// pack returns a chart of files; names and contents alternate.
 func pack(t *testing.T, files ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -206,7 +206,7 @@ func pack(t *testing.T, files ...string) []byte {
 	return out.Bytes()
 }
 
-// addKinds registers the kinds of a seed, for the client of the tests.
+// addKinds registers the API groups of a seed, for the client of the tests.
 func addKinds(scheme *runtime.Scheme) error {
 	for _, add := range []func(*runtime.Scheme) error{resourcesv1alpha1.AddToScheme, extensionsv1alpha1.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(scheme); err != nil {

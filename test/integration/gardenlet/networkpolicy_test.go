@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// testNetworkPolicies makes a namespace of a control plane, and takes a policy out of it.
+// testNetworkPolicies creates the namespace of a control plane, and deletes a policy in it.
 func (g *garden) testNetworkPolicies(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--a--b", Labels: map[string]string{"gardener.cloud/role": "shoot"}}}
 	if err := g.c.Create(t.Context(), namespace); err != nil {
@@ -40,7 +40,7 @@ func (g *garden) testNetworkPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(allowed.Spec.Egress) == 0 {
-		t.Error("the API server cannot be reached")
+		t.Error("the policy allows no connections to the API server")
 	}
 	if err := g.c.Delete(t.Context(), allowed); err != nil {
 		t.Fatal(err)

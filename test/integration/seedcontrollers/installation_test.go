@@ -38,7 +38,7 @@ func (g *garden) installed(t *testing.T, seed string, want ...string) map[string
 	return found
 }
 
-// updated waits until an installation is as wanted.
+// updated waits until a check of an installation succeeds.
 func (g *garden) updated(t *testing.T, name string, check func(*corev1beta1.ControllerInstallation) error) {
 	t.Helper()
 	await(t, g, &corev1beta1.ControllerInstallationList{}, func(installations []*corev1beta1.ControllerInstallation) error {
@@ -47,7 +47,7 @@ func (g *garden) updated(t *testing.T, name string, check func(*corev1beta1.Cont
 				return check(installation)
 			}
 		}
-		return fmt.Errorf("installation %s is gone", name)
+		return fmt.Errorf("installation %s not found", name)
 	})
 }
 
@@ -83,7 +83,7 @@ func (g *garden) testInstallations(t *testing.T) {
 		t.Errorf("name %q leaves no room for the namespace", installation.Name)
 	}
 
-	t.Run("a changed Secret of the deployment is passed on", func(t *testing.T) {
+	t.Run("a change of a Secret of the deployment updates the installation", func(t *testing.T) {
 		g.updated(t, installation.Name, func(i *corev1beta1.ControllerInstallation) error {
 			if len(i.Spec.ResourceRefs) != 1 || i.Spec.ResourceRefs[0].Name != "pull" {
 				return fmt.Errorf("resource references are %v", i.Spec.ResourceRefs)
@@ -105,7 +105,7 @@ func (g *garden) testInstallations(t *testing.T) {
 			return err
 		})
 	})
-	t.Run("a changed registration is passed on", func(t *testing.T) {
+	t.Run("a change of the registration updates the installation", func(t *testing.T) {
 		change(t, g, seedInfra, func(r *corev1beta1.ControllerRegistration) {
 			delete(r.Annotations, constants.PodSecurityEnforce)
 			r.Spec.Resources = append(r.Spec.Resources, corev1beta1.ControllerResource{Kind: "Worker", Type: "infra-east"})
@@ -117,20 +117,20 @@ func (g *garden) testInstallations(t *testing.T) {
 			return nil
 		})
 	})
-	t.Run("another writer is corrected", func(t *testing.T) {
+	t.Run("a change by a user is reverted", func(t *testing.T) {
 		change(t, g, installation, func(i *corev1beta1.ControllerInstallation) { i.Spec.DeploymentRef = nil })
 		g.updated(t, installation.Name, func(i *corev1beta1.ControllerInstallation) error {
 			if i.Spec.DeploymentRef == nil {
-				return fmt.Errorf("there is no deployment")
+				return fmt.Errorf("spec.deploymentRef is missing")
 			}
 			return nil
 		})
 	})
-	t.Run("a shoot brings what it needs, and takes it away", func(t *testing.T) {
+	t.Run("a shoot installs the extensions that it needs, and its deletion uninstalls them", func(t *testing.T) {
 		shoot := newShoot("botany", "east")
 		g.create(t, shoot)
 		network := g.installed(t, "east", "always-east", "network", "seed-dns", "seed-infra", "with-shoots")["network"]
-		// While the gardenlet says that there are extension resources, the controller stays.
+		// While the gardenlet reports that there are extension resources, the installation stays.
 		changeStatus(t, g, network, func(i *corev1beta1.ControllerInstallation) {
 			i.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.ControllerInstallationRequired, Status: corev1beta1.ConditionTrue}}
 		})
@@ -138,14 +138,14 @@ func (g *garden) testInstallations(t *testing.T) {
 			s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"}
 		})
 		g.delete(t, shoot)
-		gone(t, g, &corev1beta1.ShootList{}, shoot)
+		awaitDeleted(t, g, &corev1beta1.ShootList{}, shoot)
 		g.installed(t, "east", "always-east", "network", "seed-dns", "seed-infra")
 		changeStatus(t, g, network, func(i *corev1beta1.ControllerInstallation) {
 			i.Status.Conditions[0].Status = corev1beta1.ConditionFalse
 		})
 		g.installed(t, "east", "always-east", "seed-dns", "seed-infra")
 	})
-	t.Run("a seed that loses its label loses what was selected by it", func(t *testing.T) {
+	t.Run("installations follow the labels of the seed", func(t *testing.T) {
 		change(t, g, seed, func(s *corev1beta1.Seed) { s.Labels = nil })
 		g.installed(t, "east", "seed-dns", "seed-infra")
 		change(t, g, seed, func(s *corev1beta1.Seed) { s.Labels = map[string]string{"in": "east"} })
@@ -186,7 +186,7 @@ func (g *garden) testSelfHosted(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("there is no installation for the shoot")
+		return fmt.Errorf("no installation for the shoot")
 	})
 	await(t, g, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
 		for _, s := range shoots {
@@ -198,8 +198,8 @@ func (g *garden) testSelfHosted(t *testing.T) {
 	})
 	change(t, g, shoot, func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"} })
 	g.delete(t, shoot)
-	gone(t, g, &corev1beta1.ControllerInstallationList{}, installation)
-	gone(t, g, &corev1beta1.ShootList{}, shoot)
+	awaitDeleted(t, g, &corev1beta1.ControllerInstallationList{}, installation)
+	awaitDeleted(t, g, &corev1beta1.ShootList{}, shoot)
 }
 
 func (g *garden) testFinalizers(t *testing.T) {
@@ -211,7 +211,7 @@ func (g *garden) testFinalizers(t *testing.T) {
 	registration.Spec.Deployment = &corev1beta1.ControllerRegistrationDeployment{DeploymentRefs: []corev1beta1.DeploymentRef{{Name: "north"}}}
 	g.create(t, deployment, registration, seed)
 	installation := g.installed(t, "north", "north")["north"]
-	// The gardenlet has it installed.
+	// As the gardenlet does when it installs it.
 	change(t, g, installation, func(i *corev1beta1.ControllerInstallation) {
 		i.Finalizers = []string{constants.FinalizerControllerInstallation}
 	})
@@ -221,7 +221,7 @@ func (g *garden) testFinalizers(t *testing.T) {
 	g.delete(t, deployment)
 	g.delete(t, registration)
 	g.delete(t, seed)
-	// All of them wait for the installation, which the controller deletes as nothing needs it any more.
+	// All of them wait for the installation, which the controller deletes as it is not needed any more.
 	await(t, g, &corev1beta1.ControllerInstallationList{}, func(installations []*corev1beta1.ControllerInstallation) error {
 		for _, i := range installations {
 			if i.Name == installation.Name && i.DeletionTimestamp == nil {
@@ -230,17 +230,17 @@ func (g *garden) testFinalizers(t *testing.T) {
 		}
 		return nil
 	})
-	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(seed), seed); err != nil {
+	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(seed), seed); err != nil {
 		t.Errorf("seed: %v, want it to wait for its installation", err)
 	}
-	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(registration), registration); err != nil {
+	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(registration), registration); err != nil {
 		t.Errorf("registration: %v, want it to wait for its installation", err)
 	}
-	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
+	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
 		t.Errorf("deployment: %v, want it to wait for its registration", err)
 	}
 	change(t, g, installation, func(i *corev1beta1.ControllerInstallation) { i.Finalizers = nil })
-	gone(t, g, &corev1beta1.SeedList{}, seed)
-	gone(t, g, &corev1beta1.ControllerRegistrationList{}, registration)
-	gone(t, g, &gardencorev1.ControllerDeploymentList{}, deployment)
+	awaitDeleted(t, g, &corev1beta1.SeedList{}, seed)
+	awaitDeleted(t, g, &corev1beta1.ControllerRegistrationList{}, registration)
+	awaitDeleted(t, g, &gardencorev1.ControllerDeploymentList{}, deployment)
 }

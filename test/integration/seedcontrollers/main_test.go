@@ -35,41 +35,40 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/controllerregistration/installation"
 	"gardener.cloud/gardener/internal/controllermanager/event"
 	"gardener.cloud/gardener/internal/controllermanager/exposureclass"
-	"gardener.cloud/gardener/internal/controllermanager/index"
 	"gardener.cloud/gardener/internal/controllermanager/quota"
-	"gardener.cloud/gardener/internal/controllermanager/reference"
+	"gardener.cloud/gardener/internal/controllermanager/referenceprotection"
+	"gardener.cloud/gardener/internal/controllermanager/references"
 	"gardener.cloud/gardener/internal/controllermanager/seed/care"
 	"gardener.cloud/gardener/internal/controllermanager/seed/lifecycle"
 	"gardener.cloud/gardener/internal/controllermanager/seed/secrets"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/hibernation"
 	shootquota "gardener.cloud/gardener/internal/controllermanager/shoot/quota"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/retry"
-	"gardener.cloud/gardener/internal/controllermanager/uses"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/test/env"
 )
 
-// patience is how long a test waits for something to become so. It takes a second or two on an idle machine.
-const patience = 60 * time.Second
+// timeout is how long a test waits for a change. It takes a second or two on an idle machine.
+const timeout = 60 * time.Second
 
-// garden is what the tests share.
+// garden is the environment that the tests share.
 type garden struct {
 	*env.Env
-	c     client.WithWatch
-	clock *testingclock.FakeClock
-	// cache is what the controllers know, which may be a moment behind.
+	client client.WithWatch
+	clock  *testingclock.FakeClock
+	// cache is that of the controllers, which may be a moment behind.
 	cache client.Reader
 	stop  func()
 }
 
-// All controllers work on one garden, as they do in the process. Each test has a seed of its own.
+// All controllers run in one garden, as they do in the process. Each test has a seed of its own.
 func TestSeedControllers(t *testing.T) {
 	e := env.Start(t, env.Lenient())
 	c, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &garden{Env: e, c: c, clock: testingclock.NewFakeClock(time.Now())}
+	g := &garden{Env: e, client: c, clock: testingclock.NewFakeClock(time.Now())}
 	g.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev"}})
 	g.start(t)
 	defer func() { g.stop() }()
@@ -109,34 +108,49 @@ func (g *garden) start(t testing.TB) {
 	}
 	cfg.Controllers.Event = &controllermanagerconfigv1alpha1.EventControllerConfiguration{}
 	controllermanagerconfigv1alpha1.SetDefaults(cfg)
-	// Time passes when a test says so, but timers of the queues are real.
+	// The tests step the clock, but the timers of the work queues are real.
 	cfg.Controllers.Seed.SyncPeriod.Duration = 200 * time.Millisecond
 	cfg.Controllers.SeedExtensionsCheck.SyncPeriod.Duration = 200 * time.Millisecond
+	c := &cfg.Controllers
+	const concurrentSyncs = 5
 	for name, err := range map[string]error{
-		"index":                     index.Add(t.Context(), mgr.GetFieldIndexer()),
-		"uses":                      uses.Add(t.Context(), mgr.GetFieldIndexer()),
-		"installation seed":         installation.AddSeed(mgr, 5),
-		"installation shoot":        installation.AddShoot(mgr, 5),
-		"finalizer registration":    finalizer.AddRegistration(mgr),
-		"finalizer seed":            finalizer.AddSeed(mgr),
-		"finalizer shoot":           finalizer.AddShoot(mgr),
-		"extensionclusterrole":      extensionclusterrole.Add(mgr),
-		"controllerdeployment":      controllerdeployment.Add(mgr, 5),
-		"secrets":                   secrets.Add(mgr),
-		"backup buckets":            care.AddBackupBuckets(mgr, cfg.Controllers.SeedBackupBucketsCheck, g.clock),
-		"extensions":                care.AddExtensions(mgr, cfg.Controllers.SeedExtensionsCheck, g.clock),
-		"lifecycle":                 lifecycle.Add(mgr, cfg.Controllers.Seed, g.clock),
-		"certificatesigningrequest": certificatesigningrequest.Add(mgr, 5),
-		"hibernation":               hibernation.Add(mgr, &cfg.Controllers.ShootHibernation, g.clock),
-		"retry":                     retry.Add(mgr, cfg.Controllers.ShootRetry, g.clock),
-		"quota":                     quota.Add(mgr, 5),
-		"shoot quota":               shootquota.Add(mgr, cfg.Controllers.ShootQuota, g.clock),
-		"exposureclass":             exposureclass.Add(mgr, 5),
-		"bastion":                   bastion.Add(mgr, cfg.Controllers.Bastion, g.clock),
-		"event":                     event.Add(mgr, cfg.Controllers.Event, g.clock),
-		"reference": reference.Add(mgr, reference.Values{ConcurrentSyncs: 5, Referrers: []reference.Referrer{
-			reference.Shoots(), reference.Seeds(), reference.ControllerDeployments(),
-		}}),
+		"references":                references.Add(t.Context(), mgr.GetFieldIndexer()),
+		"installation":              installation.Add(mgr, installation.Values{ConcurrentSyncs: concurrentSyncs}),
+		"finalizer":                 finalizer.Add(mgr, finalizer.Values{ConcurrentSyncs: concurrentSyncs}),
+		"extensionclusterrole":      extensionclusterrole.Add(mgr, extensionclusterrole.Values{ConcurrentSyncs: concurrentSyncs}),
+		"controllerdeployment":      controllerdeployment.Add(mgr, controllerdeployment.Values{ConcurrentSyncs: concurrentSyncs}),
+		"secrets":                   secrets.Add(mgr, secrets.Values{ConcurrentSyncs: concurrentSyncs}),
+		"certificatesigningrequest": certificatesigningrequest.Add(mgr, certificatesigningrequest.Values{ConcurrentSyncs: concurrentSyncs}),
+		"quota":                     quota.Add(mgr, quota.Values{ConcurrentSyncs: concurrentSyncs}),
+		"exposureclass":             exposureclass.Add(mgr, exposureclass.Values{ConcurrentSyncs: concurrentSyncs}),
+		"referenceprotection":       referenceprotection.Add(mgr, referenceprotection.Values{ConcurrentSyncs: concurrentSyncs}),
+		"care": care.Add(mgr, care.Values{
+			BackupBuckets: care.Check{
+				ConcurrentSyncs: concurrentSyncs, SyncPeriod: c.SeedBackupBucketsCheck.SyncPeriod.Duration,
+				Thresholds: c.SeedBackupBucketsCheck.ConditionThresholds,
+			},
+			Extensions: care.Check{
+				ConcurrentSyncs: concurrentSyncs, SyncPeriod: c.SeedExtensionsCheck.SyncPeriod.Duration, Thresholds: c.SeedExtensionsCheck.ConditionThresholds,
+			},
+			Clock: g.clock,
+		}),
+		"lifecycle": lifecycle.Add(mgr, lifecycle.Values{
+			ConcurrentSyncs: concurrentSyncs, MonitorPeriod: c.Seed.MonitorPeriod.Duration, ShootMonitorPeriod: c.Seed.ShootMonitorPeriod.Duration,
+			SyncPeriod: c.Seed.SyncPeriod.Duration, Clock: g.clock,
+		}),
+		"hibernation": hibernation.Add(mgr, hibernation.Values{
+			ConcurrentSyncs: concurrentSyncs, TriggerDeadline: c.ShootHibernation.TriggerDeadlineDuration.Duration, Clock: g.clock,
+		}),
+		"retry": retry.Add(mgr, retry.Values{
+			ConcurrentSyncs: concurrentSyncs, Period: c.ShootRetry.RetryPeriod.Duration, Jitter: c.ShootRetry.RetryJitterPeriod.Duration, Clock: g.clock,
+		}),
+		"shoot quota": shootquota.Add(mgr, shootquota.Values{
+			ConcurrentSyncs: concurrentSyncs, SyncPeriod: c.ShootQuota.SyncPeriod.Duration, Clock: g.clock,
+		}),
+		"bastion": bastion.Add(mgr, bastion.Values{
+			ConcurrentSyncs: concurrentSyncs, MaxLifetime: c.Bastion.MaxLifetime.Duration, Clock: g.clock,
+		}),
+		"event": event.Add(mgr, event.Values{ConcurrentSyncs: concurrentSyncs, TTL: c.Event.TTLNonShootEvents.Duration, Clock: g.clock}),
 	} {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -156,7 +170,7 @@ func (g *garden) start(t testing.TB) {
 func (g *garden) create(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, obj := range objects {
-		if err := g.c.Create(t.Context(), obj); err != nil {
+		if err := g.client.Create(t.Context(), obj); err != nil {
 			t.Fatalf("create %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
 		}
 	}
@@ -164,52 +178,52 @@ func (g *garden) create(t testing.TB, objects ...client.Object) {
 
 func (g *garden) delete(t testing.TB, obj client.Object) {
 	t.Helper()
-	if err := g.c.Delete(t.Context(), obj); err != nil {
+	if err := g.client.Delete(t.Context(), obj); err != nil {
 		t.Fatalf("delete %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
 	}
 }
 
-// change patches an object as it is now.
+// change patches an object, after reading its current version.
 func change[T client.Object](t testing.TB, g *garden, obj T, mutate func(T)) {
 	t.Helper()
-	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		t.Fatal(err)
 	}
 	before := obj.DeepCopyObject().(client.Object)
 	mutate(obj)
-	if err := g.c.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+	if err := g.client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// changeStatus patches the status of an object as it is now.
+// changeStatus patches the status of an object, after reading its current version.
 func changeStatus[T client.Object](t testing.TB, g *garden, obj T, mutate func(T)) {
 	t.Helper()
-	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		t.Fatal(err)
 	}
 	before := obj.DeepCopyObject().(client.Object)
 	mutate(obj)
-	if err := g.c.Status().Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
+	if err := g.client.Status().Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// await waits until the objects of a list are as wanted.
+// await waits until a check of the objects of a list succeeds.
 func await[T client.Object](t testing.TB, g *garden, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	if err := kube.Await(ctx, g.c, list, check, nil, options...); err != nil {
+	if err := kube.Await(ctx, g.client, list, check, nil, options...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// known waits until the controllers know objects as they are now.
-func (g *garden) known(t testing.TB, objects ...client.Object) {
+// awaitCached waits until the cache of the controllers has the current version of objects.
+func (g *garden) awaitCached(t testing.TB, objects ...client.Object) {
 	t.Helper()
 	for _, obj := range objects {
-		if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+		if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,13 +243,13 @@ func guarded[T client.Object](t testing.TB, g *garden, list client.ObjectList, o
 	})
 }
 
-// gone waits until an object is gone.
-func gone[T client.Object](t testing.TB, g *garden, list client.ObjectList, obj T) {
+// awaitDeleted waits until an object is deleted.
+func awaitDeleted[T client.Object](t testing.TB, g *garden, list client.ObjectList, obj T) {
 	t.Helper()
 	await(t, g, list, func(objects []T) error {
 		for _, o := range objects {
 			if client.ObjectKeyFromObject(o) == client.ObjectKeyFromObject(obj) {
-				return fmt.Errorf("%T %s is still there with finalizers %v", o, o.GetName(), o.GetFinalizers())
+				return fmt.Errorf("%T %s is not deleted, with finalizers %v", o, o.GetName(), o.GetFinalizers())
 			}
 		}
 		return nil
@@ -292,7 +306,7 @@ func eachItem(list client.ObjectList, each func(client.Object)) error {
 	})
 }
 
-// gardenletConfig is that of the ManagedSeed for a seed.
+// gardenletConfig returns the gardenlet configuration of the ManagedSeed for a seed.
 func gardenletConfig(t *testing.T, seed *corev1beta1.Seed) seedmanagementv1alpha1.GardenletConfig {
 	t.Helper()
 	raw, err := json.Marshal(&gardenletconfigv1alpha1.GardenletConfiguration{

@@ -18,8 +18,8 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-// What many shoots cost the controller that decides about installations, whether they are there at its start or come one by one.
-// It reports passes and their time: the process also runs gardener-apiserver, so its CPU time would say little.
+// What many shoots cost the controller for installations, at its start and when they are created one by one. It reports the number of
+// reconciliations and their time: the process also runs gardener-apiserver, so its CPU time would not be comparable.
 func BenchmarkShoots(b *testing.B) {
 	const seeds, shoots, writers = 10, 5000, 20
 	e, err := env.New(b.Context(), io.Discard, env.Lenient())
@@ -31,7 +31,7 @@ func BenchmarkShoots(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	g := &garden{Env: e, c: c, clock: testingclock.NewFakeClock(time.Now())}
+	g := &garden{Env: e, client: c, clock: testingclock.NewFakeClock(time.Now())}
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden-dev"}}, newRegistration("os", "OperatingSystemConfig", "local")}
 	for i := range seeds {
 		objects = append(objects, newSeed(fmt.Sprintf("s%d", i)))
@@ -59,16 +59,16 @@ func BenchmarkShoots(b *testing.B) {
 	settled := func() {
 		await(b, g, &corev1beta1.ControllerInstallationList{}, func(installations []*corev1beta1.ControllerInstallation) error {
 			if len(installations) != seeds {
-				return fmt.Errorf("there are %d installations", len(installations))
+				return fmt.Errorf("%d installations exist", len(installations))
 			}
 			return nil
 		})
 	}
 	settled()
-	passes, seconds := reconciles(b)
-	b.Logf("%d shoots in %s: %v passes, %.3f s", shoots, time.Since(begin).Round(time.Second), passes, seconds)
-	b.ReportMetric(passes, "passes")
-	b.ReportMetric(seconds, "s-in-passes")
+	count, seconds := reconciles(b)
+	b.Logf("%d shoots in %s: %v reconciliations, %.3f s", shoots, time.Since(begin).Round(time.Second), count, seconds)
+	b.ReportMetric(count, "reconciliations")
+	b.ReportMetric(seconds, "s-in-reconciliations")
 
 	g.stop()
 	g.start(b)
@@ -77,16 +77,16 @@ func BenchmarkShoots(b *testing.B) {
 	g.create(b, newRegistration("extra", "ControlPlane", "infra-extra"), extra)
 	await(b, g, &corev1beta1.ControllerInstallationList{}, func(installations []*corev1beta1.ControllerInstallation) error {
 		if len(installations) != seeds+1 {
-			return fmt.Errorf("there are %d installations", len(installations))
+			return fmt.Errorf("%d installations exist", len(installations))
 		}
 		return nil
 	})
-	passesAfter, secondsAfter := reconciles(b)
-	b.Logf("after a restart: %v passes, %.3f s", passesAfter-passes, secondsAfter-seconds)
+	countAfter, secondsAfter := reconciles(b)
+	b.Logf("after a restart: %v reconciliations, %.3f s", countAfter-count, secondsAfter-seconds)
 }
 
-// reconciles returns how often the controller looked at a seed, and how long that took altogether.
-func reconciles(b *testing.B) (passes, seconds float64) {
+// reconciles returns the number of reconciliations of seeds, and how long they took altogether.
+func reconciles(b *testing.B) (count, seconds float64) {
 	b.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -99,11 +99,11 @@ func reconciles(b *testing.B) (passes, seconds float64) {
 					continue
 				}
 				if family.GetName() == "controller_runtime_reconcile_time_seconds" {
-					passes += float64(metric.GetHistogram().GetSampleCount())
+					count += float64(metric.GetHistogram().GetSampleCount())
 					seconds += metric.GetHistogram().GetSampleSum()
 				}
 			}
 		}
 	}
-	return passes, seconds
+	return count, seconds
 }

@@ -57,7 +57,7 @@ func (g *garden) testReferences(t *testing.T) {
 	}
 	guarded(false)
 	g.delete(t, seed)
-	gone(t, g, &corev1beta1.SeedList{}, seed)
+	awaitDeleted(t, g, &corev1beta1.SeedList{}, seed)
 }
 
 func (g *garden) testClusterRoles(t *testing.T) {
@@ -74,7 +74,7 @@ func (g *garden) testClusterRoles(t *testing.T) {
 	}}
 	await(t, g, &corev1.NamespaceList{}, func(namespaces []*corev1.Namespace) error {
 		if !slices.ContainsFunc(namespaces, func(n *corev1.Namespace) bool { return n.Name == "seed-east" }) {
-			return fmt.Errorf("there is no namespace seed-east")
+			return fmt.Errorf("namespace seed-east not found")
 		}
 		return nil
 	})
@@ -102,7 +102,7 @@ func (g *garden) testClusterRoles(t *testing.T) {
 	g.delete(t, second)
 	bound("seed-east/a")
 	change(t, g, role, func(r *rbacv1.ClusterRole) { r.Labels = nil })
-	gone(t, g, &rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "extension"}})
+	awaitDeleted(t, g, &rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "extension"}})
 }
 
 func (g *garden) testSecrets(t *testing.T) {
@@ -113,14 +113,14 @@ func (g *garden) testSecrets(t *testing.T) {
 		},
 		Data: map[string][]byte{"key": []byte("one")},
 	}
-	ofShoot := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+	shootSecret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "garden", Name: "shoot.kubeconfig", Labels: map[string]string{constants.GardenRole: constants.GardenRoleKubeconfig},
 	}}
 	immutable := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "fixed", Labels: map[string]string{constants.GardenRole: constants.GardenRoleAlerting}},
 		Data:       map[string][]byte{"key": []byte("one")}, Immutable: new(true),
 	}
-	g.create(t, shared, ofShoot, immutable, newSeed("south"))
+	g.create(t, shared, shootSecret, immutable, newSeed("south"))
 	copies := func(want map[string]string) {
 		t.Helper()
 		await(t, g, &corev1.SecretList{}, func(secrets []*corev1.Secret) error {
@@ -137,18 +137,18 @@ func (g *garden) testSecrets(t *testing.T) {
 	copies(map[string]string{"domain": "one", "fixed": "one"})
 	change(t, g, shared, func(s *corev1.Secret) { s.Data["key"] = []byte("two") })
 	copies(map[string]string{"domain": "two", "fixed": "one"})
-	// A copy that somebody changed or deleted is mended.
+	// A copy that a user changed or deleted is corrected.
 	change(t, g, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-south", Name: "domain"}}, func(s *corev1.Secret) { s.Data["key"] = []byte("three") })
 	copies(map[string]string{"domain": "two", "fixed": "one"})
 	g.delete(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "seed-south", Name: "domain"}})
 	copies(map[string]string{"domain": "two", "fixed": "one"})
-	// An immutable one is made anew.
+	// The copy of an immutable Secret is deleted with it.
 	g.delete(t, immutable)
 	copies(map[string]string{"domain": "two"})
 	g.delete(t, shared)
 	copies(map[string]string{})
 	namespace := &corev1.Namespace{}
-	if err := g.c.Get(t.Context(), client.ObjectKey{Name: "seed-south"}, namespace); err != nil {
+	if err := g.client.Get(t.Context(), client.ObjectKey{Name: "seed-south"}, namespace); err != nil {
 		t.Fatal(err)
 	}
 	if owner := metav1.GetControllerOf(namespace); owner == nil || owner.Kind != "Seed" || namespace.Labels[constants.GardenRole] != constants.GardenRoleSeed {
@@ -156,7 +156,7 @@ func (g *garden) testSecrets(t *testing.T) {
 	}
 }
 
-// condition waits until a seed has a condition with a status. No status means that the condition is not there.
+// condition waits until a seed has a condition with a status. An empty status means that the condition is missing.
 func (g *garden) condition(t *testing.T, seed string, typ corev1beta1.ConditionType, want corev1beta1.ConditionStatus) {
 	t.Helper()
 	await(t, g, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
@@ -170,16 +170,16 @@ func (g *garden) condition(t *testing.T, seed string, typ corev1beta1.ConditionT
 			}
 			return fmt.Errorf("condition is %v, want %q", condition, want)
 		}
-		return fmt.Errorf("the seed is gone")
+		return fmt.Errorf("seed not found")
 	})
 }
 
 func (g *garden) testCare(t *testing.T) {
 	seed := newSeed("care")
 	g.create(t, seed)
-	// As long as there is nothing to install, all is well. What was well before gets time, so the controllers have to know it.
+	// Without installations, the condition is True. Only a condition that was True turns Progressing first, so the cache must have it.
 	g.condition(t, "care", corev1beta1.SeedExtensionsReady, corev1beta1.ConditionTrue)
-	g.known(t, seed)
+	g.awaitCached(t, seed)
 	g.create(t, newRegistration("care", "ControlPlane", "infra-care"))
 	installation := g.installed(t, "care", "care")["care"]
 	report := func(healthy corev1beta1.ConditionStatus) {
@@ -219,10 +219,10 @@ func (g *garden) testCare(t *testing.T) {
 }
 
 func (g *garden) testLifecycle(t *testing.T) {
-	seed, shoot, moved := newSeed("silent"), newShoot("silent", "silent"), newShoot("moved", "silent")
+	seed, shoot, moved := newSeed("stopped"), newShoot("stopped", "stopped"), newShoot("moved", "stopped")
 	g.create(t, seed, shoot, moved, &seedmanagementv1alpha1.ManagedSeed{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "silent"},
-		Spec:       seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: "silent"}, Gardenlet: gardenletConfig(t, seed)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "stopped"},
+		Spec:       seedmanagementv1alpha1.ManagedSeedSpec{Shoot: &seedmanagementv1alpha1.Shoot{Name: "stopped"}, Gardenlet: gardenletConfig(t, seed)},
 	})
 	for _, s := range []*corev1beta1.Shoot{shoot, moved} {
 		changeStatus(t, g, s, func(s *corev1beta1.Shoot) {
@@ -230,10 +230,10 @@ func (g *garden) testLifecycle(t *testing.T) {
 			s.Status.Constraints = []corev1beta1.Condition{{Type: corev1beta1.ShootHibernationPossible, Status: corev1beta1.ConditionFalse}}
 		})
 	}
-	// Another seed still has this one.
+	// This one still belongs to another seed.
 	changeStatus(t, g, moved, func(s *corev1beta1.Shoot) { s.Status.SeedName = new("south") })
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "gardener-system-seed-lease", Name: "silent"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "gardener-system-seed-lease", Name: "stopped"},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(g.clock.Now()))},
 	}
 	g.create(t, lease)
@@ -245,14 +245,14 @@ func (g *garden) testLifecycle(t *testing.T) {
 		s.Status.ClientCertificateExpirationTimestamp = new(metav1.NewTime(g.clock.Now().Add(4 * time.Minute)))
 	})
 	g.clock.Step(41 * time.Second)
-	g.condition(t, "silent", corev1beta1.SeedGardenletReady, corev1beta1.ConditionUnknown)
-	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil || shoot.Status.Conditions[0].Status != corev1beta1.ConditionTrue {
+	g.condition(t, "stopped", corev1beta1.SeedGardenletReady, corev1beta1.ConditionUnknown)
+	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil || shoot.Status.Conditions[0].Status != corev1beta1.ConditionTrue {
 		t.Errorf("shoot: %v, %v", err, shoot.Status.Conditions)
 	}
 	g.clock.Step(4 * time.Minute)
 	await(t, g, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
 		for _, s := range shoots {
-			if s.Name == "silent" && (s.Status.Conditions[0].Status != corev1beta1.ConditionUnknown || s.Status.Constraints[0].Status != corev1beta1.ConditionUnknown) {
+			if s.Name == "stopped" && (s.Status.Conditions[0].Status != corev1beta1.ConditionUnknown || s.Status.Constraints[0].Status != corev1beta1.ConditionUnknown) {
 				return fmt.Errorf("conditions are %v and %v", s.Status.Conditions, s.Status.Constraints)
 			}
 			if s.Name == "moved" && s.Status.Conditions[0].Status != corev1beta1.ConditionTrue {
@@ -267,7 +267,7 @@ func (g *garden) testLifecycle(t *testing.T) {
 		}
 		return nil
 	})
-	// So it would be asked again after a while.
+	// Otherwise it would be annotated again later.
 	changeStatus(t, g, seed, func(s *corev1beta1.Seed) {
 		s.Status.ClientCertificateExpirationTimestamp = new(metav1.NewTime(g.clock.Now().Add(1000 * time.Hour)))
 	})
@@ -292,10 +292,10 @@ func (g *garden) testCertificates(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "csr"},
 		Subjects:   []rbacv1.Subject{{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: "others"}},
 	})
-	ask := func(name, group string) {
+	request := func(name, group string) {
 		t.Helper()
 		config := rest.CopyConfig(g.Config)
-		config.Impersonate = rest.ImpersonationConfig{UserName: "somebody", Groups: []string{group}}
+		config.Impersonate = rest.ImpersonationConfig{UserName: "user", Groups: []string{group}}
 		c, err := client.New(config, client.Options{Scheme: g.Scheme})
 		if err != nil {
 			t.Fatal(err)
@@ -304,7 +304,7 @@ func (g *garden) testCertificates(t *testing.T) {
 			Request: certificateRequest(t), SignerName: certificatesv1.KubeAPIServerClientSignerName,
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		}}
-		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
 			err := c.Create(ctx, csr)
 			if apierrors.IsForbidden(err) {
 				return false, nil // the API server does not know the role yet
@@ -314,12 +314,12 @@ func (g *garden) testCertificates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ask("not-allowed", "others")
-	ask("allowed", "bootstrappers")
+	request("not-allowed", "others")
+	request("allowed", "bootstrappers")
 	await(t, g, &certificatesv1.CertificateSigningRequestList{}, func(requests []*certificatesv1.CertificateSigningRequest) error {
 		approved := map[string]bool{}
-		for _, request := range requests {
-			approved[request.Name] = len(request.Status.Conditions) > 0 && request.Status.Conditions[0].Type == certificatesv1.CertificateApproved
+		for _, csr := range requests {
+			approved[csr.Name] = len(csr.Status.Conditions) > 0 && csr.Status.Conditions[0].Type == certificatesv1.CertificateApproved
 		}
 		if diff := cmp.Diff(map[string]bool{"allowed": true, "not-allowed": false}, approved); diff != "" {
 			return fmt.Errorf("approved (-want +got):\n%s", diff)
@@ -343,22 +343,22 @@ func certificateRequest(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// testSteadyState restarts the controllers, and looks whether anything is written although nothing has changed. What was deleted in
-// between is caught up with.
+// testSteadyState restarts the controllers, and checks that nothing is written when nothing has changed. An object that was deleted in
+// between loses its finalizer.
 func (g *garden) testSteadyState(t *testing.T) {
 	g.installed(t, "east", "always-east", "seed-dns", "seed-infra", "with-shoots")
 	g.stop()
 	g.delete(t, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "unneeded"}})
-	// A heartbeat changes the version of a Seed that installations refer to, but nothing that counts.
+	// A heartbeat changes the resource version of a Seed that installations refer to, but nothing that they depend on.
 	changeStatus(t, g, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "east"}}, func(s *corev1beta1.Seed) { s.Status.KubernetesVersion = new("1.35.4") })
 	before := g.versions(t)
 	g.start(t)
-	gone(t, g, &corev1beta1.ControllerRegistrationList{}, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "unneeded"}})
-	// A change goes through all controllers that look at seeds. When its result is there, so would be anything else.
+	awaitDeleted(t, g, &corev1beta1.ControllerRegistrationList{}, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "unneeded"}})
+	// A new Seed is reconciled by all controllers for Seeds. When it has its conditions, any other write would have happened, too.
 	extra := newSeed("extra")
 	g.create(t, extra)
 	g.condition(t, "extra", corev1beta1.SeedExtensionsReady, corev1beta1.ConditionTrue)
-	g.known(t, extra)
+	g.awaitCached(t, extra)
 	g.create(t, newRegistration("extra", "ControlPlane", "infra-extra"))
 	g.installed(t, "extra", "extra")
 	g.condition(t, "extra", corev1beta1.SeedExtensionsReady, corev1beta1.ConditionProgressing)
@@ -366,7 +366,7 @@ func (g *garden) testSteadyState(t *testing.T) {
 	maps.DeleteFunc(after, func(name, _ string) bool { return strings.Contains(name, "extra") })
 	maps.DeleteFunc(before, func(name, _ string) bool { return strings.Contains(name, "unneeded") })
 	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("objects were written without a reason (-before +after):\n%s", diff)
+		t.Errorf("objects were written without a change (-before +after):\n%s", diff)
 	}
 }
 
@@ -378,7 +378,7 @@ func (g *garden) versions(t *testing.T) map[string]string {
 		&corev1beta1.SeedList{}, &corev1beta1.ShootList{}, &corev1beta1.ControllerInstallationList{}, &corev1beta1.ControllerRegistrationList{},
 		&corev1.SecretList{}, &rbacv1.ClusterRoleBindingList{}, &seedmanagementv1alpha1.ManagedSeedList{},
 	} {
-		if err := g.c.List(t.Context(), list); err != nil {
+		if err := g.client.List(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}
 		err := eachItem(list, func(obj client.Object) {

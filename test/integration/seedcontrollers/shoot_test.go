@@ -18,7 +18,7 @@ import (
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 )
 
-// shoot waits until a shoot is as wanted.
+// shoot waits until a check of a shoot succeeds.
 func (g *garden) shoot(t *testing.T, name string, check func(*corev1beta1.Shoot) error) {
 	t.Helper()
 	await(t, g, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
@@ -27,30 +27,30 @@ func (g *garden) shoot(t *testing.T, name string, check func(*corev1beta1.Shoot)
 				return check(s)
 			}
 		}
-		return fmt.Errorf("shoot %s is gone", name)
+		return fmt.Errorf("shoot %s not found", name)
 	})
 }
 
 func (g *garden) testHibernation(t *testing.T) {
-	// It is to sleep at every full minute of the clock, which has passed one since the creation when it is late by one.
-	shoot := newShoot("sleepy", "east")
+	// It is to be hibernated at every full minute. After two minutes, at least one has passed since its creation.
+	shoot := newShoot("hibernated", "east")
 	shoot.Spec.Hibernation = &corev1beta1.Hibernation{Schedules: []corev1beta1.HibernationSchedule{{Start: new("* * * * *")}}}
 	g.create(t, shoot)
 	g.clock.Step(2 * time.Minute)
 	change(t, g, shoot, func(s *corev1beta1.Shoot) { s.Spec.Purpose = new(corev1beta1.ShootPurposeTesting) })
-	g.shoot(t, "sleepy", func(s *corev1beta1.Shoot) error {
+	g.shoot(t, "hibernated", func(s *corev1beta1.Shoot) error {
 		if enabled := s.Spec.Hibernation.Enabled; enabled == nil || !*enabled || s.Status.LastHibernationTriggerTime == nil {
 			return fmt.Errorf("hibernation is %v, last at %v", s.Spec.Hibernation, s.Status.LastHibernationTriggerTime)
 		}
 		return nil
 	})
-	// Who wakes it up in between keeps it awake until the next appointment.
+	// If a user wakes it up in between, it runs until the next trigger.
 	change(t, g, shoot, func(s *corev1beta1.Shoot) { s.Spec.Hibernation.Enabled = new(false) })
 	g.clock.Step(61 * time.Second)
 	change(t, g, shoot, func(s *corev1beta1.Shoot) { s.Spec.Purpose = new(corev1beta1.ShootPurposeDevelopment) })
-	g.shoot(t, "sleepy", func(s *corev1beta1.Shoot) error {
+	g.shoot(t, "hibernated", func(s *corev1beta1.Shoot) error {
 		if !*s.Spec.Hibernation.Enabled {
-			return fmt.Errorf("it does not sleep")
+			return fmt.Errorf("hibernation is not enabled")
 		}
 		return nil
 	})
@@ -66,9 +66,9 @@ func (g *garden) testRetry(t *testing.T) {
 			Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateFailed,
 			LastUpdateTime: metav1.NewTime(g.clock.Now().Add(-16 * time.Minute)),
 		}
-		s.Status.LastErrors = []corev1beta1.LastError{{Description: "slow down", Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorInfraRateLimitsExceeded}}}
+		s.Status.LastErrors = []corev1beta1.LastError{{Description: "rate limit exceeded", Codes: []corev1beta1.ErrorCode{corev1beta1.ErrorInfraRateLimitsExceeded}}}
 	})
-	// The API server takes the annotation as a new generation, and the gardenlet starts again.
+	// The gardener-apiserver increases the generation because of the annotation, so that the gardenlet starts again.
 	g.shoot(t, "limited", func(s *corev1beta1.Shoot) error {
 		if s.Annotations[constants.GardenerOperation] != constants.ShootOperationRetry && s.Generation == s.Status.ObservedGeneration {
 			return fmt.Errorf("generation is %d, annotations are %v", s.Generation, s.Annotations)
@@ -78,19 +78,19 @@ func (g *garden) testRetry(t *testing.T) {
 }
 
 func (g *garden) testLifetime(t *testing.T) {
-	shoot := newShoot("mortal", "east")
-	shoot.Spec.CredentialsBindingName = new("mortal")
-	quota := &corev1beta1.Quota{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "mortal"}, Spec: corev1beta1.QuotaSpec{
+	shoot := newShoot("limited-lifetime", "east")
+	shoot.Spec.CredentialsBindingName = new("limited-lifetime")
+	quota := &corev1beta1.Quota{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "limited-lifetime"}, Spec: corev1beta1.QuotaSpec{
 		Scope: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret"}, Metrics: corev1.ResourceList{}, ClusterLifetimeDays: new(int32(2)),
 	}}
 	binding := &securityv1alpha1.CredentialsBinding{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: "garden-dev", Name: "mortal"},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "garden-dev", Name: "limited-lifetime"},
 		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden-dev", Name: "secret"},
-		Quotas:         []corev1.ObjectReference{{Namespace: "garden-dev", Name: "mortal"}},
+		Quotas:         []corev1.ObjectReference{{Namespace: "garden-dev", Name: "limited-lifetime"}},
 		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "local"},
 	}
 	g.create(t, quota, binding, shoot)
-	g.shoot(t, "mortal", func(s *corev1beta1.Shoot) error {
+	g.shoot(t, "limited-lifetime", func(s *corev1beta1.Shoot) error {
 		if want := shoot.CreationTimestamp.UTC().AddDate(0, 0, 2).Format(time.RFC3339); s.Annotations[constants.ShootExpirationTimestamp] != want {
 			return fmt.Errorf("annotations are %v, want expiration at %s", s.Annotations, want)
 		}
@@ -99,10 +99,10 @@ func (g *garden) testLifetime(t *testing.T) {
 	change(t, g, shoot, func(s *corev1beta1.Shoot) {
 		s.Annotations[constants.ShootExpirationTimestamp] = g.clock.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
 	})
-	gone(t, g, &corev1beta1.ShootList{}, shoot)
+	awaitDeleted(t, g, &corev1beta1.ShootList{}, shoot)
 	g.delete(t, binding)
 	g.delete(t, quota)
-	gone(t, g, &corev1beta1.QuotaList{}, quota)
+	awaitDeleted(t, g, &corev1beta1.QuotaList{}, quota)
 }
 
 func (g *garden) testGuards(t *testing.T) {
@@ -121,31 +121,31 @@ func (g *garden) testGuards(t *testing.T) {
 	g.create(t, quota, binding, class, shoot)
 	await(t, g, &corev1beta1.QuotaList{}, func(quotas []*corev1beta1.Quota) error {
 		if len(quotas) != 1 || !slices.Contains(quotas[0].Finalizers, constants.FinalizerGardenerName) {
-			return fmt.Errorf("the quota is not guarded")
+			return fmt.Errorf("the quota has no finalizer")
 		}
 		return nil
 	})
 	await(t, g, &corev1beta1.ExposureClassList{}, func(classes []*corev1beta1.ExposureClass) error {
 		if len(classes) != 1 || !slices.Contains(classes[0].Finalizers, constants.FinalizerGardenerName) {
-			return fmt.Errorf("the class is not guarded")
+			return fmt.Errorf("the class has no finalizer")
 		}
 		return nil
 	})
 	// The finalizers stay because of users in the cache.
-	g.known(t, shoot, binding)
+	g.awaitCached(t, shoot, binding)
 	g.delete(t, quota)
 	g.delete(t, class)
 	g.delete(t, binding)
-	gone(t, g, &corev1beta1.QuotaList{}, quota)
+	awaitDeleted(t, g, &corev1beta1.QuotaList{}, quota)
 	change(t, g, shoot, func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"} })
 	await(t, g, &corev1beta1.ExposureClassList{}, func(classes []*corev1beta1.ExposureClass) error {
 		if len(classes) != 1 || classes[0].DeletionTimestamp == nil {
-			return fmt.Errorf("the class does not wait for the shoot")
+			return fmt.Errorf("the class is not in deletion, waiting for the shoot")
 		}
 		return nil
 	})
 	g.delete(t, shoot)
-	gone(t, g, &corev1beta1.ExposureClassList{}, class)
+	awaitDeleted(t, g, &corev1beta1.ExposureClassList{}, class)
 }
 
 func (g *garden) testBastions(t *testing.T) {
@@ -159,17 +159,17 @@ func (g *garden) testBastions(t *testing.T) {
 		}})
 	}
 	g.create(t, bastions[0], bastions[1])
-	// It expires an hour after its last heartbeat: the API server sees to that.
+	// The gardener-apiserver lets it expire an hour after its last heartbeat.
 	changeStatus(t, g, bastions[1], func(b *operationsv1alpha1.Bastion) {
 		b.Status.LastHeartbeatTimestamp = new(metav1.NewTime(g.clock.Now().Add(-time.Hour)))
 	})
-	gone(t, g, &operationsv1alpha1.BastionList{}, bastions[1])
-	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(bastions[0]), bastions[0]); err != nil {
+	awaitDeleted(t, g, &operationsv1alpha1.BastionList{}, bastions[1])
+	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(bastions[0]), bastions[0]); err != nil {
 		t.Fatalf("the other one: %v", err)
 	}
 	change(t, g, shoot, func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"} })
 	g.delete(t, shoot)
-	gone(t, g, &operationsv1alpha1.BastionList{}, bastions[0])
+	awaitDeleted(t, g, &operationsv1alpha1.BastionList{}, bastions[0])
 }
 
 func (g *garden) testEvents(t *testing.T) {
@@ -183,8 +183,8 @@ func (g *garden) testEvents(t *testing.T) {
 	g.clock.SetTime(time.Now().Add(2 * time.Hour))
 	about, other := newEvent("shoot", "Shoot"), newEvent("seed", "Seed")
 	g.create(t, about, other)
-	gone(t, g, &eventsv1.EventList{}, other)
-	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(about), about); err != nil {
+	awaitDeleted(t, g, &eventsv1.EventList{}, other)
+	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(about), about); err != nil {
 		t.Errorf("event about a Shoot: %v", err)
 	}
 }

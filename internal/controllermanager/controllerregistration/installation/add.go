@@ -1,9 +1,8 @@
-// Package installation decides which extension controllers a cluster needs and keeps its ControllerInstallations accordingly: for
-// each Seed, and for each Shoot that hosts its own control plane.
+// Package installation decides which extension controllers a cluster needs, and creates, updates and deletes its ControllerInstallations:
+// for each Seed, and for each self-hosted Shoot.
 //
 // It reads Seeds, Shoots, BackupBuckets, BackupEntries, ControllerRegistrations, ControllerDeployments and the metadata of Secrets
-// and ConfigMaps in the namespace "garden". It creates, changes and deletes ControllerInstallations; their status is the
-// gardenlet's. Source: concepts.txt, ControllerRegistration controller, "Main" reconciler.
+// and ConfigMaps in the namespace "garden". It writes ControllerInstallations except for their status, which the gardenlet writes. Source: concepts.txt, ControllerRegistration controller, "Main" reconciler.
 package installation
 
 import (
@@ -15,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -27,126 +27,115 @@ import (
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/controllermanager/index"
+	"gardener.cloud/gardener/internal/controllermanager/references"
+	"gardener.cloud/gardener/internal/controllermanager/watch"
+	"gardener.cloud/gardener/internal/kube"
 )
 
-// settle is how long events are gathered before a cluster is looked at, so that many shoots at once cost one pass and not one
-// each. It is short beside the time that an extension takes to start.
+// settle is how long events are collected before a cluster is reconciled, so that many Shoots at once cost one reconciliation and not one
+// each. It is short compared to the time that an extension takes to start.
 const settle = 200 * time.Millisecond
 
-// AddSeed adds the controller for Seeds to a manager.
-func AddSeed(mgr manager.Manager, concurrentSyncs int) error {
+// Values are what the controllers work with.
+type Values struct {
+	// ConcurrentSyncs is how many Seeds, and how many Shoots, are reconciled at the same time.
+	ConcurrentSyncs int
+}
+
+// Add adds the controllers to a manager, one for Seeds and one for self-hosted Shoots.
+func Add(mgr manager.Manager, v Values) error {
+	if err := addSeed(mgr, v.ConcurrentSyncs); err != nil {
+		return err
+	}
+	return addShoot(mgr, v.ConcurrentSyncs)
+}
+
+func addSeed(mgr manager.Manager, concurrentSyncs int) error {
 	m := newMemory()
-	w := watches{mgr.GetClient(), func(ctx context.Context, c client.Reader) ([]reconcile.Request, error) {
+	w := watches{mgr.GetClient(), references.Seed, func(ctx context.Context, c client.Reader) ([]reconcile.Request, error) {
 		seeds := &corev1beta1.SeedList{}
 		if err := c.List(ctx, seeds, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}
 		var all []reconcile.Request
 		for i := range seeds.Items {
-			all = append(all, request("", seeds.Items[i].Name))
+			all = append(all, requestFor(&seeds.Items[i]))
 		}
 		return all, nil
 	}}
 	b := builder.ControllerManagedBy(mgr).Named("controllerinstallation-seed").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
 		// A heartbeat changes the status only.
-		Watches(&corev1beta1.Seed{}, w.gather(self), builder.WithPredicates(clusterChanges())).
-		Watches(&corev1beta1.Shoot{}, shootEvents(m), builder.WithPredicates(shootChanges())).
-		Watches(&corev1beta1.BackupBucket{}, w.gather(func(obj client.Object) []reconcile.Request {
-			return optional(obj.(*corev1beta1.BackupBucket).Spec.SeedName) //nolint:forcetypeassert // the kind that is watched
-		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1beta1.BackupEntry{}, w.gather(func(obj client.Object) []reconcile.Request {
-			return optional(obj.(*corev1beta1.BackupEntry).Spec.SeedName) //nolint:forcetypeassert // the kind that is watched
-		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1beta1.ControllerInstallation{}, w.gather(func(obj client.Object) []reconcile.Request {
-			if ref := obj.(*corev1beta1.ControllerInstallation).Spec.SeedRef; ref != nil { //nolint:forcetypeassert // the kind that is watched
-				return []reconcile.Request{request("", ref.Name)}
-			}
-			return nil
-		}), builder.WithPredicates(installationChanges()))
+		Watches(&corev1beta1.Seed{}, gather(self), builder.WithPredicates(clusterChanges())).
+		Watches(&corev1beta1.Shoot{}, shootEvents(m), builder.WithPredicates(shootChanges()))
 	return w.common(b).Complete(&seedReconciler{reader: reader{mgr.GetClient()}, memory: m})
 }
 
-// AddShoot adds the controller for Shoots that host their own control plane to a manager.
-func AddShoot(mgr manager.Manager, concurrentSyncs int) error {
-	w := watches{mgr.GetClient(), func(ctx context.Context, c client.Reader) ([]reconcile.Request, error) {
+func addShoot(mgr manager.Manager, concurrentSyncs int) error {
+	w := watches{mgr.GetClient(), references.Shoot, func(ctx context.Context, c client.Reader) ([]reconcile.Request, error) {
 		shoots := &corev1beta1.ShootList{}
-		if err := c.List(ctx, shoots, client.MatchingFields{index.ShootSelfHosted: index.True}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := c.List(ctx, shoots, references.SelfHosted(), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}
 		var all []reconcile.Request
 		for i := range shoots.Items {
-			all = append(all, request(shoots.Items[i].Namespace, shoots.Items[i].Name))
+			all = append(all, requestFor(&shoots.Items[i]))
 		}
 		return all, nil
 	}}
 	b := builder.ControllerManagedBy(mgr).Named("controllerinstallation-shoot").
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentSyncs}).
-		Watches(&corev1beta1.Shoot{}, w.gather(func(obj client.Object) []reconcile.Request {
-			if !index.SelfHosted(obj.(*corev1beta1.Shoot)) { //nolint:forcetypeassert // the kind that is watched
+		Watches(&corev1beta1.Shoot{}, gather(func(obj client.Object) []reconcile.Request {
+			if !obj.(*corev1beta1.Shoot).SelfHosted() { //nolint:forcetypeassert // the kind that is watched
 				return nil
 			}
 			return self(obj)
-		}), builder.WithPredicates(clusterChanges())).
-		Watches(&corev1beta1.BackupBucket{}, w.gather(func(obj client.Object) []reconcile.Request {
-			return referenced(obj.(*corev1beta1.BackupBucket).Spec.ShootRef) //nolint:forcetypeassert // the kind that is watched
-		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1beta1.BackupEntry{}, w.gather(func(obj client.Object) []reconcile.Request {
-			return referenced(obj.(*corev1beta1.BackupEntry).Spec.ShootRef) //nolint:forcetypeassert // the kind that is watched
-		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1beta1.ControllerInstallation{}, w.gather(func(obj client.Object) []reconcile.Request {
-			return referenced(obj.(*corev1beta1.ControllerInstallation).Spec.ShootRef) //nolint:forcetypeassert // the kind that is watched
-		}), builder.WithPredicates(installationChanges()))
+		}), builder.WithPredicates(clusterChanges()))
 	return w.common(b).Complete(&shootReconciler{reader{mgr.GetClient()}})
 }
 
-// watches turns events into requests.
+// watches turns events into requests for clusters of a kind.
 type watches struct {
-	gardenClient client.Client
+	gardenCache client.Client
+	// kind is the kind of the clusters: Seed or Shoot.
+	kind string
 	// all returns the requests for all clusters.
 	all func(context.Context, client.Reader) ([]reconcile.Request, error)
 }
 
-// common watches what concerns all clusters.
+// common watches the objects that influence the installations of both kinds of clusters.
 func (w watches) common(b *builder.Builder) *builder.Builder {
+	clusters := gather(func(obj client.Object) []reconcile.Request { return references.Requests(obj, w.kind) })
 	return b.
+		Watches(&corev1beta1.BackupBucket{}, clusters, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1beta1.BackupEntry{}, clusters, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1beta1.ControllerInstallation{}, clusters, builder.WithPredicates(installationChanges())).
 		Watches(&corev1beta1.ControllerRegistration{}, w.gatherAll(nil), builder.WithPredicates(predicate.Or[client.Object](
-			predicate.GenerationChangedPredicate{}, deletionBegins(), podSecurityChanges()))).
-		// Most deployments that change belong to a registration, so finding out which clusters have it is not worth it.
+			predicate.GenerationChangedPredicate{}, watch.DeletionStarted(), podSecurityChanges()))).
+		// Most deployments belong to a registration, so that finding the clusters which have it installed is not worth it.
 		Watches(&gardencorev1.ControllerDeployment{}, w.gatherAll(nil), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesMetadata(&corev1.Secret{}, w.gatherAll(w.concernsSecret), builder.WithPredicates(inGarden(), contentChanges())).
-		WatchesMetadata(&corev1.ConfigMap{}, w.gatherAll(w.concernsConfigMap), builder.WithPredicates(inGarden(), contentChanges()))
+		WatchesMetadata(&corev1.Secret{}, w.gatherAll(w.concernsSecret), builder.WithPredicates(inGarden(), predicate.ResourceVersionChangedPredicate{})).
+		WatchesMetadata(&corev1.ConfigMap{}, w.gatherAll(w.concernsConfigMap), builder.WithPredicates(inGarden(), predicate.ResourceVersionChangedPredicate{}))
 }
 
-// concernsSecret tells whether a Secret describes a domain of the garden, or is named by a deployment.
+// concernsSecret reports whether a Secret describes a domain of the garden, or a deployment refers to it.
 func (w watches) concernsSecret(ctx context.Context, obj client.Object) bool {
 	role := obj.GetLabels()[constants.GardenRole]
-	return role == constants.GardenRoleInternalDomain || role == constants.GardenRoleDefaultDomain || w.named(ctx, "Secret", obj)
+	return role == constants.GardenRoleInternalDomain || role == constants.GardenRoleDefaultDomain || w.referenced(ctx, references.Secret, obj)
 }
 
 func (w watches) concernsConfigMap(ctx context.Context, obj client.Object) bool {
-	return w.named(ctx, "ConfigMap", obj)
+	return w.referenced(ctx, references.ConfigMap, obj)
 }
 
-// named tells whether a ControllerDeployment names an object. There are as many deployments as extensions: some dozens.
-func (w watches) named(ctx context.Context, kind string, obj client.Object) bool {
-	deployments := &gardencorev1.ControllerDeploymentList{}
-	if err := w.gardenClient.List(ctx, deployments, client.UnsafeDisableDeepCopy); err != nil {
-		return true // a pass too many does no harm
-	}
-	for i := range deployments.Items {
-		for _, ref := range index.DeploymentReferences(&deployments.Items[i]) {
-			if ref.Kind == kind && ref.Name == obj.GetName() {
-				return true
-			}
-		}
-	}
-	return false
+// referenced reports whether a ControllerDeployment refers to an object. An unnecessary reconciliation does no harm.
+func (w watches) referenced(ctx context.Context, kind string, obj client.Object) bool {
+	keys, err := references.Referrers(ctx, w.gardenCache, &gardencorev1.ControllerDeployment{}, references.RefOf(kind, obj), 1)
+	return err != nil || len(keys) > 0
 }
 
-// gather enqueues the clusters that an object is about, before its change and after it, once things have settled.
-func (w watches) gather(clusters func(client.Object) []reconcile.Request) handler.EventHandler {
+// gather enqueues, after a delay, the clusters that an object belongs to before and after its update.
+func gather(clusters func(client.Object) []reconcile.Request) handler.EventHandler {
 	return events(func(_ context.Context, obj client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		for _, cluster := range clusters(obj) {
 			queue.AddAfter(cluster, settle)
@@ -154,14 +143,16 @@ func (w watches) gather(clusters func(client.Object) []reconcile.Request) handle
 	})
 }
 
-// shootEvents enqueues the seeds in which a shoot may change what is needed.
+// shootEvents enqueues the seeds that may need other extensions because of a Shoot.
 func shootEvents(m *memory) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	of := func(obj client.Object) *corev1beta1.Shoot { return obj.(*corev1beta1.Shoot) } //nolint:forcetypeassert // the kind that is watched
-	add := func(queue queue, seed string) { queue.AddAfter(request("", seed), settle) }
+	add := func(queue queue, seed string) {
+		queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: seed}}, settle)
+	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, queue queue) {
-			for _, seed := range index.Seeds(of(e.Object)) {
+			for _, seed := range seedsOf(of(e.Object)) {
 				if !m.covers(seed, of(e.Object)) {
 					add(queue, seed)
 				}
@@ -169,28 +160,28 @@ func shootEvents(m *memory) handler.EventHandler {
 		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue queue) {
 			before, after := of(e.ObjectOld), of(e.ObjectNew)
-			for _, seed := range sets.List(sets.New(index.Seeds(before)...).Insert(index.Seeds(after)...)) {
-				if !slices.Equal(index.Seeds(before), index.Seeds(after)) || !m.same(seed, before, after) {
+			for _, seed := range sets.List(sets.New(seedsOf(before)...).Insert(seedsOf(after)...)) {
+				if !slices.Equal(seedsOf(before), seedsOf(after)) || !m.same(seed, before, after) {
 					add(queue, seed)
 				}
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue queue) {
-			for _, seed := range index.Seeds(of(e.Object)) {
+			for _, seed := range seedsOf(of(e.Object)) {
 				add(queue, seed)
 			}
 		},
 	}
 }
 
-// gatherAll enqueues all clusters once things have settled, if the object is of concern.
+// gatherAll enqueues all clusters, after a delay, if concerns returns true for an object.
 func (w watches) gatherAll(concerns func(context.Context, client.Object) bool) handler.EventHandler {
 	return events(func(ctx context.Context, obj client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		if concerns != nil && !concerns(ctx, obj) {
 			return
 		}
-		clusters, err := w.all(ctx, w.gardenClient)
-		if err != nil { // the cache stops, or has not begun: then each cluster brings its own event
+		clusters, err := w.all(ctx, w.gardenCache)
+		if err != nil { // the cache has stopped, or not started: then each cluster causes a create event
 			return
 		}
 		for _, cluster := range clusters {
@@ -214,85 +205,55 @@ func events(each func(context.Context, client.Object, workqueue.TypedRateLimitin
 	}
 }
 
-func request(namespace, name string) reconcile.Request {
-	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}
-}
-
-func self(obj client.Object) []reconcile.Request {
-	return []reconcile.Request{request(obj.GetNamespace(), obj.GetName())}
-}
-
-func optional(name *string) []reconcile.Request {
-	if name == nil {
-		return nil
+// seedsOf returns the names of the seeds of a Shoot, which are two while its control plane is migrated.
+func seedsOf(shoot *corev1beta1.Shoot) []string {
+	var names []string
+	for _, ref := range references.Of(shoot, references.Seed) {
+		names = append(names, ref.Name)
 	}
-	return []reconcile.Request{request("", *name)}
+	return names
 }
 
-func referenced(ref *corev1.ObjectReference) []reconcile.Request {
-	if ref == nil {
-		return nil
-	}
-	return []reconcile.Request{request(ref.Namespace, ref.Name)}
+func requestFor(obj client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
 }
 
-// clusterChanges lets through what of a cluster itself counts: its spec, the labels that selectors look at, and its deletion.
+func self(obj client.Object) []reconcile.Request { return []reconcile.Request{requestFor(obj)} }
+
+// clusterChanges passes updates of the spec of a cluster, of the labels that selectors may match, and the start of its deletion.
 func clusterChanges() predicate.Predicate {
-	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, deletionBegins())
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, watch.DeletionStarted())
 }
 
-// deletionBegins lets through the change that sets the deletion timestamp.
-func deletionBegins() predicate.Funcs {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil
-	}}
+// podSecurityChanges passes updates of the annotation that is copied to installations.
+func podSecurityChanges() predicate.Predicate {
+	return watch.Updated(func(before, after client.Object) bool {
+		return before.GetAnnotations()[constants.PodSecurityEnforce] != after.GetAnnotations()[constants.PodSecurityEnforce]
+	})
 }
 
-// podSecurityChanges lets through changes of the annotation that installations take over.
-func podSecurityChanges() predicate.Funcs {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetAnnotations()[constants.PodSecurityEnforce] != e.ObjectNew.GetAnnotations()[constants.PodSecurityEnforce]
-	}}
+// shootChanges passes updates of a shoot's spec and seeds. The rest of the status changes all the time.
+func shootChanges() predicate.Predicate {
+	return watch.Updated(func(before, after *corev1beta1.Shoot) bool {
+		return before.Generation != after.Generation || ptr.Deref(before.Status.SeedName, "") != ptr.Deref(after.Status.SeedName, "")
+	})
 }
 
-// shootChanges lets through changes of a shoot's spec and seeds. The rest of the status changes all the time.
-func shootChanges() predicate.Funcs {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*corev1beta1.Shoot), e.ObjectNew.(*corev1beta1.Shoot) //nolint:forcetypeassert // the kind that is watched
-		return before.Generation != after.Generation || value(before.Status.SeedName) != value(after.Status.SeedName)
-	}}
-}
-
-// installationChanges lets through what others did to an installation, and what decides about its deletion.
-func installationChanges() predicate.Funcs {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before := e.ObjectOld.(*corev1beta1.ControllerInstallation) //nolint:forcetypeassert // the kind that is watched
-		after := e.ObjectNew.(*corev1beta1.ControllerInstallation)  //nolint:forcetypeassert // as above
+// installationChanges passes updates of the fields of an installation that this controller writes, and of the condition Required.
+func installationChanges() predicate.Predicate {
+	return watch.Updated(func(before, after *corev1beta1.ControllerInstallation) bool {
 		return before.Generation != after.Generation || required(before) != required(after) || !maps.Equal(before.Labels, after.Labels) ||
 			before.Annotations[constants.PodSecurityEnforce] != after.Annotations[constants.PodSecurityEnforce]
-	}}
+	})
 }
 
-// inGarden lets through objects in the namespace "garden".
+// inGarden passes objects in the namespace "garden".
 func inGarden() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetNamespace() == constants.GardenNamespace })
 }
 
-// contentChanges keeps out what an informer repeats.
-func contentChanges() predicate.Predicate { return predicate.ResourceVersionChangedPredicate{} }
-
+// required reports whether the gardenlet has found extension resources that need an installation.
 func required(installation *corev1beta1.ControllerInstallation) bool {
-	for _, condition := range installation.Status.Conditions {
-		if condition.Type == corev1beta1.ControllerInstallationRequired {
-			return condition.Status == corev1beta1.ConditionTrue
-		}
-	}
-	return false
-}
-
-func value(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
+	condition := kube.Condition(installation.Status.Conditions, corev1beta1.ControllerInstallationRequired)
+	return condition != nil && condition.Status == corev1beta1.ConditionTrue
 }

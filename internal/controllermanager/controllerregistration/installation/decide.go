@@ -18,8 +18,8 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// Labels of ControllerInstallations that say for which content of the referenced objects spec was last written. The references
-// hold resource versions, which change with every heartbeat; these do not.
+// Labels of ControllerInstallations with hashes of the referenced objects when spec was last written. The references contain resource
+// versions, which change with every heartbeat; the hashes do not.
 const (
 	labelSeedHash         = "seed-spec-hash"
 	labelShootHash        = "shoot-spec-hash"
@@ -27,13 +27,13 @@ const (
 	labelDeploymentHash   = "deployment-hash"
 )
 
-// maxNamePrefix is how much of a registration's name goes into the name of an installation. The gardenlet makes a namespace
-// "extension-<installation>" of it, which may have 63 characters.
+// maxNamePrefix is how many characters of a registration's name are in the name of an installation. The gardenlet creates a namespace
+// "extension-<installation>", whose name may have 63 characters.
 const maxNamePrefix = 63 - len("extension-") - 1 - hashLength
 
 const hashLength = 8
 
-// observed is what the decision about the installations of a cluster is made from.
+// observed is the input of the decision about the installations of a cluster.
 type observed struct {
 	// seed or shoot is the cluster.
 	seed  *corev1beta1.Seed
@@ -42,41 +42,41 @@ type observed struct {
 	needs needs
 	// shoots is how many shoots the cluster hosts.
 	shoots int
-	// registrations are all that there are.
+	// registrations are all ControllerRegistrations.
 	registrations []corev1beta1.ControllerRegistration
 	// installations are those of the cluster.
 	installations []corev1beta1.ControllerInstallation
-	// deployments are those that registrations refer to, by name.
+	// deployments are the ControllerDeployments that registrations refer to, by name.
 	deployments map[string]deployment
 }
 
-// deployment is what an installation says about its ControllerDeployment.
+// deployment is the content of an installation that depends on its ControllerDeployment.
 type deployment struct {
 	resourceVersion, hash string
-	// resources are the objects in the garden that it names.
+	// resources are the objects in the garden that it refers to.
 	resources []corev1.ObjectReference
 }
 
-// plan is what is to be done about the installations of a cluster.
+// plan is the list of changes of the installations of a cluster.
 type plan struct {
 	create []*corev1beta1.ControllerInstallation
-	// update has the present state and the wanted one.
+	// update has the current installations and the desired ones.
 	update [][2]*corev1beta1.ControllerInstallation
 	remove []*corev1beta1.ControllerInstallation
 	// unserved are needs that no registration serves.
 	unserved []need
 }
 
-// decide compares the installations of a cluster with what it needs.
+// decide compares the installations of a cluster with its needs.
 func decide(o observed) plan {
 	var p plan
-	wanted, unserved := wantedRegistrations(o)
+	needed, unserved := neededRegistrations(o)
 	p.unserved = unserved
 
 	installed := map[string]*corev1beta1.ControllerInstallation{}
 	for _, installation := range sortedByAge(o.installations) {
 		name := installation.Spec.RegistrationRef.Name
-		if _, ok := wanted[name]; !ok || installed[name] != nil {
+		if _, ok := needed[name]; !ok || installed[name] != nil {
 			if installation.DeletionTimestamp == nil {
 				p.remove = append(p.remove, installation)
 			}
@@ -86,11 +86,11 @@ func decide(o observed) plan {
 	}
 	for i := range o.registrations {
 		registration := &o.registrations[i]
-		if _, ok := wanted[registration.Name]; !ok {
+		if _, ok := needed[registration.Name]; !ok {
 			continue
 		}
-		// A registration in deletion gets no further installation, so that another one can take over. What is installed stays until
-		// it is not needed any more, or somebody deletes it.
+		// A registration in deletion gets no further installation, so that another one can take over. Its installation stays until it is not
+		// needed any more, or a user deletes it.
 		if registration.DeletionTimestamp != nil {
 			continue
 		}
@@ -106,19 +106,19 @@ func decide(o observed) plan {
 	return p
 }
 
-// wantedRegistrations returns the names of the registrations that a cluster needs.
-func wantedRegistrations(o observed) (sets.Set[string], []need) {
+// neededRegistrations returns the names of the registrations that a cluster needs, and the needs that no registration serves.
+func neededRegistrations(o observed) (sets.Set[string], []need) {
 	var cluster metav1.Object = o.seed
 	if o.seed == nil {
 		cluster = o.shoot
 	}
-	wanted, served := sets.New[string](), sets.New[need]()
+	needed, served := sets.New[string](), sets.New[need]()
 	for i := range o.registrations {
 		registration := &o.registrations[i]
-		needed := false
+		isNeeded := false
 		for _, resource := range registration.Spec.Resources {
 			if n := (need{resource.Kind, resource.Type}); o.needs.Has(n) {
-				needed = true
+				isNeeded = true
 				served.Insert(n)
 			}
 		}
@@ -126,28 +126,28 @@ func wantedRegistrations(o observed) (sets.Set[string], []need) {
 			switch policy := d.Policy; {
 			case policy == nil:
 			case *policy == corev1beta1.ControllerDeploymentPolicyAlways:
-				needed = needed || cluster.GetDeletionTimestamp() == nil
+				isNeeded = isNeeded || cluster.GetDeletionTimestamp() == nil
 			case *policy == corev1beta1.ControllerDeploymentPolicyAlwaysExceptNoShoots:
-				needed = needed || o.shoots > 0
+				isNeeded = isNeeded || o.shoots > 0
 			}
-			needed = needed && selects(d.SeedSelector, cluster.GetLabels())
+			isNeeded = isNeeded && selects(d.SeedSelector, cluster.GetLabels())
 		}
-		if needed {
-			wanted.Insert(registration.Name)
+		if isNeeded {
+			needed.Insert(registration.Name)
 		}
 	}
-	// Extension resources in the cluster would stay for ever without their controller.
+	// Without their controller, extension resources in the cluster would never be deleted.
 	for i := range o.installations {
 		if required(&o.installations[i]) {
-			wanted.Insert(o.installations[i].Spec.RegistrationRef.Name)
+			needed.Insert(o.installations[i].Spec.RegistrationRef.Name)
 		}
 	}
 	unserved := o.needs.Difference(served).UnsortedList()
 	slices.SortFunc(unserved, func(a, b need) int { return strings.Compare(a.String(), b.String()) })
-	return wanted, unserved
+	return needed, unserved
 }
 
-// selects tells whether a selector, which the API server has validated, matches. None matches everything.
+// selects reports whether a selector, which the API server has validated, matches. A nil selector matches everything.
 func selects(selector *metav1.LabelSelector, set labels.Set) bool {
 	if selector == nil {
 		return true
@@ -156,7 +156,7 @@ func selects(selector *metav1.LabelSelector, set labels.Set) bool {
 	return err == nil && s.Matches(set)
 }
 
-// desired returns the installation of a registration in a cluster: a new one, or the present one with the wanted content.
+// desired returns the desired installation of a registration in a cluster: a new one, or an updated copy of the current one.
 func desired(
 	o observed, registration *corev1beta1.ControllerRegistration, before *corev1beta1.ControllerInstallation,
 ) *corev1beta1.ControllerInstallation {
@@ -191,11 +191,11 @@ func desired(
 	}
 
 	spec.ResourceRefs = nil
-	deploymentName, known := "", false
+	deploymentName, found := "", false
 	var d deployment
 	if registration.Spec.Deployment != nil && len(registration.Spec.Deployment.DeploymentRefs) > 0 {
 		deploymentName = registration.Spec.Deployment.DeploymentRefs[0].Name
-		d, known = o.deployments[deploymentName]
+		d, found = o.deployments[deploymentName]
 	}
 	if deploymentName == "" {
 		spec.DeploymentRef = nil
@@ -207,7 +207,7 @@ func desired(
 		refer(installation, labelDeploymentHash, spec.DeploymentRef, corev1.ObjectReference{
 			Name: deploymentName, ResourceVersion: d.resourceVersion,
 		}, d.hash)
-		if !known {
+		if !found {
 			delete(installation.Labels, labelDeploymentHash)
 		}
 		spec.ResourceRefs = d.resources
@@ -221,24 +221,24 @@ func desired(
 	return installation
 }
 
-// refer writes a reference, if the object has another name or content than when it was last written.
+// refer writes a reference, if the object has another name or another hash than when it was last written.
 func refer(
-	installation *corev1beta1.ControllerInstallation, label string, ref *corev1.ObjectReference, want corev1.ObjectReference, content string,
+	installation *corev1beta1.ControllerInstallation, label string, ref *corev1.ObjectReference, desired corev1.ObjectReference, hash string,
 ) {
-	if installation.Labels[label] == content && ref.Name == want.Name && ref.Namespace == want.Namespace && ref.ResourceVersion != "" {
+	if installation.Labels[label] == hash && ref.Name == desired.Name && ref.Namespace == desired.Namespace && ref.ResourceVersion != "" {
 		return
 	}
-	*ref = want
-	installation.Labels[label] = content
+	*ref = desired
+	installation.Labels[label] = hash
 }
 
-// same compares what is ours in two states of an installation.
+// same reports whether two versions of an installation have the same fields that this controller writes.
 func same(a, b *corev1beta1.ControllerInstallation) bool {
 	return apiequality.Semantic.DeepEqual(a.Spec, b.Spec) && apiequality.Semantic.DeepEqual(a.Labels, b.Labels) &&
 		apiequality.Semantic.DeepEqual(a.Annotations, b.Annotations)
 }
 
-// clusterKey tells clusters apart.
+// clusterKey identifies the cluster among Seeds and Shoots.
 func (o observed) clusterKey() string {
 	if o.seed != nil {
 		return "Seed/" + o.seed.Name

@@ -83,13 +83,13 @@ func TestNeedsOfShoot(t *testing.T) {
 			},
 			domains: garden, want: with("DNSRecord/azure", "DNSRecord/route53"),
 		},
-		"extensions that are asked for": {
+		"extensions in the spec": {
 			shoot: func(s *corev1beta1.Shoot) {
 				s.Spec.Extensions = []corev1beta1.Extension{{Type: "on"}, {Type: "off", Disabled: new(true)}}
 			},
 			want: with("Extension/on"),
 		},
-		"automatic extensions, but for a refused one": {
+		"automatic extensions, except a disabled one": {
 			shoot: func(s *corev1beta1.Shoot) {
 				s.Spec.Extensions = []corev1beta1.Extension{{Type: "a", Disabled: new(true)}}
 			},
@@ -123,14 +123,14 @@ func ownDNS(s *corev1beta1.Seed) {
 func TestNeedsOfSeedAndSelfHosted(t *testing.T) {
 	seed := &corev1beta1.Seed{Spec: corev1beta1.SeedSpec{
 		Provider: corev1beta1.SeedProvider{Type: "gcp"}, Backup: &corev1beta1.Backup{Provider: "gcs"},
-		Extensions: []corev1beta1.Extension{{Type: "asked"}},
+		Extensions: []corev1beta1.Extension{{Type: "specified"}},
 	}}
 	ownDNS(seed)
 	got := needs{sets.New[need]()}
 	got.addSeed(seed, []automatic{{"auto", false}})
 	want := []string{
 		"BackupBucket/gcs", "BackupEntry/gcs", "ControlPlane/gcp", "DNSRecord/ingress", "DNSRecord/own",
-		"Extension/asked", "Extension/auto", "Infrastructure/gcp", "Worker/gcp",
+		"Extension/auto", "Extension/specified", "Infrastructure/gcp", "Worker/gcp",
 	}
 	if diff := cmp.Diff(want, names(got)); diff != "" {
 		t.Errorf("seed (-want +got):\n%s", diff)
@@ -145,12 +145,12 @@ func TestNeedsOfSeedAndSelfHosted(t *testing.T) {
 	got.addSelfHosted(shoot, nil, nil)
 	want = []string{"BackupBucket/s3", "BackupEntry/s3", "ControlPlane/aws", "Network/calico", "OperatingSystemConfig/linux", "SelfHostedShootExposure/aws"}
 	if diff := cmp.Diff(want, names(got)); diff != "" {
-		t.Errorf("self-hosted shoot on machines of somebody else (-want +got):\n%s", diff)
+		t.Errorf("self-hosted shoot on unmanaged machines (-want +got):\n%s", diff)
 	}
 	shoot.Spec.CredentialsBindingName = new("credentials")
 	got.addSelfHosted(shoot, nil, nil)
 	if !got.Has(need{"Infrastructure", "aws"}) || !got.Has(need{"Worker", "aws"}) {
-		t.Errorf("self-hosted shoot on machines of its own needs %v", names(got))
+		t.Errorf("self-hosted shoot on managed machines needs %v", names(got))
 	}
 }
 
@@ -174,9 +174,9 @@ func TestDecide(t *testing.T) {
 	elsewhere := always.DeepCopy()
 	elsewhere.SeedSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"region": "mars"}}
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed", UID: "s", Generation: 3, ResourceVersion: "20"}}
-	goingSeed := seed.DeepCopy()
-	goingSeed.DeletionTimestamp = new(metav1.Now())
-	// installation is one that this controller made before.
+	deletedSeed := seed.DeepCopy()
+	deletedSeed.DeletionTimestamp = new(metav1.Now())
+	// installation is one that this controller created before.
 	installation := func(r corev1beta1.ControllerRegistration, age int, mutate ...func(*corev1beta1.ControllerInstallation)) corev1beta1.ControllerInstallation {
 		i := desired(observed{seed: seed}, &r, nil)
 		i.Name, i.CreationTimestamp = fmt.Sprintf("%s-%d", r.Name, age), metav1.Unix(int64(1000-age), 0)
@@ -196,11 +196,11 @@ func TestDecide(t *testing.T) {
 		installations []corev1beta1.ControllerInstallation
 		want          []string
 	}{
-		"what is needed is created":               {needs: []string{"a"}, registrations: []corev1beta1.ControllerRegistration{registration("a", nil, "a"), registration("b", nil, "b")}, want: []string{"create a"}},
-		"a need that nobody serves":               {needs: []string{"a"}, want: []string{"unserved Worker/a"}},
+		"a needed registration":                   {needs: []string{"a"}, registrations: []corev1beta1.ControllerRegistration{registration("a", nil, "a"), registration("b", nil, "b")}, want: []string{"create a"}},
+		"a need without a registration":           {needs: []string{"a"}, want: []string{"unserved Worker/a"}},
 		"two serve the same":                      {needs: []string{"a"}, registrations: []corev1beta1.ControllerRegistration{registration("a", nil, "a"), registration("b", nil, "a")}, want: []string{"create a", "create b"}},
 		"always":                                  {registrations: []corev1beta1.ControllerRegistration{registration("a", always)}, want: []string{"create a"}},
-		"always, on a seed in deletion":           {seed: goingSeed, registrations: []corev1beta1.ControllerRegistration{registration("a", always)}},
+		"always, on a seed in deletion":           {seed: deletedSeed, registrations: []corev1beta1.ControllerRegistration{registration("a", always)}},
 		"always, on other seeds":                  {registrations: []corev1beta1.ControllerRegistration{registration("a", elsewhere)}},
 		"except no shoots, without":               {registrations: []corev1beta1.ControllerRegistration{registration("a", exceptNoShoots)}},
 		"except no shoots, with one":              {shoots: 1, registrations: []corev1beta1.ControllerRegistration{registration("a", exceptNoShoots)}, want: []string{"create a"}},
@@ -208,16 +208,16 @@ func TestDecide(t *testing.T) {
 		"in deletion, installed and needed stays": {needs: []string{"a"}, registrations: []corev1beta1.ControllerRegistration{deleting(registration("a", nil, "a"))}, installations: []corev1beta1.ControllerInstallation{installation(registration("a", nil), 1)}},
 		"installed and needed":                    {needs: []string{"a"}, registrations: []corev1beta1.ControllerRegistration{registration("a", nil, "a")}, installations: []corev1beta1.ControllerInstallation{installation(registration("a", nil), 1)}},
 		"no longer needed":                        {registrations: []corev1beta1.ControllerRegistration{registration("a", nil, "a")}, installations: []corev1beta1.ControllerInstallation{installation(registration("a", nil), 1)}, want: []string{"remove a-1"}},
-		"the registration is gone":                {installations: []corev1beta1.ControllerInstallation{installation(registration("a", nil), 1)}, want: []string{"remove a-1"}},
+		"the registration is deleted":             {installations: []corev1beta1.ControllerInstallation{installation(registration("a", nil), 1)}, want: []string{"remove a-1"}},
 		"no longer needed, but still required":    {registrations: []corev1beta1.ControllerRegistration{registration("a", nil, "a")}, installations: []corev1beta1.ControllerInstallation{installation(registration("a", nil), 1, isRequired)}},
 		"the older of two stays":                  {needs: []string{"a"}, registrations: []corev1beta1.ControllerRegistration{registration("a", nil, "a")}, installations: []corev1beta1.ControllerInstallation{installation(registration("a", nil), 1), installation(registration("a", nil), 2)}, want: []string{"remove a-1"}},
-		"going already": {registrations: []corev1beta1.ControllerRegistration{registration("a", nil, "a")}, installations: []corev1beta1.ControllerInstallation{installation(registration("a", nil), 1, func(i *corev1beta1.ControllerInstallation) {
+		"being deleted already": {registrations: []corev1beta1.ControllerRegistration{registration("a", nil, "a")}, installations: []corev1beta1.ControllerInstallation{installation(registration("a", nil), 1, func(i *corev1beta1.ControllerInstallation) {
 			i.DeletionTimestamp = new(metav1.Now())
 		})}},
-		"with another content of the seed": {needs: []string{"a"}, registrations: []corev1beta1.ControllerRegistration{registration("a", nil, "a")}, installations: []corev1beta1.ControllerInstallation{installation(registration("a", nil), 1, func(i *corev1beta1.ControllerInstallation) {
+		"with another generation of the seed": {needs: []string{"a"}, registrations: []corev1beta1.ControllerRegistration{registration("a", nil, "a")}, installations: []corev1beta1.ControllerInstallation{installation(registration("a", nil), 1, func(i *corev1beta1.ControllerInstallation) {
 			i.Labels[labelSeedHash], i.Spec.SeedRef.ResourceVersion = "old", "1"
 		})}, want: []string{"update a-1"}},
-		"with an older version of the same content": {needs: []string{"a"}, registrations: []corev1beta1.ControllerRegistration{registration("a", nil, "a")}, installations: []corev1beta1.ControllerInstallation{installation(registration("a", nil), 1, func(i *corev1beta1.ControllerInstallation) {
+		"with an older version of the same generation": {needs: []string{"a"}, registrations: []corev1beta1.ControllerRegistration{registration("a", nil, "a")}, installations: []corev1beta1.ControllerInstallation{installation(registration("a", nil), 1, func(i *corev1beta1.ControllerInstallation) {
 			i.Spec.SeedRef.ResourceVersion = "1"
 		})}},
 	} {
@@ -274,9 +274,9 @@ func TestDesired(t *testing.T) {
 		t.Errorf("pod security level is %q", level)
 	}
 	if again := desired(o, registration, got); !same(got, again) {
-		t.Errorf("a second time it differs:\n%s", cmp.Diff(got, again))
+		t.Errorf("desired() changes its own result:\n%s", cmp.Diff(got, again))
 	}
-	// The deployment is gone for a while: that is passed on, and not written again and again.
+	// The deployment does not exist for a while: the installation is updated once.
 	o.deployments = nil
 	without := desired(o, registration, got)
 	if again := desired(o, registration, without); !same(without, again) || same(got, without) {
@@ -294,7 +294,7 @@ func TestNameFor(t *testing.T) {
 	}
 }
 
-// What a change on a seed with 5,000 shoots costs.
+// A change on a seed with 5,000 shoots.
 func BenchmarkSeedWith5000Shoots(b *testing.B) {
 	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "seed", UID: types.UID("s")}, Spec: corev1beta1.SeedSpec{Provider: corev1beta1.SeedProvider{Type: "aws"}}}
 	shoots := make([]*corev1beta1.Shoot, 5000)

@@ -21,14 +21,14 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s: covers a usual shoot, another one, same without a change, with one: %v, want %v", when, got, want)
 		}
 	}
-	check("before a pass", false, false, false, false)
+	check("before a reconciliation", false, false, false, false)
 	f := found{seed: seed, needs: needs{sets.New[need]()}}
 	f.needs.addShoot(usual, seed, domains{}, nil)
-	m.remember(f)
+	m.set(f)
 	check("the first shoot counts, whatever it needs", false, false, true, false)
 	f.shoots = 1
-	m.remember(f)
-	check("after a pass", true, false, true, false)
-	m.forget("seed")
-	check("during a pass", false, false, false, false)
+	m.set(f)
+	check("after a reconciliation", true, false, true, false)
+	m.delete("seed")
+	check("during a reconciliation", false, false, false, false)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -42,7 +43,7 @@ func (n needs) addBackup(backup *corev1beta1.Backup) {
 // domain is a DNS domain and the type of provider that manages it.
 type domain struct{ name, provider string }
 
-// domains are those that clusters use without asking for them.
+// domains are the internal and default domains of a garden or seed.
 type domains struct {
 	internal []domain
 	defaults []domain
@@ -62,25 +63,25 @@ func (d domains) forSeed(seed *corev1beta1.Seed) domains {
 	return d
 }
 
-// automatic is a type of Extension that a cluster has without asking for it.
+// automatic is a type of Extension that is enabled without being in the spec.
 type automatic struct {
 	typ        string
-	workerless bool // whether it is also for shoots without workers
+	workerless bool // whether it supports shoots without workers
 }
 
-// addExtensions adds the Extensions that a cluster asked for, and those that it did not refuse.
-func (n needs) addExtensions(asked []corev1beta1.Extension, automatics []automatic, workerless bool) {
+// addExtensions adds the Extensions in the spec of a cluster, and the automatic ones that it does not disable.
+func (n needs) addExtensions(specified []corev1beta1.Extension, automatics []automatic, workerless bool) {
 	disabled := func(typ string) bool {
-		for i := range asked {
-			if asked[i].Type == typ && isTrue(asked[i].Disabled) {
+		for i := range specified {
+			if specified[i].Type == typ && ptr.Deref(specified[i].Disabled, false) {
 				return true
 			}
 		}
 		return false
 	}
-	for i := range asked {
-		if !isTrue(asked[i].Disabled) {
-			n.add(asked[i].Type, extensionsv1alpha1.ExtensionResource)
+	for i := range specified {
+		if !ptr.Deref(specified[i].Disabled, false) {
+			n.add(specified[i].Type, extensionsv1alpha1.ExtensionResource)
 		}
 	}
 	for _, extension := range automatics {
@@ -112,7 +113,7 @@ func (n needs) addShoot(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, d doma
 	n.addBackup(seed.Spec.Backup)
 	// The provider of the seed exposes the control plane, whatever the infrastructure of the shoot is.
 	n.add(seed.Spec.Provider.Type, extensionsv1alpha1.ControlPlaneResource)
-	if len(shoot.Spec.Provider.Workers) > 0 {
+	if !shoot.Workerless() {
 		n.add(shoot.Spec.Provider.Type, extensionsv1alpha1.ControlPlaneResource, extensionsv1alpha1.InfrastructureResource, extensionsv1alpha1.WorkerResource)
 	}
 	for _, internal := range d.internal {
@@ -121,11 +122,11 @@ func (n needs) addShoot(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed, d doma
 	n.addCluster(shoot, d.defaults, automatics)
 }
 
-// addSelfHosted adds what a shoot needs that hosts its own control plane.
+// addSelfHosted adds what a self-hosted shoot needs.
 func (n needs) addSelfHosted(shoot *corev1beta1.Shoot, defaults []domain, automatics []automatic) {
 	n.add(shoot.Spec.Provider.Type, extensionsv1alpha1.ControlPlaneResource)
-	// Without credentials somebody else made the machines.
-	if shoot.Spec.CredentialsBindingName != nil || shoot.Spec.SecretBindingName != nil { //nolint:staticcheck // it still counts where it is set
+	// Without credentials, the machines are not managed by Gardener.
+	if shoot.Spec.CredentialsBindingName != nil || shoot.Spec.SecretBindingName != nil { //nolint:staticcheck // Shoots without a CredentialsBinding have one
 		n.add(shoot.Spec.Provider.Type, extensionsv1alpha1.InfrastructureResource, extensionsv1alpha1.WorkerResource)
 	}
 	for i := range shoot.Spec.Provider.Workers {
@@ -135,11 +136,7 @@ func (n needs) addSelfHosted(shoot *corev1beta1.Shoot, defaults []domain, automa
 		}
 		n.addBackup(controlPlane.Backup)
 		if exposure := controlPlane.Exposure; exposure != nil && exposure.Extension != nil {
-			typ := shoot.Spec.Provider.Type
-			if exposure.Extension.Type != nil {
-				typ = *exposure.Extension.Type
-			}
-			n.add(typ, extensionsv1alpha1.SelfHostedShootExposureResource)
+			n.add(ptr.Deref(exposure.Extension.Type, shoot.Spec.Provider.Type), extensionsv1alpha1.SelfHostedShootExposureResource)
 		}
 	}
 	n.addCluster(shoot, defaults, automatics)
@@ -165,15 +162,15 @@ func (n needs) addCluster(shoot *corev1beta1.Shoot, defaults []domain, automatic
 	n.addExtensions(shoot.Spec.Extensions, automatics, len(workers) == 0)
 }
 
-// externalProvider returns the type of DNS provider that manages the domain of a shoot: the one it names as primary, or else that
-// of the default domain which its domain belongs to.
+// externalProvider returns the type of the DNS provider for the domain of a shoot: its primary provider, or else that of the default domain
+// which its domain belongs to.
 func externalProvider(shoot *corev1beta1.Shoot, defaults []domain) string {
 	dns := shoot.Spec.DNS
 	if dns == nil {
 		return ""
 	}
-	for i := range dns.Providers { //nolint:staticcheck // the primary one still counts
-		if provider := &dns.Providers[i]; isTrue(provider.Primary) && provider.Type != nil { //nolint:staticcheck // the primary one still counts
+	for i := range dns.Providers { //nolint:staticcheck // the primary provider is still used
+		if provider := &dns.Providers[i]; ptr.Deref(provider.Primary, false) && provider.Type != nil { //nolint:staticcheck // the primary provider is still used
 			return *provider.Type
 		}
 	}
@@ -197,7 +194,7 @@ func (n needs) addBackups(buckets []corev1beta1.BackupBucket, entries []corev1be
 	}
 }
 
-// automatics returns the types of Extension that registrations turn on for clusters of a type.
+// automatics returns the types of Extension that registrations enable for clusters of a type.
 func automatics(registrations []corev1beta1.ControllerRegistration, cluster corev1beta1.ClusterType) []automatic {
 	var result []automatic
 	for i := range registrations {
@@ -207,12 +204,10 @@ func automatics(registrations []corev1beta1.ControllerRegistration, cluster core
 			}
 			for _, typ := range resource.AutoEnable {
 				if typ == cluster {
-					result = append(result, automatic{resource.Type, isTrue(resource.WorkerlessSupported)})
+					result = append(result, automatic{resource.Type, ptr.Deref(resource.WorkerlessSupported, false)})
 				}
 			}
 		}
 	}
 	return result
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

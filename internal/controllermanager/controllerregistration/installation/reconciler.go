@@ -18,11 +18,12 @@ import (
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/controllermanager/index"
+	"gardener.cloud/gardener/internal/controllermanager/references"
+	"gardener.cloud/gardener/internal/kube"
 )
 
-// reader reads the cache without copying what it finds: a pass looks at every shoot of a seed. Nothing that it returns is changed.
-type reader struct{ gardenClient client.Client }
+// reader reads from the cache without copying the objects, as a reconciliation reads every shoot of a seed. The objects are not changed.
+type reader struct{ gardenCache client.Client }
 
 // seedReconciler keeps the ControllerInstallations of a Seed.
 type seedReconciler struct {
@@ -30,26 +31,27 @@ type seedReconciler struct {
 	memory *memory
 }
 
-// Reconcile makes the installations of a Seed those that it needs now.
+// Reconcile creates, updates and deletes the installations of a Seed as it needs them.
 func (r *seedReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	r.memory.forget(req.Name)
+	r.memory.delete(req.Name)
 	seed := &corev1beta1.Seed{}
-	if err := r.gardenClient.Get(ctx, req.NamespacedName, seed, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.gardenCache.Get(ctx, req.NamespacedName, seed, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	ref := references.RefOf(references.Seed, seed)
 	o := observed{seed: seed, needs: needs{sets.New[need]()}}
-	if err := r.readCommon(ctx, &o, client.MatchingFields{index.SeedRef: seed.Name}); err != nil {
+	if err := r.readCommon(ctx, &o, references.To(ref)); err != nil {
 		return reconcile.Result{}, err
 	}
 	d, err := r.readDomains(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.addBackups(ctx, o.needs, client.MatchingFields{index.SeedName: seed.Name}); err != nil {
+	if err := r.addBackups(ctx, o.needs, references.To(ref)); err != nil {
 		return reconcile.Result{}, err
 	}
 	shoots := &corev1beta1.ShootList{}
-	if err := r.list(ctx, shoots, client.MatchingFields{index.ShootSeeds: seed.Name}); err != nil {
+	if err := r.list(ctx, shoots, references.To(ref)); err != nil {
 		return reconcile.Result{}, err
 	}
 	o.shoots = len(shoots.Items)
@@ -58,31 +60,31 @@ func (r *seedReconciler) Reconcile(ctx context.Context, req reconcile.Request) (
 	for i := range shoots.Items {
 		o.needs.addShoot(&shoots.Items[i], seed, d, forShoots)
 	}
-	// What a seed in deletion has for itself goes; the controllers stay while their resources are there.
+	// The needs of a seed in deletion itself are dropped; installations stay while they are required.
 	if seed.DeletionTimestamp == nil {
 		o.needs.addSeed(seed, automatics(o.registrations, corev1beta1.ClusterTypeSeed))
 	}
-	if err := r.carryOut(ctx, decide(o)); err != nil {
+	if err := r.apply(ctx, decide(o)); err != nil {
 		return reconcile.Result{}, err
 	}
-	r.memory.remember(found{seed: seed, domains: d, automatics: forShoots, needs: o.needs, shoots: o.shoots})
+	r.memory.set(found{seed: seed, domains: d, automatics: forShoots, needs: o.needs, shoots: o.shoots})
 	return reconcile.Result{}, nil
 }
 
-// shootReconciler keeps the ControllerInstallations of a Shoot that hosts its own control plane.
+// shootReconciler keeps the ControllerInstallations of a self-hosted Shoot.
 type shootReconciler struct{ reader }
 
-// Reconcile makes the installations of a self-hosted Shoot those that it needs now.
+// Reconcile creates, updates and deletes the installations of a self-hosted Shoot as it needs them.
 func (r *shootReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	shoot := &corev1beta1.Shoot{}
-	if err := r.gardenClient.Get(ctx, req.NamespacedName, shoot, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.gardenCache.Get(ctx, req.NamespacedName, shoot, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !index.SelfHosted(shoot) {
+	if !shoot.SelfHosted() {
 		return reconcile.Result{}, nil
 	}
 	o := observed{shoot: shoot, shoots: 1, needs: needs{sets.New[need]()}}
-	ref := client.MatchingFields{index.ShootRef: index.Key(shoot.Namespace, shoot.Name)}
+	ref := references.To(references.RefOf(references.Shoot, shoot))
 	if err := r.readCommon(ctx, &o, ref); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -96,11 +98,11 @@ func (r *shootReconciler) Reconcile(ctx context.Context, req reconcile.Request) 
 	if shoot.DeletionTimestamp == nil {
 		o.needs.addSelfHosted(shoot, d.defaults, automatics(o.registrations, corev1beta1.ClusterTypeShoot))
 	}
-	return reconcile.Result{}, r.carryOut(ctx, decide(o))
+	return reconcile.Result{}, r.apply(ctx, decide(o))
 }
 
 func (r *reader) list(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if err := r.gardenClient.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := r.gardenCache.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return fmt.Errorf("list %T: %w", list, err)
 	}
 	return nil
@@ -110,14 +112,17 @@ func (r *reader) list(ctx context.Context, list client.ObjectList, options ...cl
 func (r *reader) readCommon(ctx context.Context, o *observed, cluster client.ListOption) error {
 	registrations := &corev1beta1.ControllerRegistrationList{}
 	installations := &corev1beta1.ControllerInstallationList{}
-	if err := errors.Join(r.list(ctx, registrations), r.list(ctx, installations, cluster)); err != nil {
+	if err := r.list(ctx, registrations); err != nil {
+		return err
+	}
+	if err := r.list(ctx, installations, cluster); err != nil {
 		return err
 	}
 	slices.SortFunc(registrations.Items, func(a, b corev1beta1.ControllerRegistration) int { return strings.Compare(a.Name, b.Name) })
 	o.registrations, o.installations, o.deployments = registrations.Items, installations.Items, map[string]deployment{}
 	for i := range o.registrations {
-		for _, name := range index.Deployments(&o.registrations[i]) {
-			if err := r.readDeployment(ctx, name, o.deployments); err != nil {
+		for _, ref := range references.Of(&o.registrations[i], references.ControllerDeployment) {
+			if err := r.readDeployment(ctx, ref.Name, o.deployments); err != nil {
 				return err
 			}
 		}
@@ -125,20 +130,19 @@ func (r *reader) readCommon(ctx context.Context, o *observed, cluster client.Lis
 	return nil
 }
 
-// readDeployment reads a ControllerDeployment and the versions of the objects that it names, if they exist.
+// readDeployment reads a ControllerDeployment and the resource versions of the objects that it refers to, if they exist.
 func (r *reader) readDeployment(ctx context.Context, name string, deployments map[string]deployment) error {
 	object := &gardencorev1.ControllerDeployment{}
-	if err := r.gardenClient.Get(ctx, client.ObjectKey{Name: name}, object, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.gardenCache.Get(ctx, client.ObjectKey{Name: name}, object, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return fmt.Errorf("read ControllerDeployment %q: %w", name, err)
 	}
 	d := deployment{resourceVersion: object.ResourceVersion, hash: hashOf(object)}
-	for _, ref := range index.DeploymentReferences(object) {
-		meta := &metav1.PartialObjectMetadata{}
-		meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(ref.Kind))
-		if err := r.gardenClient.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, meta); err != nil {
+	for _, ref := range references.Of(object) {
+		meta := kube.Metadata(corev1.SchemeGroupVersion.WithKind(ref.Kind))
+		if err := r.gardenCache.Get(ctx, ref.ObjectKey(), meta); err != nil {
 			if apierrors.IsNotFound(err) {
 				continue
 			}
@@ -172,7 +176,10 @@ func (r *reader) readDomains(ctx context.Context) (domains, error) {
 // addBackups adds the needs of the buckets and entries of a cluster.
 func (r *reader) addBackups(ctx context.Context, n needs, cluster client.ListOption) error {
 	buckets, entries := &corev1beta1.BackupBucketList{}, &corev1beta1.BackupEntryList{}
-	if err := errors.Join(r.list(ctx, buckets, cluster), r.list(ctx, entries, cluster)); err != nil {
+	if err := r.list(ctx, buckets, cluster); err != nil {
+		return err
+	}
+	if err := r.list(ctx, entries, cluster); err != nil {
 		return err
 	}
 	var errs []error
@@ -182,7 +189,7 @@ func (r *reader) addBackups(ctx context.Context, n needs, cluster client.ListOpt
 			return provider
 		}
 		bucket := &corev1beta1.BackupBucket{}
-		if err := r.gardenClient.Get(ctx, client.ObjectKey{Name: name}, bucket, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		if err := r.gardenCache.Get(ctx, client.ObjectKey{Name: name}, bucket, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("read BackupBucket %q: %w", name, err))
 		}
 		providers[name] = bucket.Spec.Provider.Type
@@ -191,30 +198,33 @@ func (r *reader) addBackups(ctx context.Context, n needs, cluster client.ListOpt
 	return errors.Join(errs...)
 }
 
-// carryOut does what was decided, as far as it goes.
-func (r *reader) carryOut(ctx context.Context, p plan) error {
+// apply executes a plan. Installations are deleted only after all others have been written: one of those may replace them.
+func (r *reader) apply(ctx context.Context, p plan) error {
 	log := logf.FromContext(ctx)
 	for _, n := range p.unserved {
 		log.V(1).Info("Finding no registration for a needed extension", "kind", n.kind, "type", n.typ)
 	}
-	var errs []error
+	var errs []error // installations of different registrations do not depend on each other
 	for _, installation := range p.create {
 		log.Info("Creating installation", "controllerInstallation", installation.Name, "registration", installation.Spec.RegistrationRef.Name)
-		// It can exist already if the cache is behind; the event that brings the cache up to date brings us back.
-		if err := r.gardenClient.Create(ctx, installation); err != nil && !apierrors.IsAlreadyExists(err) {
+		// It exists already if the cache is not up to date; the event that updates the cache causes another reconciliation.
+		if err := r.gardenCache.Create(ctx, installation); err != nil && !apierrors.IsAlreadyExists(err) {
 			errs = append(errs, fmt.Errorf("create ControllerInstallation %q: %w", installation.Name, err))
 		}
 	}
 	for _, change := range p.update {
 		before, after := change[0], change[1]
 		log.Info("Updating installation", "controllerInstallation", after.Name, "registration", after.Spec.RegistrationRef.Name)
-		if err := r.gardenClient.Patch(ctx, after, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		if err := r.gardenCache.Patch(ctx, after, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("update ControllerInstallation %q: %w", after.Name, err))
 		}
 	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
 	for _, installation := range p.remove {
 		log.Info("Deleting installation", "controllerInstallation", installation.Name, "registration", installation.Spec.RegistrationRef.Name)
-		if err := r.gardenClient.Delete(ctx, installation, client.Preconditions{UID: &installation.UID}); client.IgnoreNotFound(err) != nil {
+		if err := r.gardenCache.Delete(ctx, installation, client.Preconditions{UID: &installation.UID}); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("delete ControllerInstallation %q: %w", installation.Name, err))
 		}
 	}

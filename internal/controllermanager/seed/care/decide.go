@@ -7,9 +7,10 @@ import (
 	"time"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/kube"
 )
 
-// backupBucketsReady returns the condition for the buckets of a seed. Nil means that there is nothing to say: it has no backups.
+// backupBucketsReady returns the condition for the buckets of a seed, or nil for a seed without backups.
 func backupBucketsReady(backup bool, buckets []corev1beta1.BackupBucket) *corev1beta1.Condition {
 	condition := &corev1beta1.Condition{Type: corev1beta1.SeedBackupBucketsReady}
 	var failed []string
@@ -28,17 +29,17 @@ func backupBucketsReady(backup bool, buckets []corev1beta1.BackupBucket) *corev1
 		condition.Message = "BackupBuckets have errors: " + strings.Join(failed, "; ")
 	case len(buckets) > 0:
 		condition.Status, condition.Reason = corev1beta1.ConditionTrue, "BackupBucketsAvailable"
-		condition.Message = "All BackupBuckets are in order."
+		condition.Message = "All BackupBuckets are available."
 	case backup:
 		condition.Status, condition.Reason = corev1beta1.ConditionUnknown, "BackupBucketsGone"
-		condition.Message = "The seed has backups, but no BackupBucket yet."
+		condition.Message = "The seed has backups configured, but there is no BackupBucket yet."
 	default:
 		return nil
 	}
 	return condition
 }
 
-// The ways in which an installation is not in order, from the first step on.
+// Reasons why an installation is not ready, in the order in which they are checked.
 const (
 	invalid      = "NotAllExtensionsValid"
 	notInstalled = "NotAllExtensionsInstalled"
@@ -46,11 +47,11 @@ const (
 	progressing  = "SomeExtensionsProgressing"
 )
 
-// trouble is why an installation is not in order. The zero value means that it is.
-type trouble struct{ reason, message string }
+// problem is why an installation is not ready. The zero value means that it is.
+type problem struct{ reason, message string }
 
-// unhealthy returns the first thing that is wrong with an installation.
-func unhealthy(installation *corev1beta1.ControllerInstallation) trouble {
+// unready returns the first reason why an installation is not ready.
+func unready(installation *corev1beta1.ControllerInstallation) problem {
 	for _, expected := range []struct {
 		typ    corev1beta1.ConditionType
 		status corev1beta1.ConditionStatus
@@ -61,26 +62,23 @@ func unhealthy(installation *corev1beta1.ControllerInstallation) trouble {
 		{corev1beta1.ControllerInstallationHealthy, corev1beta1.ConditionTrue, notHealthy},
 		{corev1beta1.ControllerInstallationProgressing, corev1beta1.ConditionFalse, progressing},
 	} {
-		message, found := fmt.Sprintf("condition %s is not reported yet", expected.typ), false
-		for _, condition := range installation.Status.Conditions {
-			if condition.Type == expected.typ {
-				found = condition.Status == expected.status
-				message = fmt.Sprintf("condition %s is %s: %s", condition.Type, condition.Status, condition.Message)
-			}
-		}
-		if !found {
-			return trouble{expected.reason, message}
+		condition := kube.Condition(installation.Status.Conditions, expected.typ)
+		switch {
+		case condition == nil:
+			return problem{expected.reason, fmt.Sprintf("condition %s is not reported yet", expected.typ)}
+		case condition.Status != expected.status:
+			return problem{expected.reason, fmt.Sprintf("condition %s is %s: %s", condition.Type, condition.Status, condition.Message)}
 		}
 	}
-	return trouble{}
+	return problem{}
 }
 
-// extensionsReady returns the condition for the installations in a seed. What went wrong in the earliest step comes first.
+// extensionsReady returns the condition for the installations in a seed. Its reason is the first one in the order of the checks.
 func extensionsReady(installations []corev1beta1.ControllerInstallation) *corev1beta1.Condition {
 	byReason := map[string][]string{}
 	for i := range installations {
-		if t := unhealthy(&installations[i]); t.reason != "" {
-			byReason[t.reason] = append(byReason[t.reason], fmt.Sprintf("%q: %s", installations[i].Name, t.message))
+		if p := unready(&installations[i]); p.reason != "" {
+			byReason[p.reason] = append(byReason[p.reason], fmt.Sprintf("%q: %s", installations[i].Name, p.message))
 		}
 	}
 	for _, reason := range []string{invalid, notInstalled, notHealthy, progressing} {
@@ -98,19 +96,19 @@ func extensionsReady(installations []corev1beta1.ControllerInstallation) *corev1
 	}
 }
 
-// soften turns a condition that would be False to Progressing, if it was True not longer ago than the threshold. It returns how
-// long that may last; zero means that only a change is worth another look.
-func soften(before *corev1beta1.Condition, want *corev1beta1.Condition, threshold time.Duration, now time.Time) time.Duration {
-	if want.Status != corev1beta1.ConditionFalse || threshold == 0 || before == nil {
+// soften turns a condition that would be False to Progressing, if it was True not longer ago than the threshold. It returns when to check
+// again; zero means that only a change can change the condition.
+func soften(before, desired *corev1beta1.Condition, threshold time.Duration, now time.Time) time.Duration {
+	if desired.Status != corev1beta1.ConditionFalse || threshold == 0 || before == nil {
 		return 0
 	}
 	switch before.Status {
 	case corev1beta1.ConditionTrue:
-		want.Status = corev1beta1.ConditionProgressing
+		desired.Status = corev1beta1.ConditionProgressing
 		return threshold
 	case corev1beta1.ConditionProgressing:
 		if left := before.LastTransitionTime.Add(threshold).Sub(now); left > 0 {
-			want.Status = corev1beta1.ConditionProgressing
+			desired.Status = corev1beta1.ConditionProgressing
 			return left
 		}
 	}

@@ -25,10 +25,10 @@ func TestBackupBucketsReady(t *testing.T) {
 	}{
 		"no backups": {},
 		"no bucket yet": {backup: true, want: &corev1beta1.Condition{
-			Status: corev1beta1.ConditionUnknown, Reason: "BackupBucketsGone", Message: "The seed has backups, but no BackupBucket yet.",
+			Status: corev1beta1.ConditionUnknown, Reason: "BackupBucketsGone", Message: "The seed has backups configured, but there is no BackupBucket yet.",
 		}},
-		"in order": {backup: true, buckets: []corev1beta1.BackupBucket{bucket("a"), bucket("b")}, want: &corev1beta1.Condition{
-			Status: corev1beta1.ConditionTrue, Reason: "BackupBucketsAvailable", Message: "All BackupBuckets are in order.",
+		"available": {backup: true, buckets: []corev1beta1.BackupBucket{bucket("a"), bucket("b")}, want: &corev1beta1.Condition{
+			Status: corev1beta1.ConditionTrue, Reason: "BackupBucketsAvailable", Message: "All BackupBuckets are available.",
 		}},
 		"two of three failed, in any order": {
 			backup: true, buckets: []corev1beta1.BackupBucket{bucket("b", "Y", "X"), bucket("c"), bucket("a", "X")},
@@ -50,14 +50,14 @@ func TestBackupBucketsReady(t *testing.T) {
 }
 
 func TestExtensionsReady(t *testing.T) {
-	// installation has all conditions in order, but for the given ones. An empty status means that the condition is not there.
+	// installation has all conditions as expected, except the given ones. An empty status means that the condition is missing.
 	installation := func(name string, others map[corev1beta1.ConditionType]corev1beta1.ConditionStatus) corev1beta1.ControllerInstallation {
 		i := corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		for _, c := range []corev1beta1.Condition{
 			{Type: "Valid", Status: "True"}, {Type: "Installed", Status: "True"}, {Type: "Healthy", Status: "True"}, {Type: "Progressing", Status: "False"},
 		} {
 			if status, ok := others[c.Type]; ok {
-				c.Status, c.Message = status, "so it is"
+				c.Status, c.Message = status, "a message"
 			}
 			if c.Status != "" {
 				i.Status.Conditions = append(i.Status.Conditions, c)
@@ -72,14 +72,14 @@ func TestExtensionsReady(t *testing.T) {
 		reason, message string
 	}{
 		"nothing is needed": {reason: "AllExtensionsReady", message: "All extensions are installed and healthy."},
-		"all in order":      {installations: []corev1beta1.ControllerInstallation{installation("a", nil)}, reason: "AllExtensionsReady", message: "All extensions are installed and healthy."},
-		"not valid":         {installations: []corev1beta1.ControllerInstallation{installation("a", conditions{"Valid": "False"})}, reason: invalid, message: begin + `"a": condition Valid is False: so it is`},
-		"not installed":     {installations: []corev1beta1.ControllerInstallation{installation("a", conditions{"Installed": "Unknown"})}, reason: notInstalled, message: begin + `"a": condition Installed is Unknown: so it is`},
+		"all ready":         {installations: []corev1beta1.ControllerInstallation{installation("a", nil)}, reason: "AllExtensionsReady", message: "All extensions are installed and healthy."},
+		"not valid":         {installations: []corev1beta1.ControllerInstallation{installation("a", conditions{"Valid": "False"})}, reason: invalid, message: begin + `"a": condition Valid is False: a message`},
+		"not installed":     {installations: []corev1beta1.ControllerInstallation{installation("a", conditions{"Installed": "Unknown"})}, reason: notInstalled, message: begin + `"a": condition Installed is Unknown: a message`},
 		"not healthy":       {installations: []corev1beta1.ControllerInstallation{installation("a", conditions{"Healthy": ""})}, reason: notHealthy, message: begin + `"a": condition Healthy is not reported yet`},
-		"progressing":       {installations: []corev1beta1.ControllerInstallation{installation("a", conditions{"Progressing": "True"})}, reason: progressing, message: begin + `"a": condition Progressing is True: so it is`},
+		"progressing":       {installations: []corev1beta1.ControllerInstallation{installation("a", conditions{"Progressing": "True"})}, reason: progressing, message: begin + `"a": condition Progressing is True: a message`},
 		"the first step that failed counts": {
 			installations: []corev1beta1.ControllerInstallation{installation("c", conditions{"Healthy": "False"}), installation("b", conditions{"Valid": "False"}), installation("a", conditions{"Valid": "False"})},
-			reason:        invalid, message: begin + `"a": condition Valid is False: so it is; "b": condition Valid is False: so it is`,
+			reason:        invalid, message: begin + `"a": condition Valid is False: a message; "b": condition Valid is False: a message`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,15 +106,15 @@ func TestSoften(t *testing.T) {
 		status    corev1beta1.ConditionStatus
 		left      time.Duration
 	}{
-		"no threshold":                    {before: before("True", time.Hour), want: "False", status: "False"},
-		"was never seen":                  {want: "False", threshold: time.Minute, status: "False"},
-		"was True":                        {before: before("True", time.Hour), want: "False", threshold: time.Minute, status: "Progressing", left: time.Minute},
-		"is Progressing for a while":      {before: before("Progressing", 20*time.Second), want: "False", threshold: time.Minute, status: "Progressing", left: 40 * time.Second},
-		"is Progressing for long enough":  {before: before("Progressing", time.Minute), want: "False", threshold: time.Minute, status: "False"},
-		"is False already":                {before: before("False", 0), want: "False", threshold: time.Minute, status: "False"},
-		"good news need no patience":      {before: before("Progressing", 0), want: "True", threshold: time.Minute, status: "True"},
-		"no news are told as they are":    {before: before("True", 0), want: "Unknown", threshold: time.Minute, status: "Unknown"},
-		"was Unknown, bad news come hard": {before: before("Unknown", 0), want: "False", threshold: time.Minute, status: "False"},
+		"no threshold":                      {before: before("True", time.Hour), want: "False", status: "False"},
+		"was not reported":                  {want: "False", threshold: time.Minute, status: "False"},
+		"was True":                          {before: before("True", time.Hour), want: "False", threshold: time.Minute, status: "Progressing", left: time.Minute},
+		"is Progressing for a while":        {before: before("Progressing", 20*time.Second), want: "False", threshold: time.Minute, status: "Progressing", left: 40 * time.Second},
+		"is Progressing for long enough":    {before: before("Progressing", time.Minute), want: "False", threshold: time.Minute, status: "False"},
+		"is False already":                  {before: before("False", 0), want: "False", threshold: time.Minute, status: "False"},
+		"True is not delayed":               {before: before("Progressing", 0), want: "True", threshold: time.Minute, status: "True"},
+		"Unknown is not delayed":            {before: before("True", 0), want: "Unknown", threshold: time.Minute, status: "Unknown"},
+		"was Unknown, False is not delayed": {before: before("Unknown", 0), want: "False", threshold: time.Minute, status: "False"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := &corev1beta1.Condition{Status: tc.want}

@@ -9,73 +9,40 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// periods say how patient we are.
-type periods struct {
-	// monitor is how long a gardenlet may be silent before its Seed is not ready.
-	monitor time.Duration
-	// shootMonitor is how long it may be silent before nothing is known about its shoots.
-	shootMonitor time.Duration
-	// sync is how often a silent gardenlet is looked at.
-	sync time.Duration
-}
-
-// verdict is what the Lease of a Seed means.
+// verdict is what follows from the Lease of a Seed.
 type verdict struct {
-	// seedUnknown says that the gardenlet does not work.
+	// seedUnknown is true if GardenletReady of the Seed has to turn Unknown.
 	seedUnknown bool
-	// shootsUnknown says that it has not done so for so long that what it said about shoots does not count any more.
+	// shootsUnknown is true if the conditions of its Shoots have to turn Unknown.
 	shootsUnknown bool
-	// certificateExpired says that it cannot work again without new credentials.
+	// certificateExpired is true if the gardenlet cannot renew its Lease without new credentials.
 	certificateExpired bool
-	// recheckIn is when to look again.
+	// recheckIn is when to check again.
 	recheckIn time.Duration
 }
 
-// decide judges from the Lease, which may be nil, whether the gardenlet of a Seed works.
-func decide(seed *corev1beta1.Seed, lease *coordinationv1.Lease, now time.Time, p periods) verdict {
+// decide returns the verdict for the Lease of a Seed, which is nil if it does not exist.
+func decide(seed *corev1beta1.Seed, lease *coordinationv1.Lease, now time.Time, v Values) verdict {
 	ready := kube.Condition(seed.Status.Conditions, corev1beta1.SeedGardenletReady)
-	var spoke time.Time // when the gardenlet last did
+	var lastSign time.Time // the last sign of life of the gardenlet
 	switch {
 	case lease != nil && lease.Spec.RenewTime != nil:
-		spoke = lease.Spec.RenewTime.Time
+		lastSign = lease.Spec.RenewTime.Time
 	case ready == nil:
-		return verdict{recheckIn: p.sync} // it has yet to speak for the first time
+		return verdict{recheckIn: v.SyncPeriod} // the gardenlet has not started yet
 	case ready.Status == corev1beta1.ConditionUnknown:
-		spoke = ready.LastTransitionTime.Add(-p.monitor)
+		lastSign = ready.LastTransitionTime.Add(-v.MonitorPeriod)
 	default:
-		// It said so once, but its Lease is gone.
-		spoke = ready.LastUpdateTime.Time
+		// The gardenlet reported the condition, but its Lease was deleted.
+		lastSign = ready.LastUpdateTime.Time
 	}
-	silent := now.Sub(spoke)
-	if silent <= p.monitor {
-		return verdict{recheckIn: min(p.monitor-silent+time.Millisecond, p.monitor)}
+	age := now.Sub(lastSign)
+	if age <= v.MonitorPeriod {
+		return verdict{recheckIn: min(v.MonitorPeriod-age+time.Millisecond, v.MonitorPeriod)}
 	}
-	v := verdict{seedUnknown: true, shootsUnknown: silent > p.shootMonitor, recheckIn: p.sync}
+	out := verdict{seedUnknown: true, shootsUnknown: age > v.ShootMonitorPeriod, recheckIn: v.SyncPeriod}
 	if expiry := seed.Status.ClientCertificateExpirationTimestamp; expiry != nil {
-		v.certificateExpired = now.After(expiry.Time)
+		out.certificateExpired = now.After(expiry.Time)
 	}
-	return v
-}
-
-const (
-	reasonSeedUnknown  = "SeedStatusUnknown"
-	messageSeedUnknown = "Gardenlet stopped posting seed status."
-
-	reasonShootUnknown  = "StatusUnknown"
-	messageShootUnknown = "Gardenlet stopped sending heartbeats."
-)
-
-// unknown turns all conditions of a list Unknown, and returns whether one was not. The given list is not changed.
-func unknown(conditions []corev1beta1.Condition, now time.Time) ([]corev1beta1.Condition, bool) {
-	changed := false
-	for _, condition := range conditions {
-		if condition.Status == corev1beta1.ConditionUnknown {
-			continue
-		}
-		conditions, _ = kube.SetCondition(conditions, corev1beta1.Condition{
-			Type: condition.Type, Status: corev1beta1.ConditionUnknown, Reason: reasonShootUnknown, Message: messageShootUnknown,
-		}, now)
-		changed = true
-	}
-	return conditions, changed
+	return out
 }

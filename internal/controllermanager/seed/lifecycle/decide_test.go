@@ -13,7 +13,7 @@ import (
 
 func TestDecide(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	p := periods{monitor: 40 * time.Second, shootMonitor: 200 * time.Second, sync: 10 * time.Second}
+	v := Values{MonitorPeriod: 40 * time.Second, ShootMonitorPeriod: 200 * time.Second, SyncPeriod: 10 * time.Second}
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 	renewed := func(d time.Duration) *coordinationv1.Lease {
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(now.Add(-d)))}}
@@ -27,11 +27,11 @@ func TestDecide(t *testing.T) {
 		expiry *metav1.Time
 		want   verdict
 	}{
-		"renewed 10s ago: look again when it would run out": {lease: renewed(10 * time.Second), want: verdict{recheckIn: 30*time.Second + time.Millisecond}},
-		"renewed just in time":                              {lease: renewed(40 * time.Second), want: verdict{recheckIn: time.Millisecond}},
-		"renewed in the future, by another clock":           {lease: renewed(-time.Hour), want: verdict{recheckIn: 40 * time.Second}},
-		"renewed too long ago":                              {lease: renewed(41 * time.Second), want: verdict{seedUnknown: true, recheckIn: 10 * time.Second}},
-		"renewed much too long ago":                         {lease: renewed(201 * time.Second), want: verdict{seedUnknown: true, shootsUnknown: true, recheckIn: 10 * time.Second}},
+		"renewed 10s ago: check again when it expires": {lease: renewed(10 * time.Second), want: verdict{recheckIn: 30*time.Second + time.Millisecond}},
+		"renewed just in time":                         {lease: renewed(40 * time.Second), want: verdict{recheckIn: time.Millisecond}},
+		"renewed in the future, by another clock":      {lease: renewed(-time.Hour), want: verdict{recheckIn: 40 * time.Second}},
+		"renewed too long ago":                         {lease: renewed(41 * time.Second), want: verdict{seedUnknown: true, recheckIn: 10 * time.Second}},
+		"renewed much too long ago":                    {lease: renewed(201 * time.Second), want: verdict{seedUnknown: true, shootsUnknown: true, recheckIn: 10 * time.Second}},
 		"a certificate that has expired": {
 			lease: renewed(41 * time.Second), expiry: new(ago(time.Second)),
 			want: verdict{seedUnknown: true, certificateExpired: true, recheckIn: 10 * time.Second},
@@ -39,22 +39,22 @@ func TestDecide(t *testing.T) {
 		"a certificate that is valid": {
 			lease: renewed(41 * time.Second), expiry: new(ago(-time.Second)), want: verdict{seedUnknown: true, recheckIn: 10 * time.Second},
 		},
-		"an expired certificate of a gardenlet that speaks": {
+		"an expired certificate of a gardenlet that renews its Lease": {
 			lease: renewed(0), expiry: new(ago(time.Second)), want: verdict{recheckIn: 40 * time.Second},
 		},
-		"never spoke":                       {want: verdict{recheckIn: 10 * time.Second}},
-		"a lease that was never renewed":    {lease: &coordinationv1.Lease{}, want: verdict{recheckIn: 10 * time.Second}},
-		"lease gone, condition fresh":       {ready: ready(corev1beta1.ConditionTrue, time.Hour, 10*time.Second), want: verdict{recheckIn: 30*time.Second + time.Millisecond}},
-		"lease gone, condition old":         {ready: ready(corev1beta1.ConditionTrue, time.Hour, 41*time.Second), want: verdict{seedUnknown: true, recheckIn: 10 * time.Second}},
-		"lease gone, unknown for a minute":  {ready: ready(corev1beta1.ConditionUnknown, time.Minute, time.Minute), want: verdict{seedUnknown: true, recheckIn: 10 * time.Second}},
-		"lease gone, unknown for 5 minutes": {ready: ready(corev1beta1.ConditionUnknown, 5*time.Minute, 0), want: verdict{seedUnknown: true, shootsUnknown: true, recheckIn: 10 * time.Second}},
+		"not started yet":                 {want: verdict{recheckIn: 10 * time.Second}},
+		"a lease that was never renewed":  {lease: &coordinationv1.Lease{}, want: verdict{recheckIn: 10 * time.Second}},
+		"no lease, condition fresh":       {ready: ready(corev1beta1.ConditionTrue, time.Hour, 10*time.Second), want: verdict{recheckIn: 30*time.Second + time.Millisecond}},
+		"no lease, condition old":         {ready: ready(corev1beta1.ConditionTrue, time.Hour, 41*time.Second), want: verdict{seedUnknown: true, recheckIn: 10 * time.Second}},
+		"no lease, unknown for a minute":  {ready: ready(corev1beta1.ConditionUnknown, time.Minute, time.Minute), want: verdict{seedUnknown: true, recheckIn: 10 * time.Second}},
+		"no lease, unknown for 5 minutes": {ready: ready(corev1beta1.ConditionUnknown, 5*time.Minute, 0), want: verdict{seedUnknown: true, shootsUnknown: true, recheckIn: 10 * time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seed := &corev1beta1.Seed{Status: corev1beta1.SeedStatus{ClientCertificateExpirationTimestamp: tc.expiry}}
 			if tc.ready != nil {
 				seed.Status.Conditions = []corev1beta1.Condition{*tc.ready}
 			}
-			if diff := cmp.Diff(tc.want, decide(seed, tc.lease, now, p), cmp.AllowUnexported(verdict{})); diff != "" {
+			if diff := cmp.Diff(tc.want, decide(seed, tc.lease, now, v), cmp.AllowUnexported(verdict{})); diff != "" {
 				t.Errorf("decide() (-want +got):\n%s", diff)
 			}
 		})
@@ -77,6 +77,6 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("unknown() changed %t (-want +got):\n%s", changed, diff)
 	}
 	if _, changed := unknown(got, now.Add(time.Minute)); changed {
-		t.Error("a second time there is a change")
+		t.Error("unknown() reports a change for its own result")
 	}
 }

@@ -23,25 +23,25 @@ func TestMerge(t *testing.T) {
 		seed  *corev1beta1.Seed
 		want  []corev1beta1.Condition
 	}{
-		"an ordinary Shoot stays as it is": {
+		"a Shoot without a Seed is not changed": {
 			shoot: list("EveryNodeReady", "ok"), want: list("EveryNodeReady", "ok"),
 		},
 		"the Seed's conditions come last": {
 			shoot: list("EveryNodeReady", "ok"), seed: seed("GardenletReady", "ok"),
 			want: list("EveryNodeReady", "ok", "GardenletReady", "ok"),
 		},
-		"what is there is brought up to date in its place": {
+		"an existing condition is updated in its place": {
 			shoot: list("GardenletReady", "old", "EveryNodeReady", "ok"), seed: seed("ExtensionsReady", "new", "GardenletReady", "new"),
 			want: list("GardenletReady", "new", "EveryNodeReady", "ok", "ExtensionsReady", "new"),
 		},
-		"what the Seed has no longer goes": {
+		"a condition that the Seed does not have any more is removed": {
 			shoot: list("ExtensionsReady", "old", "EveryNodeReady", "ok"), seed: seed("GardenletReady", "new"),
 			want: list("EveryNodeReady", "ok", "GardenletReady", "new"),
 		},
-		"without a Seed, its conditions go": {
+		"without a Seed, its conditions are removed": {
 			shoot: list("EveryNodeReady", "ok", "GardenletReady", "old", "EmergencyStopShootReconciliations", "old"), want: list("EveryNodeReady", "ok"),
 		},
-		"a type that nobody knew comes too": {
+		"an unknown type is copied too": {
 			shoot: list(), seed: seed("Shiny", "new"), want: list("Shiny", "new"),
 		},
 	} {

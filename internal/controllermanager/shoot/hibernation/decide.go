@@ -6,48 +6,48 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// appointments are the times at which a Shoot goes to sleep, or wakes up.
-type appointments struct {
-	schedule cron.Schedule
-	sleep    bool
+// triggers are the times at which a Shoot is hibernated, or woken up.
+type triggers struct {
+	schedule  cron.Schedule
+	hibernate bool
 }
 
-// verdict is what the schedules of a Shoot ask for.
+// verdict is what follows from the schedules of a Shoot.
 type verdict struct {
-	// due says that there was an appointment which has not been kept yet.
+	// due is true if there was a trigger that has not been executed yet.
 	due bool
-	// sleep is whether the Shoot is to sleep from then on.
-	sleep bool
-	// next is when the next appointment is. Zero means never.
+	// hibernate is whether the last such trigger hibernates the Shoot, or wakes it up.
+	hibernate bool
+	// next is when the next trigger is. Zero means never.
 	next time.Time
 }
 
-// decide finds the last appointment since the last one that was kept, and the next one. Those that are longer ago than the deadline
-// are let go: a Shoot would fall asleep in the middle of the day because the controller did not run at night.
+// decide returns the last trigger since the one that was executed last, and the next one. Triggers that are longer ago than the deadline are
+// ignored: otherwise a Shoot could be hibernated in the middle of the day because the controller did not run at night.
 func decide(shoot *corev1beta1.Shoot, now time.Time, deadline time.Duration) (verdict, error) {
 	all, err := parse(shoot.Spec.Hibernation.Schedules)
 	since := now.Add(-deadline)
-	kept := shoot.CreationTimestamp.Time
+	executed := shoot.CreationTimestamp.Time
 	if last := shoot.Status.LastHibernationTriggerTime; last != nil {
-		kept = last.Time
+		executed = last.Time
 	}
-	if kept.After(since) {
-		since = kept
+	if executed.After(since) {
+		since = executed
 	}
 	var v verdict
 	var last time.Time
-	for _, a := range all {
-		next := a.schedule.Next(since)
-		// There are at most as many as minutes in the deadline.
-		for ; !next.IsZero() && !next.After(now); next = a.schedule.Next(next) {
-			// At the same time waking up wins: a cluster that is needed and sleeps is worse than one that runs for nothing.
-			if next.After(last) || next.Equal(last) && !a.sleep {
-				v.due, v.sleep, last = true, a.sleep, next
+	for _, t := range all {
+		next := t.schedule.Next(since)
+		// There are at most as many triggers as minutes in the deadline.
+		for ; !next.IsZero() && !next.After(now); next = t.schedule.Next(next) {
+			// Of two triggers at the same time, the one that wakes up counts: a hibernated cluster that is needed is worse than a running one that
+			// is not.
+			if next.After(last) || next.Equal(last) && !t.hibernate {
+				v.due, v.hibernate, last = true, t.hibernate, next
 			}
 		}
 		if !next.IsZero() && (v.next.IsZero() || next.Before(v.next)) {
@@ -57,9 +57,9 @@ func decide(shoot *corev1beta1.Shoot, now time.Time, deadline time.Duration) (ve
 	return v, err
 }
 
-// parse returns the appointments of all schedules that can be read. The API server lets no others through, but may have been older.
-func parse(schedules []corev1beta1.HibernationSchedule) ([]appointments, error) {
-	var all []appointments
+// parse returns the triggers of all valid schedules. The gardener-apiserver rejects invalid ones, but an older version may have accepted them.
+func parse(schedules []corev1beta1.HibernationSchedule) ([]triggers, error) {
+	var all []triggers
 	var errs []error
 	for i, schedule := range schedules {
 		location := time.UTC
@@ -71,8 +71,8 @@ func parse(schedules []corev1beta1.HibernationSchedule) ([]appointments, error) 
 			}
 		}
 		for _, expression := range []struct {
-			text  *string
-			sleep bool
+			text      *string
+			hibernate bool
 		}{{schedule.Start, true}, {schedule.End, false}} {
 			if expression.text == nil {
 				continue
@@ -85,15 +85,8 @@ func parse(schedules []corev1beta1.HibernationSchedule) ([]appointments, error) 
 			if spec, ok := parsed.(*cron.SpecSchedule); ok {
 				spec.Location = location
 			}
-			all = append(all, appointments{parsed, expression.sleep})
+			all = append(all, triggers{parsed, expression.hibernate})
 		}
 	}
 	return all, errors.Join(errs...)
-}
-
-// failed tells whether the last operation of a Shoot failed for good, so that it waits for a person.
-func failed(obj client.Object) bool {
-	shoot := obj.(*corev1beta1.Shoot) //nolint:forcetypeassert // the kind that is watched
-	last := shoot.Status.LastOperation
-	return last != nil && last.State == corev1beta1.LastOperationStateFailed && shoot.Generation == shoot.Status.ObservedGeneration
 }

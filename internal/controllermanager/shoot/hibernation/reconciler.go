@@ -3,12 +3,9 @@ package hibernation
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,23 +16,21 @@ import (
 )
 
 type reconciler struct {
-	gardenClient client.Client
-	recorder     events.EventRecorder
-	clock        clock.Clock
-	// deadline is how late an appointment may be kept.
-	deadline time.Duration
+	Values
+	gardenCache client.Client
+	recorder    events.EventRecorder
 }
 
-// Reconcile keeps the last appointment of a Shoot, and comes back for the next one.
+// Reconcile executes the last trigger of the schedules of a Shoot, and requeues the Shoot for the next one.
 func (r *reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
-	if shoot.DeletionTimestamp != nil || failed(shoot) || !scheduled(shoot) {
+	if shoot.DeletionTimestamp != nil || kube.ShootFailed(shoot) || !scheduled(shoot) {
 		return reconcile.Result{}, nil
 	}
 	log := logf.FromContext(ctx)
-	now := r.clock.Now()
-	v, err := decide(shoot, now, r.deadline)
-	if err != nil { // the other schedules count nevertheless, and only an edit helps
-		log.Error(err, "Reading schedules")
+	now := r.Clock.Now()
+	v, err := decide(shoot, now, r.TriggerDeadline)
+	if err != nil { // valid schedules are executed nevertheless, and only a change of the spec fixes the others
+		log.Error(err, "Ignoring invalid schedules")
 	}
 	again := reconcile.Result{}
 	if !v.next.IsZero() {
@@ -45,23 +40,21 @@ func (r *reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 		return again, nil
 	}
 	before := shoot.DeepCopy()
-	if enabled := shoot.Spec.Hibernation.Enabled; enabled == nil || *enabled != v.sleep {
-		shoot.Spec.Hibernation.Enabled = &v.sleep
-		log.Info("Changing hibernation on schedule", "enabled", v.sleep)
-		if err := r.gardenClient.Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
+	if enabled := shoot.Spec.Hibernation.Enabled; enabled == nil || *enabled != v.hibernate {
+		shoot.Spec.Hibernation.Enabled = &v.hibernate
+		log.Info("Changing hibernation on schedule", "enabled", v.hibernate)
+		if err := r.gardenCache.Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
 			return kube.Result(fmt.Errorf("change hibernation: %w", err))
 		}
 		reason, note := constants.EventShootHibernationEnabled, "Hibernating cluster due to schedule"
-		if !v.sleep {
+		if !v.hibernate {
 			reason, note = constants.EventShootHibernationDisabled, "Waking up cluster due to schedule"
 		}
 		r.recorder.Eventf(shoot, nil, corev1.EventTypeNormal, reason, constants.EventActionReconcile, note)
 	}
-	// What is not recorded is done once more, which changes nothing.
-	before = shoot.DeepCopy()
-	shoot.Status.LastHibernationTriggerTime = &metav1.Time{Time: now}
-	if err := r.gardenClient.Status().Patch(ctx, shoot, client.MergeFrom(before)); err != nil {
-		return kube.Result(fmt.Errorf("record hibernation: %w", err))
+	// If this fails, the trigger is executed once more, which changes nothing.
+	if err := r.report(ctx, shoot, now); err != nil {
+		return kube.Result(err)
 	}
 	return again, nil
 }

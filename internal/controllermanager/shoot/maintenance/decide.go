@@ -10,18 +10,18 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// outcome is what a maintenance makes of a Shoot.
+// outcome is what a maintenance changes in a Shoot.
 type outcome struct {
 	plan
 	// shoot is the Shoot with all changes.
 	shoot *corev1beta1.Shoot
-	// asked are the operations that the gardenlet is asked for besides the reconciliation.
-	asked []string
-	// impossible says which operations cannot be asked for.
-	impossible []string
+	// operations are those that are started besides the reconciliation.
+	operations []string
+	// rejected are messages about operations that cannot be started.
+	rejected []string
 }
 
-// decide says what a maintenance does. Without a profile, versions stay.
+// decide returns the outcome of a maintenance. Without a profile, versions stay.
 func decide(shoot *corev1beta1.Shoot, profile *corev1beta1.CloudProfileSpec, tasks []string, now time.Time) outcome {
 	out := outcome{shoot: shoot.DeepCopy()}
 	if profile != nil {
@@ -29,32 +29,32 @@ func decide(shoot *corev1beta1.Shoot, profile *corev1beta1.CloudProfileSpec, tas
 		u.run()
 		out.plan = u.plan
 	}
-	out.asked, out.impossible = askFor(out.shoot, len(out.changes) > 0, tasks, now)
+	out.operations, out.rejected = annotate(out.shoot, len(out.changes) > 0, tasks, now)
 	return out
 }
 
-// lastMaintenance says in the status what was done.
+// lastMaintenance returns the outcome for the status.
 func (o outcome) lastMaintenance(now time.Time) *corev1beta1.LastMaintenance {
 	var done []string
 	if len(o.changes) > 0 {
 		done = append(done, "Updated "+o.updates())
 	}
-	if len(o.asked) > 0 {
-		done = append(done, "Started "+strings.Join(o.asked, ", "))
+	if len(o.operations) > 0 {
+		done = append(done, "Started "+strings.Join(o.operations, ", "))
 	}
 	if len(done) == 0 {
-		done = append(done, "Nothing was to be updated or renewed")
+		done = append(done, "Nothing had to be updated or rotated")
 	}
 	last := &corev1beta1.LastMaintenance{
 		Description: strings.Join(done, ". ") + ".", TriggeredTime: metav1.NewTime(now), State: corev1beta1.LastOperationStateSucceeded,
 	}
-	if failures := slices.Concat(o.failures, o.impossible); len(failures) > 0 {
+	if failures := slices.Concat(o.failures, o.rejected); len(failures) > 0 {
 		last.State, last.FailureReason = corev1beta1.LastOperationStateFailed, new(strings.Join(failures, "; "))
 	}
 	return last
 }
 
-// updates says for people which versions change.
+// updates lists the changes for messages.
 func (o outcome) updates() string {
 	texts := make([]string, 0, len(o.changes))
 	for _, c := range o.changes {

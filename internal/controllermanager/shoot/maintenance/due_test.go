@@ -23,15 +23,15 @@ func TestDue(t *testing.T) {
 		now, started, created, last string
 		from, to                    string
 	}{
-		"before the window":                  {now: "21 20:00", from: "21 22:00", to: "21 23:48"},
-		"in the window":                      {now: "21 23:59", from: "21 22:00", to: "21 23:48"},
-		"after the window":                   {now: "22 00:00", from: "22 22:00", to: "22 23:48"},
-		"done in this window":                {now: "21 23:00", last: "21 22:00", from: "22 22:00", to: "22 23:48"},
-		"done in the last one":               {now: "21 22:30", last: "20 23:00", from: "21 22:00", to: "21 23:48"},
-		"done by hand before this window":    {now: "21 22:30", last: "21 21:59", from: "21 22:00", to: "21 23:48"},
-		"the controller started late":        {now: "21 23:10", started: "21 23:00", from: "21 23:00", to: "21 23:54"},
-		"the Shoot was made in the window":   {now: "21 23:10", created: "21 23:00", from: "21 23:00", to: "21 23:54"},
-		"started late, but done before that": {now: "21 23:10", started: "21 23:00", last: "21 22:50", from: "22 22:00", to: "22 23:48"},
+		"before the window":                   {now: "21 20:00", from: "21 22:00", to: "21 23:48"},
+		"in the window":                       {now: "21 23:59", from: "21 22:00", to: "21 23:48"},
+		"after the window":                    {now: "22 00:00", from: "22 22:00", to: "22 23:48"},
+		"done in this window":                 {now: "21 23:00", last: "21 22:00", from: "22 22:00", to: "22 23:48"},
+		"done in the last one":                {now: "21 22:30", last: "20 23:00", from: "21 22:00", to: "21 23:48"},
+		"done by hand before this window":     {now: "21 22:30", last: "21 21:59", from: "21 22:00", to: "21 23:48"},
+		"the controller started late":         {now: "21 23:10", started: "21 23:00", from: "21 23:00", to: "21 23:54"},
+		"the Shoot was created in the window": {now: "21 23:10", created: "21 23:00", from: "21 23:00", to: "21 23:54"},
+		"started late, but done before that":  {now: "21 23:10", started: "21 23:00", last: "21 22:50", from: "22 22:00", to: "22 23:48"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := map[time.Time]bool{}
@@ -67,6 +67,6 @@ func TestDue(t *testing.T) {
 	}
 	shoot := &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{Maintenance: &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "noon"}}}}
 	if _, err := due(shoot, now, now); err == nil {
-		t.Error("a begin that is no time is taken")
+		t.Error("an invalid begin is accepted")
 	}
 }

@@ -16,36 +16,36 @@ import (
 
 var annotations = field.NewPath("metadata", "annotations")
 
-// askFor puts into the annotations of a Shoot what its gardenlet is to do: to reconcile it, with the operations and tasks that waited for
-// the maintenance and the renewals that are due. It returns those that it asks for, and what is impossible.
-func askFor(shoot *corev1beta1.Shoot, changed bool, tasks []string, now time.Time) (asked, failures []string) {
+// annotate writes to the annotations of a Shoot that its gardenlet has to reconcile it, with the operations and tasks that waited for the
+// maintenance and the rotations that are due. It returns these operations, and messages about those that are rejected.
+func annotate(shoot *corev1beta1.Shoot, changed bool, tasks []string, now time.Time) (started, failures []string) {
 	pending := kube.SplitAnnotation(shoot.Annotations[constants.GardenerOperation], constants.OperationsSeparator)
 	pending = slices.DeleteFunc(pending, func(operation string) bool { return operation == constants.ShootOperationMaintain })
 	last := shoot.Status.LastOperation
 	failed := last != nil && last.State == corev1beta1.LastOperationStateFailed
 	switch {
 	case slices.Contains(pending, constants.ShootOperationRetry), slices.Contains(pending, constants.ShootOperationForceInPlaceUpdate), last == nil:
-		// It is begun anew anyway. What waits for the maintenance waits for the next one.
+		// The Shoot is reconciled anyway. Operations that wait for the maintenance wait for the next one.
 	case failed:
-		// Changes that are not rolled out at once would not be tried, either.
+		// Changes would not be rolled out without a retry.
 		if changed || shoot.Annotations[constants.FailedShootNeedsRetryOperation] == "true" {
 			pending = []string{constants.ShootOperationRetry}
-			asked = pending
+			started = pending
 		}
 	default:
-		pending, asked, failures = operations(shoot, pending, now)
+		pending, started, failures = operations(shoot, pending, now)
 		delete(shoot.Annotations, constants.GardenerMaintenanceOperation)
 	}
 	delete(shoot.Annotations, constants.FailedShootNeedsRetryOperation)
 	delete(shoot.Annotations, constants.GardenerOperation)
 	kube.AddToAnnotation(&shoot.ObjectMeta, constants.GardenerOperation, constants.OperationsSeparator, pending...)
 	kube.AddToAnnotation(&shoot.ObjectMeta, constants.ShootTasks, constants.TasksSeparator, tasks...)
-	return asked, failures
+	return started, failures
 }
 
-// operations returns what is to be asked for of a Shoot that works, and which of it waited for the maintenance or is due.
-func operations(shoot *corev1beta1.Shoot, pending []string, now time.Time) (all, asked, failures []string) {
-	// What goes together with a reconciliation is possible in a maintenance.
+// operations returns all operations for a Shoot that has not failed, and those of them that waited for the maintenance or are due.
+func operations(shoot *corev1beta1.Shoot, pending []string, now time.Time) (all, started, failures []string) {
+	// Operations that can be combined with a reconciliation are possible in a maintenance.
 	all = []string{constants.GardenerOperationReconcile}
 	try := func(operation string) error {
 		if slices.Contains(all, operation) {
@@ -59,31 +59,31 @@ func operations(shoot *corev1beta1.Shoot, pending []string, now time.Time) (all,
 		return errs.ToAggregate()
 	}
 	for _, operation := range pending {
-		_ = try(operation) // one that has become impossible has begun in the meantime
+		_ = try(operation) // an operation that is not possible any more has been started already
 	}
 	for _, operation := range kube.SplitAnnotation(shoot.Annotations[constants.GardenerMaintenanceOperation], constants.OperationsSeparator) {
 		if err := try(operation); err != nil {
 			failures = append(failures, err.Error())
 		} else if operation != constants.GardenerOperationReconcile {
-			asked = append(asked, operation)
+			started = append(started, operation)
 		}
 	}
-	for _, operation := range renewals(shoot, now) {
-		// A cluster that sleeps, or that is at it, is left alone until a later maintenance.
+	for _, operation := range rotations(shoot, now) {
+		// A cluster that is hibernated, or in the middle of the rotation, waits for a later maintenance.
 		if before := len(all); try(operation) == nil && len(all) > before {
-			asked = append(asked, operation)
+			started = append(started, operation)
 		}
 	}
-	return all, asked, failures
+	return all, started, failures
 }
 
-// renewals returns the operations that renew credentials which are older than their owner wants.
-func renewals(shoot *corev1beta1.Shoot, now time.Time) []string {
+// rotations returns the operations that rotate credentials which are older than their rotation period.
+func rotations(shoot *corev1beta1.Shoot, now time.Time) []string {
 	maintenance := shoot.Spec.Maintenance
 	if maintenance == nil || maintenance.AutoRotation == nil || maintenance.AutoRotation.Credentials == nil {
 		return nil
 	}
-	wanted := maintenance.AutoRotation.Credentials
+	config := maintenance.AutoRotation.Credentials
 	rotation := &corev1beta1.ShootCredentialsRotation{}
 	if c := shoot.Status.Credentials; c != nil && c.Rotation != nil {
 		rotation = c.Rotation
@@ -99,21 +99,21 @@ func renewals(shoot *corev1beta1.Shoot, now time.Time) []string {
 		encryption = r.LastInitiationTime
 	}
 	var due []string
-	check := func(config *corev1beta1.MaintenanceRotationConfig, begun *metav1.Time, operation string) {
-		if config == nil || config.RotationPeriod == nil || config.RotationPeriod.Duration == 0 {
+	check := func(c *corev1beta1.MaintenanceRotationConfig, initiated *metav1.Time, operation string) {
+		if c == nil || c.RotationPeriod == nil || c.RotationPeriod.Duration == 0 {
 			return
 		}
-		if begun == nil {
-			begun = &shoot.CreationTimestamp
+		if initiated == nil {
+			initiated = &shoot.CreationTimestamp
 		}
-		if now.Sub(begun.Time) >= config.RotationPeriod.Duration {
+		if now.Sub(initiated.Time) >= c.RotationPeriod.Duration {
 			due = append(due, operation)
 		}
 	}
-	check(wanted.Observability, observability, constants.OperationRotateObservabilityCredentials)
+	check(config.Observability, observability, constants.OperationRotateObservabilityCredentials)
 	if shoot.Spec.Provider.SSHAccessEnabled() {
-		check(wanted.SSHKeypair, ssh, constants.OperationRotateSSHKeypair)
+		check(config.SSHKeypair, ssh, constants.OperationRotateSSHKeypair)
 	}
-	check(wanted.ETCDEncryptionKey, encryption, constants.OperationRotateETCDEncryptionKey)
+	check(config.ETCDEncryptionKey, encryption, constants.OperationRotateETCDEncryptionKey)
 	return due
 }

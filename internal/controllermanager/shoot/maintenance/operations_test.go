@@ -12,13 +12,13 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-func TestAskFor(t *testing.T) {
+func TestAnnotate(t *testing.T) {
 	const operation, later, retry = constants.GardenerOperation, constants.GardenerMaintenanceOperation, constants.FailedShootNeedsRetryOperation
 	failed := func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStateFailed }
 	every := func(period time.Duration) *corev1beta1.MaintenanceRotationConfig {
 		return &corev1beta1.MaintenanceRotationConfig{RotationPeriod: &metav1.Duration{Duration: period}}
 	}
-	renewing := func(period time.Duration) func(*corev1beta1.Shoot) {
+	rotating := func(period time.Duration) func(*corev1beta1.Shoot) {
 		return func(s *corev1beta1.Shoot) {
 			s.Spec.Maintenance = &corev1beta1.Maintenance{AutoRotation: &corev1beta1.MaintenanceAutoRotation{
 				Credentials: &corev1beta1.MaintenanceCredentialsAutoRotation{Observability: every(period), SSHKeypair: every(period), ETCDEncryptionKey: every(period)},
@@ -32,32 +32,32 @@ func TestAskFor(t *testing.T) {
 		changed     bool
 		tasks       []string
 		want        annotated
-		asked       []string
+		started     []string
 		failures    int
 	}{
-		"as usual":                          {want: annotated{operation: "reconcile"}},
-		"asked for by hand":                 {annotations: annotated{operation: "maintain"}, want: annotated{operation: "reconcile"}},
+		"no other operations":               {want: annotated{operation: "reconcile"}},
+		"requested by a user":               {annotations: annotated{operation: "maintain"}, want: annotated{operation: "reconcile"}},
 		"with tasks":                        {annotations: annotated{constants.ShootTasks: "a,b"}, tasks: []string{"b", "c"}, want: annotated{operation: "reconcile", constants.ShootTasks: "a,b,c"}},
-		"with an operation that waited":     {annotations: annotated{operation: "maintain", later: "rotate-ssh-keypair;rollout-workers=a"}, want: annotated{operation: "reconcile;rotate-ssh-keypair;rollout-workers=a"}, asked: []string{"rotate-ssh-keypair", "rollout-workers=a"}},
+		"with an operation that waited":     {annotations: annotated{operation: "maintain", later: "rotate-ssh-keypair;rollout-workers=a"}, want: annotated{operation: "reconcile;rotate-ssh-keypair;rollout-workers=a"}, started: []string{"rotate-ssh-keypair", "rollout-workers=a"}},
 		"with a reconciliation that waited": {annotations: annotated{later: "reconcile"}, want: annotated{operation: "reconcile"}},
-		"with an impossible operation":      {annotations: annotated{later: "rotate-ca-complete;rotate-ssh-keypair"}, want: annotated{operation: "reconcile;rotate-ssh-keypair"}, asked: []string{"rotate-ssh-keypair"}, failures: 1},
+		"with an impossible operation":      {annotations: annotated{later: "rotate-ca-complete;rotate-ssh-keypair"}, want: annotated{operation: "reconcile;rotate-ssh-keypair"}, started: []string{"rotate-ssh-keypair"}, failures: 1},
 		"with an operation that is for now": {annotations: annotated{later: "maintain"}, want: annotated{operation: "reconcile"}, failures: 1},
-		"with what somebody asked for":      {annotations: annotated{operation: "rotate-ca-start"}, want: annotated{operation: "reconcile;rotate-ca-start"}},
+		"with an operation of a user":       {annotations: annotated{operation: "rotate-ca-start"}, want: annotated{operation: "reconcile;rotate-ca-start"}},
 		"an update in place is under way":   {annotations: annotated{operation: "force-in-place-update", later: "rotate-ssh-keypair"}, want: annotated{operation: "force-in-place-update", later: "rotate-ssh-keypair"}},
-		"new":                               {annotations: annotated{operation: "maintain", later: "rotate-ssh-keypair"}, change: []func(*corev1beta1.Shoot){func(s *corev1beta1.Shoot) { s.Status.LastOperation = nil }}, want: annotated{later: "rotate-ssh-keypair"}},
+		"not created yet":                   {annotations: annotated{operation: "maintain", later: "rotate-ssh-keypair"}, change: []func(*corev1beta1.Shoot){func(s *corev1beta1.Shoot) { s.Status.LastOperation = nil }}, want: annotated{later: "rotate-ssh-keypair"}},
 		"failed":                            {annotations: annotated{operation: "maintain", later: "rotate-ssh-keypair"}, change: []func(*corev1beta1.Shoot){failed}, want: annotated{later: "rotate-ssh-keypair"}},
-		"failed, and to be retried":         {annotations: annotated{retry: "true"}, change: []func(*corev1beta1.Shoot){failed}, want: annotated{operation: "retry"}, asked: []string{"retry"}},
-		"failed, and changed":               {change: []func(*corev1beta1.Shoot){failed}, changed: true, want: annotated{operation: "retry"}, asked: []string{"retry"}},
+		"failed, and to be retried":         {annotations: annotated{retry: "true"}, change: []func(*corev1beta1.Shoot){failed}, want: annotated{operation: "retry"}, started: []string{"retry"}},
+		"failed, and changed":               {change: []func(*corev1beta1.Shoot){failed}, changed: true, want: annotated{operation: "retry"}, started: []string{"retry"}},
 		"to be retried, but it works":       {annotations: annotated{retry: "true"}, want: annotated{operation: "reconcile"}},
-		"credentials are old":               {change: []func(*corev1beta1.Shoot){renewing(time.Hour)}, want: annotated{operation: "reconcile;rotate-observability-credentials;rotate-ssh-keypair;rotate-etcd-encryption-key"}, asked: []string{"rotate-observability-credentials", "rotate-ssh-keypair", "rotate-etcd-encryption-key"}},
-		"credentials are not old yet":       {change: []func(*corev1beta1.Shoot){renewing(11 * time.Hour)}, want: annotated{operation: "reconcile"}},
-		"credentials are never renewed":     {change: []func(*corev1beta1.Shoot){renewing(0)}, want: annotated{operation: "reconcile"}},
-		"a renewal is asked for already":    {annotations: annotated{operation: "rotate-ssh-keypair", later: "rotate-observability-credentials"}, change: []func(*corev1beta1.Shoot){renewing(time.Hour)}, want: annotated{operation: "reconcile;rotate-ssh-keypair;rotate-observability-credentials;rotate-etcd-encryption-key"}, asked: []string{"rotate-observability-credentials", "rotate-etcd-encryption-key"}},
-		"nobody logs in to nodes; it is asleep": {change: []func(*corev1beta1.Shoot){renewing(time.Hour), func(s *corev1beta1.Shoot) {
+		"credentials are old":               {change: []func(*corev1beta1.Shoot){rotating(time.Hour)}, want: annotated{operation: "reconcile;rotate-observability-credentials;rotate-ssh-keypair;rotate-etcd-encryption-key"}, started: []string{"rotate-observability-credentials", "rotate-ssh-keypair", "rotate-etcd-encryption-key"}},
+		"credentials are not old yet":       {change: []func(*corev1beta1.Shoot){rotating(11 * time.Hour)}, want: annotated{operation: "reconcile"}},
+		"credentials are never rotated":     {change: []func(*corev1beta1.Shoot){rotating(0)}, want: annotated{operation: "reconcile"}},
+		"a rotation is requested already":   {annotations: annotated{operation: "rotate-ssh-keypair", later: "rotate-observability-credentials"}, change: []func(*corev1beta1.Shoot){rotating(time.Hour)}, want: annotated{operation: "reconcile;rotate-ssh-keypair;rotate-observability-credentials;rotate-etcd-encryption-key"}, started: []string{"rotate-observability-credentials", "rotate-etcd-encryption-key"}},
+		"no SSH access; hibernated": {change: []func(*corev1beta1.Shoot){rotating(time.Hour), func(s *corev1beta1.Shoot) {
 			s.Spec.Provider.WorkersSettings = &corev1beta1.WorkersSettings{SSHAccess: &corev1beta1.SSHAccess{}}
 			s.Status.Hibernated = true
-		}}, want: annotated{operation: "reconcile;rotate-observability-credentials"}, asked: []string{"rotate-observability-credentials"}},
-		"renewed lately": {change: []func(*corev1beta1.Shoot){renewing(time.Hour), func(s *corev1beta1.Shoot) {
+		}}, want: annotated{operation: "reconcile;rotate-observability-credentials"}, started: []string{"rotate-observability-credentials"}},
+		"rotated lately": {change: []func(*corev1beta1.Shoot){rotating(time.Hour), func(s *corev1beta1.Shoot) {
 			lately := new(metav1.NewTime(now.Add(-time.Minute)))
 			s.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
 				Observability:     &corev1beta1.ObservabilityRotation{LastInitiationTime: lately},
@@ -79,12 +79,12 @@ func TestAskFor(t *testing.T) {
 			for _, c := range tc.change {
 				c(shoot)
 			}
-			asked, failures := askFor(shoot, tc.changed, tc.tasks, now)
+			started, failures := annotate(shoot, tc.changed, tc.tasks, now)
 			if diff := cmp.Diff(tc.want, annotated(shoot.Annotations), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.asked, asked, cmpopts.EquateEmpty()); diff != "" || len(failures) != tc.failures {
-				t.Errorf("failures %q, asked for (-want +got):\n%s", failures, diff)
+			if diff := cmp.Diff(tc.started, started, cmpopts.EquateEmpty()); diff != "" || len(failures) != tc.failures {
+				t.Errorf("failures %q, started operations (-want +got):\n%s", failures, diff)
 			}
 		})
 	}

@@ -21,16 +21,16 @@ import (
 )
 
 type reconciler struct {
-	gardenClient client.Client
-	recorder     events.EventRecorder
-	clock        clock.Clock
+	gardenCache client.Client
+	recorder    events.EventRecorder
+	clock       clock.PassiveClock
 	// started is when the process started.
 	started time.Time
-	// tasks are what the reconciliation after a maintenance does besides the usual.
+	// tasks are those for the reconciliation after a maintenance.
 	tasks []string
 }
 
-// Reconcile maintains a Shoot when somebody asks for it or its time has come, and comes back in the next window.
+// Reconcile maintains a Shoot when a user has requested it or it is due, and requeues it for the next time window.
 func (r *reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	if shoot.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
@@ -38,9 +38,9 @@ func (r *reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 	now := r.clock.Now()
 	at, err := due(shoot, r.started, now)
 	if err != nil {
-		return reconcile.Result{}, reconcile.TerminalError(err) // only an edit helps
+		return reconcile.Result{}, reconcile.TerminalError(err) // only a change of the spec helps
 	}
-	if !asked(shoot) && (at.IsZero() || at.After(now)) {
+	if !requested(shoot) && (at.IsZero() || at.After(now)) {
 		return again(at, now), nil
 	}
 	if err := r.maintain(ctx, shoot, now); err != nil {
@@ -52,7 +52,7 @@ func (r *reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (r
 	return again(at, now), nil
 }
 
-// again comes back at a time, which is never if it is zero.
+// again requeues at a time, or not at all if it is zero.
 func again(at, now time.Time) reconcile.Result {
 	if at.IsZero() {
 		return reconcile.Result{}
@@ -60,25 +60,25 @@ func again(at, now time.Time) reconcile.Result {
 	return reconcile.Result{RequeueAfter: at.Sub(now)}
 }
 
-// maintain changes a Shoot in one request, so that all changes are rolled out together, and says in its status what was done. If it ends
-// in between, it is done once more, which changes no versions.
+// maintain changes a Shoot in one request, so that all changes are rolled out together, and writes the outcome to its status. If only the
+// latter fails, the maintenance is repeated, which changes no versions.
 func (r *reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now time.Time) error {
-	profile, err := cloudprofile.Spec(ctx, r.gardenClient, shoot)
+	profile, err := cloudprofile.Spec(ctx, r.gardenCache, shoot)
 	if err != nil {
-		// Whatever the code of the answer is: it is not about the Shoot, so it is no reason to try again soon.
+		// The error is about the profile, not the Shoot, so a conflict or not found is no reason to requeue soon.
 		return fmt.Errorf("maintain: %v", err) //nolint:errorlint // see above
 	}
 	out := decide(shoot, profile, r.tasks, now)
 	err = r.change(ctx, shoot, out.shoot)
-	if refused(err) && len(out.changes) > 0 {
-		// That changed nothing. What does not depend on versions is done nevertheless.
+	if rejected(err) && len(out.changes) > 0 {
+		// Nothing was changed. Changes that do not depend on versions are made nevertheless.
 		without := decide(shoot, nil, r.tasks, now)
-		without.failures = slices.Concat(out.failures, []string{fmt.Sprintf("Update of %s is refused: %s", out.updates(), err)})
+		without.failures = slices.Concat(out.failures, []string{fmt.Sprintf("Update of %s is rejected: %s", out.updates(), err)})
 		out = without
 		err = r.change(ctx, shoot, out.shoot)
 	}
-	if refused(err) {
-		out = outcome{shoot: shoot.DeepCopy(), plan: plan{failures: append(out.failures, "The reconciliation is refused: "+err.Error())}}
+	if rejected(err) {
+		out = outcome{shoot: shoot.DeepCopy(), plan: plan{failures: append(out.failures, "The reconciliation is rejected: "+err.Error())}}
 	} else if err != nil {
 		return fmt.Errorf("maintain: %w", err)
 	}
@@ -90,22 +90,20 @@ func (r *reconciler) maintain(ctx context.Context, shoot *corev1beta1.Shoot, now
 	if last.FailureReason != nil {
 		r.recorder.Eventf(shoot, nil, corev1.EventTypeWarning, constants.EventShootMaintenanceFailed, constants.EventActionReconcile, "%s", *last.FailureReason)
 	}
-	before := out.shoot.DeepCopy()
-	out.shoot.Status.LastMaintenance = last
-	if err := r.gardenClient.Status().Patch(ctx, out.shoot, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("record maintenance: %w", err)
+	if err := r.report(ctx, out.shoot, last); err != nil {
+		return err
 	}
 	shoot.Status.LastMaintenance = last
 	return nil
 }
 
-// change makes a Shoot be as it is wanted, which afterwards is as the API server has it. Pools are a list, which cannot be merged, so a
-// Shoot that has changed since it was read is a conflict.
-func (r *reconciler) change(ctx context.Context, shoot, wanted *corev1beta1.Shoot) error {
-	return r.gardenClient.Patch(ctx, wanted, client.MergeFromWithOptions(shoot, client.MergeFromWithOptimisticLock{}))
+// change patches a Shoot to the desired one, which is updated with the response. Worker pools are a list, which cannot be merged, so the
+// result is a conflict if the Shoot has changed since it was read.
+func (r *reconciler) change(ctx context.Context, shoot, desired *corev1beta1.Shoot) error {
+	return r.gardenCache.Patch(ctx, desired, client.MergeFromWithOptions(shoot, client.MergeFromWithOptimisticLock{}))
 }
 
-// refused tells whether the API server does not want a change, now or later.
-func refused(err error) bool {
+// rejected reports whether the API server rejected a change, which a retry would not fix.
+func rejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }

@@ -19,9 +19,9 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// A maintenance is done once per window, whoever looks how often, and again in the next one, even if all of it is refused.
+// A maintenance is done once per window, however often the Shoot is reconciled, and again in the next one, even if all of it is rejected.
 func TestReconcileOncePerWindow(t *testing.T) {
-	for name, refuse := range map[string]bool{"taken": false, "refused": true} {
+	for name, reject := range map[string]bool{"accepted": false, "rejected": true} {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "a", UID: "u"},
@@ -41,14 +41,14 @@ func TestReconcileOncePerWindow(t *testing.T) {
 			}
 			garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(shoot, profile).WithStatusSubresource(shoot).
 				WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-					if refuse {
-						return apierrors.NewForbidden(schema.GroupResource{Resource: "shoots"}, obj.GetName(), errors.New("for a test"))
+					if reject {
+						return apierrors.NewForbidden(schema.GroupResource{Resource: "shoots"}, obj.GetName(), errors.New("by a test"))
 					}
 					return c.Patch(ctx, obj, patch, opts...)
 				}}).Build()
 			clock := clocktesting.NewFakeClock(now) // half past one
-			r := &reconciler{gardenClient: garden, recorder: events.NewFakeRecorder(10), clock: clock, started: now}
-			look := func() (*corev1beta1.LastMaintenance, time.Duration) {
+			r := &reconciler{gardenCache: garden, recorder: events.NewFakeRecorder(10), clock: clock, started: now}
+			run := func() (*corev1beta1.LastMaintenance, time.Duration) {
 				t.Helper()
 				if err := garden.Get(t.Context(), client.ObjectKeyFromObject(shoot), shoot); err != nil {
 					t.Fatal(err)
@@ -62,24 +62,24 @@ func TestReconcileOncePerWindow(t *testing.T) {
 				}
 				return shoot.Status.LastMaintenance, result.RequeueAfter
 			}
-			last, wait := look()
+			last, wait := run()
 			if opens := 20*time.Hour + 30*time.Minute; last != nil || wait < opens || wait > opens+time.Hour {
-				t.Fatalf("before the window, the last maintenance is %v, the next look in %s", last, wait)
+				t.Fatalf("before the window, the last maintenance is %v, the next reconciliation in %s", last, wait)
 			}
 			for range 2 {
 				clock.Step(wait)
 				at := clock.Now().Truncate(time.Second)
-				if last, wait = look(); last == nil || !last.TriggeredTime.Time.Equal(at) || (last.State == corev1beta1.LastOperationStateFailed) != refuse {
+				if last, wait = run(); last == nil || !last.TriggeredTime.Time.Equal(at) || (last.State == corev1beta1.LastOperationStateFailed) != reject {
 					t.Fatalf("at %s, the last maintenance is %v", at, last)
 				}
 				clock.Step(time.Minute)
-				if again, rest := look(); !again.TriggeredTime.Time.Equal(at) || rest != wait-time.Minute {
-					t.Errorf("looked at once more, the last maintenance is %v, the next look in %s, want %s", again, rest, wait-time.Minute)
+				if again, rest := run(); !again.TriggeredTime.Time.Equal(at) || rest != wait-time.Minute {
+					t.Errorf("reconciled once more, the last maintenance is %v, the next reconciliation in %s, want %s", again, rest, wait-time.Minute)
 				}
 				wait -= time.Minute
 			}
 			want := "1.36.2"
-			if refuse {
+			if reject {
 				want = "1.36.1"
 			}
 			if got := shoot.Spec.Kubernetes.Version; got != want {

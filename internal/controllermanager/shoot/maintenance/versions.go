@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/Masterminds/semver/v3"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -15,7 +16,7 @@ import (
 	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
-// plan is what is decided about versions.
+// plan is the decision about versions.
 type plan struct {
 	changes  []change
 	failures []string
@@ -25,11 +26,11 @@ type plan struct {
 type change struct {
 	// reason is that of the event.
 	reason string
-	// text says for people what is changed.
+	// text describes the change for messages.
 	text string
 }
 
-// updater changes the versions in a spec to those that it is to have from now on.
+// updater changes the versions in a spec to the desired ones.
 type updater struct {
 	plan
 	spec    *corev1beta1.ShootSpec
@@ -46,7 +47,7 @@ func (u *updater) run() {
 	for i := range u.spec.Provider.Workers {
 		worker := &u.spec.Provider.Workers[i]
 		u.kubelet(worker, auto.KubernetesVersion)
-		u.image(worker, auto.MachineImageVersion == nil || *auto.MachineImageVersion) // it has to fit the new kubelet
+		u.image(worker, ptr.Deref(auto.MachineImageVersion, true)) // the image has to support the new kubelet
 	}
 	u.featureGates()
 }
@@ -75,8 +76,8 @@ func (u *updater) controlPlane(auto bool) {
 	}
 }
 
-// kubelet updates the Kubernetes version of a pool that has its own. The others follow the control plane, which a pool never overtakes,
-// nor falls behind too far.
+// kubelet updates the Kubernetes version of a pool that has its own. Others follow the control plane. The version of a pool is never newer
+// than that of the control plane, nor older than the supported version skew.
 func (u *updater) kubelet(worker *corev1beta1.Worker, auto bool) {
 	if worker.Kubernetes == nil || worker.Kubernetes.Version == nil {
 		return
@@ -85,7 +86,7 @@ func (u *updater) kubelet(worker *corev1beta1.Worker, auto bool) {
 	current, err := semver.NewVersion(from)
 	controlPlane, controlPlaneErr := semver.NewVersion(u.spec.Kubernetes.Version)
 	if err != nil || controlPlaneErr != nil || !current.LessThan(controlPlane) {
-		return // as high as it can be; what is no version, admission does not let in
+		return // as high as possible; admission rejects invalid versions
 	}
 	offer := offer{u.profile.Kubernetes.Versions, u.now}
 	possible := func(v *semver.Version) bool {
@@ -104,14 +105,14 @@ func (u *updater) kubelet(worker *corev1beta1.Worker, auto bool) {
 		for minor := current.Minor() + 1; to == "" && minor <= controlPlane.Minor(); minor++ {
 			to = offer.newest(from, forced, func(_ int, v *semver.Version) bool { return v.Minor() == minor && possible(v) })
 		}
-		to = cmp.Or(to, u.spec.Kubernetes.Version) // which may have expired, too, but is there
+		to = cmp.Or(to, u.spec.Kubernetes.Version) // which may have expired, too, but is in use
 	}
 	if u.decided(constants.EventShootKubernetesVersionMaintenance, fmt.Sprintf("Kubernetes of pool %q", worker.Name), from, to, forced) {
 		worker.Kubernetes.Version = &to
 	}
 }
 
-// featureGates takes off those that the new versions do not take: an update that is forced is not to fail because of them.
+// featureGates removes those that the new versions do not support, so that a forced update does not fail because of them.
 func (u *updater) featureGates() {
 	k := &u.spec.Kubernetes
 	if k.KubeAPIServer != nil {
@@ -145,7 +146,7 @@ func (u *updater) possibleGates(of string, config *corev1beta1.KubernetesConfig,
 		delete(config.FeatureGates, name)
 		u.changes = append(u.changes, change{
 			constants.EventShootKubernetesVersionMaintenance,
-			fmt.Sprintf("feature gate %s of %s from %t to its default, as Kubernetes %s does not take it", name, of, value, version),
+			fmt.Sprintf("feature gate %s of %s from %t to its default, as Kubernetes %s does not support it", name, of, value, version),
 		})
 	}
 }
@@ -176,15 +177,12 @@ func (u *updater) image(worker *corev1beta1.Worker, auto bool) {
 	offer := offer{cloudprofile.ImageVersions(image), u.now}
 	forced := offer.mustLeave(*used.Version)
 	if version := cloudprofile.FindImageVersion(u.profile, used.Name, *used.Version); version != nil && !u.runsKubelet(version, worker) {
-		forced = "it is not made for Kubernetes " + u.kubeletVersion(worker)
+		forced = "it does not support Kubernetes " + u.kubeletVersion(worker)
 	}
 	if !auto && forced == "" {
 		return
 	}
-	strategy, to := corev1beta1.UpdateStrategyMajor, ""
-	if image.UpdateStrategy != nil {
-		strategy = *image.UpdateStrategy
-	}
+	strategy, to := ptr.Deref(image.UpdateStrategy, corev1beta1.UpdateStrategyMajor), ""
 	for _, allowed := range lines(offer.versions, strategy, current, forced != "") {
 		to = offer.newest(*used.Version, forced, func(i int, v *semver.Version) bool {
 			return v.GreaterThan(current) && lineOf(strategy, v) == allowed && u.fits(&image.Versions[i], current, worker)
@@ -198,14 +196,14 @@ func (u *updater) image(worker *corev1beta1.Worker, auto bool) {
 	}
 }
 
-// decided notes what becomes of a version, and tells whether it changes.
+// decided records the decision about a version, and returns whether it changes.
 func (u *updater) decided(reason, what, from, to, forced string) bool {
 	switch {
 	case to != "":
 		text := fmt.Sprintf("%s from %s to %s, as %s", what, from, to, cmp.Or(forced, "automatic updates are on"))
 		u.changes = append(u.changes, change{reason, text})
 	case forced != "":
-		u.fail("%s cannot be updated from %s, although %s: the cloud profile offers no version to go to", what, from, forced)
+		u.fail("%s cannot be updated from %s, although %s: the cloud profile offers no suitable version", what, from, forced)
 	}
 	return to != ""
 }
@@ -214,13 +212,13 @@ func (u *updater) fail(format string, args ...any) {
 	u.failures = append(u.failures, fmt.Sprintf(format, args...))
 }
 
-// offer are the versions that a cloud profile offers at a time.
+// offer is the list of versions in a cloud profile, at a time.
 type offer struct {
 	versions []corev1beta1.ExpirableVersion
 	now      time.Time
 }
 
-// classification returns that of a version, and whether it is there.
+// classification returns the classification of a version, and whether the version is offered.
 func (o offer) classification(version string) (corev1beta1.VersionClassification, bool) {
 	i := slices.IndexFunc(o.versions, func(v corev1beta1.ExpirableVersion) bool { return v.Version == version })
 	if i < 0 {
@@ -229,10 +227,10 @@ func (o offer) classification(version string) (corev1beta1.VersionClassification
 	return o.versions[i].ClassificationAt(o.now), true
 }
 
-// mustLeave says why a version cannot be kept; "" if it can.
+// mustLeave returns why a version cannot be kept; "" if it can.
 func (o offer) mustLeave(version string) string {
-	switch classification, there := o.classification(version); {
-	case !there:
+	switch classification, offered := o.classification(version); {
+	case !offered:
 		return "the cloud profile does not offer it any more"
 	case classification == corev1beta1.ClassificationExpired:
 		return "it has expired"
@@ -240,8 +238,8 @@ func (o offer) mustLeave(version string) string {
 	return ""
 }
 
-// newest returns the newest version that is accepted; "" if there is none. Nobody who does not have to leave a good version gets a
-// deprecated one.
+// newest returns the newest version that is accepted; "" if there is none. A version that can be kept and is not deprecated is not updated
+// to a deprecated one.
 func (o offer) newest(from, forced string, accept func(int, *semver.Version) bool) string {
 	to := cloudprofile.Newest(o.versions, o.now, accept)
 	was, _ := o.classification(from)
@@ -251,7 +249,7 @@ func (o offer) newest(from, forced string, accept func(int, *semver.Version) boo
 	return to
 }
 
-// line is what versions of an image have in common that its strategy does not tell apart.
+// line identifies the versions of an image among which its update strategy allows updates.
 type line struct{ major, minor uint64 }
 
 func lineOf(strategy corev1beta1.MachineImageUpdateStrategy, v *semver.Version) line {
@@ -265,8 +263,8 @@ func lineOf(strategy corev1beta1.MachineImageUpdateStrategy, v *semver.Version) 
 	return line{}
 }
 
-// lines returns where an update of an image may go to, in the order to try: to its own line, and when the version has to be left, to
-// the next ones. With the strategy "patch" the major version stays in any case.
+// lines returns the lines to which an image may be updated, in the order of preference: its own line and, if the version cannot be kept, the
+// next ones. With the strategy "patch" the major version stays in any case.
 func lines(offered []corev1beta1.ExpirableVersion, strategy corev1beta1.MachineImageUpdateStrategy, current *semver.Version, forced bool) []line {
 	own := lineOf(strategy, current)
 	all := []line{own}
@@ -287,13 +285,10 @@ func lines(offered []corev1beta1.ExpirableVersion, strategy corev1beta1.MachineI
 	return all
 }
 
-// fits tells whether a version of an image is made for the machines of a pool, its kubelet and its container runtimes, and can be
-// reached in the way in which the pool is updated.
+// fits reports whether a version of an image supports the machines of a pool, its kubelet and its container runtimes, and can be reached
+// with the update strategy of the pool.
 func (u *updater) fits(version *corev1beta1.MachineImageVersion, current *semver.Version, worker *corev1beta1.Worker) bool {
-	architecture := constants.ArchitectureAMD64
-	if worker.Machine.Architecture != nil {
-		architecture = *worker.Machine.Architecture
-	}
+	architecture := ptr.Deref(worker.Machine.Architecture, constants.ArchitectureAMD64)
 	return cloudprofile.RunsOn(u.profile, version, architecture, cloudprofile.FindMachineType(u.profile, worker.Machine.Type)) &&
 		u.runsKubelet(version, worker) && runsContainers(version, worker.CRI) && reachable(version, current, worker.UpdateStrategy)
 }
@@ -317,17 +312,17 @@ func (u *updater) runsKubelet(version *corev1beta1.MachineImageVersion, worker *
 	return err == nil && constraint.Check(parsed)
 }
 
-func runsContainers(version *corev1beta1.MachineImageVersion, wanted *corev1beta1.CRI) bool {
-	if wanted == nil {
+func runsContainers(version *corev1beta1.MachineImageVersion, required *corev1beta1.CRI) bool {
+	if required == nil {
 		return true
 	}
-	i := slices.IndexFunc(version.CRI, func(cri corev1beta1.CRI) bool { return cri.Name == wanted.Name })
-	return i >= 0 && !slices.ContainsFunc(wanted.ContainerRuntimes, func(w corev1beta1.ContainerRuntime) bool {
+	i := slices.IndexFunc(version.CRI, func(cri corev1beta1.CRI) bool { return cri.Name == required.Name })
+	return i >= 0 && !slices.ContainsFunc(required.ContainerRuntimes, func(w corev1beta1.ContainerRuntime) bool {
 		return !slices.ContainsFunc(version.CRI[i].ContainerRuntimes, func(r corev1beta1.ContainerRuntime) bool { return r.Type == w.Type })
 	})
 }
 
-// reachable tells whether nodes can get to a version: those that are updated in place cannot get to every one.
+// reachable reports whether nodes can be updated to a version: in-place updates are not supported between all versions.
 func reachable(version *corev1beta1.MachineImageVersion, current *semver.Version, strategy *corev1beta1.MachineUpdateStrategy) bool {
 	if strategy == nil || *strategy == corev1beta1.AutoRollingUpdate {
 		return true

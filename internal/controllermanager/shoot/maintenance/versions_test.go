@@ -22,7 +22,7 @@ func version(text string) corev1beta1.ExpirableVersion {
 	case "":
 	case "expired":
 		v.Classification, v.ExpirationDate = new(corev1beta1.ClassificationDeprecated), new(metav1.NewTime(now.Add(-time.Hour)))
-	case "soon": // a life with stages
+	case "soon": // a lifecycle
 		v.Lifecycle = []corev1beta1.LifecycleStage{
 			{Classification: corev1beta1.ClassificationSupported}, {Classification: corev1beta1.ClassificationExpired, StartTime: new(metav1.NewTime(now.Add(time.Hour)))},
 		}
@@ -69,11 +69,11 @@ func TestKubernetesVersions(t *testing.T) {
 		failures int
 	}{
 		"a later patch":                            {offered: "1.36.1,1.36.2,1.36.3", version: "1.36.1", auto: true, want: "1.36.3"},
-		"not wanted":                               {offered: "1.36.1,1.36.3", version: "1.36.1", want: "1.36.1"},
+		"not automatic":                            {offered: "1.36.1,1.36.3", version: "1.36.1", want: "1.36.1"},
 		"nothing later":                            {offered: "1.36.1,1.36.3,1.37.0", version: "1.36.3", auto: true, want: "1.36.3"},
 		"a preview":                                {offered: "1.36.1,1.36.2,1.36.3 preview", version: "1.36.1", auto: true, want: "1.36.2"},
-		"one that cannot be had yet":               {offered: "1.36.1,1.36.3 unavailable", version: "1.36.1", auto: true, want: "1.36.1"},
-		"a deprecated one is no progress":          {offered: "1.36.1 supported,1.36.3 deprecated", version: "1.36.1", auto: true, want: "1.36.1"},
+		"an unavailable one":                       {offered: "1.36.1,1.36.3 unavailable", version: "1.36.1", auto: true, want: "1.36.1"},
+		"not to a deprecated one":                  {offered: "1.36.1 supported,1.36.3 deprecated", version: "1.36.1", auto: true, want: "1.36.1"},
 		"from a deprecated one to another":         {offered: "1.36.1 deprecated,1.36.3 deprecated", version: "1.36.1", auto: true, want: "1.36.3"},
 		"supported before deprecated":              {offered: "1.36.1,1.36.2 supported,1.36.3 deprecated", version: "1.36.1", auto: true, want: "1.36.2"},
 		"10 is later than 9":                       {offered: "1.36.9,1.36.10", version: "1.36.9", auto: true, want: "1.36.10"},
@@ -84,12 +84,12 @@ func TestKubernetesVersions(t *testing.T) {
 		"minor versions are not skipped":           {offered: "1.35.9 expired,1.36.1 expired,1.37.0", version: "1.35.9", want: "1.35.9", failures: 1},
 		"expired, and only previews are left":      {offered: "1.35.9 expired,1.36.1 preview", version: "1.35.9", want: "1.35.9", failures: 1},
 		"not offered any more":                     {offered: "1.36.2", version: "1.36.1", want: "1.36.2"},
-		"in the last stage of its life":            {offered: "1.36.1 over,1.36.2 soon", version: "1.36.1", want: "1.36.2"},
-		"before the last stage of its life":        {offered: "1.36.1 soon,1.36.2", version: "1.36.1", want: "1.36.1"},
+		"in the last stage of its lifecycle":       {offered: "1.36.1 over,1.36.2 soon", version: "1.36.1", want: "1.36.2"},
+		"before the last stage of its lifecycle":   {offered: "1.36.1 soon,1.36.2", version: "1.36.1", want: "1.36.1"},
 		"no version":                               {offered: "1.36.1", version: "new", auto: true, want: "new", failures: 1},
 		"a pool gets patches of its own":           {offered: "1.36.1,1.35.4,1.35.5", version: "1.36.1", auto: true, pools: []string{"1.35.4"}, want: "1.36.1 0=1.35.5/1.0.0"},
 		"a pool follows the control plane":         {offered: "1.36.1,1.36.2", version: "1.36.1", auto: true, pools: []string{"1.36.1", ""}, want: "1.36.2 0=1.36.2/1.0.0 1=-/1.0.0"},
-		"a pool does not overtake":                 {offered: "1.36.1,1.36.2 expired,1.36.3 preview,1.36.0 expired", version: "1.36.1", pools: []string{"1.36.0"}, want: "1.36.1 0=1.36.1/1.0.0"},
+		"a pool is not newer":                      {offered: "1.36.1,1.36.2 expired,1.36.3 preview,1.36.0 expired", version: "1.36.1", pools: []string{"1.36.0"}, want: "1.36.1 0=1.36.1/1.0.0"},
 		"a pool's version has expired":             {offered: "1.37.0,1.36.2,1.36.1,1.35.9 expired", version: "1.37.0", pools: []string{"1.35.9"}, want: "1.37.0 0=1.36.2/1.0.0"},
 		"a pool stays within reach":                {offered: "1.35.9 expired,1.36.1,1.32.8,1.33.5", version: "1.35.9", pools: []string{"1.32.8"}, want: "1.36.1 0=1.33.5/1.0.0"},
 		"a pool takes the control plane's at last": {offered: "1.36.1 expired,1.35.9 expired,1.37.0 preview", version: "1.36.1", pools: []string{"1.35.9"}, want: "1.36.1 0=1.36.1/1.0.0", failures: 1},
@@ -149,8 +149,8 @@ func TestMachineImages(t *testing.T) {
 		"to the newest of all":                   {offered: of(all), want: "3.4.0"},
 		"to the newest of the major version":     {offered: of(all), strategy: &minor, want: "1.2.5"},
 		"to the newest of the minor version":     {offered: of(all), strategy: &patch, want: "1.1.2"},
-		"not wanted":                             {offered: of(all), manual: true, want: "1.1.0"},
-		"expired, although not wanted":           {offered: of("1.1.0 expired,1.1.2,1.2.5"), manual: true, want: "1.2.5"},
+		"not automatic":                          {offered: of(all), manual: true, want: "1.1.0"},
+		"expired, although not automatic":        {offered: of("1.1.0 expired,1.1.2,1.2.5"), manual: true, want: "1.2.5"},
 		"a preview":                              {offered: of("1.1.0,1.1.2,2.0.0 preview"), want: "1.1.2"},
 		"supported before deprecated":            {offered: of("1.1.0,1.1.2 supported,2.0.0 deprecated"), want: "1.1.2"},
 		"no next minor version if it can stay":   {offered: of("1.1.0,1.2.0"), strategy: &patch, want: "1.1.0"},
@@ -161,9 +161,9 @@ func TestMachineImages(t *testing.T) {
 		"expired, to the next major version":     {offered: of("1.1.0 expired,2.0.0,2.2.0,3.0.0"), strategy: &minor, want: "2.2.0"},
 		"another architecture":                   {offered: append(of("1.1.0,1.1.2"), of("2.0.0", arm)...), want: "1.1.2"},
 		"another Kubernetes":                     {offered: append(of("1.1.0,1.1.2"), of("2.0.0", newer)...), want: "1.1.2"},
-		"does not go with this Kubernetes":       {offered: append(of("1.1.0", older), of("1.1.2")...), manual: true, want: "1.1.2"},
-		"of an image that is gone":               {offered: of("2.0.0"), change: func(w *corev1beta1.Worker) { w.Machine.Image.Name = "gone" }, want: "1.1.0", failures: 1},
-		"of a version that is gone":              {offered: of("1.0.0,1.1.2"), manual: true, want: "1.1.2"},
+		"does not support this Kubernetes":       {offered: append(of("1.1.0", older), of("1.1.2")...), manual: true, want: "1.1.2"},
+		"of an image not offered":                {offered: of("2.0.0"), change: func(w *corev1beta1.Worker) { w.Machine.Image.Name = "gone" }, want: "1.1.0", failures: 1},
+		"of a version not offered":               {offered: of("1.0.0,1.1.2"), manual: true, want: "1.1.2"},
 		"another container runtime":              {offered: append(of("1.1.0,1.1.2", containerd), of("2.0.0")...), want: "1.1.2", change: func(w *corev1beta1.Worker) { w.CRI = &corev1beta1.CRI{Name: "containerd"} }},
 		"in place, where that is possible":       {offered: append(of("1.1.0,1.1.2", inPlace("1.0.0")), of("2.0.0")...), change: updatedInPlace, want: "1.1.2"},
 		"in place, but not from such an old one": {offered: append(of("1.1.0,1.1.2", inPlace("1.0.0")), of("2.0.0", inPlace("1.1.1"))...), change: updatedInPlace, want: "1.1.2"},
@@ -266,9 +266,9 @@ func TestDecideKeepsWhatItReads(t *testing.T) {
 		t.Errorf("lastMaintenance() (-want +got):\n%s", diff)
 	}
 	want = &corev1beta1.LastMaintenance{
-		Description: "Nothing was to be updated or renewed.", State: "Failed", FailureReason: new("one; two"), TriggeredTime: metav1.NewTime(now),
+		Description: "Nothing had to be updated or rotated.", State: "Failed", FailureReason: new("one; two"), TriggeredTime: metav1.NewTime(now),
 	}
-	failing := outcome{plan: plan{failures: []string{"one"}}, impossible: []string{"two"}}
+	failing := outcome{plan: plan{failures: []string{"one"}}, rejected: []string{"two"}}
 	if diff := cmp.Diff(want, failing.lastMaintenance(now)); diff != "" {
 		t.Errorf("lastMaintenance() of a failure (-want +got):\n%s", diff)
 	}

@@ -15,12 +15,12 @@ func TestExpires(t *testing.T) {
 		annotation, want string
 		days             int32
 	}{
-		"no lifetime":                 {},
-		"no lifetime any more":        {annotation: "2026-11-22T12:00:00Z"},
-		"after its lifetime":          {days: 3, want: "2026-11-24T12:00:00Z"},
-		"prolonged":                   {days: 3, annotation: "2026-11-26T12:00:00Z", want: "2026-11-26T12:00:00Z"},
-		"shortened":                   {days: 3, annotation: "2026-11-22T12:00:00+01:00", want: "2026-11-22T11:00:00Z"},
-		"an annotation beyond reason": {days: 3, annotation: "tomorrow", want: "2026-11-24T12:00:00Z"},
+		"no lifetime":           {},
+		"no lifetime any more":  {annotation: "2026-11-22T12:00:00Z"},
+		"after its lifetime":    {days: 3, want: "2026-11-24T12:00:00Z"},
+		"prolonged":             {days: 3, annotation: "2026-11-26T12:00:00Z", want: "2026-11-26T12:00:00Z"},
+		"shortened":             {days: 3, annotation: "2026-11-22T12:00:00+01:00", want: "2026-11-22T11:00:00Z"},
+		"an invalid annotation": {days: 3, annotation: "tomorrow", want: "2026-11-24T12:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{

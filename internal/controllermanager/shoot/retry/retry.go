@@ -1,14 +1,12 @@
-// Package retry tries Shoots again that failed for a reason which passes by itself: the infrastructure limits how many requests it
-// takes.
+// Package retry retries Shoots whose last operation failed because of a rate limit of the infrastructure, which is a temporary error.
 //
-// It reads the status of Shoots, and writes the annotation that asks for an operation. Source: concepts.txt, Shoot controller,
+// It reads the status of Shoots, and writes the operation annotation. Source: concepts.txt, Shoot controller,
 // "Retry" reconciler.
 package retry
 
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"time"
 
@@ -17,70 +15,73 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	controllermanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/controllermanager/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/controllermanager/watch"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/kube/shard"
 )
 
+// Values are what the controller works with.
+type Values struct {
+	// ConcurrentSyncs is how many Shoots are reconciled at the same time.
+	ConcurrentSyncs int
+	// Period is how long after its failure a Shoot is retried.
+	Period time.Duration
+	// Jitter is the most that is added to Period, so that many Shoots are not retried at once.
+	Jitter time.Duration
+	// Clock returns the time.
+	Clock clock.PassiveClock
+}
+
 // Add adds the controller to a manager.
-func Add(mgr manager.Manager, config *controllermanagerconfigv1alpha1.ShootRetryControllerConfiguration, clk clock.Clock) error {
-	r := &reconciler{gardenClient: mgr.GetClient(), clock: clk, period: config.RetryPeriod.Duration, jitter: config.RetryJitterPeriod.Duration}
-	return builder.ControllerManagedBy(mgr).Named("shoot-retry").WithOptions(controller.Options{MaxConcurrentReconciles: *config.ConcurrentSyncs}).
-		For(&corev1beta1.Shoot{}, builder.WithPredicates(predicate.Funcs{
-			DeleteFunc: func(event.DeleteEvent) bool { return false },
-		}, predicate.NewPredicateFuncs(func(obj client.Object) bool {
+func Add(mgr manager.Manager, v Values) error {
+	return builder.ControllerManagedBy(mgr).Named("shoot-retry").WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
+		For(&corev1beta1.Shoot{}, builder.WithPredicates(watch.NoDeletes(), predicate.NewPredicateFuncs(func(obj client.Object) bool {
 			return retryable(obj.(*corev1beta1.Shoot)) //nolint:forcetypeassert // the kind that is watched
 		}))).
-		Complete(reconcile.AsReconciler(mgr.GetClient(), r))
+		Complete(reconcile.AsReconciler(mgr.GetClient(), &reconciler{Values: v, gardenCache: mgr.GetClient()}))
 }
 
 type reconciler struct {
-	gardenClient   client.Client
-	clock          clock.Clock
-	period, jitter time.Duration
+	Values
+	gardenCache client.Client
 }
 
-// Reconcile asks for a retry when its time has come.
+// Reconcile annotates a Shoot with the retry operation when the retry is due.
 func (r *reconciler) Reconcile(ctx context.Context, shoot *corev1beta1.Shoot) (reconcile.Result, error) {
 	if !retryable(shoot) {
 		return reconcile.Result{}, nil
 	}
-	if wait := due(shoot, r.period, r.jitter).Sub(r.clock.Now()); wait > 0 {
+	if wait := due(shoot, r.Period, r.Jitter).Sub(r.Clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	logf.FromContext(ctx).Info("Retrying failed operation", "type", shoot.Status.LastOperation.Type)
-	err := kube.PatchMetadata(ctx, r.gardenClient, shoot, func(o *metav1.PartialObjectMetadata) {
+	err := kube.PatchMetadata(ctx, r.gardenCache, shoot, func(o *metav1.PartialObjectMetadata) {
 		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, constants.ShootOperationRetry)
 	})
 	if err != nil {
-		return kube.Result(fmt.Errorf("ask for a retry: %w", err))
+		return kube.Result(fmt.Errorf("annotate Shoot with the retry operation: %w", err))
 	}
 	return reconcile.Result{}, nil
 }
 
-// retryable tells whether the last operation of a Shoot failed for good, for a reason that passes, and nobody has asked for
-// something else since.
+// retryable reports whether the last operation of a Shoot failed because of a rate limit, and no other operation has been requested since.
 func retryable(shoot *corev1beta1.Shoot) bool {
-	last := shoot.Status.LastOperation
-	return last != nil && last.State == corev1beta1.LastOperationStateFailed && shoot.Generation == shoot.Status.ObservedGeneration &&
-		shoot.Annotations[constants.GardenerOperation] == "" &&
+	return kube.ShootFailed(shoot) && shoot.Annotations[constants.GardenerOperation] == "" &&
 		slices.ContainsFunc(shoot.Status.LastErrors, func(e corev1beta1.LastError) bool {
 			return slices.Contains(e.Codes, corev1beta1.ErrorInfraRateLimitsExceeded)
 		})
 }
 
-// due returns when a failed operation is to be tried again. The jitter follows from the Shoot and the failure, so that it is the same
-// at every look, but another one for every Shoot.
+// due returns when a failed operation is retried. The jitter follows from the Shoot and the time of its failure, so that it is the same in
+// each reconciliation, but differs between Shoots.
 func due(shoot *corev1beta1.Shoot, period, jitter time.Duration) time.Time {
 	failed := shoot.Status.LastOperation.LastUpdateTime.Time
-	hash := fnv.New64a()
-	fmt.Fprint(hash, shoot.UID, failed.Unix())
-	return failed.Add(period + time.Duration(hash.Sum64()%uint64(jitter+1)))
+	return failed.Add(period + shard.Delay(shoot.UID, failed, jitter))
 }

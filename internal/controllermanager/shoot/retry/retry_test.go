@@ -32,14 +32,14 @@ func TestRetryable(t *testing.T) {
 		mutate func(*corev1beta1.Shoot)
 		want   bool
 	}{
-		"failed by rate limits":    {want: true},
-		"still trying":             {mutate: func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStateError }},
-		"failed by something else": {mutate: func(s *corev1beta1.Shoot) { s.Status.LastErrors[0].Codes = s.Status.LastErrors[0].Codes[:1] }},
+		"failed by a rate limit":   {want: true},
+		"retried by the gardenlet": {mutate: func(s *corev1beta1.Shoot) { s.Status.LastOperation.State = corev1beta1.LastOperationStateError }},
+		"failed for other reasons": {mutate: func(s *corev1beta1.Shoot) { s.Status.LastErrors[0].Codes = s.Status.LastErrors[0].Codes[:1] }},
 		"changed since":            {mutate: func(s *corev1beta1.Shoot) { s.Generation = 3 }},
-		"somebody asked for something": {mutate: func(s *corev1beta1.Shoot) {
+		"another operation is requested": {mutate: func(s *corev1beta1.Shoot) {
 			s.Annotations = map[string]string{constants.GardenerOperation: "reconcile"}
 		}},
-		"nothing was done yet": {mutate: func(s *corev1beta1.Shoot) { s.Status = corev1beta1.ShootStatus{} }},
+		"no operation yet": {mutate: func(s *corev1beta1.Shoot) { s.Status = corev1beta1.ShootStatus{} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := retryable(failedShoot(tc.mutate)); got != tc.want {

@@ -12,19 +12,19 @@ const (
 	unhealthy   = "unhealthy"
 )
 
-// badness orders the values.
-var badness = map[string]int{healthy: 0, progressing: 1, unknown: 2, unhealthy: 3}
+// severity orders the values.
+var severity = map[string]int{healthy: 0, progressing: 1, unknown: 2, unhealthy: 3}
 
-// of is what a condition means for the whole.
-var of = map[corev1beta1.ConditionStatus]string{
+// valueFor is the value of the label for the status of a condition.
+var valueFor = map[corev1beta1.ConditionStatus]string{
 	corev1beta1.ConditionTrue:        healthy,
 	corev1beta1.ConditionProgressing: progressing,
 	corev1beta1.ConditionUnknown:     unknown,
 	corev1beta1.ConditionFalse:       unhealthy,
 }
 
-// health is the worst that errors and conditions of a Shoot say. While it comes up or goes away, conditions are bad of necessity, so
-// that only errors count.
+// health returns the worst of the errors and conditions of a Shoot. While it is created or deleted, conditions cannot be True yet or any
+// more, so that only errors count.
 func health(status *corev1beta1.ShootStatus) string {
 	worst := healthy
 	if len(status.LastErrors) > 0 {
@@ -37,11 +37,11 @@ func health(status *corev1beta1.ShootStatus) string {
 		return worst
 	}
 	for _, condition := range status.Conditions {
-		value, ok := of[condition.Status]
+		value, ok := valueFor[condition.Status]
 		if !ok {
 			value = unknown
 		}
-		if badness[value] > badness[worst] {
+		if severity[value] > severity[worst] {
 			worst = value
 		}
 	}

@@ -22,7 +22,7 @@ func TestHealth(t *testing.T) {
 		status corev1beta1.ShootStatus
 		want   string
 	}{
-		"nothing happened yet": {corev1beta1.ShootStatus{}, healthy},
+		"no operation yet": {corev1beta1.ShootStatus{}, healthy},
 		"conditions do not count while it is created": {
 			corev1beta1.ShootStatus{
 				LastOperation: operation(corev1beta1.LastOperationTypeCreate, corev1beta1.LastOperationStateProcessing),
@@ -46,11 +46,11 @@ func TestHealth(t *testing.T) {
 				Conditions:    conditions(corev1beta1.ConditionUnknown),
 			}, healthy,
 		},
-		"all is well":                  {corev1beta1.ShootStatus{LastOperation: reconciled, Conditions: conditions("True", "True")}, healthy},
-		"unknown is worse than moving": {corev1beta1.ShootStatus{LastOperation: reconciled, Conditions: conditions("Unknown", "Progressing")}, unknown},
-		"false is worse than unknown":  {corev1beta1.ShootStatus{LastOperation: reconciled, Conditions: conditions("Unknown", "False")}, unhealthy},
-		"a status of the future":       {corev1beta1.ShootStatus{LastOperation: reconciled, Conditions: conditions("Perhaps")}, unknown},
-		"an error is as bad as can be": {corev1beta1.ShootStatus{LastOperation: reconciled, LastErrors: failed}, unhealthy},
+		"all conditions are True":      {corev1beta1.ShootStatus{LastOperation: reconciled, Conditions: conditions("True", "True")}, healthy},
+		"Unknown outranks Progressing": {corev1beta1.ShootStatus{LastOperation: reconciled, Conditions: conditions("Unknown", "Progressing")}, unknown},
+		"False outranks Unknown":       {corev1beta1.ShootStatus{LastOperation: reconciled, Conditions: conditions("Unknown", "False")}, unhealthy},
+		"an unknown status":            {corev1beta1.ShootStatus{LastOperation: reconciled, Conditions: conditions("Perhaps")}, unknown},
+		"an error outranks all":        {corev1beta1.ShootStatus{LastOperation: reconciled, LastErrors: failed}, unhealthy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := health(&tc.status); got != tc.want {

@@ -1,4 +1,4 @@
-// Package care says whether the extensions in a seed run.
+// Package care reports whether the extensions in a seed are installed and healthy.
 //
 // It reads the ManagedResources of extensions in the seed, and writes the conditions Installed, Healthy and Progressing of
 // ControllerInstallations in the garden. Source: concepts.txt, gardenlet, ControllerInstallation Controller, "Care" reconciler.
@@ -25,20 +25,20 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
 	"gardener.cloud/gardener/internal/component/managedresource"
+	"gardener.cloud/gardener/internal/gardenlet/controllerinstallation/installation"
 	"gardener.cloud/gardener/internal/kube"
 )
 
 // Values are what the controller works with.
 type Values struct {
-	// Garden is where the ControllerInstallations are.
+	// Garden is the cluster with the ControllerInstallations.
 	Garden cluster.Cluster
-	// SyncPeriod is how often each is looked at, even if nothing happens.
+	// SyncPeriod is how often each is checked, also without events.
 	SyncPeriod time.Duration
-	// ConcurrentSyncs is how many are worked on at once.
+	// ConcurrentSyncs is how many are reconciled at once.
 	ConcurrentSyncs int
-	// Clock tells the time.
+	// Clock is for the conditions.
 	Clock clock.PassiveClock
 }
 
@@ -55,28 +55,28 @@ func Add(mgr manager.Manager, v Values) error {
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.ControllerInstallation{},
 			&handler.TypedEnqueueRequestForObject[*corev1beta1.ControllerInstallation]{},
 			predicate.TypedFuncs[*corev1beta1.ControllerInstallation]{
-				UpdateFunc: func(event.TypedUpdateEvent[*corev1beta1.ControllerInstallation]) bool { return false }, // see below
+				UpdateFunc: func(event.TypedUpdateEvent[*corev1beta1.ControllerInstallation]) bool { return false }, // the conditions depend on the ManagedResource
 			})).
 		Watches(&resourcesv1alpha1.ManagedResource{}, toInstallation).
-		Complete(&reconciler{Values: v, gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient()})
+		Complete(&reconciler{Values: v, gardenCache: v.Garden.GetClient(), seedCache: mgr.GetClient()})
 }
 
 type reconciler struct {
 	Values
-	gardenClient, seedClient client.Client
+	gardenCache, seedCache client.Client
 }
 
-// Reconcile sets the conditions.
+// Reconcile writes the conditions.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	ci := &corev1beta1.ControllerInstallation{}
-	if err := r.gardenClient.Get(ctx, req.NamespacedName, ci); err != nil {
+	if err := r.gardenCache.Get(ctx, req.NamespacedName, ci); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if ci.DeletionTimestamp != nil || ci.Spec.DeploymentRef == nil {
 		return reconcile.Result{}, nil
 	}
 	mr := &resourcesv1alpha1.ManagedResource{}
-	err := r.seedClient.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: ci.Name}, mr)
+	err := r.seedCache.Get(ctx, client.ObjectKey{Namespace: constants.GardenNamespace, Name: ci.Name}, mr)
 	if apierrors.IsNotFound(err) {
 		mr = nil
 	} else if err != nil {
@@ -89,15 +89,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		differs = differs || changed
 	}
 	if differs {
-		if err := r.gardenClient.Status().Patch(ctx, after, client.StrategicMergeFrom(ci)); err != nil {
+		if err := r.gardenCache.Status().Patch(ctx, after, client.StrategicMergeFrom(ci)); err != nil {
 			return kube.Result(fmt.Errorf("patch status: %w", err))
 		}
 	}
 	return reconcile.Result{RequeueAfter: r.SyncPeriod}, nil
 }
 
-// decide returns the conditions of an extension. Without a ManagedResource there are none: it is installed by somebody else, or the
-// main reconciler has yet to come to it.
+// decide returns the conditions of an extension. Without a ManagedResource there are none: the extension is installed without a chart, or the
+// main reconciler has not created it yet.
 func decide(mr *resourcesv1alpha1.ManagedResource) []corev1beta1.Condition {
 	if mr == nil {
 		return nil
@@ -113,16 +113,16 @@ func decide(mr *resourcesv1alpha1.ManagedResource) []corev1beta1.Condition {
 	}
 }
 
-// state is what a condition can say.
+// state is status, reason and message of a condition.
 type state struct {
 	status          corev1beta1.ConditionStatus
 	reason, message string
 }
 
-// condition says that all is well, or what the problem is.
-func condition(typ corev1beta1.ConditionType, problem error, fine, troubled state) corev1beta1.Condition {
+// condition returns the condition in the first state without a problem, and else in the second one, with the problem as its message.
+func condition(typ corev1beta1.ConditionType, problem error, without, with state) corev1beta1.Condition {
 	if problem != nil {
-		fine = state{troubled.status, troubled.reason, problem.Error()}
+		without = state{with.status, with.reason, problem.Error()}
 	}
-	return corev1beta1.Condition{Type: typ, Status: fine.status, Reason: fine.reason, Message: fine.message}
+	return corev1beta1.Condition{Type: typ, Status: without.status, Reason: without.reason, Message: without.message}
 }

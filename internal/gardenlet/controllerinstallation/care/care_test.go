@@ -15,11 +15,11 @@ func TestDecide(t *testing.T) {
 		stale                         bool
 		want                          []string
 	}{
-		"nothing known":    {want: []string{"Installed=False InstallationPending", "Healthy=False ControllerNotHealthy", "Progressing=True ControllerNotRolledOut"}},
-		"all well":         {"True", "True", "False", false, []string{"Installed=True InstallationSuccessful", "Healthy=True ControllerHealthy", "Progressing=False ControllerRolledOut"}},
+		"no conditions":    {want: []string{"Installed=False InstallationPending", "Healthy=False ControllerNotHealthy", "Progressing=True ControllerNotRolledOut"}},
+		"healthy":          {"True", "True", "False", false, []string{"Installed=True InstallationSuccessful", "Healthy=True ControllerHealthy", "Progressing=False ControllerRolledOut"}},
 		"being rolled out": {"True", "True", "True", false, []string{"Installed=True InstallationSuccessful", "Healthy=True ControllerHealthy", "Progressing=True ControllerNotRolledOut"}},
-		"sick":             {"True", "False", "False", false, []string{"Installed=True InstallationSuccessful", "Healthy=False ControllerNotHealthy", "Progressing=False ControllerRolledOut"}},
-		"just changed":     {"True", "True", "False", true, []string{"Installed=False InstallationPending", "Healthy=True ControllerHealthy", "Progressing=False ControllerRolledOut"}},
+		"unhealthy":        {"True", "False", "False", false, []string{"Installed=True InstallationSuccessful", "Healthy=False ControllerNotHealthy", "Progressing=False ControllerRolledOut"}},
+		"not observed yet": {"True", "True", "False", true, []string{"Installed=False InstallationPending", "Healthy=True ControllerHealthy", "Progressing=False ControllerRolledOut"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mr := &resourcesv1alpha1.ManagedResource{}
@@ -43,6 +43,6 @@ func TestDecide(t *testing.T) {
 		})
 	}
 	if got := decide(nil); got != nil {
-		t.Errorf("without a ManagedResource there are %v", got)
+		t.Errorf("conditions without a ManagedResource are %v", got)
 	}
 }

@@ -9,12 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/version"
-	"k8s.io/utils/ptr"
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 )
 
-// pack makes an archive of files, which alternate with their contents.
+// pack returns an archive of files; names and contents alternate.
 func pack(t *testing.T, files ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -49,7 +48,7 @@ func TestRender(t *testing.T) {
 			"{{ if .Values.no }}kind: No{{ end }}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n",
 	)
 	objects, err := Render(archive, Release{
-		Name: "r", Namespace: "ns", Values: map[string]any{"a": "ours"}, Kubernetes: version.Info{GitVersion: "v1.35.2", Major: "1", Minor: "35"},
+		Name: "r", Namespace: "ns", Values: map[string]any{"a": "override"}, Kubernetes: version.Info{GitVersion: "v1.35.2", Major: "1", Minor: "35"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +61,7 @@ func TestRender(t *testing.T) {
 		map[string]any{"apiVersion": "v1", "kind": "Kind", "metadata": map[string]any{"name": "first"}},
 		map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "r", "namespace": "ns"},
-			"data": map[string]any{"a": "ours", "b": "chart", "minor": "35"},
+			"data": map[string]any{"a": "override", "b": "chart", "minor": "35"},
 		},
 		map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}},
 	}
@@ -76,11 +75,11 @@ func TestRenderRefuses(t *testing.T) {
 		archive []byte
 		want    string
 	}{
-		"no archive":        {[]byte("chart"), "read chart"},
-		"no chart in it":    {pack(t, "a", "b"), "read chart"},
+		"not an archive":    {[]byte("chart"), "read chart"},
+		"no chart":          {pack(t, "a", "b"), "read chart"},
 		"a broken template": {pack(t, "Chart.yaml", meta, "templates/a.yaml", "{{ fail \"no\" }}"), "render chart"},
-		"no YAML":           {pack(t, "Chart.yaml", meta, "templates/a.yaml", "a: b: c"), "is no YAML"},
-		"no object":         {pack(t, "Chart.yaml", meta, "templates/a.yaml", "a: b"), "without apiVersion, kind or metadata.name"},
+		"invalid YAML":      {pack(t, "Chart.yaml", meta, "templates/a.yaml", "a: b: c"), "is not valid YAML"},
+		"not an object":     {pack(t, "Chart.yaml", meta, "templates/a.yaml", "a: b"), "without apiVersion, kind or metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Render(tc.archive, Release{}); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -93,16 +92,16 @@ func TestRenderRefuses(t *testing.T) {
 func TestParse(t *testing.T) {
 	const digest = "sha256:0123456789012345678901234567890123456789012345678901234567890123"
 	for want, repository := range map[string]gardencorev1.OCIRepository{
-		"registry.example/chart-a:1":         {Ref: ptr.To("registry.example/chart-a:1")},
-		"registry.example/chart-b:1":         {Repository: ptr.To("oci://registry.example/chart-b"), Tag: ptr.To("1")},
-		"registry.example/chart-c@" + digest: {Repository: ptr.To("registry.example/chart-c"), Tag: ptr.To("1"), Digest: ptr.To(digest)},
-		"registry.example/chart-d:latest":    {Repository: ptr.To("registry.example/chart-d")},
+		"registry.example/chart-a:1":         {Ref: new("registry.example/chart-a:1")},
+		"registry.example/chart-b:1":         {Repository: new("oci://registry.example/chart-b"), Tag: new("1")},
+		"registry.example/chart-c@" + digest: {Repository: new("registry.example/chart-c"), Tag: new("1"), Digest: new(digest)},
+		"registry.example/chart-d:latest":    {Repository: new("registry.example/chart-d")},
 	} {
 		if got, err := parse(&repository); err != nil || got.Name() != want {
 			t.Errorf("parse() = %v, %v, want %s", got, err, want)
 		}
 	}
 	if _, err := parse(&gardencorev1.OCIRepository{}); err == nil {
-		t.Error("nothing is something")
+		t.Error("parse() accepts an empty reference")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 )
 
 const (
-	// layerType is that of the layer with the archive.
+	// layerType is the media type of the layer with the archive.
 	layerType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 	// maxArchive is the largest archive that is pulled, in bytes. Charts have some ten thousand.
 	maxArchive = 16 << 20
@@ -30,17 +31,17 @@ const (
 	maxKept = 64
 )
 
-// Puller pulls charts from registries. What has a digest is pulled once.
+// Puller pulls charts from registries, and keeps them by their digest.
 type Puller struct {
 	mu   sync.Mutex
 	kept map[string][]byte
 }
 
-// Access is how a registry is reached.
+// Access has the credentials for a registry.
 type Access struct {
 	// DockerConfig has the credentials, in the format of .dockerconfigjson. Empty for none.
 	DockerConfig []byte
-	// CABundle are the authorities of the registry in PEM format. Empty for those of the machine.
+	// CABundle has the CA certificates of the registry, as PEM. Empty for those of the system.
 	CABundle []byte
 }
 
@@ -103,14 +104,14 @@ func pull(reference name.Reference, options []remote.Option) ([]byte, error) {
 		defer reader.Close()
 		archive, err := io.ReadAll(io.LimitReader(reader, maxArchive+1))
 		if err == nil && len(archive) > maxArchive {
-			err = fmt.Errorf("it has more than %d bytes", maxArchive)
+			err = fmt.Errorf("the archive has more than %d bytes", maxArchive)
 		}
 		return archive, err
 	}
 	return nil, errors.New("the artifact is no Helm chart")
 }
 
-// parse returns where a chart is. A digest wins over a tag.
+// parse returns the reference of a chart. A digest takes precedence over a tag.
 func parse(repository *gardencorev1.OCIRepository) (name.Reference, error) {
 	full := ""
 	switch {
@@ -125,19 +126,11 @@ func parse(repository *gardencorev1.OCIRepository) (name.Reference, error) {
 	default:
 		full = *repository.Repository
 	}
-	reference, err := name.ParseReference(trimScheme(full))
+	reference, err := name.ParseReference(strings.TrimPrefix(full, "oci://"))
 	if err != nil {
 		return nil, fmt.Errorf("reference %q: %w", full, err)
 	}
 	return reference, nil
-}
-
-func trimScheme(reference string) string {
-	const scheme = "oci://"
-	if len(reference) > len(scheme) && reference[:len(scheme)] == scheme {
-		return reference[len(scheme):]
-	}
-	return reference
 }
 
 func (a Access) options(ctx context.Context, reference name.Reference) ([]remote.Option, error) {
@@ -147,7 +140,7 @@ func (a Access) options(ctx context.Context, reference name.Reference) ([]remote
 			Auths map[string]authn.AuthConfig `json:"auths"`
 		}{}
 		if err := json.Unmarshal(a.DockerConfig, &config); err != nil {
-			return nil, errors.New("the pull secret holds no credentials in the format of .dockerconfigjson")
+			return nil, errors.New("the pull secret does not have the format of .dockerconfigjson")
 		}
 		registry := reference.Context().RegistryStr()
 		for _, key := range []string{registry, "https://" + registry} {
@@ -160,7 +153,7 @@ func (a Access) options(ctx context.Context, reference name.Reference) ([]remote
 	if len(a.CABundle) > 0 {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(a.CABundle) {
-			return nil, errors.New("the CA bundle holds no certificates")
+			return nil, errors.New("the CA bundle has no certificates")
 		}
 		transport := remote.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented to be one
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}

@@ -1,4 +1,4 @@
-// Package chart turns Helm charts into manifests, without Helm's releases and hooks.
+// Package chart pulls Helm charts and renders them to objects, without Helm's releases and hooks.
 package chart
 
 import (
@@ -17,25 +17,25 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Release says for what a chart is rendered.
+// Release has the inputs of a chart.
 type Release struct {
 	// Name and Namespace are what templates see as .Release.
 	Name, Namespace string
 	// Kubernetes is the version of the cluster.
 	Kubernetes version.Info
-	// Values are laid over those of the chart.
+	// Values override those of the chart.
 	Values map[string]any
 }
 
-// Render returns the objects of a chart, which is a gzipped tar archive: first the definitions of kinds, then the others in the order of
-// their files. Nothing is looked up in a cluster.
+// Render returns the objects of a chart, which is a gzipped tar archive: first the CRDs, then the others in the order of their files. Templates
+// cannot look up objects in a cluster.
 func Render(archive []byte, r Release) ([]*unstructured.Unstructured, error) {
 	loaded, err := loader.LoadArchive(bytes.NewReader(archive))
 	if err != nil {
 		return nil, fmt.Errorf("read chart: %w", err)
 	}
 	if err := chartutil.ProcessDependencies(loaded, r.Values); err != nil {
-		return nil, fmt.Errorf("work out the dependencies of chart %q: %w", loaded.Name(), err)
+		return nil, fmt.Errorf("process dependencies of chart %q: %w", loaded.Name(), err)
 	}
 	capabilities := *chartutil.DefaultCapabilities
 	capabilities.KubeVersion = chartutil.KubeVersion{Version: r.Kubernetes.GitVersion, Major: r.Kubernetes.Major, Minor: r.Kubernetes.Minor}
@@ -70,20 +70,20 @@ func Render(archive []byte, r Release) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// decode returns the objects in a file with any number of YAML documents.
+// decode returns the objects in a file with YAML documents.
 func decode(file, content string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, document := range strings.Split("\n"+content, "\n---") {
 		content := map[string]any{}
 		if err := yaml.Unmarshal([]byte(document), &content); err != nil {
-			return nil, fmt.Errorf("%s is no YAML: %w", file, err)
+			return nil, fmt.Errorf("%s is not valid YAML: %w", file, err)
 		}
 		if len(content) == 0 {
 			continue
 		}
 		object := &unstructured.Unstructured{Object: content}
 		if object.GetKind() == "" || object.GetAPIVersion() == "" || object.GetName() == "" {
-			return nil, fmt.Errorf("%s holds an object without apiVersion, kind or metadata.name", file)
+			return nil, fmt.Errorf("%s has an object without apiVersion, kind or metadata.name", file)
 		}
 		objects = append(objects, object)
 	}

@@ -1,7 +1,8 @@
 // Package installation installs extensions in a seed.
 //
-// It reads ControllerInstallations of the seed and what they refer to in the garden. For each it writes a namespace, an access to the
-// garden, and a ManagedResource with the objects of the Helm chart in the seed, and the conditions Valid and Installed in the garden.
+// It reads ControllerInstallations of the seed, and in the garden the objects that they refer to. For each it writes in the seed a namespace,
+// Secrets with a kubeconfig for the garden, and a ManagedResource with the objects of the Helm chart, and in the garden the conditions Valid
+// and Installed.
 // Source: concepts.txt, gardenlet, ControllerInstallation Controller, "Main" reconciler.
 package installation
 
@@ -34,25 +35,27 @@ const Label = "controllerinstallation-name"
 type Values struct {
 	// SeedName is the name of the seed.
 	SeedName string
-	// Garden is where the ControllerInstallations are.
+	// Garden is the cluster with the ControllerInstallations.
 	Garden cluster.Cluster
-	// GardenConfig is how extensions reach the garden: its address and its authority.
+	// GardenAPI is the API server of the garden, for ControllerDeployments, which are large, and Secrets.
+	GardenAPI client.Reader
+	// GardenConfig has the address and the CA of the garden, for the kubeconfigs of extensions.
 	GardenConfig *rest.Config
-	// SeedVersion tells the version of the seed.
+	// SeedVersion reads the Kubernetes version of the seed.
 	SeedVersion discovery.ServerVersionInterface
-	// Version is that of the gardenlet.
+	// Version is the version of the gardenlet.
 	Version string
 	// FeatureGates are those of the gardenlet, for the charts.
 	FeatureGates map[string]bool
-	// ConcurrentSyncs is how many are worked on at once.
+	// ConcurrentSyncs is how many are reconciled at once.
 	ConcurrentSyncs int
-	// Clock tells the time.
+	// Clock is for the conditions.
 	Clock clock.PassiveClock
 }
 
 // Add adds the controller to a manager, whose cluster is the seed.
 func Add(mgr manager.Manager, v Values) error {
-	// When it goes, the next step of the deletion can be taken.
+	// The deletion continues when the ManagedResource is deleted.
 	toInstallation := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		if name := obj.GetLabels()[Label]; name != "" {
 			return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: name}}}
@@ -61,7 +64,7 @@ func Add(mgr manager.Manager, v Values) error {
 	})
 	return builder.ControllerManagedBy(mgr).Named("controllerinstallation").
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
-		// A change of the registration or of its deployment is one of the spec, too: the references have versions.
+		// A change of the ControllerRegistration or ControllerDeployment changes the spec too: the references have resource versions.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.ControllerInstallation{},
 			&handler.TypedEnqueueRequestForObject[*corev1beta1.ControllerInstallation]{},
 			predicate.TypedFuncs[*corev1beta1.ControllerInstallation]{
@@ -73,6 +76,6 @@ func Add(mgr manager.Manager, v Values) error {
 			CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 		})).
 		Complete(&reconciler{
-			Values: v, gardenClient: v.Garden.GetClient(), live: v.Garden.GetAPIReader(), seedClient: mgr.GetClient(), charts: &chart.Puller{},
+			Values: v, gardenCache: v.Garden.GetClient(), seedCache: mgr.GetClient(), charts: &chart.Puller{},
 		})
 }

@@ -26,13 +26,13 @@ import (
 )
 
 const (
-	// class is that of the ManagedResources for the seed itself.
+	// class is the class of ManagedResources for the seed itself.
 	class = "seed"
 	// accessSecret is the Secret with the token of an extension for the garden.
 	accessSecret = "garden-access-extension"
-	// kubeconfigPrefix begins the name of the Secret with the kubeconfig that uses the token.
+	// kubeconfigPrefix is the prefix of the name of the Secret with the kubeconfig that uses the token.
 	kubeconfigPrefix = "generic-garden-kubeconfig-"
-	// accessVolume and accessPath are the volume with both and where pods have it.
+	// accessVolume is the volume with both, and accessPath where pods mount it.
 	accessVolume = "garden-kubeconfig"
 	accessPath   = "/var/run/secrets/gardener.cloud/garden/generic-kubeconfig"
 
@@ -40,7 +40,7 @@ const (
 	envSeedName   = "SEED_NAME"
 )
 
-// namespaceName is where an extension runs.
+// namespaceName is the namespace of an extension.
 func namespaceName(ci *corev1beta1.ControllerInstallation) string { return "extension-" + ci.Name }
 
 func namespace(ci *corev1beta1.ControllerInstallation) *corev1.Namespace {
@@ -50,7 +50,7 @@ func namespace(ci *corev1beta1.ControllerInstallation) *corev1.Namespace {
 	}}}
 }
 
-// kubeconfig reaches the garden with a token that is in a file beside it.
+// kubeconfig is the kubeconfig of extensions for the garden. Its token is in a file beside it.
 func (r *reconciler) kubeconfig() ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["garden"] = &clientcmdapi.Cluster{Server: r.GardenConfig.Host, CertificateAuthorityData: r.GardenConfig.CAData}
@@ -60,17 +60,17 @@ func (r *reconciler) kubeconfig() ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// kubeconfigName changes with the content, so that pods roll when the garden gets another address or authority.
+// kubeconfigName changes with the content, so that pods roll when the garden gets another address or CA.
 func (r *reconciler) kubeconfigName() string {
 	sum := sha256.Sum256(slices.Concat([]byte(r.GardenConfig.Host), []byte{0}, r.GardenConfig.CAData))
 	return kubeconfigPrefix + hex.EncodeToString(sum[:4])
 }
 
-// accessObjects are the access of an extension to the garden.
+// accessObjects are the Secrets by which an extension authenticates to the garden.
 func (r *reconciler) accessObjects(ci *corev1beta1.ControllerInstallation) ([]client.Object, error) {
 	kubeconfig, err := r.kubeconfig()
 	if err != nil {
-		return nil, fmt.Errorf("make kubeconfig: %w", err)
+		return nil, fmt.Errorf("encode kubeconfig: %w", err)
 	}
 	labels, err := json.Marshal(map[string]string{constants.ControllerRegistrationName: ci.Spec.RegistrationRef.Name})
 	if err != nil {
@@ -79,10 +79,10 @@ func (r *reconciler) accessObjects(ci *corev1beta1.ControllerInstallation) ([]cl
 	return []client.Object{
 		&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespaceName(ci), Name: r.kubeconfigName()},
-			Immutable:  ptr.To(true),
+			Immutable:  new(true),
 			Data:       map[string][]byte{"kubeconfig": kubeconfig},
 		},
-		// The token requestor fills it.
+		// The token requestor writes the token into it.
 		&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: namespaceName(ci), Name: accessSecret,
@@ -126,13 +126,13 @@ func managedObjects(ci *corev1beta1.ControllerInstallation, objects []*unstructu
 		&resourcesv1alpha1.ManagedResource{
 			ObjectMeta: meta,
 			Spec: resourcesv1alpha1.ManagedResourceSpec{
-				Class: ptr.To(class), SecretRefs: []corev1.LocalObjectReference{{Name: ci.Name}},
+				Class: new(class), SecretRefs: []corev1.LocalObjectReference{{Name: ci.Name}},
 			},
 		},
 	}, nil
 }
 
-// values are those of the deployment, and what we know about the garden and the seed.
+// values are the values of the ControllerDeployment, with those about the garden and the seed that extensions may rely on.
 func (r *reconciler) values(deployment *gardencorev1.ControllerDeployment, seed *corev1beta1.Seed, garden string) (map[string]any, error) {
 	values := map[string]any{}
 	if raw := deployment.Helm.Values; raw != nil && len(raw.Raw) > 0 {
@@ -169,7 +169,7 @@ func (r *reconciler) values(deployment *gardencorev1.ControllerDeployment, seed 
 	return values, nil
 }
 
-// stringMap is what templates can range over.
+// stringMap is a map in the form that templates can range over.
 func stringMap(in map[string]string) map[string]any {
 	out := make(map[string]any, len(in))
 	for key, value := range in {
@@ -178,8 +178,7 @@ func stringMap(in map[string]string) map[string]any {
 	return out
 }
 
-// injectAccess gives the pods of a workload the access to the garden, unless a label says that they do not want it. Other objects stay as
-// they are.
+// injectAccess adds the kubeconfig for the garden to the pods of a workload, unless a label forbids it. Other objects are not changed.
 func injectAccess(object *unstructured.Unstructured, kubeconfigSecret, seedName string) error {
 	path := podSpecPath(object.GetKind())
 	if path == nil || object.GetLabels()[constants.InjectGardenKubeconfig] == "false" {

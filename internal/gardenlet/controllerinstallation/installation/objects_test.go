@@ -19,9 +19,9 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 
 func TestInjectAccess(t *testing.T) {
 	for name, text := range map[string]string{
-		"another kind":           "kind: ConfigMap\nspec: {template: {spec: {containers: [{name: a}]}}}",
-		"one that does not want": "kind: Deployment\nmetadata: {labels: {extensions.gardener.cloud/inject-garden-kubeconfig: \"false\"}}\nspec: {template: {spec: {containers: [{name: a}]}}}",
-		"no pods":                "kind: Deployment\nspec: {replicas: 1}",
+		"another kind":         "kind: ConfigMap\nspec: {template: {spec: {containers: [{name: a}]}}}",
+		"forbidden by a label": "kind: Deployment\nmetadata: {labels: {extensions.gardener.cloud/inject-garden-kubeconfig: \"false\"}}\nspec: {template: {spec: {containers: [{name: a}]}}}",
+		"no pods":              "kind: Deployment\nspec: {replicas: 1}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := parse(t, text)
@@ -29,14 +29,14 @@ func TestInjectAccess(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(parse(t, text).Object, object.Object); diff != "" {
-				t.Errorf("it was changed (-want +got):\n%s", diff)
+				t.Errorf("the object was changed (-want +got):\n%s", diff)
 			}
 		})
 	}
 	t.Run("pods of a CronJob", func(t *testing.T) {
 		object := parse(t, `
 kind: CronJob
-spec: {jobTemplate: {spec: {template: {spec: {initContainers: [{name: i}], containers: [{name: own, env: [{name: GARDEN_KUBECONFIG, value: mine}]}]}}}}}`)
+spec: {jobTemplate: {spec: {template: {spec: {initContainers: [{name: i}], containers: [{name: own, env: [{name: GARDEN_KUBECONFIG, value: custom}]}]}}}}}`)
 		if err := injectAccess(object, "k", "s"); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ spec:
           containers:
           - name: own
             resources: {}
-            env: [{name: GARDEN_KUBECONFIG, value: mine}]
+            env: [{name: GARDEN_KUBECONFIG, value: custom}]
           volumes:
           - name: garden-kubeconfig
             projected:
@@ -70,9 +70,9 @@ spec:
 			t.Errorf("injectAccess() (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("pods that are none", func(t *testing.T) {
+	t.Run("an invalid pod spec", func(t *testing.T) {
 		if err := injectAccess(parse(t, "kind: Pod\nmetadata: {name: a}\nspec: {containers: 3}"), "k", "s"); err == nil {
-			t.Error("there is no error")
+			t.Error("injectAccess() returned no error")
 		}
 	})
 }

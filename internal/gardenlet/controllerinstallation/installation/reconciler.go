@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -22,47 +23,43 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// owner is the field manager.
-const owner = "gardenlet"
+const fieldManager = "gardenlet"
 
 type reconciler struct {
 	Values
-	gardenClient client.Client
-	// live reads ControllerDeployments, which are large, and only when they have changed.
-	live       client.Reader
-	seedClient client.Client
-	charts     *chart.Puller
+	gardenCache, seedCache client.Client
+	charts                 *chart.Puller
 }
 
-// errInvalid marks what only an edit of the objects in the garden helps against.
+// errInvalid is for errors that only a change of the objects in the garden can fix.
 var errInvalid = errors.New("not valid")
 
 // Reconcile installs an extension, or removes it.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	ci := &corev1beta1.ControllerInstallation{}
-	if err := r.gardenClient.Get(ctx, req.NamespacedName, ci); err != nil {
+	if err := r.gardenCache.Get(ctx, req.NamespacedName, ci); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if ci.DeletionTimestamp != nil {
 		return kube.Result(r.remove(ctx, ci))
 	}
 	if ci.Spec.DeploymentRef == nil {
-		return kube.Result(r.report(ctx, ci, foreign()...))
+		return kube.Result(r.writeConditions(ctx, ci, withoutDeployment()...))
 	}
 	deployment := &gardencorev1.ControllerDeployment{}
-	if err := r.live.Get(ctx, client.ObjectKey{Name: ci.Spec.DeploymentRef.Name}, deployment); err != nil {
+	if err := r.GardenAPI.Get(ctx, client.ObjectKey{Name: ci.Spec.DeploymentRef.Name}, deployment); err != nil {
 		return reconcile.Result{}, fmt.Errorf("read ControllerDeployment %q: %w", ci.Spec.DeploymentRef.Name, err)
 	}
 	if deployment.Helm == nil {
-		return reconcile.Result{}, nil // of another type
+		return reconcile.Result{}, nil // the ControllerDeployment has another type
 	}
-	if err := kube.AddFinalizer(ctx, r.gardenClient, ci, constants.FinalizerControllerInstallation); err != nil {
+	if err := kube.AddFinalizer(ctx, r.gardenCache, ci, constants.FinalizerControllerInstallation); err != nil {
 		return kube.Result(err)
 	}
 	objects, err := r.render(ctx, ci, deployment)
 	if err != nil {
-		if reported := r.report(ctx, ci, invalid(err)); reported != nil {
-			err = errors.Join(err, reported)
+		if statusErr := r.writeConditions(ctx, ci, invalid(err)); statusErr != nil {
+			err = errors.Join(err, statusErr)
 		}
 		if errors.Is(err, errInvalid) {
 			return reconcile.Result{}, reconcile.TerminalError(err)
@@ -70,13 +67,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return kube.Result(err)
 	}
 	if err := r.install(ctx, ci, objects); err != nil {
-		return kube.Result(errors.Join(err, r.report(ctx, ci, valid(), failed(err))))
+		return kube.Result(errors.Join(err, r.writeConditions(ctx, ci, valid(), failed(err))))
 	}
 	conditions := []corev1beta1.Condition{valid()}
 	if kube.Condition(ci.Status.Conditions, corev1beta1.ControllerInstallationInstalled) == nil {
-		conditions = append(conditions, pending()) // the rest is the care reconciler's
+		conditions = append(conditions, pending()) // then the care reconciler writes it
 	}
-	return kube.Result(r.report(ctx, ci, conditions...))
+	return kube.Result(r.writeConditions(ctx, ci, conditions...))
 }
 
 // render returns the objects of the chart.
@@ -84,11 +81,11 @@ func (r *reconciler) render(
 	ctx context.Context, ci *corev1beta1.ControllerInstallation, deployment *gardencorev1.ControllerDeployment,
 ) ([]*unstructured.Unstructured, error) {
 	seed, identity := &corev1beta1.Seed{}, &corev1.ConfigMap{}
-	if err := r.gardenClient.Get(ctx, client.ObjectKey{Name: r.SeedName}, seed); err != nil {
+	if err := r.gardenCache.Get(ctx, client.ObjectKey{Name: r.SeedName}, seed); err != nil {
 		return nil, fmt.Errorf("read Seed %q: %w", r.SeedName, err)
 	}
 	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity}
-	if err := r.live.Get(ctx, key, identity); client.IgnoreNotFound(err) != nil {
+	if err := r.GardenAPI.Get(ctx, key, identity); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read identity of the garden: %w", err)
 	}
 	version, err := r.SeedVersion.ServerVersion()
@@ -114,7 +111,7 @@ func (r *reconciler) render(
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errInvalid, err)
 	}
-	if deployment.InjectGardenKubeconfig != nil && *deployment.InjectGardenKubeconfig {
+	if ptr.Deref(deployment.InjectGardenKubeconfig, false) {
 		for _, object := range objects {
 			if err := injectAccess(object, r.kubeconfigName(), r.SeedName); err != nil {
 				return nil, fmt.Errorf("%w: %w", errInvalid, err)
@@ -124,7 +121,7 @@ func (r *reconciler) render(
 	return objects, nil
 }
 
-// pull gets a chart from its registry, with the credentials that the deployment names.
+// pull pulls a chart with the credentials that the ControllerDeployment refers to.
 func (r *reconciler) pull(ctx context.Context, repository *gardencorev1.OCIRepository) ([]byte, error) {
 	var access chart.Access
 	for _, secret := range []struct {
@@ -138,7 +135,7 @@ func (r *reconciler) pull(ctx context.Context, repository *gardencorev1.OCIRepos
 			continue
 		}
 		found, key := &corev1.Secret{}, client.ObjectKey{Namespace: constants.GardenNamespace, Name: secret.ref.Name}
-		if err := r.live.Get(ctx, key, found); err != nil {
+		if err := r.GardenAPI.Get(ctx, key, found); err != nil {
 			return nil, fmt.Errorf("read Secret %q: %w", key, err)
 		}
 		*secret.into = found.Data[secret.key]
@@ -146,23 +143,23 @@ func (r *reconciler) pull(ctx context.Context, repository *gardencorev1.OCIRepos
 	return r.charts.Pull(ctx, repository, access)
 }
 
-// install writes everything into the seed.
+// install applies the objects for an extension to the seed.
 func (r *reconciler) install(ctx context.Context, ci *corev1beta1.ControllerInstallation, objects []*unstructured.Unstructured) error {
 	access, err := r.accessObjects(ci)
 	if err != nil {
 		return err
 	}
-	if err := kube.Apply(ctx, r.seedClient, owner, append([]client.Object{namespace(ci)}, access...)...); err != nil {
+	if err := kube.Apply(ctx, r.seedCache, fieldManager, append([]client.Object{namespace(ci)}, access...)...); err != nil {
 		return err
 	}
 	managed, err := managedObjects(ci, objects)
 	if err != nil {
 		return err
 	}
-	return kube.Apply(ctx, r.seedClient, owner, managed...)
+	return kube.Apply(ctx, r.seedCache, fieldManager, managed...)
 }
 
-// remove takes an extension out of the seed, one step after the other. The last one lets the object in the garden go.
+// remove deletes an extension from the seed, one object after the other, and finally removes the finalizer.
 func (r *reconciler) remove(ctx context.Context, ci *corev1beta1.ControllerInstallation) error {
 	if !controllerutil.ContainsFinalizer(ci, constants.FinalizerControllerInstallation) {
 		return nil
@@ -170,20 +167,20 @@ func (r *reconciler) remove(ctx context.Context, ci *corev1beta1.ControllerInsta
 	log := logf.FromContext(ctx)
 	mr := &resourcesv1alpha1.ManagedResource{}
 	key := client.ObjectKey{Namespace: constants.GardenNamespace, Name: ci.Name}
-	if err := r.seedClient.Get(ctx, key, mr); err == nil {
+	if err := r.seedCache.Get(ctx, key, mr); err == nil {
 		if mr.DeletionTimestamp == nil {
 			log.Info("Deleting ManagedResource", "managedResource", key)
 		}
-		return client.IgnoreNotFound(r.seedClient.Delete(ctx, mr)) // its end is an event
+		return client.IgnoreNotFound(r.seedCache.Delete(ctx, mr)) // the watch triggers when it is deleted
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read ManagedResource %q: %w", key, err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	if err := r.seedClient.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+	if err := r.seedCache.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Secret %q: %w", key, err)
 	}
-	if err := r.seedClient.Delete(ctx, namespace(ci)); client.IgnoreNotFound(err) != nil {
+	if err := r.seedCache.Delete(ctx, namespace(ci)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete namespace %q: %w", namespaceName(ci), err)
 	}
-	return kube.RemoveFinalizer(ctx, r.gardenClient, ci, constants.FinalizerControllerInstallation)
+	return kube.RemoveFinalizer(ctx, r.gardenCache, ci, constants.FinalizerControllerInstallation)
 }

@@ -11,8 +11,8 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// reportTimeout is what the write of the status may take, also after the end of a pass.
-const reportTimeout = 5 * time.Second
+// statusTimeout is the end of a write of the status, which may happen after the end of a pass.
+const statusTimeout = 5 * time.Second
 
 func valid() corev1beta1.Condition {
 	return corev1beta1.Condition{
@@ -36,14 +36,14 @@ func failed(err error) corev1beta1.Condition {
 func pending() corev1beta1.Condition {
 	return corev1beta1.Condition{
 		Type: corev1beta1.ControllerInstallationInstalled, Status: corev1beta1.ConditionFalse, Reason: "InstallationPending",
-		Message: "The resource manager has yet to apply the objects.",
+		Message: "gardener-resource-manager has not applied the objects yet.",
 	}
 }
 
-// foreign are the conditions of an extension whose registration has no deployment: its controllers are not ours to install, and what
-// is known of them is what they write into the objects that they work on.
-func foreign() []corev1beta1.Condition {
-	const reason, message = "NoDeployment", "The registration has no deployment, so there is nothing to install."
+// withoutDeployment are the conditions of an extension whose ControllerRegistration has no deployment: its controllers are installed by other
+// means.
+func withoutDeployment() []corev1beta1.Condition {
+	const reason, message = "NoDeployment", "The ControllerRegistration has no deployment, so that nothing is installed."
 	return []corev1beta1.Condition{
 		{Type: corev1beta1.ControllerInstallationValid, Status: corev1beta1.ConditionTrue, Reason: reason, Message: message},
 		{Type: corev1beta1.ControllerInstallationInstalled, Status: corev1beta1.ConditionTrue, Reason: reason, Message: message},
@@ -52,9 +52,9 @@ func foreign() []corev1beta1.Condition {
 	}
 }
 
-// report sets conditions.
-func (r *reconciler) report(ctx context.Context, ci *corev1beta1.ControllerInstallation, conditions ...corev1beta1.Condition) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
+// writeConditions writes the conditions that differ. It works after the end of the pass too.
+func (r *reconciler) writeConditions(ctx context.Context, ci *corev1beta1.ControllerInstallation, conditions ...corev1beta1.Condition) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
 	defer cancel()
 	after, differs := ci.DeepCopy(), false
 	for _, condition := range conditions {
@@ -65,7 +65,7 @@ func (r *reconciler) report(ctx context.Context, ci *corev1beta1.ControllerInsta
 	if !differs {
 		return nil
 	}
-	if err := r.gardenClient.Status().Patch(ctx, after, client.StrategicMergeFrom(ci)); client.IgnoreNotFound(err) != nil {
+	if err := r.gardenCache.Status().Patch(ctx, after, client.StrategicMergeFrom(ci)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("patch status: %w", err)
 	}
 	return nil

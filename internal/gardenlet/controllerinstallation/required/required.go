@@ -1,4 +1,4 @@
-// Package required says which extensions in a seed are needed.
+// Package required reports which extensions are required in a seed.
 //
 // It reads the resources of extensions in the seed, and ControllerRegistrations in the garden, and writes the condition Required of
 // ControllerInstallations: True as long as there is a resource that the extension is responsible for. Source: concepts.txt, gardenlet,
@@ -55,29 +55,29 @@ var kinds = []kind{
 
 // Values are what the controller works with.
 type Values struct {
-	// Garden is where the ControllerInstallations are.
+	// Garden is the cluster with the ControllerInstallations and ControllerRegistrations.
 	Garden cluster.Cluster
-	// ConcurrentSyncs is how many are worked on at once.
+	// ConcurrentSyncs is how many are reconciled at once.
 	ConcurrentSyncs int
-	// Clock tells the time.
+	// Clock is for the condition.
 	Clock clock.PassiveClock
 }
 
 // Add adds the controller to a manager, whose cluster is the seed.
 func Add(mgr manager.Manager, v Values) error {
-	r := &reconciler{Values: v, gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient()}
+	r := &reconciler{Values: v, gardenCache: v.Garden.GetClient(), seedCache: mgr.GetClient()}
 	b := builder.ControllerManagedBy(mgr).Named("controllerinstallation-required").
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.ControllerInstallation{},
 			&handler.TypedEnqueueRequestForObject[*corev1beta1.ControllerInstallation]{},
 			predicate.TypedFuncs[*corev1beta1.ControllerInstallation]{
-				// A registration may get further kinds.
+				// It changes when the ControllerRegistration gets another kind.
 				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.ControllerInstallation]) bool {
 					return e.ObjectOld.Generation != e.ObjectNew.Generation
 				},
 			}))
 	for _, k := range kinds {
-		// Kind and type never change, so only coming and going counts.
+		// Kind and type are immutable, so that only creation and deletion count.
 		b = b.Watches(k.object, handler.EnqueueRequestsFromMapFunc(r.installations(k.name)),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}))
 	}
@@ -86,23 +86,23 @@ func Add(mgr manager.Manager, v Values) error {
 
 type reconciler struct {
 	Values
-	gardenClient, seedClient client.Client
+	gardenCache, seedCache client.Client
 }
 
-// installations returns the function that finds who is responsible for a resource.
+// installations returns a function that maps an extension resource to the ControllerInstallations that are responsible for it.
 func (r *reconciler) installations(kind string) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		resource := obj.(extensionsv1alpha1.Object) //nolint:forcetypeassert // a kind that is watched
 		all := &corev1beta1.ControllerInstallationList{}
-		if err := r.gardenClient.List(ctx, all); err != nil {
+		if err := r.gardenCache.List(ctx, all); err != nil {
 			logf.FromContext(ctx).Error(err, "Failed listing ControllerInstallations")
 			return nil
 		}
 		var requests []reconcile.Request
 		for _, ci := range all.Items {
 			registration := &corev1beta1.ControllerRegistration{}
-			if err := r.gardenClient.Get(ctx, client.ObjectKey{Name: ci.Spec.RegistrationRef.Name}, registration); err != nil {
-				continue // the installation is on its way out
+			if err := r.gardenCache.Get(ctx, client.ObjectKey{Name: ci.Spec.RegistrationRef.Name}, registration); err != nil {
+				continue // the ControllerInstallation is being deleted
 			}
 			if responsible(registration, kind, resource.GetExtensionSpec().GetExtensionType()) {
 				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: ci.Name}})
@@ -112,50 +112,50 @@ func (r *reconciler) installations(kind string) handler.MapFunc {
 	}
 }
 
-// responsible tells whether an extension acts on a kind with a type.
+// responsible is whether an extension is responsible for a kind and type.
 func responsible(registration *corev1beta1.ControllerRegistration, kind, typ string) bool {
 	return slices.ContainsFunc(registration.Spec.Resources, func(r corev1beta1.ControllerResource) bool { return r.Kind == kind && r.Type == typ })
 }
 
-// Reconcile sets the condition.
+// Reconcile writes the condition.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	ci := &corev1beta1.ControllerInstallation{}
-	if err := r.gardenClient.Get(ctx, req.NamespacedName, ci); err != nil {
+	if err := r.gardenCache.Get(ctx, req.NamespacedName, ci); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	registration := &corev1beta1.ControllerRegistration{}
-	if err := r.gardenClient.Get(ctx, client.ObjectKey{Name: ci.Spec.RegistrationRef.Name}, registration); err != nil {
+	if err := r.gardenCache.Get(ctx, client.ObjectKey{Name: ci.Spec.RegistrationRef.Name}, registration); err != nil {
 		return kube.Result(fmt.Errorf("read ControllerRegistration %q: %w", ci.Spec.RegistrationRef.Name, err))
 	}
-	needed, err := r.needed(ctx, registration)
+	required, err := r.required(ctx, registration)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	conditions, changed := kube.SetCondition(ci.Status.Conditions, condition(needed), r.Clock.Now())
+	conditions, changed := kube.SetCondition(ci.Status.Conditions, condition(required), r.Clock.Now())
 	if !changed {
 		return reconcile.Result{}, nil
 	}
 	after := ci.DeepCopy()
 	after.Status.Conditions = conditions
-	if err := r.gardenClient.Status().Patch(ctx, after, client.StrategicMergeFrom(ci)); err != nil {
+	if err := r.gardenCache.Status().Patch(ctx, after, client.StrategicMergeFrom(ci)); err != nil {
 		return kube.Result(fmt.Errorf("patch status: %w", err))
 	}
 	return reconcile.Result{}, nil
 }
 
-// needed returns the kinds and types for which there are resources.
-func (r *reconciler) needed(ctx context.Context, registration *corev1beta1.ControllerRegistration) ([]string, error) {
+// required returns the kinds and types of the extension for which resources exist.
+func (r *reconciler) required(ctx context.Context, registration *corev1beta1.ControllerRegistration) ([]string, error) {
 	var found []string
 	for _, k := range kinds {
 		if !slices.ContainsFunc(registration.Spec.Resources, func(r corev1beta1.ControllerResource) bool { return r.Kind == k.name }) {
 			continue
 		}
 		list := k.list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a copy has its original's type
-		if err := r.seedClient.List(ctx, list); err != nil {
+		if err := r.seedCache.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("list %s: %w", k.name, err)
 		}
 		err := meta.EachListItem(list, func(obj runtime.Object) error {
-			typ := obj.(extensionsv1alpha1.Object).GetExtensionSpec().GetExtensionType() //nolint:forcetypeassert // a kind of ours
+			typ := obj.(extensionsv1alpha1.Object).GetExtensionSpec().GetExtensionType() //nolint:forcetypeassert // an extension kind
 			if responsible(registration, k.name, typ) {
 				found = append(found, k.name+"/"+typ)
 			}
@@ -169,15 +169,15 @@ func (r *reconciler) needed(ctx context.Context, registration *corev1beta1.Contr
 	return slices.Compact(found), nil
 }
 
-// condition is for the kinds and types for which there are resources.
-func condition(needed []string) corev1beta1.Condition {
+// condition is the condition Required, given the kinds and types for which resources exist.
+func condition(required []string) corev1beta1.Condition {
 	c := corev1beta1.Condition{
 		Type: corev1beta1.ControllerInstallationRequired, Status: corev1beta1.ConditionFalse, Reason: "NoExtensionObjects",
 		Message: "There are no resources in the seed that the extension is responsible for.",
 	}
-	if len(needed) > 0 {
+	if len(required) > 0 {
 		c.Status, c.Reason = corev1beta1.ConditionTrue, "ExtensionObjectsExist"
-		c.Message = "There are resources in the seed that the extension is responsible for: " + strings.Join(needed, ", ")
+		c.Message = "There are resources in the seed that the extension is responsible for: " + strings.Join(required, ", ")
 	}
 	return c
 }

@@ -8,11 +8,11 @@ import (
 
 func TestCondition(t *testing.T) {
 	if got := condition(nil); got.Status != corev1beta1.ConditionFalse || got.Reason != "NoExtensionObjects" {
-		t.Errorf("without resources it is %+v", got)
+		t.Errorf("condition(nil) = %+v", got)
 	}
 	got := condition([]string{"DNSRecord/local", "Worker/local"})
 	if want := "There are resources in the seed that the extension is responsible for: DNSRecord/local, Worker/local"; got.Status != corev1beta1.ConditionTrue || got.Message != want {
-		t.Errorf("with resources it is %+v", got)
+		t.Errorf("condition() = %+v", got)
 	}
 }
 

@@ -1,7 +1,7 @@
-// Package care says whether the components that Gardener runs in a seed are healthy.
+// Package care reports whether the components of Gardener in a seed are healthy.
 //
 // It reads ManagedResources in the seed, and the components that the gardenlet deploys without one, and writes the condition
-// SeedSystemComponentsHealthy of the Seed. While an operator has stopped the work on shoots, it says so in the condition
+// SeedSystemComponentsHealthy of the Seed. While an operator has stopped the reconciliation of shoots, the Seed also has the condition
 // EmergencyStopShootReconciliations. Source: concepts.txt, gardenlet, Seed Controller, "Care" reconciler.
 package care
 
@@ -37,22 +37,22 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// namespaces are where the components of a seed are.
+// namespaces are those with ManagedResources of seed components.
 var namespaces = []string{constants.GardenNamespace, constants.IstioSystemNamespace}
 
 // Values are what the controller works with.
 type Values struct {
 	// SeedName is the name of the seed.
 	SeedName string
-	// Garden is where the Seed is.
+	// Garden is the cluster with the Seed.
 	Garden cluster.Cluster
-	// Components are objects in a seed that must be healthy besides: names and kinds are enough.
+	// Components returns further objects of a seed that must be healthy, with kind, namespace and name.
 	Components func(*corev1beta1.Seed) []client.Object
-	// SeedReader reads them. Only Deployments are watched; a look at all of them comes with each period.
-	SeedReader client.Reader
-	// Config has the periods, complete.
+	// SeedAPI is the API server of the seed, for these objects. Only Deployments are watched; the others are checked periodically.
+	SeedAPI client.Reader
+	// Config has the period and the thresholds. It is defaulted.
 	Config gardenletconfigv1alpha1.SeedCareControllerConfiguration
-	// Clock tells the time.
+	// Clock is for thresholds and the status.
 	Clock clock.PassiveClock
 }
 
@@ -68,28 +68,28 @@ func Add(mgr manager.Manager, v Values) error {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: v.SeedName}}}
 	})
 	return builder.ControllerManagedBy(mgr).Named("seed-care").
-		// Once for each Seed, then again and again: thresholds pass without anything happening.
+		// Reconcile requeues itself, as thresholds pass without an event.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{},
 			predicate.TypedFuncs[*corev1beta1.Seed]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Seed]) bool {
 				return Stopped(e.ObjectOld) != Stopped(e.ObjectNew)
 			}})).
-		// What else changes of them, such as a message, is in their conditions too.
-		Watches(&resourcesv1alpha1.ManagedResource{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(counts))).
-		Watches(&appsv1.Deployment{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(component(v.Components)))).
+		// All updates count: the messages of their conditions are in that of the Seed.
+		Watches(&resourcesv1alpha1.ManagedResource{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(ofSeed))).
+		Watches(&appsv1.Deployment{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(isComponent(v.Components)))).
 		Complete(&reconciler{
-			gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient(), seedReader: v.SeedReader, clock: v.Clock,
+			gardenCache: v.Garden.GetClient(), seedCache: mgr.GetClient(), seedAPI: v.SeedAPI, clock: v.Clock,
 			components: v.Components, period: v.Config.SyncPeriod.Duration, threshold: threshold,
 		})
 }
 
-// counts tells whether a ManagedResource is a component of the seed.
-func counts(obj client.Object) bool {
+// ofSeed is whether a ManagedResource is for a component of the seed.
+func ofSeed(obj client.Object) bool {
 	mr := obj.(*resourcesv1alpha1.ManagedResource) //nolint:forcetypeassert // the kind that is watched
 	return mr.Spec.Class != nil && slices.Contains(namespaces, mr.Namespace)
 }
 
-// component returns whether a Deployment is one of those that a seed with everything has.
-func component(components func(*corev1beta1.Seed) []client.Object) func(client.Object) bool {
+// isComponent returns a function that checks whether a Deployment is one of the components, also of those that only some seeds have.
+func isComponent(components func(*corev1beta1.Seed) []client.Object) func(client.Object) bool {
 	all := components(&corev1beta1.Seed{Spec: corev1beta1.SeedSpec{Settings: &corev1beta1.SeedSettings{
 		VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: true},
 	}}})
@@ -102,57 +102,57 @@ func component(components func(*corev1beta1.Seed) []client.Object) func(client.O
 }
 
 type reconciler struct {
-	gardenClient, seedClient client.Client
-	seedReader               client.Reader
-	clock                    clock.PassiveClock
-	components               func(*corev1beta1.Seed) []client.Object
-	period, threshold        time.Duration
+	gardenCache, seedCache client.Client
+	seedAPI                client.Reader
+	clock                  clock.PassiveClock
+	components             func(*corev1beta1.Seed) []client.Object
+	period, threshold      time.Duration
 }
 
-// Reconcile sets the condition.
+// Reconcile writes the conditions.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
-	if err := r.gardenClient.Get(ctx, req.NamespacedName, seed); err != nil {
+	if err := r.gardenCache.Get(ctx, req.NamespacedName, seed); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	problems, err := r.unhealthy(ctx, seed)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	var components []resourcesv1alpha1.ManagedResource
+	var managedResources []resourcesv1alpha1.ManagedResource
 	for _, namespace := range namespaces {
 		list := &resourcesv1alpha1.ManagedResourceList{}
-		if err := r.seedClient.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		if err := r.seedCache.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return reconcile.Result{}, fmt.Errorf("list ManagedResources: %w", err)
 		}
-		components = append(components, list.Items...)
+		managedResources = append(managedResources, list.Items...)
 	}
 	now := r.clock.Now()
-	want := decide(kube.Condition(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy), components, problems, now, r.threshold)
+	want := decide(kube.Condition(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy), managedResources, problems, now, r.threshold)
 	conditions, changed := kube.SetCondition(seed.Status.Conditions, want, now)
 	conditions, stopChanged := withStop(conditions, Stopped(seed), now)
 	if changed || stopChanged {
 		after := seed.DeepCopy()
 		after.Status.Conditions = conditions
-		if err := r.gardenClient.Status().Patch(ctx, after, client.StrategicMergeFrom(seed)); err != nil {
+		if err := r.gardenCache.Status().Patch(ctx, after, client.StrategicMergeFrom(seed)); err != nil {
 			return kube.Result(fmt.Errorf("patch status: %w", err))
 		}
 	}
 	return reconcile.Result{RequeueAfter: r.period}, nil
 }
 
-// Stopped is whether an operator wants that nothing is done to the shoots of a seed.
+// Stopped is whether an operator has stopped the reconciliation of the shoots of a seed. An invalid value of the annotation counts as false.
 func Stopped(seed *corev1beta1.Seed) bool {
-	stopped, _ := strconv.ParseBool(seed.Annotations[constants.EmergencyStopShootReconciliations]) // what is no answer is a no
+	stopped, _ := strconv.ParseBool(seed.Annotations[constants.EmergencyStopShootReconciliations])
 	return stopped
 }
 
-// withStop returns the conditions with that about the stop, which is there as long as it lasts, and whether that is a change.
+// withStop returns the conditions with or without EmergencyStopShootReconciliations, and whether they have changed.
 func withStop(conditions []corev1beta1.Condition, stopped bool, now time.Time) ([]corev1beta1.Condition, bool) {
 	if stopped {
 		return kube.SetCondition(conditions, corev1beta1.Condition{
 			Type: corev1beta1.SeedEmergencyStopShootReconciliations, Status: corev1beta1.ConditionTrue, Reason: "EmergencyStop",
-			Message: "Nothing is done to shoots until the annotation " + constants.EmergencyStopShootReconciliations + " is taken off.",
+			Message: "Shoots are not reconciled until the annotation " + constants.EmergencyStopShootReconciliations + " is removed.",
 		}, now)
 	}
 	without := slices.DeleteFunc(slices.Clone(conditions), func(c corev1beta1.Condition) bool {
@@ -161,17 +161,17 @@ func withStop(conditions []corev1beta1.Condition, stopped bool, now time.Time) (
 	return without, len(without) != len(conditions)
 }
 
-// unhealthy says what is wrong with the components that no ManagedResource holds.
+// unhealthy returns the problems of the components without a ManagedResource.
 func (r *reconciler) unhealthy(ctx context.Context, seed *corev1beta1.Seed) (problems []string, err error) {
 	for _, object := range r.components(seed) {
-		gvk, err := apiutil.GVKForObject(object, r.seedClient.Scheme())
+		gvk, err := apiutil.GVKForObject(object, r.seedCache.Scheme())
 		if err != nil {
 			return nil, err
 		}
 		key := client.ObjectKeyFromObject(object)
 		problem := func(err error) { problems = append(problems, fmt.Sprintf("%s %s: %s", gvk.Kind, key, err)) }
-		if err := r.seedReader.Get(ctx, key, object); apierrors.IsNotFound(err) {
-			problem(errors.New("it is not there"))
+		if err := r.seedAPI.Get(ctx, key, object); apierrors.IsNotFound(err) {
+			problem(errors.New("not found"))
 		} else if err != nil {
 			return nil, fmt.Errorf("read %s %q: %w", gvk.Kind, key, err)
 		} else if err := kube.Healthy(object); err != nil {
@@ -183,18 +183,18 @@ func (r *reconciler) unhealthy(ctx context.Context, seed *corev1beta1.Seed) (pro
 	return problems, nil
 }
 
-// decide returns the condition for the components of a seed, of which problems are known besides. What was healthy may be unhealthy for a
-// while before it is called so.
+// decide returns the condition SeedSystemComponentsHealthy for ManagedResources, and for the problems of components without one. If it was True
+// within the threshold, it is Progressing instead of False.
 func decide(
-	before *corev1beta1.Condition, components []resourcesv1alpha1.ManagedResource, problems []string, now time.Time, threshold time.Duration,
+	before *corev1beta1.Condition, managedResources []resourcesv1alpha1.ManagedResource, problems []string, now time.Time, threshold time.Duration,
 ) corev1beta1.Condition {
 	condition := corev1beta1.Condition{
 		Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue,
 		Reason: "SystemComponentsRunning", Message: "All system components are healthy.",
 	}
-	for i := range components {
-		mr := &components[i]
-		if !counts(mr) {
+	for i := range managedResources {
+		mr := &managedResources[i]
+		if !ofSeed(mr) {
 			continue
 		}
 		for _, check := range []func(*resourcesv1alpha1.ManagedResource) error{managedresource.Applied, managedresource.Healthy, managedresource.RolledOut} {
@@ -210,9 +210,9 @@ func decide(
 	slices.Sort(problems)
 	condition.Status, condition.Reason, condition.Message = corev1beta1.ConditionFalse, "SystemComponentsNotHealthy", strings.Join(problems, "; ")
 	if threshold > 0 && before != nil {
-		patient := before.Status == corev1beta1.ConditionTrue ||
+		tolerated := before.Status == corev1beta1.ConditionTrue ||
 			before.Status == corev1beta1.ConditionProgressing && now.Sub(before.LastUpdateTime.Time) <= threshold
-		if patient {
+		if tolerated {
 			condition.Status = corev1beta1.ConditionProgressing
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -20,7 +19,7 @@ func TestDecide(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	component := func(name string, applied, healthy, progressing corev1beta1.ConditionStatus) resourcesv1alpha1.ManagedResource {
 		mr := resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name}}
-		mr.Spec.Class = ptr.To("seed")
+		mr.Spec.Class = new("seed")
 		mr.Status.Conditions = []corev1beta1.Condition{
 			{Type: resourcesv1alpha1.ResourcesApplied, Status: applied, Message: "a"},
 			{Type: resourcesv1alpha1.ResourcesHealthy, Status: healthy, Message: "h"},
@@ -28,13 +27,13 @@ func TestDecide(t *testing.T) {
 		}
 		return mr
 	}
-	good, sick := component("good", "True", "True", "False"), component("sick", "True", "False", "True")
-	elsewhere, foreign := component("elsewhere", "False", "False", "True"), component("foreign", "False", "False", "True")
-	elsewhere.Namespace, foreign.Spec.Class = "shoot--a--b", nil
+	healthy, unhealthy := component("healthy", "True", "True", "False"), component("unhealthy", "True", "False", "True")
+	ofShoot, withoutClass := component("a", "False", "False", "True"), component("b", "False", "False", "True")
+	ofShoot.Namespace, withoutClass.Spec.Class = "shoot--a--b", nil
 	was := func(status corev1beta1.ConditionStatus, ago time.Duration) *corev1beta1.Condition {
 		return &corev1beta1.Condition{Status: status, LastUpdateTime: metav1.NewTime(now.Add(-ago))}
 	}
-	const sickMessage = "ManagedResource garden/sick: ResourcesHealthy is False: h"
+	const message = "ManagedResource garden/unhealthy: ResourcesHealthy is False: h"
 	for name, tc := range map[string]struct {
 		before     *corev1beta1.Condition
 		components []resourcesv1alpha1.ManagedResource
@@ -43,17 +42,17 @@ func TestDecide(t *testing.T) {
 		status     corev1beta1.ConditionStatus
 		message    string
 	}{
-		"nothing there":                 {status: "True", message: "All system components are healthy."},
-		"all well, others do not count": {components: []resourcesv1alpha1.ManagedResource{good, elsewhere, foreign}, status: "True", message: "All system components are healthy."},
-		"a Deployment sick": {
-			components: []resourcesv1alpha1.ManagedResource{sick}, problems: []string{"A"}, status: "False", message: "A; " + sickMessage,
+		"no components":               {status: "True", message: "All system components are healthy."},
+		"healthy, others are ignored": {components: []resourcesv1alpha1.ManagedResource{healthy, ofShoot, withoutClass}, status: "True", message: "All system components are healthy."},
+		"a Deployment too": {
+			components: []resourcesv1alpha1.ManagedResource{unhealthy}, problems: []string{"A"}, status: "False", message: "A; " + message,
 		},
-		"one sick":                   {components: []resourcesv1alpha1.ManagedResource{good, sick}, status: "False", message: sickMessage},
-		"sick at first":              {components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "False", message: sickMessage},
-		"sick, but well before":      {before: was("True", time.Hour), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "Progressing", message: sickMessage},
-		"sick for less than allowed": {before: was("Progressing", time.Minute), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "Progressing", message: sickMessage},
-		"sick for more than allowed": {before: was("Progressing", time.Minute+1), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "False", message: sickMessage},
-		"sick all the time":          {before: was("False", time.Second), components: []resourcesv1alpha1.ManagedResource{sick}, threshold: time.Minute, status: "False", message: sickMessage},
+		"one unhealthy":            {components: []resourcesv1alpha1.ManagedResource{healthy, unhealthy}, status: "False", message: message},
+		"unhealthy from the start": {components: []resourcesv1alpha1.ManagedResource{unhealthy}, threshold: time.Minute, status: "False", message: message},
+		"True before":              {before: was("True", time.Hour), components: []resourcesv1alpha1.ManagedResource{unhealthy}, threshold: time.Minute, status: "Progressing", message: message},
+		"within the threshold":     {before: was("Progressing", time.Minute), components: []resourcesv1alpha1.ManagedResource{unhealthy}, threshold: time.Minute, status: "Progressing", message: message},
+		"after the threshold":      {before: was("Progressing", time.Minute+1), components: []resourcesv1alpha1.ManagedResource{unhealthy}, threshold: time.Minute, status: "False", message: message},
+		"False before":             {before: was("False", time.Second), components: []resourcesv1alpha1.ManagedResource{unhealthy}, threshold: time.Minute, status: "False", message: message},
 		"not rolled out": {
 			components: []resourcesv1alpha1.ManagedResource{component("new", "True", "True", "True")}, status: "False",
 			message: "ManagedResource garden/new: ResourcesProgressing is True: p",
@@ -76,7 +75,7 @@ func TestStop(t *testing.T) {
 		}
 		return names
 	}
-	healthy := []corev1beta1.Condition{{Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue}}
+	before := []corev1beta1.Condition{{Type: corev1beta1.SeedSystemComponentsHealthy, Status: corev1beta1.ConditionTrue}}
 	for _, tc := range []struct {
 		annotation string
 		want       []string
@@ -87,12 +86,12 @@ func TestStop(t *testing.T) {
 	} {
 		seed := &corev1beta1.Seed{}
 		seed.Annotations = map[string]string{"shoot.gardener.cloud/emergency-stop-reconciliations": tc.annotation}
-		conditions, changed := withStop(healthy, Stopped(seed), now)
+		conditions, changed := withStop(before, Stopped(seed), now)
 		if diff := cmp.Diff(tc.want, types(conditions)); diff != "" || changed != (len(tc.want) > 1) {
 			t.Errorf("%q: changed is %t, conditions (-want +got):\n%s", tc.annotation, changed, diff)
 		}
 		after, changed := withStop(conditions, false, now)
-		if diff := cmp.Diff(types(healthy), types(after)); diff != "" || changed != (len(tc.want) > 1) {
+		if diff := cmp.Diff(types(before), types(after)); diff != "" || changed != (len(tc.want) > 1) {
 			t.Errorf("after %q: changed is %t, conditions (-want +got):\n%s", tc.annotation, changed, diff)
 		}
 	}
@@ -100,7 +99,7 @@ func TestStop(t *testing.T) {
 
 func TestUnhealthy(t *testing.T) {
 	deployment := func(name string, change func(*appsv1.Deployment)) *appsv1.Deployment {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "gateway", Name: name}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)}}
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "gateway", Name: name}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}}
 		d.Status = appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1, Conditions: []appsv1.DeploymentCondition{
 			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
 			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
@@ -114,31 +113,31 @@ func TestUnhealthy(t *testing.T) {
 			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: addresses}},
 		}
 	}
-	as := func(*appsv1.Deployment) {}
+	unchanged := func(*appsv1.Deployment) {}
 	address := corev1.LoadBalancerIngress{IP: "192.0.2.1"}
 	for name, tc := range map[string]struct {
-		there []client.Object
-		want  []string
+		existing []client.Object
+		want     []string
 	}{
-		"all well":      {there: []client.Object{deployment("gateway", as), service(address)}},
-		"nothing there": {want: []string{"Deployment gateway/gateway: it is not there", "Service gateway/gateway: it is not there"}},
+		"healthy": {existing: []client.Object{deployment("gateway", unchanged), service(address)}},
+		"missing": {want: []string{"Deployment gateway/gateway: not found", "Service gateway/gateway: not found"}},
 		"no pod": {
-			there: []client.Object{deployment("gateway", func(d *appsv1.Deployment) {
+			existing: []client.Object{deployment("gateway", func(d *appsv1.Deployment) {
 				d.Status.AvailableReplicas, d.Status.Conditions[0].Status = 0, corev1.ConditionFalse
 			}), service(address)},
 			want: []string{"Deployment gateway/gateway: it lacks minimum availability: 0 of 1 pods are available"},
 		},
-		"a new pod that does not come": {
-			there: []client.Object{deployment("gateway", func(d *appsv1.Deployment) { d.Status.Replicas = 2 }), service(address)},
-			want:  []string{"Deployment gateway/gateway: 1 old pods are not gone"},
+		"an old pod": {
+			existing: []client.Object{deployment("gateway", func(d *appsv1.Deployment) { d.Status.Replicas = 2 }), service(address)},
+			want:     []string{"Deployment gateway/gateway: 1 old pods are not gone"},
 		},
 		"no address": {
-			there: []client.Object{deployment("gateway", as), service()}, want: []string{"Service gateway/gateway: its load balancer has no address"},
+			existing: []client.Object{deployment("gateway", unchanged), service()}, want: []string{"Service gateway/gateway: its load balancer has no address"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := fake.NewClientBuilder().WithObjects(tc.there...).Build()
-			r := &reconciler{seedClient: c, seedReader: c, components: func(*corev1beta1.Seed) []client.Object {
+			c := fake.NewClientBuilder().WithObjects(tc.existing...).Build()
+			r := &reconciler{seedCache: c, seedAPI: c, components: func(*corev1beta1.Seed) []client.Object {
 				meta := metav1.ObjectMeta{Namespace: "gateway", Name: "gateway"}
 				return []client.Object{&appsv1.Deployment{ObjectMeta: meta}, &corev1.Service{ObjectMeta: meta}}
 			}}

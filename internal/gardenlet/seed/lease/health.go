@@ -9,23 +9,23 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Health is whether the gardenlet could renew its Lease lately.
+// Health is whether the gardenlet could renew its Lease recently.
 type Health struct {
 	clock clock.PassiveClock
-	// patience is how long a renewal counts, in case nobody even tries any more.
-	patience time.Duration
+	// timeout is how long after a renewal the gardenlet counts as healthy, in case that it does not try to renew the Lease any more.
+	timeout time.Duration
 
 	mu      sync.Mutex
 	started bool
-	renewed time.Time // zero if the last try failed
+	renewed time.Time // zero if the last attempt failed
 }
 
-// NewHealth returns one that is well until the first try: a replica that does not lead has nothing to renew.
-func NewHealth(clk clock.PassiveClock, patience time.Duration) *Health {
-	return &Health{clock: clk, patience: patience}
+// NewHealth returns one that is healthy until the first attempt: a replica that is not the leader does not renew the Lease.
+func NewHealth(clk clock.PassiveClock, timeout time.Duration) *Health {
+	return &Health{clock: clk, timeout: timeout}
 }
 
-// Set tells what came of a try.
+// Set records whether an attempt has succeeded.
 func (h *Health) Set(ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -35,7 +35,7 @@ func (h *Health) Set(ok bool) {
 	}
 }
 
-// Check is the answer to a liveness probe.
+// Check is for liveness probes.
 func (h *Health) Check(*http.Request) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,8 +43,8 @@ func (h *Health) Check(*http.Request) error {
 	case !h.started:
 		return nil
 	case h.renewed.IsZero():
-		return errors.New("the last try to renew the Lease failed")
-	case h.clock.Since(h.renewed) > h.patience:
+		return errors.New("the last attempt to renew the Lease failed")
+	case h.clock.Since(h.renewed) > h.timeout:
 		return errors.New("the Lease was not renewed for too long")
 	}
 	return nil

@@ -16,13 +16,13 @@ func TestHealth(t *testing.T) {
 			t.Errorf("%s: %v", when, err)
 		}
 	}
-	expect("before the first try", true)
+	expect("before the first attempt", true)
 	h.Set(true)
 	expect("after a renewal", true)
 	clk.SetTime(clk.Now().Add(20 * time.Second))
 	expect("just in time", true)
 	clk.SetTime(clk.Now().Add(time.Second))
-	expect("when nobody tried for too long", false)
+	expect("without another attempt for too long", false)
 	h.Set(true)
 	expect("after the next renewal", true)
 	h.Set(false)

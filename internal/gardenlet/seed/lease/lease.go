@@ -1,6 +1,6 @@
-// Package lease tells the garden that a gardenlet works.
+// Package lease is the heartbeat of a gardenlet in the garden.
 //
-// It asks the API server of the seed for its health every few seconds, and if that is well, renews the Lease of the seed in the garden
+// It checks the health of the API server of the seed every few seconds. If that is healthy, it renews the Lease of the seed in the garden
 // and sets the condition GardenletReady of the Seed to True. It reads the one Seed, and writes its status and the Lease. Source:
 // concepts.txt, gardenlet, Seed Controller, "Lease" reconciler.
 package lease
@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -32,28 +31,28 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// requestTimeout is the end of one request: what takes longer is no sign of health.
+// requestTimeout is the end of the requests of one pass. A slower API server does not count as healthy.
 const requestTimeout = 10 * time.Second
 
 // Values are what the controller works with.
 type Values struct {
-	// Garden is where the Seed is.
+	// Garden is the cluster with the Seed.
 	Garden cluster.Cluster
-	// SeedREST reaches the API server of the seed.
+	// SeedREST is a client for the API server of the seed, for /healthz.
 	SeedREST rest.Interface
 	// Period is how often the Lease is renewed.
 	Period time.Duration
-	// Health hears what came of it.
+	// Health records the result of each attempt.
 	Health *Health
-	// Clock tells the time.
+	// Clock is for the Lease and the condition.
 	Clock clock.PassiveClock
 }
 
 // Add adds the controller to a manager.
 func Add(mgr manager.Manager, v Values) error {
-	r := &reconciler{Values: v, gardenClient: v.Garden.GetClient()}
+	r := &reconciler{Values: v, gardenCache: v.Garden.GetClient()}
 	return builder.ControllerManagedBy(mgr).Named("seed-lease").
-		// It comes back by itself every few seconds, changes do not matter.
+		// It requeues itself every few seconds, so that updates are ignored.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{},
 			predicate.TypedFuncs[*corev1beta1.Seed]{
 				UpdateFunc: func(event.TypedUpdateEvent[*corev1beta1.Seed]) bool { return false },
@@ -64,24 +63,24 @@ func Add(mgr manager.Manager, v Values) error {
 
 type reconciler struct {
 	Values
-	gardenClient client.Client
-	// last is the Lease as it was last written, which saves reading it. Only one pass runs at a time.
+	gardenCache client.Client
+	// last is the Lease as it was last written, so that it need not be read. Only one pass runs at a time.
 	last *coordinationv1.Lease
 }
 
-// Reconcile renews the Lease if the seed is well.
+// Reconcile renews the Lease if the API server of the seed is healthy.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	seed := &corev1beta1.Seed{}
-	if err := r.gardenClient.Get(ctx, req.NamespacedName, seed); err != nil {
+	if err := r.gardenCache.Get(ctx, req.NamespacedName, seed); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	// The pace stays the same after an error: a growing distance would be taken for silence.
+	// Errors are not returned: with the backoff of the queue, the Lease would expire.
 	result := reconcile.Result{RequeueAfter: r.Period}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if err := r.SeedREST.Get().AbsPath("/healthz").Do(ctx).Error(); err != nil {
 		r.Health.Set(false)
-		logf.FromContext(ctx).Error(err, "Not renewing Lease because the API server of the seed is not well")
+		logf.FromContext(ctx).Error(err, "Not renewing Lease because the API server of the seed is not healthy")
 		return result, nil
 	}
 	if err := r.renew(ctx, seed); err != nil {
@@ -101,11 +100,11 @@ func (r *reconciler) renew(ctx context.Context, seed *corev1beta1.Seed) error {
 	key := client.ObjectKey{Namespace: constants.GardenerSeedLeaseNamespace, Name: seed.Name}
 	if r.last == nil {
 		lease := &coordinationv1.Lease{}
-		err := r.gardenClient.Get(ctx, key, lease)
+		err := r.gardenCache.Get(ctx, key, lease)
 		if apierrors.IsNotFound(err) {
 			lease.Namespace, lease.Name = key.Namespace, key.Name
 			r.fill(lease, seed)
-			if err = r.gardenClient.Create(ctx, lease); err == nil {
+			if err = r.gardenCache.Create(ctx, lease); err == nil {
 				r.last = lease
 			}
 		}
@@ -119,25 +118,25 @@ func (r *reconciler) renew(ctx context.Context, seed *corev1beta1.Seed) error {
 	}
 	lease := r.last.DeepCopy()
 	r.fill(lease, seed)
-	if err := r.gardenClient.Update(ctx, lease); err != nil {
-		r.last = nil // somebody else wrote or deleted it
+	if err := r.gardenCache.Update(ctx, lease); err != nil {
+		r.last = nil // it may have been changed or deleted
 		return fmt.Errorf("update Lease %q: %w", key, err)
 	}
 	r.last = lease
 	return nil
 }
 
-// fill sets what the gardenlet says in a Lease.
+// fill sets holder, duration and renewal time of a Lease.
 func (r *reconciler) fill(lease *coordinationv1.Lease, seed *corev1beta1.Seed) {
 	lease.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: corev1beta1.SchemeGroupVersion.String(), Kind: "Seed", Name: seed.Name, UID: seed.UID,
 	}}
-	lease.Spec.HolderIdentity = ptr.To(seed.Name)
-	lease.Spec.LeaseDurationSeconds = ptr.To(int32(r.Period / time.Second))
-	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(r.Clock.Now()))
+	lease.Spec.HolderIdentity = new(seed.Name)
+	lease.Spec.LeaseDurationSeconds = new(int32(r.Period / time.Second))
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(r.Clock.Now()))
 }
 
-// report sets the condition.
+// report writes the condition.
 func (r *reconciler) report(ctx context.Context, seed *corev1beta1.Seed) error {
 	conditions, changed := kube.SetCondition(seed.Status.Conditions, corev1beta1.Condition{
 		Type: corev1beta1.SeedGardenletReady, Status: corev1beta1.ConditionTrue, Reason: "GardenletReady",
@@ -148,5 +147,5 @@ func (r *reconciler) report(ctx context.Context, seed *corev1beta1.Seed) error {
 	}
 	after := seed.DeepCopy()
 	after.Status.Conditions = conditions
-	return r.gardenClient.Status().Patch(ctx, after, client.StrategicMergeFrom(seed))
+	return r.gardenCache.Status().Patch(ctx, after, client.StrategicMergeFrom(seed))
 }

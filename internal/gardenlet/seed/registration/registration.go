@@ -1,4 +1,4 @@
-// Package registration makes the Seed of a gardenlet be as its configuration says. It writes metadata and spec of that one Seed in the
+// Package registration creates or updates the Seed of a gardenlet from its configuration. It writes metadata and spec of that one Seed in the
 // garden. Source: concepts.txt, gardenlet, "Configuring the Seed to Work with gardenlet".
 package registration
 
@@ -19,31 +19,30 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// timeout is the end of the registration: two requests, and one more of each after a conflict.
+// timeout is the end of the registration: a read and a write, repeated after a conflict.
 const timeout = time.Minute
 
-// Register creates the Seed, or changes what differs from the configuration. Labels and annotations that others put on it stay. The Seed
-// is read live, as there may be no cache yet.
-func Register(ctx context.Context, live client.Reader, gardenClient client.Writer, config *gardenletconfigv1alpha1.SeedConfig) error {
+// Register creates the Seed, or updates what differs from the configuration. Labels and annotations that are not in the configuration stay.
+func Register(ctx context.Context, gardenAPI client.Client, config *gardenletconfigv1alpha1.SeedConfig) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	log := logf.FromContext(ctx)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		current := &corev1beta1.Seed{}
-		err := live.Get(ctx, client.ObjectKey{Name: config.Name}, current)
+		err := gardenAPI.Get(ctx, client.ObjectKey{Name: config.Name}, current)
 		if apierrors.IsNotFound(err) {
 			log.Info("Creating Seed", "seed", config.Name)
-			return gardenClient.Create(ctx, wanted(&corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: config.Name}}, config))
+			return gardenAPI.Create(ctx, desired(&corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: config.Name}}, config))
 		}
 		if err != nil {
 			return err
 		}
-		want := wanted(current, config)
+		want := desired(current, config)
 		if apiequality.Semantic.DeepEqual(current, want) {
 			return nil
 		}
-		log.Info("Changing Seed", "seed", config.Name)
-		return gardenClient.Patch(ctx, want, client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}))
+		log.Info("Updating Seed", "seed", config.Name)
+		return gardenAPI.Patch(ctx, want, client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil {
 		return fmt.Errorf("register Seed %q: %w", config.Name, err)
@@ -51,8 +50,8 @@ func Register(ctx context.Context, live client.Reader, gardenClient client.Write
 	return nil
 }
 
-// wanted returns a Seed as the configuration says. The given one is not changed.
-func wanted(current *corev1beta1.Seed, config *gardenletconfigv1alpha1.SeedConfig) *corev1beta1.Seed {
+// desired returns the Seed with labels, annotations and spec of the configuration. The current one is not changed.
+func desired(current *corev1beta1.Seed, config *gardenletconfigv1alpha1.SeedConfig) *corev1beta1.Seed {
 	seed := current.DeepCopy()
 	for key, value := range config.Labels {
 		metav1.SetMetaDataLabel(&seed.ObjectMeta, key, value)

@@ -1,8 +1,9 @@
-// Package system installs what every seed has besides control planes: kinds of resources, priority classes, authorities.
+// Package system deploys what every seed has besides control planes: CRDs, PriorityClasses, the CA of the seed, and the components in the
+// namespace garden.
 //
 // It reads and writes these objects in the seed, the BackupBucket of the seed in the garden, and the status and the finalizer of the
-// Seed. A Seed that is deleted is let go when no shoot, no extension and no backup is left on it. Source: concepts.txt, gardenlet, Seed
-// Controller, "Main Reconciler".
+// Seed. The finalizer of a deleted Seed is removed when the seed has no shoot, no extension and no backup. Source: concepts.txt, gardenlet,
+// Seed Controller, "Main Reconciler".
 package system
 
 import (
@@ -34,39 +35,41 @@ import (
 type Values struct {
 	// SeedName is the name of the seed.
 	SeedName string
-	// Garden is where the Seed is.
+	// Garden is the cluster with the Seed. Its cache has the Seed, and the ControllerInstallations and BackupBuckets of the seed.
 	Garden cluster.Cluster
-	// SeedClient reaches the seed.
-	SeedClient client.WithWatch
-	// SeedVersion tells the version of the seed.
+	// GardenAPI is the API server of the garden.
+	GardenAPI client.WithWatch
+	// SeedAPI is the API server of the seed.
+	SeedAPI client.WithWatch
+	// SeedVersion reads the Kubernetes version of the seed.
 	SeedVersion discovery.ServerVersionInterface
-	// KubeconfigSecret is where the gardenlet keeps its access to the garden. It may be nil.
+	// KubeconfigSecret is the Secret in the seed with the gardenlet's kubeconfig for the garden. Nil if the gardenlet does not renew it.
 	KubeconfigSecret *corev1.SecretReference
-	// CertificateExpiry is when that access ends. It may be nil.
+	// CertificateExpiry is the end of the client certificate in that kubeconfig. It may be nil.
 	CertificateExpiry *time.Time
-	// Gardener is the running gardenlet.
+	// Gardener is the running gardenlet, for the status.
 	Gardener corev1beta1.Gardener
-	// Capacity and Reserved are how much there is in the seed, and how much of it the scheduler leaves free.
+	// Capacity is what the seed has of each resource, such as shoots. Reserved is the part that the scheduler does not use.
 	Capacity, Reserved corev1.ResourceList
 	// Images are those of the components.
 	Images Images
 	// ETCD configures etcd-druid. It may be nil.
 	ETCD *gardenletconfigv1alpha1.ETCDConfig
-	// SyncPeriod is how often an unchanged Seed is looked at.
+	// SyncPeriod is how often an unchanged Seed is reconciled.
 	SyncPeriod time.Duration
 	// Metrics counts and times the tasks. It may be nil.
 	Metrics *flow.Metrics
-	// Clock tells the time.
+	// Clock is for the status.
 	Clock clock.PassiveClock
 }
 
 // Images are references of images.
 type Images struct {
-	// Gardener is the image with all our processes.
+	// Gardener is the image of all components of Gardener.
 	Gardener string
 	// Etcd is the image of etcd.
 	Etcd string
-	// HAProxy is the image of what passes connections through to control planes.
+	// HAProxy is the image of the proxy in the gateway.
 	HAProxy string
 	// Autoscaler are those of the Vertical Pod Autoscaler.
 	Autoscaler verticalpodautoscaler.Images
@@ -77,15 +80,15 @@ func Add(mgr manager.Manager, v Values) error {
 	cache := v.Garden.GetCache()
 	return builder.ControllerManagedBy(mgr).Named("seed").
 		WatchesRawSource(source.Kind(cache, &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{}, seedChanged())).
-		// What keeps a Seed from going: when one of these goes, it may be the last one.
+		// A deleted Seed waits until none of these exists. The deleted one may have been the last.
 		WatchesRawSource(source.Kind(cache, &corev1beta1.ControllerInstallation{}, toSeed[*corev1beta1.ControllerInstallation](v.SeedName),
 			deleted[*corev1beta1.ControllerInstallation]())).
 		WatchesRawSource(source.Kind(cache, &corev1beta1.BackupBucket{}, toSeed[*corev1beta1.BackupBucket](v.SeedName),
 			deleted[*corev1beta1.BackupBucket]())).
-		Complete(&reconciler{Values: v, gardenClient: v.Garden.GetClient(), live: v.Garden.GetAPIReader()})
+		Complete(&reconciler{Values: v, gardenCache: v.Garden.GetClient()})
 }
 
-// seedChanged leaves out changes of the status, most of which are our own.
+// seedChanged filters out changes of the status, most of which this controller has made.
 func seedChanged() predicate.TypedFuncs[*corev1beta1.Seed] {
 	return predicate.TypedFuncs[*corev1beta1.Seed]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Seed]) bool {
@@ -96,14 +99,14 @@ func seedChanged() predicate.TypedFuncs[*corev1beta1.Seed] {
 	}
 }
 
-// toSeed asks for a look at the one Seed, whatever the object is.
+// toSeed maps every object to the Seed of the gardenlet.
 func toSeed[T client.Object](name string) handler.TypedEventHandler[T, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, T) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 	})
 }
 
-// deleted leaves out everything but the end of an object.
+// deleted passes deletions only.
 func deleted[T client.Object]() predicate.TypedFuncs[T] {
 	return predicate.TypedFuncs[T]{
 		CreateFunc: func(event.TypedCreateEvent[T]) bool { return false },

@@ -17,16 +17,21 @@ import (
 	"gardener.cloud/gardener/pkg/flow"
 )
 
-// observation is what the status says about a seed besides the operation.
-type observation struct {
-	gardener              corev1beta1.Gardener
+// reportTimeout is the end of a write of the status, which may happen after the end of a pass.
+const reportTimeout = 5 * time.Second
+
+// observed is what the status of a Seed has besides the operation.
+type observed struct {
+	gardener corev1beta1.Gardener
+	// version is the Kubernetes version of the seed, identity its cluster identity, which may be empty.
 	version, identity     string
 	capacity, allocatable corev1.ResourceList
 	generation            int64
-	expiry                *time.Time
+	// expiry is the end of the gardenlet's client certificate. It may be nil.
+	expiry *time.Time
 }
 
-// allocatable is what is left of a capacity without what is reserved.
+// allocatable returns a capacity without the reserved part.
 func allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 	out := capacity.DeepCopy()
 	for name, quantity := range reserved {
@@ -38,27 +43,40 @@ func allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// unfinished tells whether this gardenlet has yet to do something for a Seed. If not, a run of the flow is only a look, and of one that
-// finds everything in order nobody hears.
+// unfinished is whether this version of the gardenlet has yet to reconcile the current spec of the Seed. If not, a run of the flow only
+// corrects drift, and its success is not reported.
 func unfinished(seed *corev1beta1.Seed, gardener corev1beta1.Gardener) bool {
 	s := seed.Status
 	return s.LastOperation == nil || s.LastOperation.State != corev1beta1.LastOperationStateSucceeded || s.ObservedGeneration != seed.Generation ||
 		s.Gardener == nil || s.Gardener.Version != gardener.Version
 }
 
-// reporter writes the status of one Seed in one pass.
-type reporter struct {
-	client client.Client
-	clock  clock.PassiveClock
-	seed   *corev1beta1.Seed
-	// loud is whether progress is reported.
-	loud bool
-	// operation is what is done; empty means to find out from the Seed.
+// statusReporter writes the status of one Seed in one pass.
+type statusReporter struct {
+	gardenCache client.Client
+	clock       clock.PassiveClock
+	// seed is the latest version of the Seed.
+	seed *corev1beta1.Seed
+	// reportsProgress is whether progress and success are reported in status.lastOperation. Errors always are.
+	reportsProgress bool
+	// operation is the type of the operation. If it is empty, it is Create until the Seed was reconciled once, and Reconcile then.
 	operation corev1beta1.LastOperationType
 }
 
-func (s *reporter) progress(ctx context.Context, p flow.Progress) {
-	if !s.loud || len(p.Running) == 0 {
+// run runs a flow and reports its progress.
+func (s *statusReporter) run(ctx context.Context, f *flow.Flow, metrics *flow.Metrics) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, flowTimeout, fmt.Errorf("not done within %s", flowTimeout))
+	defer cancel()
+	offer, stop := flow.Latest(func(p flow.Progress) { s.progress(ctx, p) })
+	_, err := f.Run(ctx, flow.Options{
+		Progress: offer, Metrics: metrics, Clock: s.clock, Ended: flow.LogTimings(logf.FromContext(ctx).V(1), f.Name()),
+	})
+	stop()
+	return err
+}
+
+func (s *statusReporter) progress(ctx context.Context, p flow.Progress) {
+	if !s.reportsProgress || len(p.Running) == 0 {
 		return
 	}
 	if err := s.write(ctx, corev1beta1.LastOperationStateProcessing, p.Percent(), strings.Join(p.Running, ", ")); err != nil {
@@ -66,8 +84,8 @@ func (s *reporter) progress(ctx context.Context, p flow.Progress) {
 	}
 }
 
-// failed reports the error of a run. That the process stops is none: the next one goes on.
-func (s *reporter) failed(ctx context.Context, err error) error {
+// failed reports the error of a run. If the process stops, nothing is reported: the next leader continues.
+func (s *statusReporter) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -82,8 +100,8 @@ func (s *reporter) failed(ctx context.Context, err error) error {
 	return s.write(ctx, corev1beta1.LastOperationStateError, progress, strings.Join(descriptions, "; "))
 }
 
-// succeeded reports the end of a run, and what was seen.
-func (s *reporter) succeeded(ctx context.Context, o *observation) error {
+// succeeded reports the end of a run, and what was observed.
+func (s *statusReporter) succeeded(ctx context.Context, o *observed) error {
 	return s.patch(ctx, func(status *corev1beta1.SeedStatus) {
 		status.Gardener, status.KubernetesVersion, status.ObservedGeneration = &o.gardener, &o.version, o.generation
 		status.Capacity, status.Allocatable = o.capacity, o.allocatable
@@ -93,22 +111,22 @@ func (s *reporter) succeeded(ctx context.Context, o *observation) error {
 		if o.expiry != nil {
 			status.ClientCertificateExpirationTimestamp = new(metav1.NewTime(*o.expiry))
 		}
-		if s.loud {
+		if s.reportsProgress {
 			s.set(status, corev1beta1.LastOperationStateSucceeded, 100, "Seed cluster has been successfully reconciled.")
 		}
 	})
 }
 
-// write reports how the operation stands.
-func (s *reporter) write(ctx context.Context, state corev1beta1.LastOperationState, progress int32, description string) error {
+// write reports the state of the operation.
+func (s *statusReporter) write(ctx context.Context, state corev1beta1.LastOperationState, progress int32, description string) error {
 	return s.patch(ctx, func(status *corev1beta1.SeedStatus) { s.set(status, state, progress, description) })
 }
 
-func (s *reporter) set(status *corev1beta1.SeedStatus, state corev1beta1.LastOperationState, progress int32, description string) {
+func (s *statusReporter) set(status *corev1beta1.SeedStatus, state corev1beta1.LastOperationState, progress int32, description string) {
 	operation := s.operation
 	if operation == "" {
 		operation = corev1beta1.LastOperationTypeReconcile
-		if before := status.LastOperation; before == nil || before.Type == corev1beta1.LastOperationTypeCreate && s.loud && status.ObservedGeneration == 0 {
+		if before := status.LastOperation; before == nil || before.Type == corev1beta1.LastOperationTypeCreate && s.reportsProgress && status.ObservedGeneration == 0 {
 			operation = corev1beta1.LastOperationTypeCreate
 		}
 	}
@@ -116,15 +134,15 @@ func (s *reporter) set(status *corev1beta1.SeedStatus, state corev1beta1.LastOpe
 	if before := status.LastOperation; before != nil {
 		last.LastUpdateTime = before.LastUpdateTime
 		if *before == last {
-			return // nothing new
+			return
 		}
 	}
 	last.LastUpdateTime = metav1.NewTime(s.clock.Now())
 	status.LastOperation = &last
 }
 
-// patch sends what a change makes different. The write may happen after the end of the pass.
-func (s *reporter) patch(ctx context.Context, change func(*corev1beta1.SeedStatus)) error {
+// patch writes a change of the status. It works after the end of the pass too.
+func (s *statusReporter) patch(ctx context.Context, change func(*corev1beta1.SeedStatus)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 	defer cancel()
 	after := s.seed.DeepCopy()
@@ -132,17 +150,9 @@ func (s *reporter) patch(ctx context.Context, change func(*corev1beta1.SeedStatu
 	if apiequality.Semantic.DeepEqual(s.seed.Status, after.Status) {
 		return nil
 	}
-	if err := s.client.Status().Patch(ctx, after, client.StrategicMergeFrom(s.seed)); err != nil {
+	if err := s.gardenCache.Status().Patch(ctx, after, client.StrategicMergeFrom(s.seed)); err != nil {
 		return fmt.Errorf("patch status of Seed %q: %w", s.seed.Name, err)
 	}
 	s.seed = after
 	return nil
-}
-
-// patchIfChanged sends what two states of an object differ in.
-func patchIfChanged(ctx context.Context, c client.Client, before, after client.Object) error {
-	if apiequality.Semantic.DeepEqual(before, after) {
-		return nil
-	}
-	return c.Patch(ctx, after, client.MergeFrom(before))
 }

@@ -19,7 +19,7 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-// TestAgainstAPIServer shows that a real API server understands what a shoot is asked, and that a second look changes nothing.
+// TestAgainstAPIServer runs all requests to a shoot against a real API server. A second pass changes nothing.
 func TestAgainstAPIServer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := env.Start(t).WriteKubeconfig(file); err != nil {
@@ -29,12 +29,12 @@ func TestAgainstAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shoot, err := Connector(clientgoscheme.Scheme, "test")(kubeconfig)
+	shootClient, err := Connector(clientgoscheme.Scheme, "test")(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shoot.Close()
-	if err := shoot.Healthz(t.Context()); err != nil {
+	defer shootClient.Close()
+	if err := shootClient.Healthz(t.Context()); err != nil {
 		t.Error(err)
 	}
 
@@ -54,49 +54,49 @@ func TestAgainstAPIServer(t *testing.T) {
 	for _, object := range []client.Object{
 		node, &coordinationv1.Lease{ObjectMeta: system("gardener-node-agent-n")}, &corev1.Secret{ObjectMeta: config}, &corev1.ServiceAccount{ObjectMeta: system("default")}, pod, webhook,
 	} {
-		if err := shoot.Create(t.Context(), object); client.IgnoreAlreadyExists(err) != nil {
+		if err := shootClient.Create(t.Context(), object); client.IgnoreAlreadyExists(err) != nil {
 			t.Fatalf("create %T: %v", object, err)
 		}
 	}
 	pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted"
-	if err := shoot.Status().Update(t.Context(), pod); err != nil {
+	if err := shootClient.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	if err := shoot.ReachNode(t.Context(), "n"); err == nil {
-		t.Error("a node was reached that is not there")
+	if err := shootClient.ReachNode(t.Context(), "n"); err == nil {
+		t.Error("a node that does not exist was reached")
 	}
 
 	r := &reconciler{Values: Values{Clock: clock.RealClock{}, Config: gardenletconfigv1alpha1.ShootCareControllerConfiguration{WebhookRemediatorEnabled: new(true)}}}
-	look := func() *observation {
+	pass := func() *observed {
 		t.Helper()
-		seen := &observation{access: shoot}
-		if err := seen.readWebhooks(t.Context()); err != nil {
+		o := &observed{shootClient: shootClient}
+		if err := o.readWebhooks(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := seen.readNodes(t.Context()); err != nil {
+		if err := o.readNodes(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.tidyShoot(t.Context(), seen); err != nil {
+		if err := r.cleanUpShoot(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		return seen
+		return o
 	}
-	seen := look()
-	if len(seen.nodes) != 1 || len(seen.leases) == 0 || len(seen.configs) != 1 || seen.configs[0].Annotations["checksum/data-script"] != "1" || len(seen.validating) != 1 {
-		t.Errorf("%d nodes, %d leases, configs %v, %d webhooks", len(seen.nodes), len(seen.leases), seen.configs, len(seen.validating))
+	o := pass()
+	if len(o.nodes) != 1 || len(o.leases) == 0 || len(o.osConfigs) != 1 || o.osConfigs[0].Annotations["checksum/data-script"] != "1" || len(o.validating) != 1 {
+		t.Errorf("%d nodes, %d leases, configs %v, %d webhooks", len(o.nodes), len(o.leases), o.osConfigs, len(o.validating))
 	}
-	if err := shoot.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); !apierrors.IsNotFound(err) {
-		t.Errorf("the evicted pod is still there: %v", err)
+	if err := shootClient.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); !apierrors.IsNotFound(err) {
+		t.Errorf("the evicted pod still exists: %v", err)
 	}
-	if err := shoot.Get(t.Context(), client.ObjectKeyFromObject(webhook), webhook); err != nil {
+	if err := shootClient.Get(t.Context(), client.ObjectKeyFromObject(webhook), webhook); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(new(admissionregistrationv1.Ignore), webhook.Webhooks[0].FailurePolicy); diff != "" || webhook.Annotations["gardener.cloud/warning"] == "" {
-		t.Errorf("the webhook is as it was (-want +got):\n%s", diff)
+		t.Errorf("the webhook was not remediated (-want +got):\n%s", diff)
 	}
 	before := webhook.ResourceVersion
-	look()
-	if err := shoot.Get(t.Context(), client.ObjectKeyFromObject(webhook), webhook); err != nil || webhook.ResourceVersion != before {
-		t.Errorf("a second look has changed the webhook: %v", err)
+	pass()
+	if err := shootClient.Get(t.Context(), client.ObjectKeyFromObject(webhook), webhook); err != nil || webhook.ResourceVersion != before {
+		t.Errorf("a second pass has changed the webhook: %v", err)
 	}
 }

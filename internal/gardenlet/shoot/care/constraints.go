@@ -17,47 +17,48 @@ import (
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
-// expirySoon is how long before the end of an authority its owner is told to rotate it.
-const expirySoon = 365 * 24 * time.Hour
+// caExpiryWarning is how long before the end of a CA certificate the shoot owner should rotate it.
+const caExpiryWarning = 365 * 24 * time.Hour
 
-// constraints say what the owner of a shoot cannot do now, or should do soon. One of which nothing is known now is left out.
-func constraints(shoot *corev1beta1.Shoot, seen *observation, now time.Time) []corev1beta1.Condition {
-	maintenance := webhookConstraint(shoot, seen)
+// constraints returns which operations are not possible now, and what the shoot owner should do. Constraints that cannot be checked now are
+// omitted.
+func constraints(shoot *corev1beta1.Shoot, o *observed, now time.Time) []corev1beta1.Condition {
+	maintenance := webhookConstraint(shoot, o)
 	maintenance.Type = corev1beta1.ShootMaintenancePreconditionsSatisfied
-	list := []corev1beta1.Condition{maintenance, authorities(seen, now), ignoredResources(seen), updatesByHand(shoot)}
-	if seen.conversions != nil {
-		list = append(list, conversions(seen))
+	list := []corev1beta1.Condition{maintenance, caCertificateValidity(o, now), ignoredManagedResources(o), manualInPlaceUpdates(shoot)}
+	if o.conversionCRDs != nil {
+		list = append(list, conversionWebhooks(o))
 	}
 	if len(shoot.Spec.Provider.Workers) == 0 {
 		return list
 	}
 	maintenance.Type = corev1beta1.ShootHibernationPossible
 	list = append(list, maintenance)
-	if !hibernated(shoot) && seen.unavailable == nil {
-		list = append(list, preservedMachines(seen))
-		if seen.nodesUnknown == nil {
-			list = append(list, bothFamilies(shoot, seen))
+	if !hibernated(shoot) && o.apiServerError == nil {
+		list = append(list, preservedMachines(o))
+		if o.nodesError == nil {
+			list = append(list, dualStackMigration(shoot, o))
 		}
 	}
 	return list
 }
 
-// unremarkable are constraints that are said only if they have another status than this one.
-var unremarkable = map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
+// omittedStatus is the status with which a constraint is not in the status of the Shoot.
+var omittedStatus = map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{
 	corev1beta1.ShootCACertificateValiditiesAcceptable:     corev1beta1.ConditionTrue,
 	corev1beta1.ShootCRDsWithProblematicConversionWebhooks: corev1beta1.ConditionTrue,
 	corev1beta1.ShootManualInPlaceWorkersUpdated:           corev1beta1.ConditionTrue,
 	corev1beta1.ShootPreservedFailedMachinesAbsent:         corev1beta1.ConditionTrue,
 	corev1beta1.ShootDualStackNodesMigrationReady:          corev1beta1.ConditionTrue,
-	// Its name says the opposite of what is wanted.
+	// Here True is the problem.
 	corev1beta1.ShootHasIgnoredManagedResources: corev1beta1.ConditionFalse,
 }
 
-// constrain puts constraints into a list, and takes out of it what is not worth a word.
-func constrain(before, wanted []corev1beta1.Condition, now time.Time) []corev1beta1.Condition {
+// mergeConstraints returns the constraints before with the given ones, without those that are omitted.
+func mergeConstraints(before, constraints []corev1beta1.Condition, now time.Time) []corev1beta1.Condition {
 	after := slices.Clone(before)
-	for _, want := range wanted {
-		if unremarkable[want.Type] == want.Status {
+	for _, want := range constraints {
+		if omittedStatus[want.Type] == want.Status {
 			after = slices.DeleteFunc(after, func(c corev1beta1.Condition) bool { return c.Type == want.Type })
 		} else {
 			after, _ = kube.SetCondition(after, want, now)
@@ -66,29 +67,29 @@ func constrain(before, wanted []corev1beta1.Condition, now time.Time) []corev1be
 	return after
 }
 
-// webhookConstraint says whether webhooks are in the way of operations.
-func webhookConstraint(shoot *corev1beta1.Shoot, seen *observation) corev1beta1.Condition {
+// webhookConstraint is whether webhooks may block operations. Its type is set by the caller.
+func webhookConstraint(shoot *corev1beta1.Shoot, o *observed) corev1beta1.Condition {
 	switch {
 	case hibernated(shoot):
-		return corev1beta1.Condition{Status: corev1beta1.ConditionTrue, Reason: "ConditionNotChecked", Message: asleep}
-	case seen.unavailable != nil:
-		return corev1beta1.Condition{Status: corev1beta1.ConditionUnknown, Reason: "APIServerDown", Message: "Nothing is known of webhooks, as the API server does not answer."}
-	case seen.webhooksUnknown != nil:
-		return corev1beta1.Condition{Status: corev1beta1.ConditionUnknown, Reason: "WebhooksUnknown", Message: "Nothing is known of webhooks, as they cannot be read."}
+		return corev1beta1.Condition{Status: corev1beta1.ConditionTrue, Reason: "ConditionNotChecked", Message: hibernatedMessage}
+	case o.apiServerError != nil:
+		return corev1beta1.Condition{Status: corev1beta1.ConditionUnknown, Reason: "APIServerDown", Message: "The webhooks are unknown, as the API server does not respond."}
+	case o.webhooksError != nil:
+		return corev1beta1.Condition{Status: corev1beta1.ConditionUnknown, Reason: "WebhooksUnknown", Message: "The webhooks are unknown, as they cannot be listed."}
 	}
 	var found []string
-	for i := range seen.mutating {
-		if c := &seen.mutating[i]; !ours(c) && !vouched(c) {
+	for i := range o.mutating {
+		if c := &o.mutating[i]; !managedByGardener(c) && !excluded(c) {
 			found = append(found, problems("MutatingWebhookConfiguration", c.Name, mutating(c))...)
 		}
 	}
-	for i := range seen.validating {
-		if c := &seen.validating[i]; !ours(c) && !vouched(c) {
+	for i := range o.validating {
+		if c := &o.validating[i]; !managedByGardener(c) && !excluded(c) {
 			found = append(found, problems("ValidatingWebhookConfiguration", c.Name, validating(c))...)
 		}
 	}
 	if len(found) == 0 {
-		return corev1beta1.Condition{Status: corev1beta1.ConditionTrue, Reason: "NoProblematicWebhooks", Message: "No webhook is in the way."}
+		return corev1beta1.Condition{Status: corev1beta1.ConditionTrue, Reason: "NoProblematicWebhooks", Message: "No webhook blocks operations."}
 	}
 	slices.Sort(found)
 	return corev1beta1.Condition{
@@ -97,59 +98,56 @@ func webhookConstraint(shoot *corev1beta1.Shoot, seen *observation) corev1beta1.
 	}
 }
 
-// asleep is said of a shoot that sleeps.
-const asleep = "Shoot cluster has been hibernated."
-
-// authorities says whether the certificates of authorities are good for a year yet.
-func authorities(seen *observation, now time.Time) corev1beta1.Condition {
+// caCertificateValidity is whether the CA certificates are valid for a year.
+func caCertificateValidity(o *observed, now time.Time) corev1beta1.Condition {
 	condition := corev1beta1.Condition{
 		Type: corev1beta1.ShootCACertificateValiditiesAcceptable, Status: corev1beta1.ConditionTrue, Reason: "NoExpiringCACertificates",
-		Message: "All authorities are valid for a year at least.",
+		Message: "All CA certificates are valid for at least one year.",
 	}
 	var expiring []string
-	for _, secret := range seen.credentials {
+	for _, secret := range o.credentials {
 		name := secret.Labels[secrets.LabelKeyName]
 		until, err := strconv.ParseInt(secret.Labels[secrets.LabelKeyValidUntilTime], 10, 64)
 		if err != nil || name != constants.SecretNameCACluster && !strings.HasPrefix(name, constants.SecretNameCACluster+"-") || secret.Labels[secrets.LabelKeyBundleFor] != "" {
 			continue
 		}
-		if end := time.Unix(until, 0).UTC(); end.Sub(now) < expirySoon {
+		if end := time.Unix(until, 0).UTC(); end.Sub(now) < caExpiryWarning {
 			expiring = append(expiring, fmt.Sprintf("%q expires on %s", name, end.Format(time.DateOnly)))
 		}
 	}
 	if len(expiring) > 0 {
 		slices.Sort(expiring)
 		condition.Status, condition.Reason = corev1beta1.ConditionFalse, "ExpiringCACertificates"
-		condition.Message = "Rotate the authorities of the cluster: " + strings.Join(expiring, ", ")
+		condition.Message = "Rotate the CAs of the cluster: " + strings.Join(expiring, ", ")
 	}
 	return condition
 }
 
-// ignoredResources says whether somebody has stopped the care for parts of the cluster.
-func ignoredResources(seen *observation) corev1beta1.Condition {
+// ignoredManagedResources is whether ManagedResources have the annotation that stops their reconciliation.
+func ignoredManagedResources(o *observed) corev1beta1.Condition {
 	var names []string
-	for i := range seen.resources {
-		if mr := &seen.resources[i]; mr.Annotations[resourcesv1alpha1.Ignore] == "true" {
+	for i := range o.managedResources {
+		if mr := &o.managedResources[i]; mr.Annotations[resourcesv1alpha1.Ignore] == "true" {
 			names = append(names, mr.Name)
 		}
 	}
 	condition := corev1beta1.Condition{
 		Type: corev1beta1.ShootHasIgnoredManagedResources, Status: corev1beta1.ConditionFalse, Reason: "NoIgnoredManagedResources",
-		Message: "All ManagedResources are looked after.",
+		Message: "All ManagedResources are reconciled.",
 	}
 	if len(names) > 0 {
 		slices.Sort(names)
 		condition.Status, condition.Reason = corev1beta1.ConditionTrue, "IgnoredManagedResources"
-		condition.Message = fmt.Sprintf("ManagedResources are not looked after, as they have the annotation %s: %s", resourcesv1alpha1.Ignore, strings.Join(names, ", "))
+		condition.Message = fmt.Sprintf("ManagedResources are not reconciled, as they have the annotation %s: %s", resourcesv1alpha1.Ignore, strings.Join(names, ", "))
 	}
 	return condition
 }
 
-// updatesByHand says whether worker pools wait until their owner lets nodes be updated.
-func updatesByHand(shoot *corev1beta1.Shoot) corev1beta1.Condition {
+// manualInPlaceUpdates is whether worker pools wait until the shoot owner selects nodes for their update.
+func manualInPlaceUpdates(shoot *corev1beta1.Shoot) corev1beta1.Condition {
 	condition := corev1beta1.Condition{
 		Type: corev1beta1.ShootManualInPlaceWorkersUpdated, Status: corev1beta1.ConditionTrue, Reason: "WorkerPoolsUpdated",
-		Message: "All worker pools that are updated by hand are up to date.",
+		Message: "All worker pools with manual in-place updates are up to date.",
 	}
 	if updates := shoot.Status.InPlaceUpdates; updates != nil && updates.PendingWorkerUpdates != nil && len(updates.PendingWorkerUpdates.ManualInPlaceUpdate) > 0 {
 		condition.Status, condition.Reason = corev1beta1.ConditionFalse, "WorkerPoolsWait"
@@ -159,42 +157,42 @@ func updatesByHand(shoot *corev1beta1.Shoot) corev1beta1.Condition {
 	return condition
 }
 
-// conversions says whether there are kinds whose objects cannot be read while a webhook does not answer.
-func conversions(seen *observation) corev1beta1.Condition {
+// conversionWebhooks is whether stored objects cannot be read while a conversion webhook does not respond.
+func conversionWebhooks(o *observed) corev1beta1.Condition {
 	condition := corev1beta1.Condition{
 		Type: corev1beta1.ShootCRDsWithProblematicConversionWebhooks, Status: corev1beta1.ConditionTrue, Reason: "NoProblematicConversionWebhooks",
-		Message: "No kind needs a webhook to read what is stored.",
+		Message: "No CustomResourceDefinition needs a conversion webhook for its stored objects.",
 	}
-	if len(seen.conversions) > 0 {
+	if len(o.conversionCRDs) > 0 {
 		condition.Status, condition.Reason = corev1beta1.ConditionFalse, "ProblematicConversionWebhooks"
-		condition.Message = "CustomResourceDefinitions have a conversion webhook, and objects that are stored in several versions. Write the objects again in the " +
-			"stored version, and take the others out of status.storedVersions: " + strings.Join(seen.conversions, ", ")
+		condition.Message = "CustomResourceDefinitions have a conversion webhook, and objects that are stored in several versions. Rewrite the objects in the " +
+			"storage version, and remove the others from status.storedVersions: " + strings.Join(o.conversionCRDs, ", ")
 	}
 	return condition
 }
 
-// preservedMachines says whether failed machines are kept for somebody to look at.
-func preservedMachines(seen *observation) corev1beta1.Condition {
+// preservedMachines is whether failed machines are preserved for inspection.
+func preservedMachines(o *observed) corev1beta1.Condition {
 	condition := corev1beta1.Condition{
 		Type: corev1beta1.ShootPreservedFailedMachinesAbsent, Status: corev1beta1.ConditionTrue, Reason: "NoPreservedFailedMachines",
-		Message: "No failed machine is kept.",
+		Message: "No failed machine is preserved.",
 	}
-	var kept []string
-	for i := range seen.machines {
-		if n := seen.machines[i].Status.PreservedFailedReplicas; n > 0 {
-			kept = append(kept, fmt.Sprintf("%d of %q", n, seen.machines[i].Name))
+	var preserved []string
+	for i := range o.machineDeployments {
+		if n := o.machineDeployments[i].Status.PreservedFailedReplicas; n > 0 {
+			preserved = append(preserved, fmt.Sprintf("%d of %q", n, o.machineDeployments[i].Name))
 		}
 	}
-	if len(kept) > 0 {
-		slices.Sort(kept)
+	if len(preserved) > 0 {
+		slices.Sort(preserved)
 		condition.Status, condition.Reason = corev1beta1.ConditionFalse, "PreservedFailedMachines"
-		condition.Message = "Failed machines are kept for inspection: " + strings.Join(kept, ", ")
+		condition.Message = "Failed machines are preserved for inspection: " + strings.Join(preserved, ", ")
 	}
 	return condition
 }
 
-// bothFamilies says whether the nodes of a cluster that is to have two IP families have them. A node gets its ranges when it joins.
-func bothFamilies(shoot *corev1beta1.Shoot, seen *observation) corev1beta1.Condition {
+// dualStackMigration is whether the nodes of a dual-stack cluster have both IP families. A node gets its pod CIDRs when it joins.
+func dualStackMigration(shoot *corev1beta1.Shoot, o *observed) corev1beta1.Condition {
 	condition := corev1beta1.Condition{
 		Type: corev1beta1.ShootDualStackNodesMigrationReady, Status: corev1beta1.ConditionTrue, Reason: "NodesMigrated",
 		Message: "All nodes have the IP families of the cluster.",
@@ -202,9 +200,9 @@ func bothFamilies(shoot *corev1beta1.Shoot, seen *observation) corev1beta1.Condi
 	if n := shoot.Spec.Networking; n == nil || len(n.IPFamilies) < 2 {
 		return condition
 	}
-	if old := count(seen.nodes, func(n *corev1.Node) bool { return len(n.Spec.PodCIDRs) == 1 }); old > 0 {
+	if singleStack := count(o.nodes, func(n *corev1.Node) bool { return len(n.Spec.PodCIDRs) == 1 }); singleStack > 0 {
 		condition.Status, condition.Reason = corev1beta1.ConditionFalse, "NodesNotMigrated"
-		condition.Message = fmt.Sprintf("%d of %d nodes have one IP family only. Replace them, and have the cluster reconciled.", old, len(seen.nodes))
+		condition.Message = fmt.Sprintf("%d of %d nodes have one IP family only. Replace them, then reconcile the cluster.", singleStack, len(o.nodes))
 	}
 	return condition
 }

@@ -40,7 +40,7 @@ func TestConstraints(t *testing.T) {
 		c.Labels = map[string]string{key: value}
 		return c
 	}
-	authority := func(name string, left time.Duration) metav1.PartialObjectMetadata {
+	ca := func(name string, left time.Duration) metav1.PartialObjectMetadata {
 		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
 			"name": name, "valid-until-time": strconv.FormatInt(now.Add(left).Unix(), 10),
 		}}}
@@ -57,66 +57,70 @@ func TestConstraints(t *testing.T) {
 	twoFamilies := func(s *corev1beta1.Shoot) {
 		s.Spec.Networking = &corev1beta1.Networking{IPFamilies: []corev1beta1.IPFamily{corev1beta1.IPFamilyIPv4, corev1beta1.IPFamilyIPv6}}
 	}
-	asleep := func(s *corev1beta1.Shoot) {
+	hibernate := func(s *corev1beta1.Shoot) {
 		s.Spec.Hibernation, s.Status.Hibernated = &corev1beta1.Hibernation{Enabled: new(true)}, true
 	}
 	for name, tc := range map[string]struct {
-		change func(*corev1beta1.Shoot, *observation)
-		// want are the constraints that differ from those of a cluster in which nothing is in the way. An empty one is not there.
+		change func(*corev1beta1.Shoot, *observed)
+		// want are the constraints that differ from those of a cluster without problems. An empty one is omitted.
 		want statuses
 	}{
-		"nothing is in the way": {change: func(*corev1beta1.Shoot, *observation) {}},
-		"a webhook of users":    {change: func(_ *corev1beta1.Shoot, o *observation) { o.validating = append(o.validating, validator) }, want: statuses{hibernation: no, precond: no}},
-		"a webhook of ours": {change: func(_ *corev1beta1.Shoot, o *observation) {
+		"no problem":         {change: func(*corev1beta1.Shoot, *observed) {}},
+		"a webhook of users": {change: func(_ *corev1beta1.Shoot, o *observed) { o.validating = append(o.validating, validator) }, want: statuses{hibernation: no, precond: no}},
+		"a webhook of Gardener": {change: func(_ *corev1beta1.Shoot, o *observed) {
 			o.validating = append(o.validating, labelled(resourcesv1alpha1.ManagedBy, "gardener"))
 		}},
-		"a webhook that its owner vouches for": {change: func(_ *corev1beta1.Shoot, o *observation) {
+		"a webhook that its owner has excluded": {change: func(_ *corev1beta1.Shoot, o *observed) {
 			o.validating = append(o.validating, labelled("remediation.webhook.shoot.gardener.cloud/exclude", "true"))
 		}},
-		"nobody answers": {
-			change: func(_ *corev1beta1.Shoot, o *observation) { o.unavailable, o.conversions = errors.New("x"), nil },
+		"the API server does not respond": {
+			change: func(_ *corev1beta1.Shoot, o *observed) { o.apiServerError, o.conversionCRDs = errors.New("x"), nil },
 			want:   statuses{hibernation: unknown, precond: unknown, converted: "", preserved: "", dual: ""},
 		},
-		"nobody tells of webhooks": {change: func(_ *corev1beta1.Shoot, o *observation) { o.webhooksUnknown = errors.New("x") }, want: statuses{hibernation: unknown, precond: unknown}},
-		"an old authority": {change: func(_ *corev1beta1.Shoot, o *observation) {
-			o.credentials = append(o.credentials, authority("ca-client", year-time.Hour))
+		"webhooks cannot be listed": {change: func(_ *corev1beta1.Shoot, o *observed) { o.webhooksError = errors.New("x") }, want: statuses{hibernation: unknown, precond: unknown}},
+		"a CA certificate expires soon": {change: func(_ *corev1beta1.Shoot, o *observed) {
+			o.credentials = append(o.credentials, ca("ca-client", year-time.Hour))
 		}, want: statuses{expiring: no}},
-		"certificates are renewed by themselves": {change: func(_ *corev1beta1.Shoot, o *observation) {
-			o.credentials = append(o.credentials, authority("kube-apiserver", time.Hour), authority("ca", year+time.Hour))
+		"other certificates are renewed in time": {change: func(_ *corev1beta1.Shoot, o *observed) {
+			o.credentials = append(o.credentials, ca("kube-apiserver", time.Hour), ca("ca", year+time.Hour))
 		}},
-		"asleep": {
-			change: func(s *corev1beta1.Shoot, o *observation) { asleep(s); o.conversions = nil },
+		"hibernated": {
+			change: func(s *corev1beta1.Shoot, o *observed) { hibernate(s); o.conversionCRDs = nil },
 			want:   statuses{converted: "", preserved: "", dual: ""},
 		},
-		"workerless":             {change: func(s *corev1beta1.Shoot, _ *observation) { s.Spec.Provider.Workers = nil }, want: statuses{hibernation: "", preserved: "", dual: ""}},
-		"a kind in two versions": {change: func(_ *corev1beta1.Shoot, o *observation) { o.conversions = []string{"things.example.com"} }, want: statuses{converted: no}},
-		"a part is ignored":      {change: func(_ *corev1beta1.Shoot, o *observation) { o.resources = append(o.resources, resource("true")) }, want: statuses{ignored: yes}},
-		"a part is not ignored":  {change: func(_ *corev1beta1.Shoot, o *observation) { o.resources = append(o.resources, resource("false")) }},
-		"a pool waits for its turn": {
-			change: func(s *corev1beta1.Shoot, _ *observation) {
+		"workerless":                     {change: func(s *corev1beta1.Shoot, _ *observed) { s.Spec.Provider.Workers = nil }, want: statuses{hibernation: "", preserved: "", dual: ""}},
+		"a CRD with two stored versions": {change: func(_ *corev1beta1.Shoot, o *observed) { o.conversionCRDs = []string{"things.example.com"} }, want: statuses{converted: no}},
+		"a ManagedResource is ignored": {change: func(_ *corev1beta1.Shoot, o *observed) {
+			o.managedResources = append(o.managedResources, resource("true"))
+		}, want: statuses{ignored: yes}},
+		"a ManagedResource is not ignored": {change: func(_ *corev1beta1.Shoot, o *observed) {
+			o.managedResources = append(o.managedResources, resource("false"))
+		}},
+		"a pool waits for a manual update": {
+			change: func(s *corev1beta1.Shoot, _ *observed) {
 				s.Status.InPlaceUpdates = &corev1beta1.InPlaceUpdatesStatus{PendingWorkerUpdates: &corev1beta1.PendingWorkerUpdates{ManualInPlaceUpdate: []string{"a"}}}
 			}, want: statuses{byHand: no},
 		},
-		"a pool is updated by itself": {change: func(s *corev1beta1.Shoot, _ *observation) {
+		"a pool is updated automatically": {change: func(s *corev1beta1.Shoot, _ *observed) {
 			s.Status.InPlaceUpdates = &corev1beta1.InPlaceUpdatesStatus{PendingWorkerUpdates: &corev1beta1.PendingWorkerUpdates{AutoInPlaceUpdate: []string{"a"}}}
 		}},
-		"a failed machine is kept": {change: func(_ *corev1beta1.Shoot, o *observation) {
-			o.machines = []machinev1alpha1.MachineDeployment{{Status: machinev1alpha1.MachineDeploymentStatus{PreservedFailedReplicas: 1}}}
+		"a failed machine is preserved": {change: func(_ *corev1beta1.Shoot, o *observed) {
+			o.machineDeployments = []machinev1alpha1.MachineDeployment{{Status: machinev1alpha1.MachineDeploymentStatus{PreservedFailedReplicas: 1}}}
 		}, want: statuses{preserved: no}},
-		"a node has one family":               {change: func(s *corev1beta1.Shoot, o *observation) { twoFamilies(s); o.nodes = nodes(2, 1) }, want: statuses{dual: no}},
-		"all nodes have both":                 {change: func(s *corev1beta1.Shoot, o *observation) { twoFamilies(s); o.nodes = nodes(2, 2) }},
-		"ranges of pods are for someone else": {change: func(s *corev1beta1.Shoot, o *observation) { twoFamilies(s); o.nodes = nodes(0) }},
-		"one family is wanted":                {change: func(_ *corev1beta1.Shoot, o *observation) { o.nodes = nodes(1) }},
+		"a node has one family":   {change: func(s *corev1beta1.Shoot, o *observed) { twoFamilies(s); o.nodes = nodes(2, 1) }, want: statuses{dual: no}},
+		"all nodes have both":     {change: func(s *corev1beta1.Shoot, o *observed) { twoFamilies(s); o.nodes = nodes(2, 2) }},
+		"nodes have no pod CIDRs": {change: func(s *corev1beta1.Shoot, o *observed) { twoFamilies(s); o.nodes = nodes(0) }},
+		"a single-stack cluster":  {change: func(_ *corev1beta1.Shoot, o *observed) { o.nodes = nodes(1) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shoot, seen := &corev1beta1.Shoot{}, healthy()
-			shoot.Spec.Provider.Workers, seen.conversions = []corev1beta1.Worker{{Name: "a"}}, []string{}
-			tc.change(shoot, seen)
+			shoot, o := &corev1beta1.Shoot{}, healthyControlPlane()
+			shoot.Spec.Provider.Workers, o.conversionCRDs = []corev1beta1.Worker{{Name: "a"}}, []string{}
+			tc.change(shoot, o)
 			got := statuses{}
-			for _, constraint := range constraints(shoot, seen, now) {
+			for _, constraint := range constraints(shoot, o, now) {
 				got[constraint.Type] = constraint.Status
 				if constraint.Reason == "" || constraint.Message == "" {
-					t.Errorf("%q does not say why", constraint.Type)
+					t.Errorf("%q has no reason or no message", constraint.Type)
 				}
 			}
 			want := statuses{hibernation: yes, precond: yes, expiring: yes, converted: yes, byHand: yes, ignored: no, preserved: yes, dual: yes}
@@ -132,30 +136,30 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// What is in order is not spoken of, and of what nobody knows now, the last word counts.
-func TestConstrain(t *testing.T) {
+// Constraints without a problem are omitted, and those that cannot be checked now stay as they are.
+func TestMergeConstraints(t *testing.T) {
 	const ignored, dual, hibernation = corev1beta1.ShootHasIgnoredManagedResources, corev1beta1.ShootDualStackNodesMigrationReady, corev1beta1.ShootHibernationPossible
 	condition := func(typ corev1beta1.ConditionType, status corev1beta1.ConditionStatus) corev1beta1.Condition {
 		return corev1beta1.Condition{Type: typ, Status: status}
 	}
 	before := []corev1beta1.Condition{condition(dual, corev1beta1.ConditionFalse), condition(ignored, corev1beta1.ConditionTrue)}
 	for name, tc := range map[string]struct {
-		wanted []corev1beta1.Condition
-		want   map[corev1beta1.ConditionType]corev1beta1.ConditionStatus
+		constraints []corev1beta1.Condition
+		want        map[corev1beta1.ConditionType]corev1beta1.ConditionStatus
 	}{
-		"nothing is known": {want: map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{dual: corev1beta1.ConditionFalse, ignored: corev1beta1.ConditionTrue}},
-		"all is in order": {
-			wanted: []corev1beta1.Condition{condition(dual, corev1beta1.ConditionTrue), condition(ignored, corev1beta1.ConditionFalse), condition(hibernation, corev1beta1.ConditionTrue)},
-			want:   map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{hibernation: corev1beta1.ConditionTrue},
+		"nothing can be checked": {want: map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{dual: corev1beta1.ConditionFalse, ignored: corev1beta1.ConditionTrue}},
+		"no problem": {
+			constraints: []corev1beta1.Condition{condition(dual, corev1beta1.ConditionTrue), condition(ignored, corev1beta1.ConditionFalse), condition(hibernation, corev1beta1.ConditionTrue)},
+			want:        map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{hibernation: corev1beta1.ConditionTrue},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := map[corev1beta1.ConditionType]corev1beta1.ConditionStatus{}
-			for _, c := range constrain(before, tc.wanted, now) {
+			for _, c := range mergeConstraints(before, tc.constraints, now) {
 				got[c.Type] = c.Status
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("constrain() (-want +got):\n%s", diff)
+				t.Errorf("mergeConstraints() (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -177,11 +181,11 @@ func TestReadConversions(t *testing.T) {
 	shoot := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		plain, kind("one", apiextensionsv1.WebhookConverter, "v1"), kind("same", apiextensionsv1.NoneConverter, "v1", "v2"), kind("two", apiextensionsv1.WebhookConverter, "v1", "v2"),
 	).Build()
-	seen := &observation{access: &shootAccess{Client: shoot}}
-	if err := seen.readConversions(t.Context()); err != nil {
+	o := &observed{shootClient: &fakeShoot{Client: shoot}}
+	if err := o.readConversionCRDs(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"two"}, seen.conversions); diff != "" {
+	if diff := cmp.Diff([]string{"two"}, o.conversionCRDs); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -20,96 +21,100 @@ import (
 )
 
 const (
-	// agentPatience is how old a node may be until its agent has renewed its Lease for the first time.
-	agentPatience = 2 * time.Minute
-	// applyPatience is for how long an agent may work on an operating system config, after the time that it waits before.
-	applyPatience = 2 * time.Minute
+	// nodeAgentStartTimeout is how old a node may be until gardener-node-agent has renewed its Lease for the first time.
+	nodeAgentStartTimeout = 2 * time.Minute
+	// applyTimeout is how long gardener-node-agent may take to apply an OperatingSystemConfig, after its reconciliation delay.
+	applyTimeout = 2 * time.Minute
 )
 
-// nodesSeen is what was seen of the nodes of a shoot.
-type nodesSeen struct {
+// observedNodes is what one pass has read about the nodes of a shoot.
+type observedNodes struct {
 	nodes []corev1.Node
-	// leases are those by which node agents say that they work.
+	// leases are the heartbeats of gardener-node-agent.
 	leases []coordinationv1.Lease
-	// configs are what node agents are to apply. Only the metadata is there.
-	configs  []metav1.PartialObjectMetadata
-	machines []machinev1alpha1.MachineDeployment
+	// osConfigs are the Secrets with OperatingSystemConfigs for gardener-node-agent. Only the metadata is read.
+	osConfigs          []metav1.PartialObjectMetadata
+	machineDeployments []machinev1alpha1.MachineDeployment
 }
 
-// judgeNodes says what is wrong with the nodes of a shoot.
-func judgeNodes(shoot *corev1beta1.Shoot, seen *nodesSeen, now time.Time) []error {
-	errs := judgeNumbers(shoot, seen)
-	for i := range seen.nodes {
-		node := &seen.nodes[i]
+// nodeProblems are the reasons why EveryNodeReady is False.
+func nodeProblems(shoot *corev1beta1.Shoot, o *observed, now time.Time) []error {
+	if o.nodesError != nil {
+		return []error{o.nodesError}
+	}
+	errs := nodeNumberProblems(shoot, &o.observedNodes)
+	for i := range o.nodes {
+		node := &o.nodes[i]
 		errs = append(errs, kube.NodeReady(node))
-		errs = append(errs, pressure(node)...)
-		errs = append(errs, agentWorks(node, seen.leases, now), configApplied(node, seen.configs, now), kubeletVersion(shoot, node))
+		errs = append(errs, nodeConditionProblems(node)...)
+		errs = append(errs, nodeAgentProblem(node, o.leases, now), osConfigProblem(node, o.osConfigs, now), kubeletVersionProblem(shoot, node))
 	}
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
-// judgeNumbers says of which nodes there are too few or too many.
-func judgeNumbers(shoot *corev1beta1.Shoot, seen *nodesSeen) []error {
-	if h := shoot.Spec.Hibernation; h != nil && h.Enabled != nil && *h.Enabled {
-		return nil // they are about to go
+// nodeNumberProblems returns for which worker pools and machines there are too few or too many nodes.
+func nodeNumberProblems(shoot *corev1beta1.Shoot, o *observedNodes) []error {
+	if h := shoot.Spec.Hibernation; h != nil && ptr.Deref(h.Enabled, false) {
+		return nil // they are being deleted
 	}
-	if len(seen.nodes) == 0 {
+	if len(o.nodes) == 0 {
 		return []error{errors.New("no node has joined the cluster yet")}
 	}
 	var errs []error
 	for _, pool := range shoot.Spec.Provider.Workers {
-		if have := count(seen.nodes, func(n *corev1.Node) bool { return n.Labels[constants.WorkerPool] == pool.Name }); have < pool.Minimum {
+		if have := count(o.nodes, func(n *corev1.Node) bool { return n.Labels[constants.WorkerPool] == pool.Name }); have < pool.Minimum {
 			errs = append(errs, fmt.Errorf("worker pool %q has %d of at least %d nodes", pool.Name, have, pool.Minimum))
 		}
 	}
-	if len(seen.machines) == 0 {
+	if len(o.machineDeployments) == 0 {
 		return errs
 	}
-	var wanted, existing int32
-	for _, d := range seen.machines {
-		wanted, existing = wanted+d.Spec.Replicas, existing+d.Status.Replicas
+	var desired, existing int32
+	for _, d := range o.machineDeployments {
+		desired, existing = desired+d.Spec.Replicas, existing+d.Status.Replicas
 	}
-	have := count(seen.nodes, func(n *corev1.Node) bool { return n.Annotations[machinev1alpha1.NotManagedByMCM] == "" })
+	have := count(o.nodes, func(n *corev1.Node) bool { return n.Annotations[machinev1alpha1.NotManagedByMCM] == "" })
 	switch {
-	case have < wanted:
-		errs = append(errs, fmt.Errorf("%d of %d machines have joined the cluster as nodes", have, wanted))
-	case have > max(wanted, existing): // while machines are replaced there are more of them than wanted
-		errs = append(errs, fmt.Errorf("there are %d nodes for %d machines", have, max(wanted, existing)))
+	case have < desired:
+		errs = append(errs, fmt.Errorf("%d of %d machines have joined the cluster as nodes", have, desired))
+	case have > max(desired, existing): // while machines are replaced, more of them exist than desired
+		errs = append(errs, fmt.Errorf("there are %d nodes for %d machines", have, max(desired, existing)))
 	}
 	return errs
 }
 
-func count(nodes []corev1.Node, counts func(*corev1.Node) bool) int32 {
+func count(nodes []corev1.Node, matches func(*corev1.Node) bool) int32 {
 	n := int32(0)
 	for i := range nodes {
-		if counts(&nodes[i]) {
+		if matches(&nodes[i]) {
 			n++
 		}
 	}
 	return n
 }
 
-// bad are conditions of nodes that must not be true, and good are those that must be if they are there.
-var (
-	bad  = []corev1.NodeConditionType{corev1.NodeDiskPressure, corev1.NodeMemoryPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable}
-	good = corev1.NodeConditionType(nodeagentconfigv1alpha1.ConditionTypeSystemdUnitsReady)
-)
+// problemConditions are conditions of nodes that are a problem when they are True.
+var problemConditions = []corev1.NodeConditionType{
+	corev1.NodeDiskPressure, corev1.NodeMemoryPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable,
+}
 
-func pressure(node *corev1.Node) []error {
+// nodeConditionProblems returns the conditions of a node that are a problem, besides Ready.
+func nodeConditionProblems(node *corev1.Node) []error {
+	const unitsReady = corev1.NodeConditionType(nodeagentconfigv1alpha1.ConditionTypeSystemdUnitsReady)
 	var errs []error
 	for _, c := range node.Status.Conditions {
-		if slices.Contains(bad, c.Type) && c.Status == corev1.ConditionTrue || c.Type == good && c.Status == corev1.ConditionFalse {
+		if slices.Contains(problemConditions, c.Type) && c.Status == corev1.ConditionTrue || c.Type == unitsReady && c.Status == corev1.ConditionFalse {
 			errs = append(errs, fmt.Errorf("Node %q: %s is %s: %s", node.Name, c.Type, c.Status, c.Message))
 		}
 	}
 	return errs
 }
 
-// agentWorks returns why the agent of a node seems not to work.
-func agentWorks(node *corev1.Node, leases []coordinationv1.Lease, now time.Time) error {
+// nodeAgentProblem returns that gardener-node-agent does not renew its Lease, or nil.
+func nodeAgentProblem(node *corev1.Node, leases []coordinationv1.Lease, now time.Time) error {
 	index := slices.IndexFunc(leases, func(l coordinationv1.Lease) bool { return l.Name == nodeagentconfigv1alpha1.NodeLeasePrefix+node.Name })
 	if index < 0 {
-		if now.Sub(node.CreationTimestamp.Time) < agentPatience {
+		if now.Sub(node.CreationTimestamp.Time) < nodeAgentStartTimeout {
 			return nil
 		}
 		return fmt.Errorf("Node %q: gardener-node-agent has never renewed its Lease", node.Name)
@@ -120,38 +125,38 @@ func agentWorks(node *corev1.Node, leases []coordinationv1.Lease, now time.Time)
 	return nil
 }
 
-// expired is whether nobody has renewed a Lease in time.
+// expired is whether a Lease was not renewed in time.
 func expired(lease *coordinationv1.Lease, now time.Time) bool {
 	s := lease.Spec
 	return s.RenewTime == nil || s.LeaseDurationSeconds == nil || now.Sub(s.RenewTime.Time) > time.Duration(*s.LeaseDurationSeconds)*time.Second
 }
 
-// configApplied returns why a node is not as it was told to be. What a node was told that is about to be replaced is not there any more.
-// Agents begin one after the other, each after a delay of its own.
-func configApplied(node *corev1.Node, configs []metav1.PartialObjectMetadata, now time.Time) error {
-	index := slices.IndexFunc(configs, func(c metav1.PartialObjectMetadata) bool {
+// osConfigProblem returns that a node has not applied its OperatingSystemConfig in time, or nil. That of a node that is about to be replaced
+// may not exist any more. Each gardener-node-agent starts after a delay of its own.
+func osConfigProblem(node *corev1.Node, osConfigs []metav1.PartialObjectMetadata, now time.Time) error {
+	index := slices.IndexFunc(osConfigs, func(c metav1.PartialObjectMetadata) bool {
 		return c.Name == node.Labels[constants.WorkerPoolGardenerNodeAgentSecretName]
 	})
 	if index < 0 {
 		return nil
 	}
-	want := configs[index].Annotations[nodeagentconfigv1alpha1.AnnotationKeyChecksumDownloadedOperatingSystemConfig]
+	want := osConfigs[index].Annotations[nodeagentconfigv1alpha1.AnnotationKeyChecksumDownloadedOperatingSystemConfig]
 	have := node.Annotations[nodeagentconfigv1alpha1.AnnotationKeyChecksumAppliedOperatingSystemConfig]
-	delay, _ := time.ParseDuration(node.Annotations[constants.NodeAgentReconciliationDelay]) // what is no duration is no delay
-	begin := writtenAt(&configs[index])
+	delay, _ := time.ParseDuration(node.Annotations[constants.NodeAgentReconciliationDelay]) // an invalid duration counts as none
+	begin := writtenAt(&osConfigs[index])
 	if node.CreationTimestamp.After(begin) {
 		begin = node.CreationTimestamp.Time
 	}
-	if have == want || now.Sub(begin) < delay+applyPatience {
+	if have == want || now.Sub(begin) < delay+applyTimeout {
 		return nil
 	}
 	if have == "" {
-		return fmt.Errorf("Node %q: no operating system config was applied yet", node.Name)
+		return fmt.Errorf("Node %q: no OperatingSystemConfig was applied yet", node.Name)
 	}
-	return fmt.Errorf("Node %q: the operating system config that was applied is out of date", node.Name)
+	return fmt.Errorf("Node %q: the applied OperatingSystemConfig is outdated", node.Name)
 }
 
-// writtenAt is when an object was last written.
+// writtenAt is the time of the last write of an object.
 func writtenAt(object *metav1.PartialObjectMetadata) time.Time {
 	at := object.CreationTimestamp.Time
 	for _, f := range object.ManagedFields {
@@ -162,8 +167,9 @@ func writtenAt(object *metav1.PartialObjectMetadata) time.Time {
 	return at
 }
 
-// kubeletVersion returns whether a kubelet is not of the version of its worker pool. A spec that was not acted on yet does not count.
-func kubeletVersion(shoot *corev1beta1.Shoot, node *corev1.Node) error {
+// kubeletVersionProblem returns that a kubelet does not have the version of its worker pool, or nil. It is not checked while the spec of the
+// Shoot is not reconciled yet.
+func kubeletVersionProblem(shoot *corev1beta1.Shoot, node *corev1.Node) error {
 	if shoot.Status.ObservedGeneration != shoot.Generation {
 		return nil
 	}
@@ -175,7 +181,7 @@ func kubeletVersion(shoot *corev1beta1.Shoot, node *corev1.Node) error {
 	text := operatingsystemconfig.KubernetesVersion(&workers[index], shoot.Spec.Kubernetes.Version)
 	want, err := version.ParseGeneric(text)
 	if err != nil {
-		return nil // the API server refuses such a spec
+		return nil // rejected by the validation of Shoots
 	}
 	have, err := version.ParseGeneric(node.Status.NodeInfo.KubeletVersion)
 	if err != nil || have.Major() != want.Major() || have.Minor() != want.Minor() || have.Patch() != want.Patch() {

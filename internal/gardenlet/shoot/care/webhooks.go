@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -16,72 +17,73 @@ import (
 )
 
 const (
-	// patience is for how many seconds a request for something critical may wait for a webhook: programs of the control plane give up after
-	// 30 seconds, and there may be more than one webhook.
-	patience int32 = 15
-	// leasePatience is the same for leases by which programs of the control plane lead: they lose them after ten seconds.
-	leasePatience int32 = 3
-	// defaultTimeout is for how many seconds an API server waits if a webhook does not say.
+	// maxTimeout is the largest timeout of a webhook for a critical resource, in seconds: control plane components time out after 30 seconds,
+	// and there may be more than one webhook.
+	maxTimeout int32 = 15
+	// maxLeaseTimeout is the same for leases, which control plane components lose after ten seconds.
+	maxLeaseTimeout int32 = 3
+	// defaultTimeout is the timeout of a webhook without one, in seconds.
 	defaultTimeout int32 = 10
 )
 
-// critical is a kind of objects without which a cluster does not wake up, or nodes do not join.
-type critical struct {
+// criticalResource is a resource that a cluster needs to wake up, or that nodes need to join.
+type criticalResource struct {
 	group, resource string
-	// namespaces are where objects of the kind are critical. Objects of a kind without are in none.
+	// namespaces are those in which objects of the resource are critical. It is empty for cluster-wide resources.
 	namespaces []string
-	// managed is whether the critical objects are those that Gardener has written. Others have labels that nobody knows.
-	managed  bool
-	patience int32
+	// managed is whether only objects that Gardener has written are critical. The labels of other objects are unknown.
+	managed bool
+	// maxTimeout is the largest timeout of a webhook, in seconds.
+	maxTimeout int32
 }
 
 var (
-	system         = []string{metav1.NamespaceSystem}
-	criticalThings = []critical{
-		{"", "configmaps", system, true, patience},
-		{"", "endpoints", append(system, metav1.NamespaceDefault), false, patience},
-		{"", "namespaces", nil, false, patience},
-		{"", "nodes", nil, false, patience},
-		{"", "nodes/status", nil, false, patience},
-		{"", "pods", system, true, patience},
-		{"", "pods/status", system, true, patience},
-		{"", "secrets", system, true, patience},
-		{"", "serviceaccounts", system, true, patience},
-		{"", "services", system, true, patience},
-		{"apiextensions.k8s.io", "customresourcedefinitions", nil, true, patience},
-		{"apiregistration.k8s.io", "apiservices", nil, true, patience},
-		{"apps", "controllerrevisions", system, true, patience},
-		{"apps", "daemonsets", system, true, patience},
-		{"apps", "daemonsets/status", system, true, patience},
-		{"apps", "deployments", system, true, patience},
-		{"apps", "deployments/scale", system, true, patience},
-		{"apps", "replicasets", system, true, patience},
-		{"apps", "replicasets/scale", system, true, patience},
-		{"apps", "statefulsets", system, true, patience},
-		{"certificates.k8s.io", "certificatesigningrequests", nil, false, patience},
-		{"certificates.k8s.io", "certificatesigningrequests/approval", nil, false, patience},
-		{"certificates.k8s.io", "certificatesigningrequests/status", nil, false, patience},
-		{"coordination.k8s.io", "leases", []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease}, false, leasePatience},
-		{"discovery.k8s.io", "endpointslices", append(system, metav1.NamespaceDefault), false, patience},
-		{"networking.k8s.io", "networkpolicies", system, true, patience},
-		{"policy", "poddisruptionbudgets", system, true, patience},
-		{"rbac.authorization.k8s.io", "clusterrolebindings", nil, true, patience},
-		{"rbac.authorization.k8s.io", "clusterroles", nil, true, patience},
-		{"rbac.authorization.k8s.io", "rolebindings", system, true, patience},
-		{"rbac.authorization.k8s.io", "roles", system, true, patience},
-		{"scheduling.k8s.io", "priorityclasses", nil, true, patience},
+	system            = []string{metav1.NamespaceSystem}
+	criticalResources = []criticalResource{
+		{"", "configmaps", system, true, maxTimeout},
+		{"", "endpoints", append(system, metav1.NamespaceDefault), false, maxTimeout},
+		{"", "namespaces", nil, false, maxTimeout},
+		{"", "nodes", nil, false, maxTimeout},
+		{"", "nodes/status", nil, false, maxTimeout},
+		{"", "pods", system, true, maxTimeout},
+		{"", "pods/status", system, true, maxTimeout},
+		{"", "secrets", system, true, maxTimeout},
+		{"", "serviceaccounts", system, true, maxTimeout},
+		{"", "services", system, true, maxTimeout},
+		{"apiextensions.k8s.io", "customresourcedefinitions", nil, true, maxTimeout},
+		{"apiregistration.k8s.io", "apiservices", nil, true, maxTimeout},
+		{"apps", "controllerrevisions", system, true, maxTimeout},
+		{"apps", "daemonsets", system, true, maxTimeout},
+		{"apps", "daemonsets/status", system, true, maxTimeout},
+		{"apps", "deployments", system, true, maxTimeout},
+		{"apps", "deployments/scale", system, true, maxTimeout},
+		{"apps", "replicasets", system, true, maxTimeout},
+		{"apps", "replicasets/scale", system, true, maxTimeout},
+		{"apps", "statefulsets", system, true, maxTimeout},
+		{"certificates.k8s.io", "certificatesigningrequests", nil, false, maxTimeout},
+		{"certificates.k8s.io", "certificatesigningrequests/approval", nil, false, maxTimeout},
+		{"certificates.k8s.io", "certificatesigningrequests/status", nil, false, maxTimeout},
+		{"coordination.k8s.io", "leases", []string{metav1.NamespaceSystem, corev1.NamespaceNodeLease}, false, maxLeaseTimeout},
+		{"discovery.k8s.io", "endpointslices", append(system, metav1.NamespaceDefault), false, maxTimeout},
+		{"networking.k8s.io", "networkpolicies", system, true, maxTimeout},
+		{"policy", "poddisruptionbudgets", system, true, maxTimeout},
+		{"rbac.authorization.k8s.io", "clusterrolebindings", nil, true, maxTimeout},
+		{"rbac.authorization.k8s.io", "clusterroles", nil, true, maxTimeout},
+		{"rbac.authorization.k8s.io", "rolebindings", system, true, maxTimeout},
+		{"rbac.authorization.k8s.io", "roles", system, true, maxTimeout},
+		{"scheduling.k8s.io", "priorityclasses", nil, true, maxTimeout},
 	}
-	// managedLabels are those that objects have which Gardener has written.
+	// managedLabels are the labels of objects that Gardener has written.
 	managedLabels = labels.Set{resourcesv1alpha1.ManagedBy: "gardener", constants.ShootNoCleanup: "true"}
 )
 
-// webhook is what both kinds of webhooks have in common. Its fields may be changed.
+// webhook has what both kinds of webhooks have in common. The pointers are to the fields of the configuration.
 type webhook struct {
-	name                      string
-	rules                     []admissionregistrationv1.RuleWithOperations
-	failurePolicy             **admissionregistrationv1.FailurePolicyType
-	timeoutSeconds            **int32
-	namespaceSelector, object *metav1.LabelSelector
+	name                              string
+	rules                             []admissionregistrationv1.RuleWithOperations
+	failurePolicy                     **admissionregistrationv1.FailurePolicyType
+	timeoutSeconds                    **int32
+	namespaceSelector, objectSelector *metav1.LabelSelector
 }
 
 func mutating(c *admissionregistrationv1.MutatingWebhookConfiguration) []webhook {
@@ -102,18 +104,18 @@ func validating(c *admissionregistrationv1.ValidatingWebhookConfiguration) []web
 	return list
 }
 
-// ours is whether a configuration is one that Gardener has written: its webhooks are in the seed, and work when no node does.
-func ours(o client.Object) bool {
+// managedByGardener is whether Gardener has written a webhook configuration: its webhooks run in the seed and do not depend on nodes.
+func managedByGardener(o client.Object) bool {
 	l := o.GetLabels()
 	return l[resourcesv1alpha1.ManagedBy] == "gardener" || l[constants.ShootNoCleanup] == "true"
 }
 
-// vouched is whether the owner of a configuration has said that it is not in the way.
-func vouched(o client.Object) bool {
+// excluded is whether the owner of a webhook configuration has excluded it from checks and remediation.
+func excluded(o client.Object) bool {
 	return o.GetLabels()[constants.ExcludeWebhookFromRemediation] == "true"
 }
 
-// problems says which webhooks of a configuration are in the way of a cluster that wakes up, or whose nodes are replaced.
+// problems returns which webhooks of a configuration may block the wake-up of a cluster, or new nodes.
 func problems(kind, name string, webhooks []webhook) []string {
 	var list []string
 	for _, w := range webhooks {
@@ -124,7 +126,7 @@ func problems(kind, name string, webhooks []webhook) []string {
 	return list
 }
 
-// problem says why a webhook is in the way, or nothing.
+// problem returns why a webhook may block operations, or an empty string.
 func (w *webhook) problem() string {
 	fail, slow := w.matches()
 	switch {
@@ -136,21 +138,18 @@ func (w *webhook) problem() string {
 	return ""
 }
 
-// matches returns something critical that does not happen when the webhook does not answer, and something that happens too late.
+// matches returns a critical resource whose requests fail if the webhook does not respond, and one whose requests may time out.
 func (w *webhook) matches() (fail, slow string) {
-	for _, c := range criticalThings {
+	for _, c := range criticalResources {
 		if !slices.ContainsFunc(w.rules, c.matchedBy) || !w.selects(&c) {
 			continue
 		}
-		what := c.resource
-		if c.group != "" {
-			what += "." + c.group
-		}
+		name := schema.GroupResource{Group: c.group, Resource: c.resource}.String()
 		if fail == "" && (*w.failurePolicy == nil || **w.failurePolicy == admissionregistrationv1.Fail) {
-			fail = what
+			fail = name
 		}
-		if slow == "" && w.timeout() > c.patience {
-			slow = what
+		if slow == "" && w.timeout() > c.maxTimeout {
+			slow = name
 		}
 	}
 	return fail, slow
@@ -163,7 +162,7 @@ func (w *webhook) timeout() int32 {
 	return defaultTimeout
 }
 
-// remediate changes a webhook so that it is no longer in the way. It reports whether it had to.
+// remediate changes a webhook so that it does not block operations. It reports whether anything has changed.
 func (w *webhook) remediate() bool {
 	limit := w.limit()
 	if limit == 0 {
@@ -179,20 +178,20 @@ func (w *webhook) remediate() bool {
 	return changed
 }
 
-// limit is for how many seconds a webhook may make others wait. It is zero if it decides about nothing critical.
+// limit is the largest timeout of the webhook, in seconds. It is zero if it matches no critical resource.
 func (w *webhook) limit() int32 {
 	limit := int32(0)
-	for _, c := range criticalThings {
-		if slices.ContainsFunc(w.rules, c.matchedBy) && w.selects(&c) && (limit == 0 || c.patience < limit) {
-			limit = c.patience
+	for _, c := range criticalResources {
+		if slices.ContainsFunc(w.rules, c.matchedBy) && w.selects(&c) && (limit == 0 || c.maxTimeout < limit) {
+			limit = c.maxTimeout
 		}
 	}
 	return limit
 }
 
-// matchedBy is whether a rule is about the creation or change of critical objects. Versions do not count: the API server also sends
-// what is equivalent.
-func (c *critical) matchedBy(rule admissionregistrationv1.RuleWithOperations) bool {
+// matchedBy is whether a rule matches the creation or update of critical objects. Versions do not count: the API server also matches
+// equivalent ones.
+func (c *criticalResource) matchedBy(rule admissionregistrationv1.RuleWithOperations) bool {
 	if !slices.ContainsFunc(rule.Operations, func(o admissionregistrationv1.OperationType) bool {
 		return o == admissionregistrationv1.Create || o == admissionregistrationv1.Update || o == admissionregistrationv1.OperationAll
 	}) {
@@ -216,16 +215,16 @@ func (c *critical) matchedBy(rule admissionregistrationv1.RuleWithOperations) bo
 	})
 }
 
-// selects is whether the selectors of a webhook let critical objects through to it.
-func (w *webhook) selects(c *critical) bool {
+// selects is whether the selectors of a webhook select critical objects.
+func (w *webhook) selects(c *criticalResource) bool {
 	object := labels.Set{}
 	if c.managed {
 		object = managedLabels
 	}
-	if !selected(w.object, object) {
+	if !selected(w.objectSelector, object) {
 		return false
 	}
-	if c.namespaces == nil && c.resource != "namespaces" { // what is in no namespace is never left out
+	if c.namespaces == nil && c.resource != "namespaces" { // a namespaceSelector does not filter cluster-wide resources
 		return true
 	}
 	namespaces := c.namespaces
@@ -239,7 +238,7 @@ func (w *webhook) selects(c *critical) bool {
 	})
 }
 
-// selected is whether a selector selects labels. One that cannot be read selects all, as then nobody knows.
+// selected is whether a selector selects labels. An invalid one counts as one that does.
 func selected(selector *metav1.LabelSelector, set labels.Set) bool {
 	if selector == nil {
 		return true

@@ -1,7 +1,7 @@
-// Package state saves in the garden what must survive the loss of a seed.
+// Package state saves in the garden the state of control planes that must survive the loss of a seed.
 //
-// It reads Shoots in the garden; in the seed, their secrets that cannot be made again, the states of extensions and what these refer to.
-// It writes the ShootStates of the Shoots. Source: concepts.txt, gardenlet, Shoot Controller, "State" Reconciler.
+// It reads Shoots in the garden. In the seed it reads their credentials that cannot be generated again, the states of extension resources, and
+// the objects that these refer to. It writes the ShootStates of the Shoots. Source: concepts.txt, gardenlet, Shoot Controller, "State" Reconciler.
 package state
 
 import (
@@ -26,13 +26,15 @@ const name = "shoot-state"
 type Values struct {
 	// SeedName is the name of the seed.
 	SeedName string
-	// Garden is where the Shoots are.
+	// Garden is the cluster with the Shoots.
 	Garden cluster.Cluster
-	// GardenReader and SeedReader read what is in no cache.
-	GardenReader, SeedReader client.Reader
-	// Config says how often states are saved. Without workers, none are.
+	// GardenAPI is the API server of the garden, for ShootStates and ManagedSeeds, which are in no cache.
+	GardenAPI client.Client
+	// SeedAPI is the API server of the seed, for Secrets and the objects that extensions refer to.
+	SeedAPI client.Reader
+	// Config says how often states are saved. If concurrentSyncs is zero, none is.
 	Config gardenletconfigv1alpha1.ShootStateControllerConfiguration
-	// Clock tells the time.
+	// Clock is for the time of a state.
 	Clock clock.PassiveClock
 }
 
@@ -43,7 +45,7 @@ func Add(mgr manager.Manager, v Values) error {
 	}
 	return builder.ControllerManagedBy(mgr).Named(name).
 		WithOptions(controller.Options{MaxConcurrentReconciles: *v.Config.ConcurrentSyncs, ReconciliationTimeout: passTimeout}).
-		// The first state is saved when the Shoot is there, and the last goes with it. In between, only time counts.
+		// The first state is saved after the creation, and it is deleted with the Shoot. In between it is saved periodically.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.Shoot{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Shoot]{},
 			predicate.TypedFuncs[*corev1beta1.Shoot]{
 				UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Shoot]) bool {
@@ -51,5 +53,5 @@ func Add(mgr manager.Manager, v Values) error {
 				},
 				DeleteFunc: func(event.TypedDeleteEvent[*corev1beta1.Shoot]) bool { return false },
 			})).
-		Complete(&reconciler{Values: v, gardenClient: v.Garden.GetClient(), seedClient: mgr.GetClient()})
+		Complete(&reconciler{Values: v, gardenCache: v.Garden.GetClient(), seedCache: mgr.GetClient()})
 }

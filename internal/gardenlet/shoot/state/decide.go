@@ -13,11 +13,11 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/kube/shard"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/kube/shard"
 )
 
-// saveable is whether a Shoot has a control plane whose state is whole: not while it is made, moved or restored.
+// saveable is whether the state of a control plane is complete: not while it is created, migrated or restored.
 func saveable(shoot *corev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 	if last == nil || shoot.Status.TechnicalID == "" {
@@ -33,7 +33,8 @@ func saveable(shoot *corev1beta1.Shoot) bool {
 	return false
 }
 
-// nextSave is when a state is saved next. That of a new Shoot is so at once; afterwards, shoots drift apart by up to a tenth of the period.
+// nextSave is when a state is to be saved: at once for a new Shoot, then after the period, or up to a tenth of it earlier, so that not all
+// shoots are saved at once.
 func nextSave(shoot *corev1beta1.Shoot, saved *corev1beta1.ShootState, period time.Duration, now time.Time) time.Time {
 	last, err := time.Parse(time.RFC3339Nano, saved.Annotations[constants.GardenerTimestamp])
 	if err != nil || last.After(now) {
@@ -42,13 +43,13 @@ func nextSave(shoot *corev1beta1.Shoot, saved *corev1beta1.ShootState, period ti
 	return last.Add(period - shard.Delay(shoot.UID, last, period/10))
 }
 
-// secretData are the secrets that nobody can make again.
+// secretData are Secrets with credentials, as they are in a ShootState.
 func secretData(secrets []corev1.Secret) ([]corev1beta1.GardenerResourceData, error) {
 	list := make([]corev1beta1.GardenerResourceData, 0, len(secrets))
 	for _, secret := range secrets {
 		data, err := json.Marshal(secret.Data)
 		if err != nil {
-			return nil, fmt.Errorf("write Secret %q", secret.Name) // the error may quote it
+			return nil, fmt.Errorf("encode Secret %q", secret.Name) // the error itself may quote its data
 		}
 		list = append(list, corev1beta1.GardenerResourceData{
 			Name: secret.Name, Type: constants.DataTypeSecret, Labels: maps.Clone(secret.Labels), Data: runtime.RawExtension{Raw: data},
@@ -58,7 +59,7 @@ func secretData(secrets []corev1.Secret) ([]corev1beta1.GardenerResourceData, er
 	return list, nil
 }
 
-// extensionState is what an extension wants to be kept, if it does.
+// extensionState returns the state of an extension resource, or false if it has none.
 func extensionState(kind string, object extensionsv1alpha1.Object) (corev1beta1.ExtensionResourceState, bool) {
 	status := object.GetExtensionStatus()
 	if status.GetState() == nil && len(status.GetResources()) == 0 || object.GetDeletionTimestamp() != nil {

@@ -29,12 +29,12 @@ func TestSaveable(t *testing.T) {
 		last *corev1beta1.LastOperation
 		want bool
 	}{
-		"nothing was done":        {},
-		"it is made":              {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateProcessing}},
-		"it was made":             {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateSucceeded}, want: true},
+		"no operation":            {},
+		"being created":           {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateProcessing}},
+		"created":                 {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeCreate, State: corev1beta1.LastOperationStateSucceeded}, want: true},
 		"a reconciliation failed": {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateFailed}, want: true},
-		"it moves":                {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeMigrate, State: corev1beta1.LastOperationStateSucceeded}},
-		"it is restored":          {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeRestore, State: corev1beta1.LastOperationStateError}},
+		"being migrated":          {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeMigrate, State: corev1beta1.LastOperationStateSucceeded}},
+		"being restored":          {last: &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeRestore, State: corev1beta1.LastOperationStateError}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{Status: corev1beta1.ShootStatus{TechnicalID: "shoot--dev--a", LastOperation: tc.last}}
@@ -52,7 +52,7 @@ func TestNextSave(t *testing.T) {
 	}
 	for _, text := range []string{"", "yesterday", now.Add(time.Hour).Format(time.RFC3339Nano)} {
 		if got := at(text); !got.Equal(now) {
-			t.Errorf("a state that was saved %q is saved at %s", text, got)
+			t.Errorf("a state with timestamp %q is saved again at %s, want now", text, got)
 		}
 	}
 	last := now.Add(-time.Hour)
@@ -72,8 +72,8 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// landscape has a shoot with state in the seed "s".
-func landscape(t *testing.T) (*reconciler, reconcile.Request) {
+// newReconciler has a shoot with state in the seed "s".
+func newReconciler(t *testing.T) (*reconciler, reconcile.Request) {
 	t.Helper()
 	const namespace = "shoot--dev--a"
 	shoot := &corev1beta1.Shoot{
@@ -98,19 +98,19 @@ func landscape(t *testing.T) (*reconciler, reconcile.Request) {
 		secret("of-worker", nil), worker,
 		&extensionsv1alpha1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}},
 	).Build()
-	return &reconciler{gardenClient: garden, seedClient: seed, Values: Values{
-		SeedName: "s", GardenReader: garden, SeedReader: seed, Clock: clocktesting.NewFakePassiveClock(now),
+	return &reconciler{gardenCache: garden, seedCache: seed, Values: Values{
+		SeedName: "s", GardenAPI: garden, SeedAPI: seed, Clock: clocktesting.NewFakePassiveClock(now),
 		Config: gardenletconfigv1alpha1.ShootStateControllerConfiguration{SyncPeriod: &metav1.Duration{Duration: 6 * time.Hour}},
 	}}, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(shoot)}
 }
 
 func TestStateIsSaved(t *testing.T) {
-	r, request := landscape(t)
+	r, request := newReconciler(t)
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
 	state := &corev1beta1.ShootState{}
-	if err := r.gardenClient.Get(t.Context(), request.NamespacedName, state); err != nil {
+	if err := r.gardenCache.Get(t.Context(), request.NamespacedName, state); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]corev1beta1.GardenerResourceData{{
@@ -123,54 +123,54 @@ func TestStateIsSaved(t *testing.T) {
 		t.Errorf("states of extensions: %v", state.Spec.Extensions)
 	}
 	if len(state.Spec.Resources) != 1 {
-		t.Fatalf("what extensions refer to: %v", state.Spec.Resources)
+		t.Fatalf("resources: %v", state.Spec.Resources)
 	}
-	kept := &corev1.Secret{}
-	if err := json.Unmarshal(state.Spec.Resources[0].Data.Raw, kept); err != nil {
+	saved := &corev1.Secret{}
+	if err := json.Unmarshal(state.Spec.Resources[0].Data.Raw, saved); err != nil {
 		t.Fatal(err)
 	}
-	if string(kept.Data["k"]) != "v" || kept.ResourceVersion != "" {
-		t.Errorf("the Secret that an extension refers to was kept as %v", kept)
+	if string(saved.Data["k"]) != "v" || saved.ResourceVersion != "" {
+		t.Errorf("the Secret that an extension refers to is saved as %v", saved)
 	}
 	if got := state.Annotations["gardener.cloud/timestamp"]; got != "2026-03-04T12:00:00Z" {
-		t.Errorf("it was saved at %q", got)
+		t.Errorf("the timestamp is %q", got)
 	}
 
-	result, err := r.Reconcile(t.Context(), request) // not yet time
+	result, err := r.Reconcile(t.Context(), request) // not due yet
 	if err != nil || result.RequeueAfter < 5*time.Hour {
 		t.Errorf("the next state is saved after %s: %v", result.RequeueAfter, err)
 	}
 	again := &corev1beta1.ShootState{}
-	if err := r.gardenClient.Get(t.Context(), request.NamespacedName, again); err != nil || again.ResourceVersion != state.ResourceVersion {
-		t.Errorf("a state was written again without need: %v", err)
+	if err := r.gardenCache.Get(t.Context(), request.NamespacedName, again); err != nil || again.ResourceVersion != state.ResourceVersion {
+		t.Errorf("a state was saved before it was due: %v", err)
 	}
 }
 
-func TestStateGoesWithTheShoot(t *testing.T) {
-	r, request := landscape(t)
+func TestStateIsDeletedWithTheShoot(t *testing.T) {
+	r, request := newReconciler(t)
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.gardenClient.Delete(t.Context(), &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: request.Name}}); err != nil {
+	if err := r.gardenCache.Delete(t.Context(), &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: request.Name}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.gardenClient.Get(t.Context(), request.NamespacedName, &corev1beta1.ShootState{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the state is still there: %v", err)
+	if err := r.gardenCache.Get(t.Context(), request.NamespacedName, &corev1beta1.ShootState{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the state still exists: %v", err)
 	}
 }
 
-func TestManagedSeedsHaveTheirOwnBackups(t *testing.T) {
-	r, request := landscape(t)
-	if err := r.gardenClient.Create(t.Context(), &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "s"}}); err != nil {
+func TestManagedSeedsSaveNoStates(t *testing.T) {
+	r, request := newReconciler(t)
+	if err := r.gardenCache.Create(t.Context(), &seedmanagementv1alpha1.ManagedSeed{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "s"}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.gardenClient.Get(t.Context(), request.NamespacedName, &corev1beta1.ShootState{}); !apierrors.IsNotFound(err) {
+	if err := r.gardenCache.Get(t.Context(), request.NamespacedName, &corev1beta1.ShootState{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a state was saved: %v", err)
 	}
 }

@@ -1,0 +1,256 @@
+// Package backup reconciles BackupBuckets and BackupEntries of the garden by resources of extensions in the seed.
+//
+// A Reconciler has what both kinds share: finalizer, copy of the credentials, resource in the seed, and the status in the garden. A Kind
+// has the rest.
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/component/extensionobject"
+	"gardener.cloud/gardener/internal/gardenlet/extension"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// statusTimeout is the end of a write of the status, which may happen after the end of a pass.
+const statusTimeout = 5 * time.Second
+
+// Kind is what is particular to BackupBuckets or BackupEntries. T is the type in the garden, E that of the extension resource, which has the
+// same name.
+type Kind[T client.Object, E extensionsv1alpha1.Object] interface {
+	// SeedName is the field spec.seedName.
+	SeedName(obj T) *string
+	// Status are the fields of the status that both kinds have.
+	Status(obj T) Status
+	// CopyName is the name of the Secret in the namespace garden of the seed with the copy of the credentials.
+	CopyName(obj T) string
+	// Prepare returns the Secret with the credentials, and a function that writes the desired spec of the extension resource, of which the
+	// copy is at ref. The error is a *Pending if an object in the garden is not ready yet.
+	Prepare(ctx context.Context, obj T) (credentials *corev1.Secret, setSpec func(resource E, ref corev1.SecretReference), err error)
+	// Applied is called when the extension resource is written, and with ready when its last operation has succeeded. It may change the
+	// status of the object, which is written later.
+	Applied(ctx context.Context, obj T, resource E, ready bool) error
+	// BeforeDeletion is called before the extension resource is deleted. The error is a *Pending if it may not be deleted yet.
+	BeforeDeletion(ctx context.Context, obj T) error
+	// AfterDeletion is called when the extension resource and the copy of the credentials are deleted, before the finalizer is removed.
+	AfterDeletion(ctx context.Context, obj T) error
+}
+
+// Status are the fields of a status that a Reconciler writes.
+type Status struct {
+	ObservedGeneration *int64
+	LastOperation      **corev1beta1.LastOperation
+	LastError          **corev1beta1.LastError
+}
+
+// Pending is the error of a Kind that has to wait.
+type Pending struct {
+	// Message is a sentence for the description of the last operation.
+	Message string
+	// After is when to reconcile again. Zero if a watch triggers that.
+	After time.Duration
+}
+
+func (p *Pending) Error() string { return p.Message }
+
+// Reconciler reconciles the objects of one kind that are for a seed.
+type Reconciler[T client.Object, E extensionsv1alpha1.Object] struct {
+	// Kind is what is particular to the kind.
+	Kind Kind[T, E]
+	// KindName is BackupBucket or BackupEntry, for messages.
+	KindName string
+	// SeedName is the name of the seed.
+	SeedName string
+	// GardenCache and SeedCache read from the caches of the garden and of the seed.
+	GardenCache, SeedCache client.Client
+	// SeedAPI is the API server of the seed.
+	SeedAPI client.WithWatch
+	// Clock is for the status.
+	Clock clock.PassiveClock
+}
+
+// Reconcile applies the extension resource of one object, or deletes it, and reports the result in the status of the object.
+func (r *Reconciler[T, E]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	obj := empty[T]()
+	if err := r.GardenCache.Get(ctx, req.NamespacedName, obj); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if ptr.Deref(r.Kind.SeedName(obj), "") != r.SeedName {
+		return reconcile.Result{}, nil
+	}
+	before := obj.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has its original's type
+	act, operation := r.apply, corev1beta1.LastOperationTypeReconcile
+	if obj.GetDeletionTimestamp() != nil {
+		act, operation = r.delete, corev1beta1.LastOperationTypeDelete
+	}
+	verdict, err := act(ctx, obj)
+	if kube.Contested(err) {
+		return kube.Result(err)
+	}
+	var pending *Pending
+	var result reconcile.Result
+	cause := err
+	switch {
+	case errors.As(err, &pending):
+		verdict, result.RequeueAfter = extension.Verdict{Message: pending.Message}, pending.After
+		cause, err = nil, nil
+	case errors.Is(err, reconcile.TerminalError(nil)):
+		cause = errors.Unwrap(err)
+	}
+	if cause != nil {
+		verdict = extension.Verdict{Error: &corev1beta1.LastError{Description: cause.Error()}, Message: cause.Error()}
+	}
+	status := r.Kind.Status(obj)
+	extension.Record(status.LastOperation, status.LastError, operation, verdict, r.succeeded(operation), metav1.NewTime(r.Clock.Now()))
+	if err := r.patchStatus(ctx, before, obj); err != nil {
+		return reconcile.Result{}, errors.Join(cause, err) // retried even if the cause is final
+	}
+	return result, err
+}
+
+// succeeded is the description of an operation that has succeeded.
+func (r *Reconciler[T, E]) succeeded(operation corev1beta1.LastOperationType) string {
+	if operation == corev1beta1.LastOperationTypeDelete {
+		return r.KindName + " has been deleted."
+	}
+	return r.KindName + " has been reconciled."
+}
+
+// apply applies the extension resource, and returns how far its controller is. The status that it changes is not written yet.
+func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extension.Verdict, error) {
+	if err := kube.AddFinalizer(ctx, r.GardenCache, obj, constants.FinalizerGardenerName); err != nil {
+		return extension.Verdict{}, err
+	}
+	credentials, setSpec, err := r.Kind.Prepare(ctx, obj)
+	if err != nil {
+		return extension.Verdict{}, err
+	}
+	secret := r.copyOf(obj)
+	copied, err := controllerutil.CreateOrPatch(ctx, r.SeedCache, secret, func() error {
+		secret.Data, secret.Type = credentials.Data, credentials.Type
+		return nil
+	})
+	if err != nil {
+		return extension.Verdict{}, fmt.Errorf("copy credentials to Secret %q: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	ref := corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}
+	status := r.Kind.Status(obj)
+	requested := obj.GetAnnotations()[constants.GardenerOperation] == constants.GardenerOperationReconcile
+	changed := requested || copied != controllerutil.OperationResultNone || *status.ObservedGeneration != obj.GetGeneration()
+	resource, err := r.applyResource(ctx, obj.GetName(), changed, func(resource E) { setSpec(resource, ref) })
+	if err != nil {
+		return extension.Verdict{}, err
+	}
+	if requested {
+		if err := kube.PatchMetadata(ctx, r.GardenCache, obj, func(o *metav1.PartialObjectMetadata) {
+			delete(o.Annotations, constants.GardenerOperation)
+		}); err != nil {
+			return extension.Verdict{}, err
+		}
+	}
+	*status.ObservedGeneration = obj.GetGeneration()
+	verdict := extension.Judge(resource)
+	return verdict, r.Kind.Applied(ctx, obj, resource, verdict.Ready)
+}
+
+// applyResource applies the extension resource, and requests its reconciliation if its spec or what it depends on has changed.
+func (r *Reconciler[T, E]) applyResource(ctx context.Context, name string, changed bool, setSpec func(E)) (E, error) {
+	resource := empty[E]()
+	resource.SetName(name)
+	_, err := controllerutil.CreateOrPatch(ctx, r.SeedCache, resource, func() error {
+		before := resource.DeepCopyObject()
+		setSpec(resource)
+		if !changed && resource.GetUID() != "" && apiequality.Semantic.DeepEqual(before, resource) {
+			return nil
+		}
+		logf.FromContext(ctx).Info("Requesting reconciliation by the extension", "kind", r.KindName, "name", name)
+		metadata := &metav1.ObjectMeta{Annotations: resource.GetAnnotations()}
+		metav1.SetMetaDataAnnotation(metadata, constants.GardenerOperation, constants.GardenerOperationReconcile)
+		metav1.SetMetaDataAnnotation(metadata, constants.GardenerTimestamp, r.Clock.Now().UTC().Format(time.RFC3339Nano))
+		resource.SetAnnotations(metadata.Annotations)
+		return nil
+	})
+	if err != nil {
+		return resource, fmt.Errorf("apply %s %q in the seed: %w", r.KindName, name, err)
+	}
+	return resource, nil
+}
+
+// delete deletes the extension resource and the copy of the credentials. When both are gone, it removes the finalizer.
+func (r *Reconciler[T, E]) delete(ctx context.Context, obj T) (extension.Verdict, error) {
+	if !controllerutil.ContainsFinalizer(obj, constants.FinalizerGardenerName) {
+		return extension.Verdict{Ready: true}, nil
+	}
+	if err := r.Kind.BeforeDeletion(ctx, obj); err != nil {
+		return extension.Verdict{}, err
+	}
+	resource := empty[E]()
+	switch err := r.SeedCache.Get(ctx, client.ObjectKey{Name: obj.GetName()}, resource); {
+	case err == nil:
+		return r.deleteResource(ctx, resource)
+	case !apierrors.IsNotFound(err):
+		return extension.Verdict{}, fmt.Errorf("read %s %q in the seed: %w", r.KindName, obj.GetName(), err)
+	}
+	if err := r.SeedCache.Delete(ctx, r.copyOf(obj)); client.IgnoreNotFound(err) != nil {
+		return extension.Verdict{}, fmt.Errorf("delete credentials in the seed: %w", err)
+	}
+	if err := r.Kind.AfterDeletion(ctx, obj); err != nil {
+		return extension.Verdict{}, err
+	}
+	return extension.Verdict{Ready: true}, kube.RemoveFinalizer(ctx, r.GardenCache, obj, constants.FinalizerGardenerName)
+}
+
+func (r *Reconciler[T, E]) deleteResource(ctx context.Context, resource E) (extension.Verdict, error) {
+	if resource.GetDeletionTimestamp() == nil {
+		if err := extensionobject.Delete(ctx, extensionobject.Values{Client: r.SeedAPI, Clock: r.Clock}, resource); err != nil {
+			return extension.Verdict{}, err
+		}
+	}
+	verdict := extension.Judge(resource)
+	verdict.Ready, verdict.Message = false, "Waiting until the extension has deleted the "+r.KindName+"."
+	if verdict.Error != nil {
+		verdict.Message = verdict.Error.Description
+	}
+	return verdict, nil
+}
+
+// copyOf is the Secret with the copy of the credentials, without its data.
+func (r *Reconciler[T, E]) copyOf(obj T) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: r.Kind.CopyName(obj)}}
+}
+
+// patchStatus writes what differs in the status. It works after the end of the pass too.
+func (r *Reconciler[T, E]) patchStatus(ctx context.Context, before, after T) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
+	defer cancel()
+	if apiequality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	if err := r.GardenCache.Status().Patch(ctx, after, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("patch status: %w", err)
+	}
+	return nil
+}
+
+// empty returns a pointer to an empty object.
+func empty[T any]() T {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:forcetypeassert // T is a pointer to a struct
+}

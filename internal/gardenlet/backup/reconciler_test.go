@@ -1,0 +1,206 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+)
+
+// stub is a Kind whose credentials never change, or that fails with an error.
+type stub struct {
+	err     error
+	deleted bool
+}
+
+func (*stub) SeedName(b *corev1beta1.BackupBucket) *string { return b.Spec.SeedName }
+
+func (*stub) Status(b *corev1beta1.BackupBucket) Status {
+	return Status{ObservedGeneration: &b.Status.ObservedGeneration, LastOperation: &b.Status.LastOperation, LastError: &b.Status.LastError}
+}
+
+func (*stub) CopyName(b *corev1beta1.BackupBucket) string { return "copy-" + b.Name }
+
+func (s *stub) Prepare(context.Context, *corev1beta1.BackupBucket) (*corev1.Secret, func(*extensionsv1alpha1.BackupBucket, corev1.SecretReference), error) {
+	return &corev1.Secret{Data: map[string][]byte{"password": []byte("1")}}, func(resource *extensionsv1alpha1.BackupBucket, ref corev1.SecretReference) {
+		resource.Spec.SecretRef = ref
+	}, s.err
+}
+
+func (*stub) Applied(_ context.Context, b *corev1beta1.BackupBucket, _ *extensionsv1alpha1.BackupBucket, ready bool) error {
+	if ready {
+		b.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte(`{}`)}
+	}
+	return nil
+}
+
+func (s *stub) BeforeDeletion(context.Context, *corev1beta1.BackupBucket) error { return s.err }
+
+func (s *stub) AfterDeletion(context.Context, *corev1beta1.BackupBucket) error {
+	s.deleted = true
+	return nil
+}
+
+type fixture struct {
+	garden, seed client.WithWatch
+	kind         *stub
+	reconciler   *Reconciler[*corev1beta1.BackupBucket, *extensionsv1alpha1.BackupBucket]
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1beta1.AddToScheme(scheme), extensionsv1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	bucket := &corev1beta1.BackupBucket{Spec: corev1beta1.BackupBucketSpec{SeedName: new("here")}}
+	bucket.Name, bucket.Generation = "b", 1
+	f := &fixture{
+		garden: fake.NewClientBuilder().WithScheme(scheme).WithObjects(bucket).WithStatusSubresource(bucket).Build(),
+		seed:   fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupBucket{}).Build(),
+		kind:   &stub{},
+	}
+	f.reconciler = &Reconciler[*corev1beta1.BackupBucket, *extensionsv1alpha1.BackupBucket]{
+		Kind: f.kind, KindName: "BackupBucket", SeedName: "here", GardenCache: f.garden, SeedCache: f.seed, SeedAPI: f.seed,
+		Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
+	}
+	return f
+}
+
+// reconcile reconciles the BackupBucket and returns it, or nil if it does not exist any more.
+func (f *fixture) reconcile(t *testing.T) (*corev1beta1.BackupBucket, reconcile.Result, error) {
+	t.Helper()
+	key := client.ObjectKey{Name: "b"}
+	result, err := f.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+	bucket := &corev1beta1.BackupBucket{}
+	if err := f.garden.Get(t.Context(), key, bucket); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	} else if err != nil {
+		bucket = nil
+	}
+	return bucket, result, err
+}
+
+// resource edits the BackupBucket in the seed as its extension controller would.
+func (f *fixture) resource(t *testing.T, edit func(*extensionsv1alpha1.BackupBucket)) {
+	t.Helper()
+	resource := &extensionsv1alpha1.BackupBucket{}
+	if err := f.seed.Get(t.Context(), client.ObjectKey{Name: "b"}, resource); err != nil {
+		t.Fatal(err)
+	}
+	edit(resource)
+	status := resource.DeepCopy()
+	if err := f.seed.Update(t.Context(), resource); err != nil {
+		t.Fatal(err)
+	}
+	status.ResourceVersion = resource.ResourceVersion
+	if err := f.seed.Status().Update(t.Context(), status); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLifecycle(t *testing.T) {
+	f := newFixture(t)
+	bucket, _, err := f.reconcile(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := bucket.Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateProcessing || bucket.Status.ObservedGeneration != 1 {
+		t.Errorf("before the extension has begun, the status is %+v", bucket.Status)
+	}
+	secret := &corev1.Secret{}
+	if err := f.seed.Get(t.Context(), client.ObjectKey{Namespace: "garden", Name: "copy-b"}, secret); err != nil || string(secret.Data["password"]) != "1" {
+		t.Errorf("the copy of the credentials has %v: %v", secret.Data, err)
+	}
+	f.resource(t, func(b *extensionsv1alpha1.BackupBucket) {
+		if b.Annotations["gardener.cloud/operation"] != "reconcile" || b.Spec.SecretRef.Name != "copy-b" {
+			t.Errorf("the extension is requested with annotations %v and spec %+v", b.Annotations, b.Spec)
+		}
+		delete(b.Annotations, "gardener.cloud/operation")
+		b.UID, b.Finalizers = "1", []string{"example.com/extension"} // the fake API server sets no UID
+		b.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+	})
+	if bucket, _, err = f.reconcile(t); err != nil {
+		t.Fatal(err)
+	}
+	if last := bucket.Status.LastOperation; last.Description != "BackupBucket has been reconciled." || last.Progress != 100 || bucket.Status.ProviderStatus == nil {
+		t.Errorf("when the extension is ready, the status is %+v", bucket.Status)
+	}
+	f.resource(t, func(b *extensionsv1alpha1.BackupBucket) {
+		if b.Annotations["gardener.cloud/operation"] != "" {
+			t.Error("an unchanged BackupBucket is reconciled by the extension again")
+		}
+	})
+
+	if err := f.garden.Delete(t.Context(), bucket); err != nil {
+		t.Fatal(err)
+	}
+	if bucket, _, err = f.reconcile(t); err != nil || bucket.Status.LastOperation.Description != "Waiting until the extension has deleted the BackupBucket." {
+		t.Errorf("during the deletion, the status is %+v: %v", bucket.Status.LastOperation, err)
+	}
+	f.resource(t, func(b *extensionsv1alpha1.BackupBucket) {
+		if b.DeletionTimestamp == nil || b.Annotations["confirmation.gardener.cloud/deletion"] != "true" {
+			t.Errorf("the BackupBucket in the seed is not deleted: %+v", b.ObjectMeta)
+		}
+	})
+	resource := &extensionsv1alpha1.BackupBucket{}
+	resource.Name = "b"
+	if err := f.seed.Patch(t.Context(), resource, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if bucket, _, err = f.reconcile(t); err != nil || bucket != nil || !f.kind.deleted {
+		t.Errorf("after the deletion, the BackupBucket is %+v: %v", bucket, err)
+	}
+	if err := f.seed.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the copy of the credentials still exists: %v", err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	failure := errors.New("no credentials")
+	for name, tc := range map[string]struct {
+		err             error
+		terminal, fails bool
+		after           time.Duration
+		want            corev1beta1.LastOperation
+	}{
+		"an error is retried": {
+			err: failure, fails: true,
+			want: corev1beta1.LastOperation{State: corev1beta1.LastOperationStateError, Description: "no credentials"},
+		},
+		"a terminal error is not": {
+			err: reconcile.TerminalError(failure), fails: true, terminal: true,
+			want: corev1beta1.LastOperation{State: corev1beta1.LastOperationStateError, Description: "no credentials"},
+		},
+		"pending": {
+			err: &Pending{Message: "Waiting.", After: time.Minute}, after: time.Minute,
+			want: corev1beta1.LastOperation{State: corev1beta1.LastOperationStateProcessing, Description: "Waiting."},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.kind.err = tc.err
+			bucket, result, err := f.reconcile(t)
+			if (err != nil) != tc.fails || errors.Is(err, reconcile.TerminalError(nil)) != tc.terminal || result.RequeueAfter != tc.after {
+				t.Errorf("Reconcile() = %v, %v", result, err)
+			}
+			got := *bucket.Status.LastOperation
+			tc.want.Type, tc.want.LastUpdateTime = corev1beta1.LastOperationTypeReconcile, got.LastUpdateTime
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("last operation (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

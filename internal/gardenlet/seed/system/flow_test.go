@@ -1,0 +1,58 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/test/golden"
+)
+
+func TestFlows(t *testing.T) {
+	r := &reconciler{}
+	for name, spec := range map[string]corev1beta1.SeedSpec{
+		"plain": {}, "backup": {Backup: &corev1beta1.Backup{}},
+		"autoscaled": {Settings: &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: true}}},
+	} {
+		f, err := r.newFlow(&corev1beta1.Seed{Spec: spec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Text(t, "flows/"+name+".txt", f.String())
+	}
+	f, err := r.newDeletion(&corev1beta1.Seed{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Text(t, "flows/deletion.txt", f.String())
+}
+
+// Without its pods, a webhook makes requests fail: while it cannot be deleted, the pods stay.
+func TestDestroyStopsAtAnError(t *testing.T) {
+	webhook := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "w"}}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "d"}}
+	broken := errors.New("connection refused")
+	c := fake.NewClientBuilder().WithObjects(webhook, deployment).WithInterceptorFuncs(interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if object.GetName() == "w" {
+				return broken
+			}
+			return c.Delete(ctx, object, options...)
+		},
+	}).Build()
+	r := &reconciler{Values: Values{SeedAPI: c}}
+	if err := r.destroy(t.Context(), deployment, webhook); !errors.Is(err, broken) {
+		t.Errorf("destroy() = %v, want %v", err, broken)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
+		t.Errorf("the Deployment was deleted before the webhook: %v", err)
+	}
+}

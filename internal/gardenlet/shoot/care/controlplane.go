@@ -1,0 +1,77 @@
+package care
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
+)
+
+// etcdRolloutTimeout is how long the rollout of an etcd may take. Each of three members may take some minutes, with its image and with what it has
+// to catch up.
+const etcdRolloutTimeout = 15 * time.Minute
+
+// requiredDeployments are the Deployments that the control plane of a shoot must have.
+func requiredDeployments(shoot *corev1beta1.Shoot) []string {
+	names := []string{"gardener-resource-manager", "kube-apiserver", "kube-controller-manager"}
+	if len(shoot.Spec.Provider.Workers) > 0 {
+		names = append(names, "kube-scheduler")
+	}
+	return names
+}
+
+// controlPlaneProblems are the reasons why ControlPlaneHealthy is False, besides those of ManagedResources and extensions.
+func controlPlaneProblems(shoot *corev1beta1.Shoot, o *observed, now time.Time) []error {
+	var errs []error
+	for _, name := range requiredDeployments(shoot) {
+		if !slices.ContainsFunc(o.deployments, func(d appsv1.Deployment) bool { return d.Name == name }) {
+			errs = append(errs, fmt.Errorf("Deployment %q not found", name))
+		}
+	}
+	for i := range o.deployments {
+		if d := &o.deployments[i]; !forObservability(d) {
+			errs = append(errs, kube.DeploymentHealthy(d))
+		}
+	}
+	for _, name := range []string{"etcd-main", "etcd-events"} {
+		index := slices.IndexFunc(o.etcds, func(e druidv1alpha1.Etcd) bool { return e.Name == name })
+		if index < 0 {
+			errs = append(errs, fmt.Errorf("Etcd %q not found", name))
+			continue
+		}
+		errs = append(errs, etcdProblem(&o.etcds[index]))
+	}
+	for i := range o.etcds {
+		errs = append(errs, etcdRolloutProblem(&o.etcds[i], now))
+	}
+	return errs
+}
+
+// etcdProblem returns why an Etcd is not healthy, or nil if it is. One without backups is not, even if it serves its clients.
+func etcdProblem(etcd *druidv1alpha1.Etcd) error {
+	if !ptr.Deref(etcd.Status.Ready, false) {
+		return fmt.Errorf("Etcd %q: %d of %d members are ready", etcd.Name, etcd.Status.ReadyReplicas, etcd.Spec.Replicas)
+	}
+	for _, c := range etcd.Status.Conditions {
+		if c.Type == druidv1alpha1.ConditionTypeBackupReady && c.Status == druidv1alpha1.ConditionFalse {
+			return fmt.Errorf("Etcd %q: backups: %s", etcd.Name, c.Message)
+		}
+	}
+	return nil
+}
+
+// etcdRolloutProblem returns that the rollout of an Etcd takes too long, or nil. The Etcd may serve its clients nevertheless.
+func etcdRolloutProblem(etcd *druidv1alpha1.Etcd, now time.Time) error {
+	for _, c := range etcd.Status.Conditions {
+		if c.Type == druidv1alpha1.ConditionTypeAllMembersUpdated && c.Status == druidv1alpha1.ConditionFalse && now.Sub(c.LastTransitionTime.Time) > etcdRolloutTimeout {
+			return fmt.Errorf("Etcd %q: it is being rolled out for more than %s: %s", etcd.Name, etcdRolloutTimeout, c.Message)
+		}
+	}
+	return nil
+}
