@@ -19,13 +19,15 @@ import (
 
 	"gardener.cloud/gardener/internal/apiserver/features"
 	"gardener.cloud/gardener/internal/apiserver/registry"
+	registrycore "gardener.cloud/gardener/internal/apiserver/registry/core"
+	"gardener.cloud/gardener/internal/apiserver/registry/security"
 	"gardener.cloud/gardener/internal/validation/core"
 )
 
 const (
 	// minKubeconfigLifetime is the least that the longest lifetime of kubeconfigs can be set to: it is the default of requests.
 	minKubeconfigLifetime = time.Hour
-	// minTokenLifetime keeps tokens valid until whoever asked for them has handed them on.
+	// minTokenLifetime keeps tokens valid until they have reached the component that uses them.
 	minTokenLifetime = 10 * time.Minute
 )
 
@@ -35,7 +37,7 @@ var (
 	logFormats = []string{"json", "text"}
 )
 
-// minRotationInterval keeps users from being told to renew credentials that they just renewed.
+// minRotationInterval avoids warnings about credentials that were just rotated.
 const minRotationInterval = 24 * time.Hour
 
 // flags are the flags besides those that every API server has.
@@ -53,7 +55,7 @@ func (f *flags) addTo(set *pflag.FlagSet) {
 	set.StringVar(&f.logLevel, "log-level", logLevels[0], "least important messages that are logged: "+strings.Join(logLevels, ", "))
 	set.StringVar(&f.logFormat, "log-format", logFormats[0], "form of the log: "+strings.Join(logFormats, ", "))
 	set.DurationVar(&f.rotationInterval, "shoot-credentials-rotation-interval", 90*24*time.Hour,
-		"age of the credentials of a shoot from which on its users are told to renew them; at least "+minRotationInterval.String())
+		"age of the credentials of a shoot from which on updates of it get a warning to rotate them; at least "+minRotationInterval.String())
 	set.DurationVar(&f.adminKubeconfigMax, "shoot-admin-kubeconfig-max-expiration", 24*time.Hour,
 		"longest lifetime of the credentials that shoots/adminkubeconfig returns; at least "+minKubeconfigLifetime.String())
 	set.DurationVar(&f.viewerKubeconfigMax, "shoot-viewer-kubeconfig-max-expiration", 24*time.Hour,
@@ -109,7 +111,7 @@ func (f *flags) validate() error {
 
 // settings are what the registry needs of the flags and of the assembled configuration.
 func (f *flags) settings(
-	config *genericapiserver.RecommendedConfig, reader *registry.Reader, kube client.Reader, gates featuregate.FeatureGate,
+	config *genericapiserver.RecommendedConfig, gardenCache *registry.Reader, kubeAPI client.Reader, gates featuregate.FeatureGate,
 ) (registry.Settings, error) {
 	var key crypto.PrivateKey
 	if f.tokenKeyFile != "" {
@@ -119,20 +121,29 @@ func (f *flags) settings(
 		}
 	}
 	return registry.Settings{
-		Validation: core.Options{
-			CloudProfileCapabilities:       gates.Enabled(features.CloudProfileCapabilities),
-			VersionClassificationLifecycle: gates.Enabled(features.VersionClassificationLifecycle),
-			InPlaceNodeUpdates:             gates.Enabled(features.InPlaceNodeUpdates),
-			DisableNginxIngressInShoot:     gates.Enabled(features.DisableNginxIngressInShoot),
+		Core: registrycore.Settings{
+			Validation: core.Options{
+				CloudProfileCapabilities:       gates.Enabled(features.CloudProfileCapabilities),
+				VersionClassificationLifecycle: gates.Enabled(features.VersionClassificationLifecycle),
+				InPlaceNodeUpdates:             gates.Enabled(features.InPlaceNodeUpdates),
+				DisableNginxIngressInShoot:     gates.Enabled(features.DisableNginxIngressInShoot),
+			},
+			RotationInterval:              f.rotationInterval,
+			GardenCache:                   gardenCache,
+			KubeAPI:                       kubeAPI,
+			Authorizer:                    config.Authorization.Authorizer,
+			Clock:                         clock.RealClock{},
+			AdminKubeconfigMaxExpiration:  f.adminKubeconfigMax,
+			ViewerKubeconfigMaxExpiration: f.viewerKubeconfigMax,
 		},
-		RotationInterval:              f.rotationInterval,
-		Garden:                        reader,
-		Kube:                          kube,
-		Authorizer:                    config.Authorization.Authorizer,
-		Clock:                         clock.RealClock{},
-		AdminKubeconfigMaxExpiration:  f.adminKubeconfigMax,
-		ViewerKubeconfigMaxExpiration: f.viewerKubeconfigMax,
-		Tokens:                        registry.TokenSettings{Issuer: f.tokenIssuer, Key: key, MinExpiration: f.tokenMin, MaxExpiration: f.tokenMax},
+		Security: security.Settings{
+			GardenCache:        gardenCache,
+			Clock:              clock.RealClock{},
+			TokenIssuer:        f.tokenIssuer,
+			TokenKey:           key,
+			TokenMinExpiration: f.tokenMin,
+			TokenMaxExpiration: f.tokenMax,
+		},
 	}, nil
 }
 

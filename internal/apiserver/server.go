@@ -37,7 +37,7 @@ const Name = "gardener-apiserver"
 // etcdPrefix is where objects are in etcd.
 const etcdPrefix = "/registry-gardener"
 
-// watchGracePeriod is how long a stop waits for watches, which are told to end: without it each would hold up the stop for a minute.
+// watchGracePeriod is how long a shutdown waits for watches to end, which are notified: without it each would delay the shutdown for a minute.
 const watchGracePeriod = 10 * time.Second
 
 // NewCommand returns the command that serves until its context ends.
@@ -135,7 +135,7 @@ func run(
 	return server.PrepareRun().RunWithContext(ctx)
 }
 
-// withoutHub takes the hub out of the kinds that a definition stands for: clients know the served versions only.
+// withoutHub removes the internal version from the kinds of a definition: clients know the served versions only.
 func withoutHub(name string, extensions spec.Extensions) (string, spec.Extensions) {
 	out := spec.Extensions{}
 	for key, value := range extensions {

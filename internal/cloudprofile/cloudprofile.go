@@ -1,4 +1,4 @@
-// Package cloudprofile tells which profile a Shoot refers to and what it offers.
+// Package cloudprofile finds the profile of a Shoot and what it offers.
 //
 // Reads CloudProfiles and NamespacedCloudProfiles of the garden.
 package cloudprofile

@@ -50,7 +50,7 @@ func (w Wanted) fits(version *semver.Version) bool {
 	return (w.major == nil || *w.major == version.Major()) && (w.minor == nil || *w.minor == version.Minor())
 }
 
-// selectable tells whether a version is taken without being asked for by name.
+// selectable reports whether a version can be chosen for users who do not name it.
 func selectable(version corev1beta1.ExpirableVersion, now time.Time) bool {
 	switch version.ClassificationAt(now) {
 	case corev1beta1.ClassificationPreview, corev1beta1.ClassificationExpired, corev1beta1.ClassificationUnavailable:
@@ -124,7 +124,7 @@ func Architecture(machineType *corev1beta1.MachineType) string {
 	return constants.ArchitectureAMD64
 }
 
-// RunsOn tells whether a version of an image is made for machines of an architecture and of a type, which may be unknown.
+// RunsOn reports whether a version of an image is made for machines of an architecture and of a type, which may be unknown.
 func RunsOn(
 	profile *corev1beta1.CloudProfileSpec, version *corev1beta1.MachineImageVersion, architecture string, machineType *corev1beta1.MachineType,
 ) bool {

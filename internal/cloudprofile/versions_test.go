@@ -40,7 +40,7 @@ func TestNewestKubernetes(t *testing.T) {
 		"not an expired one":                        {wanted: "1.34", want: "1.34.7"},
 		"a minor version of previews only":          {wanted: "1.37", want: ""},
 		"a complete version is left alone":          {wanted: "1.35.9", complete: true},
-		"so is one that nobody has":                 {wanted: "v1.35.4", complete: true},
+		"so is one that no profile has":             {wanted: "v1.35.4", complete: true},
 		"a dot at the end":                          {wanted: "1.", want: "1.36.1"},
 		"too many parts count by the first":         {wanted: "1.35.4.1", want: "1.36.1"},
 		"no number":                                 {wanted: "1.x", refused: true},
@@ -72,7 +72,7 @@ func TestNewestImage(t *testing.T) {
 	profile := &corev1beta1.CloudProfileSpec{}
 	for name, tc := range map[string]struct{ architecture, wanted, want string }{
 		"one that is not deprecated goes first": {architecture: "amd64", want: "1.2.0"},
-		"a deprecated one if it is asked for":   {architecture: "amd64", wanted: "2", want: "2.1.0"},
+		"a deprecated one if it is named":       {architecture: "amd64", wanted: "2", want: "2.1.0"},
 		"one for the architecture":              {architecture: "arm64", want: "2.0.0"},
 		"none":                                  {architecture: "riscv64", want: ""},
 	} {
@@ -111,7 +111,7 @@ func TestRunsOnWithCapabilities(t *testing.T) {
 		"another architecture":        {image: image, machineType: gen("gen1"), architecture: "arm64"},
 		"an image that says nothing":  {image: &corev1beta1.MachineImageVersion{}, machineType: gen("gen2"), architecture: "arm64", want: true},
 		"a machine that says nothing": {image: image, machineType: &corev1beta1.MachineType{}, architecture: "amd64", want: true},
-		"a machine type nobody knows": {image: image, architecture: "amd64", want: true},
+		"an unknown machine type":     {image: image, architecture: "amd64", want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := cloudprofile.RunsOn(profile, tc.image, tc.architecture, tc.machineType); got != tc.want {

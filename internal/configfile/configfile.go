@@ -1,7 +1,7 @@
-// Package configfile reads the configuration files of our processes.
+// Package configfile reads the configuration files of processes.
 //
 // A file holds one object of a versioned kind, in YAML or JSON. It is decoded strictly, so that a misspelt key is an error that names
-// it, then gets its defaults, and is validated. What comes out is complete and is not to be changed any more.
+// it, then gets its defaults, and is validated. The result is complete and must not be changed.
 package configfile
 
 import (
@@ -19,7 +19,7 @@ import (
 type Kind[T any] struct {
 	// AddToScheme registers the kind and its defaults.
 	AddToScheme func(*runtime.Scheme) error
-	// Validate returns everything that is wrong with a configuration which has its defaults. It may be nil.
+	// Validate returns all that is invalid in a configuration with its defaults. It may be nil.
 	Validate func(*T) field.ErrorList
 }
 
@@ -39,7 +39,7 @@ func (k Kind[T]) Read(path string) (*T, error) {
 	return config, nil
 }
 
-// From returns the configuration that a reader has; without a reader, the one that has only defaults.
+// From returns the configuration of a reader; without a reader, the one with all defaults.
 func (k Kind[T]) From(reader io.Reader) (*T, error) {
 	if reader == nil {
 		config := new(T)
@@ -70,7 +70,7 @@ func (k Kind[T]) Decode(data []byte) (*T, error) {
 	config, ok := any(obj).(*T)
 	switch {
 	case gvk != nil && (runtime.IsNotRegisteredError(err) || err == nil && !ok):
-		return nil, fmt.Errorf("it is a %s of %s, which is not what this process takes", gvk.Kind, gvk.GroupVersion())
+		return nil, fmt.Errorf("unexpected kind %s of %s", gvk.Kind, gvk.GroupVersion())
 	case err != nil:
 		return nil, err
 	}

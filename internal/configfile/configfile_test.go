@@ -41,9 +41,9 @@ func TestReadSetsDefaults(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ content, want string }{
 		"an unknown key, naming its path": {header + "schedulers:\n  shoot:\n    concurrentSync: 3\n", `unknown field "schedulers.shoot.concurrentSync"`},
-		"a key that is there twice":       {header + "logLevel: info\nlogLevel: debug\n", `key "logLevel" already set`},
+		"a duplicate key":                 {header + "logLevel: info\nlogLevel: debug\n", `key "logLevel" already set`},
 		"a value of the wrong type":       {header + "schedulers:\n  shoot:\n    concurrentSyncs: many\n", "concurrentSyncs"},
-		"another kind":                    {"apiVersion: v1\nkind: Pod\n", "it is a Pod of v1"},
+		"another kind":                    {"apiVersion: v1\nkind: Pod\n", "unexpected kind Pod of v1"},
 		"a file without a kind":           {"logLevel: info\n", "Kind"},
 		"an invalid value":                {header + "logLevel: loud\n", `logLevel: Unsupported value: "loud"`},
 	} {

@@ -12,7 +12,7 @@ import (
 	"gardener.cloud/gardener/internal/apiserver/admission"
 )
 
-// The plugins that are there run in the order of the facts, and by default where the facts say so.
+// The plugins run in the order of the facts, and are on by default if they are so in the facts.
 func TestAdmissionPlugins(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(factsDir(t), "admission-plugins.yaml"))
 	if err != nil {

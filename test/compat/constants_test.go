@@ -23,7 +23,7 @@ var constantSections = []string{
 	"machineControllerManager", "operations", "shootTasks", "taints",
 }
 
-// noConstants are values that are no constants of ours.
+// noConstants are values that are not constants of this implementation.
 var noConstants = map[string]string{
 	"extensions.gardener.cloud/{controller name}": "made from FinalizerPrefix",
 	"gardener.cloud/terraformer":                  "of an extension library that the documents do not describe",

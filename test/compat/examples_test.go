@@ -32,7 +32,7 @@ func TestExamplesDecodeStrictly(t *testing.T) {
 	serializer := jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, scheme, scheme,
 		jsonserializer.SerializerOptions{Yaml: true, Strict: true})
 
-	// The reader of the corpus takes an unquoted y as a string, ours takes it as a boolean, as kubectl does.
+	// The YAML reader of the corpus reads an unquoted y as a string, this one as a boolean, as kubectl does.
 	except := map[string]bool{
 		"corpus/bases/15-controllerregistration-secondary.yaml": true,
 		// It says controllers.managedResources; the field is managedResource. See TestResourceManagerExample.

@@ -18,7 +18,7 @@ type goField struct {
 	mergeKey  string
 	owner     reflect.Type
 	name      string       // of the field in Go
-	named     reflect.Type // the string type, if the field or its elements have one of ours
+	named     reflect.Type // the string type, if the field or its elements have one of api/
 }
 
 var packageAliases = map[string]string{
@@ -113,7 +113,7 @@ func walk(typ reflect.Type, path, home string, out *[]goField) {
 	}
 }
 
-// allowed are the differences that are wanted: "KIND what: path" -> reason, a trailing "*" stands for everything below.
+// allowed are the intended differences: "KIND what: path" -> reason, a trailing "*" stands for everything below.
 func allowed(t testing.TB) map[string]string { return allowedIn(t, "allowed.txt") }
 
 func allowedIn(t testing.TB, name string) map[string]string {

@@ -36,7 +36,7 @@ import (
 	"gardener.cloud/gardener/internal/validation/gardenlet"
 )
 
-// servedKinds are the kinds that fuzzing picks from, in a fixed order, in all versions.
+// servedKinds are the kinds for fuzzing, in a fixed order, in all versions.
 var servedKinds = func() (kinds []runtimeschema.GroupVersionKind) {
 	for gvk, typ := range served.scheme.AllKnownTypes() {
 		if strings.HasPrefix(typ.PkgPath(), apiPath) && gvk.Version != runtime.APIVersionInternal && !strings.HasSuffix(gvk.Kind, "List") {

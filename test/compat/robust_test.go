@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// survives runs a validator and reports what it panics with. Objects reach validation from anybody who may write one, so no content
+// survives runs a validator and reports what it panics with. Any user who may write objects sends them to validation, so no content
 // may take a server down.
 func survives(t *testing.T, what string, validate func()) (ok bool) {
 	t.Helper()
@@ -55,7 +55,7 @@ func TestValidationSurvivesRandomObjects(t *testing.T) {
 						scheme.Default(old)
 						checkAll(ctx, s, obj, old)
 					})
-				// Whoever asks twice gets the same answer.
+				// The same request gets the same errors again.
 				first, second := texts(s.create(ctx, obj.DeepCopyObject())), texts(s.create(ctx, obj.DeepCopyObject()))
 				if diff := cmp.Diff(first, second); diff != "" {
 					t.Fatalf("errors in another order (-first +second):\n%s", diff)

@@ -106,7 +106,7 @@ func checkRoundTrip(t *testing.T, format string, serializer runtime.Serializer, 
 	if !bytes.Equal(first.Bytes(), second.Bytes()) && format != "protobuf" {
 		t.Fatalf("%s: the object changed (-want +got):\n%s", format, cmp.Diff(first.String(), second.String()))
 	}
-	// Protobuf does not tell empty lists and maps from missing ones, and maps have no order there.
+	// Protobuf does not distinguish empty lists and maps from missing ones, and maps have no order there.
 	if !apiequality.Semantic.DeepEqual(obj, decoded) {
 		t.Fatalf("%s: the object changed (-want +got):\n%s", format, cmp.Diff(obj, decoded))
 	}

@@ -315,7 +315,7 @@ func testServedExamples(t *testing.T, e *env.Env) {
 			accepted++
 		}
 	}
-	// That is in a later second than the first time for most of them, so that times which are taken anew would differ.
+	// That is in a later second than the first time for most of them, so that times which are set again would differ.
 	for _, m := range manifests {
 		t.Run("again/"+name(m), func(t *testing.T) {
 			if again := apply(t, m); again.GetResourceVersion() != answers[name(m)].GetResourceVersion() {
@@ -335,7 +335,7 @@ type manifest struct {
 // noManifests are example files that hold no API objects.
 var noManifests = []string{"componentconfig", "admissionconfig", "encryptionconfiguration", "gardenletconfig"}
 
-// readExamples returns the objects of the example files in the order of the files' names. Kinds that are not served are left out:
+// readExamples returns the objects of the example files in the order of the files' names. Kinds that are not served are ignored:
 // configurations of processes.
 func readExamples(t *testing.T, e *env.Env) []manifest {
 	t.Helper()
@@ -486,7 +486,7 @@ func missing(path string, want, got any) (out []string) {
 	return out
 }
 
-// sameValue tells whether two texts are one duration or one quantity.
+// sameValue reports whether two texts are one duration or one quantity.
 func sameValue(a, b any) bool {
 	textA, textB := fmt.Sprint(a), fmt.Sprint(b)
 	durationA, err := time.ParseDuration(textA)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// source is what reflection cannot tell about the types of a package: comments and constants.
+// source is what reflection does not show of the types of a package: comments and constants.
 type source struct {
 	// fields maps "Type.Field" to the doc comment.
 	fields map[string]string

@@ -15,15 +15,18 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/utils/clock"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/registry"
+	registrycore "gardener.cloud/gardener/internal/apiserver/registry/core"
+	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	apiserverscheme "gardener.cloud/gardener/internal/apiserver/scheme"
 	"gardener.cloud/gardener/internal/validation/core"
 )
 
 // strategy is how the API server prepares and validates objects of a kind.
-type strategy struct{ registry.Strategy }
+type strategy struct{ kind.Strategies }
 
 // served are the scheme and the strategies of the API server, by the Go type of the hub.
 var served = func() (s struct {
@@ -36,7 +39,8 @@ var served = func() (s struct {
 		panic(err)
 	}
 	s.scheme, s.strategies = scheme, map[reflect.Type]strategy{}
-	for gvk, all := range registry.Strategies(scheme, core.Options{CloudProfileCapabilities: true}) {
+	settings := registry.Settings{Core: registrycore.Settings{Validation: core.Options{CloudProfileCapabilities: true}, Clock: clock.RealClock{}}}
+	for gvk, all := range registry.Strategies(scheme, settings) {
 		obj, err := scheme.New(gvk)
 		if err != nil {
 			panic(err)
@@ -141,7 +145,7 @@ func causesOf(status *metav1.Status) [][2]string {
 	return slices.Compact(out)
 }
 
-// admit stands in for the admission plugins that fill in what validation wants to see: versions and images of Shoots.
+// admit sets what admission plugins set before validation: versions and images of Shoots.
 func admit(obj runtime.Object) {
 	shoot, ok := obj.(*corev1beta1.Shoot)
 	if !ok {

@@ -17,42 +17,42 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-const orderNamespace = "garden-order"
+const offerNamespace = "garden-offer"
 
-// createOffer creates what it takes to order shoots of the type "order" in a project "order".
+// createOffer creates what is needed to create shoots of the type "offer" in a project "offer".
 func createOffer(t *testing.T, e *env.Env) {
 	t.Helper()
-	create(t, e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: orderNamespace}})
+	create(t, e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: offerNamespace}})
 	create(t, e, &corev1beta1.Project{
-		ObjectMeta: metav1.ObjectMeta{Name: "order"},
-		Spec:       corev1beta1.ProjectSpec{Namespace: new(orderNamespace)},
+		ObjectMeta: metav1.ObjectMeta{Name: "offer"},
+		Spec:       corev1beta1.ProjectSpec{Namespace: new(offerNamespace)},
 	})
-	for _, namespace := range []string{orderNamespace, "garden"} {
-		create(t, e, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "order"}})
+	for _, namespace := range []string{offerNamespace, "garden"} {
+		create(t, e, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "offer"}})
 	}
-	ref := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: orderNamespace, Name: "order"}
+	ref := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: offerNamespace, Name: "offer"}
 	create(t, e, &securityv1alpha1.CredentialsBinding{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: orderNamespace,
-			Name:      "order",
-		}, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "order"},
+			Namespace: offerNamespace,
+			Name:      "offer",
+		}, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "offer"},
 		CredentialsRef: ref,
 	})
-	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "order"}}
+	registration := &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "offer"}}
 	for _, kind := range []string{
 		"BackupBucket", "BackupEntry", "ControlPlane", "DNSRecord", "Infrastructure", "Network", "OperatingSystemConfig", "Worker",
 	} {
-		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: "order"})
+		registration.Spec.Resources = append(registration.Spec.Resources, corev1beta1.ControllerResource{Kind: kind, Type: "offer"})
 	}
 	create(t, e, registration)
-	create(t, e, &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "order"}, Spec: corev1beta1.CloudProfileSpec{
-		Type: "order",
+	create(t, e, &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "offer"}, Spec: corev1beta1.CloudProfileSpec{
+		Type: "offer",
 		Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{
 			{Version: "1.36.1"},
 			{Version: "1.36.0"},
 			{Version: "1.35.4"},
 		}},
-		MachineImages: []corev1beta1.MachineImage{{Name: "order", Versions: []corev1beta1.MachineImageVersion{
+		MachineImages: []corev1beta1.MachineImage{{Name: "offer", Versions: []corev1beta1.MachineImageVersion{
 			{
 				ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.2.0"}, CRI: []corev1beta1.CRI{{Name: "containerd"}},
 				Architectures: []string{"amd64"},
@@ -61,18 +61,18 @@ func createOffer(t *testing.T, e *env.Env) {
 		MachineTypes: []corev1beta1.MachineType{{Name: "small", CPU: resource.MustParse("2"), Memory: resource.MustParse("8Gi")}},
 		Regions:      []corev1beta1.Region{{Name: "one", Zones: []corev1beta1.AvailabilityZone{{Name: "a"}}}},
 	}})
-	credentials := &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "order"}
-	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "order"}, Spec: corev1beta1.SeedSpec{
-		Provider: corev1beta1.SeedProvider{Type: "order", Region: "one", Zones: []string{"a"}},
+	credentials := &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "offer"}
+	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "offer"}, Spec: corev1beta1.SeedSpec{
+		Provider: corev1beta1.SeedProvider{Type: "offer", Region: "one", Zones: []string{"a"}},
 		Networks: corev1beta1.SeedNetworks{
 			Pods: "10.11.0.0/16", Services: "10.12.0.0/16",
 			ShootDefaults: &corev1beta1.ShootNetworks{Pods: new("100.96.0.0/11"), Services: new("100.64.0.0/13")},
 		},
-		Ingress: &corev1beta1.Ingress{Domain: "ingress.order.example.org", Controller: corev1beta1.IngressController{Kind: "nginx"}},
+		Ingress: &corev1beta1.Ingress{Domain: "ingress.offer.example.org", Controller: corev1beta1.IngressController{Kind: "nginx"}},
 		DNS: corev1beta1.SeedDNS{
-			Provider: &corev1beta1.SeedDNSProvider{Type: "order", CredentialsRef: credentials},
-			Internal: &corev1beta1.SeedDNSProviderConfig{Type: "order", Domain: "internal.example.org", CredentialsRef: *credentials},
-			Defaults: []corev1beta1.SeedDNSProviderConfig{{Type: "order", Domain: "shoots.example.org", CredentialsRef: *credentials}},
+			Provider: &corev1beta1.SeedDNSProvider{Type: "offer", CredentialsRef: credentials},
+			Internal: &corev1beta1.SeedDNSProviderConfig{Type: "offer", Domain: "internal.example.org", CredentialsRef: *credentials},
+			Defaults: []corev1beta1.SeedDNSProviderConfig{{Type: "offer", Domain: "shoots.example.org", CredentialsRef: *credentials}},
 		},
 	}}
 	tainted := seed.DeepCopy()
@@ -82,15 +82,15 @@ func createOffer(t *testing.T, e *env.Env) {
 	create(t, e, tainted)
 }
 
-// testOrder orders shoots as users do, who leave open what the profile and the seed can say.
-func testOrder(t *testing.T, e *env.Env) {
+// testShootCreation creates shoots as users do, who leave open what follows from the profile and the seed.
+func testShootCreation(t *testing.T, e *env.Env) {
 	createOffer(t, e)
 	ctx, c := t.Context(), e.Client
-	order := func(name string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
-		shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: orderNamespace, Name: name}, Spec: corev1beta1.ShootSpec{
-			CloudProfile: &corev1beta1.CloudProfileReference{Name: "order"}, CredentialsBindingName: new("order"), Region: "one",
-			Kubernetes: corev1beta1.Kubernetes{Version: "1.36"}, Networking: &corev1beta1.Networking{Type: new("order")},
-			Provider: corev1beta1.Provider{Type: "order", Workers: []corev1beta1.Worker{
+	newShoot := func(name string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
+		shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: offerNamespace, Name: name}, Spec: corev1beta1.ShootSpec{
+			CloudProfile: &corev1beta1.CloudProfileReference{Name: "offer"}, CredentialsBindingName: new("offer"), Region: "one",
+			Kubernetes: corev1beta1.Kubernetes{Version: "1.36"}, Networking: &corev1beta1.Networking{Type: new("offer")},
+			Provider: corev1beta1.Provider{Type: "offer", Workers: []corev1beta1.Worker{
 				{Name: "pool", Minimum: 1, Maximum: 2, Machine: corev1beta1.Machine{Type: "small"}, Zones: []string{"a"}},
 			}},
 		}}
@@ -100,14 +100,14 @@ func testOrder(t *testing.T, e *env.Env) {
 		return shoot
 	}
 
-	shoot := create(t, e, order("open"))
+	shoot := create(t, e, newShoot("open"))
 	type chosen struct{ Kubernetes, Image, Architecture, Kind string }
 	machine := shoot.Spec.Provider.Workers[0].Machine
 	got := chosen{
 		shoot.Spec.Kubernetes.Version, machine.Image.Name + " " + *machine.Image.Version, *machine.Architecture,
 		shoot.Spec.CloudProfile.Kind,
 	}
-	if diff := cmp.Diff(chosen{"1.36.1", "order 1.2.0", "amd64", "CloudProfile"}, got); diff != "" {
+	if diff := cmp.Diff(chosen{"1.36.1", "offer 1.2.0", "amd64", "CloudProfile"}, got); diff != "" {
 		t.Errorf("what the profile says (-want +got):\n%s", diff)
 	}
 	if shoot.Spec.DNS != nil || shoot.Spec.Networking.Pods != nil {
@@ -130,7 +130,7 @@ func testOrder(t *testing.T, e *env.Env) {
 		"seed-taint": {func(s *corev1beta1.Shoot) { s.Spec.SeedName = new("tainted") }, "does not tolerate"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := c.Create(ctx, order(name, tc.change)); !apierrors.IsForbidden(err) || !contains(err, tc.want) {
+			if err := c.Create(ctx, newShoot(name, tc.change)); !apierrors.IsForbidden(err) || !contains(err, tc.want) {
 				t.Errorf("create: %v, want it forbidden with %q", err, tc.want)
 			}
 		})
@@ -144,19 +144,19 @@ func testOrder(t *testing.T, e *env.Env) {
 	if err := bind("tainted"); !apierrors.IsForbidden(err) {
 		t.Errorf("bind to a seed with a taint: %v, want it forbidden", err)
 	}
-	if err := bind("order"); err != nil {
+	if err := bind("offer"); err != nil {
 		t.Fatalf("bind: %v", err)
 	}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(shoot), shoot); err != nil {
 		t.Fatal(err)
 	}
-	if domain := shoot.Spec.DNS; domain == nil || *domain.Domain != "open.order.shoots.example.org" {
+	if domain := shoot.Spec.DNS; domain == nil || *domain.Domain != "open.offer.shoots.example.org" {
 		t.Errorf("the domain on the seed is %v", domain)
 	}
 	if pods := shoot.Spec.Networking.Pods; pods == nil || *pods != "100.96.0.0/11" {
 		t.Errorf("the pods on the seed are in %v", pods)
 	}
-	if err := bind("order"); err == nil {
+	if err := bind("offer"); err == nil {
 		t.Error("a shoot was bound to the same seed again")
 	}
 	moved := shoot.DeepCopy()
@@ -165,15 +165,15 @@ func testOrder(t *testing.T, e *env.Env) {
 		t.Errorf("update of the seed: %v, want it forbidden", err)
 	}
 
-	own := order("own", func(s *corev1beta1.Shoot) {
-		s.Spec.DNS = &corev1beta1.DNS{Domain: new("x.open.order.shoots.example.org")}
+	own := newShoot("own", func(s *corev1beta1.Shoot) {
+		s.Spec.DNS = &corev1beta1.DNS{Domain: new("x.open.offer.shoots.example.org")}
 	})
 	if err := c.Create(ctx, own); !apierrors.IsForbidden(err) || !contains(err, "spec.dns.domain") {
 		t.Errorf("create with a domain below another: %v, want it forbidden", err)
 	}
 }
 
-// contains tells whether the message of an answer has some text in it.
+// contains reports whether the message of an error contains a text.
 func contains(err error, text string) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && strings.Contains(status.Status().Message, text)

@@ -17,7 +17,7 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-// The admission plugins read the stores of the API server, ask the kube-apiserver, and know who sends a request.
+// The admission plugins read from the stores of the API server and from the kube-apiserver, and know the user of a request.
 func testAdmission(t *testing.T, e *env.Env) {
 	ctx, admin := t.Context(), e.Client
 	create := func(t *testing.T, c client.Client, objs ...client.Object) {
@@ -68,7 +68,7 @@ func testAdmission(t *testing.T, e *env.Env) {
 		}
 	})
 
-	t.Run("a Project belongs to who creates it, and goes when that is confirmed", func(t *testing.T) {
+	t.Run("a Project belongs to the user who creates it, and is deleted when that is confirmed", func(t *testing.T) {
 		project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "confirm"}}
 		create(t, admin, project)
 		if owner := project.Spec.Owner; owner == nil || owner.Name != "admin" || len(project.Spec.Members) != 1 {
@@ -112,7 +112,7 @@ func testAdmission(t *testing.T, e *env.Env) {
 		}
 	})
 
-	t.Run("a Shoot is on a Seed, and goes when two people want it", func(t *testing.T) {
+	t.Run("a Shoot is on a Seed, and is deleted when two users want it", func(t *testing.T) {
 		project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "admission"}, Spec: corev1beta1.ProjectSpec{
 			Namespace: new(namespace), DualApprovalForDeletion: []corev1beta1.DualApprovalForDeletion{{Resource: "shoots"}},
 		}}
@@ -137,7 +137,7 @@ func testAdmission(t *testing.T, e *env.Env) {
 			t.Errorf("confirmed by %q, want admin", by)
 		}
 		if err := admin.Delete(ctx, shoot); !apierrors.IsForbidden(err) {
-			t.Errorf("delete by who confirmed: %v, want it forbidden", err)
+			t.Errorf("delete by the user who confirmed: %v, want it forbidden", err)
 		}
 		if err := as(t, e, "bob", "system:masters").Delete(ctx, shoot); err != nil {
 			t.Errorf("delete by another: %v", err)

@@ -121,7 +121,7 @@ func testOperation(t *testing.T, e *env.Env, files files) {
 		}
 	})
 
-	t.Run("requests are in the audit log, without what they asked for", func(t *testing.T) {
+	t.Run("requests are in the audit log, without their content", func(t *testing.T) {
 		log, err := os.ReadFile(files.auditLog)
 		if err != nil {
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func testOperation(t *testing.T, e *env.Env, files files) {
 	})
 }
 
-// Whoever watches while the server stops sees the end of the stream, not a broken connection, and what is asked before gets an
+// A watch during a shutdown of the server sees the end of the stream, not a broken connection, and earlier requests get an
 // answer.
 func testShutdown(t *testing.T, e *env.Env) {
 	httpClient, err := rest.HTTPClientFor(e.Direct)

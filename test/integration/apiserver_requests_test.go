@@ -122,7 +122,7 @@ func testPatches(t *testing.T, e *env.Env) {
 	worker := func(maximum int64) map[string]any {
 		return map[string]any{"provider": map[string]any{"workers": []any{map[string]any{"name": "b", "maximum": maximum}}}}
 	}
-	// Twice the same is no change, another owner a conflict that can be forced, and what is given up stays: others own it.
+	// Twice the same is no change, another owner a conflict that can be forced, and a field that the manager removes stays: it has other managers.
 	for i := range 2 {
 		if err := apply(ctx, e, "one", shoot.Name, worker(7), client.ForceOwnership); err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-// as returns a client of somebody else.
+// as returns a client of another user.
 func as(t *testing.T, e *env.Env, name string, groups ...string) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(e.Config)
@@ -81,7 +81,7 @@ func eventually(ctx context.Context, t *testing.T, try func() error, done func(e
 func testKubeconfigs(t *testing.T, e *env.Env) {
 	ctx, c := t.Context(), e.Client
 	shoot := create(t, e, newShoot("reached"))
-	ask := func(c client.Client, seconds int64) (*authenticationv1alpha1.AdminKubeconfigRequest, error) {
+	request := func(c client.Client, seconds int64) (*authenticationv1alpha1.AdminKubeconfigRequest, error) {
 		request := &authenticationv1alpha1.AdminKubeconfigRequest{
 			Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: new(seconds)},
 		}
@@ -89,7 +89,7 @@ func testKubeconfigs(t *testing.T, e *env.Env) {
 	}
 	refused := func(missing string) {
 		t.Helper()
-		if _, err := ask(c, 3600); !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), missing) {
+		if _, err := request(c, 3600); !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), missing) {
 			t.Errorf("request is answered with %v, want an error that names %s", err, missing)
 		}
 	}
@@ -118,11 +118,11 @@ func testKubeconfigs(t *testing.T, e *env.Env) {
 		group    string
 		lifetime time.Duration
 	}{
-		"an administrator of the landscape":  {c, 600, "admin", "gardener.cloud:system:admins", 10 * time.Minute},
-		"nobody gets longer than is allowed": {c, 1 << 30, "admin", "gardener.cloud:system:admins", 24 * time.Hour},
+		"an administrator of the landscape": {c, 600, "admin", "gardener.cloud:system:admins", 10 * time.Minute},
+		"longer than allowed":               {c, 1 << 30, "admin", "gardener.cloud:system:admins", 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer, err := ask(tc.client, tc.seconds)
+			answer, err := request(tc.client, tc.seconds)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func testKubeconfigs(t *testing.T, e *env.Env) {
 	}
 
 	config, err := func() (*rest.Config, error) {
-		answer, err := ask(c, 600)
+		answer, err := request(c, 600)
 		if err != nil {
 			return nil, err
 		}
@@ -163,10 +163,10 @@ func testKubeconfigs(t *testing.T, e *env.Env) {
 		allow(t, e, "member", corev1beta1.GroupName, []string{"create"}, "shoots/adminkubeconfig", "shoots/viewerkubeconfig") //nolint:contextcheck // it takes that of t
 		member := as(t, e, "member")
 		eventually(ctx, t, func() error {
-			_, err := ask(member, 600)
+			_, err := request(member, 600)
 			return err
 		}, func(err error) bool { return err == nil })
-		answer, err := ask(member, 600)
+		answer, err := request(member, 600)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func testKubeconfigs(t *testing.T, e *env.Env) {
 		checkCertificate(t, viewer.Status.Kubeconfig, caPEM, pkix.Name{CommonName: "member", Organization: []string{"gardener.cloud:project:viewers"}}, time.Hour)
 	})
 	t.Run("a stranger", func(t *testing.T) {
-		if _, err := ask(as(t, e, "stranger"), 600); !apierrors.IsForbidden(err) {
+		if _, err := request(as(t, e, "stranger"), 600); !apierrors.IsForbidden(err) {
 			t.Errorf("answer is %v, want forbidden", err)
 		}
 	})
@@ -189,11 +189,11 @@ func testKubeconfigs(t *testing.T, e *env.Env) {
 		}
 	})
 	t.Run("too short, and a shoot that does not exist", func(t *testing.T) {
-		if _, err := ask(c, 60); !apierrors.IsInvalid(err) {
+		if _, err := request(c, 60); !apierrors.IsInvalid(err) {
 			t.Errorf("a minute: %v, want invalid", err)
 		}
 		shoot = newShoot("missing")
-		if _, err := ask(c, 600); !apierrors.IsNotFound(err) {
+		if _, err := request(c, 600); !apierrors.IsNotFound(err) {
 			t.Errorf("missing shoot: %v, want not found", err)
 		}
 	})
@@ -223,7 +223,7 @@ func checkCertificate(t *testing.T, kubeconfig, caPEM []byte, subject pkix.Name,
 	}
 }
 
-// newCA returns the certificate authority of a shoot.
+// newCA returns the CA of a shoot.
 func newCA(t *testing.T) (certPEM, keyPEM []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -271,7 +271,7 @@ func testBinding(t *testing.T, e *env.Env) {
 		t.Errorf("binding that changes the region: %v, want invalid", err)
 	}
 	if err := scheduler.Update(ctx, shoot); !apierrors.IsForbidden(err) {
-		t.Errorf("update of the shoot by one who may only bind: %v, want forbidden", err)
+		t.Errorf("update of the shoot by a user who may only bind: %v, want forbidden", err)
 	}
 }
 
@@ -280,7 +280,7 @@ func testTokens(t *testing.T, e *env.Env, files files) {
 	identity := create(t, e, &securityv1alpha1.WorkloadIdentity{
 		ObjectMeta: metav1.ObjectMeta{Namespace: devNamespace, Name: "identity"},
 		Spec:       securityv1alpha1.WorkloadIdentitySpec{Audiences: []string{"cloud"}, TargetSystem: securityv1alpha1.TargetSystem{Type: "local"}},
-		Status:     securityv1alpha1.WorkloadIdentityStatus{Sub: "somebody else"},
+		Status:     securityv1alpha1.WorkloadIdentityStatus{Sub: "another subject"},
 	})
 	if want := "gardener.cloud:workloadidentity:garden-dev:identity:" + string(identity.UID); identity.Status.Sub != want {
 		t.Errorf("subject is %q, want %q", identity.Status.Sub, want)
@@ -293,7 +293,7 @@ func testTokens(t *testing.T, e *env.Env, files files) {
 	shoot := newShoot("claimed")
 	shoot.Spec.SeedName = new(seed.Name)
 	create(t, e, shoot)
-	ask := func(c client.Client, seconds int64, about *securityv1alpha1.ContextObject) (jwt.MapClaims, error) {
+	request := func(c client.Client, seconds int64, about *securityv1alpha1.ContextObject) (jwt.MapClaims, error) {
 		request := &securityv1alpha1.TokenRequest{Spec: securityv1alpha1.TokenRequestSpec{ExpirationSeconds: new(seconds), ContextObject: about}}
 		if err := c.SubResource("token").Create(ctx, identity, request); err != nil {
 			return nil, err
@@ -317,16 +317,16 @@ func testTokens(t *testing.T, e *env.Env, files files) {
 		APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Namespace: new(devNamespace), Name: shoot.Name, UID: shoot.UID,
 	}
 	for _, seconds := range []int64{600, 7200, 1 << 30} {
-		claims, err := ask(c, seconds, about)
+		claims, err := request(c, seconds, about)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(map[string]any{"workloadIdentity": object(identity)}, claims["gardener.cloud"]); diff != "" {
-			t.Errorf("claims for one who is no gardenlet (-want +got):\n%s", diff)
+			t.Errorf("claims for a user who is not a gardenlet (-want +got):\n%s", diff)
 		}
 	}
 	gardenlet := as(t, e, "gardener.cloud:system:seed:claimed", "gardener.cloud:system:seeds", "system:masters")
-	claims, err := ask(gardenlet, 3600, about)
+	claims, err := request(gardenlet, 3600, about)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,14 +335,14 @@ func testTokens(t *testing.T, e *env.Env, files files) {
 		t.Errorf("claims for a gardenlet (-want +got):\n%s", diff)
 	}
 	about.UID = "other"
-	if _, err := ask(gardenlet, 3600, about); !apierrors.IsConflict(err) {
+	if _, err := request(gardenlet, 3600, about); !apierrors.IsConflict(err) {
 		t.Errorf("context with another UID: %v, want a conflict", err)
 	}
 	about.Kind = "Quota"
-	if _, err := ask(gardenlet, 3600, about); !apierrors.IsBadRequest(err) {
+	if _, err := request(gardenlet, 3600, about); !apierrors.IsBadRequest(err) {
 		t.Errorf("context of a kind without claims: %v, want a bad request", err)
 	}
-	identity.Spec.Audiences, identity.Status.Sub = []string{"cloud", "other"}, "somebody else"
+	identity.Spec.Audiences, identity.Status.Sub = []string{"cloud", "other"}, "another subject"
 	if err := c.Update(ctx, identity); err != nil || !strings.HasSuffix(identity.Status.Sub, string(identity.UID)) {
 		t.Errorf("after an update (%v) the subject is %q", err, identity.Status.Sub)
 	}

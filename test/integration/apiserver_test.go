@@ -93,7 +93,7 @@ func TestGardenAPI(t *testing.T) {
 		}
 	})
 
-	t.Run("server-side apply knows who owns what", func(t *testing.T) {
+	t.Run("server-side apply records field managers", func(t *testing.T) {
 		apply := func(manager, description string) error {
 			obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"description": description}}}
 			obj.SetGroupVersionKind(corev1beta1.SchemeGroupVersion.WithKind("Project"))
@@ -212,7 +212,7 @@ func TestGardenAPI(t *testing.T) {
 	t.Run("kubeconfigs of shoots", func(t *testing.T) { testKubeconfigs(t, e) })
 	t.Run("bindings of shoots", func(t *testing.T) { testBinding(t, e) })
 	t.Run("tokens of workload identities", func(t *testing.T) { testTokens(t, e, files) })
-	t.Run("orders of shoots", func(t *testing.T) { testOrder(t, e) })
+	t.Run("creation of shoots", func(t *testing.T) { testShootCreation(t, e) })
 	t.Run("scale of a managed seed set", func(t *testing.T) { testScale(t, e) })
 	t.Run("roles of the garden", func(t *testing.T) { testRoles(t, e) })
 	t.Run("what operators rely on", func(t *testing.T) { testOperation(t, e, files) })

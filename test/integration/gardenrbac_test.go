@@ -16,7 +16,7 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-// Members, viewers, gardenlets and strangers may do what they need, and no more. Nobody here aggregates roles, so the test does.
+// Members, viewers, gardenlets and other users may do what they need, and no more. No controller aggregates roles here, so the test does.
 func testRoles(t *testing.T, e *env.Env) {
 	ctx := t.Context()
 	objects := gardenrbac.Objects(gardenrbac.Values{})
@@ -30,26 +30,26 @@ func testRoles(t *testing.T, e *env.Env) {
 			bindAggregated(ctx, t, e, role, objects)
 		}
 	}
-	type who struct {
+	type subject struct {
 		name   string
 		groups []string
 	}
 	var (
-		member    = who{"member@example.com", []string{"system:authenticated"}}
-		viewer    = who{"viewer@example.com", []string{"system:authenticated"}}
-		manager   = who{"manager@example.com", []string{"system:authenticated"}}
-		seed      = who{"gardener.cloud:system:seed:a", []string{"gardener.cloud:system:seeds", "system:authenticated"}}
-		bootstrap = who{"system:bootstrap:abcdef", []string{"system:bootstrappers", "system:authenticated"}}
-		stranger  = who{"stranger@example.com", []string{"system:authenticated"}}
-		anonymous = who{"system:anonymous", []string{"system:unauthenticated"}}
+		member    = subject{"member@example.com", []string{"system:authenticated"}}
+		viewer    = subject{"viewer@example.com", []string{"system:authenticated"}}
+		manager   = subject{"manager@example.com", []string{"system:authenticated"}}
+		seed      = subject{"gardener.cloud:system:seed:a", []string{"gardener.cloud:system:seeds", "system:authenticated"}}
+		bootstrap = subject{"system:bootstrap:abcdef", []string{"system:bootstrappers", "system:authenticated"}}
+		stranger  = subject{"stranger@example.com", []string{"system:authenticated"}}
+		anonymous = subject{"system:anonymous", []string{"system:unauthenticated"}}
 	)
-	may := func(ctx context.Context, who who, action, namespace string) bool {
+	may := func(ctx context.Context, s subject, action, namespace string) bool {
 		t.Helper()
 		verb, resource, _ := strings.Cut(action, " ")
 		resource, subresource, _ := strings.Cut(resource, "/")
 		resource, group, _ := strings.Cut(resource, ".") // both may be left out
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: who.name, Groups: who.groups, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			User: s.name, Groups: s.groups, ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Verb: verb, Group: group, Resource: resource, Subresource: subresource, Namespace: namespace,
 			},
 		}}
@@ -68,7 +68,7 @@ func testRoles(t *testing.T, e *env.Env) {
 	// The group follows the resource: shoots.core.gardener.cloud/adminkubeconfig.
 	const core, security = ".core.gardener.cloud", ".security.gardener.cloud"
 	for _, tc := range []struct {
-		who       who
+		subject   subject
 		namespace string
 		yes, no   []string
 	}{
@@ -119,22 +119,22 @@ func testRoles(t *testing.T, e *env.Env) {
 		{anonymous, "", nil, []string{"list cloudprofiles" + core, "get seeds" + core}},
 	} {
 		for _, action := range tc.yes {
-			if !may(ctx, tc.who, action, tc.namespace) {
-				t.Errorf("%s may not %s in %q", tc.who.name, action, tc.namespace)
+			if !may(ctx, tc.subject, action, tc.namespace) {
+				t.Errorf("%s may not %s in %q", tc.subject.name, action, tc.namespace)
 			}
 		}
 		for _, action := range tc.no {
-			if may(ctx, tc.who, action, tc.namespace) {
-				t.Errorf("%s may %s in %q", tc.who.name, action, tc.namespace)
+			if may(ctx, tc.subject, action, tc.namespace) {
+				t.Errorf("%s may %s in %q", tc.subject.name, action, tc.namespace)
 			}
 		}
 	}
-	everybody := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+	anyUser := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: stranger.name, Groups: stranger.groups, ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "get", Resource: "configmaps", Namespace: metav1.NamespaceSystem, Name: "cluster-identity",
 		},
 	}}
-	if err := e.Client.Create(ctx, everybody); err != nil || !everybody.Status.Allowed {
+	if err := e.Client.Create(ctx, anyUser); err != nil || !anyUser.Status.Allowed {
 		t.Errorf("a stranger may not read the identity of the garden: %v", err)
 	}
 }

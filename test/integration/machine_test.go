@@ -32,7 +32,7 @@ func TestMachineBoots(t *testing.T) {
 
 	dir, run := t.TempDir(), shortTempDir(t)
 	cgroup := fmt.Sprintf("/gardener-test-%d", os.Getpid())
-	index, err := host.FreeIndex(map[int]bool{0: true, 1: true}) // The first ones are left to people.
+	index, err := host.FreeIndex(map[int]bool{0: true, 1: true}) // The first ones are for users.
 	if err != nil {
 		t.Fatal(err)
 	}

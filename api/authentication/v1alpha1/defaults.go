@@ -2,7 +2,7 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// DefaultExpirationSeconds is how long requested credentials live if the request does not say.
+// DefaultExpirationSeconds is how long requested credentials are valid if the request has no expirationSeconds.
 const DefaultExpirationSeconds int64 = 3600
 
 // addDefaultingFuncs registers the defaults of all kinds in this package.

@@ -6,22 +6,22 @@ import (
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// ViewerKubeconfigRequest asks for a kubeconfig that can read everything in a shoot except for secrets. It is the
+// ViewerKubeconfigRequest requests a kubeconfig that can read everything in a shoot except for secrets. It is the
 // body of the shoot's subresource "viewerkubeconfig" and not stored.
 type ViewerKubeconfigRequest struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
-	// Spec says which kubeconfig is wanted.
+	// Spec describes the desired kubeconfig.
 	Spec ViewerKubeconfigRequestSpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
 	// Status is the answer.
 	Status ViewerKubeconfigRequestStatus `json:"status" protobuf:"bytes,3,opt,name=status"`
 }
 
-// ViewerKubeconfigRequestSpec says which kubeconfig is wanted.
+// ViewerKubeconfigRequestSpec describes the desired kubeconfig.
 type ViewerKubeconfigRequestSpec struct {
-	// ExpirationSeconds is how long the credentials live, in seconds. 3600 is the default; at least 600. The API
+	// ExpirationSeconds is how long the credentials are valid, in seconds. 3600 is the default; at least 600. The API
 	// server may shorten it.
 	// +optional
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty" protobuf:"varint,1,opt,name=expirationSeconds"`

@@ -13,7 +13,7 @@ import (
 // +kubebuilder:printcolumn:name="AutoscalerName",type=string,JSONPath=".spec.autoscalerName"
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=".spec.targetRef.name"
 
-// PersistentVolumeClaimAutoscaler asks the pvc-autoscaler to enlarge the volumes of a workload before they are full.
+// PersistentVolumeClaimAutoscaler makes the pvc-autoscaler enlarge the volumes of a workload before they are full.
 type PersistentVolumeClaimAutoscaler struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -119,11 +119,11 @@ type PersistentVolumeClaimAutoscalerStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// LastCheck is when the volumes were looked at last.
+	// LastCheck is when the volumes were checked last.
 	// +optional
 	LastCheck *metav1.Time `json:"lastCheck,omitempty"`
 
-	// NextCheck is when they will be looked at next.
+	// NextCheck is when they will be checked next.
 	// +optional
 	NextCheck *metav1.Time `json:"nextCheck,omitempty"`
 

@@ -39,14 +39,14 @@ type BackupBucketSpec struct {
 	// ProviderConfig is passed to the provider extension.
 	// +optional
 	ProviderConfig *runtime.RawExtension `json:"providerConfig,omitempty" protobuf:"bytes,2,opt,name=providerConfig"`
-	// SeedName is the seed whose gardenlet looks after this bucket. Cannot be changed once set. Exactly one of
+	// SeedName is the seed whose gardenlet is responsible for this bucket. Cannot be changed once set. Exactly one of
 	// seedName and shootRef is set.
 	// +optional
 	SeedName *string `json:"seedName,omitempty" protobuf:"bytes,4,opt,name=seedName"`
 	// CredentialsRef points to the Secret or WorkloadIdentity with access to the object store.
 	// +optional
 	CredentialsRef *corev1.ObjectReference `json:"credentialsRef,omitempty" protobuf:"bytes,5,opt,name=credentialsRef"`
-	// ShootRef is the self-hosted shoot whose gardenlet looks after this bucket. Cannot be changed once set.
+	// ShootRef is the self-hosted shoot whose gardenlet is responsible for this bucket. Cannot be changed once set.
 	// +optional
 	ShootRef *corev1.ObjectReference `json:"shootRef,omitempty" protobuf:"bytes,6,opt,name=shootRef"`
 }

@@ -37,10 +37,10 @@ type BackupEntryList struct {
 type BackupEntrySpec struct {
 	// BucketName is the BackupBucket that holds the entry.
 	BucketName string `json:"bucketName" protobuf:"bytes,1,opt,name=bucketName"`
-	// SeedName is the seed whose gardenlet looks after this entry; it changes when the shoot moves to another seed.
+	// SeedName is the seed whose gardenlet is responsible for this entry; it changes when the shoot moves to another seed.
 	// +optional
 	SeedName *string `json:"seedName,omitempty" protobuf:"bytes,2,opt,name=seedName"`
-	// ShootRef is the self-hosted shoot whose gardenlet looks after this entry.
+	// ShootRef is the self-hosted shoot whose gardenlet is responsible for this entry.
 	// +optional
 	ShootRef *corev1.ObjectReference `json:"shootRef,omitempty" protobuf:"bytes,3,opt,name=shootRef"`
 }

@@ -2,8 +2,8 @@ package v1beta1
 
 import "time"
 
-// ClassificationAt returns what a version is good for at a time. Without a lifecycle it is the classification, which may
-// be empty, until the expiration date.
+// ClassificationAt returns the classification of a version at a time. Without a lifecycle it is the field classification, which
+// may be empty, until the expiration date.
 func (v ExpirableVersion) ClassificationAt(now time.Time) VersionClassification {
 	if len(v.Lifecycle) == 0 {
 		if v.ExpirationDate != nil && !v.ExpirationDate.After(now) {

@@ -37,7 +37,7 @@ type CloudProfileList struct {
 
 // CloudProfileSpec is what an infrastructure offers to shoots.
 type CloudProfileSpec struct {
-	// CABundle is a bundle of certificate authorities in PEM form that is installed on all nodes.
+	// CABundle is a CA bundle in PEM form that is installed on all nodes.
 	// +optional
 	CABundle *string `json:"caBundle,omitempty" protobuf:"bytes,1,opt,name=caBundle"`
 	// Kubernetes are the offered Kubernetes versions.
@@ -118,7 +118,7 @@ type ExpirableVersion struct {
 	// Deprecated: Use lifecycle instead.
 	// +optional
 	ExpirationDate *metav1.Time `json:"expirationDate,omitempty" protobuf:"bytes,2,opt,name=expirationDate"`
-	// Classification says what the version is good for at present.
+	// Classification says how the version can be used at present.
 	//
 	// Deprecated: Use lifecycle instead.
 	// +optional
@@ -129,7 +129,7 @@ type ExpirableVersion struct {
 	Lifecycle []LifecycleStage `json:"lifecycle,omitempty" protobuf:"bytes,4,rep,name=lifecycle"`
 }
 
-// LifecycleStage is one stage in the life of a version.
+// LifecycleStage is one stage in the lifecycle of a version.
 type LifecycleStage struct {
 	// Classification is the classification in this stage.
 	Classification VersionClassification `json:"classification" protobuf:"bytes,1,opt,name=classification,casttype=VersionClassification"`
@@ -138,7 +138,7 @@ type LifecycleStage struct {
 	StartTime *metav1.Time `json:"startTime,omitempty" protobuf:"bytes,2,opt,name=startTime"`
 }
 
-// VersionClassification says what a version is good for.
+// VersionClassification says how a version can be used.
 type VersionClassification string
 
 const (
@@ -261,7 +261,7 @@ type MachineTypeStorage struct {
 	StorageSize *resource.Quantity `json:"size,omitempty" protobuf:"bytes,2,opt,name=size"`
 	// Type is the volume type of the disk.
 	Type string `json:"type" protobuf:"bytes,3,opt,name=type"`
-	// MinSize is the smallest disk that can be asked for.
+	// MinSize is the smallest disk that can be requested.
 	// +optional
 	MinSize *resource.Quantity `json:"minSize,omitempty" protobuf:"bytes,4,opt,name=minSize"`
 }
@@ -306,7 +306,7 @@ type VolumeType struct {
 	// Usable says whether new worker pools may use the type. True is the default.
 	// +optional
 	Usable *bool `json:"usable,omitempty" protobuf:"varint,3,opt,name=usable"`
-	// MinSize is the smallest volume that can be asked for.
+	// MinSize is the smallest volume that can be requested.
 	// +optional
 	MinSize *resource.Quantity `json:"minSize,omitempty" protobuf:"bytes,4,opt,name=minSize"`
 }

@@ -9,7 +9,7 @@ import (
 
 // LastOperation is what the responsible controller did last to an object, how far it got, and how it ended.
 type LastOperation struct {
-	// Description says in one sentence, for people, what is going on or how the operation ended.
+	// Description says in one sentence, for users, what is going on or how the operation ended.
 	Description string `json:"description" protobuf:"bytes,1,opt,name=description"`
 	// LastUpdateTime is when this record was last written.
 	LastUpdateTime metav1.Time `json:"lastUpdateTime" protobuf:"bytes,2,opt,name=lastUpdateTime"`
@@ -31,7 +31,7 @@ const (
 	LastOperationTypeReconcile LastOperationType = "Reconcile"
 	// LastOperationTypeDelete removes the object and everything that belongs to it.
 	LastOperationTypeDelete LastOperationType = "Delete"
-	// LastOperationTypeMigrate prepares the object to be moved: its state is saved and the source seed lets go of it.
+	// LastOperationTypeMigrate prepares the object to be moved: its state is saved and the source seed removes it.
 	LastOperationTypeMigrate LastOperationType = "Migrate"
 	// LastOperationTypeRestore brings the object up again on another seed, from the saved state.
 	LastOperationTypeRestore LastOperationType = "Restore"
@@ -39,7 +39,7 @@ const (
 	LastOperationTypeLiveMigrate LastOperationType = "LiveMigrate"
 )
 
-// LastOperationState is how an operation stands.
+// LastOperationState is the state of an operation.
 type LastOperationState string
 
 const (
@@ -58,15 +58,15 @@ const (
 	LastOperationStateAborted LastOperationState = "Aborted"
 )
 
-// LastError is one error of the last operation, in a form that people and programs can act on.
+// LastError is one error of the last operation, in a form that users and programs can act on.
 type LastError struct {
-	// Description is the error for people: what was tried, on which object, and why it failed.
+	// Description is the error for users: what was tried, on which object, and why it failed.
 	Description string `json:"description" protobuf:"bytes,1,opt,name=description"`
 	// TaskID names the task of the flow that failed, such as "deploy-etcd-main". Empty if the error belongs to the
 	// operation as a whole.
 	// +optional
 	TaskID *string `json:"taskID,omitempty" protobuf:"bytes,2,opt,name=taskID"`
-	// Codes classify the error, so that programs know who has to act and whether a retry may help.
+	// Codes classify the error, so that programs know whether the user or the operator has to act, and whether a retry may help.
 	// +optional
 	Codes []ErrorCode `json:"codes,omitempty" protobuf:"bytes,3,rep,name=codes,casttype=ErrorCode"`
 	// LastUpdateTime is when this error was last seen.
@@ -95,7 +95,7 @@ const (
 	// ErrorRetryableInfraDependencies means that the infrastructure is not in the needed state yet; trying again
 	// usually helps.
 	ErrorRetryableInfraDependencies ErrorCode = "ERR_RETRYABLE_INFRA_DEPENDENCIES"
-	// ErrorInfraResourcesDepleted means that the infrastructure has no capacity left of what was asked for.
+	// ErrorInfraResourcesDepleted means that the infrastructure has no capacity left of what was requested.
 	ErrorInfraResourcesDepleted ErrorCode = "ERR_INFRA_RESOURCES_DEPLETED"
 	// ErrorCleanupClusterResources means that objects in the shoot could not be removed, for example because of
 	// finalizers. The user has to act.
@@ -123,7 +123,7 @@ type Condition struct {
 	LastUpdateTime metav1.Time `json:"lastUpdateTime" protobuf:"bytes,4,opt,name=lastUpdateTime"`
 	// Reason is the cause of the status as one CamelCase word, for programs.
 	Reason string `json:"reason" protobuf:"bytes,5,opt,name=reason"`
-	// Message is the cause of the status for people. It names the objects concerned.
+	// Message is the cause of the status for users. It names the objects concerned.
 	Message string `json:"message" protobuf:"bytes,6,opt,name=message"`
 	// Codes classify the errors behind a status that is not True.
 	// +optional
@@ -186,7 +186,7 @@ type SeedSelector struct {
 	ProviderTypes []string `json:"providerTypes,omitempty" protobuf:"bytes,2,rep,name=providerTypes"`
 }
 
-// AccessRestriction names a restriction that people or processes must respect when they access a cluster, such as
+// AccessRestriction names a restriction that users or processes must respect when they access a cluster, such as
 // "eu-access-only".
 type AccessRestriction struct {
 	// Name is the name of the restriction.
@@ -195,14 +195,14 @@ type AccessRestriction struct {
 
 // AccessRestrictionWithOptions is an access restriction with settings of the user.
 type AccessRestrictionWithOptions struct {
-	// AccessRestriction is the restriction that is asked for.
+	// AccessRestriction is the requested restriction.
 	AccessRestriction `json:",inline" protobuf:"bytes,1,opt,name=accessRestriction"`
 	// Options refine the restriction; the meaning of keys and values is that of the landscape.
 	// +optional
 	Options map[string]string `json:"options,omitempty" protobuf:"bytes,2,rep,name=options"`
 }
 
-// Extension asks for an extension of a type that is not part of the standard control plane.
+// Extension requests an extension of a type that is not part of the standard control plane.
 type Extension struct {
 	// Type is the type of the extension, as registered in a ControllerRegistration. It appears at most once in the
 	// list.

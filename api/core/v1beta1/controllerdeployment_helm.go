@@ -38,7 +38,7 @@ type OCIRepository struct {
 	// gardener.cloud/role=helm-pull-secret.
 	// +optional
 	PullSecretRef *corev1.LocalObjectReference `json:"pullSecretRef,omitempty" protobuf:"bytes,5,opt,name=pullSecretRef"`
-	// CABundleSecretRef is a Secret in the "garden" namespace with the certificate authorities of the registry in
+	// CABundleSecretRef is a Secret in the "garden" namespace with the CA certificates of the registry in
 	// "bundle.crt".
 	// +optional
 	CABundleSecretRef *corev1.LocalObjectReference `json:"caBundleSecretRef,omitempty" protobuf:"bytes,6,opt,name=caBundleSecretRef"`

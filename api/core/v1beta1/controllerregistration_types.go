@@ -36,7 +36,7 @@ type ControllerRegistrationSpec struct {
 	// appears once.
 	// +optional
 	Resources []ControllerResource `json:"resources,omitempty" protobuf:"bytes,1,rep,name=resources"`
-	// Deployment says how and when the controller is installed. Without it, somebody else installs it.
+	// Deployment says how and when the controller is installed. Without it, it is installed by other means.
 	// +optional
 	Deployment *ControllerRegistrationDeployment `json:"deployment,omitempty" protobuf:"bytes,2,opt,name=deployment"`
 }
@@ -63,7 +63,7 @@ type ControllerResource struct {
 	// only.
 	// +optional
 	WorkerlessSupported *bool `json:"workerlessSupported,omitempty" protobuf:"varint,7,opt,name=workerlessSupported"`
-	// AutoEnable lists the types of cluster for which the extension is on without being asked for. Allowed for kind
+	// AutoEnable lists the types of cluster for which the extension is enabled without being in spec.extensions. Allowed for kind
 	// Extension only.
 	// +optional
 	AutoEnable []ClusterType `json:"autoEnable,omitempty" protobuf:"bytes,8,rep,name=autoEnable,casttype=ClusterType"`
@@ -81,7 +81,7 @@ type ControllerResource struct {
 type ClusterType string
 
 const (
-	// ClusterTypeShoot is a cluster that users order.
+	// ClusterTypeShoot is a cluster of users.
 	ClusterTypeShoot ClusterType = "shoot"
 	// ClusterTypeSeed is a cluster that hosts control planes.
 	ClusterTypeSeed ClusterType = "seed"

@@ -8,7 +8,7 @@ import (
 )
 
 // addDefaultingFuncs registers the defaults of all kinds in this package. They depend on the object alone: what needs to
-// look at other objects is a matter of admission plugins.
+// need other objects are set by admission plugins.
 func addDefaultingFuncs(scheme *runtime.Scheme) error {
 	addDefaults(scheme, DefaultCloudProfile, func(l *CloudProfileList) []CloudProfile { return l.Items })
 	addDefaults(scheme, DefaultControllerRegistration, func(l *ControllerRegistrationList) []ControllerRegistration { return l.Items })
@@ -44,7 +44,7 @@ func setDefault[T any](field **T, value T) {
 	}
 }
 
-// ensure makes an optional object exist and returns it.
+// ensure creates an optional object if it is nil, and returns it.
 func ensure[T any](field **T) *T {
 	if *field == nil {
 		*field = new(T)

@@ -36,7 +36,7 @@ type NamespacedCloudProfileList struct {
 
 // NamespacedCloudProfileSpec is what differs from the parent profile.
 type NamespacedCloudProfileSpec struct {
-	// CABundle is a bundle of certificate authorities in PEM form, added to that of the parent.
+	// CABundle is a CA bundle in PEM form, added to that of the parent.
 	// +optional
 	CABundle *string `json:"caBundle,omitempty" protobuf:"bytes,1,opt,name=caBundle"`
 	// Kubernetes overrides expiration dates of Kubernetes versions of the parent.

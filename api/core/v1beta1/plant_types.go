@@ -38,12 +38,12 @@ type PlantList struct {
 type PlantSpec struct {
 	// SecretRef is a Secret in the same namespace with a kubeconfig for the cluster in the key "kubeconfig".
 	SecretRef corev1.LocalObjectReference `json:"secretRef" protobuf:"bytes,1,opt,name=secretRef"`
-	// Endpoints are addresses of the cluster that people want to find.
+	// Endpoints are addresses of the cluster that users want to find.
 	// +optional
 	Endpoints []Endpoint `json:"endpoints,omitempty" protobuf:"bytes,2,rep,name=endpoints"`
 }
 
-// Endpoint is an address of a cluster that people want to find.
+// Endpoint is an address of a cluster that users want to find.
 type Endpoint struct {
 	// Name is the name of the endpoint, unique in the list.
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`

@@ -35,16 +35,16 @@ type ProjectList struct {
 
 // ProjectSpec is the desired project.
 type ProjectSpec struct {
-	// CreatedBy is who created the project. Set by the API server when it is unset; cannot be changed.
+	// CreatedBy is the user who created the project. Set by the API server when it is unset; cannot be changed.
 	// +optional
 	CreatedBy *rbacv1.Subject `json:"createdBy,omitempty" protobuf:"bytes,1,opt,name=createdBy"`
-	// Description says for people what the project is about.
+	// Description says what the project is about.
 	// +optional
 	Description *string `json:"description,omitempty" protobuf:"bytes,2,opt,name=description"`
-	// Owner is who is responsible for the project. It is a member with the role "owner"; the creator is the default.
+	// Owner is the user who is responsible for the project. It is a member with the role "owner"; the creator is the default.
 	// +optional
 	Owner *rbacv1.Subject `json:"owner,omitempty" protobuf:"bytes,3,opt,name=owner"`
-	// Purpose says for people why the project exists.
+	// Purpose says why the project exists.
 	// +optional
 	Purpose *string `json:"purpose,omitempty" protobuf:"bytes,4,opt,name=purpose"`
 	// Members are the users, groups and service accounts that have access, and their roles.
@@ -62,7 +62,7 @@ type ProjectSpec struct {
 	DualApprovalForDeletion []DualApprovalForDeletion `json:"dualApprovalForDeletion,omitempty" protobuf:"bytes,8,rep,name=dualApprovalForDeletion"`
 }
 
-// ProjectMember is somebody with access to a project.
+// ProjectMember is a user, group or ServiceAccount with access to a project.
 type ProjectMember struct {
 	// Subject is the user, group or service account.
 	rbacv1.Subject `json:",inline" protobuf:"bytes,1,opt,name=subject"`
@@ -89,7 +89,7 @@ type ProjectTolerations struct {
 	Whitelist []Toleration `json:"whitelist,omitempty" patchStrategy:"merge" patchMergeKey:"key" protobuf:"bytes,2,rep,name=whitelist"`
 }
 
-// DualApprovalForDeletion makes the deletion of resources need a second person's approval.
+// DualApprovalForDeletion makes the deletion of resources need the approval of a second user.
 type DualApprovalForDeletion struct {
 	// Resource is the resource in the plural; only "shoots" is supported.
 	Resource string `json:"resource" protobuf:"bytes,1,opt,name=resource"`

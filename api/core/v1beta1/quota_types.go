@@ -32,7 +32,7 @@ type QuotaList struct {
 
 // QuotaSpec are the limits of a quota.
 type QuotaSpec struct {
-	// ClusterLifetimeDays is how long a shoot may live, in days. Afterwards it is deleted, unless its user extends
+	// ClusterLifetimeDays is how long a shoot may exist, in days. Afterwards it is deleted, unless its user extends
 	// the time.
 	// +optional
 	ClusterLifetimeDays *int32 `json:"clusterLifetimeDays,omitempty" protobuf:"varint,1,opt,name=clusterLifetimeDays"`

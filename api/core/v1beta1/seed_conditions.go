@@ -5,7 +5,7 @@ const (
 	// SeedGardenletReady says whether the gardenlet of the seed renews its Lease. The gardenlet sets it to True, the
 	// gardener-controller-manager to Unknown when the Lease runs out.
 	SeedGardenletReady ConditionType = "GardenletReady"
-	// SeedBackupBucketsReady says whether the BackupBuckets of the seed are in order. Written by the
+	// SeedBackupBucketsReady says whether the BackupBuckets of the seed are ready. Written by the
 	// gardener-controller-manager.
 	SeedBackupBucketsReady ConditionType = "BackupBucketsReady"
 	// SeedExtensionsReady says whether the extensions that the seed needs are installed and healthy. Written by the

@@ -72,7 +72,7 @@ type SeedSettingLoadBalancerServices struct {
 	// Zones are settings for single zones.
 	// +optional
 	Zones []SeedSettingLoadBalancerServicesZones `json:"zones,omitempty" protobuf:"bytes,3,rep,name=zones"`
-	// ProxyProtocol says whether the load balancers may speak the proxy protocol.
+	// ProxyProtocol says whether the load balancers use the proxy protocol.
 	// +optional
 	ProxyProtocol *LoadBalancerServicesProxyProtocol `json:"proxyProtocol,omitempty" protobuf:"bytes,4,opt,name=proxyProtocol"`
 	// ZonalIngress says whether there is a load balancer for every zone.
@@ -93,14 +93,14 @@ type SeedSettingLoadBalancerServicesZones struct {
 	// ExternalTrafficPolicy is the policy of the services of this zone.
 	// +optional
 	ExternalTrafficPolicy *corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty" protobuf:"bytes,3,opt,name=externalTrafficPolicy,casttype=k8s.io/api/core/v1.ServiceExternalTrafficPolicy"`
-	// ProxyProtocol says whether the load balancers of this zone may speak the proxy protocol.
+	// ProxyProtocol says whether the load balancers of this zone use the proxy protocol.
 	// +optional
 	ProxyProtocol *LoadBalancerServicesProxyProtocol `json:"proxyProtocol,omitempty" protobuf:"bytes,4,opt,name=proxyProtocol"`
 }
 
-// LoadBalancerServicesProxyProtocol says whether load balancers may speak the proxy protocol.
+// LoadBalancerServicesProxyProtocol says whether load balancers use the proxy protocol.
 type LoadBalancerServicesProxyProtocol struct {
-	// Allowed accepts the proxy protocol beside plain connections. Only safe where nobody can reach the pods past the
+	// Allowed accepts the proxy protocol beside plain connections. Only safe if the pods can be reached only through the
 	// load balancer.
 	Allowed bool `json:"allowed" protobuf:"varint,1,opt,name=allowed"`
 }

@@ -71,7 +71,7 @@ type SeedSpec struct {
 	// AccessRestrictions are the access restrictions that the seed meets.
 	// +optional
 	AccessRestrictions []AccessRestriction `json:"accessRestrictions,omitempty" protobuf:"bytes,10,rep,name=accessRestrictions"`
-	// Extensions asks for extensions of the seed itself.
+	// Extensions requests extensions of the seed itself.
 	// +optional
 	Extensions []Extension `json:"extensions,omitempty" protobuf:"bytes,11,rep,name=extensions"`
 	// Resources are objects in the "garden" namespace that the seed's extensions use.
@@ -175,7 +175,7 @@ type IngressController struct {
 
 // SeedStatus is what was last seen of a seed.
 type SeedStatus struct {
-	// Gardener is the gardenlet that last looked after the seed.
+	// Gardener is the gardenlet that last reconciled the seed.
 	// +optional
 	Gardener *Gardener `json:"gardener,omitempty" protobuf:"bytes,1,opt,name=gardener"`
 	// KubernetesVersion is the Kubernetes version of the seed. Written by the gardenlet.
@@ -192,7 +192,7 @@ type SeedStatus struct {
 	// ObservedGeneration is the generation of the spec that the gardenlet last worked on.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,4,opt,name=observedGeneration"`
-	// ClusterIdentity identifies the seed cluster for good. Written once by the gardenlet.
+	// ClusterIdentity identifies the seed cluster and never changes. Written once by the gardenlet.
 	// +optional
 	ClusterIdentity *string `json:"clusterIdentity,omitempty" protobuf:"bytes,5,opt,name=clusterIdentity"`
 	// Capacity is how much there is of each resource, most of all "shoots".

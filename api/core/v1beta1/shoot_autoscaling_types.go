@@ -24,7 +24,7 @@ type ClusterAutoscaler struct {
 	// 1. 0.5 is the default.
 	// +optional
 	ScaleDownUtilizationThreshold *float64 `json:"scaleDownUtilizationThreshold,omitempty" protobuf:"fixed64,5,opt,name=scaleDownUtilizationThreshold"`
-	// ScanInterval is how often the cluster is looked at. "10s" is the default.
+	// ScanInterval is how often the cluster is checked. "10s" is the default.
 	// +optional
 	ScanInterval *metav1.Duration `json:"scanInterval,omitempty" protobuf:"bytes,6,opt,name=scanInterval"`
 	// Expander says which pool grows if several could, as comma-separated list of modes. "least-waste" is the
@@ -127,10 +127,10 @@ type VerticalPodAutoscaler struct {
 	// RecommendationMarginFraction is the margin on top of the recommendation, as fraction. 0.15 is the default.
 	// +optional
 	RecommendationMarginFraction *float64 `json:"recommendationMarginFraction,omitempty" protobuf:"fixed64,6,opt,name=recommendationMarginFraction"`
-	// UpdaterInterval is how often the updater looks. "1m" is the default.
+	// UpdaterInterval is how often the updater checks. "1m" is the default.
 	// +optional
 	UpdaterInterval *metav1.Duration `json:"updaterInterval,omitempty" protobuf:"bytes,7,opt,name=updaterInterval"`
-	// RecommenderInterval is how often the recommender looks. "1m" is the default.
+	// RecommenderInterval is how often the recommender checks. "1m" is the default.
 	// +optional
 	RecommenderInterval *metav1.Duration `json:"recommenderInterval,omitempty" protobuf:"bytes,8,opt,name=recommenderInterval"`
 	// TargetCPUPercentile is the percentile of CPU usage for the target, between 0 and 1. 0.9 is the default.

@@ -15,25 +15,25 @@ const (
 	// ShootGardenletReady says whether the gardenlet of a self-hosted shoot renews its Lease. Written by the
 	// gardener-controller-manager when it does not.
 	ShootGardenletReady ConditionType = "GardenletReady"
-	// ShootBackupBucketsReady says whether the BackupBuckets of a self-hosted shoot are in order.
+	// ShootBackupBucketsReady says whether the BackupBuckets of a self-hosted shoot are ready.
 	ShootBackupBucketsReady ConditionType = "BackupBucketsReady"
 )
 
-// Constraints of Shoots: what stands in the way of future operations.
+// Constraints of Shoots: what prevents future operations.
 const (
-	// ShootHibernationPossible says whether the shoot could be put to sleep.
+	// ShootHibernationPossible says whether the shoot can be hibernated.
 	ShootHibernationPossible ConditionType = "HibernationPossible"
-	// ShootMaintenancePreconditionsSatisfied says whether nothing stands in the way of a maintenance, such as a webhook
+	// ShootMaintenancePreconditionsSatisfied says whether nothing prevents a maintenance, such as a webhook
 	// that could keep nodes from joining.
 	ShootMaintenancePreconditionsSatisfied ConditionType = "MaintenancePreconditionsSatisfied"
-	// ShootCACertificateValiditiesAcceptable says whether all certificate authorities are valid for at least a year more.
+	// ShootCACertificateValiditiesAcceptable says whether all CAs are valid for at least a year more.
 	ShootCACertificateValiditiesAcceptable ConditionType = "CACertificateValiditiesAcceptable"
 	// ShootCRDsWithProblematicConversionWebhooks says whether there are resource definitions with conversion webhooks
-	// that need a running node, which stands in the way of waking up.
+	// that need a running node, which prevents waking up.
 	ShootCRDsWithProblematicConversionWebhooks ConditionType = "CRDsWithProblematicConversionWebhooks"
 	// ShootManualInPlaceWorkersUpdated says whether all pools with manual in-place updates are up to date.
 	ShootManualInPlaceWorkersUpdated ConditionType = "ManualInPlaceWorkersUpdated"
-	// ShootAutomaticCredentialsRotationPossible says whether credentials can be renewed automatically.
+	// ShootAutomaticCredentialsRotationPossible says whether credentials can be rotated automatically.
 	ShootAutomaticCredentialsRotationPossible ConditionType = "AutomaticCredentialsRotationPossible"
 	// ShootDNSServiceMigrationReady says whether the DNS service of the shoot can be changed over.
 	ShootDNSServiceMigrationReady ConditionType = "DNSServiceMigrationReady"

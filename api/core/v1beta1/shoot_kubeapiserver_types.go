@@ -66,7 +66,7 @@ type KubeAPIServerConfig struct {
 	// Autoscaling bounds the vertical scaling.
 	// +optional
 	Autoscaling *ControlPlaneAutoscaling `json:"autoscaling,omitempty" protobuf:"bytes,19,opt,name=autoscaling"`
-	// TLSMinVersion is the lowest TLS version that the API server speaks: "VersionTLS12" or "VersionTLS13".
+	// TLSMinVersion is the lowest TLS version of the kube-apiserver: "VersionTLS12" or "VersionTLS13".
 	// +optional
 	TLSMinVersion *string `json:"tlsMinVersion,omitempty" protobuf:"bytes,20,opt,name=tlsMinVersion"`
 	// OIDCConfig makes the API server accept ID tokens of one OpenID Connect provider.
@@ -109,7 +109,7 @@ type AuditPolicy struct {
 
 // OIDCConfig makes a kube-apiserver accept ID tokens of one OpenID Connect provider.
 type OIDCConfig struct {
-	// CABundle are the certificate authorities of the provider in PEM form. Those of the system if unset.
+	// CABundle is the CA bundle of the provider in PEM form. That of the system if unset.
 	// +optional
 	CABundle *string `json:"caBundle,omitempty" protobuf:"bytes,1,opt,name=caBundle"`
 	// ClientAuthentication is for clients, which may read it from here. The API server does not use it.
@@ -157,7 +157,7 @@ type ServiceAccountConfig struct {
 	// used beside the old ones in acceptedIssuers.
 	// +optional
 	Issuer *string `json:"issuer,omitempty" protobuf:"bytes,1,opt,name=issuer"`
-	// ExtendTokenExpiration makes injected tokens live longer than asked for, for clients that do not reload them.
+	// ExtendTokenExpiration makes injected tokens valid for longer than requested, for clients that do not reload them.
 	// True if unset.
 	// +optional
 	ExtendTokenExpiration *bool `json:"extendTokenExpiration,omitempty" protobuf:"varint,3,opt,name=extendTokenExpiration"`

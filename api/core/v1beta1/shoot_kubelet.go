@@ -2,10 +2,10 @@ package v1beta1
 
 import apiequality "k8s.io/apimachinery/pkg/api/equality"
 
-// KubeletConfig is what kubelets of a pool get: the pool's configuration, or that of the Shoot. It may be nil.
+// KubeletConfig returns the configuration for the kubelets of a pool: that of the pool, or else that of the Shoot. It may be nil.
 //
-// The admission plugin ShootResourceReservation can write into each pool what is reserved by machine type, if the Shoot does not say it.
-// Nobody else said anything about such a pool, so it has all the rest from the Shoot.
+// If the Shoot has no kubeReserved, the admission plugin ShootResourceReservation can set it in each pool by machine type. A pool that
+// has nothing else has all other settings from the Shoot.
 func (w *Worker) KubeletConfig(shoot *KubeletConfig) *KubeletConfig {
 	if w.Kubernetes == nil || w.Kubernetes.Kubelet == nil {
 		return shoot
@@ -19,7 +19,7 @@ func (w *Worker) KubeletConfig(shoot *KubeletConfig) *KubeletConfig {
 	return merged
 }
 
-// reservesOnly tells whether a configuration says nothing but what is reserved. FailSwapOn is true by default.
+// reservesOnly reports whether a configuration has only kubeReserved. FailSwapOn is true by default.
 func reservesOnly(config *KubeletConfig) bool {
 	rest := *config
 	rest.KubeReserved = nil

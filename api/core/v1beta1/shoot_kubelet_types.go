@@ -72,7 +72,7 @@ type KubeletConfig struct {
 	// ContainerLogMaxFiles is how many log files a container can have; at least 2. 5 if unset.
 	// +optional
 	ContainerLogMaxFiles *int32 `json:"containerLogMaxFiles,omitempty" protobuf:"varint,23,opt,name=containerLogMaxFiles"`
-	// ProtectKernelDefaults makes the kubelet refuse to run if kernel settings are not as it wants them. True if
+	// ProtectKernelDefaults makes the kubelet refuse to run if kernel settings differ from its defaults. True if
 	// unset.
 	// +optional
 	ProtectKernelDefaults *bool `json:"protectKernelDefaults,omitempty" protobuf:"varint,24,opt,name=protectKernelDefaults"`

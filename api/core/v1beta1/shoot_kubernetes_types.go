@@ -80,7 +80,7 @@ type HorizontalPodAutoscalerConfig struct {
 	// InitialReadinessDelay is how long a change of readiness counts as the first start of a pod. "30s" if unset.
 	// +optional
 	InitialReadinessDelay *metav1.Duration `json:"initialReadinessDelay,omitempty" protobuf:"bytes,4,opt,name=initialReadinessDelay"`
-	// SyncPeriod is how often the controller looks. "30s" if unset.
+	// SyncPeriod is how often the controller checks. "30s" if unset.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty" protobuf:"bytes,5,opt,name=syncPeriod"`
 	// Tolerance is how far the metric may be off before something is done. 0.1 if unset.

@@ -15,7 +15,7 @@ type Maintenance struct {
 	// ConfineSpecUpdateRollout keeps changes of the spec until the next time window. False is the default.
 	// +optional
 	ConfineSpecUpdateRollout *bool `json:"confineSpecUpdateRollout,omitempty" protobuf:"varint,3,opt,name=confineSpecUpdateRollout"`
-	// AutoRotation says which credentials are renewed.
+	// AutoRotation says which credentials are rotated.
 	// +optional
 	AutoRotation *MaintenanceAutoRotation `json:"autoRotation,omitempty" protobuf:"bytes,4,opt,name=autoRotation"`
 }
@@ -39,14 +39,14 @@ type MaintenanceTimeWindow struct {
 	End string `json:"end" protobuf:"bytes,2,opt,name=end"`
 }
 
-// MaintenanceAutoRotation says what is renewed automatically.
+// MaintenanceAutoRotation says what is rotated automatically.
 type MaintenanceAutoRotation struct {
 	// Credentials says which credentials are.
 	// +optional
 	Credentials *MaintenanceCredentialsAutoRotation `json:"credentials,omitempty" protobuf:"bytes,1,opt,name=credentials"`
 }
 
-// MaintenanceCredentialsAutoRotation says which credentials are renewed automatically.
+// MaintenanceCredentialsAutoRotation says which credentials are rotated automatically.
 type MaintenanceCredentialsAutoRotation struct {
 	// Observability are the passwords of the monitoring and logging endpoints.
 	// +optional
@@ -59,9 +59,9 @@ type MaintenanceCredentialsAutoRotation struct {
 	ETCDEncryptionKey *MaintenanceRotationConfig `json:"etcdEncryptionKey,omitempty" protobuf:"bytes,3,opt,name=etcdEncryptionKey"`
 }
 
-// MaintenanceRotationConfig says how often a credential is renewed.
+// MaintenanceRotationConfig says how often a credential is rotated.
 type MaintenanceRotationConfig struct {
-	// RotationPeriod is the time between two renewals, between 30 minutes and 90 days. "0s" turns it off; "168h" is
+	// RotationPeriod is the time between two rotations, between 30 minutes and 90 days. "0s" turns it off; "168h" is
 	// the default.
 	// +optional
 	RotationPeriod *metav1.Duration `json:"rotationPeriod,omitempty" protobuf:"bytes,1,opt,name=rotationPeriod"`
@@ -69,7 +69,7 @@ type MaintenanceRotationConfig struct {
 
 // LastMaintenance is what the last maintenance did.
 type LastMaintenance struct {
-	// Description says for people what was done.
+	// Description says what was done.
 	Description string `json:"description" protobuf:"bytes,1,opt,name=description"`
 	// TriggeredTime is when it was done.
 	TriggeredTime metav1.Time `json:"triggeredTime" protobuf:"bytes,2,opt,name=triggeredTime"`

@@ -14,7 +14,7 @@ type ShootStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,1,rep,name=conditions"`
-	// Constraints are things that stand in the way of future operations; the user should act.
+	// Constraints are conditions that prevent future operations; the user should act.
 	// +patchMergeKey=type
 	// +patchStrategy=merge
 	// +listType=map
@@ -23,7 +23,7 @@ type ShootStatus struct {
 	Constraints []Condition `json:"constraints,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,2,rep,name=constraints"`
 	// Gardener is the gardenlet that last worked on the cluster.
 	Gardener Gardener `json:"gardener" protobuf:"bytes,3,opt,name=gardener"`
-	// Hibernated says whether the cluster is asleep.
+	// Hibernated says whether the cluster is hibernated.
 	Hibernated bool `json:"hibernated" protobuf:"varint,4,opt,name=hibernated"`
 	// LastOperation is the last operation on the cluster.
 	// +optional
@@ -41,10 +41,10 @@ type ShootStatus struct {
 	// plane moves.
 	// +optional
 	SeedName *string `json:"seedName,omitempty" protobuf:"bytes,9,opt,name=seedName"`
-	// TechnicalID is the name of the cluster's namespace in the seed and of its things on the infrastructure. Cannot
+	// TechnicalID is the name of the cluster's namespace in the seed and of its resources on the infrastructure. Cannot
 	// be changed.
 	TechnicalID string `json:"technicalID" protobuf:"bytes,10,opt,name=technicalID"`
-	// UID identifies the cluster for good. It stays the same when the Shoot is restored from a backup of the garden.
+	// UID identifies the cluster and never changes. It stays the same when the Shoot is restored from a backup of the garden.
 	// Cannot be changed.
 	UID types.UID `json:"uid" protobuf:"bytes,11,opt,name=uid,casttype=k8s.io/apimachinery/pkg/types.UID"`
 	// ClusterIdentity identifies the cluster across landscapes. Cannot be changed.
@@ -63,7 +63,7 @@ type ShootStatus struct {
 	// Credentials is the state of the cluster's credentials.
 	// +optional
 	Credentials *ShootCredentials `json:"credentials,omitempty" protobuf:"bytes,15,opt,name=credentials"`
-	// LastHibernationTriggerTime is when a hibernation schedule last put the cluster to sleep or woke it up. Written
+	// LastHibernationTriggerTime is when a hibernation schedule last hibernated the cluster or woke it up. Written
 	// by the gardener-controller-manager.
 	// +optional
 	LastHibernationTriggerTime *metav1.Time `json:"lastHibernationTriggerTime,omitempty" protobuf:"bytes,16,opt,name=lastHibernationTriggerTime"`
@@ -76,7 +76,7 @@ type ShootStatus struct {
 	// InPlaceUpdates says which pools wait for an in-place update.
 	// +optional
 	InPlaceUpdates *InPlaceUpdatesStatus `json:"inPlaceUpdates,omitempty" protobuf:"bytes,20,opt,name=inPlaceUpdates"`
-	// ManualWorkerPoolRollout is the state of pool rollouts that the user asked for.
+	// ManualWorkerPoolRollout is the state of pool rollouts that the user requested.
 	// +optional
 	ManualWorkerPoolRollout *ManualWorkerPoolRollout `json:"manualWorkerPoolRollout,omitempty" protobuf:"bytes,21,opt,name=manualWorkerPoolRollout"`
 	// LiveMigration is the state of a move to another seed with a running control plane.
@@ -108,7 +108,7 @@ type ShootAdvertisedAddress struct {
 
 // ShootCredentials is the state of a cluster's credentials.
 type ShootCredentials struct {
-	// Rotation is the state of their renewals.
+	// Rotation is the state of their rotations.
 	// +optional
 	Rotation *ShootCredentialsRotation `json:"rotation,omitempty" protobuf:"bytes,1,opt,name=rotation"`
 	// EncryptionAtRest says how etcd content is encrypted at present.
@@ -131,39 +131,39 @@ type EncryptionProviderStatus struct {
 	Type EncryptionProviderType `json:"type" protobuf:"bytes,1,opt,name=type,casttype=EncryptionProviderType"`
 }
 
-// ShootCredentialsRotation is the state of the renewals of credentials.
+// ShootCredentialsRotation is the state of the rotations of credentials.
 type ShootCredentialsRotation struct {
-	// CertificateAuthorities is the renewal of the certificate authorities.
+	// CertificateAuthorities is the rotation of the CAs.
 	// +optional
 	CertificateAuthorities *CARotation `json:"certificateAuthorities,omitempty" protobuf:"bytes,1,opt,name=certificateAuthorities"`
-	// SSHKeypair is the renewal of the SSH key pair of the nodes.
+	// SSHKeypair is the rotation of the SSH key pair of the nodes.
 	// +optional
 	SSHKeypair *ShootSSHKeypairRotation `json:"sshKeypair,omitempty" protobuf:"bytes,3,opt,name=sshKeypair"`
-	// Observability is the renewal of the passwords of the monitoring and logging endpoints.
+	// Observability is the rotation of the passwords of the monitoring and logging endpoints.
 	// +optional
 	Observability *ObservabilityRotation `json:"observability,omitempty" protobuf:"bytes,4,opt,name=observability"`
-	// ServiceAccountKey is the renewal of the key that signs service account tokens.
+	// ServiceAccountKey is the rotation of the key that signs service account tokens.
 	// +optional
 	ServiceAccountKey *ServiceAccountKeyRotation `json:"serviceAccountKey,omitempty" protobuf:"bytes,5,opt,name=serviceAccountKey"`
-	// ETCDEncryptionKey is the renewal of the key that encrypts etcd content.
+	// ETCDEncryptionKey is the rotation of the key that encrypts etcd content.
 	// +optional
 	ETCDEncryptionKey *ETCDEncryptionKeyRotation `json:"etcdEncryptionKey,omitempty" protobuf:"bytes,6,opt,name=etcdEncryptionKey"`
 }
 
-// CARotation is the renewal of certificate authorities.
+// CARotation is the rotation of CAs.
 type CARotation struct {
 	// Phase is how far it is.
 	Phase CredentialsRotationPhase `json:"phase" protobuf:"bytes,1,opt,name=phase,casttype=CredentialsRotationPhase"`
-	// LastCompletionTime is when a renewal was last completed.
+	// LastCompletionTime is when a rotation was last completed.
 	// +optional
 	LastCompletionTime *metav1.Time `json:"lastCompletionTime,omitempty" protobuf:"bytes,2,opt,name=lastCompletionTime"`
-	// LastInitiationTime is when a renewal was last started.
+	// LastInitiationTime is when a rotation was last started.
 	// +optional
 	LastInitiationTime *metav1.Time `json:"lastInitiationTime,omitempty" protobuf:"bytes,3,opt,name=lastInitiationTime"`
-	// LastInitiationFinishedTime is when the first part of a renewal was last done.
+	// LastInitiationFinishedTime is when the first part of a rotation was last done.
 	// +optional
 	LastInitiationFinishedTime *metav1.Time `json:"lastInitiationFinishedTime,omitempty" protobuf:"bytes,4,opt,name=lastInitiationFinishedTime"`
-	// LastCompletionTriggeredTime is when the second part of a renewal was last started.
+	// LastCompletionTriggeredTime is when the second part of a rotation was last started.
 	// +optional
 	LastCompletionTriggeredTime *metav1.Time `json:"lastCompletionTriggeredTime,omitempty" protobuf:"bytes,5,opt,name=lastCompletionTriggeredTime"`
 	// PendingWorkersRollouts are the pools whose machines still have to be replaced.
@@ -171,40 +171,40 @@ type CARotation struct {
 	PendingWorkersRollouts []PendingWorkersRollout `json:"pendingWorkersRollouts,omitempty" protobuf:"bytes,6,rep,name=pendingWorkersRollouts"`
 }
 
-// ShootSSHKeypairRotation is the renewal of the SSH key pair of the nodes.
+// ShootSSHKeypairRotation is the rotation of the SSH key pair of the nodes.
 type ShootSSHKeypairRotation struct {
-	// LastInitiationTime is when a renewal was last started.
+	// LastInitiationTime is when a rotation was last started.
 	// +optional
 	LastInitiationTime *metav1.Time `json:"lastInitiationTime,omitempty" protobuf:"bytes,1,opt,name=lastInitiationTime"`
-	// LastCompletionTime is when a renewal was last completed.
+	// LastCompletionTime is when a rotation was last completed.
 	// +optional
 	LastCompletionTime *metav1.Time `json:"lastCompletionTime,omitempty" protobuf:"bytes,2,opt,name=lastCompletionTime"`
 }
 
-// ObservabilityRotation is the renewal of the passwords of the monitoring and logging endpoints.
+// ObservabilityRotation is the rotation of the passwords of the monitoring and logging endpoints.
 type ObservabilityRotation struct {
-	// LastInitiationTime is when a renewal was last started.
+	// LastInitiationTime is when a rotation was last started.
 	// +optional
 	LastInitiationTime *metav1.Time `json:"lastInitiationTime,omitempty" protobuf:"bytes,1,opt,name=lastInitiationTime"`
-	// LastCompletionTime is when a renewal was last completed.
+	// LastCompletionTime is when a rotation was last completed.
 	// +optional
 	LastCompletionTime *metav1.Time `json:"lastCompletionTime,omitempty" protobuf:"bytes,2,opt,name=lastCompletionTime"`
 }
 
-// ServiceAccountKeyRotation is the renewal of the key that signs service account tokens.
+// ServiceAccountKeyRotation is the rotation of the key that signs service account tokens.
 type ServiceAccountKeyRotation struct {
 	// Phase is how far it is.
 	Phase CredentialsRotationPhase `json:"phase" protobuf:"bytes,1,opt,name=phase,casttype=CredentialsRotationPhase"`
-	// LastCompletionTime is when a renewal was last completed.
+	// LastCompletionTime is when a rotation was last completed.
 	// +optional
 	LastCompletionTime *metav1.Time `json:"lastCompletionTime,omitempty" protobuf:"bytes,2,opt,name=lastCompletionTime"`
-	// LastInitiationTime is when a renewal was last started.
+	// LastInitiationTime is when a rotation was last started.
 	// +optional
 	LastInitiationTime *metav1.Time `json:"lastInitiationTime,omitempty" protobuf:"bytes,3,opt,name=lastInitiationTime"`
-	// LastInitiationFinishedTime is when the first part of a renewal was last done.
+	// LastInitiationFinishedTime is when the first part of a rotation was last done.
 	// +optional
 	LastInitiationFinishedTime *metav1.Time `json:"lastInitiationFinishedTime,omitempty" protobuf:"bytes,4,opt,name=lastInitiationFinishedTime"`
-	// LastCompletionTriggeredTime is when the second part of a renewal was last started.
+	// LastCompletionTriggeredTime is when the second part of a rotation was last started.
 	// +optional
 	LastCompletionTriggeredTime *metav1.Time `json:"lastCompletionTriggeredTime,omitempty" protobuf:"bytes,5,opt,name=lastCompletionTriggeredTime"`
 	// PendingWorkersRollouts are the pools whose machines still have to be replaced.
@@ -212,36 +212,36 @@ type ServiceAccountKeyRotation struct {
 	PendingWorkersRollouts []PendingWorkersRollout `json:"pendingWorkersRollouts,omitempty" protobuf:"bytes,6,rep,name=pendingWorkersRollouts"`
 }
 
-// ETCDEncryptionKeyRotation is the renewal of the key that encrypts etcd content.
+// ETCDEncryptionKeyRotation is the rotation of the key that encrypts etcd content.
 type ETCDEncryptionKeyRotation struct {
 	// Phase is how far it is.
 	Phase CredentialsRotationPhase `json:"phase" protobuf:"bytes,1,opt,name=phase,casttype=CredentialsRotationPhase"`
-	// LastCompletionTime is when a renewal was last completed.
+	// LastCompletionTime is when a rotation was last completed.
 	// +optional
 	LastCompletionTime *metav1.Time `json:"lastCompletionTime,omitempty" protobuf:"bytes,2,opt,name=lastCompletionTime"`
-	// LastInitiationTime is when a renewal was last started.
+	// LastInitiationTime is when a rotation was last started.
 	// +optional
 	LastInitiationTime *metav1.Time `json:"lastInitiationTime,omitempty" protobuf:"bytes,3,opt,name=lastInitiationTime"`
-	// LastInitiationFinishedTime is when the first part of a renewal was last done.
+	// LastInitiationFinishedTime is when the first part of a rotation was last done.
 	// +optional
 	LastInitiationFinishedTime *metav1.Time `json:"lastInitiationFinishedTime,omitempty" protobuf:"bytes,4,opt,name=lastInitiationFinishedTime"`
-	// LastCompletionTriggeredTime is when the second part of a renewal was last started.
+	// LastCompletionTriggeredTime is when the second part of a rotation was last started.
 	// +optional
 	LastCompletionTriggeredTime *metav1.Time `json:"lastCompletionTriggeredTime,omitempty" protobuf:"bytes,5,opt,name=lastCompletionTriggeredTime"`
-	// AutoCompleteAfterPrepared completes the renewal without being asked, once it is prepared.
+	// AutoCompleteAfterPrepared completes the rotation automatically, once it is prepared.
 	//
-	// Deprecated: From Kubernetes 1.34 every renewal does so.
+	// Deprecated: From Kubernetes 1.34 every rotation does so.
 	// +optional
 	AutoCompleteAfterPrepared *bool `json:"autoCompleteAfterPrepared,omitempty" protobuf:"varint,6,opt,name=autoCompleteAfterPrepared"`
 }
 
-// CredentialsRotationPhase is how far a renewal is.
+// CredentialsRotationPhase is how far a rotation is.
 type CredentialsRotationPhase string
 
 const (
-	// RotationPreparing means that new credentials are being made and handed out beside the old ones.
+	// RotationPreparing means that new credentials are being created and added beside the old ones.
 	RotationPreparing CredentialsRotationPhase = "Preparing"
-	// RotationPreparingWithoutWorkersRollout is the same, but machines are not replaced until the user asks for it,
+	// RotationPreparingWithoutWorkersRollout is the same, but machines are not replaced until the user requests it,
 	// pool by pool.
 	RotationPreparingWithoutWorkersRollout CredentialsRotationPhase = "PreparingWithoutWorkersRollout"
 	// RotationWaitingForWorkersRollout means that only machines of pools that the user has to name are still to be
@@ -259,7 +259,7 @@ const (
 type PendingWorkersRollout struct {
 	// Name is the name of the pool.
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
-	// LastInitiationTime is when the replacement was last asked for.
+	// LastInitiationTime is when the replacement was last requested.
 	// +optional
 	LastInitiationTime *metav1.Time `json:"lastInitiationTime,omitempty" protobuf:"bytes,2,opt,name=lastInitiationTime"`
 }
@@ -281,7 +281,7 @@ type PendingWorkerUpdates struct {
 	ManualInPlaceUpdate []string `json:"manualInPlaceUpdate,omitempty" protobuf:"bytes,2,rep,name=manualInPlaceUpdate"`
 }
 
-// ManualWorkerPoolRollout is the state of pool rollouts that the user asked for.
+// ManualWorkerPoolRollout is the state of pool rollouts that the user requested.
 type ManualWorkerPoolRollout struct {
 	// PendingWorkersRollouts are the pools whose machines are still to be replaced.
 	// +optional

@@ -8,7 +8,7 @@ import (
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// Shoot is a Kubernetes cluster that a user orders: its control plane runs on a seed, its nodes on an
+// Shoot is a Kubernetes cluster of a user: its control plane runs on a seed, its nodes on an
 // infrastructure.
 type Shoot struct {
 	metav1.TypeMeta `json:",inline"`
@@ -35,7 +35,7 @@ type ShootList struct {
 	Items []Shoot `json:"items" protobuf:"bytes,2,rep,name=items"`
 }
 
-// ShootTemplate is a Shoot that is still to be made.
+// ShootTemplate is the template of a Shoot.
 type ShootTemplate struct {
 	// ObjectMeta is the metadata of the Shoot.
 	// +optional
@@ -57,13 +57,13 @@ type ShootSpec struct {
 	// Deprecated: Use cloudProfile instead, which is kept in step.
 	// +optional
 	CloudProfileName *string `json:"cloudProfileName,omitempty" protobuf:"bytes,2,opt,name=cloudProfileName"`
-	// DNS is the domain of the cluster and who manages its records.
+	// DNS is the domain of the cluster and how its records are managed.
 	// +optional
 	DNS *DNS `json:"dns,omitempty" protobuf:"bytes,3,opt,name=dns"`
-	// Extensions asks for extensions of the cluster.
+	// Extensions requests extensions of the cluster.
 	// +optional
 	Extensions []Extension `json:"extensions,omitempty" protobuf:"bytes,4,rep,name=extensions"`
-	// Hibernation says when the cluster sleeps, which means without nodes and control plane.
+	// Hibernation says when the cluster is hibernated, which means without nodes and control plane.
 	// +optional
 	Hibernation *Hibernation `json:"hibernation,omitempty" protobuf:"bytes,5,opt,name=hibernation"`
 	// Kubernetes is the Kubernetes version and the configuration of its components.
@@ -74,7 +74,7 @@ type ShootSpec struct {
 	// Maintenance is when and what Gardener may change by itself.
 	// +optional
 	Maintenance *Maintenance `json:"maintenance,omitempty" protobuf:"bytes,8,opt,name=maintenance"`
-	// Monitoring says who gets alerts.
+	// Monitoring says which users get alerts.
 	// +optional
 	Monitoring *Monitoring `json:"monitoring,omitempty" protobuf:"bytes,9,opt,name=monitoring"`
 	// Provider is the infrastructure and the workers on it.
@@ -186,7 +186,7 @@ type NginxIngress struct {
 	ExternalTrafficPolicy *corev1.ServiceExternalTrafficPolicy `json:"externalTrafficPolicy,omitempty" protobuf:"bytes,4,opt,name=externalTrafficPolicy,casttype=k8s.io/api/core/v1.ServiceExternalTrafficPolicy"`
 }
 
-// DNS is the domain of a cluster and who manages its records.
+// DNS is the domain of a cluster and how its records are managed.
 type DNS struct {
 	// Domain is the domain below which the API server ("api.") is found. One of a default domain by default. Cannot
 	// be changed once set.
@@ -216,7 +216,7 @@ type DNSProvider struct {
 	// Deprecated: Use credentialsRef instead.
 	// +optional
 	SecretName *string `json:"secretName,omitempty" protobuf:"bytes,3,opt,name=secretName"`
-	// Type is the provider type. "unmanaged" means that nobody manages records for the cluster.
+	// Type is the provider type. "unmanaged" means that no records are managed for the cluster.
 	// +optional
 	Type *string `json:"type,omitempty" protobuf:"bytes,4,opt,name=type"`
 	// Zones restricts the hosted zones that the provider manages.
@@ -240,19 +240,19 @@ type DNSIncludeExclude struct {
 	Exclude []string `json:"exclude,omitempty" protobuf:"bytes,2,rep,name=exclude"`
 }
 
-// Hibernation says when a cluster sleeps.
+// Hibernation says when a cluster is hibernated.
 type Hibernation struct {
-	// Enabled puts the cluster to sleep when true, and wakes it up when false.
+	// Enabled hibernates the cluster when true, and wakes it up when false.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty" protobuf:"varint,1,opt,name=enabled"`
-	// Schedules put the cluster to sleep and wake it up at given times.
+	// Schedules hibernate the cluster and wake it up at given times.
 	// +optional
 	Schedules []HibernationSchedule `json:"schedules,omitempty" protobuf:"bytes,2,rep,name=schedules"`
 }
 
-// HibernationSchedule puts a cluster to sleep and wakes it up. At least one of start and end is set.
+// HibernationSchedule hibernates a cluster and wakes it up. At least one of start and end is set.
 type HibernationSchedule struct {
-	// Start is when the cluster goes to sleep, as cron expression.
+	// Start is when the cluster is hibernated, as cron expression.
 	// +optional
 	Start *string `json:"start,omitempty" protobuf:"bytes,1,opt,name=start"`
 	// End is when the cluster wakes up, as cron expression.
@@ -263,7 +263,7 @@ type HibernationSchedule struct {
 	Location *string `json:"location,omitempty" protobuf:"bytes,3,opt,name=location"`
 }
 
-// Monitoring says who gets alerts.
+// Monitoring says which users get alerts.
 type Monitoring struct {
 	// Alerting configures alerts.
 	// +optional
@@ -331,7 +331,7 @@ type NodeLocalDNS struct {
 	// ForceTCPToUpstreamDNS makes the cache talk to the infrastructure's DNS server over TCP. True by default.
 	// +optional
 	ForceTCPToUpstreamDNS *bool `json:"forceTCPToUpstreamDNS,omitempty" protobuf:"varint,3,opt,name=forceTCPToUpstreamDNS"`
-	// DisableForwardToUpstreamDNS makes the cache ask the cluster's DNS server for everything. False by default.
+	// DisableForwardToUpstreamDNS makes the cache query the cluster's DNS server for everything. False by default.
 	// +optional
 	DisableForwardToUpstreamDNS *bool `json:"disableForwardToUpstreamDNS,omitempty" protobuf:"varint,4,opt,name=disableForwardToUpstreamDNS"`
 }

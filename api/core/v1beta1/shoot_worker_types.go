@@ -36,7 +36,7 @@ type Worker struct {
 	// Annotations are put on the nodes.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty" protobuf:"bytes,1,rep,name=annotations"`
-	// CABundle is a bundle of certificate authorities in PEM form that is installed on the nodes.
+	// CABundle is a CA bundle in PEM form that is installed on the nodes.
 	// +optional
 	CABundle *string `json:"caBundle,omitempty" protobuf:"bytes,2,opt,name=caBundle"`
 	// CRI selects the container runtime. containerd is the default.

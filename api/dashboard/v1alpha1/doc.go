@@ -1,6 +1,6 @@
 // +k8s:deepcopy-gen=package
 // +groupName=dashboard.gardener.cloud
 
-// Package v1alpha1 holds the resource with which the dashboard asks for terminals. The kind is a
+// Package v1alpha1 holds the resource with which the dashboard requests terminals. The kind is a
 // CustomResourceDefinition.
 package v1alpha1

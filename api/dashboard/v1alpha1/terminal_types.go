@@ -11,7 +11,7 @@ import (
 // +kubebuilder:resource:path=terminals,singular=terminal,scope=Namespaced
 // +kubebuilder:subresource:status
 
-// Terminal asks the terminal controller for a pod in a host cluster with access to a target cluster, which the
+// Terminal is a pod in a host cluster with access to a target cluster, which the
 // dashboard shows as a terminal in the browser.
 type Terminal struct {
 	metav1.TypeMeta `json:",inline"`
@@ -191,7 +191,7 @@ type TargetCluster struct {
 
 // APIServer says how the API server of a cluster is reached.
 type APIServer struct {
-	// CAData are the certificate authorities that the pod trusts, in PEM.
+	// CAData are the CA certificates that the pod trusts, in PEM.
 	// +nullable
 	// +optional
 	CAData []byte `json:"caData,omitempty"`
@@ -231,7 +231,7 @@ type RoleBinding struct {
 	// +kubebuilder:validation:Enum=ClusterRoleBinding;RoleBinding;""
 	BindingKind BindingKind `json:"bindingKind"`
 
-	// NameSuffix ends the name of the binding.
+	// NameSuffix is the suffix of the name of the binding.
 	NameSuffix string `json:"nameSuffix"`
 
 	// RoleRef names the role.
@@ -259,7 +259,7 @@ type TerminalStatus struct {
 
 // LastError describes why an operation failed.
 type LastError struct {
-	// Description explains the error for people.
+	// Description explains the error for users.
 	Description string `json:"description"`
 
 	// LastUpdateTime is when it happened.
@@ -269,7 +269,7 @@ type LastError struct {
 
 // LastOperation describes an operation.
 type LastOperation struct {
-	// Description explains the operation for people.
+	// Description explains the operation for users.
 	Description string `json:"description"`
 
 	// LastUpdateTime is when state changed last.

@@ -13,7 +13,7 @@ const (
 	SuspendEtcdSpecReconcileAnnotation = "druid.gardener.cloud/suspend-etcd-spec-reconcile"
 	// DisableEtcdComponentProtectionAnnotation lets others change the objects of the Etcd while it is there.
 	DisableEtcdComponentProtectionAnnotation = "druid.gardener.cloud/disable-etcd-component-protection"
-	// DruidOperationAnnotation asks etcd-druid for an operation. It removes the annotation when it starts.
+	// DruidOperationAnnotation requests an operation of etcd-druid. It removes the annotation when it starts.
 	DruidOperationAnnotation = "druid.gardener.cloud/operation"
 	// GardenerOperationAnnotation does the same under the name that other resources have it by.
 	GardenerOperationAnnotation = "gardener.cloud/operation"

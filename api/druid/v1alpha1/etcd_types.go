@@ -23,7 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Current Replicas",type=integer,JSONPath=".status.currentReplicas",priority=1
 // +kubebuilder:printcolumn:name="Ready Replicas",type=integer,JSONPath=".status.readyReplicas",priority=1
 
-// Etcd asks etcd-druid for an etcd cluster of one or more members, with backups if a store is given.
+// Etcd is an etcd cluster of one or more members, with backups if a store is given.
 type Etcd struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -31,7 +31,7 @@ type Etcd struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which cluster is wanted.
+	// Spec describes the desired cluster.
 	// +optional
 	Spec EtcdSpec `json:"spec,omitempty"`
 
@@ -55,7 +55,7 @@ type EtcdList struct {
 	Items []Etcd `json:"items"`
 }
 
-// EtcdSpec says which etcd cluster is wanted.
+// EtcdSpec describes the desired etcd cluster.
 // +kubebuilder:validation:XValidation:rule="has(self.memberNamePrefix) == has(oldSelf.memberNamePrefix)",message="memberNamePrefix can neither be added nor removed"
 // +kubebuilder:validation:XValidation:rule="has(self.storageClass) == has(oldSelf.storageClass)",message="storageClass can neither be added nor removed"
 // +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplate) == has(oldSelf.volumeClaimTemplate)",message="volumeClaimTemplate can neither be added nor removed"
@@ -119,7 +119,7 @@ type EtcdSpec struct {
 	// +optional
 	VolumeClaimTemplate *string `json:"volumeClaimTemplate,omitempty"`
 
-	// ExternallyManagedMemberAddresses are the addresses of members that somebody else runs, for example as static pods.
+	// ExternallyManagedMemberAddresses are the addresses of members that are run by other means, for example as static pods.
 	// When set, etcd-druid creates no StatefulSet.
 	// +listType=set
 	// +optional
@@ -161,7 +161,7 @@ type BackupSpec struct {
 	// +optional
 	EtcdSnapshotTimeout *metav1.Duration `json:"etcdSnapshotTimeout,omitempty"`
 
-	// FullSnapshotSchedule is when full snapshots are made, as a cron expression.
+	// FullSnapshotSchedule is when full snapshots are taken, as a cron expression.
 	// +kubebuilder:validation:Pattern=`^(\*|[1-5]?[0-9]|[1-5]?[0-9]-[1-5]?[0-9]|(?:[1-9]|[1-4][0-9]|5[0-9])\/(?:[1-9]|[1-4][0-9]|5[0-9]|60)|\*\/(?:[1-9]|[1-4][0-9]|5[0-9]|60))\s+(\*|[0-9]|1[0-9]|2[0-3]|[0-9]-(?:[0-9]|1[0-9]|2[0-3])|1[0-9]-(?:1[0-9]|2[0-3])|2[0-3]-2[0-3]|(?:[1-9]|1[0-9]|2[0-3])\/(?:[1-9]|1[0-9]|2[0-4])|\*\/(?:[1-9]|1[0-9]|2[0-4]))\s+(\*|[1-9]|[12][0-9]|3[01]|[1-9]-(?:[1-9]|[12][0-9]|3[01])|[12][0-9]-(?:[12][0-9]|3[01])|3[01]-3[01]|(?:[1-9]|[12][0-9]|30)\/(?:[1-9]|[12][0-9]|3[01])|\*\/(?:[1-9]|[12][0-9]|3[01]))\s+(\*|[1-9]|1[0-2]|[1-9]-(?:[1-9]|1[0-2])|1[0-2]-1[0-2]|(?:[1-9]|1[0-2])\/(?:[1-9]|1[0-2])|\*\/(?:[1-9]|1[0-2]))\s+(\*|[1-7]|[1-6]-[1-7]|[1-6]\/[1-7]|\*\/[1-7])$`
 	// +optional
 	FullSnapshotSchedule *string `json:"fullSnapshotSchedule,omitempty"`
@@ -231,7 +231,7 @@ type LeaderElectionSpec struct {
 	// +optional
 	EtcdConnectionTimeout *metav1.Duration `json:"etcdConnectionTimeout,omitempty"`
 
-	// ReelectionPeriod is how often a sidecar asks whether its etcd member leads.
+	// ReelectionPeriod is how often a sidecar checks whether its etcd member is the leader.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	// +optional
@@ -249,7 +249,7 @@ type SnapshotCompactionSpec struct {
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// TriggerFullSnapshotThreshold is the number of changes since the last full snapshot from which on the cluster is
-	// asked for a full snapshot instead of the job being run.
+	// requested to take a full snapshot instead of the job being run.
 	// +optional
 	TriggerFullSnapshotThreshold *int64 `json:"triggerFullSnapshotThreshold,omitempty"`
 }
@@ -288,7 +288,7 @@ type TLSConfig struct {
 	// ServerTLSSecretRef names the Secret with the certificate of the server, in tls.crt and tls.key.
 	ServerTLSSecretRef corev1.SecretReference `json:"serverTLSSecretRef"`
 
-	// TLSCASecretRef names the Secret with the certificate authorities that both trust.
+	// TLSCASecretRef names the Secret with the CAs that both trust.
 	TLSCASecretRef SecretReference `json:"tlsCASecretRef"`
 }
 

@@ -11,7 +11,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 
-// EtcdCopyBackupsTask asks etcd-druid to copy backups from one store to another once, as is needed when a control
+// EtcdCopyBackupsTask makes etcd-druid copy backups from one store to another once, as is needed when a control
 // plane moves to another seed.
 type EtcdCopyBackupsTask struct {
 	metav1.TypeMeta `json:",inline"`
@@ -71,13 +71,13 @@ type EtcdCopyBackupsTaskSpec struct {
 	WaitForFinalSnapshot *WaitForFinalSnapshotSpec `json:"waitForFinalSnapshot,omitempty"`
 }
 
-// WaitForFinalSnapshotSpec makes a task wait for the final snapshot, the one that is made when an etcd is stopped for
-// good.
+// WaitForFinalSnapshotSpec makes a task wait for the final snapshot, the one that is taken when an etcd is stopped and
+// not started again.
 type WaitForFinalSnapshotSpec struct {
 	// Enabled switches waiting on.
 	Enabled bool `json:"enabled"`
 
-	// Timeout is how long to wait before copying what is there. Unset means that it waits for as long as it takes.
+	// Timeout is how long to wait before copying the existing snapshots. Unset means that it waits for as long as it takes.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^(0|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$`
 	// +optional

@@ -15,7 +15,7 @@ import (
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=".status.lastOperation.type",priority=1
 // +kubebuilder:printcolumn:name="TTL",type=integer,JSONPath=".spec.ttlSecondsAfterFinished",priority=1
 
-// EtcdOpsTask asks etcd-druid to do one thing with an etcd cluster once, such as making a snapshot. It deletes itself
+// EtcdOpsTask makes etcd-druid run one operation on an etcd cluster once, such as a snapshot. It deletes itself
 // some time after.
 type EtcdOpsTask struct {
 	metav1.TypeMeta `json:",inline"`
@@ -138,7 +138,7 @@ const (
 type TaskState string
 
 const (
-	// TaskStatePending tasks were not looked at yet, or wait.
+	// TaskStatePending tasks were not started yet, or wait.
 	TaskStatePending TaskState = "Pending"
 	// TaskStateInProgress tasks are being done.
 	TaskStateInProgress TaskState = "InProgress"

@@ -12,7 +12,7 @@ type Condition struct {
 	// LastUpdateTime is when the condition was written last.
 	LastUpdateTime metav1.Time `json:"lastUpdateTime"`
 
-	// Message explains the condition for people.
+	// Message explains the condition for users.
 	Message string `json:"message"`
 
 	// Reason explains the condition in one word.
@@ -30,7 +30,7 @@ type LastError struct {
 	// Code is a stable name for the cause.
 	Code ErrorCode `json:"code"`
 
-	// Description explains the error for people.
+	// Description explains the error for users.
 	Description string `json:"description"`
 
 	// ObservedAt is when it happened.
@@ -39,7 +39,7 @@ type LastError struct {
 
 // LastOperation describes the last operation.
 type LastOperation struct {
-	// Description explains for people what happened.
+	// Description explains for users what happened.
 	Description string `json:"description"`
 
 	// LastUpdateTime is when state changed last.
@@ -84,21 +84,21 @@ type ConditionType string
 
 // Conditions of an Etcd.
 const (
-	// ConditionTypeReady tells whether the cluster has a quorum.
+	// ConditionTypeReady says whether the cluster has a quorum.
 	ConditionTypeReady ConditionType = "Ready"
-	// ConditionTypeAllMembersReady tells whether all members are ready.
+	// ConditionTypeAllMembersReady says whether all members are ready.
 	ConditionTypeAllMembersReady ConditionType = "AllMembersReady"
-	// ConditionTypeAllMembersUpdated tells whether all members run with the current configuration.
+	// ConditionTypeAllMembersUpdated says whether all members run with the current configuration.
 	ConditionTypeAllMembersUpdated ConditionType = "AllMembersUpdated"
-	// ConditionTypeBackupReady tells whether backups are being made in time.
+	// ConditionTypeBackupReady says whether backups are being made in time.
 	ConditionTypeBackupReady ConditionType = "BackupReady"
-	// ConditionTypeDataVolumesReady tells whether the volumes are there and usable.
+	// ConditionTypeDataVolumesReady says whether the volumes are there and usable.
 	ConditionTypeDataVolumesReady ConditionType = "DataVolumesReady"
 	// ConditionTypeClusterIDMismatch is True when members believe to be in different clusters.
 	ConditionTypeClusterIDMismatch ConditionType = "ClusterIDMismatch"
-	// ConditionTypeLastSnapshotCompactionSucceeded tells how the last compaction of snapshots went.
+	// ConditionTypeLastSnapshotCompactionSucceeded says whether the last compaction of snapshots succeeded.
 	ConditionTypeLastSnapshotCompactionSucceeded ConditionType = "LastSnapshotCompactionSucceeded"
-	// ConditionTypeBootstrappedWithExistingCluster tells whether the members joined the cluster they were told to join.
+	// ConditionTypeBootstrappedWithExistingCluster says whether the members joined the cluster they were configured to join.
 	ConditionTypeBootstrappedWithExistingCluster ConditionType = "BootstrappedWithExistingCluster"
 )
 

@@ -18,7 +18,7 @@ const BackupBucketResource = "BackupBucket"
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=".status.lastOperation.state"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 
-// BackupBucket asks an extension for a bucket in an object store that holds the etcd backups of a seed, a self-hosted
+// BackupBucket is a bucket in an object store that holds the etcd backups of a seed, a self-hosted
 // shoot or the garden.
 type BackupBucket struct {
 	metav1.TypeMeta `json:",inline"`
@@ -27,7 +27,7 @@ type BackupBucket struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which bucket is wanted.
+	// Spec describes the desired bucket.
 	Spec BackupBucketSpec `json:"spec"`
 
 	// Status says what the extension did about it.
@@ -50,7 +50,7 @@ type BackupBucketList struct {
 	Items []BackupBucket `json:"items"`
 }
 
-// BackupBucketSpec says which bucket is wanted. The name of the bucket is the name of the object.
+// BackupBucketSpec describes the desired bucket. The name of the bucket is the name of the object.
 type BackupBucketSpec struct {
 	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`

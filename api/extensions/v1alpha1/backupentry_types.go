@@ -20,8 +20,8 @@ const BackupEntryResource = "BackupEntry"
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=".status.lastOperation.state"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 
-// BackupEntry asks an extension for the part of a bucket that holds the backups of one cluster: to prepare access to
-// it and, in the end, to delete what is in it.
+// BackupEntry is the part of a bucket that has the backups of one cluster. The extension prepares access to it, and deletes
+// its content in the end.
 type BackupEntry struct {
 	metav1.TypeMeta `json:",inline"`
 

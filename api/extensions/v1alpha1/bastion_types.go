@@ -11,7 +11,7 @@ import (
 // BastionResource is the kind of the Bastion resource, as it is written in a ControllerRegistration.
 const BastionResource = "Bastion"
 
-// BastionReady is the condition type that tells whether a bastion accepts SSH connections.
+// BastionReady is the condition type that says whether a bastion accepts SSH connections.
 const BastionReady corev1beta1.ConditionType = "BastionReady"
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -23,8 +23,8 @@ const BastionReady corev1beta1.ConditionType = "BastionReady"
 // +kubebuilder:printcolumn:name="Hostname",type=string,JSONPath=".status.ingress.hostname"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 
-// Bastion asks an extension for a machine with a public address in the network of a shoot, through which an operator
-// reaches the shoot's nodes with SSH. It is deleted when nobody needs it any more.
+// Bastion is a machine with a public address in the network of a shoot, through which an operator
+// reaches the shoot's nodes with SSH. It is deleted when it is not needed any more.
 type Bastion struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -32,7 +32,7 @@ type Bastion struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what machine is wanted. Written by the gardenlet from the Bastion of the garden cluster.
+	// Spec describes the desired machine. Written by the gardenlet from the Bastion of the garden cluster.
 	Spec BastionSpec `json:"spec"`
 
 	// Status says how the machine can be reached.
@@ -55,7 +55,7 @@ type BastionList struct {
 	Items []Bastion `json:"items"`
 }
 
-// BastionSpec says what machine is wanted and who may reach it.
+// BastionSpec describes the desired machine and the addresses that may connect to it.
 type BastionSpec struct {
 	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`

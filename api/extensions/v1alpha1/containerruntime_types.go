@@ -23,7 +23,7 @@ const ContainerRuntimeNameWorkerLabel = "containerruntime.worker.gardener.cloud/
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.lastOperation.state"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 
-// ContainerRuntime asks an extension to install an additional container runtime, such as gVisor, on the nodes of one
+// ContainerRuntime makes an extension install an additional container runtime, such as gVisor, on the nodes of one
 // worker pool.
 type ContainerRuntime struct {
 	metav1.TypeMeta `json:",inline"`
@@ -32,7 +32,7 @@ type ContainerRuntime struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which runtime is wanted on which nodes.
+	// Spec describes the desired runtime on which nodes.
 	Spec ContainerRuntimeSpec `json:"spec"`
 
 	// Status says what the extension did about it.
@@ -55,12 +55,12 @@ type ContainerRuntimeList struct {
 	Items []ContainerRuntime `json:"items"`
 }
 
-// ContainerRuntimeSpec says which runtime is wanted on which nodes.
+// ContainerRuntimeSpec describes the desired runtime on which nodes.
 type ContainerRuntimeSpec struct {
 	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
 
-	// BinaryPath is the directory on the node that the binaries of the runtime belong into. containerd looks there.
+	// BinaryPath is the directory on the node that the binaries of the runtime belong into. containerd finds them there.
 	BinaryPath string `json:"binaryPath"`
 
 	// WorkerPool says which nodes get the runtime.

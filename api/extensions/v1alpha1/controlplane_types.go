@@ -18,7 +18,7 @@ const ControlPlaneResource = "ControlPlane"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.lastOperation.state"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 
-// ControlPlane asks the extension of an infrastructure for the parts of a control plane that only it knows, such as
+// ControlPlane describes the parts of a control plane that only the extension of an infrastructure knows, such as
 // the cloud controller manager and storage drivers.
 type ControlPlane struct {
 	metav1.TypeMeta `json:",inline"`

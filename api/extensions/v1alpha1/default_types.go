@@ -13,7 +13,7 @@ type DefaultSpec struct {
 	// kind and type acts on the object. Validation refuses a change.
 	Type string `json:"type"`
 
-	// Class tells what the object is for: a shoot, a seed or the garden. Unset means shoot. Immutable.
+	// Class says what the object is for: a shoot, a seed or the garden. Unset means shoot. Immutable.
 	// +optional
 	Class *ExtensionClass `json:"class,omitempty"`
 
@@ -27,7 +27,7 @@ type DefaultSpec struct {
 // DefaultStatus holds the fields that the status of every extension resource starts with. The responsible extension
 // writes it, unless a field says otherwise.
 type DefaultStatus struct {
-	// ProviderStatus is what the extension wants to publish about the object, an object with apiVersion and kind. It may
+	// ProviderStatus is what the extension publishes about the object, an object with apiVersion and kind. It may
 	// be handed to other extension resources, as the infrastructure's is to ControlPlane and Worker, but is not needed to
 	// continue: it can be rebuilt.
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -65,7 +65,7 @@ type DefaultStatus struct {
 	Resources []corev1beta1.NamedResourceReference `json:"resources,omitempty"`
 }
 
-// ExtensionClass tells what an extension resource is for.
+// ExtensionClass says what an extension resource is for.
 type ExtensionClass string
 
 const (

@@ -9,9 +9,9 @@ import (
 const DNSRecordResource = "DNSRecord"
 
 const (
-	// DNSRecordInternalName ends the name of the DNSRecord for the internal domain of a shoot's API server.
+	// DNSRecordInternalName is the suffix of the name of the DNSRecord for the internal domain of a shoot's API server.
 	DNSRecordInternalName = "internal"
-	// DNSRecordExternalName ends the name of the DNSRecord for the external domain of a shoot's API server.
+	// DNSRecordExternalName is the suffix of the name of the DNSRecord for the external domain of a shoot's API server.
 	DNSRecordExternalName = "external"
 )
 
@@ -40,7 +40,7 @@ const (
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.lastOperation.state"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 
-// DNSRecord asks an extension to keep a record set at a DNS provider.
+// DNSRecord makes an extension keep a record set at a DNS provider.
 type DNSRecord struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -48,7 +48,7 @@ type DNSRecord struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which record set is wanted.
+	// Spec describes the desired record set.
 	Spec DNSRecordSpec `json:"spec"`
 
 	// Status says what the extension did about it.
@@ -71,7 +71,7 @@ type DNSRecordList struct {
 	Items []DNSRecord `json:"items"`
 }
 
-// DNSRecordSpec says which record set is wanted, and where.
+// DNSRecordSpec describes the desired record set, and where.
 type DNSRecordSpec struct {
 	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
@@ -109,7 +109,7 @@ type DNSRecordStatus struct {
 	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 
-	// Zone is the ID of the hosted zone that the record set is in. The extension remembers it for spec.zone being unset.
+	// Zone is the ID of the hosted zone that the record set is in. It is used if spec.zone is unset.
 	// +optional
 	Zone *string `json:"zone,omitempty"`
 }

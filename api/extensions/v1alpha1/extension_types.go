@@ -16,7 +16,7 @@ const ExtensionResource = "Extension"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.lastOperation.state"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 
-// Extension asks an extension for something that no other kind stands for: any addition to a shoot, a seed or the
+// Extension is an addition that has no kind of its own, to a shoot, a seed or the
 // garden.
 type Extension struct {
 	metav1.TypeMeta `json:",inline"`
@@ -25,7 +25,7 @@ type Extension struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which extension is wanted, and with which configuration.
+	// Spec describes the desired extension, and with which configuration.
 	Spec ExtensionSpec `json:"spec"`
 
 	// Status says what the extension did about it.
@@ -48,7 +48,7 @@ type ExtensionList struct {
 	Items []Extension `json:"items"`
 }
 
-// ExtensionSpec says which extension is wanted, and with which configuration.
+// ExtensionSpec describes the desired extension, and with which configuration.
 type ExtensionSpec struct {
 	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`

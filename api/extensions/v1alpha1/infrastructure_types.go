@@ -18,7 +18,7 @@ const InfrastructureResource = "Infrastructure"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.lastOperation.state"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 
-// Infrastructure asks an extension for what the machines of a shoot need before they can exist: networks, routes,
+// Infrastructure is what the machines of a shoot need before they can be created: networks, routes,
 // firewalls, identities.
 type Infrastructure struct {
 	metav1.TypeMeta `json:",inline"`
@@ -27,7 +27,7 @@ type Infrastructure struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what is wanted.
+	// Spec is the desired state.
 	Spec InfrastructureSpec `json:"spec"`
 
 	// Status says what there is.
@@ -50,7 +50,7 @@ type InfrastructureList struct {
 	Items []Infrastructure `json:"items"`
 }
 
-// InfrastructureSpec says which infrastructure is wanted.
+// InfrastructureSpec describes the desired infrastructure.
 type InfrastructureSpec struct {
 	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
@@ -67,7 +67,7 @@ type InfrastructureSpec struct {
 	SSHPublicKey []byte `json:"sshPublicKey,omitempty"`
 }
 
-// InfrastructureStatus says what there is, in terms that everybody understands.
+// InfrastructureStatus is the created infrastructure, in provider-independent terms.
 type InfrastructureStatus struct {
 	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`

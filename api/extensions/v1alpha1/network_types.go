@@ -18,7 +18,7 @@ const NetworkResource = "Network"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.lastOperation.state"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 
-// Network asks an extension for the pod network of a shoot, that is, for a network plugin.
+// Network is the pod network of a shoot, that is, a network plugin.
 type Network struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -26,7 +26,7 @@ type Network struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which network is wanted.
+	// Spec describes the desired network.
 	Spec NetworkSpec `json:"spec"`
 
 	// Status says what the extension did about it.
@@ -49,7 +49,7 @@ type NetworkList struct {
 	Items []Network `json:"items"`
 }
 
-// NetworkSpec says which network is wanted.
+// NetworkSpec describes the desired network.
 type NetworkSpec struct {
 	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`

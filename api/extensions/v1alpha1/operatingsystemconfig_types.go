@@ -33,7 +33,7 @@ const (
 	OperatingSystemConfigUnitNameValitailService = "valitail.service"
 )
 
-// OperatingSystemConfigPurpose tells at which point in a machine's life a configuration is used.
+// OperatingSystemConfigPurpose says at which point in the lifecycle of a machine a configuration is used.
 type OperatingSystemConfigPurpose string
 
 const (
@@ -114,7 +114,7 @@ const (
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.lastOperation.state"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 
-// OperatingSystemConfig asks the extension of an operating system to turn units and files into what the operating
+// OperatingSystemConfig makes an extension turn units and files into what the operating
 // system needs: user data for new machines, or additions that the gardener-node-agent applies.
 type OperatingSystemConfig struct {
 	metav1.TypeMeta `json:",inline"`
@@ -155,7 +155,7 @@ type OperatingSystemConfigSpec struct {
 	// +optional
 	CRIConfig *CRIConfig `json:"criConfig,omitempty"`
 
-	// Purpose tells what the configuration is used for: provision for user data of new machines, reconcile for what the
+	// Purpose says what the configuration is used for: provision for user data of new machines, reconcile for what the
 	// gardener-node-agent applies. Immutable.
 	Purpose OperatingSystemConfigPurpose `json:"purpose"`
 
@@ -240,7 +240,7 @@ type FileContent struct {
 	// +optional
 	Inline *FileContentInline `json:"inline,omitempty"`
 
-	// TransmitUnencoded tells the extension not to encode the content in the user data, for content that is replaced on
+	// TransmitUnencoded makes the extension not encode the content in the user data, for content that is replaced on
 	// the machine before it is used.
 	// +optional
 	TransmitUnencoded *bool `json:"transmitUnencoded,omitempty"`
@@ -316,7 +316,7 @@ type RegistryConfig struct {
 	// +optional
 	Server *string `json:"server,omitempty"`
 
-	// Hosts are asked first, in this order.
+	// Hosts are used first, in this order.
 	// +optional
 	Hosts []RegistryHost `json:"hosts,omitempty"`
 
@@ -334,7 +334,7 @@ type RegistryHost struct {
 	// +optional
 	Capabilities []RegistryCapability `json:"capabilities,omitempty"`
 
-	// CACerts are paths of files on the machine with the certificate authorities that containerd trusts for the host.
+	// CACerts are paths of files on the machine with the CAs that containerd trusts for the host.
 	// +optional
 	CACerts []string `json:"caCerts,omitempty"`
 
@@ -365,14 +365,14 @@ type InPlaceUpdates struct {
 	// Kubelet is the version of the kubelet that machines shall have.
 	Kubelet string `json:"kubelet"`
 
-	// CredentialsRotation tells which credentials were rotated, so that the kubelet must get new ones.
+	// CredentialsRotation says which credentials were rotated, so that the kubelet must get new ones.
 	// +optional
 	CredentialsRotation *CredentialsRotation `json:"credentialsRotation,omitempty"`
 }
 
-// CredentialsRotation tells when credentials were rotated.
+// CredentialsRotation says when credentials were rotated.
 type CredentialsRotation struct {
-	// CertificateAuthorities is about the certificate authorities.
+	// CertificateAuthorities is the rotation of the CAs.
 	// +optional
 	CertificateAuthorities *CARotation `json:"certificateAuthorities,omitempty"`
 
@@ -381,14 +381,14 @@ type CredentialsRotation struct {
 	ServiceAccountKey *ServiceAccountKeyRotation `json:"serviceAccountKey,omitempty"`
 }
 
-// CARotation tells when the rotation of certificate authorities started last.
+// CARotation says when the rotation of CAs started last.
 type CARotation struct {
 	// LastInitiationTime is when it started.
 	// +optional
 	LastInitiationTime *metav1.Time `json:"lastInitiationTime,omitempty"`
 }
 
-// ServiceAccountKeyRotation tells when the rotation of the service account key started last.
+// ServiceAccountKeyRotation says when the rotation of the service account key started last.
 type ServiceAccountKeyRotation struct {
 	// LastInitiationTime is when it started.
 	// +optional
@@ -400,14 +400,14 @@ type OperatingSystemConfigStatus struct {
 	// The fields of DefaultStatus belong here too.
 	DefaultStatus `json:",inline"`
 
-	// ExtensionUnits are units the extension wants in addition, or instead of units of the spec with the same name. Used
+	// ExtensionUnits are units that the extension adds, or that replace units of the spec with the same name. Used
 	// for the purpose reconcile.
 	// +patchMergeKey=name
 	// +patchStrategy=merge
 	// +optional
 	ExtensionUnits []Unit `json:"extensionUnits,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 
-	// ExtensionFiles are files the extension wants in addition, or instead of files of the spec with the same path. Used
+	// ExtensionFiles are files that the extension adds, or that replace files of the spec with the same path. Used
 	// for the purpose reconcile.
 	// +patchMergeKey=path
 	// +patchStrategy=merge

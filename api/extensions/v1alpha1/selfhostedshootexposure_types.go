@@ -20,7 +20,7 @@ const SelfHostedShootExposureResource = "SelfHostedShootExposure"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.lastOperation.state"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 
-// SelfHostedShootExposure asks an extension to make the API server of a self-hosted shoot reachable, for example with
+// SelfHostedShootExposure makes the kube-apiserver of a self-hosted shoot reachable, for example with
 // a load balancer in front of its control plane nodes.
 type SelfHostedShootExposure struct {
 	metav1.TypeMeta `json:",inline"`

@@ -36,7 +36,7 @@ const (
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.lastOperation.state"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 
-// Worker asks an extension for the machines of a shoot: machine classes and machine deployments for every pool.
+// Worker describes the machines of a shoot, for which an extension creates machine classes and machine deployments for every pool.
 type Worker struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -44,7 +44,7 @@ type Worker struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which machines are wanted.
+	// Spec describes the desired machines.
 	Spec WorkerSpec `json:"spec"`
 
 	// Status says which machine deployments there are.
@@ -67,7 +67,7 @@ type WorkerList struct {
 	Items []Worker `json:"items"`
 }
 
-// WorkerSpec says which machines are wanted.
+// WorkerSpec describes the desired machines.
 type WorkerSpec struct {
 	// The fields of DefaultSpec belong here too.
 	DefaultSpec `json:",inline"`
@@ -103,7 +103,7 @@ type WorkerPool struct {
 	// Maximum is the highest number of machines over all zones.
 	Maximum int32 `json:"maximum"`
 
-	// MaxSurge is how many machines, as a number or a percentage, may exist beyond the wanted number during a rolling
+	// MaxSurge is how many machines, as a number or a percentage, may exist beyond the desired number during a rolling
 	// update.
 	MaxSurge intstr.IntOrString `json:"maxSurge"`
 
@@ -175,7 +175,7 @@ type WorkerPool struct {
 	// +optional
 	KubeletConfig *corev1beta1.KubeletConfig `json:"kubeletConfig,omitempty"`
 
-	// NodeTemplate tells the cluster-autoscaler what a node of the pool would offer before there is one.
+	// NodeTemplate describes for the cluster-autoscaler what a node of the pool would offer before there is one.
 	// +optional
 	NodeTemplate *NodeTemplate `json:"nodeTemplate,omitempty"`
 
@@ -223,7 +223,7 @@ type ClusterAutoscalerOptions struct {
 	MaxNodeProvisionTime *metav1.Duration `json:"maxNodeProvisionTime,omitempty"`
 }
 
-// NodeTemplate tells what a node of a pool offers.
+// NodeTemplate describes what a node of a pool offers.
 type NodeTemplate struct {
 	// Capacity is what the machine has, such as CPU, memory, GPUs and ephemeral storage.
 	Capacity corev1.ResourceList `json:"capacity"`

@@ -4,7 +4,7 @@ package v1alpha1
 const (
 	// MCMFinalizerName keeps machine classes, and the Secrets they refer to, while machines use them.
 	MCMFinalizerName = "machine.sapcloud.io/machine-controller-manager"
-	// MCFinalizerName keeps machines, and what they are made from, until they are gone from the infrastructure.
+	// MCFinalizerName keeps machines, and what they are created from, until they are gone from the infrastructure.
 	MCFinalizerName = "machine.sapcloud.io/machine-controller"
 	// NodeFinalizerName keeps Nodes until their machine is gone.
 	NodeFinalizerName = "node.machine.sapcloud.io/machine-controller"

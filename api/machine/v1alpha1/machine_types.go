@@ -15,7 +15,7 @@ import (
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=".metadata.labels.node"
 // +kubebuilder:printcolumn:name="ProviderID",type=string,JSONPath=".spec.providerID",priority=1
 
-// Machine asks the machine-controller-manager for a machine that becomes a node.
+// Machine is a machine of the machine-controller-manager that becomes a node.
 type Machine struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -23,7 +23,7 @@ type Machine struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which machine is wanted.
+	// Spec describes the desired machine.
 	// +optional
 	Spec MachineSpec `json:"spec,omitempty"`
 
@@ -47,12 +47,12 @@ type MachineList struct {
 	Items []Machine `json:"items"`
 }
 
-// MachineSpec says which machine is wanted.
+// MachineSpec describes the desired machine.
 type MachineSpec struct {
 	// The fields of MachineConfiguration belong here too.
 	MachineConfiguration `json:",inline"`
 
-	// Class names the MachineClass that the machine is made from.
+	// Class names the MachineClass that the machine is created from.
 	// +optional
 	Class ClassSpec `json:"class,omitempty"`
 
@@ -93,7 +93,7 @@ type NodeTemplateSpec struct {
 	Spec corev1.NodeSpec `json:"spec,omitempty"`
 }
 
-// MachineConfiguration holds settings for the life of a machine. What is unset follows the flags of the
+// MachineConfiguration holds settings for the lifecycle of a machine. What is unset follows the flags of the
 // machine-controller-manager.
 type MachineConfiguration struct {
 	// CreationTimeout is how long a machine may take to join as a node before it counts as failed.
@@ -144,7 +144,7 @@ type MachineStatus struct {
 	// +optional
 	CurrentStatus CurrentStatus `json:"currentStatus,omitempty"`
 
-	// LastKnownState is what the provider's driver wants to remember.
+	// LastKnownState is what the provider's driver needs to keep.
 	// +optional
 	LastKnownState string `json:"lastKnownState,omitempty"`
 
@@ -155,7 +155,7 @@ type MachineStatus struct {
 
 // LastOperation describes what was done with a machine last.
 type LastOperation struct {
-	// Description explains the operation for people.
+	// Description explains the operation for users.
 	// +optional
 	Description string `json:"description,omitempty"`
 
@@ -264,7 +264,7 @@ const (
 	MachineOperationInPlaceUpdate MachineOperationType = "InPlaceUpdate"
 	// MachineOperationDrainNode drains the node.
 	MachineOperationDrainNode MachineOperationType = "DrainNode"
-	// MachineOperationHealthCheck looks at the health of the node.
+	// MachineOperationHealthCheck checks the health of the node.
 	MachineOperationHealthCheck MachineOperationType = "HealthCheck"
 	// MachineOperationDelete deletes the machine.
 	MachineOperationDelete MachineOperationType = "Delete"

@@ -23,7 +23,7 @@ type MachineClass struct {
 	// +optional
 	CredentialsSecretRef *corev1.SecretReference `json:"credentialsSecretRef,omitempty"`
 
-	// NodeTemplate tells the cluster-autoscaler what a node would offer before there is one.
+	// NodeTemplate describes for the cluster-autoscaler what a node would offer before there is one.
 	// +optional
 	NodeTemplate *NodeTemplate `json:"nodeTemplate,omitempty"`
 
@@ -55,7 +55,7 @@ type MachineClassList struct {
 	Items []MachineClass `json:"items"`
 }
 
-// NodeTemplate tells what a node offers.
+// NodeTemplate describes what a node offers.
 type NodeTemplate struct {
 	// Architecture is the CPU architecture, amd64 or arm64.
 	// +optional

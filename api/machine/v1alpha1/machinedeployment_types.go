@@ -26,7 +26,7 @@ type MachineDeployment struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says how many machines of which kind are wanted.
+	// Spec is the desired number and kind of machines.
 	// +optional
 	Spec MachineDeploymentSpec `json:"spec,omitempty"`
 
@@ -50,7 +50,7 @@ type MachineDeploymentList struct {
 	Items []MachineDeployment `json:"items"`
 }
 
-// MachineDeploymentSpec says how many machines of which kind are wanted.
+// MachineDeploymentSpec is the desired number and kind of machines.
 type MachineDeploymentSpec struct {
 	// AutoPreserveFailedMachineMax is how many failed machines are preserved for inspection instead of being replaced.
 	// +optional
@@ -68,7 +68,7 @@ type MachineDeploymentSpec struct {
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// Replicas is the number of machines that are wanted. Written by the cluster-autoscaler too.
+	// Replicas is the desired number of machines. Written by the cluster-autoscaler too.
 	// +optional
 	Replicas int32 `json:"replicas"`
 
@@ -88,7 +88,7 @@ type MachineDeploymentSpec struct {
 	// +optional
 	Strategy MachineDeploymentStrategy `json:"strategy,omitempty"`
 
-	// Template is what machines are made from.
+	// Template is what machines are created from.
 	Template MachineTemplateSpec `json:"template"`
 }
 
@@ -142,7 +142,7 @@ type InPlaceUpdateMachineDeployment struct {
 	OrchestrationType OrchestrationType `json:"orchestrationType,omitempty"`
 }
 
-// MachineTemplateSpec is what machines are made from.
+// MachineTemplateSpec is what machines are created from.
 type MachineTemplateSpec struct {
 	// ObjectMeta holds the labels and annotations of the machines.
 	// +kubebuilder:validation:XPreserveUnknownFields
@@ -208,7 +208,7 @@ type MachineDeploymentCondition struct {
 	// +optional
 	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitempty"`
 
-	// Message explains the condition for people.
+	// Message explains the condition for users.
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -235,13 +235,13 @@ const (
 	InPlaceUpdateMachineDeploymentStrategyType MachineDeploymentStrategyType = "InPlaceUpdate"
 )
 
-// OrchestrationType says who picks the machines that are updated next.
+// OrchestrationType says how the machines are chosen that are updated next.
 type OrchestrationType string
 
 const (
 	// OrchestrationTypeAuto leaves it to the machine-controller-manager.
 	OrchestrationTypeAuto OrchestrationType = "Auto"
-	// OrchestrationTypeManual leaves it to the user, who labels the node.
+	// OrchestrationTypeManual means that the user chooses, and labels the node.
 	OrchestrationTypeManual OrchestrationType = "Manual"
 )
 
@@ -249,12 +249,12 @@ const (
 type MachineDeploymentConditionType string
 
 const (
-	// MachineDeploymentAvailable tells whether as many machines are available as the strategy asks for.
+	// MachineDeploymentAvailable says whether as many machines are available as the strategy requests.
 	MachineDeploymentAvailable MachineDeploymentConditionType = "Available"
-	// MachineDeploymentProgressing tells whether an update gets on.
+	// MachineDeploymentProgressing says whether an update makes progress.
 	MachineDeploymentProgressing MachineDeploymentConditionType = "Progressing"
 	// MachineDeploymentReplicaFailure is True when machines could not be created or deleted.
 	MachineDeploymentReplicaFailure MachineDeploymentConditionType = "ReplicaFailure"
-	// MachineDeploymentFrozen is True when no machines are created, because far more exist than are wanted.
+	// MachineDeploymentFrozen is True when no machines are created, because far more exist than desired.
 	MachineDeploymentFrozen MachineDeploymentConditionType = "Frozen"
 )

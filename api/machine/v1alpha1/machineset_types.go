@@ -23,7 +23,7 @@ type MachineSet struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says how many machines of which kind are wanted.
+	// Spec is the desired number and kind of machines.
 	// +optional
 	Spec MachineSetSpec `json:"spec,omitempty"`
 
@@ -47,7 +47,7 @@ type MachineSetList struct {
 	Items []MachineSet `json:"items"`
 }
 
-// MachineSetSpec says how many machines of which kind are wanted.
+// MachineSetSpec is the desired number and kind of machines.
 type MachineSetSpec struct {
 	// AutoPreserveFailedMachineMax is how many failed machines are preserved for inspection instead of being replaced.
 	// +optional
@@ -61,7 +61,7 @@ type MachineSetSpec struct {
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// Replicas is the number of machines that are wanted.
+	// Replicas is the desired number of machines.
 	// +optional
 	Replicas int32 `json:"replicas"`
 
@@ -69,7 +69,7 @@ type MachineSetSpec struct {
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// Template is what machines are made from.
+	// Template is what machines are created from.
 	// +optional
 	Template MachineTemplateSpec `json:"template,omitempty"`
 }
@@ -123,7 +123,7 @@ type MachineSetCondition struct {
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
 
-	// Message explains the condition for people.
+	// Message explains the condition for users.
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -156,6 +156,6 @@ type MachineSetConditionType string
 const (
 	// MachineSetReplicaFailure is True when machines could not be created or deleted.
 	MachineSetReplicaFailure MachineSetConditionType = "ReplicaFailure"
-	// MachineSetFrozen is True when the set creates no machines, because far more exist than are wanted.
+	// MachineSetFrozen is True when the set creates no machines, because far more exist than desired.
 	MachineSetFrozen MachineSetConditionType = "Frozen"
 )

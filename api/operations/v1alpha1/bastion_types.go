@@ -15,7 +15,7 @@ type Bastion struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	metav1.ObjectMeta `json:"metadata" protobuf:"bytes,1,opt,name=metadata"`
-	// Spec says which bastion is wanted.
+	// Spec describes the desired bastion.
 	Spec BastionSpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
 	// Status is what was last seen of the bastion.
 	// +optional
@@ -34,7 +34,7 @@ type BastionList struct {
 	Items []Bastion `json:"items" protobuf:"bytes,2,rep,name=items"`
 }
 
-// BastionSpec says which bastion is wanted.
+// BastionSpec describes the desired bastion.
 type BastionSpec struct {
 	// ShootRef is the shoot, in the same namespace. Cannot be changed.
 	ShootRef corev1.LocalObjectReference `json:"shootRef" protobuf:"bytes,1,opt,name=shootRef"`

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// ExtensionInstalled tells whether the gardener-operator brought the extension to where it is required.
+	// ExtensionInstalled says whether the gardener-operator brought the extension to where it is required.
 	ExtensionInstalled corev1beta1.ConditionType = "Installed"
-	// ExtensionRequiredRuntime tells whether the garden itself needs the extension in the runtime cluster.
+	// ExtensionRequiredRuntime says whether the garden itself needs the extension in the runtime cluster.
 	ExtensionRequiredRuntime corev1beta1.ConditionType = "RequiredRuntime"
-	// ExtensionRequiredVirtual tells whether a seed needs the extension.
+	// ExtensionRequiredVirtual says whether a seed needs the extension.
 	ExtensionRequiredVirtual corev1beta1.ConditionType = "RequiredVirtual"
-	// ExtensionControllerInstallationsHealthy tells whether all ControllerInstallations of the extension are healthy.
+	// ExtensionControllerInstallationsHealthy says whether all ControllerInstallations of the extension are healthy.
 	ExtensionControllerInstallationsHealthy corev1beta1.ConditionType = "ControllerInstallationsHealthy"
-	// ExtensionRuntimeHealthy tells whether the extension's objects in the runtime cluster are healthy.
+	// ExtensionRuntimeHealthy says whether the extension's objects in the runtime cluster are healthy.
 	ExtensionRuntimeHealthy corev1beta1.ConditionType = "RuntimeHealthy"
-	// ExtensionAdmissionHealthy tells whether the extension's admission controller is healthy.
+	// ExtensionAdmissionHealthy says whether the extension's admission controller is healthy.
 	ExtensionAdmissionHealthy corev1beta1.ConditionType = "AdmissionHealthy"
 )
 
@@ -184,7 +184,7 @@ type ExtensionStatus struct {
 	// +optional
 	Conditions []corev1beta1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
-	// ProviderStatus is what the extension wants to publish. Not written by the gardener-operator.
+	// ProviderStatus is what the extension publishes. Not written by the gardener-operator.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	ProviderStatus *runtime.RawExtension `json:"providerStatus,omitempty"`

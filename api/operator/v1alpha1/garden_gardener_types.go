@@ -81,7 +81,7 @@ type GardenerAPIServerConfig struct {
 	// +optional
 	EncryptionConfig *corev1beta1.EncryptionConfig `json:"encryptionConfig,omitempty"`
 
-	// GoAwayChance is the chance, between 0 and 0.02, that a client is told to open a new connection, so that load spreads
+	// GoAwayChance is the chance, between 0 and 0.02, that a client is requested to open a new connection, so that load spreads
 	// over all replicas. Unset means 0.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=0.02
@@ -238,7 +238,7 @@ type GardenerDashboardConfig struct {
 	// +optional
 	Ingress *DashboardIngress `json:"ingress,omitempty"`
 
-	// PropagateCAFromSNI says whether the dashboard hands out the certificate authority of the API server's SNI
+	// PropagateCAFromSNI says whether the dashboard publishes the CA of the API server's SNI
 	// certificate in kubeconfigs.
 	// +optional
 	PropagateCAFromSNI *bool `json:"propagateCAFromSNI,omitempty"`
@@ -272,7 +272,7 @@ type DashboardGitHub struct {
 	// dashboard.
 	SecretRef corev1.LocalObjectReference `json:"secretRef"`
 
-	// PollInterval is the time between two looks at the tickets. Unset means that only webhooks bring news.
+	// PollInterval is the time between two checks the tickets. Unset means that only webhooks bring news.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	// +optional
@@ -297,7 +297,7 @@ type DashboardOIDC struct {
 	// +optional
 	SessionLifetime *metav1.Duration `json:"sessionLifetime,omitempty"`
 
-	// AdditionalScopes are scopes that are asked for, beyond openid and email.
+	// AdditionalScopes are scopes that are requested, beyond openid and email.
 	// +optional
 	AdditionalScopes []string `json:"additionalScopes,omitempty"`
 
@@ -305,7 +305,7 @@ type DashboardOIDC struct {
 	// client_secret.
 	SecretRef corev1.LocalObjectReference `json:"secretRef"`
 
-	// CertificateAuthoritySecretRef names the Secret in the garden namespace with the certificate authority of the issuer,
+	// CertificateAuthoritySecretRef names the Secret in the garden namespace with the CA of the issuer,
 	// under the key ca.crt.
 	// +optional
 	CertificateAuthoritySecretRef *corev1.LocalObjectReference `json:"certificateAuthoritySecretRef,omitempty"`
@@ -326,7 +326,7 @@ type DashboardTerminalContainer struct {
 	// Image is the image.
 	Image string `json:"image"`
 
-	// Description tells users what the container is for.
+	// Description says what the container is for.
 	// +optional
 	Description *string `json:"description,omitempty"`
 }

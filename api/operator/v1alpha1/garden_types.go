@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// VirtualGardenAPIServerAvailable tells whether the API server of the virtual garden answers.
+	// VirtualGardenAPIServerAvailable says whether the kube-apiserver of the virtual garden is available.
 	VirtualGardenAPIServerAvailable corev1beta1.ConditionType = "VirtualGardenAPIServerAvailable"
-	// RuntimeComponentsHealthy tells whether what serves the runtime cluster is healthy.
+	// RuntimeComponentsHealthy says whether what serves the runtime cluster is healthy.
 	RuntimeComponentsHealthy corev1beta1.ConditionType = "RuntimeComponentsHealthy"
-	// VirtualComponentsHealthy tells whether what serves the virtual garden is healthy.
+	// VirtualComponentsHealthy says whether what serves the virtual garden is healthy.
 	VirtualComponentsHealthy corev1beta1.ConditionType = "VirtualComponentsHealthy"
-	// ObservabilityComponentsHealthy tells whether monitoring and logging are healthy.
+	// ObservabilityComponentsHealthy says whether monitoring and logging are healthy.
 	ObservabilityComponentsHealthy corev1beta1.ConditionType = "ObservabilityComponentsHealthy"
 )
 
 const (
 	// FinalizerName keeps objects until the gardener-operator has undone what it did for them.
 	FinalizerName = "gardener.cloud/operator"
-	// SecretNameCARuntime is the name of the certificate authority that signs certificates of the runtime cluster's components.
+	// SecretNameCARuntime is the name of the CA that signs certificates of the runtime cluster's components.
 	SecretNameCARuntime = "ca-garden-runtime"
-	// SecretNameCAGardener is the name of the certificate authority that signs certificates of Gardener's components.
+	// SecretNameCAGardener is the name of the CA that signs certificates of Gardener's components.
 	SecretNameCAGardener = "ca-gardener"
 	// SecretNameWorkloadIdentityKey is the name of the key that signs the tokens of workload identities.
 	SecretNameWorkloadIdentityKey = "gardener-apiserver-workload-identity-signing-key"
@@ -34,7 +34,7 @@ const (
 	SecretManagerIdentityOperator = "gardener-operator"
 	// AdvertisedAddressVirtualGarden is the name of the advertised address of the virtual garden's API server.
 	AdvertisedAddressVirtualGarden = "virtual-garden"
-	// LabelExtensionName on an object that was made for an Extension is the name of the Extension.
+	// LabelExtensionName on an object that was created for an Extension is the name of the Extension.
 	LabelExtensionName = "extensions.operator.gardener.cloud/name"
 	// LabelKeyGardenletAutoUpdates marks Gardenlets whose chart reference follows the version of the gardener-operator.
 	LabelKeyGardenletAutoUpdates = "operator.gardener.cloud/auto-update-gardenlet-helm-chart-ref"
@@ -136,7 +136,7 @@ type DNSProvider struct {
 
 // GardenExtension is an addition to the garden.
 type GardenExtension struct {
-	// Type is the type of Extension resource that is wanted.
+	// Type is the type of Extension resource.
 	// +kubebuilder:validation:MinLength=1
 	Type string `json:"type"`
 
@@ -186,7 +186,7 @@ type Credentials struct {
 
 // CredentialsRotation says how far the rotation of each kind of credentials came.
 type CredentialsRotation struct {
-	// CertificateAuthorities is about the certificate authorities.
+	// CertificateAuthorities is the rotation of the CAs.
 	// +optional
 	CertificateAuthorities *corev1beta1.CARotation `json:"certificateAuthorities,omitempty"`
 

@@ -28,7 +28,7 @@ type VirtualCluster struct {
 	// Kubernetes is about the components of Kubernetes.
 	Kubernetes Kubernetes `json:"kubernetes"`
 
-	// Maintenance says when disruptive changes may be made.
+	// Maintenance says when disruptive changes are possible.
 	Maintenance Maintenance `json:"maintenance"`
 
 	// Networking lists the networks of the cluster.
@@ -43,7 +43,7 @@ type ControlPlane struct {
 	HighAvailability *HighAvailability `json:"highAvailability,omitempty"`
 }
 
-// HighAvailability asks for a highly available control plane. It has no fields.
+// HighAvailability requests a highly available control plane. It has no fields.
 type HighAvailability struct{}
 
 // DNS is about the domains of the API server.
@@ -132,7 +132,7 @@ type Backup struct {
 	SecretRef corev1.LocalObjectReference `json:"secretRef"`
 }
 
-// Maintenance says when disruptive changes may be made.
+// Maintenance says when disruptive changes are possible.
 type Maintenance struct {
 	// TimeWindow is the daily time window, between 30 minutes and 6 hours long.
 	TimeWindow corev1beta1.MaintenanceTimeWindow `json:"timeWindow"`
@@ -205,12 +205,12 @@ type AuditWebhook struct {
 
 // Authentication is about further ways to authenticate.
 type Authentication struct {
-	// Webhook asks a server about tokens.
+	// Webhook authenticates tokens with a server.
 	// +optional
 	Webhook *AuthenticationWebhook `json:"webhook,omitempty"`
 }
 
-// AuthenticationWebhook asks a server about tokens.
+// AuthenticationWebhook authenticates tokens with a server.
 type AuthenticationWebhook struct {
 	// CacheTTL is how long answers are remembered.
 	// +kubebuilder:validation:Type=string

@@ -16,8 +16,8 @@ const (
 	KeepObject = "resources.gardener.cloud/keep-object"
 	// Mode on an object says how it is managed. The only value is ModeIgnore.
 	Mode = "resources.gardener.cloud/mode"
-	// ModeIgnore is the value of Mode that makes the gardener-resource-manager forget the object: it leaves the status, and nothing
-	// happens to it in the cluster. Used to move an object to another ManagedResource.
+	// ModeIgnore is the value of Mode that makes the gardener-resource-manager ignore the object: it is removed from the status, and
+	// is not changed in the cluster. Used to move an object to another ManagedResource.
 	ModeIgnore = "Ignore"
 	// PreserveReplicas on a workload, with the value "true", keeps the number of replicas that it has in the cluster.
 	PreserveReplicas = "resources.gardener.cloud/preserve-replicas"
@@ -26,7 +26,7 @@ const (
 	// OriginAnnotation on an object is "<cluster>:<namespace>/<name>" of its ManagedResource, or just "<namespace>/<name>" if no
 	// identity of the cluster is configured. Written by the gardener-resource-manager.
 	OriginAnnotation = "resources.gardener.cloud/origin"
-	// DescriptionAnnotation on an object tells people that it is not to be edited. Written by the gardener-resource-manager.
+	// DescriptionAnnotation on an object says that it is not to be edited. Written by the gardener-resource-manager.
 	DescriptionAnnotation = "resources.gardener.cloud/description"
 	// FinalizeDeletionAfter on an object is a duration such as "5m" after which its finalizers are removed when it is being deleted.
 	FinalizeDeletionAfter = "resources.gardener.cloud/finalize-deletion-after"
@@ -34,7 +34,7 @@ const (
 
 // Annotations of Secrets that the token requestor fills.
 const (
-	// ServiceAccountName is the name of the ServiceAccount whose token is wanted. It is created if it does not exist.
+	// ServiceAccountName is the name of the ServiceAccount whose token is requested. It is created if it does not exist.
 	ServiceAccountName = "serviceaccount.resources.gardener.cloud/name"
 	// ServiceAccountNamespace is the namespace of the ServiceAccount.
 	ServiceAccountNamespace = "serviceaccount.resources.gardener.cloud/namespace"
@@ -45,7 +45,7 @@ const (
 	// ServiceAccountTokenRenewTimestamp is when the token will be renewed, in RFC 3339. Written by the token requestor; removing it
 	// renews the token now.
 	ServiceAccountTokenRenewTimestamp = "serviceaccount.resources.gardener.cloud/token-renew-timestamp"
-	// ServiceAccountInjectCABundle, with the value "true", puts the certificate authorities of the target cluster in the Secret too.
+	// ServiceAccountInjectCABundle, with the value "true", puts the CAs of the target cluster in the Secret too.
 	ServiceAccountInjectCABundle = "serviceaccount.resources.gardener.cloud/inject-ca-bundle"
 	// TokenRequestorTargetSecretName is the name of a Secret in the target cluster that the token is written to, instead of the
 	// Secret with the annotation.
@@ -60,7 +60,7 @@ const (
 	DataKeyToken = "token"
 	// DataKeyKubeconfig is the key of a kubeconfig. If the Secret has one, the token is written into it.
 	DataKeyKubeconfig = "kubeconfig"
-	// DataKeyCABundle is the key of the certificate authorities.
+	// DataKeyCABundle is the key of the CAs.
 	DataKeyCABundle = "bundle.crt"
 )
 

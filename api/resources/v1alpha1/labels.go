@@ -27,7 +27,7 @@ const (
 
 	// ProjectedTokenSkip on a pod keeps the webhook from mounting a token.
 	ProjectedTokenSkip = "projected-token-mount.resources.gardener.cloud/skip"
-	// HighAvailabilityConfigConsider on a namespace, with the value "true", makes the webhook look at its workloads.
+	// HighAvailabilityConfigConsider on a namespace, with the value "true", makes the webhook process its workloads.
 	HighAvailabilityConfigConsider = "high-availability-config.resources.gardener.cloud/consider"
 	// HighAvailabilityConfigSkip on a workload keeps the webhook from changing it.
 	HighAvailabilityConfigSkip = "high-availability-config.resources.gardener.cloud/skip"
@@ -44,7 +44,7 @@ const (
 	// KubernetesServiceHostInject on a namespace or pod, with the value "disable", keeps the webhook from setting the address of the
 	// API server.
 	KubernetesServiceHostInject = "apiserver-proxy.networking.gardener.cloud/inject"
-	// SystemComponentsConfigConsider on a namespace, with the value "true", makes the webhook look at its pods.
+	// SystemComponentsConfigConsider on a namespace, with the value "true", makes the webhook process its pods.
 	SystemComponentsConfigConsider = "system-components-config.resources.gardener.cloud/consider"
 	// SystemComponentsConfigSkip on a pod keeps the webhook from changing it.
 	SystemComponentsConfigSkip = "system-components-config.resources.gardener.cloud/skip"

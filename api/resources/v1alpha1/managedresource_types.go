@@ -40,7 +40,7 @@ type ManagedResource struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what is applied, and how. Written by whoever wants the objects.
+	// Spec says what is applied, and how. Written by the component that needs the objects.
 	// +optional
 	Spec ManagedResourceSpec `json:"spec,omitempty"`
 
@@ -128,21 +128,21 @@ type ObjectReference struct {
 	// The fields of ObjectReference belong here too.
 	corev1.ObjectReference `json:",inline"`
 
-	// Labels are the labels that the manifest asks for.
+	// Labels are the labels that the manifest requests.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Annotations are the annotations that the manifest asks for.
+	// Annotations are the annotations that the manifest requests.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 const (
-	// ResourcesApplied tells whether every object could be applied.
+	// ResourcesApplied says whether every object could be applied.
 	ResourcesApplied corev1beta1.ConditionType = "ResourcesApplied"
-	// ResourcesHealthy tells whether every object is healthy.
+	// ResourcesHealthy says whether every object is healthy.
 	ResourcesHealthy corev1beta1.ConditionType = "ResourcesHealthy"
-	// ResourcesProgressing tells whether an object still rolls out.
+	// ResourcesProgressing says whether an object still rolls out.
 	ResourcesProgressing corev1beta1.ConditionType = "ResourcesProgressing"
 )
 
@@ -162,7 +162,7 @@ const (
 	ConditionDeletionPending = "DeletionPending"
 	// ReleaseOfOrphanedResourcesFailed says that objects which shall stay could not be released.
 	ReleaseOfOrphanedResourcesFailed = "ReleaseOfOrphanedResourcesFailed"
-	// ConditionManagedResourceIgnored says that the ManagedResource is ignored because its annotation asks for it.
+	// ConditionManagedResourceIgnored says that the ManagedResource is ignored because its annotation requests it.
 	ConditionManagedResourceIgnored = "ManagedResourceIgnored"
 	// ConditionChecksPending says that health was not checked since the last change.
 	ConditionChecksPending = "ChecksPending"

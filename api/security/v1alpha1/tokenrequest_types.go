@@ -7,24 +7,24 @@ import (
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// TokenRequest asks for a token of a WorkloadIdentity. It is the body of the subresource "token" and not stored.
+// TokenRequest requests a token of a WorkloadIdentity. It is the body of the subresource "token" and not stored.
 type TokenRequest struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
-	// Spec says which token is wanted.
+	// Spec describes the desired token.
 	Spec TokenRequestSpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
 	// Status is the answer.
 	Status TokenRequestStatus `json:"status" protobuf:"bytes,3,opt,name=status"`
 }
 
-// TokenRequestSpec says which token is wanted.
+// TokenRequestSpec describes the desired token.
 type TokenRequestSpec struct {
 	// ContextObject is the object that the token is used for. Facts about it are put into the claims.
 	// +optional
 	ContextObject *ContextObject `json:"contextObject,omitempty" protobuf:"bytes,1,opt,name=contextObject"`
-	// ExpirationSeconds is how long the token lives, in seconds. 3600 is the default; at least 600. The API server
+	// ExpirationSeconds is how long the token is valid, in seconds. 3600 is the default; at least 600. The API server
 	// may shorten it.
 	// +optional
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty" protobuf:"varint,2,opt,name=expirationSeconds"`

@@ -14,7 +14,7 @@ type WorkloadIdentity struct {
 	// Standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
-	// Spec says who the tokens are for.
+	// Spec describes for which target system the tokens are.
 	Spec WorkloadIdentitySpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
 	// Status is the subject of the tokens.
 	Status WorkloadIdentityStatus `json:"status" protobuf:"bytes,3,opt,name=status"`
@@ -32,7 +32,7 @@ type WorkloadIdentityList struct {
 	Items []WorkloadIdentity `json:"items" protobuf:"bytes,2,rep,name=items"`
 }
 
-// WorkloadIdentitySpec says who the tokens are for.
+// WorkloadIdentitySpec describes for which target system the tokens are.
 type WorkloadIdentitySpec struct {
 	// Audiences are the audiences of the tokens. At least one; each once.
 	Audiences []string `json:"audiences" protobuf:"bytes,1,rep,name=audiences"`

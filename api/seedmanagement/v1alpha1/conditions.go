@@ -8,6 +8,6 @@ const (
 	ManagedSeedShootReconciled corev1beta1.ConditionType = "ShootReconciled"
 	// ManagedSeedSeedRegistered says whether the gardenlet is deployed, so that it registers the seed.
 	ManagedSeedSeedRegistered corev1beta1.ConditionType = "SeedRegistered"
-	// GardenletReconciled says whether the gardenlet brought itself to the state that the Gardenlet asks for.
+	// GardenletReconciled says whether the gardenlet brought itself to the state that the Gardenlet requests.
 	GardenletReconciled corev1beta1.ConditionType = "GardenletReconciled"
 )

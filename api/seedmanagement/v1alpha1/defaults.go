@@ -59,7 +59,7 @@ func DefaultManagedSeed(managedSeed *ManagedSeed) {
 }
 
 // DefaultManagedSeedSet fills in the defaults of a ManagedSeedSet. Most of what the templates leave out is filled in when
-// objects are made of them.
+// objects are created from them.
 func DefaultManagedSeedSet(set *ManagedSeedSet) {
 	setDefault(&set.Spec.Replicas, 1)
 	setDefault(&set.Spec.RevisionHistoryLimit, 10)

@@ -37,7 +37,7 @@ type ManagedSeedList struct {
 	Items []ManagedSeed `json:"items" protobuf:"bytes,2,rep,name=items"`
 }
 
-// ManagedSeedTemplate is a ManagedSeed that is still to be made.
+// ManagedSeedTemplate is the template of a ManagedSeed.
 type ManagedSeedTemplate struct {
 	// ObjectMeta is the metadata of the ManagedSeed.
 	// +optional
@@ -83,9 +83,9 @@ type GardenletConfig struct {
 type Bootstrap string
 
 const (
-	// BootstrapServiceAccount uses the token of a service account that is made for it.
+	// BootstrapServiceAccount uses the token of a service account that is created for it.
 	BootstrapServiceAccount Bootstrap = "ServiceAccount"
-	// BootstrapToken uses a bootstrap token that is made for it.
+	// BootstrapToken uses a bootstrap token that is created for it.
 	BootstrapToken Bootstrap = "BootstrapToken"
 	// BootstrapNone leaves it to the configuration, which has a kubeconfig.
 	BootstrapNone Bootstrap = "None"
@@ -99,7 +99,7 @@ type GardenletDeployment struct {
 	// RevisionHistoryLimit is how many old ReplicaSets are kept. 2 is the default.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty" protobuf:"varint,2,opt,name=revisionHistoryLimit"`
-	// ServiceAccountName is the service account of the pods. One is made if unset.
+	// ServiceAccountName is the service account of the pods. One is created if unset.
 	// +optional
 	ServiceAccountName *string `json:"serviceAccountName,omitempty" protobuf:"bytes,3,opt,name=serviceAccountName"`
 	// Image is the image of the gardenlet. That of the parent if unset.

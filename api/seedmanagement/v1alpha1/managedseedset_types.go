@@ -14,7 +14,7 @@ type ManagedSeedSet struct {
 	// Standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
-	// Spec says which ManagedSeeds and shoots are wanted.
+	// Spec describes the desired ManagedSeeds and shoots.
 	// +optional
 	Spec ManagedSeedSetSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 	// Status is how many of them there are.
@@ -34,17 +34,17 @@ type ManagedSeedSetList struct {
 	Items []ManagedSeedSet `json:"items" protobuf:"bytes,2,rep,name=items"`
 }
 
-// ManagedSeedSetSpec says which ManagedSeeds and shoots are wanted.
+// ManagedSeedSetSpec describes the desired ManagedSeeds and shoots.
 type ManagedSeedSetSpec struct {
-	// Replicas is how many are wanted. 1 is the default.
+	// Replicas is the desired number. 1 is the default.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas"`
 	// Selector selects the ManagedSeeds and shoots that belong to the set; it must fit the labels of both templates.
 	// Cannot be changed.
 	Selector metav1.LabelSelector `json:"selector" protobuf:"bytes,2,opt,name=selector"`
-	// Template is what the ManagedSeeds are made of. Its spec.shoot is filled in.
+	// Template is what the ManagedSeeds are created from. Its spec.shoot is filled in.
 	Template ManagedSeedTemplate `json:"template" protobuf:"bytes,3,opt,name=template"`
-	// ShootTemplate is what the shoots are made of.
+	// ShootTemplate is what the shoots are created from.
 	ShootTemplate corev1beta1.ShootTemplate `json:"shootTemplate" protobuf:"bytes,4,opt,name=shootTemplate"`
 	// UpdateStrategy says how changed templates are brought to what exists. RollingUpdate is the default.
 	// +optional

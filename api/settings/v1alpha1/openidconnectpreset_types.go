@@ -46,7 +46,7 @@ type OpenIDConnectPresetSpec struct {
 
 // KubeAPIServerOpenIDConnect is the OpenID Connect configuration of a kube-apiserver.
 type KubeAPIServerOpenIDConnect struct {
-	// CABundle are the certificate authorities of the provider in PEM form. Those of the system if unset.
+	// CABundle is the CA bundle of the provider in PEM form. That of the system if unset.
 	// +optional
 	CABundle *string `json:"caBundle,omitempty" protobuf:"bytes,1,opt,name=caBundle"`
 	// ClientID is the client that tokens must be issued for.

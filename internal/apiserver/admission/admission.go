@@ -1,4 +1,4 @@
-// Package admission lists the admission plugins of gardener-apiserver: which there are, in which order they run, and which run by
+// Package admission lists the admission plugins of gardener-apiserver in the order of their execution, with those that are off by
 // default. docs/admission.md says what each is for.
 //
 // A plugin is a package below this one with its Name and a function Register. It runs in this process, and gets what it reads
@@ -55,7 +55,7 @@ type plugin struct {
 	off bool
 }
 
-// plugins are all plugins in the order of their execution. All that change objects run before those that check them.
+// plugins are all plugins in the order of their execution. Mutating plugins run before validating ones.
 func plugins() []plugin {
 	// These are registered together with those that every API server has.
 	kubernetes := func(name string) plugin { return plugin{name: name, register: func(*admission.Plugins) {}} }
@@ -82,7 +82,7 @@ func plugins() []plugin {
 		{name: projectmutator.Name, register: projectmutator.Register},
 		{name: deletionconfirmation.Name, register: deletionconfirmation.Register},
 		{name: finalizerremoval.Name, register: finalizerremoval.Register},
-		// The original dropped the next two; we have them.
+		// The documents have the next two; the original removed them later.
 		{name: openidconnectpreset.Name, register: openidconnectpreset.Register},
 		{name: clusteropenidconnectpreset.Name, register: clusteropenidconnectpreset.Register},
 		{name: customverbauthorizer.Name, register: customverbauthorizer.Register},

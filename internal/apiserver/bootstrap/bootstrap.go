@@ -23,7 +23,7 @@ const attemptTimeout = 10 * time.Second
 // backoff is how soon the next attempt comes. The server is not ready before the last one, so it starts with a short time.
 var backoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8, Cap: 10 * time.Second}
 
-// origin is the key of the ConfigMap that says who identified the cluster.
+// origin is the key of the ConfigMap that names the process that wrote the identity.
 const origin = "origin"
 
 // namespaces are those that gardenlets write to. Source: controllers.yaml, "bootstrapNamespaces".
@@ -56,8 +56,8 @@ func Namespaces(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// Identity makes the ConfigMap with the identity of the garden exist. It never changes: whoever read it relies on it. One that
-// somebody wrote without saying who is taken over if it has the same identity.
+// Identity creates the ConfigMap with the identity of the garden. It never changes, as other components rely on it. An existing one
+// without an origin is adopted if it has the same identity.
 func Identity(ctx context.Context, c client.Client, identity string) error {
 	found := &corev1.ConfigMap{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity}, found)

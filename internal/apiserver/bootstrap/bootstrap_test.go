@@ -13,15 +13,15 @@ import (
 )
 
 func TestIdentity(t *testing.T) {
-	ours := map[string]string{"cluster-identity": "garden", "origin": "gardener-apiserver"}
+	written := map[string]string{"cluster-identity": "garden", "origin": "gardener-apiserver"}
 	for name, tc := range map[string]struct {
 		found *corev1.ConfigMap
 		want  map[string]string
 		fixed bool
 	}{
-		"none":                  {want: ours, fixed: true},
-		"ours":                  {found: &corev1.ConfigMap{Immutable: new(true), Data: ours}, want: ours, fixed: true},
-		"the same, of somebody": {found: &corev1.ConfigMap{Data: map[string]string{"cluster-identity": "garden"}}, want: ours, fixed: true},
+		"none":                        {want: written, fixed: true},
+		"written":                     {found: &corev1.ConfigMap{Immutable: new(true), Data: written}, want: written, fixed: true},
+		"the same, of unknown origin": {found: &corev1.ConfigMap{Data: map[string]string{"cluster-identity": "garden"}}, want: written, fixed: true},
 		"another": {
 			found: &corev1.ConfigMap{Data: map[string]string{"cluster-identity": "other"}}, want: map[string]string{"cluster-identity": "other"},
 		},

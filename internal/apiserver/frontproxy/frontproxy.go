@@ -1,7 +1,7 @@
 // Package frontproxy authenticates users whom a proxy names, that is the kube-apiserver in front of gardener-apiserver.
 //
 // It decides as the authenticator of the API server library does, which verifies the proxy's certificate for each request: a
-// sixth of the CPU time of a small request. Here a certificate is verified once a minute, and whenever the authorities change.
+// sixth of the CPU time of a small request. Here a certificate is verified once a minute, and whenever the CA bundle changes.
 package frontproxy
 
 import (
@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// trustFor is how long a verified certificate is taken on trust. Expired authorities are noticed that much later.
+	// trustFor is how long a certificate is trusted without being verified again. An expired CA is noticed that much later.
 	trustFor = time.Minute
 	// maxTrusted is far above the number of connections that kube-apiservers open.
 	maxTrusted = 256
 )
 
-// Authenticator authenticates requests of trusted proxies by their headers, and leaves all others to the next authenticator.
+// Authenticator authenticates requests of trusted proxies by their headers, and passes all others to the next authenticator.
 type Authenticator struct {
 	config        *authenticatorfactory.RequestHeaderConfig
 	headers, next authenticator.Request
@@ -36,7 +36,7 @@ type Authenticator struct {
 	trusted map[*x509.Certificate]trust
 }
 
-// trust says which authorities a certificate was verified by, and how long that holds.
+// trust is the CA bundle that a certificate was verified with, and until when that is valid.
 type trust struct {
 	roots *x509.CertPool
 	until time.Time
@@ -63,7 +63,7 @@ func (a *Authenticator) AuthenticateRequest(request *http.Request) (*authenticat
 	return a.next.AuthenticateRequest(request)
 }
 
-// fromProxy tells whether a request comes on a connection of a trusted proxy. Certificates with intermediate ones are left to
+// fromProxy reports whether a request comes on a connection of a trusted proxy. Certificates with intermediate ones are for
 // the next authenticator.
 func (a *Authenticator) fromProxy(request *http.Request) bool {
 	if request.TLS == nil || len(request.TLS.PeerCertificates) != 1 {
@@ -95,7 +95,7 @@ func (a *Authenticator) fromProxy(request *http.Request) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.trusted) >= maxTrusted {
-		clear(a.trusted) // the connections that still live come back with their next request
+		clear(a.trusted) // open connections are verified again with their next request
 	}
 	a.trusted[cert] = trust{options.Roots, until}
 	return true

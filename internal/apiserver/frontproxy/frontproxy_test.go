@@ -19,43 +19,43 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-// authorities is a CAContentProvider whose authorities a test exchanges.
-type authorities struct {
+// caBundle is a CAContentProvider with a CA bundle that a test replaces.
+type caBundle struct {
 	dynamiccertificates.CAContentProvider
 	roots *x509.CertPool
 }
 
-func (a *authorities) VerifyOptions() (x509.VerifyOptions, bool) {
+func (a *caBundle) VerifyOptions() (x509.VerifyOptions, bool) {
 	return x509.VerifyOptions{Roots: a.roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, a.roots != nil
 }
 
-// A proxy is trusted as long as its certificate is valid, signed by a current authority, and has an allowed name.
+// A proxy is trusted as long as its certificate is valid, signed by a current CA, and has an allowed name.
 func TestAuthenticateRequest(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	ca, caKey := newAuthority(t, start)
-	other, _ := newAuthority(t, start)
+	ca, caKey := newCA(t, start)
+	other, _ := newCA(t, start)
 	proxy := newCertificate(t, "proxy", ca, caKey, start)
 	stranger := newCertificate(t, "stranger", ca, caKey, start)
 
 	type visit struct {
 		cert  *x509.Certificate
-		roots *x509.Certificate // the authority by now, none means that there is none
+		roots *x509.Certificate // the current CA, if there is one
 		at    time.Duration
-		want  string // the user, empty if it was left to the next authenticator
+		want  string // the user, empty for the next authenticator
 	}
 	for name, visits := range map[string][]visit{
 		"a proxy":                              {{proxy, ca, 0, "jane"}, {proxy, ca, time.Second, "jane"}},
 		"another name":                         {{stranger, ca, 0, ""}},
-		"no authority":                         {{proxy, nil, 0, ""}},
-		"another authority":                    {{proxy, other, 0, ""}},
-		"an authority that is exchanged":       {{proxy, ca, 0, "jane"}, {proxy, other, time.Second, ""}, {proxy, ca, 2 * time.Second, "jane"}},
-		"an authority that is removed":         {{proxy, ca, 0, "jane"}, {proxy, nil, time.Second, ""}},
+		"no CA":                                {{proxy, nil, 0, ""}},
+		"another CA":                           {{proxy, other, 0, ""}},
+		"a CA that is replaced":                {{proxy, ca, 0, "jane"}, {proxy, other, time.Second, ""}, {proxy, ca, 2 * time.Second, "jane"}},
+		"a CA that is removed":                 {{proxy, ca, 0, "jane"}, {proxy, nil, time.Second, ""}},
 		"a certificate that expires meanwhile": {{proxy, ca, 59 * time.Minute, "jane"}, {proxy, ca, time.Hour + time.Second, ""}},
 		"a certificate that is long verified":  {{proxy, ca, 0, "jane"}, {proxy, ca, 10 * time.Minute, "jane"}},
 		"a connection without a certificate":   {{nil, ca, 0, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			current, clock := &authorities{}, testclock.NewFakePassiveClock(start)
+			current, clock := &caBundle{}, testclock.NewFakePassiveClock(start)
 			next := authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) { return nil, false, nil })
 			a := New(&authenticatorfactory.RequestHeaderConfig{
 				UsernameHeaders: headerrequest.StaticStringSlice{"X-Remote-User"}, UIDHeaders: headerrequest.StaticStringSlice{},
@@ -92,7 +92,7 @@ func poolOf(cert *x509.Certificate) *x509.CertPool {
 	return pool
 }
 
-func newAuthority(t *testing.T, from time.Time) (*x509.Certificate, *ecdsa.PrivateKey) {
+func newCA(t *testing.T, from time.Time) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -713,7 +713,7 @@ func schema_gardener_api_authentication_v1alpha1_AdminKubeconfigRequest(ref comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AdminKubeconfigRequest asks for a kubeconfig with administrator rights in a shoot. It is the body of the shoot's subresource \"adminkubeconfig\" and not stored.",
+				Description: "AdminKubeconfigRequest requests a kubeconfig with administrator rights in a shoot. It is the body of the shoot's subresource \"adminkubeconfig\" and not stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -739,7 +739,7 @@ func schema_gardener_api_authentication_v1alpha1_AdminKubeconfigRequest(ref comm
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says which kubeconfig is wanted.",
+							Description: "Spec describes the desired kubeconfig.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.AdminKubeconfigRequestSpec{}.OpenAPIModelName()),
 						},
@@ -764,12 +764,12 @@ func schema_gardener_api_authentication_v1alpha1_AdminKubeconfigRequestSpec(ref 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AdminKubeconfigRequestSpec says which kubeconfig is wanted.",
+				Description: "AdminKubeconfigRequestSpec describes the desired kubeconfig.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"expirationSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpirationSeconds is how long the credentials live, in seconds. 3600 is the default; at least 600. The API server may shorten it.",
+							Description: "ExpirationSeconds is how long the credentials are valid, in seconds. 3600 is the default; at least 600. The API server may shorten it.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -813,7 +813,7 @@ func schema_gardener_api_authentication_v1alpha1_ViewerKubeconfigRequest(ref com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ViewerKubeconfigRequest asks for a kubeconfig that can read everything in a shoot except for secrets. It is the body of the shoot's subresource \"viewerkubeconfig\" and not stored.",
+				Description: "ViewerKubeconfigRequest requests a kubeconfig that can read everything in a shoot except for secrets. It is the body of the shoot's subresource \"viewerkubeconfig\" and not stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -839,7 +839,7 @@ func schema_gardener_api_authentication_v1alpha1_ViewerKubeconfigRequest(ref com
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says which kubeconfig is wanted.",
+							Description: "Spec describes the desired kubeconfig.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ViewerKubeconfigRequestSpec{}.OpenAPIModelName()),
 						},
@@ -864,12 +864,12 @@ func schema_gardener_api_authentication_v1alpha1_ViewerKubeconfigRequestSpec(ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ViewerKubeconfigRequestSpec says which kubeconfig is wanted.",
+				Description: "ViewerKubeconfigRequestSpec describes the desired kubeconfig.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"expirationSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpirationSeconds is how long the credentials live, in seconds. 3600 is the default; at least 600. The API server may shorten it.",
+							Description: "ExpirationSeconds is how long the credentials are valid, in seconds. 3600 is the default; at least 600. The API server may shorten it.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -1139,7 +1139,7 @@ func schema_gardener_api_core_v1_OCIRepository(ref common.ReferenceCallback) com
 					},
 					"caBundleSecretRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CABundleSecretRef is a Secret in the \"garden\" namespace with the certificate authorities of the registry in \"bundle.crt\".",
+							Description: "CABundleSecretRef is a Secret in the \"garden\" namespace with the CA certificates of the registry in \"bundle.crt\".",
 							Ref:         ref(corev1.LocalObjectReference{}.OpenAPIModelName()),
 						},
 					},
@@ -1209,7 +1209,7 @@ func schema_gardener_api_core_v1beta1_AccessRestriction(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AccessRestriction names a restriction that people or processes must respect when they access a cluster, such as \"eu-access-only\".",
+				Description: "AccessRestriction names a restriction that users or processes must respect when they access a cluster, such as \"eu-access-only\".",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
@@ -1702,7 +1702,7 @@ func schema_gardener_api_core_v1beta1_BackupBucketSpec(ref common.ReferenceCallb
 					},
 					"seedName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SeedName is the seed whose gardenlet looks after this bucket. Cannot be changed once set. Exactly one of seedName and shootRef is set.",
+							Description: "SeedName is the seed whose gardenlet is responsible for this bucket. Cannot be changed once set. Exactly one of seedName and shootRef is set.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1715,7 +1715,7 @@ func schema_gardener_api_core_v1beta1_BackupBucketSpec(ref common.ReferenceCallb
 					},
 					"shootRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ShootRef is the self-hosted shoot whose gardenlet looks after this bucket. Cannot be changed once set.",
+							Description: "ShootRef is the self-hosted shoot whose gardenlet is responsible for this bucket. Cannot be changed once set.",
 							Ref:         ref(corev1.ObjectReference{}.OpenAPIModelName()),
 						},
 					},
@@ -1892,14 +1892,14 @@ func schema_gardener_api_core_v1beta1_BackupEntrySpec(ref common.ReferenceCallba
 					},
 					"seedName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SeedName is the seed whose gardenlet looks after this entry; it changes when the shoot moves to another seed.",
+							Description: "SeedName is the seed whose gardenlet is responsible for this entry; it changes when the shoot moves to another seed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"shootRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ShootRef is the self-hosted shoot whose gardenlet looks after this entry.",
+							Description: "ShootRef is the self-hosted shoot whose gardenlet is responsible for this entry.",
 							Ref:         ref(corev1.ObjectReference{}.OpenAPIModelName()),
 						},
 					},
@@ -2041,7 +2041,7 @@ func schema_gardener_api_core_v1beta1_CARotation(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CARotation is the renewal of certificate authorities.",
+				Description: "CARotation is the rotation of CAs.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"phase": {
@@ -2054,25 +2054,25 @@ func schema_gardener_api_core_v1beta1_CARotation(ref common.ReferenceCallback) c
 					},
 					"lastCompletionTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTime is when a renewal was last completed.",
+							Description: "LastCompletionTime is when a rotation was last completed.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"lastInitiationTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastInitiationTime is when a renewal was last started.",
+							Description: "LastInitiationTime is when a rotation was last started.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"lastInitiationFinishedTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastInitiationFinishedTime is when the first part of a renewal was last done.",
+							Description: "LastInitiationFinishedTime is when the first part of a rotation was last done.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"lastCompletionTriggeredTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTriggeredTime is when the second part of a renewal was last started.",
+							Description: "LastCompletionTriggeredTime is when the second part of a rotation was last started.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -2381,7 +2381,7 @@ func schema_gardener_api_core_v1beta1_CloudProfileSpec(ref common.ReferenceCallb
 				Properties: map[string]spec.Schema{
 					"caBundle": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CABundle is a bundle of certificate authorities in PEM form that is installed on all nodes.",
+							Description: "CABundle is a CA bundle in PEM form that is installed on all nodes.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2619,7 +2619,7 @@ func schema_gardener_api_core_v1beta1_ClusterAutoscaler(ref common.ReferenceCall
 					},
 					"scanInterval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ScanInterval is how often the cluster is looked at. \"10s\" is the default.",
+							Description: "ScanInterval is how often the cluster is checked. \"10s\" is the default.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -2893,7 +2893,7 @@ func schema_gardener_api_core_v1beta1_Condition(ref common.ReferenceCallback) co
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Message is the cause of the status for people. It names the objects concerned.",
+							Description: "Message is the cause of the status for users. It names the objects concerned.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3479,7 +3479,7 @@ func schema_gardener_api_core_v1beta1_ControllerRegistrationSpec(ref common.Refe
 					},
 					"deployment": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Deployment says how and when the controller is installed. Without it, somebody else installs it.",
+							Description: "Deployment says how and when the controller is installed. Without it, it is installed by other means.",
 							Ref:         ref(v1beta1.ControllerRegistrationDeployment{}.OpenAPIModelName()),
 						},
 					},
@@ -3542,7 +3542,7 @@ func schema_gardener_api_core_v1beta1_ControllerResource(ref common.ReferenceCal
 					},
 					"autoEnable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AutoEnable lists the types of cluster for which the extension is on without being asked for. Allowed for kind Extension only.",
+							Description: "AutoEnable lists the types of cluster for which the extension is enabled without being in spec.extensions. Allowed for kind Extension only.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3698,7 +3698,7 @@ func schema_gardener_api_core_v1beta1_DNS(ref common.ReferenceCallback) common.O
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DNS is the domain of a cluster and who manages its records.",
+				Description: "DNS is the domain of a cluster and how its records are managed.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"domain": {
@@ -3810,7 +3810,7 @@ func schema_gardener_api_core_v1beta1_DNSProvider(ref common.ReferenceCallback) 
 					},
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Type is the provider type. \"unmanaged\" means that nobody manages records for the cluster.",
+							Description: "Type is the provider type. \"unmanaged\" means that no records are managed for the cluster.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3905,7 +3905,7 @@ func schema_gardener_api_core_v1beta1_DualApprovalForDeletion(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DualApprovalForDeletion makes the deletion of resources need a second person's approval.",
+				Description: "DualApprovalForDeletion makes the deletion of resources need the approval of a second user.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"resource": {
@@ -3991,7 +3991,7 @@ func schema_gardener_api_core_v1beta1_ETCDEncryptionKeyRotation(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ETCDEncryptionKeyRotation is the renewal of the key that encrypts etcd content.",
+				Description: "ETCDEncryptionKeyRotation is the rotation of the key that encrypts etcd content.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"phase": {
@@ -4004,31 +4004,31 @@ func schema_gardener_api_core_v1beta1_ETCDEncryptionKeyRotation(ref common.Refer
 					},
 					"lastCompletionTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTime is when a renewal was last completed.",
+							Description: "LastCompletionTime is when a rotation was last completed.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"lastInitiationTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastInitiationTime is when a renewal was last started.",
+							Description: "LastInitiationTime is when a rotation was last started.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"lastInitiationFinishedTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastInitiationFinishedTime is when the first part of a renewal was last done.",
+							Description: "LastInitiationFinishedTime is when the first part of a rotation was last done.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"lastCompletionTriggeredTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTriggeredTime is when the second part of a renewal was last started.",
+							Description: "LastCompletionTriggeredTime is when the second part of a rotation was last started.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"autoCompleteAfterPrepared": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AutoCompleteAfterPrepared completes the renewal without being asked, once it is prepared.\n\nDeprecated: From Kubernetes 1.34 every renewal does so.",
+							Description: "AutoCompleteAfterPrepared completes the rotation automatically, once it is prepared.\n\nDeprecated: From Kubernetes 1.34 every rotation does so.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -4162,7 +4162,7 @@ func schema_gardener_api_core_v1beta1_Endpoint(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Endpoint is an address of a cluster that people want to find.",
+				Description: "Endpoint is an address of a cluster that users want to find.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
@@ -4219,7 +4219,7 @@ func schema_gardener_api_core_v1beta1_ExpirableVersion(ref common.ReferenceCallb
 					},
 					"classification": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Classification says what the version is good for at present.\n\nDeprecated: Use lifecycle instead.",
+							Description: "Classification says how the version can be used at present.\n\nDeprecated: Use lifecycle instead.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4448,7 +4448,7 @@ func schema_gardener_api_core_v1beta1_Extension(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Extension asks for an extension of a type that is not part of the standard control plane.",
+				Description: "Extension requests an extension of a type that is not part of the standard control plane.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -4717,19 +4717,19 @@ func schema_gardener_api_core_v1beta1_Hibernation(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Hibernation says when a cluster sleeps.",
+				Description: "Hibernation says when a cluster is hibernated.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"enabled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Enabled puts the cluster to sleep when true, and wakes it up when false.",
+							Description: "Enabled hibernates the cluster when true, and wakes it up when false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"schedules": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Schedules put the cluster to sleep and wake it up at given times.",
+							Description: "Schedules hibernate the cluster and wake it up at given times.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4752,12 +4752,12 @@ func schema_gardener_api_core_v1beta1_HibernationSchedule(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "HibernationSchedule puts a cluster to sleep and wakes it up. At least one of start and end is set.",
+				Description: "HibernationSchedule hibernates a cluster and wakes it up. At least one of start and end is set.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"start": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Start is when the cluster goes to sleep, as cron expression.",
+							Description: "Start is when the cluster is hibernated, as cron expression.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4832,7 +4832,7 @@ func schema_gardener_api_core_v1beta1_HorizontalPodAutoscalerConfig(ref common.R
 					},
 					"syncPeriod": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SyncPeriod is how often the controller looks. \"30s\" if unset.",
+							Description: "SyncPeriod is how often the controller checks. \"30s\" if unset.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -5249,7 +5249,7 @@ func schema_gardener_api_core_v1beta1_KubeAPIServerConfig(ref common.ReferenceCa
 					},
 					"tlsMinVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TLSMinVersion is the lowest TLS version that the API server speaks: \"VersionTLS12\" or \"VersionTLS13\".",
+							Description: "TLSMinVersion is the lowest TLS version of the kube-apiserver: \"VersionTLS12\" or \"VersionTLS13\".",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5571,7 +5571,7 @@ func schema_gardener_api_core_v1beta1_KubeletConfig(ref common.ReferenceCallback
 					},
 					"protectKernelDefaults": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ProtectKernelDefaults makes the kubelet refuse to run if kernel settings are not as it wants them. True if unset.",
+							Description: "ProtectKernelDefaults makes the kubelet refuse to run if kernel settings differ from its defaults. True if unset.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6039,12 +6039,12 @@ func schema_gardener_api_core_v1beta1_LastError(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "LastError is one error of the last operation, in a form that people and programs can act on.",
+				Description: "LastError is one error of the last operation, in a form that users and programs can act on.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"description": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Description is the error for people: what was tried, on which object, and why it failed.",
+							Description: "Description is the error for users: what was tried, on which object, and why it failed.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -6059,7 +6059,7 @@ func schema_gardener_api_core_v1beta1_LastError(ref common.ReferenceCallback) co
 					},
 					"codes": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Codes classify the error, so that programs know who has to act and whether a retry may help.",
+							Description: "Codes classify the error, so that programs know whether the user or the operator has to act, and whether a retry may help.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6095,7 +6095,7 @@ func schema_gardener_api_core_v1beta1_LastMaintenance(ref common.ReferenceCallba
 				Properties: map[string]spec.Schema{
 					"description": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Description says for people what was done.",
+							Description: "Description says what was done.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -6140,7 +6140,7 @@ func schema_gardener_api_core_v1beta1_LastOperation(ref common.ReferenceCallback
 				Properties: map[string]spec.Schema{
 					"description": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Description says in one sentence, for people, what is going on or how the operation ended.",
+							Description: "Description says in one sentence, for users, what is going on or how the operation ended.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -6189,7 +6189,7 @@ func schema_gardener_api_core_v1beta1_LifecycleStage(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "LifecycleStage is one stage in the life of a version.",
+				Description: "LifecycleStage is one stage in the lifecycle of a version.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"classification": {
@@ -6277,12 +6277,12 @@ func schema_gardener_api_core_v1beta1_LoadBalancerServicesProxyProtocol(ref comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "LoadBalancerServicesProxyProtocol says whether load balancers may speak the proxy protocol.",
+				Description: "LoadBalancerServicesProxyProtocol says whether load balancers use the proxy protocol.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"allowed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Allowed accepts the proxy protocol beside plain connections. Only safe where nobody can reach the pods past the load balancer.",
+							Description: "Allowed accepts the proxy protocol beside plain connections. Only safe if the pods can be reached only through the load balancer.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -6538,7 +6538,7 @@ func schema_gardener_api_core_v1beta1_MachineImageVersion(ref common.ReferenceCa
 					},
 					"classification": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Classification says what the version is good for at present.\n\nDeprecated: Use lifecycle instead.",
+							Description: "Classification says how the version can be used at present.\n\nDeprecated: Use lifecycle instead.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6739,7 +6739,7 @@ func schema_gardener_api_core_v1beta1_MachineTypeStorage(ref common.ReferenceCal
 					},
 					"minSize": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MinSize is the smallest disk that can be asked for.",
+							Description: "MinSize is the smallest disk that can be requested.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
@@ -6780,7 +6780,7 @@ func schema_gardener_api_core_v1beta1_Maintenance(ref common.ReferenceCallback) 
 					},
 					"autoRotation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AutoRotation says which credentials are renewed.",
+							Description: "AutoRotation says which credentials are rotated.",
 							Ref:         ref(v1beta1.MaintenanceAutoRotation{}.OpenAPIModelName()),
 						},
 					},
@@ -6796,7 +6796,7 @@ func schema_gardener_api_core_v1beta1_MaintenanceAutoRotation(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MaintenanceAutoRotation says what is renewed automatically.",
+				Description: "MaintenanceAutoRotation says what is rotated automatically.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"credentials": {
@@ -6846,7 +6846,7 @@ func schema_gardener_api_core_v1beta1_MaintenanceCredentialsAutoRotation(ref com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MaintenanceCredentialsAutoRotation says which credentials are renewed automatically.",
+				Description: "MaintenanceCredentialsAutoRotation says which credentials are rotated automatically.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observability": {
@@ -6879,12 +6879,12 @@ func schema_gardener_api_core_v1beta1_MaintenanceRotationConfig(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MaintenanceRotationConfig says how often a credential is renewed.",
+				Description: "MaintenanceRotationConfig says how often a credential is rotated.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"rotationPeriod": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RotationPeriod is the time between two renewals, between 30 minutes and 90 days. \"0s\" turns it off; \"168h\" is the default.",
+							Description: "RotationPeriod is the time between two rotations, between 30 minutes and 90 days. \"0s\" turns it off; \"168h\" is the default.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -6930,7 +6930,7 @@ func schema_gardener_api_core_v1beta1_ManualWorkerPoolRollout(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ManualWorkerPoolRollout is the state of pool rollouts that the user asked for.",
+				Description: "ManualWorkerPoolRollout is the state of pool rollouts that the user requested.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"pendingWorkersRollouts": {
@@ -6978,7 +6978,7 @@ func schema_gardener_api_core_v1beta1_Monitoring(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Monitoring says who gets alerts.",
+				Description: "Monitoring says which users get alerts.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"alerting": {
@@ -7135,7 +7135,7 @@ func schema_gardener_api_core_v1beta1_NamespacedCloudProfileSpec(ref common.Refe
 				Properties: map[string]spec.Schema{
 					"caBundle": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CABundle is a bundle of certificate authorities in PEM form, added to that of the parent.",
+							Description: "CABundle is a CA bundle in PEM form, added to that of the parent.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7493,7 +7493,7 @@ func schema_gardener_api_core_v1beta1_NodeLocalDNS(ref common.ReferenceCallback)
 					},
 					"disableForwardToUpstreamDNS": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DisableForwardToUpstreamDNS makes the cache ask the cluster's DNS server for everything. False by default.",
+							Description: "DisableForwardToUpstreamDNS makes the cache query the cluster's DNS server for everything. False by default.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -7548,7 +7548,7 @@ func schema_gardener_api_core_v1beta1_OCIRepository(ref common.ReferenceCallback
 					},
 					"caBundleSecretRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CABundleSecretRef is a Secret in the \"garden\" namespace with the certificate authorities of the registry in \"bundle.crt\".",
+							Description: "CABundleSecretRef is a Secret in the \"garden\" namespace with the CA certificates of the registry in \"bundle.crt\".",
 							Ref:         ref(corev1.LocalObjectReference{}.OpenAPIModelName()),
 						},
 					},
@@ -7569,7 +7569,7 @@ func schema_gardener_api_core_v1beta1_OIDCConfig(ref common.ReferenceCallback) c
 				Properties: map[string]spec.Schema{
 					"caBundle": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CABundle are the certificate authorities of the provider in PEM form. Those of the system if unset.",
+							Description: "CABundle is the CA bundle of the provider in PEM form. That of the system if unset.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7663,18 +7663,18 @@ func schema_gardener_api_core_v1beta1_ObservabilityRotation(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ObservabilityRotation is the renewal of the passwords of the monitoring and logging endpoints.",
+				Description: "ObservabilityRotation is the rotation of the passwords of the monitoring and logging endpoints.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"lastInitiationTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastInitiationTime is when a renewal was last started.",
+							Description: "LastInitiationTime is when a rotation was last started.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"lastCompletionTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTime is when a renewal was last completed.",
+							Description: "LastCompletionTime is when a rotation was last completed.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -7779,7 +7779,7 @@ func schema_gardener_api_core_v1beta1_PendingWorkersRollout(ref common.Reference
 					},
 					"lastInitiationTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastInitiationTime is when the replacement was last asked for.",
+							Description: "LastInitiationTime is when the replacement was last requested.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -7908,7 +7908,7 @@ func schema_gardener_api_core_v1beta1_PlantSpec(ref common.ReferenceCallback) co
 					},
 					"endpoints": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Endpoints are addresses of the cluster that people want to find.",
+							Description: "Endpoints are addresses of the cluster that users want to find.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -8083,7 +8083,7 @@ func schema_gardener_api_core_v1beta1_ProjectMember(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProjectMember is somebody with access to a project.",
+				Description: "ProjectMember is a user, group or ServiceAccount with access to a project.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -8154,26 +8154,26 @@ func schema_gardener_api_core_v1beta1_ProjectSpec(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"createdBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CreatedBy is who created the project. Set by the API server when it is unset; cannot be changed.",
+							Description: "CreatedBy is the user who created the project. Set by the API server when it is unset; cannot be changed.",
 							Ref:         ref(rbacv1.Subject{}.OpenAPIModelName()),
 						},
 					},
 					"description": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Description says for people what the project is about.",
+							Description: "Description says what the project is about.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"owner": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Owner is who is responsible for the project. It is a member with the role \"owner\"; the creator is the default.",
+							Description: "Owner is the user who is responsible for the project. It is a member with the role \"owner\"; the creator is the default.",
 							Ref:         ref(rbacv1.Subject{}.OpenAPIModelName()),
 						},
 					},
 					"purpose": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Purpose says for people why the project exists.",
+							Description: "Purpose says why the project exists.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -8515,7 +8515,7 @@ func schema_gardener_api_core_v1beta1_QuotaSpec(ref common.ReferenceCallback) co
 				Properties: map[string]spec.Schema{
 					"clusterLifetimeDays": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClusterLifetimeDays is how long a shoot may live, in days. Afterwards it is deleted, unless its user extends the time.",
+							Description: "ClusterLifetimeDays is how long a shoot may exist, in days. Afterwards it is deleted, unless its user extends the time.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -9476,7 +9476,7 @@ func schema_gardener_api_core_v1beta1_SeedSettingLoadBalancerServices(ref common
 					},
 					"proxyProtocol": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ProxyProtocol says whether the load balancers may speak the proxy protocol.",
+							Description: "ProxyProtocol says whether the load balancers use the proxy protocol.",
 							Ref:         ref(v1beta1.LoadBalancerServicesProxyProtocol{}.OpenAPIModelName()),
 						},
 					},
@@ -9561,7 +9561,7 @@ func schema_gardener_api_core_v1beta1_SeedSettingLoadBalancerServicesZones(ref c
 					},
 					"proxyProtocol": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ProxyProtocol says whether the load balancers of this zone may speak the proxy protocol.",
+							Description: "ProxyProtocol says whether the load balancers of this zone use the proxy protocol.",
 							Ref:         ref(v1beta1.LoadBalancerServicesProxyProtocol{}.OpenAPIModelName()),
 						},
 					},
@@ -9858,7 +9858,7 @@ func schema_gardener_api_core_v1beta1_SeedSpec(ref common.ReferenceCallback) com
 					},
 					"extensions": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Extensions asks for extensions of the seed itself.",
+							Description: "Extensions requests extensions of the seed itself.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -9900,7 +9900,7 @@ func schema_gardener_api_core_v1beta1_SeedStatus(ref common.ReferenceCallback) c
 				Properties: map[string]spec.Schema{
 					"gardener": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Gardener is the gardenlet that last looked after the seed.",
+							Description: "Gardener is the gardenlet that last reconciled the seed.",
 							Ref:         ref(v1beta1.Gardener{}.OpenAPIModelName()),
 						},
 					},
@@ -9943,7 +9943,7 @@ func schema_gardener_api_core_v1beta1_SeedStatus(ref common.ReferenceCallback) c
 					},
 					"clusterIdentity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClusterIdentity identifies the seed cluster for good. Written once by the gardenlet.",
+							Description: "ClusterIdentity identifies the seed cluster and never changes. Written once by the gardenlet.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -10144,7 +10144,7 @@ func schema_gardener_api_core_v1beta1_ServiceAccountConfig(ref common.ReferenceC
 					},
 					"extendTokenExpiration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExtendTokenExpiration makes injected tokens live longer than asked for, for clients that do not reload them. True if unset.",
+							Description: "ExtendTokenExpiration makes injected tokens valid for longer than requested, for clients that do not reload them. True if unset.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -10181,7 +10181,7 @@ func schema_gardener_api_core_v1beta1_ServiceAccountKeyRotation(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ServiceAccountKeyRotation is the renewal of the key that signs service account tokens.",
+				Description: "ServiceAccountKeyRotation is the rotation of the key that signs service account tokens.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"phase": {
@@ -10194,25 +10194,25 @@ func schema_gardener_api_core_v1beta1_ServiceAccountKeyRotation(ref common.Refer
 					},
 					"lastCompletionTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTime is when a renewal was last completed.",
+							Description: "LastCompletionTime is when a rotation was last completed.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"lastInitiationTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastInitiationTime is when a renewal was last started.",
+							Description: "LastInitiationTime is when a rotation was last started.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"lastInitiationFinishedTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastInitiationFinishedTime is when the first part of a renewal was last done.",
+							Description: "LastInitiationFinishedTime is when the first part of a rotation was last done.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"lastCompletionTriggeredTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTriggeredTime is when the second part of a renewal was last started.",
+							Description: "LastCompletionTriggeredTime is when the second part of a rotation was last started.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -10242,7 +10242,7 @@ func schema_gardener_api_core_v1beta1_Shoot(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Shoot is a Kubernetes cluster that a user orders: its control plane runs on a seed, its nodes on an infrastructure.",
+				Description: "Shoot is a Kubernetes cluster of a user: its control plane runs on a seed, its nodes on an infrastructure.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -10334,7 +10334,7 @@ func schema_gardener_api_core_v1beta1_ShootCredentials(ref common.ReferenceCallb
 				Properties: map[string]spec.Schema{
 					"rotation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Rotation is the state of their renewals.",
+							Description: "Rotation is the state of their rotations.",
 							Ref:         ref(v1beta1.ShootCredentialsRotation{}.OpenAPIModelName()),
 						},
 					},
@@ -10356,36 +10356,36 @@ func schema_gardener_api_core_v1beta1_ShootCredentialsRotation(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ShootCredentialsRotation is the state of the renewals of credentials.",
+				Description: "ShootCredentialsRotation is the state of the rotations of credentials.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"certificateAuthorities": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CertificateAuthorities is the renewal of the certificate authorities.",
+							Description: "CertificateAuthorities is the rotation of the CAs.",
 							Ref:         ref(v1beta1.CARotation{}.OpenAPIModelName()),
 						},
 					},
 					"sshKeypair": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SSHKeypair is the renewal of the SSH key pair of the nodes.",
+							Description: "SSHKeypair is the rotation of the SSH key pair of the nodes.",
 							Ref:         ref(v1beta1.ShootSSHKeypairRotation{}.OpenAPIModelName()),
 						},
 					},
 					"observability": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Observability is the renewal of the passwords of the monitoring and logging endpoints.",
+							Description: "Observability is the rotation of the passwords of the monitoring and logging endpoints.",
 							Ref:         ref(v1beta1.ObservabilityRotation{}.OpenAPIModelName()),
 						},
 					},
 					"serviceAccountKey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ServiceAccountKey is the renewal of the key that signs service account tokens.",
+							Description: "ServiceAccountKey is the rotation of the key that signs service account tokens.",
 							Ref:         ref(v1beta1.ServiceAccountKeyRotation{}.OpenAPIModelName()),
 						},
 					},
 					"etcdEncryptionKey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ETCDEncryptionKey is the renewal of the key that encrypts etcd content.",
+							Description: "ETCDEncryptionKey is the rotation of the key that encrypts etcd content.",
 							Ref:         ref(v1beta1.ETCDEncryptionKeyRotation{}.OpenAPIModelName()),
 						},
 					},
@@ -10515,18 +10515,18 @@ func schema_gardener_api_core_v1beta1_ShootSSHKeypairRotation(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ShootSSHKeypairRotation is the renewal of the SSH key pair of the nodes.",
+				Description: "ShootSSHKeypairRotation is the rotation of the SSH key pair of the nodes.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"lastInitiationTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastInitiationTime is when a renewal was last started.",
+							Description: "LastInitiationTime is when a rotation was last started.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"lastCompletionTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastCompletionTime is when a renewal was last completed.",
+							Description: "LastCompletionTime is when a rotation was last completed.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -10560,13 +10560,13 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 					},
 					"dns": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DNS is the domain of the cluster and who manages its records.",
+							Description: "DNS is the domain of the cluster and how its records are managed.",
 							Ref:         ref(v1beta1.DNS{}.OpenAPIModelName()),
 						},
 					},
 					"extensions": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Extensions asks for extensions of the cluster.",
+							Description: "Extensions requests extensions of the cluster.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -10579,7 +10579,7 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 					},
 					"hibernation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Hibernation says when the cluster sleeps, which means without nodes and control plane.",
+							Description: "Hibernation says when the cluster is hibernated, which means without nodes and control plane.",
 							Ref:         ref(v1beta1.Hibernation{}.OpenAPIModelName()),
 						},
 					},
@@ -10604,7 +10604,7 @@ func schema_gardener_api_core_v1beta1_ShootSpec(ref common.ReferenceCallback) co
 					},
 					"monitoring": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Monitoring says who gets alerts.",
+							Description: "Monitoring says which users get alerts.",
 							Ref:         ref(v1beta1.Monitoring{}.OpenAPIModelName()),
 						},
 					},
@@ -10942,7 +10942,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Constraints are things that stand in the way of future operations; the user should act.",
+							Description: "Constraints are conditions that prevent future operations; the user should act.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -10962,7 +10962,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 					},
 					"hibernated": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Hibernated says whether the cluster is asleep.",
+							Description: "Hibernated says whether the cluster is hibernated.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -11009,7 +11009,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 					},
 					"technicalID": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TechnicalID is the name of the cluster's namespace in the seed and of its things on the infrastructure. Cannot be changed.",
+							Description: "TechnicalID is the name of the cluster's namespace in the seed and of its resources on the infrastructure. Cannot be changed.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -11017,7 +11017,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 					},
 					"uid": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UID identifies the cluster for good. It stays the same when the Shoot is restored from a backup of the garden. Cannot be changed.",
+							Description: "UID identifies the cluster and never changes. It stays the same when the Shoot is restored from a backup of the garden. Cannot be changed.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -11067,7 +11067,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 					},
 					"lastHibernationTriggerTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastHibernationTriggerTime is when a hibernation schedule last put the cluster to sleep or woke it up. Written by the gardener-controller-manager.",
+							Description: "LastHibernationTriggerTime is when a hibernation schedule last hibernated the cluster or woke it up. Written by the gardener-controller-manager.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -11091,7 +11091,7 @@ func schema_gardener_api_core_v1beta1_ShootStatus(ref common.ReferenceCallback) 
 					},
 					"manualWorkerPoolRollout": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ManualWorkerPoolRollout is the state of pool rollouts that the user asked for.",
+							Description: "ManualWorkerPoolRollout is the state of pool rollouts that the user requested.",
 							Ref:         ref(v1beta1.ManualWorkerPoolRollout{}.OpenAPIModelName()),
 						},
 					},
@@ -11114,7 +11114,7 @@ func schema_gardener_api_core_v1beta1_ShootTemplate(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ShootTemplate is a Shoot that is still to be made.",
+				Description: "ShootTemplate is the template of a Shoot.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"metadata": {
@@ -11305,13 +11305,13 @@ func schema_gardener_api_core_v1beta1_VerticalPodAutoscaler(ref common.Reference
 					},
 					"updaterInterval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "UpdaterInterval is how often the updater looks. \"1m\" is the default.",
+							Description: "UpdaterInterval is how often the updater checks. \"1m\" is the default.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
 					"recommenderInterval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RecommenderInterval is how often the recommender looks. \"1m\" is the default.",
+							Description: "RecommenderInterval is how often the recommender checks. \"1m\" is the default.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -11502,7 +11502,7 @@ func schema_gardener_api_core_v1beta1_VolumeType(ref common.ReferenceCallback) c
 					},
 					"minSize": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MinSize is the smallest volume that can be asked for.",
+							Description: "MinSize is the smallest volume that can be requested.",
 							Ref:         ref(resource.Quantity{}.OpenAPIModelName()),
 						},
 					},
@@ -11574,7 +11574,7 @@ func schema_gardener_api_core_v1beta1_Worker(ref common.ReferenceCallback) commo
 					},
 					"caBundle": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CABundle is a bundle of certificate authorities in PEM form that is installed on the nodes.",
+							Description: "CABundle is a CA bundle in PEM form that is installed on the nodes.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -11898,7 +11898,7 @@ func schema_gardener_api_operations_v1alpha1_Bastion(ref common.ReferenceCallbac
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says which bastion is wanted.",
+							Description: "Spec describes the desired bastion.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(operationsv1alpha1.BastionSpec{}.OpenAPIModelName()),
 						},
@@ -11996,7 +11996,7 @@ func schema_gardener_api_operations_v1alpha1_BastionSpec(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "BastionSpec says which bastion is wanted.",
+				Description: "BastionSpec describes the desired bastion.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"shootRef": {
@@ -12336,7 +12336,7 @@ func schema_gardener_api_security_v1alpha1_TokenRequest(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TokenRequest asks for a token of a WorkloadIdentity. It is the body of the subresource \"token\" and not stored.",
+				Description: "TokenRequest requests a token of a WorkloadIdentity. It is the body of the subresource \"token\" and not stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -12362,7 +12362,7 @@ func schema_gardener_api_security_v1alpha1_TokenRequest(ref common.ReferenceCall
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says which token is wanted.",
+							Description: "Spec describes the desired token.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(securityv1alpha1.TokenRequestSpec{}.OpenAPIModelName()),
 						},
@@ -12387,7 +12387,7 @@ func schema_gardener_api_security_v1alpha1_TokenRequestSpec(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TokenRequestSpec says which token is wanted.",
+				Description: "TokenRequestSpec describes the desired token.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"contextObject": {
@@ -12398,7 +12398,7 @@ func schema_gardener_api_security_v1alpha1_TokenRequestSpec(ref common.Reference
 					},
 					"expirationSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ExpirationSeconds is how long the token lives, in seconds. 3600 is the default; at least 600. The API server may shorten it.",
+							Description: "ExpirationSeconds is how long the token is valid, in seconds. 3600 is the default; at least 600. The API server may shorten it.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -12471,7 +12471,7 @@ func schema_gardener_api_security_v1alpha1_WorkloadIdentity(ref common.Reference
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says who the tokens are for.",
+							Description: "Spec describes for which target system the tokens are.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(securityv1alpha1.WorkloadIdentitySpec{}.OpenAPIModelName()),
 						},
@@ -12546,7 +12546,7 @@ func schema_gardener_api_security_v1alpha1_WorkloadIdentitySpec(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "WorkloadIdentitySpec says who the tokens are for.",
+				Description: "WorkloadIdentitySpec describes for which target system the tokens are.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"audiences": {
@@ -12715,7 +12715,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletDeployment(ref common.
 					},
 					"serviceAccountName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ServiceAccountName is the service account of the pods. One is made if unset.",
+							Description: "ServiceAccountName is the service account of the pods. One is created if unset.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -12925,7 +12925,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_GardenletSelfDeployment(ref com
 					},
 					"serviceAccountName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ServiceAccountName is the service account of the pods. One is made if unset.",
+							Description: "ServiceAccountName is the service account of the pods. One is created if unset.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -13313,7 +13313,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSet(ref common.Refer
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says which ManagedSeeds and shoots are wanted.",
+							Description: "Spec describes the desired ManagedSeeds and shoots.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(seedmanagementv1alpha1.ManagedSeedSetSpec{}.OpenAPIModelName()),
 						},
@@ -13387,12 +13387,12 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetSpec(ref common.R
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ManagedSeedSetSpec says which ManagedSeeds and shoots are wanted.",
+				Description: "ManagedSeedSetSpec describes the desired ManagedSeeds and shoots.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is how many are wanted. 1 is the default.",
+							Description: "Replicas is the desired number. 1 is the default.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -13406,14 +13406,14 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedSetSpec(ref common.R
 					},
 					"template": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Template is what the ManagedSeeds are made of. Its spec.shoot is filled in.",
+							Description: "Template is what the ManagedSeeds are created from. Its spec.shoot is filled in.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(seedmanagementv1alpha1.ManagedSeedTemplate{}.OpenAPIModelName()),
 						},
 					},
 					"shootTemplate": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ShootTemplate is what the shoots are made of.",
+							Description: "ShootTemplate is what the shoots are created from.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1beta1.ShootTemplate{}.OpenAPIModelName()),
 						},
@@ -13627,7 +13627,7 @@ func schema_gardener_api_seedmanagement_v1alpha1_ManagedSeedTemplate(ref common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ManagedSeedTemplate is a ManagedSeed that is still to be made.",
+				Description: "ManagedSeedTemplate is the template of a ManagedSeed.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"metadata": {
@@ -13919,7 +13919,7 @@ func schema_gardener_api_settings_v1alpha1_KubeAPIServerOpenIDConnect(ref common
 				Properties: map[string]spec.Schema{
 					"caBundle": {
 						SchemaProps: spec.SchemaProps{
-							Description: "CABundle are the certificate authorities of the provider in PEM form. Those of the system if unset.",
+							Description: "CABundle is the CA bundle of the provider in PEM form. That of the system if unset.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

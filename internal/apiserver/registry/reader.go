@@ -14,30 +14,32 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 )
 
-// fromCache is the resource version of reads that the watch cache answers with what it has.
+// fromCache is the resource version of reads that the watch cache serves in its present state.
 const fromCache = "0"
 
-// Reader reads objects of the garden API from the stores of this process. No request is sent and nothing is kept twice.
+// Reader reads objects of the garden API from the stores of this process. It sends no request and stores no copies.
 //
-// It answers from the watch cache, which may be some milliseconds behind; an object that the cache does not have is looked for
-// in etcd, so what was just created is found. Options with initializer.Fresh in them read what etcd has.
+// It reads from the watch cache, which may be some milliseconds behind. An object that the cache does not have is read from etcd, so
+// one that was just created is found. With the option initializer.Fresh all is read from etcd.
 //
-// What it returns is shared with the cache: callers must not change it, but a copy.
+// What it returns is shared with the cache: callers must not change it, only a copy.
 type Reader struct {
-	stores atomic.Pointer[map[reflect.Type]*resource]
+	stores atomic.Pointer[map[reflect.Type]*kind.Resource]
 }
 
 var _ client.Reader = &Reader{}
 
-// Use makes the reader read from the stores of groups. Before that it says that the server is not ready.
+// Use makes the reader read from the stores of groups. Before that, reads fail as the server is not ready.
 func (r *Reader) Use(groups []*genericapiserver.APIGroupInfo) {
-	stores := map[reflect.Type]*resource{}
+	stores := map[reflect.Type]*kind.Resource{}
 	for _, group := range groups {
 		for _, storages := range group.VersionedResourcesStorageMap {
 			for _, storage := range storages {
-				if res, ok := storage.(*resource); ok {
+				if res, ok := storage.(*kind.Resource); ok {
 					stores[reflect.TypeOf(res.NewFunc())] = res
 					stores[reflect.TypeOf(res.NewListFunc())] = res
 				}
@@ -53,7 +55,7 @@ func (r *Reader) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	if err != nil {
 		return err
 	}
-	// What cannot be the name of an object is none; stores would find the question wrong.
+	// Stores would call an invalid name a bad request.
 	if key.Name == "" || len(content.IsPathSegmentName(key.Name)) > 0 {
 		return apierrors.NewNotFound(res.DefaultQualifiedResource, key.Name)
 	}
@@ -62,7 +64,7 @@ func (r *Reader) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	if options.Raw != nil {
 		version = options.Raw.ResourceVersion
 	}
-	ctx = res.requestFor(ctx, key.Namespace)
+	ctx = requestFor(ctx, res, key.Namespace)
 	found, err := res.Get(ctx, key.Name, &metav1.GetOptions{ResourceVersion: version})
 	if apierrors.IsNotFound(err) && version == fromCache {
 		found, err = res.Get(ctx, key.Name, &metav1.GetOptions{})
@@ -85,7 +87,7 @@ func (r *Reader) List(ctx context.Context, list client.ObjectList, opts ...clien
 	if options.Raw != nil {
 		version = options.Raw.ResourceVersion
 	}
-	found, err := res.List(res.requestFor(ctx, options.Namespace), &internalversion.ListOptions{
+	found, err := res.List(requestFor(ctx, res, options.Namespace), &internalversion.ListOptions{
 		LabelSelector: options.LabelSelector, FieldSelector: options.FieldSelector, ResourceVersion: version,
 	})
 	if err != nil {
@@ -95,7 +97,7 @@ func (r *Reader) List(ctx context.Context, list client.ObjectList, opts ...clien
 	return nil
 }
 
-func (r *Reader) storeOf(obj runtime.Object) (*resource, error) {
+func (r *Reader) storeOf(obj runtime.Object) (*kind.Resource, error) {
 	stores := r.stores.Load()
 	if stores == nil {
 		return nil, apierrors.NewServiceUnavailable("the API server is still starting")
@@ -106,16 +108,16 @@ func (r *Reader) storeOf(obj runtime.Object) (*resource, error) {
 	return nil, apierrors.NewInternalError(fmt.Errorf("objects of type %T are not stored here", obj))
 }
 
-// requestFor returns the context of a read. Stores look at the request for the namespace, and for what to name in errors; the
-// request being served may be about another resource.
-func (r *resource) requestFor(ctx context.Context, namespace string) context.Context {
+// requestFor returns the context of a read. Stores take the namespace, and the resource that errors name, from the request; the request
+// being served may be for another resource.
+func requestFor(ctx context.Context, res *kind.Resource, namespace string) context.Context {
 	ctx = request.WithNamespace(ctx, namespace)
 	return request.WithRequestInfo(ctx, &request.RequestInfo{
-		IsResourceRequest: true, APIGroup: r.kind.gvk.Group, APIVersion: r.kind.gvk.Version, Resource: r.kind.plural, Namespace: namespace,
+		IsResourceRequest: true, APIGroup: res.GroupVersionResource.Group, APIVersion: res.GroupVersionResource.Version, Resource: res.GroupVersionResource.Resource, Namespace: namespace,
 	})
 }
 
-// fill makes an object the shallow copy of another one.
+// fill makes an object the shallow copy of another object.
 func fill(to, from runtime.Object) {
 	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem())
 }

@@ -21,6 +21,6 @@ func TestReaderBeforeUse(t *testing.T) {
 	}
 	reader.Use(nil)
 	if err := reader.Get(t.Context(), client.ObjectKey{Name: "secret"}, &corev1.Secret{}); !apierrors.IsInternalError(err) {
-		t.Errorf("Get() of what is not stored here: %v, want an internal error", err)
+		t.Errorf("Get() of a kind that is not stored: %v, want an internal error", err)
 	}
 }

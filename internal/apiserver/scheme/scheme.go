@@ -64,7 +64,7 @@ func New() (*runtime.Scheme, error) {
 			s.AddKnownTypeWithName(hub.WithKind(kind), obj)
 		}
 	}
-	// The subresource "scale" is a kind of Kubernetes, for all who scale.
+	// The subresource "scale" is a kind of Kubernetes, for all clients that scale.
 	for _, version := range []string{autoscalingv1.SchemeGroupVersion.Version, runtime.APIVersionInternal} {
 		s.AddKnownTypes(schema.GroupVersion{Group: autoscalingv1.GroupName, Version: version}, &autoscalingv1.Scale{})
 	}

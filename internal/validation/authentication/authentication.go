@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// minSeconds is the shortest lifetime of credentials: shorter ones would run out while they are handed on.
+	// minSeconds is the shortest lifetime of credentials: shorter ones could expire before they are used.
 	minSeconds = 10 * 60
-	// maxSeconds is what a certificate signing request can ask for.
+	// maxSeconds is the longest lifetime in a CertificateSigningRequest.
 	maxSeconds = 1 << 32
 )
 

@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Network is a network with the place it was written at.
+// Network is a network with the path of its field.
 type Network struct {
 	// Path is the path of the field.
 	Path *field.Path
-	// Value is what the field says.
+	// Value is the value of the field.
 	Value string
 }
 
@@ -39,7 +39,7 @@ func Validate(networks ...Network) field.ErrorList {
 	return errs
 }
 
-// ValidateDisjoint returns an error for every network that overlaps with one before it. Networks that Validate refuses are left out.
+// ValidateDisjoint returns an error for every network that overlaps with one before it. Networks that Validate refuses are ignored.
 func ValidateDisjoint(networks ...Network) field.ErrorList {
 	var errs field.ErrorList
 	for i, network := range networks {

@@ -1,6 +1,6 @@
 // Package config validates component configurations, after they got their defaults.
 //
-// All functions are pure and return every error at once, each with the path that the user typed. Feature gates are not looked at: the
+// All functions are pure and return every error at once, each with the path that the user typed. Feature gates are not checked: the
 // process that has them knows their names.
 package config
 

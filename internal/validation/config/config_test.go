@@ -26,8 +26,6 @@ import (
 	"gardener.cloud/gardener/internal/validation/config"
 )
 
-func to[T any](value T) *T { return &value }
-
 func seconds(n int) *metav1.Duration {
 	return &metav1.Duration{Duration: time.Duration(n) * time.Second}
 }
@@ -59,12 +57,12 @@ func TestAdmissionController(t *testing.T) {
 		c.Server.ResourceAdmissionConfiguration = &admissioncontrollerconfigv1alpha1.ResourceAdmissionConfiguration{
 			Limits: []admissioncontrollerconfigv1alpha1.ResourceLimit{
 				{},
-				{APIGroups: []string{""}, APIVersions: []string{""}, Resources: []string{"*"}, Size: to(resource.MustParse("-1")), Count: to(int64(-1))},
+				{APIGroups: []string{""}, APIVersions: []string{""}, Resources: []string{"*"}, Size: new(resource.MustParse("-1")), Count: new(int64(-1))},
 			},
 			UnrestrictedSubjects: []rbacv1.Subject{
 				{Kind: "User", Name: "a", APIGroup: rbacv1.GroupName}, {Kind: "Group", Namespace: "x"}, {Kind: "ServiceAccount", Name: "b"}, {Kind: "Robot", Name: "c"},
 			},
-			OperationMode: to(admissioncontrollerconfigv1alpha1.ResourceAdmissionWebhookMode("ignore")),
+			OperationMode: new(admissioncontrollerconfigv1alpha1.ResourceAdmissionWebhookMode("ignore")),
 		}
 	},
 		"gardenClientConnection.burst", "logLevel", "logFormat", "server.webhooks.port", "server.webhooks.tls.serverCertDir", "server.metrics.port",
@@ -82,7 +80,7 @@ func TestControllerManager(t *testing.T) {
 	check(t, &controllermanagerconfigv1alpha1.ControllerManagerConfiguration{}, controllermanagerconfigv1alpha1.SetDefaults, config.ValidateControllerManager,
 		func(c *controllermanagerconfigv1alpha1.ControllerManagerConfiguration) {
 			c.LeaderElection.LeaseDuration, c.LeaderElection.ResourceLock, c.LeaderElection.ResourceName = *seconds(5), "endpoints", ""
-			c.Controllers.Bastion.ConcurrentSyncs, c.Controllers.Bastion.MaxLifetime = to(-1), seconds(0)
+			c.Controllers.Bastion.ConcurrentSyncs, c.Controllers.Bastion.MaxLifetime = new(-1), seconds(0)
 			c.Controllers.ShootRetry.RetryJitterPeriod = seconds(-1)
 			c.Controllers.Event = &controllermanagerconfigv1alpha1.EventControllerConfiguration{TTLNonShootEvents: seconds(-1)}
 			c.Controllers.SeedExtensionsCheck.ConditionThresholds = []controllermanagerconfigv1alpha1.ConditionThreshold{{Duration: *seconds(-1)}}
@@ -105,9 +103,9 @@ func TestScheduler(t *testing.T) {
 	)
 	off := &schedulerconfigv1alpha1.SchedulerConfiguration{}
 	schedulerconfigv1alpha1.SetDefaults(off)
-	off.LeaderElection.LeaderElect, off.LeaderElection.ResourceName = to(false), ""
+	off.LeaderElection.LeaderElect, off.LeaderElection.ResourceName = new(false), ""
 	if errs := config.ValidateScheduler(off); len(errs) > 0 {
-		t.Errorf("without leader election nothing of it matters: %v", errs.ToAggregate())
+		t.Errorf("disabled leader election is validated: %v", errs.ToAggregate())
 	}
 }
 
@@ -124,7 +122,7 @@ func TestNodeAgent(t *testing.T) {
 	c.Controllers.OperatingSystemConfig.SecretName, c.Controllers.OperatingSystemConfig.KubernetesVersion = "osc", "v1.33.0"
 	check(t, c, nodeagentconfigv1alpha1.SetDefaults, config.ValidateNodeAgent, func(c *nodeagentconfigv1alpha1.NodeAgentConfiguration) {
 		c.APIServer = nodeagentconfigv1alpha1.APIServer{Server: "api.example.com"}
-		c.Bootstrap = &nodeagentconfigv1alpha1.BootstrapConfiguration{KubeletDataVolumeSize: to(int64(0))}
+		c.Bootstrap = &nodeagentconfigv1alpha1.BootstrapConfiguration{KubeletDataVolumeSize: new(int64(0))}
 		c.Controllers.OperatingSystemConfig = nodeagentconfigv1alpha1.OperatingSystemConfigControllerConfig{SyncPeriod: seconds(0)}
 		c.Controllers.Token.SyncConfigs = []nodeagentconfigv1alpha1.TokenSecretSyncConfig{{SecretName: "a", Path: "/a"}, {SecretName: "b", Path: "/a"}, {Path: "b"}, {SecretName: "c"}}
 	},
@@ -138,10 +136,10 @@ func TestOperator(t *testing.T) {
 	check(t, &operatorconfigv1alpha1.OperatorConfiguration{}, operatorconfigv1alpha1.SetDefaults, config.ValidateOperator,
 		func(c *operatorconfigv1alpha1.OperatorConfiguration) {
 			c.Server.HealthProbes.Port = 0
-			c.Controllers.NetworkPolicy.ConcurrentSyncs, c.Controllers.Garden.SyncPeriod = to(-1), seconds(0)
+			c.Controllers.NetworkPolicy.ConcurrentSyncs, c.Controllers.Garden.SyncPeriod = new(-1), seconds(0)
 			c.Controllers.NetworkPolicy.AdditionalNamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{"a b": "c"}}}
 			c.Controllers.GardenCare.ConditionThresholds = []operatorconfigv1alpha1.ConditionThreshold{{}}
-			c.NodeToleration = &operatorconfigv1alpha1.NodeTolerationConfiguration{DefaultNotReadyTolerationSeconds: to(int64(-1))}
+			c.NodeToleration = &operatorconfigv1alpha1.NodeTolerationConfiguration{DefaultNotReadyTolerationSeconds: new(int64(-1))}
 		},
 		"server.healthProbes.port", "controllers.networkPolicy.concurrentSyncs", "controllers.garden.syncPeriod", "controllers.gardenCare.conditionThresholds[0].type",
 		"controllers.networkPolicy.additionalNamespaceSelectors[0].matchLabels", "nodeToleration.defaultNotReadyTolerationSeconds",
@@ -152,14 +150,14 @@ func TestResourceManager(t *testing.T) {
 	check(t, &resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}, resourcemanagerconfigv1alpha1.SetDefaults, config.ValidateResourceManager,
 		func(c *resourcemanagerconfigv1alpha1.ResourceManagerConfiguration) {
 			c.SourceClientConnection.CacheResyncPeriod = seconds(1)
-			c.Controllers.ResourceClass, c.Controllers.ManagedResource.ManagedByLabelValue = to(""), to("")
-			c.Controllers.Health.SyncPeriod, c.Controllers.ManagedResource.ConcurrentSyncs = seconds(14), to(-1)
+			c.Controllers.ResourceClass, c.Controllers.ManagedResource.ManagedByLabelValue = new(""), new("")
+			c.Controllers.Health.SyncPeriod, c.Controllers.ManagedResource.ConcurrentSyncs = seconds(14), new(-1)
 			c.Controllers.NetworkPolicy.Enabled = true
 			c.Controllers.NetworkPolicy.IngressControllerSelector = &resourcemanagerconfigv1alpha1.IngressControllerSelector{}
 			c.Controllers.NodeAgentReconciliationDelay = resourcemanagerconfigv1alpha1.NodeAgentReconciliationDelayControllerConfig{Enabled: true, MinDelay: seconds(2), MaxDelay: seconds(1)}
 			c.Webhooks.KubernetesServiceHost.Enabled = true
-			c.Webhooks.ProjectedTokenMount = resourcemanagerconfigv1alpha1.ProjectedTokenMountWebhookConfig{Enabled: true, ExpirationSeconds: to(int64(60))}
-			c.Webhooks.PodSchedulerName = resourcemanagerconfigv1alpha1.PodSchedulerNameWebhookConfig{Enabled: true, SchedulerName: to("")}
+			c.Webhooks.ProjectedTokenMount = resourcemanagerconfigv1alpha1.ProjectedTokenMountWebhookConfig{Enabled: true, ExpirationSeconds: new(int64(60))}
+			c.Webhooks.PodSchedulerName = resourcemanagerconfigv1alpha1.PodSchedulerNameWebhookConfig{Enabled: true, SchedulerName: new("")}
 		},
 		"sourceClientConnection.cacheResyncPeriod", "controllers.resourceClass", "controllers.health.syncPeriod", "controllers.managedResource.managedByLabelValue",
 		"controllers.managedResource.concurrentSyncs", "controllers.networkPolicy.ingressControllerSelector.namespace", "controllers.nodeAgentReconciliationDelay.minDelay",
@@ -178,7 +176,7 @@ func TestAdmissionPlugins(t *testing.T) {
 
 	check(t, &shoottolerationrestrictionv1alpha1.Configuration{Whitelist: []corev1beta1.Toleration{{Key: "a"}}}, func(*shoottolerationrestrictionv1alpha1.Configuration) {},
 		config.ValidateShootTolerationRestriction, func(c *shoottolerationrestrictionv1alpha1.Configuration) {
-			c.Defaults = []corev1beta1.Toleration{{}, {Key: "a", Value: to("b c")}}
+			c.Defaults = []corev1beta1.Toleration{{}, {Key: "a", Value: new("b c")}}
 			c.Whitelist = append(c.Whitelist, corev1beta1.Toleration{Key: "a"})
 		}, "defaults[0].key", "defaults[0].key", "defaults[1].value", "whitelist[1]")
 }

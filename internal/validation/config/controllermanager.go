@@ -21,7 +21,7 @@ func ValidateControllerManager(config *controllermanagerconfigv1alpha1.Controlle
 	return append(errs, controllerManagerControllers(&config.Controllers, field.NewPath("controllers"))...)
 }
 
-// controllerManagerControllers relies on the defaults: every section but event is there.
+// controllerManagerControllers relies on the defaults: every section but event is set.
 func controllerManagerControllers(c *controllermanagerconfigv1alpha1.ControllerManagerControllerConfiguration, path *field.Path) field.ErrorList {
 	syncs := func(name string, value *int) namedInt {
 		return namedInt{path.Child(name, "concurrentSyncs"), value}

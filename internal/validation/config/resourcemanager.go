@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// minResyncPeriod keeps caches from handing out every object again and again.
+	// minResyncPeriod keeps caches from enqueuing every object too often.
 	minResyncPeriod = 10 * time.Second
 	// minSyncPeriod keeps periodic controllers from doing nothing else.
 	minSyncPeriod = 15 * time.Second

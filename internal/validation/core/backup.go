@@ -62,7 +62,7 @@ func ValidateBackupEntryUpdate(entry, old *corev1beta1.BackupEntry) field.ErrorL
 	return append(errs, ValidateBackupEntry(entry)...)
 }
 
-// backupOwner checks whose gardenlet looks after a bucket or an entry.
+// backupOwner checks the seed or shoot whose gardenlet is responsible for a bucket or an entry.
 func backupOwner(seedName *string, shootRef *corev1.ObjectReference, path *field.Path) field.ErrorList {
 	if (seedName == nil) == (shootRef == nil) {
 		return field.ErrorList{field.Invalid(path.Child("seedName"), seedName, "exactly one of seedName and shootRef must be set")}

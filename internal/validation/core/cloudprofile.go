@@ -37,7 +37,7 @@ func limitsUpdate(limits, old *corev1beta1.Limits, path *field.Path) field.Error
 	return nil
 }
 
-// ValidateCloudProfileSpec checks what a profile offers, wherever it stands.
+// ValidateCloudProfileSpec checks what a profile offers, at any path.
 func ValidateCloudProfileSpec(spec *corev1beta1.CloudProfileSpec, now time.Time, opts Options, path *field.Path) field.ErrorList {
 	return cloudProfileSpec(spec, now, opts, path)
 }
@@ -84,10 +84,10 @@ func limits(limits *corev1beta1.Limits, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// typeName is what the names of machine types, images and the like look like.
+// typeName is the form of the names of machine types, images and the like.
 var typeName = regexp.MustCompile(`^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$`)
 
-// requireTypeName checks a name, and that it was not seen before.
+// requireTypeName checks a name, and that it is unique.
 func requireTypeName(name string, seen sets.Set[string], path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
@@ -186,7 +186,7 @@ func regions(list []corev1beta1.Region, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// profileBastion checks that what bastions are made of is offered.
+// profileBastion checks that the profile offers the machine type and image of bastions.
 func profileBastion(bastion *corev1beta1.Bastion, spec *corev1beta1.CloudProfileSpec, now time.Time, path *field.Path) field.ErrorList {
 	if bastion.MachineType == nil && bastion.MachineImage == nil {
 		return field.ErrorList{field.Invalid(path, "", "machineType or machineImage must be set")}

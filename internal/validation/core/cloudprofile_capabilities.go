@@ -15,7 +15,7 @@ import (
 // capabilities are the capabilities that a CloudProfile declares, with all their possible values.
 type capabilities map[string][]string
 
-// reservedCapabilityPrefix begins names that are left to Gardener.
+// reservedCapabilityPrefix is the prefix of names that are reserved for Gardener.
 const reservedCapabilityPrefix = "gardener-"
 
 func capabilityDefinitions(definitions []corev1beta1.CapabilityDefinition, opts Options, path *field.Path) (capabilities, field.ErrorList) {
@@ -82,7 +82,7 @@ func (c capabilities) check(given corev1beta1.Capabilities, path *field.Path) fi
 
 func (c capabilities) checkMachineType(machineType corev1beta1.MachineType, path *field.Path) field.ErrorList {
 	if c != nil && len(c) == 0 {
-		return nil // those of the parent count
+		return nil // those of the parent apply
 	}
 	if len(machineType.Capabilities) > 0 {
 		if c == nil {
@@ -116,7 +116,7 @@ func (c capabilities) checkImageVersion(version corev1beta1.MachineImageVersion,
 
 	declared := c[constants.ArchitectureName]
 	if len(version.CapabilityFlavors) == 0 && len(declared) > 1 {
-		errs = append(errs, field.Required(flavors, "must say which of the architectures the image is for"))
+		errs = append(errs, field.Required(flavors, "must name the architectures of the image"))
 	}
 	var fromFlavors []string
 	for i, flavor := range version.CapabilityFlavors {

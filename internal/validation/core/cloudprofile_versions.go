@@ -13,7 +13,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// kubernetesVersion is what offered Kubernetes versions look like.
+// kubernetesVersion is the form of offered Kubernetes versions.
 var kubernetesVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+$`)
 
 // classifications that an operator can give a version; the others follow from its lifecycle.
@@ -56,7 +56,7 @@ func kubernetesSettings(settings corev1beta1.KubernetesSettings, now time.Time, 
 	latest, err := latestVersion(settings.Versions)
 	switch {
 	case err != nil || latest == nil:
-		errs = append(errs, field.Invalid(path, "", "cannot tell the latest version"))
+		errs = append(errs, field.Invalid(path, "", "the latest version is unknown"))
 	case latest.ExpirationDate != nil: //nolint:staticcheck // still in use without a lifecycle
 		errs = append(errs, field.Invalid(path.Key("").Child("expirationDate"), latest.ExpirationDate, "the latest version must not expire"))
 	case len(latest.Lifecycle) > 0 && latest.ClassificationAt(now) == corev1beta1.ClassificationExpired:
@@ -175,12 +175,12 @@ func ValidateMachineImage(
 	return machineImage(image, definitions, opts, path)
 }
 
-// machineImageVersionsParse says that newest versions cannot be told, besides the error at the version itself.
+// machineImageVersionsParse adds an error at the image to the one at a version that cannot be parsed: its latest version is unknown.
 func machineImageVersionsParse(images []corev1beta1.MachineImage, path *field.Path) field.ErrorList {
 	for _, image := range images {
 		for _, version := range image.Versions {
 			if _, err := semver.NewVersion(version.Version); err != nil {
-				return field.ErrorList{field.Invalid(path, version.Version, "cannot tell the latest version of "+image.Name)}
+				return field.ErrorList{field.Invalid(path, version.Version, "the latest version is unknown of "+image.Name)}
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func machineImageVersion(version corev1beta1.MachineImageVersion, opts Options, 
 	return append(errs, containerRuntimes(version.CRI, path.Child("cri"))...)
 }
 
-// machineImageVersionFormat checks what can be said about a version without knowing whether a parent has it, too.
+// machineImageVersionFormat checks a version without its parent.
 func machineImageVersionFormat(version corev1beta1.MachineImageVersion, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if version.Version == "" {

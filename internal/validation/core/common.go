@@ -19,7 +19,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// Options are answers to the feature gates that validation depends on.
+// Options are the feature gates that validation depends on.
 type Options struct {
 	// CloudProfileCapabilities allows machine capabilities in CloudProfiles.
 	CloudProfileCapabilities bool
@@ -55,7 +55,7 @@ func immutable(newValue, oldValue any, path *field.Path) field.ErrorList {
 	return apivalidation.ValidateImmutableField(newValue, oldValue, path)
 }
 
-// equal compares the way the API server does: empty and missing lists are the same.
+// equal compares as API servers do: empty and missing lists are the same.
 func equal(a, b any) bool {
 	return apiequality.Semantic.DeepEqual(a, b)
 }
@@ -99,7 +99,7 @@ func tolerations(list []corev1beta1.Toleration, path *field.Path) field.ErrorLis
 	return errs
 }
 
-// tolerates says whether a whitelist has room for a toleration: an entry without a value allows every value.
+// tolerates reports whether a whitelist allows a toleration: an entry without a value allows every value.
 func tolerates(whitelist []corev1beta1.Toleration, toleration corev1beta1.Toleration) bool {
 	return slices.ContainsFunc(whitelist, func(allowed corev1beta1.Toleration) bool {
 		return allowed.Key == toleration.Key &&
@@ -107,10 +107,10 @@ func tolerates(whitelist []corev1beta1.Toleration, toleration corev1beta1.Tolera
 	})
 }
 
-// unsafeText are characters that could make HTML or Markdown of a text.
+// unsafeText are characters of HTML and Markdown.
 var unsafeText = regexp.MustCompile("[<>\\[\\](){}!`]")
 
-// plainText refuses texts for people that are empty or could be taken for markup where they are shown.
+// plainText refuses empty texts, and those that user interfaces could render as markup.
 func plainText(text *string, path *field.Path) field.ErrorList {
 	switch {
 	case text == nil:
@@ -123,7 +123,7 @@ func plainText(text *string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// serviceAccountPrefix begins the user names of service accounts.
+// serviceAccountPrefix is the prefix of the user names of service accounts.
 const serviceAccountPrefix = "system:serviceaccount:"
 
 // subject checks a user, group or service account.
@@ -157,7 +157,7 @@ func subject(s rbacv1.Subject, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// objectReference is what all references to objects have in common.
+// objectReference has the fields that all references to objects have.
 type objectReference struct{ apiVersion, kind, namespace, name string }
 
 // reference checks a reference to an object of one of several kinds, such as "v1, Secret".

@@ -8,6 +8,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -55,7 +56,7 @@ func OCIRepository(repository *gardencorev1.OCIRepository, path *field.Path) fie
 	if repository.Ref != nil {
 		const excluded = "is not possible together with ref"
 		for name, value := range ordered.Map(map[string]*string{"repository": repository.Repository, "tag": repository.Tag, "digest": repository.Digest}) {
-			if deref(value) != "" {
+			if ptr.Deref(value, "") != "" {
 				errs = append(errs, field.Forbidden(path.Child(name), excluded))
 			}
 		}
@@ -63,16 +64,16 @@ func OCIRepository(repository *gardencorev1.OCIRepository, path *field.Path) fie
 			return errs
 		}
 	}
-	if deref(repository.Repository) == "" || deref(repository.Tag) == "" && deref(repository.Digest) == "" {
+	if ptr.Deref(repository.Repository, "") == "" || ptr.Deref(repository.Tag, "") == "" && ptr.Deref(repository.Digest, "") == "" {
 		errs = append(errs, field.Required(path, "either ref, or repository with tag or digest, must be set"))
 	}
-	if digest := deref(repository.Digest); deref(repository.Repository) != "" && digest != "" && !strings.HasPrefix(digest, "sha256:") {
+	if digest := ptr.Deref(repository.Digest, ""); ptr.Deref(repository.Repository, "") != "" && digest != "" && !strings.HasPrefix(digest, "sha256:") {
 		errs = append(errs, field.Invalid(path.Child("digest"), digest, `must begin with "sha256:"`))
 	}
 	return errs
 }
 
-// placeholder is what values use to take data from a resource: {{ .resources.NAME.data.KEY }}.
+// placeholder is how values refer to data of a resource: {{ .resources.NAME.data.KEY }}.
 var placeholder = regexp.MustCompile(`^\s*\.resources\.([A-Za-z_][A-Za-z0-9_]*)\.data\.([A-Za-z0-9_.-]+)\s*$`)
 
 // helmValues checks the placeholders in the values of a chart.
@@ -147,12 +148,4 @@ func deploymentResources(resources []gardencorev1.NamedResourceReference, path *
 		errs = append(errs, crossVersionReference(resource.ResourceRef, []string{"v1, Secret", "v1, ConfigMap"}, path.Child("resourceRef"))...)
 	}
 	return names, errs
-}
-
-func deref[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }

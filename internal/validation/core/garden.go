@@ -6,13 +6,13 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// KubeAPIServer checks what can be set of the API server of a garden the way it can be set of a shoot's. A garden has no workers.
+// KubeAPIServer checks the settings that the kube-apiserver of a garden has in common with that of a shoot. A garden has no workers.
 func KubeAPIServer(config *corev1beta1.KubeAPIServerConfig, version string, path *field.Path) field.ErrorList {
 	return kubeAPIServer(config, &corev1beta1.ShootSpec{}, parseVersion(version), path)
 }
 
-// KubeControllerManager checks what can be set of the controller manager of a garden the way it can be set of a shoot's. A garden has
-// no nodes.
+// KubeControllerManager checks the settings that the kube-controller-manager of a garden has in common with that of a shoot. A garden
+// has no nodes.
 func KubeControllerManager(config *corev1beta1.KubeControllerManagerConfig, version string, path *field.Path) field.ErrorList {
 	return kubeControllerManager(config, &corev1beta1.ShootSpec{}, parseVersion(version), path)
 }

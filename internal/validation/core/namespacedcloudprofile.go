@@ -9,8 +9,8 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// ValidateNamespacedCloudProfile checks a new NamespacedCloudProfile by itself. What it makes of its parent is checked
-// where both are known.
+// ValidateNamespacedCloudProfile checks a new NamespacedCloudProfile without its parent. An admission plugin
+// checks the merged profile.
 func ValidateNamespacedCloudProfile(profile *corev1beta1.NamespacedCloudProfile, opts Options) field.ErrorList {
 	errs := validateName(&profile.ObjectMeta, true)
 	spec, path := profile.Spec, field.NewPath("spec")
@@ -72,5 +72,5 @@ func ValidateNamespacedCloudProfileUpdate(profile, old *corev1beta1.NamespacedCl
 	return append(errs, ValidateNamespacedCloudProfile(profile, opts)...)
 }
 
-// anyCapabilities stands for those of the parent, which are not known here.
+// anyCapabilities is a placeholder for those of the parent, which are unknown here.
 var anyCapabilities = capabilities{}

@@ -10,13 +10,13 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// network is a range of addresses and where the user typed it.
+// network is a CIDR with the path of its field.
 type network struct {
 	prefix netip.Prefix
 	path   *field.Path
 }
 
-// reservedRanges are used inside of the VPN between seeds and shoots.
+// reservedRanges are used inside the VPN between seeds and shoots.
 var reservedRanges = []netip.Prefix{
 	netip.MustParsePrefix(constants.ReservedKubeApiServerMappingRange),
 	netip.MustParsePrefix(constants.ReservedSeedPodNetworkMappedRange),

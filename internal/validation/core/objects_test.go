@@ -154,7 +154,7 @@ func TestValidateProject(t *testing.T) {
 			}},
 			want: []string{"FieldValueDuplicate spec.members[1]"},
 		},
-		"a namespace of somebody else": {
+		"a namespace of another project": {
 			spec: v1beta1.ProjectSpec{Namespace: new("kube-system")},
 			want: []string{"FieldValueInvalid spec.namespace"},
 		},

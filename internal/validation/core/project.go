@@ -34,7 +34,7 @@ func ValidateProject(project *corev1beta1.Project) field.ErrorList {
 		return apivalidation.NameIsDNSLabel(name, prefix)
 	}, metadataPath)
 	if len(project.Name) > maxProjectNameLength {
-		// That it is too long is all there is to say.
+		// One error is enough.
 		errs = slices.DeleteFunc(errs, func(err *field.Error) bool { return err.Field == "metadata.name" && len(project.Name) > 63 })
 		errs = append(errs, field.TooLong(metadataPath.Child("name"), project.Name, maxProjectNameLength))
 	}
@@ -139,7 +139,7 @@ func projectMembers(members []corev1beta1.ProjectMember, path *field.Path) field
 	return errs
 }
 
-// canonicalSubject makes a user name of a service account and the service account itself the same.
+// canonicalSubject returns the ServiceAccount of a user that has the user name of one.
 func canonicalSubject(s rbacv1.Subject) rbacv1.Subject {
 	if s.Kind == rbacv1.ServiceAccountKind {
 		return rbacv1.Subject{Kind: rbacv1.UserKind, Name: serviceAccountPrefix + s.Namespace + ":" + s.Name}

@@ -12,7 +12,7 @@ import (
 	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
-// quotaScopes are what a Quota can be counted for.
+// quotaScopes are the kinds that a Quota can be for.
 var quotaScopes = []string{
 	"core.gardener.cloud/v1beta1, Project", "v1, Secret", "security.gardener.cloud/v1alpha1, WorkloadIdentity",
 }

@@ -21,7 +21,7 @@ func ValidateSecretBinding(binding *corev1beta1.SecretBinding) field.ErrorList {
 	return errs
 }
 
-// secretBinding checks what holds for bindings of any age; old ones may have no provider.
+// secretBinding checks the fields of new and existing bindings; existing ones may have no provider.
 func secretBinding(binding *corev1beta1.SecretBinding) field.ErrorList {
 	errs := validateName(&binding.ObjectMeta, true)
 	errs = append(errs, secretReference(binding.SecretRef, field.NewPath("secretRef"))...)

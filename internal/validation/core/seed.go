@@ -7,12 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// seedOperations are what the operation annotation of a Seed can ask for.
+// seedOperations are the operations that the annotation of a Seed can have.
 var seedOperations = []string{
 	constants.GardenerOperationReconcile, constants.GardenerOperationRenewKubeconfig,
 	constants.SeedOperationRenewGardenAccessSecrets, constants.SeedOperationRenewWorkloadIdentityTokens,
@@ -192,7 +193,7 @@ func seedNetworks(networks *corev1beta1.SeedNetworks, path *field.Path, template
 	errs := ipFamilies(networks.IPFamilies, path.Child("ipFamilies"))
 	families := networks.IPFamilies
 	if len(errs) > 0 {
-		families = nil // of what family the networks must be is open
+		families = nil // networks of any family are possible
 	}
 	var all []network
 	add := func(cidr string, path *field.Path) {
@@ -225,13 +226,13 @@ func seedNetworks(networks *corev1beta1.SeedNetworks, path *field.Path, template
 	return errs
 }
 
-// backup checks where etcd backups are kept, for seeds and for self-hosted shoots.
+// backup checks the configuration of etcd backups, for seeds and for self-hosted shoots.
 func backup(backup *corev1beta1.Backup, providerType string, template bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if backup.Provider == "" && !template {
 		errs = append(errs, field.Required(path.Child("provider"), "must be set"))
 	}
-	if (backup.Provider != "" && providerType != "" || !template) && backup.Provider != providerType && deref(backup.Region) == "" {
+	if (backup.Provider != "" && providerType != "" || !template) && backup.Provider != providerType && ptr.Deref(backup.Region, "") == "" {
 		errs = append(errs, field.Invalid(path.Child("region"), "", "must be set, as the backup provider is not the infrastructure provider"))
 	}
 	if backup.CredentialsRef == nil {
@@ -261,7 +262,7 @@ func seedVolume(volume *corev1beta1.SeedVolume, path *field.Path) field.ErrorLis
 	return errs
 }
 
-// extensions checks the extensions that a seed or shoot asks for. A type becomes part of a label.
+// extensions checks spec.extensions of a seed or shoot. A type becomes part of a label.
 func extensions(list []corev1beta1.Extension, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	types := sets.New[string]()

@@ -104,7 +104,7 @@ func autoscalerResources(resources corev1.ResourceList, path *field.Path) field.
 	return errs
 }
 
-// podTolerations checks tolerations of pods the way the Kubernetes API does.
+// podTolerations checks tolerations of pods as Kubernetes does.
 func podTolerations(list []corev1.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, toleration := range list {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -53,10 +54,10 @@ func validateShoot(shoot, old *corev1beta1.Shoot, opts Options) field.ErrorList 
 	return append(errs, selfHosted(&shoot.Spec, shoot.Namespace, field.NewPath("spec"))...)
 }
 
-// ValidateShootTemplate checks a Shoot that is still to be made, in the namespace "garden".
+// ValidateShootTemplate checks the template of a Shoot in the namespace "garden".
 func ValidateShootTemplate(template *corev1beta1.ShootTemplate, opts Options, path *field.Path) field.ErrorList {
 	path = path.Child("spec")
-	// A gate may be off by the time that replicas are made; what is left out is filled in then, too.
+	// A gate may be off when replicas are created; defaults are set then, too.
 	opts.InPlaceNodeUpdates = true
 	spec := template.Spec.DeepCopy()
 	if spec.Maintenance != nil && spec.Maintenance.AutoUpdate == nil {
@@ -77,8 +78,8 @@ func ValidateShootTemplate(template *corev1beta1.ShootTemplate, opts Options, pa
 	return append(errs, selfHosted(&template.Spec, "", path)...)
 }
 
-// forceDeletion refuses the confirmation unless a deletion goes on and its errors allow giving up on resources. Once given, it stays: what
-// was given up is not looked after again.
+// forceDeletion refuses the confirmation unless the Shoot is in deletion and the codes of its errors allow a forced deletion. Once
+// confirmed, it cannot be revoked: resources that were left are not deleted later.
 func forceDeletion(shoot, old *corev1beta1.Shoot, path *field.Path) field.ErrorList {
 	confirmed := func(shoot *corev1beta1.Shoot) bool {
 		if shoot == nil {
@@ -113,7 +114,7 @@ func forceDeletion(shoot, old *corev1beta1.Shoot, path *field.Path) field.ErrorL
 func ShootSpec(spec *corev1beta1.ShootSpec, namespace string, opts Options, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	version := parseVersion(spec.Kubernetes.Version)
-	workerless := len(spec.Provider.Workers) == 0
+	workerless := spec.Workerless()
 
 	errs = append(errs, shootReferences(spec, version, workerless, path)...)
 	if spec.Region == "" {
@@ -157,12 +158,12 @@ func ShootSpec(spec *corev1beta1.ShootSpec, namespace string, opts Options, path
 	return errs
 }
 
-// shootReferences checks how the shoot names its profile and its credentials.
+// shootReferences checks the references of the shoot to its profile and its credentials.
 func shootReferences(spec *corev1beta1.ShootSpec, version kubeVersion, workerless bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	//nolint:staticcheck // the old names of profile and credentials are in use up to Kubernetes 1.33
 	profileName, secretBinding := spec.CloudProfileName, spec.SecretBindingName
-	if spec.CloudProfile == nil && deref(profileName) == "" {
+	if spec.CloudProfile == nil && ptr.Deref(profileName, "") == "" {
 		errs = append(errs, field.Required(path.Child("cloudProfile", "name"), "must be set"))
 	}
 	if secretBinding != nil && version.atLeast(1, 34) {
@@ -171,7 +172,7 @@ func shootReferences(spec *corev1beta1.ShootSpec, version kubeVersion, workerles
 	if workerless {
 		return errs
 	}
-	hasSecretBinding, hasCredentialsBinding := deref(secretBinding) != "", deref(spec.CredentialsBindingName) != ""
+	hasSecretBinding, hasCredentialsBinding := ptr.Deref(secretBinding, "") != "", ptr.Deref(spec.CredentialsBindingName, "") != ""
 	switch {
 	case !hasSecretBinding && !hasCredentialsBinding:
 		errs = append(errs, field.Required(path.Child("secretBindingName"), "secretBindingName or credentialsBindingName must be set"))
@@ -181,16 +182,16 @@ func shootReferences(spec *corev1beta1.ShootSpec, version kubeVersion, workerles
 	return errs
 }
 
-// cloudProfileName refuses the old name of the profile for newer versions.
+// cloudProfileName refuses the deprecated field of the profile for newer versions.
 func cloudProfileName(spec *corev1beta1.ShootSpec, path *field.Path) field.ErrorList {
 	name := spec.CloudProfileName //nolint:staticcheck // refused here
-	if deref(name) != "" && parseVersion(spec.Kubernetes.Version).atLeast(1, 34) {
+	if ptr.Deref(name, "") != "" && parseVersion(spec.Kubernetes.Version).atLeast(1, 34) {
 		return field.ErrorList{field.Forbidden(path.Child("cloudProfileName"), "is not possible from Kubernetes 1.34; use cloudProfile")}
 	}
 	return nil
 }
 
-// forbiddenWithoutWorkers refuses what makes no sense for a cluster without workers.
+// forbiddenWithoutWorkers refuses settings that a workerless cluster does not have.
 func forbiddenWithoutWorkers(spec *corev1beta1.ShootSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	forbid := func(set bool, path *field.Path) {
@@ -238,7 +239,7 @@ func forbiddenWithoutWorkers(spec *corev1beta1.ShootSpec, path *field.Path) fiel
 	return errs
 }
 
-// controlPlanePool returns the pool that hosts the control plane of a self-hosted cluster.
+// controlPlanePool returns the pool for the control plane of a self-hosted cluster.
 func controlPlanePool(spec *corev1beta1.ShootSpec) *corev1beta1.Worker {
 	for i := range spec.Provider.Workers {
 		if spec.Provider.Workers[i].ControlPlane != nil {
@@ -248,20 +249,20 @@ func controlPlanePool(spec *corev1beta1.ShootSpec) *corev1beta1.Worker {
 	return nil
 }
 
-// selfHosted checks what holds for clusters that host their control plane themselves.
+// selfHosted checks the rules for self-hosted clusters.
 func selfHosted(spec *corev1beta1.ShootSpec, namespace string, path *field.Path) field.ErrorList {
 	if controlPlanePool(spec) == nil {
 		return nil
 	}
 	var errs field.ErrorList
 	if namespace != constants.GardenNamespace {
-		errs = append(errs, field.Invalid(metadataPath.Child("namespace"), namespace, "self-hosted clusters live in the namespace garden"))
+		errs = append(errs, field.Invalid(metadataPath.Child("namespace"), namespace, "self-hosted clusters must be in the namespace garden"))
 	}
 	if spec.SeedName != nil {
 		errs = append(errs, field.Invalid(path.Child("seedName"), *spec.SeedName, "self-hosted clusters have no seed"))
 	}
 	if spec.Hibernation != nil {
-		errs = append(errs, field.Forbidden(path.Child("hibernation"), "self-hosted clusters cannot sleep"))
+		errs = append(errs, field.Forbidden(path.Child("hibernation"), "self-hosted clusters cannot be hibernated"))
 	}
 	pools := 0
 	for i, worker := range spec.Provider.Workers {
@@ -344,8 +345,8 @@ func shootDNS(dns *corev1beta1.DNS, version kubeVersion, path *field.Path) field
 	//nolint:staticcheck // providers other than the primary one are old, but still there
 	for i, provider := range dns.Providers {
 		path := path.Child("providers").Index(i)
-		unmanaged := deref(provider.Type) == constants.DNSProviderUnmanaged
-		primary := deref(provider.Primary)
+		unmanaged := ptr.Deref(provider.Type, "") == constants.DNSProviderUnmanaged
+		primary := ptr.Deref(provider.Primary, false)
 		if primary {
 			if primaries++; primaries > 1 {
 				errs = append(errs, field.Forbidden(path.Child("primary"), "only one provider can be primary"))
@@ -360,7 +361,7 @@ func shootDNS(dns *corev1beta1.DNS, version kubeVersion, path *field.Path) field
 			return p.CredentialsRef != nil && equal(p.CredentialsRef, provider.CredentialsRef) && equal(p.Type, provider.Type)
 		}
 		if slices.ContainsFunc(dns.Providers[:i], same) {
-			errs = append(errs, field.Invalid(path, deref(provider.Type), "type and credentials must differ from those of the other providers"))
+			errs = append(errs, field.Invalid(path, ptr.Deref(provider.Type, ""), "type and credentials must differ from those of the other providers"))
 		}
 		if unmanaged && len(dns.Providers) > 1 {
 			errs = append(errs, field.Invalid(path, *provider.Type, "is only possible alone"))
@@ -409,7 +410,7 @@ func addons(spec *corev1beta1.ShootSpec, version kubeVersion, opts Options, path
 		return field.ErrorList{field.Forbidden(path, "is not possible from Kubernetes 1.35")}
 	}
 	enabled := addons.KubernetesDashboard != nil && addons.KubernetesDashboard.Enabled || addons.NginxIngress != nil && addons.NginxIngress.Enabled
-	if deref(spec.Purpose) != corev1beta1.ShootPurposeEvaluation && enabled {
+	if ptr.Deref(spec.Purpose, "") != corev1beta1.ShootPurposeEvaluation && enabled {
 		errs = append(errs, field.Forbidden(path, "is only possible for the purpose evaluation"))
 	}
 	if dashboard := addons.KubernetesDashboard; dashboard != nil && dashboard.Enabled && dashboard.AuthenticationMode != nil {
@@ -429,7 +430,7 @@ func addons(spec *corev1beta1.ShootSpec, version kubeVersion, opts Options, path
 	return errs
 }
 
-// maxCommonSuffixes bounds the rewriting rules, which every query goes through.
+// maxCommonSuffixes limits the rewriting rules, which every query passes.
 const maxCommonSuffixes = 5
 
 func systemComponents(components *corev1beta1.SystemComponents, path *field.Path) field.ErrorList {

@@ -5,17 +5,18 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/validation/apiserverconfig"
 	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
-// versionSpan is how long something has been known, in minor versions of Kubernetes 1. What the oldest version of the
-// tables knows may be older still, and what the newest one knows may stay.
+// versionSpan is the range of minor versions of Kubernetes 1 that have something. It is open at the oldest and at the newest version of
+// the tables.
 type versionSpan struct{ since, last int }
 
-// has says whether a version knows it.
+// has reports whether a version is in the range.
 func (s versionSpan) has(version kubeVersion) bool {
 	if version.Version == nil {
 		return true
@@ -24,7 +25,7 @@ func (s versionSpan) has(version kubeVersion) bool {
 	return (s.since <= minor || s.since <= oldestKnownMinor && minor < oldestKnownMinor) && (minor <= s.last || s.last == newestKnownMinor)
 }
 
-// featureGate is the life of a feature gate. From lockedSince on it has a fixed value.
+// featureGate is the lifecycle of a feature gate. From lockedSince on it has a fixed value.
 type featureGate struct {
 	since, last, lockedSince int
 	locked                   bool
@@ -53,7 +54,7 @@ func featureGates(gates map[string]bool, version kubeVersion, path *field.Path) 
 	return errs
 }
 
-// FeatureGatePossible tells whether components of a Kubernetes version take a feature gate with a value.
+// FeatureGatePossible reports whether components of a Kubernetes version accept a feature gate with a value.
 func FeatureGatePossible(name string, value bool, version string) bool {
 	return len(featureGates(map[string]bool{name: value}, parseVersion(version), field.NewPath("featureGates"))) == 0
 }
@@ -68,7 +69,7 @@ var requiredAPIVersions = []string{
 // workerAPIVersions are used by them in clusters with workers.
 var workerAPIVersions = []string{"autoscaling/v2", "batch/v1", "discovery.k8s.io/v1", "node.k8s.io/v1", "scheduling.k8s.io/v1"}
 
-// optionalWithoutWorkers are only needed by kubelets.
+// optionalWithoutWorkers are needed only by kubelets.
 var optionalWithoutWorkers = []string{"certificates.k8s.io/v1", "apps/v1", "policy/v1", "storage.k8s.io/v1"}
 
 // runtimeConfig checks which API groups and versions are turned on or off.
@@ -120,14 +121,14 @@ func admissionPlugins(plugins []corev1beta1.AdmissionPlugin, version kubeVersion
 			errs = append(errs, field.Forbidden(path.Child("name"), "is not an admission plugin of this version"))
 			continue
 		}
-		if deref(plugin.Disabled) && slices.Contains(requiredPlugins, plugin.Name) {
+		if ptr.Deref(plugin.Disabled, false) && slices.Contains(requiredPlugins, plugin.Name) {
 			errs = append(errs, field.Forbidden(path, "cannot be turned off, as the cluster needs it"))
 		}
 		if plugin.KubeconfigSecretName != nil && !slices.Contains(apiserverconfig.KubeconfigPlugins, plugin.Name) {
 			errs = append(errs, field.Forbidden(path.Child("kubeconfigSecretName"), "is for plugins that call webhooks"))
 		} else if plugin.Config != nil && !slices.Contains(apiserverconfig.ConfigurablePlugins, plugin.Name) {
 			errs = append(errs, field.Forbidden(path.Child("config"), "this plugin has no configuration"))
-		} else if !deref(plugin.Disabled) {
+		} else if !ptr.Deref(plugin.Disabled, false) {
 			kubeconfig := ""
 			if plugin.KubeconfigSecretName != nil {
 				kubeconfig = "/kubeconfig" // the gardenlet says where it is

@@ -24,17 +24,17 @@ func TestForceDeletion(t *testing.T) {
 		shoot, old *corev1beta1.Shoot
 		refused    bool
 	}{
-		"not asked for":               {shoot: shoot("", true)},
-		"declined":                    {shoot: shoot("false", false)},
-		"of a new shoot":              {shoot: shoot("true", false, stuck), refused: true},
-		"of one that is not deleted":  {shoot: shoot("true", false, stuck), old: shoot("", false, stuck), refused: true},
-		"without an error":            {shoot: shoot("true", true), old: shoot("", true), refused: true},
-		"with an error of its own":    {shoot: shoot("true", true, quota), old: shoot("", true, quota), refused: true},
-		"with an error that allows":   {shoot: shoot("true", true, quota, stuck), old: shoot("", true, quota, stuck)},
-		"in other words":              {shoot: shoot("True", true), old: shoot("", true), refused: true},
-		"after its errors are gone":   {shoot: shoot("true", true), old: shoot("true", true, stuck)},
-		"taken back":                  {shoot: shoot("", true, stuck), old: shoot("true", true, stuck), refused: true},
-		"declined after a declension": {shoot: shoot("", true), old: shoot("false", true)},
+		"not confirmed":                 {shoot: shoot("", true)},
+		"declined":                      {shoot: shoot("false", false)},
+		"of a new shoot":                {shoot: shoot("true", false, stuck), refused: true},
+		"of one that is not deleted":    {shoot: shoot("true", false, stuck), old: shoot("", false, stuck), refused: true},
+		"without an error":              {shoot: shoot("true", true), old: shoot("", true), refused: true},
+		"with an error of its own":      {shoot: shoot("true", true, quota), old: shoot("", true, quota), refused: true},
+		"with an error that allows":     {shoot: shoot("true", true, quota, stuck), old: shoot("", true, quota, stuck)},
+		"in other words":                {shoot: shoot("True", true), old: shoot("", true), refused: true},
+		"after its errors are resolved": {shoot: shoot("true", true), old: shoot("true", true, stuck)},
+		"taken back":                    {shoot: shoot("", true, stuck), old: shoot("true", true, stuck), refused: true},
+		"declined after a declension":   {shoot: shoot("", true), old: shoot("false", true)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if errs := forceDeletion(tc.shoot, tc.old, field.NewPath("metadata", "annotations")); (len(errs) > 0) != tc.refused {

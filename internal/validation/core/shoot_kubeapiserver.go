@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Upper bounds that keep a shoot's API server from taking its seed down with it.
+	// Upper bounds that protect the seed from the kube-apiserver of a shoot.
 	maxEventTTL                = 24 * time.Hour
 	maxNonMutatingInflight     = 5000
 	maxMutatingInflight        = 2500
@@ -27,7 +27,7 @@ const (
 
 func kubeAPIServer(config *corev1beta1.KubeAPIServerConfig, spec *corev1beta1.ShootSpec, version kubeVersion, path *field.Path) field.ErrorList {
 	errs := featureGates(config.FeatureGates, version, path.Child("featureGates"))
-	errs = append(errs, runtimeConfig(config.RuntimeConfig, version, len(spec.Provider.Workers) == 0, path.Child("runtimeConfig"))...)
+	errs = append(errs, runtimeConfig(config.RuntimeConfig, version, spec.Workerless(), path.Child("runtimeConfig"))...)
 	errs = append(errs, admissionPlugins(config.AdmissionPlugins, version, path.Child("admissionPlugins"))...)
 	errs = append(errs, nonNegativeInt(config.DefaultNotReadyTolerationSeconds, path.Child("defaultNotReadyTolerationSeconds"))...)
 	errs = append(errs, nonNegativeInt(config.DefaultUnreachableTolerationSeconds, path.Child("defaultUnreachableTolerationSeconds"))...)
@@ -107,7 +107,7 @@ func encryptionConfig(config *corev1beta1.EncryptionConfig, path *field.Path) fi
 	return errs
 }
 
-// unencryptableResources are read by the API server in a way that leaves no room for encryption.
+// unencryptableResources cannot be encrypted because of how the API server reads them.
 var unencryptableResources = []string{"apiserveripinfo", "serviceipallocations", "servicenodeportallocations"}
 
 // encryptedResources returns what is encrypted according to the spec, besides secrets.
@@ -222,7 +222,7 @@ func authentication(config *corev1beta1.KubeAPIServerConfig, version kubeVersion
 // signingAlgorithms are the algorithms of signatures that ID tokens can have.
 var signingAlgorithms = []string{"ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"}
 
-// OIDCConfig checks the OpenID Connect configuration of an API server.
+// OIDCConfig checks the OpenID Connect configuration of a kube-apiserver.
 func OIDCConfig(config *corev1beta1.OIDCConfig, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if (config.ClientID == nil) != (config.IssuerURL == nil) {

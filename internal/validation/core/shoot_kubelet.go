@@ -11,15 +11,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
-// minPodPids keeps pods from being unable to start.
+// minPodPids is the least that pods need to start.
 const minPodPids = 100
 
-// percentage is what shares of a resource look like.
+// percentage is the form of shares of a resource.
 var percentage = regexp.MustCompile(`^(100|\d{1,2})(\.\d+)?%$`)
 
 func kubeletConfig(config *corev1beta1.KubeletConfig, version kubeVersion, path *field.Path) field.ErrorList {
@@ -76,8 +77,8 @@ func kubeletsStart(spec, before *corev1beta1.ShootSpec, path *field.Path) field.
 	return errs
 }
 
-// kubeletStarts checks what kubelets check when they start, with the defaults that they get from Gardener. kubeletConfig has found some
-// of it already. Source: validation.go and eviction/helpers.go of the kubelet.
+// kubeletStarts checks what kubelets check when they start, with the defaults of Gardener. kubeletConfig has some of the checks
+// already. Source: validation.go and eviction/helpers.go of the kubelet.
 func kubeletStarts(config *corev1beta1.KubeletConfig, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	const defaultHigh, defaultLow = corev1beta1.DefaultImageGCHighThresholdPercent, corev1beta1.DefaultImageGCLowThresholdPercent
@@ -90,7 +91,7 @@ func kubeletStarts(config *corev1beta1.KubeletConfig, path *field.Path) field.Er
 			fmt.Sprintf("must be above imageGCLowThresholdPercent, which is %d if unset", defaultLow)))
 	}
 	youngest := corev1beta1.DefaultImageMinimumGCAge
-	if age := config.ImageMinimumGCAge; age != nil && age.Duration > 0 { // a kubelet takes 0 for its default, which is the same
+	if age := config.ImageMinimumGCAge; age != nil && age.Duration > 0 { // 0 is the default of a kubelet, which is the same
 		youngest = age.Duration
 	}
 	if oldest := config.ImageMaximumGCAge; oldest != nil && oldest.Duration > 0 && oldest.Duration <= youngest {
@@ -107,7 +108,7 @@ func kubeletStarts(config *corev1beta1.KubeletConfig, path *field.Path) field.Er
 	return errs
 }
 
-// outOfRange tells whether a limit of evictions is no amount, or more than there can be.
+// outOfRange reports whether a limit of evictions is invalid, or more than a resource can have.
 func outOfRange(limit string) bool {
 	if share, ok := strings.CutSuffix(limit, "%"); ok {
 		percent, err := strconv.ParseFloat(share, 64)
@@ -117,7 +118,7 @@ func outOfRange(limit string) bool {
 	return err == nil && quantity.IsZero()
 }
 
-// nodeInodes is in the paths of what is said about free inodes of nodes.
+// nodeInodes is in the paths of errors about free inodes of nodes.
 const nodeInodes = "nodefsInodesFree"
 
 // evictionLimits are the limits of evictions by the name of their field.
@@ -153,7 +154,7 @@ func kubeletEviction(config *corev1beta1.KubeletConfig, path *field.Path) field.
 	var errs field.ErrorList
 	for name, limits := range evictionLimits(config) {
 		for signal, value := range evictionSignals(limits) {
-			if signal != nodeInodes { // where the original takes any text; kubelets get the default instead of one that is no limit
+			if signal != nodeInodes { // the original accepts any text; kubelets get the default instead of an invalid limit
 				errs = append(errs, quantityOrPercentage(value, path.Child(name, signal))...)
 			}
 		}
@@ -206,7 +207,7 @@ func kubeletReserved(reserved *corev1beta1.KubeletConfigReserved, path *field.Pa
 	return errs
 }
 
-// verificationPolicy checks that a kubelet of the version knows the policy.
+// verificationPolicy checks that a kubelet of the version has the policy.
 func verificationPolicy(config *corev1beta1.KubeletConfig, version kubeVersion, path *field.Path) field.ErrorList {
 	if config.ImagePullCredentialsVerificationPolicy == nil {
 		return nil
@@ -254,7 +255,7 @@ func kubeletImages(config *corev1beta1.KubeletConfig, version kubeVersion, path 
 	if policy != nil {
 		errs = append(errs, supported(*policy, verificationPolicies, path.Child("imagePullCredentialsVerificationPolicy"))...)
 	}
-	if len(allowlist) > 0 && deref(policy) != corev1beta1.NeverVerifyAllowlistedImages {
+	if len(allowlist) > 0 && ptr.Deref(policy, "") != corev1beta1.NeverVerifyAllowlistedImages {
 		errs = append(errs, field.Forbidden(path.Child("preloadedImagesVerificationAllowlist"), "needs the policy NeverVerifyAllowlistedImages"))
 	} else {
 		for i, image := range allowlist {

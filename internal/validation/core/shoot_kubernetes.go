@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -36,8 +37,8 @@ func shootKubernetes(spec *corev1beta1.ShootSpec, version kubeVersion, path *fie
 	if kubernetes.KubeControllerManager != nil {
 		errs = append(errs, kubeControllerManager(kubernetes.KubeControllerManager, spec, version, path.Child("kubeControllerManager"))...)
 	}
-	if len(spec.Provider.Workers) == 0 {
-		return errs // what follows is refused as a whole
+	if spec.Workerless() {
+		return errs // the settings below are refused anyway
 	}
 	if kubernetes.KubeScheduler != nil {
 		errs = append(errs, kubeScheduler(kubernetes.KubeScheduler, version, path.Child("kubeScheduler"))...)
@@ -57,7 +58,7 @@ func shootKubernetes(spec *corev1beta1.ShootSpec, version kubeVersion, path *fie
 	return errs
 }
 
-// controlPlaneAutoscaling checks the least that a component gets; less than it needs to start is refused.
+// controlPlaneAutoscaling checks the minimum of resources of a component, which must be enough to start.
 func controlPlaneAutoscaling(autoscaling *corev1beta1.ControlPlaneAutoscaling, minCPU, minMemory string, path *field.Path) field.ErrorList {
 	if autoscaling == nil {
 		return nil
@@ -102,7 +103,7 @@ func kubeControllerManager(config *corev1beta1.KubeControllerManagerConfig, spec
 	return append(errs, nodeCIDRMasks(config, spec, path)...)
 }
 
-// nodeCIDRMasks checks that each node's range has room for its pods, in each of the IP families.
+// nodeCIDRMasks checks that the network of each node has enough addresses for its pods, in each IP family.
 func nodeCIDRMasks(config *corev1beta1.KubeControllerManagerConfig, spec *corev1beta1.ShootSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	families := spec.Networking.IPFamilies
@@ -147,11 +148,11 @@ func largestMaxPods(spec *corev1beta1.ShootSpec) int32 {
 	const kubeletDefault = 110
 	largest := int32(0)
 	if spec.Kubernetes.Kubelet != nil {
-		largest = deref(spec.Kubernetes.Kubelet.MaxPods)
+		largest = ptr.Deref(spec.Kubernetes.Kubelet.MaxPods, 0)
 	}
 	for _, worker := range spec.Provider.Workers {
 		if worker.Kubernetes != nil && worker.Kubernetes.Kubelet != nil {
-			largest = max(largest, deref(worker.Kubernetes.Kubelet.MaxPods))
+			largest = max(largest, ptr.Deref(worker.Kubernetes.Kubelet.MaxPods, 0))
 		}
 	}
 	if largest == 0 {

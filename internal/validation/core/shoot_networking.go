@@ -3,6 +3,7 @@ package core
 import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
@@ -21,7 +22,7 @@ func shootNetworking(networking *corev1beta1.Networking, workerless bool, path *
 	}
 	if !workerless {
 		switch {
-		case deref(networking.Type) == "":
+		case ptr.Deref(networking.Type, "") == "":
 			errs = append(errs, field.Required(path.Child("type"), "must be set"))
 		default:
 			for _, msg := range validation.IsDNS1123Subdomain(*networking.Type) {
@@ -32,7 +33,7 @@ func shootNetworking(networking *corev1beta1.Networking, workerless bool, path *
 			}
 		}
 	}
-	// Whether they overlap, with each other or with what a seed needs, is checked where the seed is known.
+	// An admission plugin, which knows the seed, checks that they do not overlap with each other and with networks of the seed.
 	for _, n := range []struct {
 		name string
 		cidr *string

@@ -10,7 +10,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// maintenanceOperations are what can be asked for side by side.
+// maintenanceOperations can be combined.
 var maintenanceOperations = []string{
 	constants.GardenerOperationReconcile,
 	constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout, constants.OperationRotateCredentialsComplete,
@@ -21,13 +21,13 @@ var maintenanceOperations = []string{
 	constants.OperationRotateRolloutWorkers, constants.OperationRolloutWorkers,
 }
 
-// shootOperationNames are what can be asked for, now or in the next maintenance time window.
+// shootOperationNames are all operations, for now or for the next maintenance time window.
 var shootOperationNames = append([]string{
 	constants.ShootOperationMaintain, constants.ShootOperationRetry, constants.ShootOperationForceInPlaceUpdate,
 }, maintenanceOperations...)
 
-// asleepOperations need a running control plane.
-var asleepOperations = []string{
+// awakeOperations need a running control plane.
+var awakeOperations = []string{
 	constants.OperationRotateCredentialsStart, constants.OperationRotateCredentialsStartWithoutWorkersRollout, constants.OperationRotateCredentialsComplete,
 	constants.OperationRotateETCDEncryptionKey, constants.OperationRotateETCDEncryptionKeyStart, constants.OperationRotateETCDEncryptionKeyComplete,
 	constants.OperationRotateServiceAccountKeyStart, constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout, constants.OperationRotateServiceAccountKeyComplete,
@@ -72,7 +72,7 @@ func parseOperations(value string) []operation {
 	return out
 }
 
-// shootOperations checks the annotations that ask for operations.
+// shootOperations checks the annotations with operations.
 func shootOperations(shoot *corev1beta1.Shoot, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	now, later := shoot.Annotations[constants.GardenerOperation], shoot.Annotations[constants.GardenerMaintenanceOperation]
@@ -83,12 +83,12 @@ func shootOperations(shoot *corev1beta1.Shoot, path *field.Path) field.ErrorList
 		errs = append(errs, ValidateShootOperations(shoot, later, path.Key(constants.GardenerMaintenanceOperation))...)
 	}
 	if now != "" && now == later {
-		errs = append(errs, field.Forbidden(path.Key(constants.GardenerMaintenanceOperation), "is asked for already"))
+		errs = append(errs, field.Forbidden(path.Key(constants.GardenerMaintenanceOperation), "is a duplicate"))
 	}
 	return errs
 }
 
-// ValidateShootOperations checks operations, separated by semicolons, that are to be asked for.
+// ValidateShootOperations checks operations for the annotation, separated by semicolons.
 func ValidateShootOperations(shoot *corev1beta1.Shoot, value string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	operations := parseOperations(value)
@@ -124,9 +124,9 @@ func operationPossible(shoot *corev1beta1.Shoot, op operation, path *field.Path)
 	var errs field.ErrorList
 	forbid := func(reason string) { errs = append(errs, field.Forbidden(path, op.name+": "+reason)) }
 
-	asleep := shoot.Spec.Hibernation != nil && deref(shoot.Spec.Hibernation.Enabled) || shoot.Status.Hibernated
-	if asleep && slices.Contains(asleepOperations, op.name) {
-		forbid("is not possible while the cluster sleeps")
+	hibernated := shoot.HibernationWanted() || shoot.Status.Hibernated
+	if hibernated && slices.Contains(awakeOperations, op.name) {
+		forbid("is not possible while the cluster is hibernated")
 	}
 	rotation := &corev1beta1.ShootCredentialsRotation{}
 	if shoot.Status.Credentials != nil && shoot.Status.Credentials.Rotation != nil {
@@ -155,36 +155,36 @@ func operationPossible(shoot *corev1beta1.Shoot, op operation, path *field.Path)
 			forbid("needs a cluster that was created")
 		}
 		if !idle(ca) || !idle(serviceAccount) || !idle(etcd) {
-			forbid("a renewal goes on")
+			forbid("a rotation is in progress")
 		}
 		if op.name == constants.OperationRotateCredentialsStart && encryptionChanges(shoot) {
 			forbid("the encryption configuration is being changed")
 		}
 	case constants.OperationRotateCredentialsComplete:
 		if !prepared(ca) || !prepared(serviceAccount) || etcdInTwoSteps && !prepared(etcd) {
-			forbid("not all renewals are prepared")
+			forbid("not all rotations are prepared")
 		}
 	case constants.OperationRotateCAStart, constants.OperationRotateCAStartWithoutWorkersRollout:
 		if !startable {
 			forbid("needs a cluster that was created")
 		}
 		if !idle(ca) {
-			forbid("the renewal goes on")
+			forbid("the rotation is in progress")
 		}
 	case constants.OperationRotateCAComplete:
 		if !prepared(ca) {
-			forbid("the renewal is not prepared")
+			forbid("the rotation is not prepared")
 		}
 	case constants.OperationRotateServiceAccountKeyStart, constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout:
 		if !startable {
 			forbid("needs a cluster that was created")
 		}
 		if !idle(serviceAccount) {
-			forbid("the renewal goes on")
+			forbid("the rotation is in progress")
 		}
 	case constants.OperationRotateServiceAccountKeyComplete:
 		if !prepared(serviceAccount) {
-			forbid("the renewal is not prepared")
+			forbid("the rotation is not prepared")
 		}
 	case constants.OperationRotateETCDEncryptionKey, constants.OperationRotateETCDEncryptionKeyStart:
 		if op.name == constants.OperationRotateETCDEncryptionKeyStart && !etcdInTwoSteps {
@@ -194,7 +194,7 @@ func operationPossible(shoot *corev1beta1.Shoot, op operation, path *field.Path)
 			forbid("needs a cluster that was created")
 		}
 		if !idle(etcd) {
-			forbid("the renewal goes on")
+			forbid("the rotation is in progress")
 		}
 		if encryptionChanges(shoot) {
 			forbid("the encryption configuration is being changed")
@@ -204,19 +204,19 @@ func operationPossible(shoot *corev1beta1.Shoot, op operation, path *field.Path)
 			forbid("is not possible from Kubernetes 1.34")
 		}
 		if !prepared(etcd) {
-			forbid("the renewal is not prepared")
+			forbid("the rotation is not prepared")
 		}
 	case constants.OperationRotateRolloutWorkers, constants.OperationRolloutWorkers:
 		errs = append(errs, rolloutPools(shoot, op, path)...)
 		waiting := corev1beta1.RotationWaitingForWorkersRollout
 		if op.name == constants.OperationRotateRolloutWorkers && ca != waiting && serviceAccount != waiting {
-			forbid("no renewal waits for machines to be replaced")
+			forbid("no rotation waits for machines to be replaced")
 		}
 	}
 	return errs
 }
 
-// startable says whether there is a cluster whose credentials can be renewed.
+// startable reports whether a rotation can start: the creation of the cluster has succeeded.
 func startable(shoot *corev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 	if last == nil {
@@ -227,7 +227,7 @@ func startable(shoot *corev1beta1.Shoot) bool {
 		last.Type == corev1beta1.LastOperationTypeReconcile
 }
 
-// encryptionChanges says whether what is encrypted in etcd is not yet what the spec asks for.
+// encryptionChanges reports whether the data in etcd is not yet encrypted as in the spec.
 func encryptionChanges(shoot *corev1beta1.Shoot) bool {
 	return shoot.Status.Credentials != nil && shoot.Status.Credentials.EncryptionAtRest != nil &&
 		!sameSet(encryptedResources(&shoot.Spec), shoot.Status.Credentials.EncryptionAtRest.Resources)

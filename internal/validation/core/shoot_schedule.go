@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// The maintenance window must leave time for the work, and some of the day to the user.
+	// The maintenance time window must be long enough for the operations, and must leave a part of the day without maintenance.
 	minMaintenanceWindow = 30 * time.Minute
 	maxMaintenanceWindow = 6 * time.Hour
-	// A credential is renewed neither while the last renewal may go on nor later than what auditors accept.
+	// Credentials are rotated not before the last rotation has finished, and not later than auditors accept.
 	minRotationPeriod = 30 * time.Minute
 	maxRotationPeriod = 90 * 24 * time.Hour
 )

@@ -57,7 +57,7 @@ func advertisedAddresses(addresses []corev1beta1.ShootAdvertisedAddress, path *f
 		case err != nil:
 			errs = append(errs, field.Required(path.Child("url"), "must be a URL: "+err.Error()))
 		case address.Name == "" && address.URL == "":
-			// That the name is missing says enough.
+			// One error is enough.
 		case parsed.Scheme != "https", parsed.Host == "", parsed.User != nil, parsed.RawQuery != "", parsed.Fragment != "":
 			errs = append(errs, field.Invalid(path.Child("url"), address.URL, "must be a URL with the scheme https and a host, and without user, query and fragment"))
 		}

@@ -63,7 +63,7 @@ func TestValidateShoot(t *testing.T) {
 				s.Spec.Maintenance.TimeWindow = &v1beta1.MaintenanceTimeWindow{Begin: "233000+0100", End: "003000+0100"}
 			},
 		},
-		"a hibernation schedule that does nothing": {
+		"an empty hibernation schedule": {
 			change: func(s *v1beta1.Shoot) {
 				s.Spec.Hibernation = &v1beta1.Hibernation{Schedules: []v1beta1.HibernationSchedule{{}}}
 			},
@@ -262,7 +262,7 @@ func TestValidateShoot(t *testing.T) {
 				s.Annotations = map[string]string{"gardener.cloud/operation": "reconcile; rotate-ssh-keypair"}
 			},
 		},
-		"a renewal is not completed before it is prepared": {
+		"a rotation is not completed before it is prepared": {
 			change: func(s *v1beta1.Shoot) {
 				s.Annotations = map[string]string{"gardener.cloud/operation": "rotate-ca-complete"}
 			},
@@ -288,7 +288,7 @@ func TestValidateShootUpdate(t *testing.T) {
 		old, change func(*v1beta1.Shoot)
 		want        []string
 	}{
-		"nothing changes": {change: func(*v1beta1.Shoot) {}},
+		"no change": {change: func(*v1beta1.Shoot) {}},
 		"the region stays": {
 			change: func(s *v1beta1.Shoot) { s.Spec.Region = "elsewhere" },
 			want:   []string{"FieldValueInvalid spec.region"},
@@ -356,7 +356,7 @@ func TestValidateShootUpdate(t *testing.T) {
 			},
 			want: []string{"FieldValueInvalid spec.kubernetes.kubelet.evictionHard.nodefsInodesFree"},
 		},
-		"encryption is not changed while a change goes on": {
+		"encryption is not changed while another change is in progress": {
 			old: func(s *v1beta1.Shoot) {
 				s.Status.Credentials = &v1beta1.ShootCredentials{EncryptionAtRest: &v1beta1.EncryptionAtRest{Resources: []string{"configmaps"}}}
 			},

@@ -5,6 +5,7 @@ import (
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
@@ -32,7 +33,7 @@ func nodes(spec *corev1beta1.ShootSpec) string {
 	if spec.Networking == nil {
 		return ""
 	}
-	return deref(spec.Networking.Nodes)
+	return ptr.Deref(spec.Networking.Nodes, "")
 }
 
 // shootSpecUpdate checks which changes of the spec are possible.
@@ -62,7 +63,7 @@ func shootSpecUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.Erro
 	return errs
 }
 
-// credentialsUpdate lets credentials be renewed, and a SecretBinding be replaced by a CredentialsBinding.
+// credentialsUpdate allows other credentials, and to replace a SecretBinding by a CredentialsBinding.
 func credentialsUpdate(spec, before *corev1beta1.ShootSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	now, then := spec.SecretBindingName, before.SecretBindingName //nolint:staticcheck // still there
@@ -70,7 +71,7 @@ func credentialsUpdate(spec, before *corev1beta1.ShootSpec, path *field.Path) fi
 	if !replaced && !equal(now, then) {
 		errs = append(errs, field.Invalid(path.Child("secretBindingName"), now, "cannot be changed"))
 	}
-	if before.CredentialsBindingName != nil && deref(spec.CredentialsBindingName) == "" {
+	if before.CredentialsBindingName != nil && ptr.Deref(spec.CredentialsBindingName, "") == "" {
 		errs = append(errs, field.Forbidden(path.Child("credentialsBindingName"), "cannot be removed"))
 	}
 	return errs
@@ -98,7 +99,7 @@ func dnsUpdate(dns, before *corev1beta1.DNS, onSeed bool, path *field.Path) fiel
 func primaryProvider(dns *corev1beta1.DNS) *corev1beta1.DNSProvider {
 	//nolint:staticcheck // providers other than the primary one are old, but still there
 	providers := dns.Providers
-	if i := slices.IndexFunc(providers, func(p corev1beta1.DNSProvider) bool { return deref(p.Primary) }); i >= 0 { //nolint:staticcheck // as above
+	if i := slices.IndexFunc(providers, func(p corev1beta1.DNSProvider) bool { return ptr.Deref(p.Primary, false) }); i >= 0 { //nolint:staticcheck // as above
 		return &providers[i]
 	}
 	if len(providers) > 0 {
@@ -123,7 +124,7 @@ func networkingUpdate(networking, before *corev1beta1.Networking, path *field.Pa
 			errs = append(errs, immutable(f.now, f.then, path.Child(f.name))...)
 		}
 	}
-	// One more family can be added behind the one that there is.
+	// A second family can be added after the first one.
 	now, then := networking.IPFamilies, before.IPFamilies
 	if len(then) > 0 && !slices.Equal(now, then) && (len(then) != 1 || len(now) != 2 || now[0] != then[0] || now[1] == then[0]) {
 		errs = append(errs, field.Forbidden(path.Child("ipFamilies"), "a second IP family can be added, nothing else be changed"))
@@ -131,7 +132,7 @@ func networkingUpdate(networking, before *corev1beta1.Networking, path *field.Pa
 	return errs
 }
 
-// versionUpdate lets a version rise by one minor version at a time.
+// versionUpdate allows updates by one minor version at a time.
 func versionUpdate(version, before string, path *field.Path) field.ErrorList {
 	if before == "" || version == before {
 		return nil
@@ -141,7 +142,7 @@ func versionUpdate(version, before string, path *field.Path) field.ErrorList {
 	}
 	now, then := parseVersion(version), parseVersion(before)
 	if now.Version == nil || then.Version == nil {
-		return nil // refused where versions are offered
+		return nil // not offered by the profile, which is checked in admission
 	}
 	switch {
 	case now.LessThan(then.Version):
@@ -154,12 +155,12 @@ func versionUpdate(version, before string, path *field.Path) field.ErrorList {
 
 func workersUpdate(spec, before *corev1beta1.ShootSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if (len(spec.Provider.Workers) == 0) != (len(before.Provider.Workers) == 0) {
+	if spec.Workerless() != before.Workerless() {
 		errs = append(errs, field.Forbidden(path, "a cluster cannot get its first workers later, nor lose the last ones"))
 	}
 	now, then := controlPlanePool(spec), controlPlanePool(before)
 	if (now == nil) != (then == nil) || now != nil && now.Name != then.Name {
-		errs = append(errs, field.Forbidden(path, "a cluster cannot become self-hosted nor stop being so, and its control plane stays in its pool"))
+		errs = append(errs, field.Forbidden(path, "a cluster cannot become self-hosted or stop being self-hosted, and its control plane stays in its pool"))
 	}
 	for i, worker := range spec.Provider.Workers {
 		j := slices.IndexFunc(before.Provider.Workers, func(w corev1beta1.Worker) bool { return w.Name == worker.Name })
@@ -179,7 +180,7 @@ func poolUpdate(spec, beforeSpec *corev1beta1.ShootSpec, worker, before *corev1b
 		errs = append(errs, field.Forbidden(path.Child("kubernetes", "version"), "cannot be lowered"))
 	}
 	inPlace := func(strategy *corev1beta1.MachineUpdateStrategy) bool {
-		return deref(strategy) == corev1beta1.AutoInPlaceUpdate || deref(strategy) == corev1beta1.ManualInPlaceUpdate
+		return ptr.Deref(strategy, "") == corev1beta1.AutoInPlaceUpdate || ptr.Deref(strategy, "") == corev1beta1.ManualInPlaceUpdate
 	}
 	if before.UpdateStrategy != nil && inPlace(worker.UpdateStrategy) != inPlace(before.UpdateStrategy) {
 		errs = append(errs, field.Invalid(path.Child("updateStrategy"), worker.UpdateStrategy, "cannot be changed between rolling and in-place updates"))
@@ -188,7 +189,7 @@ func poolUpdate(spec, beforeSpec *corev1beta1.ShootSpec, worker, before *corev1b
 }
 
 func poolVersion(worker *corev1beta1.Worker, spec *corev1beta1.ShootSpec) string {
-	if worker.Kubernetes != nil && deref(worker.Kubernetes.Version) != "" {
+	if worker.Kubernetes != nil && ptr.Deref(worker.Kubernetes.Version, "") != "" {
 		return *worker.Kubernetes.Version
 	}
 	return spec.Kubernetes.Version
@@ -207,9 +208,9 @@ func controlPlaneUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.E
 	if then != "" && now != then {
 		errs = append(errs, field.Invalid(typePath, now, "cannot be changed once it is set"))
 	}
-	// A sleeping cluster has no control plane that could be spread.
-	if then == "" && now != "" && (shoot.Status.Hibernated || asleep(&shoot.Spec)) {
-		errs = append(errs, field.Forbidden(typePath, "cannot be set while the cluster sleeps"))
+	// A hibernated cluster has no control plane that could become highly available.
+	if then == "" && now != "" && (shoot.Status.Hibernated || shoot.HibernationWanted()) {
+		errs = append(errs, field.Forbidden(typePath, "cannot be set while the cluster is hibernated"))
 	}
 	zones := func(spec *corev1beta1.ShootSpec) []string {
 		if spec.ControlPlane == nil {
@@ -223,11 +224,7 @@ func controlPlaneUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.E
 	return errs
 }
 
-func asleep(spec *corev1beta1.ShootSpec) bool {
-	return spec.Hibernation != nil && deref(spec.Hibernation.Enabled)
-}
-
-// encryptionUpdate keeps what is encrypted from being changed while a change goes on, or while nobody can carry it out.
+// encryptionUpdate refuses changes of the encryption configuration while another one is in progress, or while the cluster is hibernated.
 func encryptionUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	config := path.Child("kubernetes", "kubeAPIServer", "encryptionConfig")
@@ -238,14 +235,14 @@ func encryptionUpdate(shoot, old *corev1beta1.Shoot, path *field.Path) field.Err
 		errs = append(errs, field.Forbidden(config.Child("provider", "type"), "cannot be changed"))
 	}
 	if !changed {
-		if !asleep(&old.Spec) && asleep(&shoot.Spec) && encryptionBusy(old) {
+		if !old.HibernationWanted() && shoot.HibernationWanted() && encryptionBusy(old) {
 			errs = append(errs, field.Forbidden(path.Child("hibernation", "enabled"), "the encryption configuration or key is being changed"))
 		}
 		return errs
 	}
 	created := old.Status.Credentials != nil && old.Status.Credentials.EncryptionAtRest != nil
-	if !created || encryptionBusy(old) || asleep(&shoot.Spec) || old.Status.Hibernated {
-		errs = append(errs, field.Forbidden(config.Child("resources"), "cannot be changed while the cluster sleeps, or while an earlier change goes on"))
+	if !created || encryptionBusy(old) || shoot.HibernationWanted() || old.Status.Hibernated {
+		errs = append(errs, field.Forbidden(config.Child("resources"), "cannot be changed before the cluster is created, while it is hibernated, or while an earlier change is in progress"))
 	}
 	return errs
 }
@@ -260,7 +257,7 @@ func encryptionProvider(spec *corev1beta1.ShootSpec) corev1beta1.EncryptionProvi
 	return corev1beta1.EncryptionProviderTypeAESCBC
 }
 
-// encryptionBusy says whether data in etcd is being encrypted anew.
+// encryptionBusy reports whether data in etcd is being encrypted again.
 func encryptionBusy(shoot *corev1beta1.Shoot) bool {
 	if encryptionChanges(shoot) {
 		return true
@@ -272,7 +269,7 @@ func encryptionBusy(shoot *corev1beta1.Shoot) bool {
 	return phase != "" && phase != corev1beta1.RotationCompleted
 }
 
-// nodeCIDRUpdate keeps the ranges of nodes, which nodes cannot change.
+// nodeCIDRUpdate refuses to change the size of the networks of nodes.
 func nodeCIDRUpdate(spec, before *corev1beta1.ShootSpec, path *field.Path) field.ErrorList {
 	if before.Kubernetes.KubeControllerManager == nil || spec.Kubernetes.KubeControllerManager == nil {
 		return nil

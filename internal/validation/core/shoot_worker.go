@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -21,14 +22,14 @@ import (
 )
 
 const (
-	// maxPoolNameLength and maxVolumeNameLength keep the names of machines within bounds.
+	// maxPoolNameLength and maxVolumeNameLength limit the length of names of machines.
 	maxPoolNameLength   = 15
 	maxVolumeNameLength = 15
-	// MaxKubeletSkew is how many minor versions a kubelet may be behind the API server.
+	// MaxKubeletSkew is how many minor versions a kubelet may be behind the kube-apiserver.
 	MaxKubeletSkew = 3
 )
 
-// volumeSize is what sizes of disks look like: whole gibibytes.
+// volumeSize is the form of sizes of volumes: whole gibibytes.
 var volumeSize = regexp.MustCompile(`^\d+Gi$`)
 
 func shootProvider(spec *corev1beta1.ShootSpec, version kubeVersion, opts Options, path *field.Path) field.ErrorList {
@@ -41,7 +42,7 @@ func shootProvider(spec *corev1beta1.ShootSpec, version kubeVersion, opts Option
 			errs = append(errs, field.Invalid(provider.Child("type"), spec.Provider.Type, msg))
 		}
 	}
-	if len(spec.Provider.Workers) == 0 {
+	if spec.Workerless() {
 		return errs
 	}
 
@@ -58,7 +59,7 @@ func shootProvider(spec *corev1beta1.ShootSpec, version kubeVersion, opts Option
 	return append(errs, systemComponentPools(spec.Provider.Workers, workers)...)
 }
 
-// systemComponentPools makes sure that system components find nodes.
+// systemComponentPools checks that system components find nodes.
 func systemComponentPools(workers []corev1beta1.Worker, path *field.Path) field.ErrorList {
 	for _, worker := range workers {
 		allowed := worker.SystemComponents == nil || worker.SystemComponents.Allow
@@ -82,7 +83,7 @@ func shootWorker(worker *corev1beta1.Worker, spec *corev1beta1.ShootSpec, versio
 	}
 	if image := worker.Machine.Image; image != nil && image.Name == "" {
 		errs = append(errs, field.Required(path.Child("machine", "image", "name"), "must be set"))
-	} else if image != nil && deref(image.Version) == "" {
+	} else if image != nil && ptr.Deref(image.Version, "") == "" {
 		errs = append(errs, field.Required(path.Child("machine", "image", "version"), "must be set"))
 	}
 	if worker.Machine.Architecture != nil {
@@ -175,7 +176,7 @@ func percent(value *intstr.IntOrString) int {
 	return n
 }
 
-// isZero says whether a number or percentage is zero. What is neither counts as zero too, as it moves nothing.
+// isZero reports whether a number or percentage is zero. An invalid value counts as zero.
 func isZero(value *intstr.IntOrString) bool {
 	if value == nil {
 		return true
@@ -186,7 +187,7 @@ func isZero(value *intstr.IntOrString) bool {
 	return value.IntVal == 0
 }
 
-// nodeTaints checks the taints of nodes the way the Kubernetes API does.
+// nodeTaints checks the taints of nodes as Kubernetes does.
 func nodeTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
@@ -280,7 +281,7 @@ func poolCRI(cri *corev1beta1.CRI, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// sysctlName is what names of kernel settings look like, with dots or slashes.
+// sysctlName is the form of names of kernel settings, with dots or slashes.
 var sysctlName = regexp.MustCompile(`^([A-Za-z0-9]([-_A-Za-z0-9]*[A-Za-z0-9])?[\./])*[A-Za-z0-9]([-_A-Za-z0-9]*[A-Za-z0-9])?$`)
 
 func sysctls(settings map[string]string, path *field.Path) field.ErrorList {
@@ -363,7 +364,7 @@ func poolMachineControllerManager(worker *corev1beta1.Worker, path *field.Path) 
 	if n := settings.AutoPreserveFailedMachineMax; n != nil && (*n < 0 || *n > worker.Maximum) {
 		errs = append(errs, field.Invalid(path.Child("autoPreserveFailedMachineMax"), *n, "must be between 0 and the maximum of the pool"))
 	}
-	inPlace := deref(worker.UpdateStrategy) == corev1beta1.AutoInPlaceUpdate || deref(worker.UpdateStrategy) == corev1beta1.ManualInPlaceUpdate
+	inPlace := ptr.Deref(worker.UpdateStrategy, "") == corev1beta1.AutoInPlaceUpdate || ptr.Deref(worker.UpdateStrategy, "") == corev1beta1.ManualInPlaceUpdate
 	if !inPlace {
 		if settings.InPlaceUpdateTimeout != nil {
 			errs = append(errs, field.Forbidden(path.Child("inPlaceUpdateTimeout"), "is for in-place updates only"))
@@ -391,7 +392,7 @@ func poolKubernetes(worker *corev1beta1.Worker, spec *corev1beta1.ShootSpec, ver
 		errs = append(errs, kubeletConfig(own, poolVersion, path.Child("kubelet"))...)
 	}
 	if kubelet := worker.KubeletConfig(spec.Kubernetes.Kubelet); kubelet != nil && kubelet != own && worker.Kubernetes.Version != nil {
-		// The cluster's configuration counts for this pool, too.
+		// The configuration of the cluster applies to this pool, too.
 		errs = append(errs, verificationPolicy(kubelet, poolVersion, path.Child("kubelet"))...)
 	}
 	return errs

@@ -9,7 +9,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// referenceKinds are the kinds of objects that a shoot or seed can name among its resources.
+// referenceKinds are the kinds of objects that spec.resources of a shoot or seed can refer to.
 var referenceKinds = []string{"v1, Secret", "v1, ConfigMap", "security.gardener.cloud/v1alpha1, WorkloadIdentity"}
 
 // ValidateShootState checks a new ShootState.
@@ -37,7 +37,7 @@ func shootStateSpec(spec *corev1beta1.ShootStateSpec, path *field.Path) field.Er
 		if extension.Purpose != nil && *extension.Purpose == "" {
 			errs = append(errs, field.Invalid(path.Child("extensions").Index(i).Child("purpose"), *extension.Purpose, "must not be empty if it is set"))
 		}
-		// References of extensions are reported as those of the state, which is where they end up.
+		// Errors in references of extensions have the path of the resources of the state, where they are stored.
 		for j, resource := range extension.Resources {
 			errs = append(errs, crossVersionReference(resource.ResourceRef, referenceKinds, path.Child("resources").Index(j).Child("resourceRef"))...)
 		}

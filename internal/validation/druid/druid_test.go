@@ -13,8 +13,6 @@ import (
 	"gardener.cloud/gardener/internal/validation/druid"
 )
 
-func to[T any](value T) *T { return &value }
-
 func paths(errs field.ErrorList) []string {
 	var out []string
 	for _, err := range errs {
@@ -28,7 +26,7 @@ func etcd(changes ...func(*druidv1alpha1.EtcdSpec)) *druidv1alpha1.Etcd {
 		ObjectMeta: metav1.ObjectMeta{Name: "etcd-main", Namespace: "shoot--foo--bar", ResourceVersion: "1"},
 		Spec: druidv1alpha1.EtcdSpec{
 			Replicas: 3, Labels: map[string]string{"role": "main"}, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": "main"}},
-			StorageClass: to("fast"),
+			StorageClass: new("fast"),
 			Backup:       druidv1alpha1.BackupSpec{Store: &druidv1alpha1.StoreSpec{Prefix: "shoot--foo--bar/etcd-main"}},
 		},
 	}
@@ -55,10 +53,10 @@ func TestEtcd(t *testing.T) {
 		},
 		"selector does not match": {change: func(s *druidv1alpha1.EtcdSpec) { s.Labels = nil }, want: []string{"spec.selector"}},
 		"ports": {change: func(s *druidv1alpha1.EtcdSpec) {
-			s.Etcd.ClientPort, s.Etcd.ServerPort, s.Etcd.WrapperPort, s.Backup.Port = to(int32(2379)), to(int32(2379)), to(int32(0)), to(int32(70000))
+			s.Etcd.ClientPort, s.Etcd.ServerPort, s.Etcd.WrapperPort, s.Backup.Port = new(int32(2379)), new(int32(2379)), new(int32(0)), new(int32(70000))
 		}, want: []string{"spec.etcd.serverPort", "spec.etcd.wrapperPort", "spec.backup.port"}},
 		"quantities": {change: func(s *druidv1alpha1.EtcdSpec) {
-			s.Etcd.Quota, s.StorageCapacity = to(resource.MustParse("0")), to(resource.MustParse("-1Gi"))
+			s.Etcd.Quota, s.StorageCapacity = new(resource.MustParse("0")), new(resource.MustParse("-1Gi"))
 		}, want: []string{"spec.etcd.quota", "spec.storageCapacity"}},
 		"TLS without Secrets": {change: func(s *druidv1alpha1.EtcdSpec) {
 			s.Etcd.PeerURLTLS, s.Backup.TLS = &druidv1alpha1.PeerTLSConfig{}, &druidv1alpha1.TLSConfig{}
@@ -68,7 +66,7 @@ func TestEtcd(t *testing.T) {
 		}},
 		"backups": {change: func(s *druidv1alpha1.EtcdSpec) {
 			s.Backup.DeltaSnapshotPeriod, s.Backup.GarbageCollectionPeriod = &metav1.Duration{Duration: time.Hour}, &metav1.Duration{Duration: time.Minute}
-			s.Backup.MaxBackupsLimitBasedGC = to(int32(0))
+			s.Backup.MaxBackupsLimitBasedGC = new(int32(0))
 			s.Backup.Store.Prefix = "etcd-events"
 		}, want: []string{"spec.backup.garbageCollectionPeriod", "spec.backup.maxBackupsLimitBasedGC", "spec.backup.store.prefix"}},
 	} {
@@ -85,12 +83,12 @@ func TestEtcdUpdate(t *testing.T) {
 		change func(*druidv1alpha1.EtcdSpec)
 		want   []string
 	}{
-		"nothing": {change: func(*druidv1alpha1.EtcdSpec) {}},
-		"stop":    {change: func(s *druidv1alpha1.EtcdSpec) { s.Replicas = 0 }},
-		"grow":    {change: func(s *druidv1alpha1.EtcdSpec) { s.Replicas = 5 }},
-		"shrink":  {change: func(s *druidv1alpha1.EtcdSpec) { s.Replicas = 1 }, want: []string{"spec.replicas"}},
+		"no change": {change: func(*druidv1alpha1.EtcdSpec) {}},
+		"stop":      {change: func(s *druidv1alpha1.EtcdSpec) { s.Replicas = 0 }},
+		"grow":      {change: func(s *druidv1alpha1.EtcdSpec) { s.Replicas = 5 }},
+		"shrink":    {change: func(s *druidv1alpha1.EtcdSpec) { s.Replicas = 1 }, want: []string{"spec.replicas"}},
 		"immutable fields": {change: func(s *druidv1alpha1.EtcdSpec) {
-			s.StorageClass, s.VolumeClaimTemplate, s.MemberNamePrefix, s.Backup.Store.Prefix = nil, to("x"), to("y"), "etcd-main-2"
+			s.StorageClass, s.VolumeClaimTemplate, s.MemberNamePrefix, s.Backup.Store.Prefix = nil, new("x"), new("y"), "etcd-main-2"
 		}, want: []string{"spec.memberNamePrefix", "spec.storageClass", "spec.volumeClaimTemplate", "spec.backup.store.prefix"}},
 		"join another cluster": {change: func(s *druidv1alpha1.EtcdSpec) {
 			s.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingClusterSpec{}
@@ -104,7 +102,7 @@ func TestEtcdUpdate(t *testing.T) {
 	}
 
 	deleting := etcd(func(s *druidv1alpha1.EtcdSpec) { s.Replicas = 5 })
-	deleting.DeletionTimestamp = to(metav1.Now())
+	deleting.DeletionTimestamp = new(metav1.Now())
 	if diff := cmp.Diff([]string{"spec"}, paths(druid.ValidateEtcdUpdate(deleting, etcd()))); diff != "" {
 		t.Errorf("while it is being deleted (-want +got):\n%s", diff)
 	}
@@ -113,7 +111,7 @@ func TestEtcdUpdate(t *testing.T) {
 func TestTasks(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "a", Namespace: "b", ResourceVersion: "1"}
 	backups := &druidv1alpha1.EtcdCopyBackupsTask{ObjectMeta: meta, Spec: druidv1alpha1.EtcdCopyBackupsTaskSpec{
-		SourceStore: druidv1alpha1.StoreSpec{Prefix: "a"}, MaxBackups: to(int32(-1)),
+		SourceStore: druidv1alpha1.StoreSpec{Prefix: "a"}, MaxBackups: new(int32(-1)),
 		WaitForFinalSnapshot: &druidv1alpha1.WaitForFinalSnapshotSpec{Timeout: &metav1.Duration{Duration: -1}},
 	}}
 	want := []string{"spec.targetStore.prefix", "spec.maxBackups", "spec.waitForFinalSnapshot.timeout"}
@@ -125,12 +123,12 @@ func TestTasks(t *testing.T) {
 	if diff := cmp.Diff([]string{"spec.config"}, paths(druid.ValidateEtcdOpsTask(task))); diff != "" {
 		t.Errorf("no operation (-want +got):\n%s", diff)
 	}
-	task.Spec.Config.OnDemandSnapshot = &druidv1alpha1.OnDemandSnapshotConfig{Type: "delta", IsFinal: to(true)}
+	task.Spec.Config.OnDemandSnapshot = &druidv1alpha1.OnDemandSnapshotConfig{Type: "delta", IsFinal: new(true)}
 	if diff := cmp.Diff([]string{"spec.config.onDemandSnapshot.isFinal", "spec.etcdName"}, paths(druid.ValidateEtcdOpsTask(task))); diff != "" {
 		t.Errorf("final delta snapshot (-want +got):\n%s", diff)
 	}
 	changed := task.DeepCopy()
-	changed.Spec.EtcdName = to("etcd-main")
+	changed.Spec.EtcdName = new("etcd-main")
 	if diff := cmp.Diff([]string{"spec"}, paths(druid.ValidateEtcdOpsTaskUpdate(changed, task))); diff != "" {
 		t.Errorf("change (-want +got):\n%s", diff)
 	}

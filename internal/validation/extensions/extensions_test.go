@@ -25,8 +25,6 @@ var (
 	secretRef   = corev1.SecretReference{Name: "cloudprovider", Namespace: "shoot--foo--bar"}
 )
 
-func to[T any](value T) *T { return &value }
-
 // results lists errors as "type path", sorted.
 func results(errs field.ErrorList) []string {
 	var out []string
@@ -139,28 +137,28 @@ func TestEveryKind(t *testing.T) {
 			// The class may be spelt out, and no kind can change its type.
 			changed := obj.DeepCopyObject().(extensionsv1alpha1.Object)
 			spec := defaultSpecOf(changed)
-			spec.Class = to(extensionsv1alpha1.ExtensionClassShoot)
+			spec.Class = new(extensionsv1alpha1.ExtensionClassShoot)
 			if errs := extensions.ValidateUpdate(changed, obj); len(errs) > 0 {
 				t.Errorf("the default class is refused: %v", errs.ToAggregate())
 			}
-			spec.Class, spec.Type = to(extensionsv1alpha1.ExtensionClassGarden), "other"
+			spec.Class, spec.Type = new(extensionsv1alpha1.ExtensionClassGarden), "other"
 			if diff := cmp.Diff([]string{"invalid spec.class", "invalid spec.type"}, results(extensions.ValidateUpdate(changed, obj))); diff != "" {
 				t.Errorf("changed class and type (-want +got):\n%s", diff)
 			}
 
 			// While it is being deleted, only what is not the spec can change.
-			changed.SetDeletionTimestamp(to(metav1.NewTime(time.Unix(0, 0))))
+			changed.SetDeletionTimestamp(new(metav1.NewTime(time.Unix(0, 0))))
 			if diff := cmp.Diff([]string{"forbidden spec"}, results(extensions.ValidateUpdate(changed, obj))); diff != "" {
 				t.Errorf("changed while it is being deleted (-want +got):\n%s", diff)
 			}
 			deleting := obj.DeepCopyObject().(extensionsv1alpha1.Object)
-			deleting.SetDeletionTimestamp(to(metav1.NewTime(time.Unix(0, 0))))
+			deleting.SetDeletionTimestamp(new(metav1.NewTime(time.Unix(0, 0))))
 			deleting.SetAnnotations(map[string]string{"a": "b"})
 			if errs := extensions.ValidateUpdate(deleting, obj); len(errs) > 0 {
 				t.Errorf("an annotation is refused while it is being deleted: %v", errs.ToAggregate())
 			}
 
-			spec.Class, spec.Type = to(extensionsv1alpha1.ExtensionClass("cloud")), ""
+			spec.Class, spec.Type = new(extensionsv1alpha1.ExtensionClass("cloud")), ""
 			if diff := cmp.Diff([]string{"required spec.type", "unsupported spec.class"}, results(extensions.Validate(changed))); diff != "" {
 				t.Errorf("no type, unknown class (-want +got):\n%s", diff)
 			}
@@ -227,7 +225,7 @@ func TestCreate(t *testing.T) {
 			d.Spec.Name, d.Spec.RecordType, d.Spec.Values = "_acme-challenge.example.com", "TXT", []string{"anything goes"}
 		}), nil},
 		"DNSRecord with bad values": {change(dnsRecord(), func(d *extensionsv1alpha1.DNSRecord) {
-			d.Spec.Values, d.Spec.TTL, d.Spec.Region, d.Spec.Zone = []string{"::1", "1.2.3.4"}, to(int64(0)), to(""), to("")
+			d.Spec.Values, d.Spec.TTL, d.Spec.Region, d.Spec.Zone = []string{"::1", "1.2.3.4"}, new(int64(0)), new(""), new("")
 		}), []string{"invalid spec.ttl", "invalid spec.values[0]", "required spec.region", "required spec.zone"}},
 		"DNSRecord of type AAAA": {change(dnsRecord(), func(d *extensionsv1alpha1.DNSRecord) {
 			d.Spec.RecordType, d.Spec.Values = "AAAA", []string{"::1", "1.2.3.4", "fe80::1%eth0"}
@@ -253,14 +251,14 @@ func TestCreate(t *testing.T) {
 
 		"OperatingSystemConfig with bad units": {change(osc(), func(o *extensionsv1alpha1.OperatingSystemConfig) {
 			o.Spec.Units = []extensionsv1alpha1.Unit{
-				{Name: "a", Command: to(extensionsv1alpha1.UnitCommand("kill")), FilePaths: []string{"/nowhere"}},
+				{Name: "a", Command: new(extensionsv1alpha1.UnitCommand("kill")), FilePaths: []string{"/nowhere"}},
 				{Name: "a", DropIns: []extensionsv1alpha1.DropIn{{Name: "x", Content: "y"}, {Name: "x"}}},
 			}
 		}), []string{"duplicate spec.units[1].dropIns[1].name", "duplicate spec.units[1].name", "notfound spec.units[0].filePaths[0]", "required spec.units[1].dropIns[1].content", "unsupported spec.units[0].command"}},
 		"OperatingSystemConfig with bad files": {change(osc(), func(o *extensionsv1alpha1.OperatingSystemConfig) {
 			o.Spec.Files = append(o.Spec.Files,
-				extensionsv1alpha1.File{Path: "/a", Permissions: to(uint32(0o10000))},
-				extensionsv1alpha1.File{Path: "/a", HostName: to("n1"), Content: extensionsv1alpha1.FileContent{ImageRef: &extensionsv1alpha1.FileContentImageRef{}}},
+				extensionsv1alpha1.File{Path: "/a", Permissions: new(uint32(0o10000))},
+				extensionsv1alpha1.File{Path: "/a", HostName: new("n1"), Content: extensionsv1alpha1.FileContent{ImageRef: &extensionsv1alpha1.FileContentImageRef{}}},
 				extensionsv1alpha1.File{Path: "b", Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Encoding: "gzip", Data: "x"}, SecretRef: &extensionsv1alpha1.FileContentSecretRef{}}},
 			)
 		}), []string{
@@ -271,10 +269,10 @@ func TestCreate(t *testing.T) {
 		"OperatingSystemConfig with a bad container runtime": {change(osc(), func(o *extensionsv1alpha1.OperatingSystemConfig) {
 			o.Spec.Purpose = "destroy"
 			cri := o.Spec.CRIConfig
-			cri.Name, cri.CgroupDriver, cri.Containerd.SandboxImage = "docker", to(extensionsv1alpha1.CgroupDriverName("x")), ""
-			cri.Containerd.Registries[0].Server = to("docker.io")
+			cri.Name, cri.CgroupDriver, cri.Containerd.SandboxImage = "docker", new(extensionsv1alpha1.CgroupDriverName("x")), ""
+			cri.Containerd.Registries[0].Server = new("docker.io")
 			cri.Containerd.Registries[0].Hosts = []extensionsv1alpha1.RegistryHost{{URL: "ftp://x", Capabilities: []extensionsv1alpha1.RegistryCapability{"read"}, CACerts: []string{"a"}}}
-			cri.Containerd.Plugins[0].Op, cri.Containerd.Plugins[0].Path = to(extensionsv1alpha1.PluginPathOperation("move")), nil
+			cri.Containerd.Plugins[0].Op, cri.Containerd.Plugins[0].Path = new(extensionsv1alpha1.PluginPathOperation("move")), nil
 		}), []string{
 			"invalid spec.criConfig.containerd.registries[0].hosts[0].caCerts[0]", "invalid spec.criConfig.containerd.registries[0].hosts[0].url",
 			"invalid spec.criConfig.containerd.registries[0].server", "required spec.criConfig.containerd.plugins[0].path",
@@ -298,10 +296,10 @@ func TestCreate(t *testing.T) {
 			p := &w.Spec.Pools[0]
 			p.Volume = &extensionsv1alpha1.Volume{Size: "big"}
 			p.DataVolumes = []extensionsv1alpha1.DataVolume{{Name: "a", Size: "1Gi"}, {Name: "a", Size: ""}}
-			p.KubeletDataVolumeName = to("b")
+			p.KubeletDataVolumeName = new("b")
 			p.Zones = []string{"a", "", "a"}
-			p.UpdateStrategy = to(corev1beta1.MachineUpdateStrategy("Never"))
-			p.ClusterAutoscaler = &extensionsv1alpha1.ClusterAutoscalerOptions{ScaleDownUtilizationThreshold: to("1.5"), ScaleDownGPUUtilizationThreshold: to("NaN")}
+			p.UpdateStrategy = new(corev1beta1.MachineUpdateStrategy("Never"))
+			p.ClusterAutoscaler = &extensionsv1alpha1.ClusterAutoscalerOptions{ScaleDownUtilizationThreshold: new("1.5"), ScaleDownGPUUtilizationThreshold: new("NaN")}
 			p.Taints = []corev1.Taint{{Key: "a b", Effect: "Never"}}
 			p.Labels = map[string]string{"a b": "c"}
 		}), []string{

@@ -102,7 +102,7 @@ func frozen(meta *metav1.ObjectMeta, spec, oldSpec any) (field.ErrorList, bool) 
 	return field.ErrorList{field.Forbidden(specPath, "cannot be changed while the object is being deleted")}, true
 }
 
-// unchanged checks what every kind keeps: metadata, type and class. A class may be added if it says what unset means.
+// unchanged checks what is immutable for every kind: metadata, type and class. The default class may be set if none was.
 func unchanged(meta, old *metav1.ObjectMeta, spec, oldSpec *extensionsv1alpha1.DefaultSpec) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(meta, old, metadataPath)
 	errs = append(errs, immutable(spec.Type, oldSpec.Type, specPath.Child("type"))...)
@@ -120,7 +120,7 @@ func required(value string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// notEmpty refuses an optional text that is set to nothing.
+// notEmpty refuses an optional text that is set and empty.
 func notEmpty(value *string, path *field.Path) field.ErrorList {
 	if value == nil {
 		return nil

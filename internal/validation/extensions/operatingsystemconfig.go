@@ -98,7 +98,7 @@ func units(list []extensionsv1alpha1.Unit, paths sets.Set[string], path *field.P
 
 func files(list []extensionsv1alpha1.File, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	// A path may be there once for every node, and once for all others.
+	// A path may be used once for every node, and once for all others.
 	seen := sets.New[string]()
 	for i, file := range list {
 		path := path.Index(i)
@@ -130,7 +130,7 @@ func fileContent(content extensionsv1alpha1.FileContent, path *field.Path) field
 	}
 	if inline := content.Inline; inline != nil {
 		sources++
-		// Plain text has the empty encoding, which is not in the message: it reads as if something was missing.
+		// Plain text has the empty encoding, which is not in the message: it would look as if something was missing.
 		if codec := extensionsv1alpha1.FileCodecID(inline.Encoding); codec != extensionsv1alpha1.PlainFileCodecID {
 			errs = append(errs, supported(codec, path.Child("inline", "encoding"), extensionsv1alpha1.B64FileCodecID)...)
 		}

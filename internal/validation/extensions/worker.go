@@ -100,7 +100,7 @@ func workerPool(pool *extensionsv1alpha1.WorkerPool, path *field.Path) field.Err
 	return errs
 }
 
-// poolSize checks how many machines there may be, also during an update.
+// poolSize checks the number of machines, also during an update.
 func poolSize(pool *extensionsv1alpha1.WorkerPool, path *field.Path) field.ErrorList {
 	errs := apivalidation.ValidateNonnegativeField(int64(pool.Minimum), path.Child("minimum"))
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(pool.Maximum), path.Child("maximum"))...)
@@ -111,7 +111,7 @@ func poolSize(pool *extensionsv1alpha1.WorkerPool, path *field.Path) field.Error
 	unavailable, unavailableErrs := numberOrPercentage(pool.MaxUnavailable, path.Child("maxUnavailable"))
 	errs = append(append(errs, surgeErrs...), unavailableErrs...)
 	if len(surgeErrs)+len(unavailableErrs) == 0 && surge == 0 && unavailable == 0 {
-		// With neither room above nor below, no machine could ever be replaced.
+		// If both are zero, no machine could be replaced.
 		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), pool.MaxUnavailable.String(), "must not be 0 when maxSurge is 0"))
 	}
 	if pool.MaxUnavailable.Type == intstr.String && unavailable > 100 {

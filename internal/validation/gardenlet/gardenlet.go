@@ -21,7 +21,7 @@ import (
 
 const (
 	minKubeconfigValidity = 10 * time.Minute
-	// DNS records that live shorter load the provider, ones that live longer make moves of control planes slow.
+	// DNS records with a shorter TTL cause more load on the provider, those with a longer one make migrations of control planes slow.
 	minDNSEntryTTL, maxDNSEntryTTL = 30, 600
 	maxHandlerLength               = 34
 )
@@ -31,8 +31,8 @@ var (
 	logFormats = []string{"json", "text"}
 )
 
-// ValidateGardenletConfiguration checks a configuration. Settings that are unset are left to defaulting; a template has
-// those of a seed filled in later. Errors of what is common to all components are at the root, as they are there for all.
+// ValidateGardenletConfiguration checks a configuration. Unset settings get defaults; in a template, those of the seed
+// are set later. Errors in settings that all components have are at the root, as for all components.
 func ValidateGardenletConfiguration(config *gardenletconfigv1alpha1.GardenletConfiguration, path *field.Path, template bool) field.ErrorList {
 	var errs field.ErrorList
 	if config.GardenClientConnection != nil && config.GardenClientConnection.KubeconfigValidity != nil {
@@ -77,7 +77,7 @@ func ValidateGardenletConfiguration(config *gardenletconfigv1alpha1.GardenletCon
 	return errs
 }
 
-// child works on no path at all, too.
+// child is path.Child for paths that may be nil.
 func child(path *field.Path, name string, more ...string) *field.Path {
 	if path == nil {
 		return field.NewPath(name, more...)
@@ -185,7 +185,7 @@ func shootPurpose(purpose corev1beta1.ShootPurpose, path *field.Path) field.Erro
 	return field.ErrorList{field.NotSupported(path, purpose, shootPurposes)}
 }
 
-// leaderElection checks what client-go needs of it.
+// leaderElection checks the rules of client-go.
 func leaderElection(config *componentbaseconfigv1alpha1.LeaderElectionConfiguration, path *field.Path) field.ErrorList {
 	if config.LeaderElect == nil || !*config.LeaderElect {
 		return nil

@@ -25,7 +25,7 @@ func TestValidateGardenletConfiguration(t *testing.T) {
 			change: func(c *gardenletconfigv1alpha1.GardenletConfiguration) { c.LogLevel, c.LogFormat = "loud", "xml" },
 			want:   []string{"FieldValueNotSupported logLevel", "FieldValueNotSupported logFormat"},
 		},
-		"a kubeconfig that is renewed all the time": {
+		"a kubeconfig that is renewed too often": {
 			change: func(c *gardenletconfigv1alpha1.GardenletConfiguration) {
 				v := c.GardenClientConnection.KubeconfigValidity
 				v.Validity, v.AutoRotationJitterPercentageMin = seconds(599), new(int32(90))
@@ -75,7 +75,7 @@ func TestValidateGardenletConfiguration(t *testing.T) {
 			},
 			want: []string{"FieldValueDuplicate exposureClassHandlers[1].name", "FieldValueInvalid exposureClassHandlers[2].name"},
 		},
-		"leaders that are replaced before they can renew": {
+		"leaders that are replaced before they can renew their lease": {
 			change: func(c *gardenletconfigv1alpha1.GardenletConfiguration) { c.LeaderElection.LeaseDuration = *seconds(10) },
 			want:   []string{"FieldValueInvalid leaderElection.leaseDuration"},
 		},

@@ -36,7 +36,7 @@ func TestValidateBastion(t *testing.T) {
 			change: func(b *operationsv1alpha1.Bastion) { b.Spec.SSHPublicKey = "ssh-ed25519" },
 			want:   []string{"FieldValueInvalid spec.sshPublicKey"},
 		},
-		"nobody may connect": {
+		"no allowed addresses": {
 			change: func(b *operationsv1alpha1.Bastion) { b.Spec.Ingress = nil },
 			want:   []string{"FieldValueInvalid spec.ingress"},
 		},

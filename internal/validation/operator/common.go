@@ -23,7 +23,7 @@ func required(value string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// unique refuses a value that is in the set, and puts it there. An empty value is the business of required.
+// unique refuses a value that is in the set, and adds it. required checks empty values.
 func unique(seen sets.Set[string], value string, path *field.Path) field.ErrorList {
 	if value != "" && seen.Has(value) {
 		return field.ErrorList{field.Duplicate(path, value)}

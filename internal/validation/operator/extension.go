@@ -41,7 +41,7 @@ func ValidateExtensionUpdate(extension, old *operatorv1alpha1.Extension) field.E
 	return append(errs, ValidateExtension(extension)...)
 }
 
-// primary says whether the extension is the one that owns the kind and type. Unset means that it is.
+// primary reports whether the extension is primarily responsible for the kind and type, which is the default.
 func primary(resource corev1beta1.ControllerResource) bool {
 	return resource.Primary == nil || *resource.Primary
 }

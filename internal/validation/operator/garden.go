@@ -79,7 +79,7 @@ func validateSpec(garden *operatorv1alpha1.Garden) field.ErrorList {
 func ValidateGardenUpdate(garden, old *operatorv1alpha1.Garden) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&garden.ObjectMeta, &old.ObjectMeta, metadataPath)
 	if garden.Annotations[constants.GardenerOperation] != old.Annotations[constants.GardenerOperation] {
-		// What was asked for before may have begun, and would not be possible a second time.
+		// An operation that the old object has may be in progress, and would not be possible a second time.
 		errs = append(errs, operation(garden)...)
 	}
 	runtime, oldRuntime, path := &garden.Spec.RuntimeCluster, &old.Spec.RuntimeCluster, specPath.Child("runtimeCluster")
@@ -190,7 +190,7 @@ func virtualCluster(garden *operatorv1alpha1.Garden, providers sets.Set[string],
 	return append(errs, cidr.ValidateFamilies(services, virtual.Networking.Services)...)
 }
 
-// timeWindow checks that a time window has a length that maintenance fits in, but leaves most of the day alone.
+// timeWindow checks that a time window is long enough for maintenance, and leaves most of the day without it.
 func timeWindow(window corev1beta1.MaintenanceTimeWindow, path *field.Path) field.ErrorList {
 	begin, err := time.Parse(maintenance.Layout, window.Begin)
 	if err != nil {
@@ -210,7 +210,7 @@ func timeWindow(window corev1beta1.MaintenanceTimeWindow, path *field.Path) fiel
 	return nil
 }
 
-// domains checks that there is a domain, that none is there twice, and that their DNS providers exist.
+// domains checks that there is a domain, that none is a duplicate, and that their DNS providers exist.
 func domains(list []operatorv1alpha1.DNSDomain, providers sets.Set[string], path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(list) == 0 {
@@ -241,7 +241,7 @@ func domain(domain *operatorv1alpha1.DNSDomain, providers sets.Set[string], path
 func versionUpdate(version, oldVersion string, path *field.Path) field.ErrorList {
 	parsed, err := semver.NewVersion(version)
 	if err != nil {
-		return nil // that is an error already
+		return nil // another check refuses it
 	}
 	old, err := semver.NewVersion(oldVersion)
 	if err != nil {
@@ -256,8 +256,8 @@ func versionUpdate(version, oldVersion string, path *field.Path) field.ErrorList
 	return nil
 }
 
-// encryptionUpdate refuses a change of what is encrypted, and how, while the encryption key is being rotated or the last change is not
-// through: objects are rewritten in both cases, and it must stay clear with which key.
+// encryptionUpdate refuses a change of the encryption configuration while the encryption key is being rotated or the last change is not
+// finished: objects are rewritten in both cases, and it must be clear with which key.
 func encryptionUpdate(garden, old *operatorv1alpha1.Garden, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	apiServer, oldAPIServer := kubeEncryption(garden), kubeEncryption(old)

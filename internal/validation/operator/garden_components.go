@@ -23,7 +23,7 @@ var gardenerGroups = []string{
 	"core.gardener.cloud", "operations.gardener.cloud", "security.gardener.cloud", "seedmanagement.gardener.cloud", "settings.gardener.cloud",
 }
 
-// alwaysEncrypted are resources of the gardener-apiserver that are encrypted without being asked for.
+// alwaysEncrypted are resources of the gardener-apiserver that are encrypted without any configuration.
 var alwaysEncrypted = []string{
 	"controllerdeployments.core.gardener.cloud", "controllerregistrations.core.gardener.cloud", "internalsecrets.core.gardener.cloud",
 	"shootstates.core.gardener.cloud",
@@ -49,7 +49,7 @@ func kubernetes(config *operatorv1alpha1.Kubernetes, path *field.Path) field.Err
 	return errs
 }
 
-// kubeAPIServer checks what can only be set of a garden's API server.
+// kubeAPIServer checks the settings that only the kube-apiserver of a garden has.
 func kubeAPIServer(config *operatorv1alpha1.KubeAPIServerConfig, path *field.Path) field.ErrorList {
 	errs := auditWebhook(config.AuditWebhook, path.Child("auditWebhook"))
 	if config.Authentication != nil && config.Authentication.Webhook != nil {
@@ -89,8 +89,8 @@ func kubeAPIServer(config *operatorv1alpha1.KubeAPIServerConfig, path *field.Pat
 	return append(errs, stored(config.EncryptionConfig, false, path.Child("encryptionConfig"))...)
 }
 
-// stored checks that what is encrypted is stored by the server in question: its own resources by the gardener-apiserver, all others by
-// the kube-apiserver.
+// stored checks that encrypted resources are those of the server: the gardener-apiserver stores its own, the kube-apiserver all
+// others.
 func stored(config *corev1beta1.EncryptionConfig, gardener bool, path *field.Path) field.ErrorList {
 	if config == nil {
 		return nil
@@ -229,7 +229,7 @@ func resourceAdmission(config *operatorv1alpha1.ResourceAdmissionConfiguration, 
 func dashboard(config *operatorv1alpha1.GardenerDashboardConfig, providers sets.Set[string], path *field.Path) field.ErrorList {
 	errs := domain(config.Domain, providers, path.Child("domain"))
 	if config.EnableTokenLogin != nil && !*config.EnableTokenLogin && config.OIDCConfig == nil {
-		errs = append(errs, field.Invalid(path.Child("enableTokenLogin"), false, "must not be false without oidcConfig: nobody could log in"))
+		errs = append(errs, field.Invalid(path.Child("enableTokenLogin"), false, "must not be false without oidcConfig: users could not log in"))
 	}
 	if oidc := config.OIDCConfig; oidc != nil {
 		path := path.Child("oidcConfig")

@@ -77,7 +77,7 @@ func first(a, b *string) *string {
 	return b
 }
 
-// backupUpdate refuses to move backups to another bucket, as nobody would copy what is in the old one.
+// backupUpdate refuses another bucket for backups, as nothing copies the backups from the old one.
 func backupUpdate(etcd, oldETCD *operatorv1alpha1.ETCD, path *field.Path) field.ErrorList {
 	backup, old := backupOf(etcd), backupOf(oldETCD)
 	if backup == nil || old == nil {

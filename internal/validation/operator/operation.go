@@ -13,7 +13,7 @@ import (
 	operatorv1alpha1 "gardener.cloud/gardener/api/operator/v1alpha1"
 )
 
-// rotations are the operations that begin or end a rotation, with the credentials that they are about.
+// rotations are the operations that start or complete a rotation, with their credentials.
 var rotations = map[string][]string{
 	constants.OperationRotateCAStart:                     {"ca"},
 	constants.OperationRotateCAComplete:                  {"ca"},
@@ -30,8 +30,8 @@ var rotations = map[string][]string{
 	constants.GardenerOperationReconcile:                 nil,
 }
 
-// operation checks that what the annotation asks for is possible: a rotation begins only when the last one is over, and ends only when
-// the first half is done.
+// operation checks that the operation in the annotation is possible: a rotation starts only when the last one is completed, and is
+// completed only when it is prepared.
 func operation(garden *operatorv1alpha1.Garden) field.ErrorList {
 	value, ok := garden.Annotations[constants.GardenerOperation]
 	if !ok || value == "" {
@@ -49,7 +49,7 @@ func operation(garden *operatorv1alpha1.Garden) field.ErrorList {
 		}
 		for _, name := range credentials {
 			if other, twice := asked[name]; twice {
-				errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s and %s cannot be done together", other, operation)))
+				errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s and %s cannot be combined", other, operation)))
 			}
 			asked[name] = operation
 			switch {
@@ -67,7 +67,7 @@ func operation(garden *operatorv1alpha1.Garden) field.ErrorList {
 	return errs
 }
 
-// phases returns how far each rotation came. A name that is missing was never rotated.
+// phases returns the phase of each rotation. Credentials that are missing were never rotated.
 func phases(garden *operatorv1alpha1.Garden) map[string]corev1beta1.CredentialsRotationPhase {
 	out := map[string]corev1beta1.CredentialsRotationPhase{}
 	if garden.Status.Credentials == nil || garden.Status.Credentials.Rotation == nil {

@@ -28,8 +28,6 @@ type (
 	virtual = operatorv1alpha1.VirtualCluster
 )
 
-func to[T any](value T) *T { return &value }
-
 func results(errs field.ErrorList) []string {
 	var out []string
 	for _, err := range errs {
@@ -81,7 +79,7 @@ func TestGarden(t *testing.T) {
 			"required spec.dns.providers[2].type", "required spec.resources[0].resourceRef.name", "unsupported spec.resources[0].resourceRef",
 		}},
 		"domains": {change: func(g *garden) {
-			g.Spec.RuntimeCluster.Ingress.Domains = []operatorv1alpha1.DNSDomain{{Name: "a.example.com"}, {Name: "a.example.com", Provider: to("nobody")}, {Name: "A!"}}
+			g.Spec.RuntimeCluster.Ingress.Domains = []operatorv1alpha1.DNSDomain{{Name: "a.example.com"}, {Name: "a.example.com", Provider: new("nobody")}, {Name: "A!"}}
 		}, want: []string{"duplicate spec.runtimeCluster.ingress.domains[1].name", "invalid spec.runtimeCluster.ingress.domains[1].provider", "invalid spec.runtimeCluster.ingress.domains[2].name"}},
 		"runtime networks": {change: func(g *garden) {
 			n := &g.Spec.RuntimeCluster.Networking
@@ -92,10 +90,10 @@ func TestGarden(t *testing.T) {
 		}},
 		"runtime settings": {change: func(g *garden) {
 			g.Spec.RuntimeCluster.Provider.Zones = []string{"a", "a", ""}
-			g.Spec.RuntimeCluster.Volume = &operatorv1alpha1.Volume{MinimumSize: to(resource.MustParse("0"))}
+			g.Spec.RuntimeCluster.Volume = &operatorv1alpha1.Volume{MinimumSize: new(resource.MustParse("0"))}
 			g.Spec.RuntimeCluster.Settings = &operatorv1alpha1.Settings{
 				TopologyAwareRouting:  &operatorv1alpha1.SettingTopologyAwareRouting{Enabled: true},
-				LoadBalancerServices:  &operatorv1alpha1.SettingLoadBalancerServices{ExternalTrafficPolicy: to(corev1.ServiceExternalTrafficPolicy("Far"))},
+				LoadBalancerServices:  &operatorv1alpha1.SettingLoadBalancerServices{ExternalTrafficPolicy: new(corev1.ServiceExternalTrafficPolicy("Far"))},
 				VerticalPodAutoscaler: &operatorv1alpha1.SettingVerticalPodAutoscaler{MaxAllowed: corev1.ResourceList{"cpu": resource.MustParse("-1")}},
 			}
 		}, want: []string{
@@ -107,7 +105,7 @@ func TestGarden(t *testing.T) {
 			g.Spec.RuntimeCluster.Provider.Region = nil
 			e := g.Spec.VirtualCluster.ETCD
 			e.Main.Backup = &operatorv1alpha1.Backup{}
-			e.Main.Storage.ClassName, e.Events.Storage.Capacity = to(""), to(resource.MustParse("-1"))
+			e.Main.Storage.ClassName, e.Events.Storage.Capacity = new(""), new(resource.MustParse("-1"))
 			e.Main.Autoscaling = &corev1beta1.ControlPlaneAutoscaling{MinAllowed: corev1.ResourceList{"gpu": resource.MustParse("1")}}
 		}, want: []string{
 			"invalid spec.virtualCluster.etcd.events.storage.capacity", "required spec.virtualCluster.etcd.main.backup.provider", "required spec.virtualCluster.etcd.main.backup.region",
@@ -115,18 +113,18 @@ func TestGarden(t *testing.T) {
 			"unsupported spec.virtualCluster.etcd.main.autoscaling.minAllowed[gpu]",
 		}},
 		"an existing bucket": {change: func(g *garden) {
-			g.Spec.VirtualCluster.ETCD.Main.Backup.BucketName = to("b")
+			g.Spec.VirtualCluster.ETCD.Main.Backup.BucketName = new("b")
 			g.Spec.VirtualCluster.ETCD.Main.Backup.ProviderConfig = &runtime.RawExtension{}
 		}, want: []string{"forbidden spec.virtualCluster.etcd.main.backup.providerConfig"}},
 		"kube-apiserver": {change: func(g *garden) {
 			g.Spec.VirtualCluster.Kubernetes.KubeAPIServer = &operatorv1alpha1.KubeAPIServerConfig{
 				KubeAPIServerConfig: corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"configmaps", "secrets", "shoots.core.gardener.cloud", "*.apps", "configmaps", "events"}}},
-				AuditWebhook:        &operatorv1alpha1.AuditWebhook{BatchMaxSize: to(int32(0))},
+				AuditWebhook:        &operatorv1alpha1.AuditWebhook{BatchMaxSize: new(int32(0))},
 				Authentication:      &operatorv1alpha1.Authentication{Webhook: &operatorv1alpha1.AuthenticationWebhook{CacheTTL: &metav1.Duration{Duration: -1}}},
 				ResourcesToStoreInETCDEvents: []operatorv1alpha1.GroupResource{
 					{Resource: "events"}, {Resource: "secrets"}, {Group: "apps", Resource: "deployments"}, {Group: "apps", Resource: "deployments"}, {},
 				},
-				SNI: &operatorv1alpha1.SNI{SecretName: to(""), DomainPatterns: []string{"*.example.com", "a b"}},
+				SNI: &operatorv1alpha1.SNI{SecretName: new(""), DomainPatterns: []string{"*.example.com", "a b"}},
 			}
 			g.Spec.VirtualCluster.Kubernetes.KubeControllerManager = &operatorv1alpha1.KubeControllerManagerConfig{CertificateSigningDuration: &metav1.Duration{}}
 		}, want: []string{
@@ -145,15 +143,15 @@ func TestGarden(t *testing.T) {
 				GardenerAPIServer: &operatorv1alpha1.GardenerAPIServerConfig{
 					EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"shoots.core.gardener.cloud", "internalsecrets.core.gardener.cloud", "configmaps"}},
 					AdmissionPlugins: []corev1beta1.AdmissionPlugin{{Name: "a"}, {Name: "a"}},
-					GoAwayChance:     to(0.5), ShootAdminKubeconfigMaxExpiration: &metav1.Duration{Duration: time.Minute},
-					Requests: &corev1beta1.APIServerRequests{MaxMutatingInflight: to(int32(-1))},
+					GoAwayChance:     new(0.5), ShootAdminKubeconfigMaxExpiration: &metav1.Duration{Duration: time.Minute},
+					Requests: &corev1beta1.APIServerRequests{MaxMutatingInflight: new(int32(-1))},
 				},
 				GardenerAdmissionController: &operatorv1alpha1.GardenerAdmissionControllerConfig{ResourceAdmissionConfiguration: &operatorv1alpha1.ResourceAdmissionConfiguration{
-					Limits: []operatorv1alpha1.ResourceLimit{{}, {APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}, Count: to(int64(-1))}},
+					Limits: []operatorv1alpha1.ResourceLimit{{}, {APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}, Count: new(int64(-1))}},
 				}},
 				GardenerControllerManager: &operatorv1alpha1.GardenerControllerManagerConfig{DefaultProjectQuotas: []operatorv1alpha1.ProjectQuotaConfiguration{{}}},
 				GardenerDashboard: &operatorv1alpha1.GardenerDashboardConfig{
-					EnableTokenLogin: to(false), Domain: &operatorv1alpha1.DNSDomain{Name: "d.example.com", Provider: to("nobody")},
+					EnableTokenLogin: new(false), Domain: &operatorv1alpha1.DNSDomain{Name: "d.example.com", Provider: new("nobody")},
 					GitHub: &operatorv1alpha1.DashboardGitHub{}, Terminal: &operatorv1alpha1.DashboardTerminal{},
 				},
 				GardenerDiscoveryServer: &operatorv1alpha1.GardenerDiscoveryServerConfig{Domain: &operatorv1alpha1.DNSDomain{Name: ""}},
@@ -202,17 +200,17 @@ func TestGardenUpdate(t *testing.T) {
 		before, change func(*garden)
 		want           []string
 	}{
-		"nothing": {change: func(*garden) {}},
+		"no change": {change: func(*garden) {}},
 		"immutable fields": {change: func(g *garden) {
 			g.Spec.RuntimeCluster.Networking.IPFamilies = nil
 			g.Spec.VirtualCluster.DNS.Domains[0].Name = "other.example.com"
 			g.Spec.VirtualCluster.Gardener.ClusterIdentity = "other"
-			g.Spec.VirtualCluster.ETCD.Main.Backup.Region = to("there")
+			g.Spec.VirtualCluster.ETCD.Main.Backup.Region = new("there")
 		}, want: []string{
 			"invalid spec.runtimeCluster.networking.ipFamilies", "invalid spec.virtualCluster.dns.domains", "invalid spec.virtualCluster.etcd.main.backup.region",
 			"invalid spec.virtualCluster.gardener.clusterIdentity",
 		}},
-		"high availability goes": {
+		"high availability is disabled": {
 			before: onVirtual(func(v *virtual) {
 				v.ControlPlane = &operatorv1alpha1.ControlPlane{HighAvailability: &operatorv1alpha1.HighAvailability{}}
 			}),
@@ -234,14 +232,17 @@ func TestGardenUpdate(t *testing.T) {
 				v.Gardener.GardenerAPIServer.EncryptionConfig = &corev1beta1.EncryptionConfig{Resources: []string{"shoots.core.gardener.cloud"}}
 			}),
 		},
-		"start what has begun":              {before: phase(corev1beta1.RotationPreparing), change: ask("rotate-etcd-encryption-key-start"), want: []string{"forbidden metadata.annotations[gardener.cloud/operation]"}},
-		"start what is completed":           {before: phase(corev1beta1.RotationCompleted), change: ask("rotate-etcd-encryption-key-start;reconcile")},
-		"complete what is prepared":         {before: phase(corev1beta1.RotationPrepared), change: ask("rotate-etcd-encryption-key-complete")},
-		"complete what never was":           {change: ask("rotate-ca-complete"), want: []string{"forbidden metadata.annotations[gardener.cloud/operation]"}},
-		"ask for something unknown":         {change: ask("dance"), want: []string{"unsupported metadata.annotations[gardener.cloud/operation]"}},
-		"ask for the same credential twice": {change: ask("rotate-ca-start;rotate-credentials-start"), want: []string{"invalid metadata.annotations[gardener.cloud/operation]"}},
-		"an operation that was asked for and has begun": {
-			before: func(g *garden) { ask("rotate-etcd-encryption-key-start")(g); phase(corev1beta1.RotationPreparing)(g) }, change: func(*garden) {},
+		"start while in progress":    {before: phase(corev1beta1.RotationPreparing), change: withOperation("rotate-etcd-encryption-key-start"), want: []string{"forbidden metadata.annotations[gardener.cloud/operation]"}},
+		"start after completion":     {before: phase(corev1beta1.RotationCompleted), change: withOperation("rotate-etcd-encryption-key-start;reconcile")},
+		"complete after preparation": {before: phase(corev1beta1.RotationPrepared), change: withOperation("rotate-etcd-encryption-key-complete")},
+		"complete without start":     {change: withOperation("rotate-ca-complete"), want: []string{"forbidden metadata.annotations[gardener.cloud/operation]"}},
+		"an unknown operation":       {change: withOperation("dance"), want: []string{"unsupported metadata.annotations[gardener.cloud/operation]"}},
+		"the same credentials twice": {change: withOperation("rotate-ca-start;rotate-credentials-start"), want: []string{"invalid metadata.annotations[gardener.cloud/operation]"}},
+		"an operation in progress that the old object has": {
+			before: func(g *garden) {
+				withOperation("rotate-etcd-encryption-key-start")(g)
+				phase(corev1beta1.RotationPreparing)(g)
+			}, change: func(*garden) {},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +265,7 @@ func phase(phase corev1beta1.CredentialsRotationPhase) func(*garden) {
 	}
 }
 
-func ask(operation string) func(*garden) {
+func withOperation(operation string) func(*garden) {
 	return func(g *garden) { g.Annotations = map[string]string{"gardener.cloud/operation": operation} }
 }
 
@@ -275,7 +276,7 @@ func TestExtension(t *testing.T) {
 			Spec: operatorv1alpha1.ExtensionSpec{
 				Resources: []corev1beta1.ControllerResource{{Kind: "Worker", Type: "local"}},
 				Deployment: &operatorv1alpha1.Deployment{Extension: &operatorv1alpha1.ExtensionDeploymentSpec{
-					DeploymentSpec: operatorv1alpha1.DeploymentSpec{Helm: &operatorv1alpha1.ExtensionHelm{OCIRepository: &gardencorev1.OCIRepository{Ref: to("registry/chart:1")}}},
+					DeploymentSpec: operatorv1alpha1.DeploymentSpec{Helm: &operatorv1alpha1.ExtensionHelm{OCIRepository: &gardencorev1.OCIRepository{Ref: new("registry/chart:1")}}},
 					Values:         &apiextensionsv1.JSON{Raw: []byte(`{"a":1}`)},
 				}},
 			},
@@ -289,18 +290,18 @@ func TestExtension(t *testing.T) {
 		change func(*operatorv1alpha1.ExtensionSpec)
 		want   []string
 	}{
-		"nothing":              {change: func(*operatorv1alpha1.ExtensionSpec) {}},
-		"primary is spelt out": {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Resources[0].Primary = to(true) }},
-		"no longer primary":    {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Resources[0].Primary = to(false) }, want: []string{"invalid spec.resources[0].primary"}},
+		"no change":            {change: func(*operatorv1alpha1.ExtensionSpec) {}},
+		"primary is spelt out": {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Resources[0].Primary = new(true) }},
+		"no longer primary":    {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Resources[0].Primary = new(false) }, want: []string{"invalid spec.resources[0].primary"}},
 		"resources": {change: func(s *operatorv1alpha1.ExtensionSpec) {
 			s.Resources = append(s.Resources, s.Resources[0], corev1beta1.ControllerResource{})
 		}, want: []string{"duplicate spec.resources[1]", "required spec.resources[2].kind", "required spec.resources[2].type", "unsupported spec.resources[2].kind"}},
 		"no chart":                 {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Deployment.Extension.Helm.OCIRepository = nil }, want: []string{"required spec.deployment.extension.helm.ociRepository"}},
-		"a reference and parts":    {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Deployment.Extension.Helm.OCIRepository.Tag = to("1") }, want: []string{"forbidden spec.deployment.extension.helm.ociRepository.tag"}},
+		"a reference and parts":    {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Deployment.Extension.Helm.OCIRepository.Tag = new("1") }, want: []string{"forbidden spec.deployment.extension.helm.ociRepository.tag"}},
 		"a chart without anything": {change: func(s *operatorv1alpha1.ExtensionSpec) { s.Deployment.Extension.Helm.OCIRepository.Ref = nil }, want: []string{"required spec.deployment.extension.helm.ociRepository"}},
 		"values and policy": {change: func(s *operatorv1alpha1.ExtensionSpec) {
 			s.Deployment.Extension.Values.Raw = []byte(`[1]`)
-			s.Deployment.Extension.Policy = to(corev1beta1.ControllerDeploymentPolicy("Never"))
+			s.Deployment.Extension.Policy = new(corev1beta1.ControllerDeploymentPolicy("Never"))
 		}, want: []string{"invalid spec.deployment.extension.values", "unsupported spec.deployment.extension.policy"}},
 		"admission": {change: func(s *operatorv1alpha1.ExtensionSpec) {
 			s.Deployment.Admission = &operatorv1alpha1.AdmissionDeploymentSpec{

@@ -20,7 +20,7 @@ var credentialKinds = []string{
 }
 
 const (
-	// minTokenSeconds is the shortest lifetime of a token: shorter ones would run out while they are handed on.
+	// minTokenSeconds is the shortest lifetime of a token: shorter ones could expire before they are used.
 	minTokenSeconds = 10 * 60
 	// maxTokenSeconds is what fits the token's claims.
 	maxTokenSeconds = 1 << 32

@@ -113,7 +113,7 @@ func ValidateManagedSeedSet(set *seedmanagementv1alpha1.ManagedSeedSet, opts cor
 	template := path.Child("template")
 	fits(spec.Template.Labels, template.Child("metadata", "labels"))
 	if spec.Template.Spec.Shoot != nil {
-		errs = append(errs, field.Forbidden(template.Child("spec", "shoot"), "is filled in for each replica"))
+		errs = append(errs, field.Forbidden(template.Child("spec", "shoot"), "is set for each replica"))
 	}
 	config, gardenletErrs := managedGardenlet(&spec.Template.Spec.Gardenlet, template.Child("spec", "gardenlet"))
 	errs = append(errs, gardenletErrs...)
@@ -136,7 +136,7 @@ func ValidateManagedSeedSetUpdate(set, old *seedmanagementv1alpha1.ManagedSeedSe
 	return append(errs, ValidateManagedSeedSet(set, opts)...)
 }
 
-// pendingReasons are what a pending replica can wait for.
+// pendingReasons are the reasons why a replica can be pending.
 var pendingReasons = []seedmanagementv1alpha1.PendingReplicaReason{
 	seedmanagementv1alpha1.ShootReconcilingReason, seedmanagementv1alpha1.ShootDeletingReason, seedmanagementv1alpha1.ShootReconcileFailedReason,
 	seedmanagementv1alpha1.ShootDeleteFailedReason, seedmanagementv1alpha1.ManagedSeedPreparingReason, seedmanagementv1alpha1.ManagedSeedDeletingReason,
@@ -186,7 +186,7 @@ func ValidateManagedSeedSetStatusUpdate(set, old *seedmanagementv1alpha1.Managed
 	return errs
 }
 
-// metadata checks the metadata and which operations are asked for.
+// metadata checks the metadata with the operation annotation.
 func metadata(meta *metav1.ObjectMeta, operations ...string) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(meta, true, apivalidation.NameIsDNSSubdomain, metadataPath)
 	if operation, ok := meta.Annotations[constants.GardenerOperation]; ok && operation != "" && len(operations) > 0 && !slices.Contains(operations, operation) {
@@ -284,7 +284,7 @@ func gardenletDeployment(deployment *seedmanagementv1alpha1.GardenletDeployment,
 	return append(errs, apivalidation.ValidateAnnotations(deployment.PodAnnotations, path.Child("podAnnotations"))...)
 }
 
-// decodeConfig reads a gardenlet configuration. Defaulting has dropped what it does not know.
+// decodeConfig reads a gardenlet configuration. Defaulting has removed unknown fields.
 func decodeConfig(raw *runtime.RawExtension) (*gardenletconfigv1alpha1.GardenletConfiguration, error) {
 	config := &gardenletconfigv1alpha1.GardenletConfiguration{}
 	if raw == nil || len(raw.Raw) == 0 {

@@ -16,13 +16,13 @@ import (
 	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
-// The weight of presets decides between those that fit.
+// The weight of presets decides between those that match.
 const minWeight, maxWeight = 1, 100
 
 var (
 	metadataPath = field.NewPath("metadata")
 
-	// clientKeys are set by fields of their own.
+	// clientKeys have fields of their own.
 	clientKeys = []string{
 		"idp-issuer-url", "client-id", "client-secret", "idp-certificate-authority", "idp-certificate-authority-data", "id-token", "refresh-token",
 	}
@@ -69,7 +69,7 @@ func presetSpec(spec *settingsv1alpha1.OpenIDConnectPresetSpec, path *field.Path
 		errs = append(errs, field.Required(server.Child("issuerURL"), "must be set"))
 	}
 	if spec.Server.ClientID != "" && spec.Server.IssuerURL != "" {
-		// The same rules as in a Shoot, which takes the preset over.
+		// The same rules as for the Shoot that gets the preset.
 		errs = append(errs, core.OIDCConfig(&corev1beta1.OIDCConfig{
 			CABundle: spec.Server.CABundle, ClientID: &spec.Server.ClientID, GroupsClaim: spec.Server.GroupsClaim,
 			GroupsPrefix: spec.Server.GroupsPrefix, IssuerURL: &spec.Server.IssuerURL, RequiredClaims: spec.Server.RequiredClaims,

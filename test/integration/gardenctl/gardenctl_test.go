@@ -354,7 +354,7 @@ func testWait(t *testing.T, u *user) {
 }
 
 func testKubeconfig(t *testing.T, u *user, garden string) {
-	u.fails(t, "has no credentials yet: status.advertisedAddresses names no API server", "kubeconfig", "first")
+	u.fails(t, "has no credentials yet: status.advertisedAddresses names no kube-apiserver", "kubeconfig", "first")
 
 	// The API server of the shoot, which says who asks and with which certificate.
 	authority, authorityPEM, keyPEM := newAuthority(t)

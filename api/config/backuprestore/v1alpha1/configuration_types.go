@@ -20,18 +20,18 @@ type BackupRestoreConfiguration struct {
 	// Etcd says how etcd is started and reached.
 	Etcd Etcd `json:"etcd"`
 
-	// Cluster says who the members are.
+	// Cluster describes the members.
 	Cluster Cluster `json:"cluster"`
 
 	// Server configures the HTTP server.
 	// +optional
 	Server Server `json:"server,omitempty"`
 
-	// Store says where snapshots go. Unset means that none are made.
+	// Store says where snapshots go. Unset means that none are taken.
 	// +optional
 	Store *Store `json:"store,omitempty"`
 
-	// Snapshots says when snapshots are made.
+	// Snapshots says when snapshots are taken.
 	// +optional
 	Snapshots Snapshots `json:"snapshots,omitempty"`
 
@@ -47,8 +47,8 @@ type BackupRestoreConfiguration struct {
 	// +optional
 	LeaderElection LeaderElection `json:"leaderElection,omitempty"`
 
-	// Leases names the Leases that tell etcd-druid how members and backups are. Unset means that there are none, which
-	// is possible for clusters of one member only: members tell each other through them whether they have data.
+	// Leases names the Leases with the state of members and backups for etcd-druid. Unset means that there are none, which
+	// is possible for clusters of one member only: they say whether a member has data.
 	// +optional
 	Leases *Leases `json:"leases,omitempty"`
 }
@@ -73,7 +73,7 @@ type Etcd struct {
 
 // TLS are credentials in files.
 type TLS struct {
-	// CAFile has the certificates of the authorities that are trusted.
+	// CAFile has the CA bundle to trust.
 	CAFile string `json:"caFile"`
 
 	// CertFile has the own certificate.
@@ -85,7 +85,7 @@ type TLS struct {
 	KeyFile string `json:"keyFile,omitempty"`
 }
 
-// Cluster says who the members are.
+// Cluster describes the members.
 type Cluster struct {
 	// Token keeps clusters from taking each other's members for their own.
 	Token string `json:"token"`
@@ -121,8 +121,8 @@ type Server struct {
 	// +optional
 	Port int32 `json:"port,omitempty"`
 
-	// TLS has its certificate, and the authorities whose clients may ask for snapshots. Unset means that it talks plain
-	// HTTP, and that everybody may.
+	// TLS has its certificate, and the CA bundle for clients that may request snapshots. Unset means plain
+	// HTTP for any client.
 	// +optional
 	TLS *TLS `json:"tls,omitempty"`
 
@@ -155,9 +155,9 @@ type Store struct {
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
-// Snapshots says when snapshots are made.
+// Snapshots says when snapshots are taken.
 type Snapshots struct {
-	// FullSchedule is when full snapshots are made, as a cron expression in UTC. Defaults to "0 0 * * *", once a day.
+	// FullSchedule is when full snapshots are taken, as a cron expression in UTC. Defaults to "0 0 * * *", once a day.
 	// +optional
 	FullSchedule string `json:"fullSchedule,omitempty"`
 
@@ -169,7 +169,7 @@ type Snapshots struct {
 	// +optional
 	DeltaPeriod *metav1.Duration `json:"deltaPeriod,omitempty"`
 
-	// DeltaMemoryLimit is the number of bytes of changes from which on a delta snapshot is made early. Defaults to 10 MiB.
+	// DeltaMemoryLimit is the number of bytes of changes from which on a delta snapshot is taken early. Defaults to 10 MiB.
 	// +optional
 	DeltaMemoryLimit int64 `json:"deltaMemoryLimit,omitempty"`
 
@@ -209,7 +209,7 @@ type Defragmentation struct {
 
 // LeaderElection says how a member learns that it leads.
 type LeaderElection struct {
-	// Period is how often the own etcd is asked. Defaults to 5s.
+	// Period is how often the etcd of the member is checked. Defaults to 5s.
 	// +optional
 	Period *metav1.Duration `json:"period,omitempty"`
 
@@ -218,7 +218,7 @@ type LeaderElection struct {
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// Leases names the Leases that tell etcd-druid how members and backups are.
+// Leases names the Leases with the state of members and backups for etcd-druid.
 type Leases struct {
 	// Kubeconfig is the path of a kubeconfig. Unset means the credentials of the pod.
 	// +optional

@@ -7,7 +7,7 @@ import (
 
 // ControllerManagerControllerConfiguration configures the controllers one by one. What is unset gets its defaults.
 type ControllerManagerControllerConfiguration struct {
-	// Bastion configures the controller that deletes Bastions which nobody needs any more.
+	// Bastion configures the controller that deletes Bastions that are not needed any more.
 	// +optional
 	Bastion *BastionControllerConfiguration `json:"bastion,omitempty"`
 
@@ -95,7 +95,7 @@ type ControllerManagerControllerConfiguration struct {
 	// +optional
 	ShootRetry *ShootRetryControllerConfiguration `json:"shootRetry,omitempty"`
 
-	// ShootConditions configures the controller that copies conditions of Seeds to the Shoots they are made from.
+	// ShootConditions configures the controller that copies conditions of Seeds to the Shoots they are created from.
 	// +optional
 	ShootConditions *ShootConditionsControllerConfiguration `json:"shootConditions,omitempty"`
 
@@ -120,7 +120,7 @@ type ControllerManagerControllerConfiguration struct {
 	CacheSyncTimeout *metav1.Duration `json:"cacheSyncTimeout,omitempty"`
 }
 
-// BastionControllerConfiguration configures the controller that deletes Bastions which nobody needs any more.
+// BastionControllerConfiguration configures the controller that deletes Bastions that are not needed any more.
 type BastionControllerConfiguration struct {
 	// ConcurrentSyncs is how many objects are worked on at the same time. Defaults to 5.
 	// +optional
@@ -183,7 +183,7 @@ type EventControllerConfiguration struct {
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
 
-	// TTLNonShootEvents is how long events live that are not about Shoots. Defaults to 1h0m0s.
+	// TTLNonShootEvents is how long events are kept that are not about Shoots. Defaults to 1h0m0s.
 	// +optional
 	TTLNonShootEvents *metav1.Duration `json:"ttlNonShootEvents,omitempty"`
 }
@@ -271,7 +271,7 @@ type SeedControllerConfiguration struct {
 	// +optional
 	ShootMonitorPeriod *metav1.Duration `json:"shootMonitorPeriod,omitempty"`
 
-	// SyncPeriod is how often a Seed's Lease is looked at. Defaults to 10s.
+	// SyncPeriod is how often a Seed's Lease is checked. Defaults to 10s.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 }
@@ -382,7 +382,7 @@ type ShootRetryControllerConfiguration struct {
 }
 
 // ShootConditionsControllerConfiguration configures the controller that copies conditions of Seeds to the Shoots they
-// are made from.
+// are created from.
 type ShootConditionsControllerConfiguration struct {
 	// ConcurrentSyncs is how many objects are worked on at the same time. Defaults to 5.
 	// +optional
@@ -413,7 +413,7 @@ type ManagedSeedSetControllerConfiguration struct {
 	// +optional
 	MaxShootRetries *int `json:"maxShootRetries,omitempty"`
 
-	// SyncPeriod is how often each set is looked at. Defaults to 30m if managedSeedSet is unset.
+	// SyncPeriod is how often each set is checked. Defaults to 30m if managedSeedSet is unset.
 	SyncPeriod metav1.Duration `json:"syncPeriod"`
 }
 

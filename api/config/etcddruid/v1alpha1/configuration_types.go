@@ -94,11 +94,11 @@ type EtcdControllerConfiguration struct {
 	// +optional
 	EnableEtcdSpecAutoReconcile bool `json:"enableEtcdSpecAutoReconcile,omitempty"`
 
-	// MemberUnknownAfter is after what time without a sign of life a member is Unknown. Defaults to 1m.
+	// MemberUnknownAfter is after what time without a renewed Lease a member is Unknown. Defaults to 1m.
 	// +optional
 	MemberUnknownAfter *metav1.Duration `json:"memberUnknownAfter,omitempty"`
 
-	// MemberNotReadyAfter is after what time without a sign of life a member is NotReady. Defaults to 5m.
+	// MemberNotReadyAfter is after what time without a renewed Lease a member is NotReady. Defaults to 5m.
 	// +optional
 	MemberNotReadyAfter *metav1.Duration `json:"memberNotReadyAfter,omitempty"`
 }

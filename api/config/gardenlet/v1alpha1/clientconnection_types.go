@@ -14,21 +14,21 @@ type GardenClientConnection struct {
 	// another.
 	// +optional
 	GardenClusterAddress *string `json:"gardenClusterAddress,omitempty"`
-	// BootstrapKubeconfig is a Secret with a kubeconfig for the first start, with which the gardenlet asks for a
+	// BootstrapKubeconfig is a Secret with a kubeconfig for the first start, with which the gardenlet requests a
 	// client certificate.
 	// +optional
 	BootstrapKubeconfig *corev1.SecretReference `json:"bootstrapKubeconfig,omitempty"`
 	// KubeconfigSecret is a Secret for the kubeconfig with that certificate. The gardenlet writes it.
 	// +optional
 	KubeconfigSecret *corev1.SecretReference `json:"kubeconfigSecret,omitempty"`
-	// KubeconfigValidity says how long the certificate lives and when it is renewed.
+	// KubeconfigValidity says how long the certificate is valid and when it is renewed.
 	// +optional
 	KubeconfigValidity *KubeconfigValidity `json:"kubeconfigValidity,omitempty"`
 }
 
-// KubeconfigValidity says how long a client certificate lives and when it is renewed.
+// KubeconfigValidity says how long a client certificate is valid and when it is renewed.
 type KubeconfigValidity struct {
-	// Validity is the lifetime that is asked for. That of the signer if unset; at least 10 minutes.
+	// Validity is the lifetime to request. That of the signer if unset; at least 10 minutes.
 	// +optional
 	Validity *metav1.Duration `json:"validity,omitempty"`
 	// AutoRotationJitterPercentageMin is the earliest time of renewal, in percent of the lifetime. 70 is the default.

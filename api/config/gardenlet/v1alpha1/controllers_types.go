@@ -238,7 +238,7 @@ type NetworkPolicyControllerConfiguration struct {
 	// ConcurrentSyncs is how many namespaces are worked on at once. 5 is the default.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
-	// AdditionalNamespaceSelectors select namespaces that are handled besides those that Gardener made.
+	// AdditionalNamespaceSelectors select namespaces that are handled besides those that Gardener created.
 	// +optional
 	AdditionalNamespaceSelectors []metav1.LabelSelector `json:"additionalNamespaceSelectors,omitempty"`
 }
@@ -251,7 +251,7 @@ type ManagedSeedControllerConfiguration struct {
 	// SyncPeriod is how often an unchanged object is reconciled. "1h" is the default.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
-	// WaitSyncPeriod is how often an object is looked at that waits for its shoot. "15s" is the default.
+	// WaitSyncPeriod is how often an object is checked that waits for its shoot. "15s" is the default.
 	// +optional
 	WaitSyncPeriod *metav1.Duration `json:"waitSyncPeriod,omitempty"`
 	// SyncJitterPeriod is the time over which reconciliations are spread after a start. "5m" is the default.
@@ -276,7 +276,7 @@ type TokenRequestorWorkloadIdentityControllerConfiguration struct {
 	// ConcurrentSyncs is how many objects are worked on at once. 5 is the default.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
-	// TokenExpirationDuration is the lifetime of tokens that is asked for. "6h" is the default.
+	// TokenExpirationDuration is the requested lifetime of tokens. "6h" is the default.
 	// +optional
 	TokenExpirationDuration *metav1.Duration `json:"tokenExpirationDuration,omitempty"`
 }

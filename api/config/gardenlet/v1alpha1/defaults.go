@@ -177,7 +177,7 @@ func setValue[T comparable](field *T, value T) {
 	}
 }
 
-// ensure makes an optional object exist and returns it.
+// ensure creates an optional object if it is nil, and returns it.
 func ensure[T any](field **T) *T {
 	if *field == nil {
 		*field = new(T)

@@ -32,7 +32,7 @@ func Zero[T comparable](field *T, value T) {
 	}
 }
 
-// Section makes a section of the configuration that was left out, so that its fields get their defaults, and returns it.
+// Section creates a section of the configuration that was left out, so that its fields get their defaults, and returns it.
 func Section[T any](field **T) *T {
 	if *field == nil {
 		*field = new(T)

@@ -68,7 +68,7 @@ type APIServer struct {
 	// Server is the URL of the API server.
 	Server string `json:"server"`
 
-	// CAFile is the path of the file with the certificate authorities to trust.
+	// CAFile is the path of the file with the CAs to trust.
 	CAFile string `json:"caFile"`
 }
 
@@ -88,7 +88,7 @@ type ControllerConfiguration struct {
 	// Token configures the controller that writes tokens to files.
 	Token TokenControllerConfig `json:"token"`
 
-	// SystemdUnitCheck configures the controller that looks at the systemd units.
+	// SystemdUnitCheck configures the controller that checks the systemd units.
 	SystemdUnitCheck SystemdUnitCheckControllerConfig `json:"systemdUnitCheck"`
 }
 
@@ -125,10 +125,10 @@ type TokenSecretSyncConfig struct {
 	Path string `json:"path"`
 }
 
-// SystemdUnitCheckControllerConfig configures the controller that looks at the systemd units and maintains the
+// SystemdUnitCheckControllerConfig configures the controller that checks the systemd units and maintains the
 // condition SystemdUnitsReady of the Node.
 type SystemdUnitCheckControllerConfig struct {
-	// SyncPeriod is how often units are looked at. Defaults to 1m0s.
+	// SyncPeriod is how often units are checked. Defaults to 1m0s.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 

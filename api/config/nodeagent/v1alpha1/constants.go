@@ -13,13 +13,13 @@ const (
 	PathBinary = BinaryDir + "/gardener-node-agent"
 	// PathInitScript is the script that installs the gardener-node-agent on a new machine.
 	PathInitScript = BaseDir + "/init.sh"
-	// BootstrapTokenFilePath is the file with the token that a new machine asks for its first certificate with.
+	// BootstrapTokenFilePath is the file with the token that a new machine requests its first certificate with.
 	BootstrapTokenFilePath = CredentialsDir + "/bootstrap-token"
 	// TokenFilePath is the file with the token of the gardener-node-agent. It is replaced by the kubeconfig with a certificate.
 	TokenFilePath = CredentialsDir + "/token"
 	// KubeconfigFilePath is the file with the kubeconfig of the gardener-node-agent.
 	KubeconfigFilePath = CredentialsDir + "/kubeconfig"
-	// ClusterCAFilePath is the file with the certificate authorities of the Shoot.
+	// ClusterCAFilePath is the file with the CA certificates of the Shoot.
 	ClusterCAFilePath = BaseDir + "/cluster-ca.crt"
 	// MachineNameFilePath is the file with the name of the machine.
 	MachineNameFilePath = BaseDir + "/machine-name"
@@ -47,6 +47,6 @@ const (
 	AnnotationUpdatingOperatingSystemVersion = "node-agent.gardener.cloud/updating-operating-system-version"
 	// AnnotationRestartSystemdServices on the Node names, separated by commas, systemd units to restart.
 	AnnotationRestartSystemdServices = "worker.gardener.cloud/restart-systemd-services"
-	// ConditionTypeSystemdUnitsReady is the condition of the Node that tells whether the systemd units run.
+	// ConditionTypeSystemdUnitsReady is the condition of the Node that says whether the systemd units run.
 	ConditionTypeSystemdUnitsReady = "SystemdUnitsReady"
 )

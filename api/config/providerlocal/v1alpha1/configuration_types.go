@@ -104,7 +104,7 @@ type BackupConfiguration struct {
 
 // MachinesConfiguration configures the machines of shoots.
 type MachinesConfiguration struct {
-	// Registries are where machines look for images first.
+	// Registries are the registries from which machines pull images first.
 	// +optional
 	// +listType=map
 	// +listMapKey=host
@@ -113,7 +113,7 @@ type MachinesConfiguration struct {
 
 // ImagesConfiguration are references of images.
 type ImagesConfiguration struct {
-	// Gardener is the image with all our processes, the machine-controller-manager among them.
+	// Gardener is the image with all processes of Gardener, the machine-controller-manager among them.
 	// +optional
 	Gardener string `json:"gardener,omitempty"`
 

@@ -52,7 +52,7 @@ type ClientConnection struct {
 	// +optional
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// CacheResyncPeriod is how often every object of the caches is looked at again. Defaults to 24h0m0s.
+	// CacheResyncPeriod is how often every object of the caches is checked again. Defaults to 24h0m0s.
 	// +optional
 	CacheResyncPeriod *metav1.Duration `json:"cacheResyncPeriod,omitempty"`
 }

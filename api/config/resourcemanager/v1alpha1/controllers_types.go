@@ -21,7 +21,7 @@ type ResourceManagerControllerConfiguration struct {
 	// +optional
 	CacheSyncTimeout *metav1.Duration `json:"cacheSyncTimeout,omitempty"`
 
-	// GarbageCollector configures the controller that deletes Secrets and ConfigMaps nobody refers to.
+	// GarbageCollector configures the controller that deletes Secrets and ConfigMaps that no object refers to.
 	GarbageCollector GarbageCollectorControllerConfig `json:"garbageCollector"`
 
 	// Health configures the controllers that watch over the health of ManagedResources.
@@ -50,12 +50,12 @@ type ResourceManagerControllerConfiguration struct {
 	TokenRequestor TokenRequestorControllerConfig `json:"tokenRequestor"`
 }
 
-// GarbageCollectorControllerConfig configures the controller that deletes Secrets and ConfigMaps nobody refers to.
+// GarbageCollectorControllerConfig configures the controller that deletes Secrets and ConfigMaps that no object refers to.
 type GarbageCollectorControllerConfig struct {
 	// Enabled switches the controller on.
 	Enabled bool `json:"enabled"`
 
-	// SyncPeriod is how often it looks. Defaults to 1h0m0s if enabled.
+	// SyncPeriod is how often it checks. Defaults to 1h0m0s if enabled.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
 }
@@ -126,7 +126,7 @@ type NetworkPolicyControllerConfig struct {
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
 
-	// NamespaceSelectors select the namespaces whose Services are looked at. Unset means all of them.
+	// NamespaceSelectors select the namespaces whose Services are checked. Unset means all of them.
 	// +optional
 	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
 
@@ -154,7 +154,7 @@ type NodeCriticalComponentsControllerConfig struct {
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
 
-	// Backoff is how long it waits before it looks at a node again. Defaults to 10s if enabled.
+	// Backoff is how long it waits before it checks a node again. Defaults to 10s if enabled.
 	// +optional
 	Backoff *metav1.Duration `json:"backoff,omitempty"`
 }

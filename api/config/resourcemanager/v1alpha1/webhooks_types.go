@@ -16,7 +16,7 @@ type ResourceManagerWebhookConfiguration struct {
 	// HighAvailabilityConfig configures the webhook that makes workload highly available.
 	HighAvailabilityConfig HighAvailabilityConfigWebhookConfig `json:"highAvailabilityConfig"`
 
-	// KubernetesServiceHost configures the webhook that tells pods the address of the API server.
+	// KubernetesServiceHost configures the webhook that sets the address of the kube-apiserver in pods.
 	KubernetesServiceHost KubernetesServiceHostWebhookConfig `json:"kubernetesServiceHost"`
 
 	// SystemComponentsConfig configures the webhook that places system components on the right nodes.
@@ -75,7 +75,7 @@ type HighAvailabilityConfigWebhookConfig struct {
 	DefaultUnreachableTolerationSeconds *int64 `json:"defaultUnreachableTolerationSeconds,omitempty"`
 }
 
-// KubernetesServiceHostWebhookConfig configures the webhook that tells pods the address of the API server, through the
+// KubernetesServiceHostWebhookConfig configures the webhook that sets the address of the kube-apiserver in pods, through the
 // environment variable KUBERNETES_SERVICE_HOST.
 type KubernetesServiceHostWebhookConfig struct {
 	// Enabled switches the webhook on.

@@ -2,19 +2,19 @@ package constants
 
 // Annotations of objects in the garden.
 const (
-	// GardenerOperation asks for an operation on the object. Allowed values depend on the kind; for Shoots several
+	// GardenerOperation requests an operation on the object. Allowed values depend on the kind; for Shoots several
 	// can be separated by OperationsSeparator.
 	GardenerOperation = "gardener.cloud/operation"
-	// GardenerMaintenanceOperation asks for an operation on a Shoot in its next maintenance time window.
+	// GardenerMaintenanceOperation requests an operation on a Shoot in its next maintenance time window.
 	GardenerMaintenanceOperation = "maintenance.gardener.cloud/operation"
-	// GardenerTimestamp is when an operation was asked for by Gardener, so that writing the same operation twice is
+	// GardenerTimestamp is when an operation was requested by Gardener, so that writing the same operation twice is
 	// a change.
 	GardenerTimestamp = "gardener.cloud/timestamp"
-	// GardenerDescription describes an object for people.
+	// GardenerDescription describes an object for users.
 	GardenerDescription = "gardener.cloud/description"
 	// GardenerWarning is a warning that user interfaces show with the object.
 	GardenerWarning = "gardener.cloud/warning"
-	// GardenCreatedBy is who created a Shoot. Written by the API server.
+	// GardenCreatedBy is the user who created a Shoot. Written by the API server.
 	GardenCreatedBy = "gardener.cloud/created-by"
 	// ShootUIDAnnotation is the UID of the Shoot that an object in the seed belongs to.
 	ShootUIDAnnotation = "shoot.gardener.cloud/uid"
@@ -49,7 +49,7 @@ const (
 	ConfirmationDeletion = "confirmation.gardener.cloud/deletion"
 	// ConfirmationForceDeletion makes the deletion of a Shoot go on without cleaning up what cannot be reached.
 	ConfirmationForceDeletion = "confirmation.gardener.cloud/force-deletion"
-	// DeletionConfirmedBy is who confirmed the deletion. Written by the API server.
+	// DeletionConfirmedBy is the user who confirmed the deletion. Written by the API server.
 	DeletionConfirmedBy = "deletion.gardener.cloud/confirmed-by"
 	// VPAEvictionRequirementDownscaleRestriction says when pods may be evicted to scale them down. The values are EvictionRequirementNever and
 	// EvictionRequirementInMaintenanceWindowOnly.
@@ -85,7 +85,7 @@ const (
 	// ShootCloudConfigExecutionMaxDelaySeconds is within how many seconds the nodes of a Shoot apply a new
 	// configuration.
 	ShootCloudConfigExecutionMaxDelaySeconds = "shoot.gardener.cloud/cloud-config-execution-max-delay-seconds"
-	// AuthenticationIssuer says who serves the issuer of a Shoot's service account tokens.
+	// AuthenticationIssuer says which component serves the issuer of a Shoot's service account tokens.
 	AuthenticationIssuer = "authentication.gardener.cloud/issuer"
 	// PodSecurityEnforce is the pod security level of the namespace that an extension is installed in.
 	PodSecurityEnforce = "security.gardener.cloud/pod-security-enforce"
@@ -95,12 +95,12 @@ const (
 	NamespaceProject = "namespace.gardener.cloud/project"
 	// NamespaceKeepAfterProjectDeletion keeps the namespace of a deleted Project.
 	NamespaceKeepAfterProjectDeletion = "namespace.gardener.cloud/keep-after-project-deletion"
-	// NamespaceCreatedByProjectController says that the namespace of a Project was made for it, and not there
+	// NamespaceCreatedByProjectController says that the namespace of a Project was created for it, and did not exist
 	// before.
 	NamespaceCreatedByProjectController = "namespace.gardener.cloud/created-by-project-controller"
 	// BackupBucketGeneratedSecretNamespace is where the provider extension puts a generated Secret.
 	BackupBucketGeneratedSecretNamespace = "backupbucket.extensions.gardener.cloud/generated-secret-namespace"
-	// PrefixWaitForCSINode begins annotations that name CSI drivers a node must have before it counts as ready.
+	// PrefixWaitForCSINode is the prefix of annotations that name CSI drivers a node must have before it counts as ready.
 	PrefixWaitForCSINode = "node.gardener.cloud/wait-for-csi-node-"
 	// NodeAgentReconciliationDelay is how long the agent of a node waits before it applies a new configuration.
 	NodeAgentReconciliationDelay = "node-agent.gardener.cloud/reconciliation-delay"
@@ -130,7 +130,7 @@ const (
 	DNSIPStack = "dns.gardener.cloud/ip-stack"
 	// ProtectFromDeletion keeps a ManagedSeed of a ManagedSeedSet from being deleted when the set shrinks.
 	ProtectFromDeletion = "seedmanagement.gardener.cloud/protect-from-deletion"
-	// ReferencePrefix begins annotations that name Secrets and ConfigMaps an object uses.
+	// ReferencePrefix is the prefix of annotations that name Secrets and ConfigMaps an object uses.
 	ReferencePrefix = "reference.resources.gardener.cloud/"
 	// QuotaConfigMapsPerShoot is how much the ResourceQuota of a Project grows with each Shoot, in ConfigMaps.
 	QuotaConfigMapsPerShoot = "quota.gardener.cloud/configmaps-per-shoot"

@@ -38,7 +38,7 @@ const (
 	EventShootImageVersionMaintenance = "MachineImageVersionMaintenance"
 	// EventShootKubernetesVersionMaintenance says that maintenance changed the Kubernetes version.
 	EventShootKubernetesVersionMaintenance = "KubernetesVersionMaintenance"
-	// EventShootHibernationEnabled says that a schedule put a Shoot to sleep.
+	// EventShootHibernationEnabled says that a schedule hibernated a Shoot.
 	EventShootHibernationEnabled = "Hibernated"
 	// EventShootHibernationDisabled says that a schedule woke a Shoot up.
 	EventShootHibernationDisabled = "WokenUp"

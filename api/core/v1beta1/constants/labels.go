@@ -25,11 +25,11 @@ const (
 	SeedRegion = "seed.gardener.cloud/region"
 	// ShootProvider is the provider type of a shoot.
 	ShootProvider = "shoot.gardener.cloud/provider"
-	// ShootProviderPrefix begins labels that say which provider types credentials are used for.
+	// ShootProviderPrefix is the prefix of labels that say which provider types credentials are used for.
 	ShootProviderPrefix = "provider.shoot.gardener.cloud/"
 	// NetworkingProvider is the type of the network extension of a shoot.
 	NetworkingProvider = "networking.shoot.gardener.cloud/provider"
-	// ExtensionPrefix begins labels that say which extensions an object needs.
+	// ExtensionPrefix is the prefix of labels that say which extensions an object needs.
 	ExtensionPrefix = "extensions.gardener.cloud/"
 	// SeedNetwork says what kind of network a seed has.
 	SeedNetwork = "seed.gardener.cloud/network"
@@ -48,21 +48,21 @@ const (
 	SecretBindingReference = "reference.gardener.cloud/secretbinding"
 	// CredentialsBindingReference says that a CredentialsBinding uses the Secret, WorkloadIdentity or Quota.
 	CredentialsBindingReference = "reference.gardener.cloud/credentialsbinding"
-	// PrefixSeedName begins labels that say which seeds an object is for.
+	// PrefixSeedName is the prefix of labels that say which seeds an object is for.
 	PrefixSeedName = "name.seed.gardener.cloud/"
-	// ExtensionExtensionTypePrefix begins labels for extension types that an object needs.
+	// ExtensionExtensionTypePrefix is the prefix of labels for extension types that an object needs.
 	ExtensionExtensionTypePrefix = "extensions.extensions.gardener.cloud/"
-	// ExtensionProviderTypePrefix begins labels for provider types that an object needs.
+	// ExtensionProviderTypePrefix is the prefix of labels for provider types that an object needs.
 	ExtensionProviderTypePrefix = "provider.extensions.gardener.cloud/"
-	// ExtensionDNSRecordTypePrefix begins labels for DNS provider types that an object needs.
+	// ExtensionDNSRecordTypePrefix is the prefix of labels for DNS provider types that an object needs.
 	ExtensionDNSRecordTypePrefix = "dnsrecord.extensions.gardener.cloud/"
-	// ExtensionNetworkingTypePrefix begins labels for network types that an object needs.
+	// ExtensionNetworkingTypePrefix is the prefix of labels for network types that an object needs.
 	ExtensionNetworkingTypePrefix = "networking.extensions.gardener.cloud/"
-	// ExtensionOperatingSystemConfigTypePrefix begins labels for operating systems that an object needs.
+	// ExtensionOperatingSystemConfigTypePrefix is the prefix of labels for operating systems that an object needs.
 	ExtensionOperatingSystemConfigTypePrefix = "operatingsystemconfig.extensions.gardener.cloud/"
-	// ExtensionContainerRuntimeTypePrefix begins labels for container runtimes that an object needs.
+	// ExtensionContainerRuntimeTypePrefix is the prefix of labels for container runtimes that an object needs.
 	ExtensionContainerRuntimeTypePrefix = "containerruntime.extensions.gardener.cloud/"
-	// ExtensionSelfHostedShootExposureTypePrefix begins labels for exposure types that an object needs.
+	// ExtensionSelfHostedShootExposureTypePrefix is the prefix of labels for exposure types that an object needs.
 	ExtensionSelfHostedShootExposureTypePrefix = "selfhostedshootexposure.extensions.gardener.cloud/"
 	// NetworkPolicyToBlockedCIDRs lets pods reach the networks that are blocked otherwise.
 	NetworkPolicyToBlockedCIDRs = "networking.gardener.cloud/to-blocked-cidrs"

@@ -15,7 +15,7 @@ const (
 	EvictionRequirementInMaintenanceWindowOnly = "in-maintenance-window-only"
 	// NetworkPolicyAllowed is the value of all network policy labels.
 	NetworkPolicyAllowed = "allowed"
-	// DiscoveryShootCA is the value of DiscoveryPublic for the certificate authorities of a Shoot.
+	// DiscoveryShootCA is the value of DiscoveryPublic for the CA certificates of a Shoot.
 	DiscoveryShootCA = "shoot-ca"
 	// SchedulingPurposeRegionConfig is the value of SchedulingPurpose for distances between regions.
 	SchedulingPurposeRegionConfig = "region-config"
@@ -61,11 +61,11 @@ const (
 	GardenRoleOperatingSystemConfig = "operating-system-config"
 	// GardenRoleKubeconfig is the role of kubeconfigs for users.
 	GardenRoleKubeconfig = "kubeconfig"
-	// GardenRoleCACluster is the role of a shoot's certificate authority for users.
+	// GardenRoleCACluster is the role of a shoot's CA for users.
 	GardenRoleCACluster = "ca-cluster"
-	// GardenRoleCAKubelet is the role of a shoot's kubelet certificate authority for users.
+	// GardenRoleCAKubelet is the role of a shoot's kubelet CA for users.
 	GardenRoleCAKubelet = "ca-kubelet"
-	// GardenRoleCAClient is the role of a shoot's client certificate authority.
+	// GardenRoleCAClient is the role of a shoot's client CA.
 	GardenRoleCAClient = "ca-client"
 	// GardenRoleSSHKeyPair is the role of SSH key pairs for users.
 	GardenRoleSSHKeyPair = "ssh-keypair"
@@ -89,7 +89,7 @@ const (
 	GardenRoleShootServiceAccountIssuer = "shoot-service-account-issuer"
 	// GardenRoleHelmPullSecret is the role of Secrets with credentials for OCI registries.
 	GardenRoleHelmPullSecret = "helm-pull-secret"
-	// GardenRoleOCICABundle is the role of Secrets with certificate authorities of OCI registries.
+	// GardenRoleOCICABundle is the role of Secrets with CAs of OCI registries.
 	GardenRoleOCICABundle = "oci-ca-bundle"
 	// GardenRoleObservability is the role of observability components.
 	GardenRoleObservability = "observability"

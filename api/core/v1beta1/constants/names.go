@@ -14,25 +14,26 @@ const (
 	IstioSystemNamespace = "istio-system"
 	// DefaultSNIIngressNamespace is the namespace of the ingress gateway.
 	DefaultSNIIngressNamespace = "istio-ingress"
-	// ProjectNamespacePrefix begins the names of project namespaces by default.
+	// ProjectNamespacePrefix is the prefix of the names of project namespaces by default.
 	ProjectNamespacePrefix = "garden-"
 	// TechnicalIDPrefix begins the technical IDs of shoots.
 	TechnicalIDPrefix = "shoot-"
-	// APIServerFQDNPrefix begins the names of API servers.
+	// APIServerFQDNPrefix is the prefix of the names of API servers.
 	APIServerFQDNPrefix = "api"
-	// IngressPrefix begins the names of ingress endpoints.
+	// IngressPrefix is the prefix of the names of ingress endpoints.
 	IngressPrefix = "ingress"
-	// ReferencedWorkloadIdentityPrefix begins the names of Secrets with tokens of WorkloadIdentities that users refer to.
+	// ReferencedWorkloadIdentityPrefix is the prefix of the names of Secrets with tokens of WorkloadIdentities that users refer to.
 	ReferencedWorkloadIdentityPrefix = "workload-identity-ref-"
-	// ReferencedResourcesPrefix begins the names of copies of objects that users refer to.
+	// ReferencedResourcesPrefix is the prefix of the names of copies of objects that users refer to.
 	ReferencedResourcesPrefix = "ref-"
-	// BackupSourcePrefix begins the names of BackupEntries that a moving shoot is restored from.
+	// BackupSourcePrefix is the prefix of the names of BackupEntries that a moving shoot is restored from.
 	BackupSourcePrefix = "source"
-	// SeedNamespaceNamePrefix begins the names of the namespaces of seeds in the garden.
+	// SeedNamespaceNamePrefix is the prefix of the names of the namespaces of seeds in the garden.
 	SeedNamespaceNamePrefix = "seed-"
-	// ExtensionGardenServiceAccountPrefix begins the names of the ServiceAccounts there with which extensions reach the garden.
+	// ExtensionGardenServiceAccountPrefix is the prefix of the names of the ServiceAccounts in that namespace with which extensions reach the
+	// garden.
 	ExtensionGardenServiceAccountPrefix = "extension-"
-	// ConfigMapNameShootInfo is the ConfigMap in a shoot that says what Gardener knows about it.
+	// ConfigMapNameShootInfo is the ConfigMap in a shoot with information about it.
 	ConfigMapNameShootInfo = "shoot-info"
 	// ConfigMapNameGardenerInfo is the ConfigMap in GardenerSystemPublicNamespace about the landscape.
 	ConfigMapNameGardenerInfo = "gardener-info"
@@ -44,23 +45,23 @@ const (
 	ClusterIdentityOriginSeed = "seed"
 	// ClusterIdentityOriginShoot says that the gardenlet identified the shoot.
 	ClusterIdentityOriginShoot = "shoot"
-	// SecretNameCACluster is the certificate authority of an API server.
+	// SecretNameCACluster is the CA of an API server.
 	SecretNameCACluster = "ca"
-	// SecretNameCAClient is the certificate authority for client certificates.
+	// SecretNameCAClient is the CA for client certificates.
 	SecretNameCAClient = "ca-client"
-	// SecretNameCAETCD is the certificate authority of etcd.
+	// SecretNameCAETCD is the CA of etcd.
 	SecretNameCAETCD = "ca-etcd"
-	// SecretNameCAETCDPeer is the certificate authority among etcd members.
+	// SecretNameCAETCDPeer is the CA among etcd members.
 	SecretNameCAETCDPeer = "ca-etcd-peer"
-	// SecretNameCAFrontProxy is the certificate authority of the API aggregation.
+	// SecretNameCAFrontProxy is the CA of the API aggregation.
 	SecretNameCAFrontProxy = "ca-front-proxy"
-	// SecretNameCAKubelet is the certificate authority of kubelets.
+	// SecretNameCAKubelet is the CA of kubelets.
 	SecretNameCAKubelet = "ca-kubelet"
-	// SecretNameCAMetricsServer is the certificate authority of the metrics server.
+	// SecretNameCAMetricsServer is the CA of the metrics server.
 	SecretNameCAMetricsServer = "ca-metrics-server"
-	// SecretNameCAVPN is the certificate authority of the VPN.
+	// SecretNameCAVPN is the CA of the VPN.
 	SecretNameCAVPN = "ca-vpn"
-	// SecretNameCASeed is the certificate authority of seed components.
+	// SecretNameCASeed is the CA of seed components.
 	SecretNameCASeed = "ca-seed"
 	// SecretNameCloudProvider is the Secret with infrastructure credentials in the namespace of a shoot.
 	SecretNameCloudProvider = "cloudprovider"
@@ -76,25 +77,25 @@ const (
 	SecretNameGardenerInternal = "gardener-internal"
 	// SecretNameGenericTokenKubeconfig is the kubeconfig that components use with a token beside it.
 	SecretNameGenericTokenKubeconfig = "generic-token-kubeconfig"
-	// SecretPrefixGeneratedBackupBucket begins the names of Secrets with generated credentials for BackupBuckets.
+	// SecretPrefixGeneratedBackupBucket is the prefix of the names of Secrets with generated credentials for BackupBuckets.
 	SecretPrefixGeneratedBackupBucket = "generated-bucket-"
 	// BackupSecretName is the Secret with credentials for the object store.
 	BackupSecretName = "etcd-backup"
-	// ShootProjectSecretSuffixCACluster ends the name of the ConfigMap with a shoot's certificate authority in the
+	// ShootProjectSecretSuffixCACluster is the suffix of the name of the ConfigMap with a shoot's CA in the
 	// project.
 	ShootProjectSecretSuffixCACluster = "ca-cluster"
-	// ShootProjectConfigMapSuffixCAKubelet ends the name of the ConfigMap with a shoot's kubelet certificate
-	// authority in the project.
+	// ShootProjectConfigMapSuffixCAKubelet is the suffix of the name of the ConfigMap with the CA of a shoot's kubelets in
+	// the project.
 	ShootProjectConfigMapSuffixCAKubelet = "ca-kubelet"
-	// ShootProjectSecretSuffixCAClient ends the name of the InternalSecret with a shoot's client certificate
-	// authority.
+	// ShootProjectSecretSuffixCAClient is the suffix of the name of the InternalSecret with the CA of a shoot's
+	// clients.
 	ShootProjectSecretSuffixCAClient = "ca-client"
-	// ShootProjectSecretSuffixSSHKeypair ends the name of the Secret with a shoot's SSH key pair in the project.
+	// ShootProjectSecretSuffixSSHKeypair is the suffix of the name of the Secret with a shoot's SSH key pair in the project.
 	ShootProjectSecretSuffixSSHKeypair = "ssh-keypair"
-	// ShootProjectSecretSuffixOldSSHKeypair ends the name of the Secret with a shoot's former SSH key pair in the
+	// ShootProjectSecretSuffixOldSSHKeypair is the suffix of the name of the Secret with a shoot's former SSH key pair in the
 	// project.
 	ShootProjectSecretSuffixOldSSHKeypair = "ssh-keypair.old"
-	// ShootProjectSecretSuffixMonitoring ends the name of the Secret with a shoot's monitoring credentials in the
+	// ShootProjectSecretSuffixMonitoring is the suffix of the name of the Secret with a shoot's monitoring credentials in the
 	// project.
 	ShootProjectSecretSuffixMonitoring = "monitoring"
 	// AdvertisedAddressExternal names the public address of an API server.
@@ -112,13 +113,13 @@ const (
 	DefaultSchedulerName = "default-scheduler"
 	// SeedsGroup is the group of all gardenlets.
 	SeedsGroup = "gardener.cloud:system:seeds"
-	// SeedUserNamePrefix begins the user names of gardenlets.
+	// SeedUserNamePrefix is the prefix of the user names of gardenlets.
 	SeedUserNamePrefix = "gardener.cloud:system:seed:"
 	// ShootsGroup is the group of all gardenlets of self-hosted shoots.
 	ShootsGroup = "gardener.cloud:system:shoots"
-	// ShootUserNamePrefix begins the user names of gardenlets of self-hosted shoots.
+	// ShootUserNamePrefix is the prefix of the user names of gardenlets of self-hosted shoots.
 	ShootUserNamePrefix = "gardener.cloud:system:shoot:"
-	// GardenadmUserNamePrefix begins the user names that gardenadm acts under.
+	// GardenadmUserNamePrefix is the prefix of the user names that gardenadm acts under.
 	GardenadmUserNamePrefix = "gardener.cloud:gardenadm:shoot:"
 	// ShootSystemAdminsGroupName is the group of administrators of the landscape in shoots.
 	ShootSystemAdminsGroupName = "gardener.cloud:system:admins"
@@ -130,7 +131,7 @@ const (
 	ShootProjectViewersGroupName = "gardener.cloud:project:viewers"
 	// NodeAgentsGroup is the group of all node agents.
 	NodeAgentsGroup = "gardener.cloud:node-agents"
-	// NodeAgentUserNamePrefix begins the user names of node agents.
+	// NodeAgentUserNamePrefix is the prefix of the user names of node agents.
 	NodeAgentUserNamePrefix = "gardener.cloud:node-agent:machine:"
 	// ClusterRoleGardenerAdministrators is the ClusterRole of administrators of the landscape.
 	ClusterRoleGardenerAdministrators = "gardener.cloud:system:administrators"

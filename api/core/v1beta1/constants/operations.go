@@ -1,6 +1,6 @@
 package constants
 
-// Operations that annotations ask for, and the tasks of shoots.
+// Operations that annotations request, and the tasks of shoots.
 const (
 	// OperationsSeparator separates operations in the annotation of a Shoot.
 	OperationsSeparator = ";"
@@ -16,7 +16,7 @@ const (
 	GardenerOperationWaitForState = "wait-for-state"
 	// GardenerOperationKeepalive says that a Bastion is still needed.
 	GardenerOperationKeepalive = "keepalive"
-	// GardenerOperationRenewKubeconfig renews the garden credentials of a gardenlet.
+	// GardenerOperationRenewKubeconfig rotates the garden credentials of a gardenlet.
 	GardenerOperationRenewKubeconfig = "renew-kubeconfig"
 	// OperationForceRedeploy deploys the gardenlet of a Gardenlet from scratch.
 	OperationForceRedeploy = "force-redeploy"
@@ -26,45 +26,45 @@ const (
 	ShootOperationRetry = "retry"
 	// ShootOperationForceInPlaceUpdate lets a change through although in-place updates are pending.
 	ShootOperationForceInPlaceUpdate = "force-in-place-update"
-	// OperationRotateCredentialsStart starts renewing all credentials.
+	// OperationRotateCredentialsStart starts rotating all credentials.
 	OperationRotateCredentialsStart = "rotate-credentials-start"
-	// OperationRotateCredentialsStartWithoutWorkersRollout starts renewing all credentials without replacing
+	// OperationRotateCredentialsStartWithoutWorkersRollout starts rotating all credentials without replacing
 	// machines.
 	OperationRotateCredentialsStartWithoutWorkersRollout = "rotate-credentials-start-without-workers-rollout"
-	// OperationRotateCredentialsComplete completes renewing all credentials.
+	// OperationRotateCredentialsComplete completes rotating all credentials.
 	OperationRotateCredentialsComplete = "rotate-credentials-complete"
-	// OperationRotateCAStart starts renewing the certificate authorities.
+	// OperationRotateCAStart starts the rotation of the CAs.
 	OperationRotateCAStart = "rotate-ca-start"
-	// OperationRotateCAStartWithoutWorkersRollout starts renewing the certificate authorities without replacing
+	// OperationRotateCAStartWithoutWorkersRollout starts the rotation of the CAs without replacing
 	// machines.
 	OperationRotateCAStartWithoutWorkersRollout = "rotate-ca-start-without-workers-rollout"
-	// OperationRotateCAComplete completes renewing the certificate authorities.
+	// OperationRotateCAComplete completes the rotation of the CAs.
 	OperationRotateCAComplete = "rotate-ca-complete"
-	// OperationRotateObservabilityCredentials renews the passwords of monitoring and logging.
+	// OperationRotateObservabilityCredentials rotates the passwords of monitoring and logging.
 	OperationRotateObservabilityCredentials = "rotate-observability-credentials"
-	// OperationRotateSSHKeypair renews the SSH key pair.
+	// OperationRotateSSHKeypair rotates the SSH key pair.
 	OperationRotateSSHKeypair = "rotate-ssh-keypair"
-	// OperationRotateServiceAccountKeyStart starts renewing the key for service account tokens.
+	// OperationRotateServiceAccountKeyStart starts the rotation of the key for service account tokens.
 	OperationRotateServiceAccountKeyStart = "rotate-serviceaccount-key-start"
-	// OperationRotateServiceAccountKeyStartWithoutWorkersRollout starts renewing the key for service account tokens
+	// OperationRotateServiceAccountKeyStartWithoutWorkersRollout starts the rotation of the key for service account tokens
 	// without replacing machines.
 	OperationRotateServiceAccountKeyStartWithoutWorkersRollout = "rotate-serviceaccount-key-start-without-workers-rollout"
-	// OperationRotateServiceAccountKeyComplete completes renewing the key for service account tokens.
+	// OperationRotateServiceAccountKeyComplete completes the rotation of the key for service account tokens.
 	OperationRotateServiceAccountKeyComplete = "rotate-serviceaccount-key-complete"
-	// OperationRotateETCDEncryptionKey renews the encryption key of etcd in one go.
+	// OperationRotateETCDEncryptionKey rotates the encryption key of etcd in one go.
 	OperationRotateETCDEncryptionKey = "rotate-etcd-encryption-key"
-	// OperationRotateETCDEncryptionKeyStart starts renewing the encryption key of etcd.
+	// OperationRotateETCDEncryptionKeyStart starts the rotation of the encryption key of etcd.
 	OperationRotateETCDEncryptionKeyStart = "rotate-etcd-encryption-key-start"
-	// OperationRotateETCDEncryptionKeyComplete completes renewing the encryption key of etcd.
+	// OperationRotateETCDEncryptionKeyComplete completes the rotation of the encryption key of etcd.
 	OperationRotateETCDEncryptionKeyComplete = "rotate-etcd-encryption-key-complete"
 	// OperationRotateRolloutWorkers replaces the machines of the pools that follow after "=", in the course of a
-	// renewal.
+	// rotation.
 	OperationRotateRolloutWorkers = "rotate-rollout-workers"
 	// OperationRolloutWorkers replaces the machines of the pools that follow after "=".
 	OperationRolloutWorkers = "rollout-workers"
-	// OperationRotateWorkloadIdentityKeyStart starts renewing the key for tokens of WorkloadIdentities.
+	// OperationRotateWorkloadIdentityKeyStart starts the rotation of the key for tokens of WorkloadIdentities.
 	OperationRotateWorkloadIdentityKeyStart = "rotate-workload-identity-key-start"
-	// OperationRotateWorkloadIdentityKeyComplete completes renewing the key for tokens of WorkloadIdentities.
+	// OperationRotateWorkloadIdentityKeyComplete completes the rotation of the key for tokens of WorkloadIdentities.
 	OperationRotateWorkloadIdentityKeyComplete = "rotate-workload-identity-key-complete"
 	// SeedOperationRenewGardenAccessSecrets renews all tokens for the garden in a seed.
 	SeedOperationRenewGardenAccessSecrets = "renew-garden-access-secrets"

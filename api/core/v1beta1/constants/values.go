@@ -4,7 +4,7 @@ package constants
 const (
 	// ProjectMemberAdmin is the role of members who may do everything but manage members.
 	ProjectMemberAdmin = "admin"
-	// ProjectMemberOwner is the role of the one who is responsible for a project.
+	// ProjectMemberOwner is the role of the user who is responsible for a project.
 	ProjectMemberOwner = "owner"
 	// ProjectMemberUserAccessManager is the role of members who manage members.
 	ProjectMemberUserAccessManager = "uam"
@@ -12,7 +12,7 @@ const (
 	ProjectMemberServiceAccountManager = "serviceaccountmanager"
 	// ProjectMemberViewer is the role of members who may read everything but Secrets.
 	ProjectMemberViewer = "viewer"
-	// ProjectMemberExtensionPrefix begins roles that extensions define.
+	// ProjectMemberExtensionPrefix is the prefix of roles that extensions define.
 	ProjectMemberExtensionPrefix = "extension:"
 	// CloudProfileReferenceKindCloudProfile is the kind of a reference to a CloudProfile.
 	CloudProfileReferenceKindCloudProfile = "CloudProfile"
@@ -42,7 +42,7 @@ const (
 	DataTypeSecret = "secret"
 	// DataTypeMachineState is the type of ShootState data that holds machines.
 	DataTypeMachineState = "machine-state"
-	// ResourceShoots is the resource that can need a second person's approval for deletion.
+	// ResourceShoots is the resource that can need the approval of a second user for deletion.
 	ResourceShoots = "shoots"
 	// GardenerAudience is the audience of tokens for Gardener components.
 	GardenerAudience = "gardener"

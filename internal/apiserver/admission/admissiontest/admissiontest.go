@@ -26,7 +26,7 @@ import (
 	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
 )
 
-// Reader returns a reader of some objects, which stands for the garden and for the kube-apiserver.
+// Reader returns a reader of some objects, for the garden or for the kube-apiserver.
 func Reader(t testing.TB, objs ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -74,21 +74,21 @@ func Reader(t testing.TB, objs ...client.Object) client.WithWatch {
 		Build()
 }
 
-// Request is a request that a plugin looks at.
+// Request is a request for a plugin.
 type Request struct {
 	// Object is what it wants to store; nil in a deletion. Old is what is stored; nil in a creation.
 	Object, Old client.Object
-	// Resource is what the request is about, such as "shoots", in its Group, which is core.gardener.cloud if it is empty.
+	// Resource is such as "shoots", and Group its group: core.gardener.cloud if it is empty.
 	Group, Resource, Subresource string
-	// Collection is whether all objects in a namespace are to be deleted: the request has no name and no objects.
+	// Collection is whether the request deletes all objects in a namespace: it has no name and no objects.
 	Collection bool
 	Namespace  string
 	DryRun     bool
-	// User is who sends it: "alice" if it is empty.
+	// User is the name of the user: "alice" if it is empty.
 	User string
 }
 
-// Attributes returns what a plugin gets to see. The operation follows from the objects.
+// Attributes returns the request as plugins get it. The operation follows from the objects.
 func (r Request) Attributes() admission.Attributes {
 	var (
 		obj, old  runtime.Object
@@ -146,7 +146,7 @@ func Denying(denied ...string) authorizer.Authorizer {
 	})
 }
 
-// Broken is a reader that cannot read, and why.
+// Broken is a reader that always fails.
 type Broken struct{}
 
 // Get implements client.Reader.
@@ -157,4 +157,4 @@ func (Broken) Get(context.Context, client.ObjectKey, client.Object, ...client.Ge
 // List implements client.Reader.
 func (Broken) List(context.Context, client.ObjectList, ...client.ListOption) error { return errBroken }
 
-var errBroken = errors.New("the store is on fire")
+var errBroken = errors.New("the store is broken")

@@ -31,13 +31,10 @@ func New() *Plugin {
 // Plugin checks BackupBuckets. Reads WorkloadIdentities.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -51,7 +48,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	}
 	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
 	identity := &securityv1alpha1.WorkloadIdentity{}
-	if err := p.GardenReader.Get(ctx, key, identity); err != nil {
+	if err := p.GardenCache.Get(ctx, key, identity); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("read WorkloadIdentity %q: %w", key, err))
 	}
 	if identity.Spec.TargetSystem.Type != bucket.Spec.Provider.Type {

@@ -31,7 +31,7 @@ func TestValidate(t *testing.T) {
 				Provider: corev1beta1.BackupBucketProvider{Type: tc.provider}, CredentialsRef: &corev1.ObjectReference{Kind: tc.kind, Namespace: "garden", Name: tc.name},
 			}}
 			p := backupbucketvalidator.New()
-			p.SetGardenReader(admissiontest.Reader(t, identity))
+			p.GardenCache = admissiontest.Reader(t, identity)
 			if err := p.Validate(t.Context(), admissiontest.Request{Resource: "backupbuckets", Object: bucket}.Attributes(), nil); admissiontest.Reason(err) != tc.want {
 				t.Errorf("Validate() = %v, want reason %q", err, tc.want)
 			}

@@ -1,4 +1,4 @@
-// Package bastion completes Bastions from their Shoot: where they run, who owns them, and who ordered them.
+// Package bastion completes Bastions from their Shoot: the seed, the provider type, the owner reference and the user who created them.
 package bastion
 
 import (
@@ -34,13 +34,10 @@ func New() *Plugin {
 // Plugin completes Bastions. Reads Shoots.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.MutationInterface   = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.MutationInterface = &Plugin{}
 
 // Admit implements admission.MutationInterface.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -57,16 +54,16 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	}
 	key := client.ObjectKey{Namespace: bastion.Namespace, Name: bastion.Spec.ShootRef.Name}
 	shoot := &corev1beta1.Shoot{}
-	err := p.GardenReader.Get(ctx, key, shoot)
+	err := p.GardenCache.Get(ctx, key, shoot)
 	switch {
 	case apierrors.IsNotFound(err):
-		return invalid(field.Invalid(path, key.Name, "there is no such Shoot"))
+		return invalid(field.Invalid(path, key.Name, "Shoot not found"))
 	case err != nil:
 		return apierrors.NewInternalError(fmt.Errorf("read Shoot %q: %w", key, err))
 	case a.GetOperation() == admission.Create && shoot.DeletionTimestamp != nil:
 		return invalid(field.Invalid(path, key.Name, "the Shoot is being deleted"))
 	case shoot.Spec.SeedName == nil:
-		return invalid(field.Invalid(path, key.Name, "the Shoot is not on a Seed yet"))
+		return invalid(field.Invalid(path, key.Name, "the Shoot is not scheduled yet"))
 	}
 	seedName, provider := *shoot.Spec.SeedName, shoot.Spec.Provider.Type
 	bastion.Spec.SeedName, bastion.Spec.ProviderType = &seedName, &provider
@@ -77,7 +74,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	return nil
 }
 
-// own makes a Shoot the controller of a Bastion. Other owners stay: validation refuses a second controller.
+// own makes a Shoot the controller of a Bastion. Other owner references stay: validation refuses a second controller.
 func own(bastion *operationsv1alpha1.Bastion, shoot *corev1beta1.Shoot) {
 	owner := *metav1.NewControllerRef(shoot, corev1beta1.SchemeGroupVersion.WithKind("Shoot"))
 	for i, ref := range bastion.OwnerReferences {

@@ -66,7 +66,7 @@ func TestAdmit(t *testing.T) {
 				request.Old = given(tc.shoot)
 			}
 			p := bastion.New()
-			p.SetGardenReader(reader)
+			p.GardenCache = reader
 			for range 2 { // the second time, nothing changes
 				err := p.Admit(t.Context(), request.Attributes(), nil)
 				if admissiontest.Reason(err) != tc.reason {

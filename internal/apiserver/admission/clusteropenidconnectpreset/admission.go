@@ -31,13 +31,10 @@ func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Crea
 // Plugin changes new Shoots. Reads ClusterOpenIDConnectPresets and Projects.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.MutationInterface   = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.MutationInterface = &Plugin{}
 
 // Admit implements admission.MutationInterface.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -53,11 +50,11 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 
 func (p *Plugin) apply(ctx context.Context, shoot *corev1beta1.Shoot) error {
 	presets := &settingsv1alpha1.ClusterOpenIDConnectPresetList{}
-	if err := p.GardenReader.List(ctx, presets); err != nil || len(presets.Items) == 0 {
+	if err := p.GardenCache.List(ctx, presets); err != nil || len(presets.Items) == 0 {
 		return err
 	}
 	projects := &corev1beta1.ProjectList{}
-	if err := p.GardenReader.List(ctx, projects, client.MatchingFields{"spec.namespace": shoot.Namespace}); err != nil || len(projects.Items) == 0 {
+	if err := p.GardenCache.List(ctx, projects, client.MatchingFields{"spec.namespace": shoot.Namespace}); err != nil || len(projects.Items) == 0 {
 		return err
 	}
 	var candidates []openidconnectpreset.Candidate

@@ -53,8 +53,8 @@ func TestAdmit(t *testing.T) {
 			shoot := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "s", Labels: tc.labels}}
 			shoot.Spec.Kubernetes.Version, shoot.Spec.Kubernetes.KubeAPIServer = tc.version, tc.server
 			first, second := openidconnectpreset.New(), clusteropenidconnectpreset.New()
-			first.SetGardenReader(reader)
-			second.SetGardenReader(reader)
+			first.GardenCache = reader
+			second.GardenCache = reader
 			for _, p := range []admission.MutationInterface{first, second} {
 				if err := p.Admit(t.Context(), admissiontest.Request{Resource: "shoots", Object: shoot}.Attributes(), nil); err != nil {
 					t.Fatal(err)

@@ -26,13 +26,10 @@ func Register(plugins *admission.Plugins) {
 // Plugin checks ControllerRegistrations. Reads ControllerRegistrations.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -41,7 +38,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	others := &corev1beta1.ControllerRegistrationList{}
-	if err := p.GardenReader.List(ctx, others); err != nil {
+	if err := p.GardenCache.List(ctx, others); err != nil {
 		return admission.NewForbidden(a, fmt.Errorf("list ControllerRegistrations: %w", err))
 	}
 	if err := check(registration, others.Items); err != nil {
@@ -50,7 +47,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// check returns an error if a registration takes what another one has.
+// check returns an error if another registration is already primarily responsible for a resource of this one.
 func check(registration *corev1beta1.ControllerRegistration, others []corev1beta1.ControllerRegistration) error {
 	type resource struct{ kind, extensionType string }
 	taken := map[resource]string{}
@@ -72,5 +69,5 @@ func check(registration *corev1beta1.ControllerRegistration, others []corev1beta
 	return nil
 }
 
-// primary tells whether a registration is primarily responsible for a resource, which is the default.
+// primary reports whether a registration is primarily responsible for a resource, which is the default.
 func primary(r corev1beta1.ControllerResource) bool { return r.Primary == nil || *r.Primary }

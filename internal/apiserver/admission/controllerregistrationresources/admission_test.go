@@ -33,7 +33,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &controllerregistrationresources.Plugin{}
-			p.SetGardenReader(admissiontest.Reader(t, tc.stored))
+			p.GardenCache = admissiontest.Reader(t, tc.stored)
 			err := p.Validate(t.Context(), admissiontest.Request{Resource: "controllerregistrations", Object: tc.obj}.Attributes(), nil)
 			if got := admissiontest.Reason(err); got != tc.want {
 				t.Errorf("Validate() is refused as %q (%v), want %q", got, err, tc.want)

@@ -1,9 +1,8 @@
-// Package customverbauthorizer guards single fields with verbs of their own: who changes them needs the verb on the object.
+// Package customverbauthorizer guards single fields with custom verbs: users who change them need the verb on the object.
 package customverbauthorizer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,12 +12,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
-	apiserverinitializer "k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 )
 
 // Name is the name of the plugin.
@@ -48,32 +47,18 @@ func New() *Plugin {
 	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)}
 }
 
-// Plugin asks the authorizer. Reads nothing.
+// Plugin authorizes changes of the fields. Reads nothing.
 type Plugin struct {
 	*admission.Handler
-	authorizer authorizer.Authorizer
+	initializer.Base
 }
 
-var (
-	_ admission.ValidationInterface        = &Plugin{}
-	_ apiserverinitializer.WantsAuthorizer = &Plugin{}
-)
-
-// SetAuthorizer implements the initializer's WantsAuthorizer.
-func (p *Plugin) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
-
-// ValidateInitialization implements admission.InitializationValidator.
-func (p *Plugin) ValidateInitialization() error {
-	if p.authorizer == nil {
-		return errors.New("no authorizer is set")
-	}
-	return nil
-}
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	for _, guarded := range changes(a) {
-		decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		decision, _, err := p.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 			User: a.GetUserInfo(), Verb: guarded.verb, APIGroup: a.GetResource().Group, APIVersion: a.GetResource().Version,
 			Resource: a.GetResource().Resource, Namespace: a.GetNamespace(), Name: a.GetName(), ResourceRequest: true,
 		})
@@ -81,9 +66,9 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 			continue
 		}
 		if err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("ask whether %q may %s: %w", a.GetUserInfo().GetName(), guarded.verb, err))
+			return apierrors.NewInternalError(fmt.Errorf("authorize %q to %s: %w", a.GetUserInfo().GetName(), guarded.verb, err))
 		}
-		return admission.NewForbidden(a, fmt.Errorf("user %q may not change %s: that takes the verb %q", a.GetUserInfo().GetName(), guarded.field, guarded.verb))
+		return admission.NewForbidden(a, fmt.Errorf("user %q may not change %s: the verb %q is needed", a.GetUserInfo().GetName(), guarded.field, guarded.verb))
 	}
 	return nil
 }
@@ -119,8 +104,8 @@ func changes(a admission.Attributes) []change {
 		if !ok {
 			old = &corev1beta1.Shoot{}
 		}
-		// Whether a Shoot is self-hosted never changes afterwards, so later changes need no verb.
-		guard(selfHosted(obj) && !selfHosted(old), verbSelfHosted, "spec.provider.workers[].controlPlane")
+		// A Shoot stays self-hosted, so later changes need no verb.
+		guard(obj.SelfHosted() && !old.SelfHosted(), verbSelfHosted, "spec.provider.workers[].controlPlane")
 	}
 	return out
 }
@@ -132,30 +117,26 @@ func whitelist(project *corev1beta1.Project) []corev1beta1.Toleration {
 	return project.Spec.Tolerations.Whitelist
 }
 
-func selfHosted(shoot *corev1beta1.Shoot) bool {
-	return slices.ContainsFunc(shoot.Spec.Provider.Workers, func(w corev1beta1.Worker) bool { return w.ControlPlane != nil })
-}
-
-// membersChange tells whether somebody who does not own a Project changes who has access to it, and to what. The owner is the one
-// before the change, so that nobody makes himself the owner in the same request; who creates a Project says whose it is.
-func membersChange(project, old *corev1beta1.Project, update bool, who user.Info) bool {
+// membersChange reports whether a user who does not own a Project changes its owner, or the users and groups among its members or their
+// roles. The owner is the one before the change, so that users cannot become the owner in the same request; the user who creates a
+// Project chooses its owner.
+func membersChange(project, old *corev1beta1.Project, update bool, requester user.Info) bool {
 	if !update {
-		people := people(project.Spec.Members)
+		members := usersAndGroups(project.Spec.Members)
 		if project.Spec.Owner != nil {
-			delete(people, *project.Spec.Owner)
+			delete(members, *project.Spec.Owner)
 		}
-		return len(people) > 0 && !is(project.Spec.Owner, who)
+		return len(members) > 0 && !is(project.Spec.Owner, requester)
 	}
-	if is(old.Spec.Owner, who) {
+	if is(old.Spec.Owner, requester) {
 		return false
 	}
-	return !apiequality.Semantic.DeepEqual(people(project.Spec.Members), people(old.Spec.Members)) ||
+	return !apiequality.Semantic.DeepEqual(usersAndGroups(project.Spec.Members), usersAndGroups(old.Spec.Members)) ||
 		!apiequality.Semantic.DeepEqual(project.Spec.Owner, old.Spec.Owner)
 }
 
-// people are the users and groups among the members, with their roles. Service accounts belong to machines, which members may
-// look after.
-func people(members []corev1beta1.ProjectMember) map[rbacv1.Subject]sets.Set[string] {
+// usersAndGroups are the users and groups among the members, with their roles. Members may manage ServiceAccounts.
+func usersAndGroups(members []corev1beta1.ProjectMember) map[rbacv1.Subject]sets.Set[string] {
 	out := map[rbacv1.Subject]sets.Set[string]{}
 	for _, member := range members {
 		_, _, err := serviceaccount.SplitUsername(member.Name)
@@ -170,18 +151,18 @@ func people(members []corev1beta1.ProjectMember) map[rbacv1.Subject]sets.Set[str
 	return out
 }
 
-// is tells whether a user is the subject.
-func is(subject *rbacv1.Subject, who user.Info) bool {
+// is reports whether a user is the subject.
+func is(subject *rbacv1.Subject, requester user.Info) bool {
 	if subject == nil {
 		return false
 	}
 	switch subject.Kind {
 	case rbacv1.UserKind:
-		return subject.Name == who.GetName()
+		return subject.Name == requester.GetName()
 	case rbacv1.GroupKind:
-		return slices.Contains(who.GetGroups(), subject.Name)
+		return slices.Contains(requester.GetGroups(), subject.Name)
 	case rbacv1.ServiceAccountKind:
-		return serviceaccount.MatchesUsername(subject.Namespace, subject.Name, who.GetName())
+		return serviceaccount.MatchesUsername(subject.Namespace, subject.Name, requester.GetName())
 	}
 	return false
 }

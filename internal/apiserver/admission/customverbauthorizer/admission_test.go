@@ -58,14 +58,14 @@ func TestValidate(t *testing.T) {
 		"a new whitelist":                       {obj: whitelisting, verb: "modify-spec-tolerations-whitelist projects"},
 		"a whitelist that is added":             {obj: whitelisting, old: project("alice"), verb: "modify-spec-tolerations-whitelist projects"},
 		"a whitelist that stays":                {obj: whitelisting, old: whitelisting},
-		"the owner adds somebody":               {obj: project("alice", person("bob")), old: project("alice")},
-		"somebody else adds somebody":           {obj: project("carol", person("bob")), old: project("carol"), verb: "manage-members projects"},
-		"somebody else removes somebody":        {obj: project("carol"), old: project("carol", person("bob")), verb: "manage-members projects"},
-		"somebody else gives a role":            {obj: promoted, old: project("carol", person("bob")), verb: "manage-members projects"},
-		"somebody else adds a group":            {obj: project("carol", rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "g"}), old: project("carol"), verb: "manage-members projects"},
-		"somebody else adds a service account":  {obj: project("carol", robot), old: project("carol")},
-		"somebody else adds one as a user":      {obj: project("carol", person("system:serviceaccount:n:robot")), old: project("carol")},
-		"somebody makes himself the owner":      {obj: project("alice", person("bob")), old: project("carol", person("bob")), verb: "manage-members projects"},
+		"the owner adds a user":                 {obj: project("alice", person("bob")), old: project("alice")},
+		"another user adds a user":              {obj: project("carol", person("bob")), old: project("carol"), verb: "manage-members projects"},
+		"another user removes a user":           {obj: project("carol"), old: project("carol", person("bob")), verb: "manage-members projects"},
+		"another user gives a role":             {obj: promoted, old: project("carol", person("bob")), verb: "manage-members projects"},
+		"another user adds a group":             {obj: project("carol", rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "g"}), old: project("carol"), verb: "manage-members projects"},
+		"another user adds a ServiceAccount":    {obj: project("carol", robot), old: project("carol")},
+		"another user adds one as a user":       {obj: project("carol", person("system:serviceaccount:n:robot")), old: project("carol")},
+		"a user becomes the owner":              {obj: project("alice", person("bob")), old: project("carol", person("bob")), verb: "manage-members projects"},
 		"members in another order":              {obj: project("carol", person("a"), person("b")), old: project("carol", person("b"), person("a"))},
 		"a profile with machine types": {obj: profile(func(s *corev1beta1.NamespacedCloudProfileSpec) {
 			s.MachineTypes = []corev1beta1.MachineType{{Name: "m"}}
@@ -86,17 +86,17 @@ func TestValidate(t *testing.T) {
 			if tc.old != nil {
 				request.Old = tc.old
 			}
-			var asked []string
+			var verbs []string
 			p := customverbauthorizer.New()
 			p.SetAuthorizer(authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-				asked = append(asked, a.GetVerb()+" "+a.GetResource())
+				verbs = append(verbs, a.GetVerb()+" "+a.GetResource())
 				return authorizer.DecisionAllow, "", nil
 			}))
 			if err := p.Validate(t.Context(), request.Attributes(), nil); err != nil {
 				t.Errorf("with all verbs: %v", err)
 			}
-			if tc.verb == "" && len(asked) > 0 || tc.verb != "" && (len(asked) != 1 || asked[0] != tc.verb) {
-				t.Errorf("asked for %q, want %q", asked, tc.verb)
+			if tc.verb == "" && len(verbs) > 0 || tc.verb != "" && (len(verbs) != 1 || verbs[0] != tc.verb) {
+				t.Errorf("authorized %q, want %q", verbs, tc.verb)
 			}
 			p.SetAuthorizer(admissiontest.Denying(tc.verb))
 			want := metav1.StatusReasonForbidden
@@ -108,7 +108,7 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nobody can say", func(t *testing.T) {
+	t.Run("the authorizer fails", func(t *testing.T) {
 		p := customverbauthorizer.New()
 		p.SetAuthorizer(authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 			return authorizer.DecisionNoOpinion, "", errors.New("no answer")

@@ -1,8 +1,8 @@
-// Package deletionconfirmation lets objects go only when somebody has confirmed it, and when a Project says so, only when somebody
-// else deletes them.
+// Package deletionconfirmation refuses to delete objects before the deletion is confirmed. With spec.dualApprovalForDeletion of the
+// Project, the user who confirmed the deletion of a Shoot cannot delete it.
 //
-// Confirmed is what has the annotation confirmation.gardener.cloud/deletion=true. Who confirmed a Shoot is kept in another annotation,
-// which this plugin alone writes.
+// The annotation confirmation.gardener.cloud/deletion=true confirms a deletion. The user who confirmed the one of a Shoot is in another
+// annotation, which only this plugin writes.
 package deletionconfirmation
 
 import (
@@ -41,16 +41,15 @@ func New() *Plugin {
 // Plugin keeps annotations of Shoots, and checks deletions. Reads Projects, Shoots and ShootStates.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
 var (
 	_ admission.MutationInterface   = &Plugin{}
 	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
 )
 
-// Admit implements admission.MutationInterface: it keeps who confirmed the deletion of a Shoot.
+// Admit implements admission.MutationInterface: it records the user who confirmed the deletion of a Shoot.
 func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	shoot, ok := a.GetObject().(*corev1beta1.Shoot)
 	if !ok || a.GetSubresource() != "" {
@@ -99,18 +98,18 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// toBeDeleted returns the object that a request is about, or all of a collection. A selector may leave some of these out, but it
-// is not known here: all of them must be confirmed.
+// toBeDeleted returns the object of a request, or all of a collection. A label selector may exclude some of these, but admission does
+// not get it: all of them must be confirmed.
 func (p *Plugin) toBeDeleted(ctx context.Context, a admission.Attributes, obj client.Object, list client.ObjectList) ([]client.Object, error) {
-	// What was confirmed a moment ago must count.
+	// A confirmation of a moment ago must count.
 	if a.GetName() != "" {
 		key := client.ObjectKey{Namespace: a.GetNamespace(), Name: a.GetName()}
-		if err := p.GardenReader.Get(ctx, key, obj, initializer.Fresh); err != nil {
+		if err := p.GardenCache.Get(ctx, key, obj, initializer.Fresh); err != nil {
 			return nil, err
 		}
 		return []client.Object{obj}, nil
 	}
-	if err := p.GardenReader.List(ctx, list, client.InNamespace(a.GetNamespace()), initializer.Fresh); err != nil {
+	if err := p.GardenCache.List(ctx, list, client.InNamespace(a.GetNamespace()), initializer.Fresh); err != nil {
 		return nil, err
 	}
 	var objects []client.Object
@@ -132,24 +131,24 @@ func (p *Plugin) check(ctx context.Context, a admission.Attributes, obj client.O
 		return nil
 	}
 	projects := &corev1beta1.ProjectList{}
-	if err := p.GardenReader.List(ctx, projects, client.MatchingFields{"spec.namespace": shoot.Namespace}); err != nil {
+	if err := p.GardenCache.List(ctx, projects, client.MatchingFields{"spec.namespace": shoot.Namespace}); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("find the Project of namespace %q: %w", shoot.Namespace, err))
 	}
 	for i := range projects.Items {
-		two, err := takesTwo(&projects.Items[i], shoot, a.GetUserInfo().GetName())
+		dual, err := needsDualApproval(&projects.Items[i], shoot, a.GetUserInfo().GetName())
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		if two && shoot.Annotations[constants.DeletionConfirmedBy] == a.GetUserInfo().GetName() {
-			return admission.NewForbidden(a, fmt.Errorf("the Project %q asks for two people: %q confirmed the deletion, so somebody else must delete %q",
+		if dual && shoot.Annotations[constants.DeletionConfirmedBy] == a.GetUserInfo().GetName() {
+			return admission.NewForbidden(a, fmt.Errorf("spec.dualApprovalForDeletion of Project %q: user %q confirmed the deletion of Shoot %q, so another user must delete it",
 				projects.Items[i].Name, a.GetUserInfo().GetName(), shoot.Name))
 		}
 	}
 	return nil
 }
 
-// takesTwo tells whether a Project wants that a Shoot is deleted by somebody else than by whom it was confirmed.
-func takesTwo(project *corev1beta1.Project, shoot *corev1beta1.Shoot, username string) (bool, error) {
+// needsDualApproval reports whether a Project requires that one user confirms and another one deletes a Shoot.
+func needsDualApproval(project *corev1beta1.Project, shoot *corev1beta1.Shoot, username string) (bool, error) {
 	for _, config := range project.Spec.DualApprovalForDeletion {
 		if config.Resource != "shoots" {
 			continue
@@ -168,7 +167,7 @@ func takesTwo(project *corev1beta1.Project, shoot *corev1beta1.Shoot, username s
 	return false, nil
 }
 
-// confirmed tells whether the deletion of an object is confirmed.
+// confirmed reports whether the deletion of an object is confirmed.
 func confirmed(obj metav1.Object) bool {
 	is, err := strconv.ParseBool(obj.GetAnnotations()[constants.ConfirmationDeletion])
 	return err == nil && is

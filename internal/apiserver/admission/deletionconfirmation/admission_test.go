@@ -130,7 +130,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := deletionconfirmation.New()
-			p.SetGardenReader(admissiontest.Reader(t, tc.stored...))
+			p.GardenCache = admissiontest.Reader(t, tc.stored...)
 			if err := p.Validate(t.Context(), tc.request.Attributes(), nil); admissiontest.Reason(err) != tc.want {
 				t.Errorf("Validate() = %v, want reason %q", err, tc.want)
 			}

@@ -1,7 +1,7 @@
 // Package extensionlabels labels objects with the types of the extensions that they need, so that the webhooks of an extension can
-// select what is theirs.
+// select them.
 //
-// A label is {what}.extensions.gardener.cloud/{type}=true. Labels of this form that do not belong to an object are taken off.
+// A label is {what}.extensions.gardener.cloud/{type}=true. Labels of this form that do not belong to an object are removed.
 package extensionlabels
 
 import (
@@ -25,14 +25,14 @@ import (
 // Name is the name of the plugin.
 const Name = "ExtensionLabels"
 
-// prefixes begin the labels that the plugin sets and takes off.
+// prefixes are those of the labels that the plugin sets and removes.
 var prefixes = []string{
 	constants.ExtensionExtensionTypePrefix, constants.ExtensionProviderTypePrefix, constants.ExtensionDNSRecordTypePrefix,
 	constants.ExtensionNetworkingTypePrefix, constants.ExtensionOperatingSystemConfigTypePrefix,
 	constants.ExtensionContainerRuntimeTypePrefix, constants.ExtensionSelfHostedShootExposureTypePrefix,
 }
 
-// unmanaged is the type of DNS records that nobody makes.
+// unmanaged is the type of DNS providers for which no DNSRecords are created.
 const unmanaged = "unmanaged"
 
 // Register registers the plugin.
@@ -48,13 +48,10 @@ func New() *Plugin {
 // Plugin sets labels. Reads CloudProfiles, BackupBuckets and ControllerRegistrations.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.MutationInterface   = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.MutationInterface = &Plugin{}
 
 // Admit implements admission.MutationInterface.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -84,7 +81,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		wanted.add(constants.ExtensionProviderTypePrefix, o.Spec.Provider.Type)
 	case *corev1beta1.BackupEntry:
 		bucket := &corev1beta1.BackupBucket{}
-		if err = p.GardenReader.Get(ctx, client.ObjectKey{Name: o.Spec.BucketName}, bucket); err != nil {
+		if err = p.GardenCache.Get(ctx, client.ObjectKey{Name: o.Spec.BucketName}, bucket); err != nil {
 			err = fmt.Errorf("read BackupBucket %q: %w", o.Spec.BucketName, err)
 		}
 		wanted.add(constants.ExtensionProviderTypePrefix, bucket.Spec.Provider.Type)
@@ -148,22 +145,22 @@ func (p *Plugin) ofShoot(ctx context.Context, shoot *corev1beta1.Shoot, wanted l
 			wanted.add(constants.ExtensionSelfHostedShootExposureTypePrefix, exposureType)
 		}
 	}
-	return p.extensions(ctx, shoot.Spec.Extensions, corev1beta1.ClusterTypeShoot, len(shoot.Spec.Provider.Workers) == 0, wanted)
+	return p.extensions(ctx, shoot.Spec.Extensions, corev1beta1.ClusterTypeShoot, shoot.Workerless(), wanted)
 }
 
-// extensions adds the extensions that a cluster asks for, and those that run without being asked for.
+// extensions adds the extensions in the spec of a cluster, and those that are enabled automatically.
 func (p *Plugin) extensions(
-	ctx context.Context, asked []corev1beta1.Extension, clusterType corev1beta1.ClusterType, workerless bool, wanted labels,
+	ctx context.Context, inSpec []corev1beta1.Extension, clusterType corev1beta1.ClusterType, workerless bool, wanted labels,
 ) error {
 	named := map[string]bool{}
-	for _, extension := range asked {
+	for _, extension := range inSpec {
 		named[extension.Type] = true
 		if extension.Disabled == nil || !*extension.Disabled {
 			wanted.add(constants.ExtensionExtensionTypePrefix, extension.Type)
 		}
 	}
 	registrations := &corev1beta1.ControllerRegistrationList{}
-	if err := p.GardenReader.List(ctx, registrations); err != nil {
+	if err := p.GardenCache.List(ctx, registrations); err != nil {
 		return fmt.Errorf("list ControllerRegistrations: %w", err)
 	}
 	for i := range registrations.Items {
@@ -179,19 +176,19 @@ func (p *Plugin) extensions(
 
 func (p *Plugin) ofNamespacedCloudProfile(ctx context.Context, profile *corev1beta1.NamespacedCloudProfile, wanted labels) error {
 	parent := &corev1beta1.CloudProfile{}
-	if err := p.GardenReader.Get(ctx, client.ObjectKey{Name: profile.Spec.Parent.Name}, parent); err != nil {
+	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: profile.Spec.Parent.Name}, parent); err != nil {
 		return fmt.Errorf("read parent CloudProfile %q: %w", profile.Spec.Parent.Name, err)
 	}
 	wanted.add(constants.ExtensionProviderTypePrefix, parent.Spec.Type)
 	return nil
 }
 
-// labels are the wanted labels of an object. Whether they are valid is checked where all labels are.
+// labels are the desired labels of an object. They are validated with all other labels.
 type labels map[string]string
 
 func (l labels) add(prefix, extensionType string) { l[prefix+extensionType] = "true" }
 
-// set gives an object the labels, and takes off others of their form.
+// set sets the labels of an object, and removes others with one of the prefixes.
 func (l labels) set(obj metav1.Object) {
 	all := map[string]string{}
 	for key, value := range obj.GetLabels() {

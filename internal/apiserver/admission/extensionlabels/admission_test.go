@@ -86,7 +86,7 @@ func TestAdmit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := extensionlabels.New()
-			p.SetGardenReader(reader)
+			p.GardenCache = reader
 			if err := p.Admit(t.Context(), admissiontest.Request{Object: tc.obj}.Attributes(), nil); err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func TestAdmit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := extensionlabels.New()
-			p.SetGardenReader(reader)
+			p.GardenCache = reader
 			if err := p.Admit(t.Context(), admissiontest.Request{Object: obj}.Attributes(), nil); admissiontest.Reason(err) != metav1.StatusReasonInternalError {
 				t.Errorf("Admit() = %v, want an internal error", err)
 			}

@@ -1,4 +1,4 @@
-// Package extensionvalidator refuses objects that need an extension which nobody has registered.
+// Package extensionvalidator refuses objects that need an extension for which there is no ControllerRegistration.
 package extensionvalidator
 
 import (
@@ -20,7 +20,7 @@ import (
 // Name is the name of the plugin.
 const Name = "ExtensionValidator"
 
-// unmanaged is the type of DNS records that nobody makes.
+// unmanaged is the type of DNS providers for which no DNSRecords are created.
 const unmanaged = "unmanaged"
 
 // Register registers the plugin.
@@ -36,13 +36,10 @@ func New() *Plugin {
 // Plugin checks extension types. Reads ControllerRegistrations and BackupBuckets.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -60,7 +57,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		needed.add("BackupBucket", o.Spec.Provider.Type, field.NewPath("spec", "provider", "type"))
 	case *corev1beta1.BackupEntry:
 		bucket := &corev1beta1.BackupBucket{}
-		if err := p.GardenReader.Get(ctx, client.ObjectKey{Name: o.Spec.BucketName}, bucket); err != nil {
+		if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: o.Spec.BucketName}, bucket); err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("read BackupBucket %q: %w", o.Spec.BucketName, err))
 		}
 		needed.add("BackupEntry", bucket.Spec.Provider.Type, field.NewPath("spec", "bucketName"))
@@ -68,7 +65,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	registrations := &corev1beta1.ControllerRegistrationList{}
-	if err := p.GardenReader.List(ctx, registrations); err != nil {
+	if err := p.GardenCache.List(ctx, registrations); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list ControllerRegistrations: %w", err))
 	}
 	if err := needed.check(registrations.Items); err != nil {
@@ -86,11 +83,11 @@ type need struct {
 	path                *field.Path
 	// cluster is what an Extension must be compatible with.
 	cluster corev1beta1.ClusterType
-	// workerless is whether an Extension must do without nodes.
+	// workerless is whether an Extension must support clusters without nodes.
 	workerless bool
 }
 
-// add adds an extension, if its type is set: that it must be, validation says.
+// add adds an extension, if its type is set: validation requires it.
 func (n *needs) add(kind, extensionType string, path *field.Path) {
 	if extensionType != "" {
 		*n = append(*n, need{kind: kind, extensionType: extensionType, path: path})
@@ -134,7 +131,7 @@ func ofShoot(shoot *corev1beta1.Shoot) needs {
 			}
 		}
 	}
-	workerless := len(shoot.Spec.Provider.Workers) == 0
+	workerless := shoot.Workerless()
 	n.addExtensions(shoot.Spec.Extensions, corev1beta1.ClusterTypeShoot, workerless)
 	if workerless {
 		return n
@@ -187,18 +184,18 @@ func (n needs) check(registrations []corev1beta1.ControllerRegistration) error {
 		resource, ok := registered[key{need.kind, need.extensionType}]
 		switch {
 		case !ok:
-			errs = append(errs, fmt.Errorf("%s asks for %q, but no ControllerRegistration is primarily responsible for kind %s with this type",
+			errs = append(errs, fmt.Errorf("%s: %q: no ControllerRegistration is primarily responsible for kind %s with this type",
 				need.path, need.extensionType, need.kind))
 		case need.cluster != "" && !compatible(resource, need.cluster):
-			errs = append(errs, fmt.Errorf("%s asks for %q, but this extension is not for a %s", need.path, need.extensionType, need.cluster))
+			errs = append(errs, fmt.Errorf("%s: %q: this extension does not support a %s", need.path, need.extensionType, need.cluster))
 		case need.workerless && (resource.WorkerlessSupported == nil || !*resource.WorkerlessSupported):
-			errs = append(errs, fmt.Errorf("%s asks for %q, but this extension needs workers", need.path, need.extensionType))
+			errs = append(errs, fmt.Errorf("%s: %q: this extension does not support workerless Shoots", need.path, need.extensionType))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// compatible tells whether an extension is for a type of cluster: for shoots, if nothing is said.
+// compatible reports whether an extension is for a type of cluster: by default for shoots.
 func compatible(r corev1beta1.ControllerResource, cluster corev1beta1.ClusterType) bool {
 	if len(r.ClusterCompatibility) == 0 {
 		return cluster == corev1beta1.ClusterTypeShoot

@@ -109,7 +109,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := extensionvalidator.New()
-			p.SetGardenReader(admissiontest.Reader(t, registration, bucket("local"), bucket("x")))
+			p.GardenCache = admissiontest.Reader(t, registration, bucket("local"), bucket("x"))
 			if err := p.Validate(t.Context(), admissiontest.Request{Object: tc.obj}.Attributes(), nil); admissiontest.Reason(err) != tc.want {
 				t.Errorf("Validate() = %v, want reason %q", err, tc.want)
 			}

@@ -1,4 +1,4 @@
-// Package finalizerremoval keeps people from taking off the finalizer of Gardener by hand, while what it guards still exists.
+// Package finalizerremoval refuses to remove the finalizer of Gardener while the object is in use or resources of it still exist.
 package finalizerremoval
 
 import (
@@ -33,13 +33,10 @@ func New() *Plugin {
 // Plugin checks updates of bindings and Shoots. Reads Shoots.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -61,27 +58,27 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		if gone(&o.Status) {
 			return nil
 		}
-		return admission.NewForbidden(a, fmt.Errorf("finalizer %q stays until the deletion has succeeded", constants.FinalizerGardenerName))
+		return admission.NewForbidden(a, fmt.Errorf("finalizer %q cannot be removed before the deletion has succeeded", constants.FinalizerGardenerName))
 	}
 	return nil
 }
 
-// unused refuses to let go of a binding that Shoots in its namespace name.
+// unused refuses to remove the finalizer of a binding that Shoots in its namespace refer to.
 func (p *Plugin) unused(ctx context.Context, a admission.Attributes, binding client.Object, name func(*corev1beta1.Shoot) *string) error {
 	shoots := &corev1beta1.ShootList{}
-	if err := p.GardenReader.List(ctx, shoots, client.InNamespace(binding.GetNamespace()), initializer.Fresh); err != nil {
+	if err := p.GardenCache.List(ctx, shoots, client.InNamespace(binding.GetNamespace()), initializer.Fresh); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list Shoots in namespace %q: %w", binding.GetNamespace(), err))
 	}
 	for i := range shoots.Items {
 		if used := name(&shoots.Items[i]); used != nil && *used == binding.GetName() {
-			return admission.NewForbidden(a, fmt.Errorf("finalizer %q stays while Shoot %q uses the binding",
+			return admission.NewForbidden(a, fmt.Errorf("finalizer %q cannot be removed while Shoot %q uses the binding",
 				constants.FinalizerGardenerName, shoots.Items[i].Name))
 		}
 	}
 	return nil
 }
 
-// gone tells whether nothing of a Shoot exists: it was never begun, or its deletion has succeeded.
+// gone reports whether nothing of a Shoot exists: its creation never started, or its deletion has succeeded.
 func gone(status *corev1beta1.ShootStatus) bool {
 	last := status.LastOperation
 	if last == nil {

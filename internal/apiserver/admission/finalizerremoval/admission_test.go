@@ -46,9 +46,9 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := finalizerremoval.New()
-			p.SetGardenReader(admissiontest.Reader(t))
+			p.GardenCache = admissiontest.Reader(t)
 			if tc.stored != nil {
-				p.SetGardenReader(admissiontest.Reader(t, tc.stored))
+				p.GardenCache = admissiontest.Reader(t, tc.stored)
 			}
 			old := tc.obj.DeepCopyObject().(client.Object)
 			old.SetFinalizers([]string{"gardener"})

@@ -1,7 +1,7 @@
-// Package initializer hands admission plugins what they read.
+// Package initializer gives admission plugins what they read.
 //
-// A plugin asks by having one of the methods below. What k8s.io/apiserver hands out, plugins get by its own interfaces: the
-// authorizer by WantsAuthorizer, informers of a few kinds of the kube-apiserver by WantsExternalKubeInformerFactory.
+// Plugins embed Base. What else k8s.io/apiserver has for plugins, they get by its own interfaces: feature gates by WantsFeatures,
+// informers of a few kinds of the kube-apiserver by WantsExternalKubeInformerFactory.
 package initializer
 
 import (
@@ -15,59 +15,72 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	apiserverinitializer "k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/apiserver/pkg/quota/v1/generic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// WantsGardenReader is a plugin that reads objects of the garden API.
-//
-// The reader answers from the stores of this server: registry.Reader says how fresh that is. What it returns is shared with
-// all others who read, so it must not be changed: change a DeepCopy.
-//
-// Lists of a namespace are cheap, as are those by the fields that the kinds of the registry are indexed by; other selectors look
-// at every object.
-type WantsGardenReader interface {
-	admission.InitializationValidator
-	SetGardenReader(reader client.Reader)
+// Base is embedded by plugins that read objects or authorize users.
+type Base struct {
+	// GardenCache reads objects of the garden API from the stores of this server: registry.Reader says how fresh that is. What it
+	// returns is shared with all other readers, so it must not be changed: change a DeepCopy.
+	//
+	// Lists of a namespace are cheap, as are those by the fields that the kinds of the registry are indexed by; other selectors
+	// read every object.
+	GardenCache client.Reader
+	// KubeAPI reads Secrets, ConfigMaps, ServiceAccounts and Namespaces of the kube-apiserver.
+	//
+	// Each read is a request: nothing is cached. To check only that an object exists, read its metav1.PartialObjectMetadata, so that
+	// no data is sent.
+	KubeAPI client.Reader
+	// Authorizer decides whether users may send a request.
+	Authorizer authorizer.Authorizer
 }
 
-// WantsKubeReader is a plugin that reads Secrets, ConfigMaps, ServiceAccounts and Namespaces of the kube-apiserver.
-//
-// Each read is a request: nothing is cached. Who only wants to know whether an object exists reads its
-// metav1.PartialObjectMetadata, so that no data is sent.
-type WantsKubeReader interface {
-	admission.InitializationValidator
-	SetKubeReader(reader client.Reader)
+var (
+	_ admission.InitializationValidator    = &Base{}
+	_ apiserverinitializer.WantsAuthorizer = &Base{}
+)
+
+// base returns the Base of a plugin that embeds it.
+func (b *Base) base() *Base { return b }
+
+// SetAuthorizer implements the interface WantsAuthorizer of k8s.io/apiserver.
+func (b *Base) SetAuthorizer(a authorizer.Authorizer) { b.Authorizer = a }
+
+// ValidateInitialization implements admission.InitializationValidator.
+func (b *Base) ValidateInitialization() error {
+	if b.GardenCache == nil || b.KubeAPI == nil || b.Authorizer == nil {
+		return errors.New("the reader of the garden, the reader of the kube-apiserver or the authorizer is not set")
+	}
+	return nil
 }
 
-// New returns what hands readers to plugins.
-func New(garden, kube client.Reader) admission.PluginInitializer {
-	// Objects of our kinds are counted; nothing else about them takes part in quotas. Evaluators that count are made when needed.
-	return handout{garden: garden, kube: kube, quotas: generic.NewConfiguration(nil, nil)}
+// New returns what initializes plugins.
+func New(gardenCache, kubeAPI client.Reader) admission.PluginInitializer {
+	// Objects of the garden API are counted; nothing else about them is part of quotas. Evaluators that count are created when needed.
+	return initializer{gardenCache: gardenCache, kubeAPI: kubeAPI, quotas: generic.NewConfiguration(nil, nil)}
 }
 
-type handout struct {
-	garden, kube client.Reader
-	quotas       quota.Configuration
+type initializer struct {
+	gardenCache, kubeAPI client.Reader
+	quotas               quota.Configuration
 }
 
 // Initialize implements admission.PluginInitializer.
-func (h handout) Initialize(plugin admission.Interface) {
-	if wants, ok := plugin.(WantsGardenReader); ok {
-		wants.SetGardenReader(h.garden)
-	}
-	if wants, ok := plugin.(WantsKubeReader); ok {
-		wants.SetKubeReader(h.kube)
+func (i initializer) Initialize(plugin admission.Interface) {
+	if p, ok := plugin.(interface{ base() *Base }); ok {
+		p.base().GardenCache, p.base().KubeAPI = i.gardenCache, i.kubeAPI
 	}
 	if wants, ok := plugin.(apiserverinitializer.WantsQuotaConfiguration); ok {
-		wants.SetQuotaConfiguration(h.quotas)
+		wants.SetQuotaConfiguration(i.quotas)
 	}
 }
 
-// Fresh as an option of a read from the garden asks for what is in etcd now, not in the cache. Use it where what was written a
-// moment ago must count, such as before a deletion; it costs a round trip.
+// Fresh as an option of GardenCache reads from etcd, not from the cache. Use it where an object written a moment ago must count, such
+// as before a deletion; it costs a round trip.
 var Fresh fresh
 
 type fresh struct{}
@@ -78,8 +91,8 @@ func (fresh) ApplyToGet(options *client.GetOptions) { options.Raw = &metav1.GetO
 // ApplyToList implements client.ListOption.
 func (fresh) ApplyToList(options *client.ListOptions) { options.Raw = &metav1.ListOptions{} }
 
-// FromCache lets the kube-apiserver answer a list from its cache as that is. A list of the newest state waits until the cache is known
-// to have it, which takes a tenth of a second where nothing of the kind changes.
+// FromCache as an option of KubeAPI lets the kube-apiserver list from its cache in its present state. A list of the newest state waits
+// until the cache is known to have it, which takes a tenth of a second if no object of the kind changes.
 var FromCache client.ListOption = fromCache{}
 
 type fromCache struct{}
@@ -89,9 +102,9 @@ func (fromCache) ApplyToList(options *client.ListOptions) {
 	options.Raw = &metav1.ListOptions{ResourceVersion: "0"}
 }
 
-// KubeClient returns a client of the kube-apiserver that config leads to.
+// KubeClient returns a client of the kube-apiserver of config.
 func KubeClient(config *rest.Config) (client.Client, error) {
-	// Requests of users wait for these reads; how many there may be is up to the kube-apiserver.
+	// Requests of users wait for these reads; the kube-apiserver limits how many there may be.
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	scheme := runtime.NewScheme()
@@ -105,18 +118,4 @@ func KubeClient(config *rest.Config) (client.Client, error) {
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	return client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
-}
-
-// Garden is embedded by plugins that read from the garden only.
-type Garden struct{ GardenReader client.Reader }
-
-// SetGardenReader implements WantsGardenReader.
-func (g *Garden) SetGardenReader(reader client.Reader) { g.GardenReader = reader }
-
-// ValidateInitialization implements admission.InitializationValidator.
-func (g *Garden) ValidateInitialization() error {
-	if g.GardenReader == nil {
-		return errors.New("no reader of the garden is set")
-	}
-	return nil
 }

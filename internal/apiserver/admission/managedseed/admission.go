@@ -1,10 +1,9 @@
-// Package managedseed completes ManagedSeeds from their Shoot, and checks that the two fit.
+// Package managedseed completes ManagedSeeds from their Shoot, and checks that they match.
 package managedseed
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -45,27 +44,13 @@ func New() *Plugin {
 // Plugin completes and checks ManagedSeeds. Reads Shoots, ManagedSeeds, and which domains the secrets of default domains are for.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
-	kube client.Reader
+	initializer.Base
 }
 
 var (
 	_ admission.MutationInterface   = &Plugin{}
 	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-	_ initializer.WantsKubeReader   = &Plugin{}
 )
-
-// SetKubeReader implements initializer.WantsKubeReader.
-func (p *Plugin) SetKubeReader(reader client.Reader) { p.kube = reader }
-
-// ValidateInitialization implements admission.InitializationValidator.
-func (p *Plugin) ValidateInitialization() error {
-	if p.kube == nil {
-		return errors.New("no reader of the kube-apiserver is set")
-	}
-	return p.Garden.ValidateInitialization()
-}
 
 // Admit implements admission.MutationInterface: what the configuration of the gardenlet leaves open about the seed follows from the
 // Shoot.
@@ -101,7 +86,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	errs := checkShoot(shoot)
 	if a.GetOperation() == admission.Create {
 		others := &seedmanagementv1alpha1.ManagedSeedList{}
-		if err := p.GardenReader.List(ctx, others, client.InNamespace(managedSeed.Namespace), client.MatchingFields{"spec.shoot.name": shoot.Name}); err != nil {
+		if err := p.GardenCache.List(ctx, others, client.InNamespace(managedSeed.Namespace), client.MatchingFields{"spec.shoot.name": shoot.Name}); err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("list ManagedSeeds: %w", err))
 		}
 		for i := range others.Items {
@@ -128,8 +113,8 @@ func invalid(managedSeed *seedmanagementv1alpha1.ManagedSeed, errs field.ErrorLi
 	return apierrors.NewInvalid(seedmanagementv1alpha1.SchemeGroupVersion.WithKind("ManagedSeed").GroupKind(), managedSeed.Name, errs)
 }
 
-// of returns the ManagedSeed of a request with its Shoot; no Shoot if the request is none of ours or names none, which validation
-// refuses.
+// of returns the ManagedSeed of a request with its Shoot; no Shoot if the request is for another resource or names none, which
+// validation refuses.
 func (p *Plugin) of(ctx context.Context, a admission.Attributes) (*seedmanagementv1alpha1.ManagedSeed, *corev1beta1.Shoot, error) {
 	managedSeed, ok := a.GetObject().(*seedmanagementv1alpha1.ManagedSeed)
 	if !ok || a.GetSubresource() != "" || managedSeed.DeletionTimestamp != nil || managedSeed.Spec.Shoot == nil || managedSeed.Spec.Shoot.Name == "" {
@@ -137,16 +122,16 @@ func (p *Plugin) of(ctx context.Context, a admission.Attributes) (*seedmanagemen
 	}
 	key := client.ObjectKey{Namespace: managedSeed.Namespace, Name: managedSeed.Spec.Shoot.Name}
 	shoot := &corev1beta1.Shoot{}
-	switch err := p.GardenReader.Get(ctx, key, shoot); {
+	switch err := p.GardenCache.Get(ctx, key, shoot); {
 	case apierrors.IsNotFound(err):
-		return managedSeed, nil, invalid(managedSeed, field.ErrorList{field.Invalid(shootPath, key.Name, "there is no such Shoot")})
+		return managedSeed, nil, invalid(managedSeed, field.ErrorList{field.Invalid(shootPath, key.Name, "Shoot not found")})
 	case err != nil:
 		return managedSeed, nil, apierrors.NewInternalError(fmt.Errorf("read Shoot %q: %w", key, err))
 	}
 	return managedSeed, shoot, nil
 }
 
-// seedConfig returns the configuration of the gardenlet if there is one with a seed. What cannot be read, validation refuses.
+// seedConfig returns the configuration of the gardenlet if there is one with a seed. Validation refuses an invalid one.
 func seedConfig(managedSeed *seedmanagementv1alpha1.ManagedSeed) *gardenletconfigv1alpha1.GardenletConfiguration {
 	raw := managedSeed.Spec.Gardenlet.Config
 	if raw == nil || len(raw.Raw) == 0 {
@@ -160,7 +145,7 @@ func seedConfig(managedSeed *seedmanagementv1alpha1.ManagedSeed) *gardenletconfi
 	return config
 }
 
-// checkShoot tells what keeps a Shoot from being a Seed.
+// checkShoot returns what keeps a Shoot from being a Seed.
 func checkShoot(shoot *corev1beta1.Shoot) field.ErrorList {
 	var errs field.ErrorList
 	refuse := func(wrong bool, why string) {
@@ -170,13 +155,13 @@ func checkShoot(shoot *corev1beta1.Shoot) field.ErrorList {
 	}
 	spec := &shoot.Spec
 	refuse(domain(shoot) == "", "the Shoot has no domain")
-	refuse(len(spec.Provider.Workers) == 0, "the Shoot has no workers")
+	refuse(spec.Workerless(), "the Shoot has no workers")
 	refuse(spec.Addons != nil && spec.Addons.NginxIngress != nil && spec.Addons.NginxIngress.Enabled, "the Shoot has the addon nginxIngress, but a Seed has its own")
 	refuse(spec.Kubernetes.VerticalPodAutoscaler == nil || !spec.Kubernetes.VerticalPodAutoscaler.Enabled, "the Shoot has no vertical pod autoscaling, but a Seed needs it")
 	return errs
 }
 
-// checkSeed tells where a Seed says something else than its Shoot.
+// checkSeed returns where a Seed differs from its Shoot.
 func checkSeed(seed *corev1beta1.SeedSpec, shoot *corev1beta1.Shoot) field.ErrorList {
 	var errs field.ErrorList
 	same := func(got, want string, path *field.Path) {
@@ -200,12 +185,12 @@ func checkSeed(seed *corev1beta1.SeedSpec, shoot *corev1beta1.Shoot) field.Error
 		errs = append(errs, field.Invalid(seedPath.Child("provider", "zones"), seed.Provider.Zones, "no worker of the Shoot is in "+strings.Join(sets.List(extra), ", ")))
 	}
 	if seed.Settings != nil && seed.Settings.VerticalPodAutoscaler != nil && seed.Settings.VerticalPodAutoscaler.Enabled {
-		errs = append(errs, field.Invalid(seedPath.Child("settings", "verticalPodAutoscaler", "enabled"), true, "must be off, as the Shoot brings it"))
+		errs = append(errs, field.Invalid(seedPath.Child("settings", "verticalPodAutoscaler", "enabled"), true, "must be false, as the Shoot has it"))
 	}
 	return errs
 }
 
-// complete fills in what a seed leaves open.
+// complete sets the fields that a seed leaves open.
 func (p *Plugin) complete(ctx context.Context, seed *corev1beta1.SeedSpec, shoot *corev1beta1.Shoot) error {
 	if seed.Backup != nil {
 		setDefault(&seed.Backup.Provider, shoot.Spec.Provider.Type)
@@ -263,7 +248,7 @@ func (p *Plugin) dnsProvider(ctx context.Context, shoot *corev1beta1.Shoot) (*co
 		}
 	}
 	secrets := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}
-	err := p.kube.List(ctx, secrets, initializer.FromCache, client.InNamespace(gardenNamespace),
+	err := p.KubeAPI.List(ctx, secrets, initializer.FromCache, client.InNamespace(gardenNamespace),
 		client.MatchingLabels{constants.GardenRole: constants.GardenRoleDefaultDomain})
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("list secrets of default domains: %w", err))

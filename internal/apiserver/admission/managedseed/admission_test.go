@@ -79,8 +79,8 @@ func plugin(t *testing.T) *managedseed.Plugin {
 		}},
 	)
 	p := managedseed.New()
-	p.SetGardenReader(reader)
-	p.SetKubeReader(reader)
+	p.GardenCache = reader
+	p.KubeAPI = reader
 	return p
 }
 

@@ -1,4 +1,4 @@
-// Package managedseedshoot keeps ManagedSeeds whose Seed has Shoots.
+// Package managedseedshoot refuses to delete ManagedSeeds whose Seed has Shoots.
 package managedseedshoot
 
 import (
@@ -29,13 +29,10 @@ func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Dele
 // Plugin checks deletions. Reads ManagedSeeds and Shoots.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface. Of all ManagedSeeds at once, none may have Shoots.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -46,7 +43,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	names := []string{a.GetName()}
 	if a.GetName() == "" {
 		all := &seedmanagementv1alpha1.ManagedSeedList{}
-		if err := p.GardenReader.List(ctx, all, client.InNamespace(a.GetNamespace())); err != nil {
+		if err := p.GardenCache.List(ctx, all, client.InNamespace(a.GetNamespace())); err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("list ManagedSeeds: %w", err))
 		}
 		names = nil
@@ -57,7 +54,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	for _, name := range names {
 		for _, path := range []string{"spec.seedName", "status.seedName"} {
 			shoots := &corev1beta1.ShootList{}
-			if err := p.GardenReader.List(ctx, shoots, client.MatchingFields{path: name}, initializer.Fresh); err != nil {
+			if err := p.GardenCache.List(ctx, shoots, client.MatchingFields{path: name}, initializer.Fresh); err != nil {
 				return apierrors.NewInternalError(fmt.Errorf("list Shoots on Seed %q: %w", name, err))
 			}
 			if n := len(shoots.Items); n > 0 {

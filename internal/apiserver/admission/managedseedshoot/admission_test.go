@@ -36,7 +36,7 @@ func TestValidate(t *testing.T) {
 				request.Old = managedSeed
 			}
 			p := managedseedshoot.New()
-			p.SetGardenReader(admissiontest.Reader(t, []client.Object{managedSeed, tc.shoot}...))
+			p.GardenCache = admissiontest.Reader(t, []client.Object{managedSeed, tc.shoot}...)
 			if err := p.Validate(t.Context(), request.Attributes(), nil); admissiontest.Reason(err) != tc.want {
 				t.Errorf("Validate() = %v, want reason %q", err, tc.want)
 			}

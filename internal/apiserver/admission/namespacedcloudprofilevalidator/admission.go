@@ -1,9 +1,8 @@
-// Package namespacedcloudprofilevalidator checks what NamespacedCloudProfiles make of their parents.
+// Package namespacedcloudprofilevalidator checks NamespacedCloudProfiles against their parents.
 package namespacedcloudprofilevalidator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -34,20 +33,16 @@ func Register(plugins *admission.Plugins) {
 // Plugin checks NamespacedCloudProfiles. Reads the parent CloudProfile.
 type Plugin struct {
 	*admission.Handler
-	garden client.Reader
-	clock  clock.PassiveClock
-	// options are the answers to the feature gates that validation depends on.
+	initializer.Base
+	clock clock.PassiveClock
+	// options are the feature gates that validation depends on.
 	options core.Options
 }
 
 var (
 	_ admission.ValidationInterface      = &Plugin{}
-	_ initializer.WantsGardenReader      = &Plugin{}
 	_ apiserverinitializer.WantsFeatures = &Plugin{}
 )
-
-// SetGardenReader implements initializer.WantsGardenReader.
-func (p *Plugin) SetGardenReader(reader client.Reader) { p.garden = reader }
 
 // InspectFeatureGates implements the interface of plugins that depend on feature gates.
 func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
@@ -55,14 +50,6 @@ func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
 		CloudProfileCapabilities:       gates.Enabled(features.CloudProfileCapabilities),
 		VersionClassificationLifecycle: gates.Enabled(features.VersionClassificationLifecycle),
 	}
-}
-
-// ValidateInitialization implements admission.InitializationValidator.
-func (p *Plugin) ValidateInitialization() error {
-	if p.garden == nil {
-		return errors.New("no reader of the garden is set")
-	}
-	return nil
 }
 
 // Validate implements admission.ValidationInterface.
@@ -79,7 +66,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	parent := &corev1beta1.CloudProfile{}
-	if err := p.garden.Get(ctx, client.ObjectKey{Name: profile.Spec.Parent.Name}, parent); err != nil {
+	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: profile.Spec.Parent.Name}, parent); err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("the parent, CloudProfile %q, cannot be read: %v", profile.Spec.Parent.Name, err))
 	}
 	if err := checkTypes(&profile.Spec, old, &parent.Spec); err != nil {

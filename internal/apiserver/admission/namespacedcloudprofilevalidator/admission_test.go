@@ -93,7 +93,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), clock: clocktesting.NewFakePassiveClock(now)}
-			p.SetGardenReader(admissiontest.Reader(t, parent))
+			p.GardenCache = admissiontest.Reader(t, parent)
 			tc.spec.Parent = corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "cloud"}
 			if tc.parent != "" {
 				tc.spec.Parent.Name = tc.parent

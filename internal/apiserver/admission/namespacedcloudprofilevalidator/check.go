@@ -24,8 +24,8 @@ func find[T any](list []T, is func(*T) bool) *T {
 	return nil
 }
 
-// checkTypes refuses machine and volume types that the parent has. Those that were there before the parent got them may stay, by
-// what the profile said or offered.
+// checkTypes refuses machine and volume types that the parent has. Types that the profile had or offered before the parent got them may
+// stay.
 func checkTypes(
 	spec *corev1beta1.NamespacedCloudProfileSpec, before *corev1beta1.NamespacedCloudProfile, parent *corev1beta1.CloudProfileSpec,
 ) error {
@@ -48,7 +48,7 @@ func checkTypes(
 	return nil
 }
 
-// checkKubernetes lets a profile only say how long it offers a version of the parent.
+// checkKubernetes allows a profile only to set the expiration of versions of the parent.
 func checkKubernetes(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, now time.Time) error {
 	if spec.Kubernetes == nil {
 		return nil
@@ -77,7 +77,7 @@ func checkKubernetes(spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *
 	return nil
 }
 
-// checkImages lets a profile only say how long it offers a version of an image of the parent; images of its own must be complete.
+// checkImages allows a profile only to set the expiration of image versions of the parent; its own images must be complete.
 func checkImages(
 	spec, old *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, options core.Options, now time.Time,
 ) field.ErrorList {
@@ -109,11 +109,11 @@ func checkImages(
 	return errs
 }
 
-// checkOverride checks what a profile says about a version of an image that the parent has, too.
+// checkOverride checks a version of an image that the parent has, too.
 func checkOverride(version, was *corev1beta1.MachineImageVersion, now time.Time, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if was != nil {
-		// It may be from before the parent got it. Then it may stay, as it is.
+		// The profile may have had it before the parent. Then it may stay unchanged.
 		is, before := version.DeepCopy(), was.DeepCopy()
 		is.ExpirationDate, before.ExpirationDate = nil, nil
 		if !apiequality.Semantic.DeepEqual(is, before) {
@@ -149,7 +149,7 @@ func checkOverride(version, was *corev1beta1.MachineImageVersion, now time.Time,
 	return errs
 }
 
-// withoutUndeclared returns a copy of a profile without capabilities if its parent knows none: they count for nothing then.
+// withoutUndeclared returns a copy of a profile without capabilities if its parent declares none: they have no effect then.
 func withoutUndeclared(
 	spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec,
 ) *corev1beta1.NamespacedCloudProfileSpec {
@@ -163,7 +163,7 @@ func withoutUndeclared(
 	for i := range out.MachineImages {
 		for j := range out.MachineImages[i].Versions {
 			version := &out.MachineImages[i].Versions[j]
-			// An image of the parent must not be given any, whether they count or not.
+			// An image of the parent must not get any, even without effect.
 			if find(parent.MachineImages, func(m *corev1beta1.MachineImage) bool { return m.Name == out.MachineImages[i].Name }) == nil {
 				version.CapabilityFlavors = nil
 			}
@@ -172,7 +172,7 @@ func withoutUndeclared(
 	return out
 }
 
-// checkMerged checks what comes out when the profile is merged into its parent, at the place where users find it.
+// checkMerged checks the result of merging the profile into its parent, with the path in the status where it will be.
 func checkMerged(
 	spec *corev1beta1.NamespacedCloudProfileSpec, parent *corev1beta1.CloudProfileSpec, options core.Options, now time.Time,
 ) field.ErrorList {

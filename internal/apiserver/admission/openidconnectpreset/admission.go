@@ -35,13 +35,10 @@ func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Crea
 // Plugin changes new Shoots. Reads OpenIDConnectPresets.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.MutationInterface   = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.MutationInterface = &Plugin{}
 
 // Admit implements admission.MutationInterface.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -50,7 +47,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		return nil
 	}
 	presets := &settingsv1alpha1.OpenIDConnectPresetList{}
-	if err := p.GardenReader.List(ctx, presets, client.InNamespace(shoot.Namespace)); err != nil {
+	if err := p.GardenCache.List(ctx, presets, client.InNamespace(shoot.Namespace)); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list OpenIDConnectPresets: %w", err))
 	}
 	var candidates []Candidate
@@ -66,7 +63,8 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 // structuredOnly is the version of Kubernetes from which a Shoot cannot have such a configuration.
 var structuredOnly = version.MustParseGeneric("1.32")
 
-// Wants tells whether a Shoot can have a preset: it says nothing about authentication itself, and is old enough.
+// Wants reports whether a Shoot can have a preset: it has no authentication configuration of its own, and its Kubernetes version
+// supports one.
 func Wants(shoot *corev1beta1.Shoot) bool {
 	server := shoot.Spec.Kubernetes.KubeAPIServer
 	if server != nil && (server.OIDCConfig != nil || server.StructuredAuthentication != nil) {
@@ -116,7 +114,7 @@ func Apply(shoot *corev1beta1.Shoot, candidates []Candidate) error {
 	return nil
 }
 
-// Selects tells whether a selector of a preset fits labels. None fits all.
+// Selects reports whether a selector of a preset matches labels. No selector matches all.
 func Selects(selector *metav1.LabelSelector, set map[string]string) (bool, error) {
 	if selector == nil {
 		return true, nil

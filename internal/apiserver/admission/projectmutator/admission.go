@@ -1,4 +1,4 @@
-// Package projectmutator says whose Project it is: who created it, who owns it, and that the owner is a member.
+// Package projectmutator sets the user who created a Project, its owner, and the owner as a member.
 package projectmutator
 
 import (
@@ -50,7 +50,7 @@ func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.Ob
 	return nil
 }
 
-// ownerAmong returns the member whose role it is to own the Project.
+// ownerAmong returns the member with the role "owner".
 func ownerAmong(members []corev1beta1.ProjectMember) *rbacv1.Subject {
 	for _, member := range members {
 		if owns(member) {

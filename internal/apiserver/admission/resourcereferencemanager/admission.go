@@ -1,11 +1,11 @@
-// Package resourcereferencemanager checks references: what an object newly refers to must exist, and who refers to credentials or
-// configuration must be allowed to read them. What is referred to cannot go: versions in cloud profiles that Shoots use, and
-// BackupBuckets with BackupEntries.
+// Package resourcereferencemanager checks references: an object that is newly referred to must exist, and users who refer to
+// credentials or configuration must be allowed to read them. Versions in cloud profiles that Shoots use cannot be removed, and
+// BackupBuckets with BackupEntries cannot be deleted.
 package resourcereferencemanager
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
-	apiserverinitializer "k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,36 +37,15 @@ func New(c clock.PassiveClock) *Plugin {
 	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), clock: c}
 }
 
-// Plugin checks references. Reads everything that is referred to, in the garden and in the kube-apiserver, and lists Shoots,
+// Plugin checks references. Reads all targets of references, in the garden and in the kube-apiserver, and lists Shoots,
 // Projects and BackupEntries.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
-	kube       client.Reader
-	authorizer authorizer.Authorizer
-	clock      clock.PassiveClock
+	initializer.Base
+	clock clock.PassiveClock
 }
 
-var (
-	_ admission.ValidationInterface        = &Plugin{}
-	_ initializer.WantsGardenReader        = &Plugin{}
-	_ initializer.WantsKubeReader          = &Plugin{}
-	_ apiserverinitializer.WantsAuthorizer = &Plugin{}
-)
-
-// SetKubeReader implements initializer.WantsKubeReader.
-func (p *Plugin) SetKubeReader(reader client.Reader) { p.kube = reader }
-
-// SetAuthorizer implements the initializer's WantsAuthorizer.
-func (p *Plugin) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
-
-// ValidateInitialization implements admission.InitializationValidator.
-func (p *Plugin) ValidateInitialization() error {
-	if p.kube == nil || p.authorizer == nil {
-		return errors.New("no reader of the kube-apiserver or no authorizer is set")
-	}
-	return p.Garden.ValidateInitialization()
-}
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -78,7 +56,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	obj, ok := a.GetObject().(client.Object)
-	// What is being deleted needs nothing new, and must not be held up.
+	// Objects in deletion get no new references, and their deletion must not be blocked.
 	if !ok || obj.GetDeletionTimestamp() != nil {
 		return nil
 	}
@@ -109,7 +87,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// checkReferences looks at what an object refers to and its old version did not.
+// checkReferences checks the references of an object that its old version did not have.
 func (p *Plugin) checkReferences(ctx context.Context, a admission.Attributes, obj, old client.Object) error {
 	before := sets.New[target]()
 	if old != nil {
@@ -126,9 +104,9 @@ func (p *Plugin) checkReferences(ctx context.Context, a admission.Attributes, ob
 				return err
 			}
 		}
-		reader := p.GardenReader
+		reader := p.GardenCache
 		if ref.apiVersion == "v1" {
-			reader = p.kube
+			reader = p.KubeAPI
 		}
 		err := reader.Get(ctx, ref.key, ref.object())
 		switch {
@@ -141,9 +119,9 @@ func (p *Plugin) checkReferences(ctx context.Context, a admission.Attributes, ob
 	return nil
 }
 
-// authorize refuses references to what the user may not read: whoever works with the object reads it on his behalf.
+// authorize refuses references to objects that the user may not read: controllers read them for the user.
 func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, ref reference) error {
-	decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+	decision, _, err := p.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: a.GetUserInfo(), Verb: "get", APIGroup: ref.group(), APIVersion: ref.version(), Resource: ref.resource(),
 		Namespace: ref.key.Namespace, Name: ref.key.Name, ResourceRequest: true,
 	})
@@ -151,22 +129,22 @@ func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, ref refe
 	case decision == authorizer.DecisionAllow:
 		return nil
 	case err != nil:
-		return apierrors.NewInternalError(fmt.Errorf("ask whether %q may read %s %q: %w", a.GetUserInfo().GetName(), ref.kind, shown(ref.key), err))
+		return apierrors.NewInternalError(fmt.Errorf("authorize %q to read %s %q: %w", a.GetUserInfo().GetName(), ref.kind, shown(ref.key), err))
 	}
 	return admission.NewForbidden(a, fmt.Errorf("%s: user %q may not read %s %q, so must not refer to it",
 		ref.path, a.GetUserInfo().GetName(), ref.kind, shown(ref.key)))
 }
 
-// checkQuotas lets a binding have one Quota of each scope, as it would not be clear which of two counts.
+// checkQuotas allows one Quota of each scope per binding, as it would not be clear which of two is valid.
 func (p *Plugin) checkQuotas(ctx context.Context, a admission.Attributes, refs []corev1.ObjectReference, namespace string) error {
 	if a.GetOperation() != admission.Create {
-		return nil // they never change
+		return nil // they are immutable
 	}
 	scopes := map[corev1.ObjectReference]string{}
 	for i, ref := range refs {
-		key := client.ObjectKey{Namespace: orDefault(ref.Namespace, namespace), Name: ref.Name}
+		key := client.ObjectKey{Namespace: cmp.Or(ref.Namespace, namespace), Name: ref.Name}
 		quota := &corev1beta1.Quota{}
-		if err := p.GardenReader.Get(ctx, key, quota); err != nil {
+		if err := p.GardenCache.Get(ctx, key, quota); err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("read Quota %q: %w", key, err))
 		}
 		scope := corev1.ObjectReference{APIVersion: quota.Spec.Scope.APIVersion, Kind: quota.Spec.Scope.Kind}
@@ -185,7 +163,7 @@ func (p *Plugin) checkProjectNamespace(ctx context.Context, a admission.Attribut
 		return nil
 	}
 	projects := &corev1beta1.ProjectList{}
-	if err := p.GardenReader.List(ctx, projects, client.MatchingFields{"spec.namespace": *namespace}, initializer.Fresh); err != nil {
+	if err := p.GardenCache.List(ctx, projects, client.MatchingFields{"spec.namespace": *namespace}, initializer.Fresh); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list Projects: %w", err))
 	}
 	for i := range projects.Items {
@@ -196,14 +174,14 @@ func (p *Plugin) checkProjectNamespace(ctx context.Context, a admission.Attribut
 	return nil
 }
 
-// validateBucketDeletion keeps buckets that entries are in.
+// validateBucketDeletion refuses to delete buckets with entries.
 func (p *Plugin) validateBucketDeletion(ctx context.Context, a admission.Attributes) error {
 	opts := []client.ListOption{initializer.Fresh}
 	if a.GetName() != "" {
 		opts = append(opts, client.MatchingFields{"spec.bucketName": a.GetName()})
 	}
 	entries := &corev1beta1.BackupEntryList{}
-	if err := p.GardenReader.List(ctx, entries, opts...); err != nil {
+	if err := p.GardenCache.List(ctx, entries, opts...); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list BackupEntries: %w", err))
 	}
 	if len(entries.Items) == 0 {
@@ -213,10 +191,10 @@ func (p *Plugin) validateBucketDeletion(ctx context.Context, a admission.Attribu
 	for i := range entries.Items {
 		names = append(names, client.ObjectKeyFromObject(&entries.Items[i]).String())
 	}
-	return admission.NewForbidden(a, fmt.Errorf("BackupEntries are in the bucket: %s", listed(names)))
+	return admission.NewForbidden(a, fmt.Errorf("the bucket is used by BackupEntries: %s", listed(names)))
 }
 
-// maxListed is how many names a message has.
+// maxListed is how many names an error has.
 const maxListed = 5
 
 func listed(names []string) string {
@@ -226,17 +204,10 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// shown is a key without the slash that one without a namespace has.
+// shown returns a key without the slash in front of a name without a namespace.
 func shown(key client.ObjectKey) string { return strings.TrimPrefix(key.String(), "/") }
 
-func orDefault(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
-// object is what a reference is read into. Of what is in the kube-apiserver only metadata are asked for: the content is secret.
+// object is an empty object to read the target into. Of objects in the kube-apiserver only metadata are read: the content is secret.
 func (t target) object() client.Object {
 	if t.apiVersion == "v1" {
 		return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: t.apiVersion, Kind: t.kind}}

@@ -324,8 +324,8 @@ func TestBrokenStore(t *testing.T) {
 
 func newPlugin(reader client.Reader, denied ...string) *resourcereferencemanager.Plugin {
 	p := resourcereferencemanager.New(testclock.NewFakePassiveClock(now))
-	p.SetGardenReader(reader)
-	p.SetKubeReader(reader)
+	p.GardenCache = reader
+	p.KubeAPI = reader
 	p.SetAuthorizer(admissiontest.Denying(denied...))
 	return p
 }

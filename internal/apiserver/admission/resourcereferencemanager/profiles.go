@@ -1,6 +1,7 @@
 package resourcereferencemanager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -46,7 +47,7 @@ func versionsOf(kubernetes []corev1beta1.ExpirableVersion, images []corev1beta1.
 	return out
 }
 
-// ownVersions returns the versions that a NamespacedCloudProfile adds or prolongs.
+// ownVersions returns the versions that a NamespacedCloudProfile adds or extends.
 func ownVersions(profile *corev1beta1.NamespacedCloudProfile) sets.Set[version] {
 	var kubernetes []corev1beta1.ExpirableVersion
 	if profile.Spec.Kubernetes != nil {
@@ -69,7 +70,7 @@ func used(shoot *corev1beta1.Shoot) sets.Set[version] {
 	return out
 }
 
-// checkCloudProfile keeps versions that Shoots use, be it by way of a NamespacedCloudProfile.
+// checkCloudProfile refuses to remove versions that Shoots use, directly or through a NamespacedCloudProfile.
 func (p *Plugin) checkCloudProfile(ctx context.Context, a admission.Attributes, profile, old *corev1beta1.CloudProfile) error {
 	removed := offered(&old.Spec).Difference(offered(&profile.Spec))
 	if removed.Len() == 0 {
@@ -79,7 +80,7 @@ func (p *Plugin) checkCloudProfile(ctx context.Context, a admission.Attributes, 
 		return err
 	}
 	children := &corev1beta1.NamespacedCloudProfileList{}
-	if err := p.GardenReader.List(ctx, children); err != nil {
+	if err := p.GardenCache.List(ctx, children); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list NamespacedCloudProfiles: %w", err))
 	}
 	for i := range children.Items {
@@ -94,20 +95,20 @@ func (p *Plugin) checkCloudProfile(ctx context.Context, a admission.Attributes, 
 	return nil
 }
 
-// checkNamespacedCloudProfile keeps versions that Shoots use and that the parent does not offer, or no longer.
+// checkNamespacedCloudProfile refuses to remove versions that Shoots use and that the parent does not offer, or that have expired there.
 func (p *Plugin) checkNamespacedCloudProfile(ctx context.Context, a admission.Attributes, profile, old *corev1beta1.NamespacedCloudProfile) error {
 	removed := ownVersions(old).Difference(ownVersions(profile))
 	if removed.Len() == 0 {
 		return nil
 	}
 	parent := &corev1beta1.CloudProfile{}
-	if err := p.GardenReader.Get(ctx, client.ObjectKey{Name: profile.Spec.Parent.Name}, parent); err != nil {
+	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: profile.Spec.Parent.Name}, parent); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("read CloudProfile %q: %w", profile.Spec.Parent.Name, err))
 	}
 	return p.unused(ctx, a, removed.Difference(unexpired(&parent.Spec, p.clock.Now())), "NamespacedCloudProfile", client.ObjectKeyFromObject(profile))
 }
 
-// unexpired returns the versions in a CloudProfile that are not past their expiration.
+// unexpired returns the versions in a CloudProfile that have not expired.
 func unexpired(spec *corev1beta1.CloudProfileSpec, now time.Time) sets.Set[version] {
 	out := sets.New[version]()
 	for _, v := range spec.Kubernetes.Versions {
@@ -125,20 +126,20 @@ func unexpired(spec *corev1beta1.CloudProfileSpec, now time.Time) sets.Set[versi
 	return out
 }
 
-// unused returns an error if Shoots of a profile use one of some versions. Those on their way out do not count.
+// unused returns an error if Shoots of a profile use one of some versions. Shoots in deletion do not count.
 func (p *Plugin) unused(ctx context.Context, a admission.Attributes, versions sets.Set[version], kind string, profile client.ObjectKey) error {
 	if versions.Len() == 0 {
 		return nil
 	}
 	shoots := &corev1beta1.ShootList{}
-	err := p.GardenReader.List(ctx, shoots, client.InNamespace(profile.Namespace), client.MatchingFields{"spec.cloudProfile.Name": profile.Name}, initializer.Fresh)
+	err := p.GardenCache.List(ctx, shoots, client.InNamespace(profile.Namespace), client.MatchingFields{"spec.cloudProfile.Name": profile.Name}, initializer.Fresh)
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list Shoots: %w", err))
 	}
 	var users []string
 	for i := range shoots.Items {
 		shoot := &shoots.Items[i]
-		if shoot.DeletionTimestamp != nil || orDefault(shoot.Spec.CloudProfile.Kind, "CloudProfile") != kind {
+		if shoot.DeletionTimestamp != nil || cmp.Or(shoot.Spec.CloudProfile.Kind, "CloudProfile") != kind {
 			continue
 		}
 		for v := range used(shoot).Intersection(versions) {

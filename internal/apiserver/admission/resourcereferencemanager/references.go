@@ -1,6 +1,7 @@
 package resourcereferencemanager
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,7 +14,7 @@ import (
 // gardenNamespace is where the objects are that Seeds refer to.
 const gardenNamespace = "garden"
 
-// target is what a reference leads to.
+// target is the object that a reference names.
 type target struct {
 	apiVersion, kind string
 	key              client.ObjectKey
@@ -23,14 +24,14 @@ type target struct {
 type reference struct {
 	target
 	path string
-	// trusted is whether only operators write it: whether they may read what it leads to is not asked.
+	// trusted is whether only operators write it: they need no permission to read the target.
 	trusted bool
 }
 
 // targetKind is a kind that can be referred to.
 type targetKind struct {
 	resource string
-	// private is whether not everybody may read it who may refer to it.
+	// private is whether users need the permission to read it before they refer to it.
 	private bool
 	object  func() client.Object // nil for those of the kube-apiserver
 }
@@ -40,7 +41,7 @@ var (
 	inSecurity = securityv1alpha1.SchemeGroupVersion.String()
 )
 
-// targetKinds are all kinds that references lead to, by apiVersion and kind. Validation refuses references to others.
+// targetKinds are all kinds of targets, by apiVersion and kind. Validation refuses references to others.
 var targetKinds = map[[2]string]targetKind{
 	{"v1", "Secret"}:                   {resource: "secrets", private: true},
 	{"v1", "ConfigMap"}:                {resource: "configmaps", private: true},
@@ -72,7 +73,7 @@ type collector struct {
 	trusted bool
 }
 
-// add adds a reference, unless it is empty or leads to something else than we know: that validation refuses.
+// add adds a reference, unless it is empty or of an unknown kind, which validation refuses.
 func (c *collector) add(path, apiVersion, kind, namespace, name string) {
 	t := target{apiVersion: apiVersion, kind: kind, key: client.ObjectKey{Namespace: namespace, Name: name}}
 	if _, known := targetKinds[[2]string{apiVersion, kind}]; known && name != "" {
@@ -98,15 +99,15 @@ func references(obj client.Object) []reference {
 	c := &collector{}
 	switch o := obj.(type) {
 	case *corev1beta1.SecretBinding:
-		c.add("secretRef", "v1", "Secret", orDefault(o.SecretRef.Namespace, o.Namespace), o.SecretRef.Name)
+		c.add("secretRef", "v1", "Secret", cmp.Or(o.SecretRef.Namespace, o.Namespace), o.SecretRef.Name)
 		for i, quota := range o.Quotas {
-			c.add(fmt.Sprintf("quotas[%d]", i), inCore, "Quota", orDefault(quota.Namespace, o.Namespace), quota.Name)
+			c.add(fmt.Sprintf("quotas[%d]", i), inCore, "Quota", cmp.Or(quota.Namespace, o.Namespace), quota.Name)
 		}
 	case *securityv1alpha1.CredentialsBinding:
 		ref := o.CredentialsRef
-		c.add("credentialsRef", ref.APIVersion, ref.Kind, orDefault(ref.Namespace, o.Namespace), ref.Name)
+		c.add("credentialsRef", ref.APIVersion, ref.Kind, cmp.Or(ref.Namespace, o.Namespace), ref.Name)
 		for i, quota := range o.Quotas {
-			c.add(fmt.Sprintf("quotas[%d]", i), inCore, "Quota", orDefault(quota.Namespace, o.Namespace), quota.Name)
+			c.add(fmt.Sprintf("quotas[%d]", i), inCore, "Quota", cmp.Or(quota.Namespace, o.Namespace), quota.Name)
 		}
 	case *corev1beta1.Shoot:
 		c.ofShoot(o)

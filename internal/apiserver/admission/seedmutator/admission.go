@@ -1,4 +1,4 @@
-// Package seedmutator labels Seeds with their name, as it labels what is on them.
+// Package seedmutator labels Seeds with their name, as objects that belong to them have this label.
 package seedmutator
 
 import (

@@ -1,4 +1,4 @@
-// Package seedvalidator protects Seeds that Shoots are on: from deletion, and from losing what the Shoots rely on.
+// Package seedvalidator protects Seeds with Shoots: from deletion, and from changes of settings that the Shoots rely on.
 package seedvalidator
 
 import (
@@ -35,13 +35,10 @@ func New() *Plugin {
 // Plugin checks Seeds. Reads Seeds, Shoots, BackupBuckets and WorkloadIdentities.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -64,12 +61,12 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// validateDelete lets a Seed go that no Shoot is on. Of all Seeds at once, none may have Shoots.
+// validateDelete refuses to delete a Seed with Shoots. All Seeds can be deleted at once only if none has Shoots.
 func (p *Plugin) validateDelete(ctx context.Context, a admission.Attributes) error {
 	names := []string{a.GetName()}
 	if a.GetName() == "" {
 		seeds := &corev1beta1.SeedList{}
-		if err := p.GardenReader.List(ctx, seeds); err != nil {
+		if err := p.GardenCache.List(ctx, seeds); err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("list Seeds: %w", err))
 		}
 		names = nil
@@ -89,7 +86,7 @@ func (p *Plugin) validateDelete(ctx context.Context, a admission.Attributes) err
 	return nil
 }
 
-// validateUpdate keeps what Shoots on a Seed rely on: its zones and the domains.
+// validateUpdate refuses to remove zones and domains that Shoots on a Seed use.
 func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, seed, old *corev1beta1.Seed) error {
 	zones := sets.New(old.Spec.Provider.Zones...).Difference(sets.New(seed.Spec.Provider.Zones...))
 	internal := old.Spec.DNS.Internal != nil && (seed.Spec.DNS.Internal == nil || seed.Spec.DNS.Internal.Domain != old.Spec.DNS.Internal.Domain)
@@ -128,12 +125,12 @@ func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, see
 	return nil
 }
 
-// shoots returns the Shoots that are on a Seed or move away from it.
+// shoots returns the Shoots that are on a Seed or are being migrated from it.
 func (p *Plugin) shoots(ctx context.Context, seed string, opts ...client.ListOption) ([]*corev1beta1.Shoot, error) {
 	found := map[client.ObjectKey]*corev1beta1.Shoot{}
 	for _, path := range []string{"spec.seedName", "status.seedName"} {
 		list := &corev1beta1.ShootList{}
-		if err := p.GardenReader.List(ctx, list, append(opts, client.MatchingFields{path: seed})...); err != nil {
+		if err := p.GardenCache.List(ctx, list, append(opts, client.MatchingFields{path: seed})...); err != nil {
 			return nil, apierrors.NewInternalError(fmt.Errorf("list Shoots on Seed %q: %w", seed, err))
 		}
 		for i := range list.Items {
@@ -158,7 +155,7 @@ func (p *Plugin) checkIdentity(ctx context.Context, a admission.Attributes, seed
 	}
 	key := client.ObjectKey{Namespace: backup.CredentialsRef.Namespace, Name: backup.CredentialsRef.Name}
 	identity := &securityv1alpha1.WorkloadIdentity{}
-	if err := p.GardenReader.Get(ctx, key, identity); err != nil {
+	if err := p.GardenCache.Get(ctx, key, identity); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("read WorkloadIdentity %q: %w", key, err))
 	}
 	if identity.Spec.TargetSystem.Type != backup.Provider {
@@ -168,7 +165,7 @@ func (p *Plugin) checkIdentity(ctx context.Context, a admission.Attributes, seed
 	return nil
 }
 
-// shown is how many Shoots a message names.
+// shown is how many Shoots an error names.
 const shown = 5
 
 func listed(shoots []*corev1beta1.Shoot) string {

@@ -67,7 +67,7 @@ func TestValidate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.request.Resource = "seeds"
 			p := seedvalidator.New()
-			p.SetGardenReader(admissiontest.Reader(t, tc.stored...))
+			p.GardenCache = admissiontest.Reader(t, tc.stored...)
 			if err := p.Validate(t.Context(), tc.request.Attributes(), nil); admissiontest.Reason(err) != tc.want {
 				t.Errorf("Validate() = %v, want reason %q", err, tc.want)
 			}
@@ -75,7 +75,7 @@ func TestValidate(t *testing.T) {
 	}
 	t.Run("the store is broken", func(t *testing.T) {
 		p := seedvalidator.New()
-		p.SetGardenReader(admissiontest.Broken{})
+		p.GardenCache = admissiontest.Broken{}
 		err := p.Validate(t.Context(), admissiontest.Request{Resource: "seeds", Old: seed(nil)}.Attributes(), nil)
 		if admissiontest.Reason(err) != metav1.StatusReasonInternalError {
 			t.Errorf("Validate() = %v, want an internal error", err)

@@ -3,7 +3,6 @@ package shootdns
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -30,29 +29,13 @@ func Register(plugins *admission.Plugins) {
 // Plugin sets and checks spec.dns of Shoots. Reads Projects and Seeds, and the Secrets of default domains in the kube-apiserver.
 type Plugin struct {
 	*admission.Handler
-	garden, kube client.Reader
+	initializer.Base
 }
 
 var (
 	_ admission.MutationInterface   = &Plugin{}
 	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-	_ initializer.WantsKubeReader   = &Plugin{}
 )
-
-// SetGardenReader implements initializer.WantsGardenReader.
-func (p *Plugin) SetGardenReader(reader client.Reader) { p.garden = reader }
-
-// SetKubeReader implements initializer.WantsKubeReader.
-func (p *Plugin) SetKubeReader(reader client.Reader) { p.kube = reader }
-
-// ValidateInitialization implements admission.InitializationValidator.
-func (p *Plugin) ValidateInitialization() error {
-	if p.garden == nil || p.kube == nil {
-		return errors.New("no reader of the garden or no reader of the kube-apiserver is set")
-	}
-	return nil
-}
 
 // changed returns the shoot of a request that changes it, and what it was before; nil for all other requests.
 func changed(a admission.Attributes) (shoot, old *corev1beta1.Shoot) {
@@ -101,7 +84,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		}
 		return nil
 	}
-	proj, err := project.ForNamespace(ctx, p.garden, shoot.Namespace)
+	proj, err := project.ForNamespace(ctx, p.GardenCache, shoot.Namespace)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -140,7 +123,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if def == "" {
 		return nil
 	}
-	proj, err := project.ForNamespace(ctx, p.garden, shoot.Namespace)
+	proj, err := project.ForNamespace(ctx, p.GardenCache, shoot.Namespace)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -152,8 +135,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 
 func (p *Plugin) readSeed(ctx context.Context, name string) (*corev1beta1.Seed, error) {
 	seed := &corev1beta1.Seed{}
-	if err := p.garden.Get(ctx, client.ObjectKey{Name: name}, seed); err != nil {
-		// Not wrapped: its code would become that of the answer.
+	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: name}, seed); err != nil {
+		// Not wrapped: its code would become that of the response.
 		return nil, fmt.Errorf("read seed %q: %v", name, err) //nolint:errorlint // see above
 	}
 	return seed, nil

@@ -80,8 +80,8 @@ func TestDNS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)}
-			p.SetGardenReader(reader)
-			p.SetKubeReader(reader)
+			p.GardenCache = reader
+			p.KubeAPI = reader
 			request := admissiontest.Request{Object: tc.shoot, Resource: "shoots"}
 			if tc.old != nil {
 				request.Old = tc.old

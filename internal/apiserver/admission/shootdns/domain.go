@@ -32,10 +32,10 @@ func (p *Plugin) defaultDomains(ctx context.Context, seed *corev1beta1.Seed) ([]
 	}
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := p.kube.List(ctx, secrets, initializer.FromCache, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
+	if err := p.KubeAPI.List(ctx, secrets, initializer.FromCache, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
 		constants.GardenRole: constants.GardenRoleDefaultDomain,
 	}); err != nil {
-		return nil, fmt.Errorf("list Secrets of default domains: %v", err) //nolint:errorlint // its code would become that of the answer
+		return nil, fmt.Errorf("list Secrets of default domains: %v", err) //nolint:errorlint // its code would become that of the response
 	}
 	priority := func(secret metav1.PartialObjectMetadata) int {
 		n, err := strconv.Atoi(secret.Annotations[constants.DNSDefaultDomainPriority])
@@ -69,7 +69,7 @@ func defaultFor(domain string, defaults []string) string {
 func assign(shoot *corev1beta1.Shoot, projectName, domain string) {
 	name := shoot.Name
 	if name == "" && shoot.GenerateName != "" {
-		// The name is not known before the domain has to be.
+		// With generateName the name is not known yet, but the domain is needed now.
 		name = names.SimpleNameGenerator.GenerateName(shoot.GenerateName)
 	}
 	if shoot.Spec.DNS == nil {
@@ -79,8 +79,8 @@ func assign(shoot *corev1beta1.Shoot, projectName, domain string) {
 	shoot.Spec.DNS.Domain = &full
 }
 
-// checkDefault checks a domain below a default one: it has to name the project, so that nobody takes those of others, and its records
-// are made with the credentials of the garden, not with those of a provider of the shoot.
+// checkDefault checks a domain below a default domain: it must contain the name of the project, so that it is not one of another
+// project, and its records use the credentials of the garden, not those of a provider of the shoot.
 func checkDefault(dns *corev1beta1.DNS, isNew bool, projectName, def string) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "dns")
@@ -107,7 +107,7 @@ func isPrimary(provider corev1beta1.DNSProvider) bool {
 	return provider.Primary != nil && *provider.Primary
 }
 
-// unmanaged tells whether the shoot wants no DNS records.
+// unmanaged reports whether the shoot is to have no DNSRecords.
 func unmanaged(dns *corev1beta1.DNS) bool {
 	return dns != nil && len(dns.Providers) == 1 && dns.Providers[0].Type != nil && *dns.Providers[0].Type == constants.DNSProviderUnmanaged
 }

@@ -1,4 +1,4 @@
-// Package shootdnsrewriting gives new Shoots the domain suffixes that an operator wants CoreDNS to resolve without the search path.
+// Package shootdnsrewriting gives new Shoots the domain suffixes that CoreDNS resolves without the search path, as configured by the operator.
 package shootdnsrewriting
 
 import (
@@ -46,7 +46,7 @@ var _ admission.MutationInterface = &Plugin{}
 // Admit implements admission.MutationInterface. Without workers there is no CoreDNS.
 func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	shoot, ok := a.GetObject().(*corev1beta1.Shoot)
-	if !ok || a.GetSubresource() != "" || len(shoot.Spec.Provider.Workers) == 0 || len(p.suffixes) == 0 {
+	if !ok || a.GetSubresource() != "" || shoot.Workerless() || len(p.suffixes) == 0 {
 		return nil
 	}
 	spec := &shoot.Spec

@@ -1,4 +1,4 @@
-// Package shootexposureclass applies what an ExposureClass says about seeds to a new Shoot that names it.
+// Package shootexposureclass applies the scheduling constraints of an ExposureClass to a new Shoot that refers to it.
 package shootexposureclass
 
 import (
@@ -31,13 +31,10 @@ func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Crea
 // Plugin changes new Shoots. Reads ExposureClasses.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.MutationInterface   = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.MutationInterface = &Plugin{}
 
 // Admit implements admission.MutationInterface.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -47,7 +44,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	}
 	name := *shoot.Spec.ExposureClassName
 	class := &corev1beta1.ExposureClass{}
-	if err := p.GardenReader.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
+	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
 		if apierrors.IsNotFound(err) {
 			return admission.NewForbidden(a, fmt.Errorf("spec.exposureClassName: ExposureClass %q does not exist", name))
 		}
@@ -62,7 +59,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	return nil
 }
 
-// merge adds what a class says to a Shoot. The parts of its selector that ask for the opposite of the Shoot's are an error.
+// merge adds the scheduling constraints of a class to a Shoot. It is an error if the Shoot has another value for a label of the class.
 func merge(shoot *corev1beta1.Shoot, scheduling *corev1beta1.ExposureClassScheduling) error {
 	if wanted := scheduling.SeedSelector; wanted != nil {
 		if shoot.Spec.SeedSelector == nil {
@@ -71,7 +68,7 @@ func merge(shoot *corev1beta1.Shoot, scheduling *corev1beta1.ExposureClassSchedu
 		own := shoot.Spec.SeedSelector
 		for key, value := range wanted.MatchLabels {
 			if has, ok := own.MatchLabels[key]; ok && has != value {
-				return fmt.Errorf("spec.seedSelector asks for label %s=%s, but the class for %s", key, has, value)
+				return fmt.Errorf("spec.seedSelector.matchLabels has %s=%s, but the class has %s", key, has, value)
 			}
 		}
 		if len(wanted.MatchLabels) > 0 {

@@ -39,7 +39,7 @@ func TestAdmit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{Spec: tc.spec}
 			p := shootexposureclass.New()
-			p.SetGardenReader(admissiontest.Reader(t, class, plain))
+			p.GardenCache = admissiontest.Reader(t, class, plain)
 			err := p.Admit(t.Context(), admissiontest.Request{Resource: "shoots", Object: shoot}.Attributes(), nil)
 			if admissiontest.Reason(err) != tc.reason {
 				t.Fatalf("Admit() = %v, want reason %q", err, tc.reason)

@@ -1,4 +1,4 @@
-// Package shootmanagedseed protects Shoots that are Seeds: from deletion, and from changes that a Seed cannot live with.
+// Package shootmanagedseed protects Shoots that are Seeds: from deletion, and from changes that break the Seed.
 package shootmanagedseed
 
 import (
@@ -33,13 +33,10 @@ func New() *Plugin {
 // Plugin checks Shoots. Reads ManagedSeeds and Seeds.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 }
 
-var (
-	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -47,7 +44,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	managedSeeds := &seedmanagementv1alpha1.ManagedSeedList{}
-	if err := p.GardenReader.List(ctx, managedSeeds, client.InNamespace(a.GetNamespace())); err != nil {
+	if err := p.GardenCache.List(ctx, managedSeeds, client.InNamespace(a.GetNamespace())); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("list ManagedSeeds in namespace %q: %w", a.GetNamespace(), err))
 	}
 	for i := range managedSeeds.Items {
@@ -80,14 +77,14 @@ func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, man
 		spec = field.NewPath("spec")
 	)
 	if addons := shoot.Spec.Addons; addons != nil && addons.NginxIngress != nil && addons.NginxIngress.Enabled {
-		errs = append(errs, field.Invalid(spec.Child("addons", "nginxIngress", "enabled"), true, "must be off, as a Seed has its own"))
+		errs = append(errs, field.Invalid(spec.Child("addons", "nginxIngress", "enabled"), true, "must be false, as a Seed has its own ingress controller"))
 	}
 	if vpa := shoot.Spec.Kubernetes.VerticalPodAutoscaler; vpa == nil || !vpa.Enabled {
-		errs = append(errs, field.Invalid(spec.Child("kubernetes", "verticalPodAutoscaler", "enabled"), false, "must be on, as a Seed needs it"))
+		errs = append(errs, field.Invalid(spec.Child("kubernetes", "verticalPodAutoscaler", "enabled"), false, "must be true, as a Seed needs it"))
 	}
 	if removed := zones(old).Difference(zones(shoot)); removed.Len() > 0 {
 		seed := &corev1beta1.Seed{}
-		switch err := p.GardenReader.Get(ctx, client.ObjectKey{Name: managedSeed.Name}, seed); {
+		switch err := p.GardenCache.Get(ctx, client.ObjectKey{Name: managedSeed.Name}, seed); {
 		case err != nil && !apierrors.IsNotFound(err):
 			return apierrors.NewInternalError(fmt.Errorf("read Seed %q: %w", managedSeed.Name, err))
 		case err == nil:

@@ -49,7 +49,7 @@ func TestValidate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.request.Resource = "shoots"
 			p := shootmanagedseed.New()
-			p.SetGardenReader(admissiontest.Reader(t, managedSeed, seed))
+			p.GardenCache = admissiontest.Reader(t, managedSeed, seed)
 			if err := p.Validate(t.Context(), tc.request.Attributes(), nil); admissiontest.Reason(err) != tc.want {
 				t.Errorf("Validate() = %v, want reason %q", err, tc.want)
 			}

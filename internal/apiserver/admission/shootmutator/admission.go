@@ -1,5 +1,5 @@
-// Package shootmutator fills in what users leave open in Shoots: versions, images and networks, from the profile and the seed. It
-// also notes who made a shoot, and what its next reconciliation has to do besides the usual.
+// Package shootmutator sets what users leave open in Shoots: versions, images and networks, from the profile and the seed. It
+// also records the user who created a shoot, and the extra tasks of its next reconciliation.
 package shootmutator
 
 import (
@@ -32,25 +32,11 @@ func Register(plugins *admission.Plugins) {
 // Plugin changes Shoots. Reads the profile and the Seed of the shoot.
 type Plugin struct {
 	*admission.Handler
-	garden client.Reader
-	clock  clock.PassiveClock
+	initializer.Base
+	clock clock.PassiveClock
 }
 
-var (
-	_ admission.MutationInterface   = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
-
-// SetGardenReader implements initializer.WantsGardenReader.
-func (p *Plugin) SetGardenReader(reader client.Reader) { p.garden = reader }
-
-// ValidateInitialization implements admission.InitializationValidator.
-func (p *Plugin) ValidateInitialization() error {
-	if p.garden == nil {
-		return errors.New("no reader of the garden is set")
-	}
-	return nil
-}
+var _ admission.MutationInterface = &Plugin{}
 
 // Admit implements admission.MutationInterface.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -70,21 +56,21 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		addCreator(shoot, a.GetUserInfo().GetName())
 		addEncryptionKeyRotation(shoot)
 	}
-	profile, err := cloudprofile.Spec(ctx, p.garden, shoot)
+	profile, err := cloudprofile.Spec(ctx, p.GardenCache, shoot)
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("cannot fill in what %s leaves open: %w", shoot.Name, err))
+		return apierrors.NewInternalError(fmt.Errorf("set what Shoot %q leaves open: %w", shoot.Name, err))
 	}
 	if profile == nil {
 		return nil // validation says that it is missing
 	}
-	if err := cloudprofile.CheckChange(ctx, p.garden, shoot, old); err != nil {
+	if err := cloudprofile.CheckChange(ctx, p.GardenCache, shoot, old); err != nil {
 		return err
 	}
 	if shoot.Spec.SeedName != nil {
 		seed := &corev1beta1.Seed{}
-		if err := p.garden.Get(ctx, client.ObjectKey{Name: *shoot.Spec.SeedName}, seed); err != nil {
-			// Not wrapped: its code would become that of the answer.
-			return fmt.Errorf("read seed %q: %v", *shoot.Spec.SeedName, err) //nolint:errorlint // see above
+		if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: *shoot.Spec.SeedName}, seed); err != nil {
+			// Not wrapped: its code would become that of the response.
+			return fmt.Errorf("read Seed %q: %v", *shoot.Spec.SeedName, err) //nolint:errorlint // see above
 		}
 		addNetworks(&shoot.Spec, seed)
 	}

@@ -63,7 +63,7 @@ func admit(t *testing.T, shoot, old *corev1beta1.Shoot) error {
 		ShootDefaults: &corev1beta1.ShootNetworks{Pods: new("100.96.0.0/11"), Services: new("fd00::/112")},
 	}}}
 	p := &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), clock: clocktesting.NewFakePassiveClock(now)}
-	p.SetGardenReader(admissiontest.Reader(t, newProfile(), seed))
+	p.GardenCache = admissiontest.Reader(t, newProfile(), seed)
 	request := admissiontest.Request{Object: shoot, Resource: "shoots"}
 	if old != nil {
 		request.Old = old

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,15 +14,15 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// encryptionKeyRotationPeriod is how often new shoots renew the key that encrypts their etcd.
+// encryptionKeyRotationPeriod is how often the etcd encryption key of new shoots is rotated.
 const encryptionKeyRotationPeriod = 28 * 24 * time.Hour
 
-// addCreator notes who made the shoot, whatever the request says.
+// addCreator records the user who created the shoot, instead of what the request has.
 func addCreator(shoot *corev1beta1.Shoot, user string) {
 	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.GardenCreatedBy, user)
 }
 
-// addEncryptionKeyRotation makes a new shoot renew its encryption key by itself.
+// addEncryptionKeyRotation enables the automatic rotation of the etcd encryption key of a new shoot.
 func addEncryptionKeyRotation(shoot *corev1beta1.Shoot) {
 	maintenance := ensure(&shoot.Spec.Maintenance)
 	credentials := ensure(&ensure(&maintenance.AutoRotation).Credentials)
@@ -31,7 +33,7 @@ func addEncryptionKeyRotation(shoot *corev1beta1.Shoot) {
 	}
 }
 
-// addTasks notes what the next reconciliation has to do because of this change, and that a failed shoot is to be tried again.
+// addTasks records the extra tasks of the next reconciliation because of this change, and that a failed shoot is to be retried.
 func addTasks(shoot, old *corev1beta1.Shoot, isNew bool) {
 	infrastructure := isNew || !apiequality.Semantic.DeepEqual(shoot.Spec.Provider.InfrastructureConfig,
 		old.Spec.Provider.InfrastructureConfig)
@@ -54,8 +56,8 @@ func addTasks(shoot, old *corev1beta1.Shoot, isNew bool) {
 			constants.ShootTaskDeployDNSRecordIngress)
 	}
 	m, last := shoot.Spec.Maintenance, shoot.Status.LastOperation
-	confined := m != nil && m.ConfineSpecUpdateRollout != nil && *m.ConfineSpecUpdateRollout
-	// A new shoot has not failed, whatever it says: its status is dropped.
+	confined := m != nil && ptr.Deref(m.ConfineSpecUpdateRollout, false)
+	// A new shoot has not failed: the status in the request is removed.
 	if !isNew && confined && last != nil && last.State == corev1beta1.LastOperationStateFailed &&
 		!apiequality.Semantic.DeepEqual(shoot.Spec, old.Spec) {
 		metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.FailedShootNeedsRetryOperation, "true")
@@ -73,7 +75,7 @@ func addTask(shoot *corev1beta1.Shoot, tasks ...string) {
 	kube.AddToAnnotation(&shoot.ObjectMeta, constants.ShootTasks, constants.TasksSeparator, tasks...)
 }
 
-// ensure returns what a field points to, which is made if there is nothing.
+// ensure returns what a field points to, and sets it before if it is nil.
 func ensure[T any](field **T) *T {
 	if *field == nil {
 		*field = new(T)

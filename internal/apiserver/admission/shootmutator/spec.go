@@ -12,13 +12,13 @@ import (
 	"gardener.cloud/gardener/internal/cloudprofile"
 )
 
-// addNetworks takes the networks that the seed proposes, where they are of an IP family of the shoot.
+// addNetworks sets the default networks of the seed, if they are of an IP family of the shoot.
 func addNetworks(spec *corev1beta1.ShootSpec, seed *corev1beta1.Seed) {
 	defaults, networking := seed.Spec.Networks.ShootDefaults, spec.Networking
 	if defaults == nil || networking == nil {
 		return
 	}
-	if networking.Pods == nil && len(spec.Provider.Workers) > 0 && ofFamily(defaults.Pods, networking.IPFamilies) {
+	if networking.Pods == nil && !spec.Workerless() && ofFamily(defaults.Pods, networking.IPFamilies) {
 		networking.Pods = new(*defaults.Pods)
 	}
 	if networking.Services == nil && ofFamily(defaults.Services, networking.IPFamilies) {
@@ -104,19 +104,19 @@ func machineImage(
 	worker *corev1beta1.Worker, before *corev1beta1.ShootMachineImage, machineType *corev1beta1.MachineType,
 	profile *corev1beta1.CloudProfileSpec, now time.Time, path *field.Path,
 ) (*corev1beta1.ShootMachineImage, *field.Error) {
-	asked := worker.Machine.Image
-	if asked == nil {
+	requested := worker.Machine.Image
+	if requested == nil {
 		if before != nil {
 			return before.DeepCopy(), nil
 		}
-		asked = &corev1beta1.ShootMachineImage{}
+		requested = &corev1beta1.ShootMachineImage{}
 	}
 	version := ""
-	if asked.Version != nil {
-		version = *asked.Version
+	if requested.Version != nil {
+		version = *requested.Version
 	}
-	if before != nil && before.Name == asked.Name && (version == "" || before.Version != nil && *before.Version == version) {
-		return &corev1beta1.ShootMachineImage{Name: asked.Name, ProviderConfig: asked.ProviderConfig, Version: before.Version}, nil
+	if before != nil && before.Name == requested.Name && (version == "" || before.Version != nil && *before.Version == version) {
+		return &corev1beta1.ShootMachineImage{Name: requested.Name, ProviderConfig: requested.ProviderConfig, Version: before.Version}, nil
 	}
 	accept := func(v *corev1beta1.MachineImageVersion) bool {
 		inPlace := worker.UpdateStrategy != nil && *worker.UpdateStrategy != corev1beta1.AutoRollingUpdate
@@ -127,13 +127,13 @@ func machineImage(
 	if err != nil {
 		return nil, field.Invalid(path, version, err.Error())
 	}
-	if complete && asked.Name == "" {
-		return asked, nil // validation says that the name is missing
+	if complete && requested.Name == "" {
+		return requested, nil // validation says that the name is missing
 	}
 	var image *corev1beta1.MachineImage
-	if asked.Name != "" {
-		if image = cloudprofile.FindImage(profile, asked.Name); image == nil {
-			return nil, field.Invalid(path, asked.Name, "the cloud profile has no machine image of this name")
+	if requested.Name != "" {
+		if image = cloudprofile.FindImage(profile, requested.Name); image == nil {
+			return nil, field.Invalid(path, requested.Name, "the cloud profile has no machine image of this name")
 		}
 	} else {
 		i := slices.IndexFunc(profile.MachineImages, func(m corev1beta1.MachineImage) bool {
@@ -149,5 +149,5 @@ func machineImage(
 			return nil, field.Invalid(path, image.Name, "no version of the machine image that is neither expired nor a preview fits the pool")
 		}
 	}
-	return &corev1beta1.ShootMachineImage{Name: image.Name, ProviderConfig: asked.ProviderConfig, Version: &version}, nil
+	return &corev1beta1.ShootMachineImage{Name: image.Name, ProviderConfig: requested.ProviderConfig, Version: &version}, nil
 }

@@ -1,4 +1,4 @@
-// Package shootnodelocaldnsenabledbydefault gives new Shoots a DNS cache on each node unless they say that they do not want it.
+// Package shootnodelocaldnsenabledbydefault enables the DNS cache on each node in new Shoots, unless their spec disables it.
 package shootnodelocaldnsenabledbydefault
 
 import (
@@ -29,7 +29,7 @@ var _ admission.MutationInterface = &Plugin{}
 // Admit implements admission.MutationInterface. Without workers there are no nodes.
 func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	shoot, ok := a.GetObject().(*corev1beta1.Shoot)
-	if !ok || a.GetSubresource() != "" || len(shoot.Spec.Provider.Workers) == 0 {
+	if !ok || a.GetSubresource() != "" || shoot.Workerless() {
 		return nil
 	}
 	if shoot.Spec.SystemComponents == nil {

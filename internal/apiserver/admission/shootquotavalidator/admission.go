@@ -37,25 +37,11 @@ func Register(plugins *admission.Plugins) {
 // profiles.
 type Plugin struct {
 	*admission.Handler
-	garden client.Reader
-	clock  clock.PassiveClock
+	initializer.Base
+	clock clock.PassiveClock
 }
 
-var (
-	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
-
-// SetGardenReader implements initializer.WantsGardenReader.
-func (p *Plugin) SetGardenReader(reader client.Reader) { p.garden = reader }
-
-// ValidateInitialization implements admission.InitializationValidator.
-func (p *Plugin) ValidateInitialization() error {
-	if p.garden == nil {
-		return errors.New("no reader of the garden is set")
-	}
-	return nil
-}
+var _ admission.ValidationInterface = &Plugin{}
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -79,7 +65,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	var shortest *int32
 	for _, ref := range own.quotas {
 		quota := &corev1beta1.Quota{}
-		if err := p.garden.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, quota); err != nil {
+		if err := p.GardenCache.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, quota); err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("read quota %q: %w", ref.Name, err))
 		}
 		if days := quota.Spec.ClusterLifetimeDays; days != nil && (shortest == nil || *days < *shortest) {
@@ -104,11 +90,11 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// lifetime checks that the expiration of a shoot is not put off further than its quotas allow.
+// lifetime checks that the expiration of a shoot is not postponed further than its quotas allow.
 func lifetime(shoot *corev1beta1.Shoot, days int32, now time.Time) error {
 	expires, err := time.Parse(time.RFC3339, shoot.Annotations[constants.ShootExpirationTimestamp])
 	if err != nil {
-		return fmt.Errorf("annotation %s must be a time like %s: it can be put off, not removed", constants.ShootExpirationTimestamp,
+		return fmt.Errorf("annotation %s must be a time like %s: it can be postponed, not removed", constants.ShootExpirationTimestamp,
 			now.Format(time.RFC3339))
 	}
 	if expires.After(now.AddDate(0, 0, int(days))) {
@@ -117,7 +103,7 @@ func lifetime(shoot *corev1beta1.Shoot, days int32, now time.Time) error {
 	return nil
 }
 
-// needsMore tells whether a change may take more of what quotas count.
+// needsMore reports whether a change may use more of what quotas count.
 func needsMore(spec, old *corev1beta1.ShootSpec) bool {
 	if !apiequality.Semantic.DeepEqual(spec.Addons, old.Addons) ||
 		!apiequality.Semantic.DeepEqual(spec.CredentialsBindingName, old.CredentialsBindingName) ||
@@ -139,11 +125,11 @@ func needsMore(spec, old *corev1beta1.ShootSpec) bool {
 	return false
 }
 
-// binding is what counts of a SecretBinding or CredentialsBinding.
+// binding is the part of a SecretBinding or CredentialsBinding that quotas depend on.
 type binding struct {
 	isSecretBinding bool
 	namespace, name string
-	// credentials are what the binding leads to.
+	// credentials are those that the binding refers to.
 	credentials corev1.ObjectReference
 	quotas      []corev1.ObjectReference
 }
@@ -171,7 +157,7 @@ func (b *binding) usedBy(shoot *corev1beta1.Shoot) bool {
 func (p *Plugin) bindingOf(ctx context.Context, shoot *corev1beta1.Shoot) (*binding, error) {
 	if name := shoot.Spec.CredentialsBindingName; name != nil && *name != "" {
 		found := &securityv1alpha1.CredentialsBinding{}
-		if err := p.garden.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *name}, found); err != nil {
+		if err := p.GardenCache.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *name}, found); err != nil {
 			return nil, client.IgnoreNotFound(err) // that it exists is checked by another plugin
 		}
 		b := ofCredentialsBinding(found)
@@ -179,7 +165,7 @@ func (p *Plugin) bindingOf(ctx context.Context, shoot *corev1beta1.Shoot) (*bind
 	}
 	if name := shoot.Spec.SecretBindingName; name != nil && *name != "" {
 		found := &corev1beta1.SecretBinding{}
-		if err := p.garden.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *name}, found); err != nil {
+		if err := p.GardenCache.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *name}, found); err != nil {
 			return nil, client.IgnoreNotFound(err)
 		}
 		b := ofSecretBinding(found)
@@ -188,9 +174,9 @@ func (p *Plugin) bindingOf(ctx context.Context, shoot *corev1beta1.Shoot) (*bind
 	return nil, nil
 }
 
-// exceeded returns which metrics of a quota the shoot and those that share the quota with it take more of than there is.
+// exceeded returns the metrics of which the shoot, and those that share the quota with it, use more than the quota has.
 func (p *Plugin) exceeded(ctx context.Context, shoot *corev1beta1.Shoot, own *binding, quota *corev1beta1.Quota) ([]string, error) {
-	profile, err := cloudprofile.Spec(ctx, p.garden, shoot)
+	profile, err := cloudprofile.Spec(ctx, p.GardenCache, shoot)
 	if err != nil || profile == nil {
 		return nil, err
 	}
@@ -203,7 +189,7 @@ func (p *Plugin) exceeded(ctx context.Context, shoot *corev1beta1.Shoot, own *bi
 		return nil, err
 	}
 	for i := range sharing {
-		profile, err := cloudprofile.Spec(ctx, p.garden, &sharing[i])
+		profile, err := cloudprofile.Spec(ctx, p.GardenCache, &sharing[i])
 		if err != nil || profile == nil {
 			return nil, err
 		}
@@ -226,7 +212,7 @@ func (p *Plugin) sharing(
 		in = append(in, client.InNamespace(shoot.Namespace))
 	}
 	secretBindings, credentialsBindings := &corev1beta1.SecretBindingList{}, &securityv1alpha1.CredentialsBindingList{}
-	if err := errors.Join(p.garden.List(ctx, secretBindings, in...), p.garden.List(ctx, credentialsBindings, in...)); err != nil {
+	if err := errors.Join(p.GardenCache.List(ctx, secretBindings, in...), p.GardenCache.List(ctx, credentialsBindings, in...)); err != nil {
 		return nil, fmt.Errorf("list bindings: %w", err)
 	}
 	byNamespace := map[string][]binding{}
@@ -250,7 +236,7 @@ func (p *Plugin) sharing(
 	var out []corev1beta1.Shoot
 	for namespace, bindings := range byNamespace {
 		shoots := &corev1beta1.ShootList{}
-		if err := p.garden.List(ctx, shoots, client.InNamespace(namespace)); err != nil {
+		if err := p.GardenCache.List(ctx, shoots, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("list shoots: %w", err)
 		}
 		for i := range shoots.Items {

@@ -87,7 +87,7 @@ func TestQuota(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), clock: clocktesting.NewFakePassiveClock(now)}
-			p.SetGardenReader(garden)
+			p.GardenCache = garden
 			request := admissiontest.Request{Object: tc.shoot, Resource: "shoots"}
 			if tc.old != nil {
 				request.Old = tc.old

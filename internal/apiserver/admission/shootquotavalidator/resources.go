@@ -20,9 +20,9 @@ const (
 	metricLoadBalancer    corev1.ResourceName = "loadbalancer"
 )
 
-// resources returns what a shoot takes at most.
+// resources returns the resources that a shoot uses at most.
 func resources(spec *corev1beta1.ShootSpec, profile *corev1beta1.CloudProfileSpec) (corev1.ResourceList, error) {
-	// The API server of the shoot is behind one load balancer, the ingress addon behind another.
+	// The kube-apiserver of the shoot is behind one load balancer, the ingress addon behind another.
 	balancers := int64(1)
 	if addons := spec.Addons; addons != nil && addons.NginxIngress != nil &&
 		addons.NginxIngress.Enabled {
@@ -92,7 +92,7 @@ func add(to, more corev1.ResourceList) {
 	}
 }
 
-// over returns the names of what is used more than the limits allow, in a fixed order.
+// over returns the names of the resources of which more is used than the limits allow, sorted.
 func over(used, limits corev1.ResourceList) []string {
 	var out []string
 	for name, limit := range limits {

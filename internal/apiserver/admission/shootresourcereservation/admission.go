@@ -1,4 +1,4 @@
-// Package shootresourcereservation keeps a part of each node for Kubernetes itself, in Shoots that do not say how much.
+// Package shootresourcereservation reserves resources of each node for Kubernetes, in Shoots that do not set kubeReserved.
 package shootresourcereservation
 
 import (
@@ -50,21 +50,18 @@ func New(configuration *v1alpha1.Configuration) (*Plugin, error) {
 // Plugin changes Shoots. Reads cloud profiles.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
-	// useFormula is whether Shoots with fitting labels get what the formula says for each machine type.
+	initializer.Base
+	// useFormula is whether Shoots with matching labels get the reservation of the formula for each machine type.
 	useFormula bool
 	selector   labels.Selector
 }
 
-var (
-	_ admission.MutationInterface   = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
-)
+var _ admission.MutationInterface = &Plugin{}
 
 // Admit implements admission.MutationInterface.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	shoot, ok := a.GetObject().(*corev1beta1.Shoot)
-	if !ok || a.GetSubresource() != "" || shoot.DeletionTimestamp != nil || len(shoot.Spec.Provider.Workers) == 0 {
+	if !ok || a.GetSubresource() != "" || shoot.DeletionTimestamp != nil || shoot.Workerless() {
 		return nil
 	}
 	if !p.useFormula || !p.selector.Matches(labels.Set(shoot.Labels)) {
@@ -84,7 +81,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	return nil
 }
 
-// setDefault reserves the same on all nodes. What is set stays.
+// setDefault reserves the same on all nodes. Values that are set stay.
 func setDefault(shoot *corev1beta1.Shoot) {
 	kubelet := &shoot.Spec.Kubernetes.Kubelet
 	if *kubelet == nil {
@@ -110,7 +107,7 @@ func quantity(text string) *resource.Quantity {
 	return &q
 }
 
-// setByMachineType reserves in a pool what the formula says. A pool that has a reservation keeps it, as does one of an unknown type,
+// setByMachineType sets the reservation of the formula in a pool. A pool that has a reservation keeps it, as does one of an unknown type,
 // which is refused elsewhere.
 func setByMachineType(worker *corev1beta1.Worker, types map[string]corev1beta1.MachineType) {
 	machineType, ok := types[worker.Machine.Type]
@@ -142,11 +139,11 @@ func (p *Plugin) machineTypes(ctx context.Context, shoot *corev1beta1.Shoot) (ma
 	)
 	if ref.Kind == "NamespacedCloudProfile" {
 		profile := &corev1beta1.NamespacedCloudProfile{}
-		err = p.GardenReader.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: ref.Name}, profile)
+		err = p.GardenCache.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: ref.Name}, profile)
 		list = profile.Status.CloudProfileSpec.MachineTypes
 	} else {
 		profile := &corev1beta1.CloudProfile{}
-		err = p.GardenReader.Get(ctx, client.ObjectKey{Name: ref.Name}, profile)
+		err = p.GardenCache.Get(ctx, client.ObjectKey{Name: ref.Name}, profile)
 		list = profile.Spec.MachineTypes
 	}
 	if client.IgnoreNotFound(err) != nil {

@@ -66,7 +66,7 @@ func TestAdmit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.SetGardenReader(admissiontest.Reader(t, profile))
+			p.GardenCache = admissiontest.Reader(t, profile)
 			if err := p.Admit(t.Context(), admissiontest.Request{Resource: "shoots", Object: shoot}.Attributes(), nil); err != nil {
 				t.Fatal(err)
 			}

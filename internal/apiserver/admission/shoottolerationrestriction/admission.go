@@ -1,5 +1,5 @@
-// Package shoottolerationrestriction says which taints of seeds a Shoot may tolerate: those that its Project or the configuration of
-// the plugin list. It also adds the tolerations that all Shoots get.
+// Package shoottolerationrestriction restricts the taints of seeds that a Shoot may tolerate to those that its Project or the
+// configuration of the plugin list. It also adds the tolerations that all Shoots get.
 package shoottolerationrestriction
 
 import (
@@ -45,14 +45,13 @@ func New(configuration *v1alpha1.Configuration) *Plugin {
 // Plugin adds and checks tolerations of Shoots. Reads Projects.
 type Plugin struct {
 	*admission.Handler
-	initializer.Garden
+	initializer.Base
 	config *v1alpha1.Configuration
 }
 
 var (
 	_ admission.MutationInterface   = &Plugin{}
 	_ admission.ValidationInterface = &Plugin{}
-	_ initializer.WantsGardenReader = &Plugin{}
 )
 
 // Admit implements admission.MutationInterface: a new Shoot gets the tolerations that all have, but for keys that it tolerates anyway.
@@ -100,7 +99,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 // ofProject returns what the Project of a namespace says about tolerations.
 func (p *Plugin) ofProject(ctx context.Context, namespace string) (corev1beta1.ProjectTolerations, error) {
 	projects := &corev1beta1.ProjectList{}
-	if err := p.GardenReader.List(ctx, projects, client.MatchingFields{"spec.namespace": namespace}); err != nil {
+	if err := p.GardenCache.List(ctx, projects, client.MatchingFields{"spec.namespace": namespace}); err != nil {
 		return corev1beta1.ProjectTolerations{}, apierrors.NewInternalError(fmt.Errorf("find the Project of namespace %q: %w", namespace, err))
 	}
 	for i := range projects.Items {

@@ -11,6 +11,7 @@ import (
 	"gardener.cloud/gardener/api/config/admission/shoottolerationrestriction/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/admission/admissiontest"
+	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 	"gardener.cloud/gardener/internal/apiserver/admission/shoottolerationrestriction"
 )
 
@@ -33,10 +34,10 @@ func shoot(texts ...string) *corev1beta1.Shoot {
 
 func plugin(t *testing.T) *shoottolerationrestriction.Plugin {
 	p := shoottolerationrestriction.New(&v1alpha1.Configuration{Defaults: tolerations("for-all"), Whitelist: tolerations("for-all", "free")})
-	p.SetGardenReader(admissiontest.Reader(t, &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{
+	p.GardenCache = admissiontest.Reader(t, &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{
 		Namespace:   new("garden-dev"),
 		Tolerations: &corev1beta1.ProjectTolerations{Defaults: tolerations("default=yes"), Whitelist: tolerations("default", "exact=one")},
-	}}))
+	}})
 	return p
 }
 
@@ -112,9 +113,11 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// initialize gives the plugin its reader.
+// initialize gives the plugin what it reads.
 type initialize struct{ t *testing.T }
 
 func (i initialize) Initialize(p admission.Interface) {
-	p.(*shoottolerationrestriction.Plugin).SetGardenReader(admissiontest.Reader(i.t))
+	p.(*shoottolerationrestriction.Plugin).Base = initializer.Base{
+		GardenCache: admissiontest.Reader(i.t), KubeAPI: admissiontest.Reader(i.t), Authorizer: admissiontest.Denying(),
+	}
 }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	apiserverinitializer "k8s.io/apiserver/pkg/admission/initializer"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,57 +44,36 @@ func Register(plugins *admission.Plugins) {
 // or gets a domain, and Secrets of admission plugins in the kube-apiserver.
 type Plugin struct {
 	*admission.Handler
-	garden, kube client.Reader
-	authorizer   authorizer.Authorizer
-	// liveMigration is whether shoots can move to another seed while their API server answers.
+	initializer.Base
+	// liveMigration is whether shoots can move to another seed without an interruption of their kube-apiserver.
 	liveMigration bool
 	clock         clock.PassiveClock
 }
 
 var (
-	_ admission.ValidationInterface        = &Plugin{}
-	_ initializer.WantsGardenReader        = &Plugin{}
-	_ initializer.WantsKubeReader          = &Plugin{}
-	_ apiserverinitializer.WantsAuthorizer = &Plugin{}
-	_ apiserverinitializer.WantsFeatures   = &Plugin{}
+	_ admission.ValidationInterface      = &Plugin{}
+	_ apiserverinitializer.WantsFeatures = &Plugin{}
 )
-
-// SetGardenReader implements initializer.WantsGardenReader.
-func (p *Plugin) SetGardenReader(reader client.Reader) { p.garden = reader }
-
-// SetKubeReader implements initializer.WantsKubeReader.
-func (p *Plugin) SetKubeReader(reader client.Reader) { p.kube = reader }
-
-// SetAuthorizer implements the interface of plugins that want an authorizer.
-func (p *Plugin) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
 
 // InspectFeatureGates implements the interface of plugins that depend on feature gates.
 func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
 	p.liveMigration = gates.Enabled(features.LiveControlPlaneMigration)
 }
 
-// ValidateInitialization implements admission.InitializationValidator.
-func (p *Plugin) ValidateInitialization() error {
-	if p.garden == nil || p.kube == nil || p.authorizer == nil {
-		return errors.New("no reader of the garden, no reader of the kube-apiserver or no authorizer is set")
-	}
-	return nil
-}
-
-// input is what the decisions are made of. They change nothing of it.
+// input is what the checks read. They do not change it.
 type input struct {
 	shoot *corev1beta1.Shoot
 	// old is empty for a new shoot.
 	old     *corev1beta1.Shoot
 	isNew   bool
 	binding bool
-	// liveMigration is whether shoots can move to another seed while their API server answers.
+	// liveMigration is whether shoots can move to another seed without an interruption of their kube-apiserver.
 	liveMigration bool
 	project       *corev1beta1.Project
 	profile       *corev1beta1.CloudProfileSpec
 	// seed is nil as long as the shoot is bound to none; oldSeed is set only if it moves from one seed to another.
 	seed, oldSeed *corev1beta1.Seed
-	// credentialsProviders are the provider types that the credentials are good for; empty if the shoot names none.
+	// credentialsProviders are the provider types of the credentials; empty if the shoot names no credentials.
 	credentialsProviders []string
 	now                  time.Time
 }
@@ -139,7 +117,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return err
 	}
 
-	// These decide whether the rest is worth looking at.
+	// Without these the other checks make no sense.
 	if err := checkProject(in); err != nil {
 		if invalid := (*field.Error)(nil); errors.As(err, &invalid) {
 			return apierrors.NewInvalid(corev1beta1.Kind("Shoot"), shoot.Name, field.ErrorList{invalid})
@@ -174,7 +152,7 @@ func forbid(a admission.Attributes, err error) error {
 	return admission.NewForbidden(a, err)
 }
 
-// validate checks everything for which all it takes is in the input.
+// validate runs all checks that need only the input.
 func validate(in *input) field.ErrorList {
 	errs := seedSelector(in)
 	errs = append(errs, rawExtensions(&in.shoot.Spec)...)
@@ -187,7 +165,7 @@ func validate(in *input) field.ErrorList {
 	errs = append(errs, region(in)...)
 	errs = append(errs, accessRestrictions(in)...)
 	errs = append(errs, controlPlaneZones(in)...)
-	// Pools of another provider would be wrong in every respect.
+	// For another provider each check of a pool would fail.
 	if providerErrs := provider(in); len(providerErrs) > 0 {
 		return append(errs, providerErrs...)
 	}
@@ -195,16 +173,16 @@ func validate(in *input) field.ErrorList {
 	return append(errs, limits(in)...)
 }
 
-// read fetches what the shoot refers to.
+// read reads the objects that the shoot refers to.
 func (p *Plugin) read(ctx context.Context, in *input) error {
 	var err error
-	if in.project, err = project.ForNamespace(ctx, p.garden, in.shoot.Namespace); err != nil {
+	if in.project, err = project.ForNamespace(ctx, p.GardenCache, in.shoot.Namespace); err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if in.profile, err = cloudprofile.Spec(ctx, p.garden, in.shoot); err != nil {
+	if in.profile, err = cloudprofile.Spec(ctx, p.GardenCache, in.shoot); err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("cannot check %s: %w", in.shoot.Name, err))
 	}
-	if err := cloudprofile.CheckChange(ctx, p.garden, in.shoot, in.old); err != nil {
+	if err := cloudprofile.CheckChange(ctx, p.GardenCache, in.shoot, in.old); err != nil {
 		return err
 	}
 	if in.seed, err = p.readSeed(ctx, in.shoot.Spec.SeedName); err != nil {
@@ -227,9 +205,9 @@ func (p *Plugin) readSeed(ctx context.Context, name *string) (*corev1beta1.Seed,
 		return nil, nil
 	}
 	seed := &corev1beta1.Seed{}
-	if err := p.garden.Get(ctx, client.ObjectKey{Name: *name}, seed); err != nil {
-		// Not wrapped: its code would become that of the answer.
-		return nil, fmt.Errorf("read seed %q: %v", *name, err) //nolint:errorlint // see above
+	if err := p.GardenCache.Get(ctx, client.ObjectKey{Name: *name}, seed); err != nil {
+		// Not wrapped: its code would become that of the response.
+		return nil, fmt.Errorf("read Seed %q: %v", *name, err) //nolint:errorlint // see above
 	}
 	return seed, nil
 }

@@ -121,8 +121,8 @@ func TestNewShootAgainstProfileAndSeed(t *testing.T) {
 		credentials []string
 		want        []string
 	}{
-		"a good one":        {change: func(*corev1beta1.Shoot) {}},
-		"a good one, bound": {change: onSeed},
+		"a valid one":        {change: func(*corev1beta1.Shoot) {}},
+		"a valid one, bound": {change: onSeed},
 		"an expired version": {
 			change: func(s *corev1beta1.Shoot) { s.Spec.Kubernetes.Version = "1.35.1" },
 			want:   []string{"FieldValueNotSupported spec.kubernetes.version"},
@@ -389,7 +389,7 @@ func TestCheckBinding(t *testing.T) {
 	}
 }
 
-// allow is an authorizer that lets everybody do some things.
+// allow is an authorizer that allows some requests of any user.
 type allow []string
 
 func (a allow) Authorize(_ context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -433,9 +433,9 @@ func TestValidate(t *testing.T) {
 		"a profile that is not there": {
 			shoot: newShoot(func(s *corev1beta1.Shoot) { s.Spec.CloudProfile.Name = "gone" }), want: metav1.StatusReasonInternalError,
 		},
-		"a seed by someone who may not bind": {shoot: newShoot(onSeed), want: metav1.StatusReasonForbidden},
-		"a seed by someone who may":          {shoot: newShoot(onSeed), allow: allow{"update shoots/binding"}},
-		"a seed that is not there":           {shoot: newShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedName = new("") }), want: "?"},
+		"a seed by a user who may not bind": {shoot: newShoot(onSeed), want: metav1.StatusReasonForbidden},
+		"a seed by a user who may":          {shoot: newShoot(onSeed), allow: allow{"update shoots/binding"}},
+		"a seed that is not there":          {shoot: newShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedName = new("") }), want: "?"},
 		"a seed that is full": {
 			shoot: newShoot(func(s *corev1beta1.Shoot) { s.Spec.SeedName = new("full") }), old: newShoot(), binding: true, want: metav1.StatusReasonForbidden,
 		},
@@ -455,8 +455,8 @@ func TestValidate(t *testing.T) {
 				Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete),
 				clock:   clocktesting.NewFakePassiveClock(now),
 			}
-			p.SetGardenReader(garden)
-			p.SetKubeReader(garden)
+			p.GardenCache = garden
+			p.KubeAPI = garden
 			p.SetAuthorizer(tc.allow)
 			if err := p.ValidateInitialization(); err != nil {
 				t.Fatal(err)
@@ -473,9 +473,6 @@ func TestValidate(t *testing.T) {
 				t.Errorf("Validate() = %v, reason %q, want %q", err, got, tc.want)
 			}
 		})
-	}
-	if (&Plugin{}).ValidateInitialization() == nil {
-		t.Error("a plugin without readers is taken for complete")
 	}
 }
 

@@ -21,28 +21,18 @@ import (
 // zonesForZoneTolerance is how many zones a seed needs for control planes that survive the loss of one.
 const zonesForZoneTolerance = 3
 
-// scheduled tells whether the request binds a shoot that was bound to no seed.
+// scheduled reports whether the request binds a shoot that was bound to no seed.
 func scheduled(in *input) bool {
 	return in.old.Spec.SeedName == nil && in.shoot.Spec.SeedName != nil
 }
 
-// rescheduled tells whether the request moves a shoot to another seed.
+// rescheduled reports whether the request moves a shoot to another seed.
 func rescheduled(in *input) bool {
 	was, is := in.old.Spec.SeedName, in.shoot.Spec.SeedName
 	return was != nil && is != nil && *was != *is
 }
 
-// moving tells whether the control plane of a shoot is on its way to another seed.
-func moving(shoot *corev1beta1.Shoot) bool {
-	last := shoot.Status.LastOperation
-	if last == nil {
-		return false
-	}
-	return last.Type == corev1beta1.LastOperationTypeMigrate ||
-		last.Type == corev1beta1.LastOperationTypeRestore && last.State != corev1beta1.LastOperationStateSucceeded
-}
-
-// checkScheduling checks who binds the shoot, and whether the seed can take it.
+// checkScheduling checks that the user may bind the shoot, and that the seed has room for it.
 func (p *Plugin) checkScheduling(ctx context.Context, a admission.Attributes, in *input) error {
 	if in.isNew && scheduled(in) {
 		if err := p.authorize(ctx, a, authorizer.AttributesRecord{
@@ -60,7 +50,7 @@ func (p *Plugin) checkScheduling(ctx context.Context, a admission.Attributes, in
 	}
 	if allocatable, limited := in.seed.Status.Allocatable[constants.ResourceShoots]; limited {
 		onSeed := &corev1beta1.ShootList{}
-		if err := p.garden.List(ctx, onSeed, client.MatchingFields{"spec.seedName": in.seed.Name}); err != nil {
+		if err := p.GardenCache.List(ctx, onSeed, client.MatchingFields{"spec.seedName": in.seed.Name}); err != nil {
 			return fmt.Errorf("list shoots on seed %q: %w", in.seed.Name, err)
 		}
 		if int64(len(onSeed.Items)) >= allocatable.Value() {
@@ -70,7 +60,7 @@ func (p *Plugin) checkScheduling(ctx context.Context, a admission.Attributes, in
 	return nil
 }
 
-// checkBinding checks that the seed may change, and that the new one suits.
+// checkBinding checks that the seed may change, and that the new one is suitable.
 func checkBinding(in *input) error {
 	switch {
 	case in.isNew:
@@ -95,7 +85,7 @@ func checkBinding(in *input) error {
 			return err
 		}
 	} else if !in.isNew && in.specChanged() {
-		if moving(in.old) {
+		if in.old.MovesToOtherSeed() {
 			return fmt.Errorf("the spec cannot change during the operation %s", in.old.Status.LastOperation.Type)
 		}
 		if last, status := in.old.Status.LastOperation, in.old.Status.SeedName; last != nil && status != nil && in.old.Spec.SeedName != nil &&
@@ -106,7 +96,7 @@ func checkBinding(in *input) error {
 	return checkSeedInDeletion(in)
 }
 
-// suits checks that a seed can take a shoot.
+// suits checks that a shoot can be on a seed.
 func suits(shoot *corev1beta1.Shoot, seed *corev1beta1.Seed) error {
 	if seed.DeletionTimestamp != nil {
 		return fmt.Errorf("seed %q is being deleted, so it takes no more shoots", seed.Name)
@@ -141,7 +131,7 @@ func supports(seed *corev1beta1.Seed, restriction string) bool {
 	return slices.ContainsFunc(seed.Spec.AccessRestrictions, func(r corev1beta1.AccessRestriction) bool { return r.Name == restriction })
 }
 
-// canMove checks that the control plane can get from one seed to the other.
+// canMove checks that the control plane can be migrated from one seed to the other.
 func canMove(in *input) error {
 	for _, seed := range []*corev1beta1.Seed{in.oldSeed, in.seed} {
 		if seed.Spec.Backup == nil {
@@ -154,7 +144,7 @@ func canMove(in *input) error {
 	return nil
 }
 
-// checkSeedInDeletion leaves shoots on a seed that goes away as they are; only their deletion may be confirmed.
+// checkSeedInDeletion refuses changes of shoots on a seed in deletion; only their deletion may be confirmed.
 func checkSeedInDeletion(in *input) error {
 	if in.isNew || in.seed == nil || in.seed.DeletionTimestamp == nil {
 		return nil
@@ -213,9 +203,9 @@ func liveMigration(in *input) field.ErrorList {
 
 func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, attributes authorizer.AttributesRecord) error {
 	attributes.User = a.GetUserInfo()
-	decision, _, err := p.authorizer.Authorize(ctx, attributes)
+	decision, _, err := p.Authorizer.Authorize(ctx, attributes)
 	if err != nil {
-		return fmt.Errorf("ask what user %q may do: %w", a.GetUserInfo().GetName(), err)
+		return fmt.Errorf("authorize user %q: %w", a.GetUserInfo().GetName(), err)
 	}
 	if decision != authorizer.DecisionAllow {
 		resource := attributes.Resource

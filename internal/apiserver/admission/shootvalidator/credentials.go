@@ -19,7 +19,7 @@ import (
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 )
 
-// credentials are what a binding leads to.
+// credentials are those that a binding refers to.
 type credentials struct {
 	providers []string
 	group     string
@@ -27,12 +27,12 @@ type credentials struct {
 	version, resource, namespace, name string
 }
 
-// readCredentials returns what the binding of a shoot leads to; nil if the shoot names none, or one that is not there: that it
-// exists is checked by another plugin.
+// readCredentials returns the credentials of the binding of a shoot; nil if the shoot names none, or one that does not exist: another
+// plugin checks that.
 func (p *Plugin) readCredentials(ctx context.Context, namespace string, spec *corev1beta1.ShootSpec) (*credentials, error) {
 	if name := spec.CredentialsBindingName; name != nil && *name != "" {
 		binding := &securityv1alpha1.CredentialsBinding{}
-		if err := p.garden.Get(ctx, client.ObjectKey{Namespace: namespace, Name: *name}, binding); apierrors.IsNotFound(err) {
+		if err := p.GardenCache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: *name}, binding); apierrors.IsNotFound(err) {
 			return nil, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("read CredentialsBinding %q: %w", *name, err)
@@ -41,7 +41,7 @@ func (p *Plugin) readCredentials(ctx context.Context, namespace string, spec *co
 	}
 	if name := spec.SecretBindingName; name != nil && *name != "" {
 		binding := &corev1beta1.SecretBinding{}
-		if err := p.garden.Get(ctx, client.ObjectKey{Namespace: namespace, Name: *name}, binding); apierrors.IsNotFound(err) {
+		if err := p.GardenCache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: *name}, binding); apierrors.IsNotFound(err) {
 			return nil, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("read SecretBinding %q: %w", *name, err)
@@ -84,7 +84,7 @@ func (p *Plugin) readCredentialsProviders(ctx context.Context, shoot *corev1beta
 }
 
 // checkCredentialsChange checks that a user who changes the credentials of a shoot may read both the old and the new ones.
-// Otherwise a binding that only lends them would let them be used for what others pay.
+// Otherwise users who may only refer to a binding could use its credentials for other resources.
 func (p *Plugin) checkCredentialsChange(ctx context.Context, a admission.Attributes, in *input) error {
 	is, was := &in.shoot.Spec, &in.old.Spec
 	if in.isNew || in.deleting() || apiequality.Semantic.DeepEqual(is.CredentialsBindingName, was.CredentialsBindingName) &&

@@ -9,7 +9,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// domain checks that the domain of the shoot is its own. All shoots are looked at only when it gets a domain: it cannot be changed
+// domain checks that the domain of the shoot is its own. All shoots are read only when it gets a domain, which is immutable
 // afterwards.
 func (p *Plugin) domain(ctx context.Context, in *input) field.ErrorList {
 	own := domainOf(in.shoot)
@@ -18,7 +18,7 @@ func (p *Plugin) domain(ctx context.Context, in *input) field.ErrorList {
 	}
 	path := field.NewPath("spec", "dns", "domain")
 	shoots := &corev1beta1.ShootList{}
-	if err := p.garden.List(ctx, shoots); err != nil {
+	if err := p.GardenCache.List(ctx, shoots); err != nil {
 		return field.ErrorList{field.InternalError(path, err)}
 	}
 	for i := range shoots.Items {

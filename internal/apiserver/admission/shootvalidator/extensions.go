@@ -11,7 +11,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// rawExtensions refuses configurations for extensions in internal versions: what those mean may change any time.
+// rawExtensions refuses configurations for extensions in internal versions: their meaning may change any time.
 func rawExtensions(spec *corev1beta1.ShootSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
@@ -21,7 +21,7 @@ func rawExtensions(spec *corev1beta1.ShootSpec) field.ErrorList {
 		}
 		var meta metav1.TypeMeta
 		if err := json.Unmarshal(config.Raw, &meta); err != nil {
-			return // extensions say what they do not understand
+			return // extensions refuse what they cannot decode
 		}
 		if gv, err := schema.ParseGroupVersion(meta.APIVersion); err == nil && gv.Version == runtime.APIVersionInternal {
 			errs = append(errs, field.Invalid(path, meta.APIVersion, "must not be of an internal version"))

@@ -19,8 +19,7 @@ import (
 // kubeconfigKey is where a Secret for an admission plugin has the kubeconfig.
 const kubeconfigKey = "kubeconfig"
 
-// admissionPlugins checks that the kubeconfigs of admission plugins are among the resources of the shoot, are there, and have only what is
-// allowed.
+// admissionPlugins checks that the kubeconfigs of admission plugins are among the resources of the shoot, exist, and have allowed fields only.
 func (p *Plugin) admissionPlugins(ctx context.Context, in *input) field.ErrorList {
 	config := in.shoot.Spec.Kubernetes.KubeAPIServer
 	if config == nil || in.deleting() {
@@ -40,7 +39,7 @@ func (p *Plugin) admissionPlugins(ctx context.Context, in *input) field.ErrorLis
 			continue
 		}
 		secret := &corev1.Secret{}
-		if err := p.kube.Get(ctx, client.ObjectKey{Namespace: in.shoot.Namespace, Name: name}, secret); err != nil {
+		if err := p.KubeAPI.Get(ctx, client.ObjectKey{Namespace: in.shoot.Namespace, Name: name}, secret); err != nil {
 			errs = append(errs, field.Invalid(path, name, "cannot be read: "+err.Error()))
 		} else if data, ok := secret.Data[kubeconfigKey]; !ok {
 			errs = append(errs, field.Invalid(path, name, "has no data under the key "+kubeconfigKey))
@@ -51,7 +50,7 @@ func (p *Plugin) admissionPlugins(ctx context.Context, in *input) field.ErrorLis
 	return errs
 }
 
-// authorizers checks that the kubeconfigs of authorizers have only what is allowed. That they are there is checked elsewhere.
+// authorizers checks that the kubeconfigs of authorizers have only what is allowed. That they exist is checked elsewhere.
 func (p *Plugin) authorizers(ctx context.Context, in *input) field.ErrorList {
 	config := in.shoot.Spec.Kubernetes.KubeAPIServer
 	if config == nil || config.StructuredAuthorization == nil || in.deleting() || !in.specChanged() {
@@ -61,7 +60,7 @@ func (p *Plugin) authorizers(ctx context.Context, in *input) field.ErrorList {
 	for i, reference := range config.StructuredAuthorization.Kubeconfigs {
 		path := field.NewPath("spec", "kubernetes", "kubeAPIServer", "structuredAuthorization", "kubeconfigs").Index(i).Child("secretName")
 		secret := &corev1.Secret{}
-		if err := p.kube.Get(ctx, client.ObjectKey{Namespace: in.shoot.Namespace, Name: reference.SecretName}, secret); err == nil {
+		if err := p.KubeAPI.Get(ctx, client.ObjectKey{Namespace: in.shoot.Namespace, Name: reference.SecretName}, secret); err == nil {
 			errs = append(errs, allowedKubeconfig(reference.SecretName, secret.Data[kubeconfigKey], path)...)
 		} else if !apierrors.IsNotFound(err) {
 			errs = append(errs, field.Invalid(path, reference.SecretName, "cannot be read: "+err.Error()))
@@ -70,8 +69,8 @@ func (p *Plugin) authorizers(ctx context.Context, in *input) field.ErrorList {
 	return errs
 }
 
-// allowedKubeconfig refuses what must not get near a kube-apiserver. The gardenlet looks again, at what the Secret has by then. What is no
-// kubeconfig at all does no harm, and the Secret may be filled later: the gardenlet reports that on the Shoot.
+// allowedKubeconfig rejects a kubeconfig that must not reach a kube-apiserver. The gardenlet checks again when it mounts the file. Data that
+// is no kubeconfig at all does no harm, and the Secret may be filled later: the gardenlet reports that on the Shoot.
 func allowedKubeconfig(name string, data []byte, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, err := range kubeconfig.Validate(data, nil) {
@@ -82,7 +81,7 @@ func allowedKubeconfig(name string, data []byte, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// managedIssuer checks whether Gardener can serve the issuer of service account tokens. A shoot cannot go back: tokens would no
+// managedIssuer checks whether Gardener can serve the issuer of service account tokens. It cannot be disabled again: tokens would no
 // longer be trusted.
 func (p *Plugin) managedIssuer(ctx context.Context, in *input) field.ErrorList {
 	path := field.NewPath("metadata", "annotations").Key(constants.AuthenticationIssuer)
@@ -91,7 +90,7 @@ func (p *Plugin) managedIssuer(ctx context.Context, in *input) field.ErrorList {
 	}
 	if !managed(in.shoot) {
 		if managed(in.old) {
-			return field.ErrorList{field.Forbidden(path, "a managed issuer cannot be given up")}
+			return field.ErrorList{field.Forbidden(path, "a managed issuer cannot be removed")}
 		}
 		return nil
 	}
@@ -106,7 +105,7 @@ func (p *Plugin) managedIssuer(ctx context.Context, in *input) field.ErrorList {
 	}
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := p.kube.List(ctx, secrets, initializer.FromCache, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
+	if err := p.KubeAPI.List(ctx, secrets, initializer.FromCache, client.InNamespace(constants.GardenNamespace), client.MatchingLabels{
 		constants.GardenRole: constants.GardenRoleShootServiceAccountIssuer,
 	}); err != nil {
 		return append(errs, field.InternalError(path, err))

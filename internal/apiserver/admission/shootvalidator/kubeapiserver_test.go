@@ -44,7 +44,8 @@ func TestKubeconfigs(t *testing.T) {
 			for key, text := range tc.data {
 				secret.Data[key] = []byte(text)
 			}
-			p := &Plugin{kube: admissiontest.Reader(t, secret)}
+			p := &Plugin{}
+			p.KubeAPI = admissiontest.Reader(t, secret)
 			in := &input{old: &corev1beta1.Shoot{}, shoot: newShoot(func(s *corev1beta1.Shoot) {
 				s.Spec.Resources = []corev1beta1.NamedResourceReference{{ResourceRef: autoscalingv1.CrossVersionObjectReference{Kind: "Secret", Name: "webhook"}}}
 				s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{

@@ -14,7 +14,7 @@ import (
 	"gardener.cloud/gardener/internal/cloudprofile"
 )
 
-// workers checks the worker pools. What a pool had before it may keep, even if the profile does not offer it any more.
+// workers checks the worker pools. A pool may keep settings that the profile does not offer any more.
 func workers(in *input) field.ErrorList {
 	var errs field.ErrorList
 	for i := range in.shoot.Spec.Provider.Workers {
@@ -128,7 +128,7 @@ func kubeletFits(in *input, worker *corev1beta1.Worker, version *corev1beta1.Mac
 	constraint, err := semver.NewConstraint(*version.KubeletVersionConstraint)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, name,
-			fmt.Sprintf("the cloud profile says %q about Kubernetes versions, which nobody understands",
+			fmt.Sprintf("kubeletVersionConstraint %q of the cloud profile is invalid",
 				*version.KubeletVersionConstraint))}
 	}
 	kubelet := kubeletVersion(in.shoot, worker)
@@ -139,7 +139,7 @@ func kubeletFits(in *input, worker *corev1beta1.Worker, version *corev1beta1.Mac
 	return nil
 }
 
-// inPlace checks that nodes can get from one image to another without being replaced.
+// inPlace checks that nodes can be updated from one image to another in place.
 func inPlace(was, is *corev1beta1.ShootMachineImage, version *corev1beta1.MachineImageVersion, path *field.Path) field.ErrorList {
 	updates := version.InPlaceUpdates
 	if was.Name != is.Name || updates == nil || !updates.Supported {
@@ -175,8 +175,8 @@ func containerRuntimes(worker *corev1beta1.Worker, version *corev1beta1.MachineI
 	return errs
 }
 
-// volume checks the type of the root volume of a pool, and that it is large enough for the type and for the machine. Data volumes are
-// the extension's business.
+// volume checks the type of the root volume of a pool, and that it is large enough for the type and for the machine. The
+// extension checks data volumes.
 func volume(in *input, worker *corev1beta1.Worker, path *field.Path) field.ErrorList {
 	if worker.Volume == nil {
 		return nil
@@ -216,7 +216,7 @@ func volume(in *input, worker *corev1beta1.Worker, path *field.Path) field.Error
 	return nil
 }
 
-// reservations checks that what is reserved on nodes of a pool leaves something of the machine.
+// reservations checks that not more is reserved on nodes of a pool than machines have.
 func reservations(in *input, worker *corev1beta1.Worker, path *field.Path) field.ErrorList {
 	if worker.Kubernetes == nil || worker.Kubernetes.Kubelet == nil || worker.Kubernetes.Kubelet.KubeReserved == nil {
 		return nil

@@ -25,11 +25,11 @@ type network struct {
 	path   *field.Path
 }
 
-// networks checks that the networks of the shoot do not overlap, neither with each other nor with what they must leave free. On a
-// seed they must be known, unless the infrastructure assigns them, as it does with IPv6.
+// networks checks that the networks of the shoot do not overlap, neither with each other nor with reserved ones. On a
+// seed they must be set, unless the infrastructure assigns them, as it does with IPv6.
 func networks(in *input) field.ErrorList {
 	spec, path := &in.shoot.Spec, field.NewPath("spec", "networking")
-	workerless := len(spec.Provider.Workers) == 0
+	workerless := spec.Workerless()
 	networking := spec.Networking
 	if networking == nil {
 		networking = &corev1beta1.Networking{}
@@ -73,7 +73,7 @@ func networks(in *input) field.ErrorList {
 }
 
 // seedNetworks returns those networks of a seed that its shoots must not use. IPv4 networks of seeds are mapped to reserved ranges
-// in the VPN, so that they may be used again.
+// in the VPN, so that shoots may use them, too.
 func seedNetworks(seed *corev1beta1.Seed) []netip.Prefix {
 	var out []netip.Prefix
 	for _, cidr := range []*string{seed.Spec.Networks.Nodes, &seed.Spec.Networks.Pods, &seed.Spec.Networks.Services} {

@@ -8,16 +8,16 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// maxNames is how long the names of project and shoot may be together: namespaces and host names are made of them.
+// maxNames is how long the names of project and shoot may be together: they are part of namespaces and host names.
 const maxNames = 21
 
-// checkProject checks that a new shoot fits its project.
+// checkProject checks that a new shoot is possible in its project.
 func checkProject(in *input) error {
 	if !in.isNew {
 		return nil
 	}
 	if in.project.DeletionTimestamp != nil {
-		return fmt.Errorf("project %q is being deleted, so it takes no new shoots", in.project.Name)
+		return fmt.Errorf("project %q is being deleted, so it accepts no new shoots", in.project.Name)
 	}
 	if len(in.project.Name)+len(in.shoot.Name) > maxNames {
 		return field.Invalid(field.NewPath("metadata", "name"), in.shoot.Name,
@@ -28,16 +28,16 @@ func checkProject(in *input) error {
 
 // checkDeletion checks that a shoot can be deleted now.
 func checkDeletion(shoot *corev1beta1.Shoot) error {
-	if moving(shoot) {
+	if shoot.MovesToOtherSeed() {
 		last := shoot.Status.LastOperation
 		return fmt.Errorf("shoot %q cannot be deleted during the operation %s, which is %s", shoot.Name, last.Type, last.State)
 	}
 	return nil
 }
 
-// checkHibernation keeps a cluster from falling asleep that could not wake up again.
+// checkHibernation refuses to hibernate a cluster that could not be woken up again.
 func checkHibernation(in *input) error {
-	if asleep(&in.old.Spec) || !asleep(&in.shoot.Spec) {
+	if in.old.HibernationWanted() || !in.shoot.HibernationWanted() {
 		return nil
 	}
 	for _, constraint := range in.shoot.Status.Constraints {
@@ -46,8 +46,4 @@ func checkHibernation(in *input) error {
 		}
 	}
 	return nil
-}
-
-func asleep(spec *corev1beta1.ShootSpec) bool {
-	return spec.Hibernation != nil && spec.Hibernation.Enabled != nil && *spec.Hibernation.Enabled
 }

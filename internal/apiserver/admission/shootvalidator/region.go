@@ -29,7 +29,7 @@ func region(in *input) field.ErrorList {
 	return oneOf(in.shoot.Spec.Region, names, field.NewPath("spec", "region"))
 }
 
-// accessRestrictions checks that region and seed support what restrictions the shoot asks for.
+// accessRestrictions checks that region and seed support the access restrictions of the shoot.
 func accessRestrictions(in *input) field.ErrorList {
 	var (
 		errs  field.ErrorList

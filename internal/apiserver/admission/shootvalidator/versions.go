@@ -8,7 +8,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// versions checks that Kubernetes versions which are new to the shoot are offered. What it runs already it may keep.
+// versions checks that Kubernetes versions which are new to the shoot are offered. Present versions may stay.
 func versions(in *input) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec")
@@ -29,7 +29,7 @@ func versions(in *input) field.ErrorList {
 	return errs
 }
 
-// usable returns the versions that have not expired and can be had already.
+// usable returns the versions that are available and have not expired.
 func usable(versions []corev1beta1.ExpirableVersion, now time.Time) []string {
 	var out []string
 	for _, version := range versions {

@@ -1,4 +1,4 @@
-// Package shootvpaenabledbydefault gives new Shoots vertical pod autoscaling unless they say that they do not want it.
+// Package shootvpaenabledbydefault enables vertical pod autoscaling in new Shoots, unless their spec disables it.
 package shootvpaenabledbydefault
 
 import (
@@ -29,9 +29,9 @@ var _ admission.MutationInterface = &Plugin{}
 // Admit implements admission.MutationInterface. Without workers there is nothing to autoscale.
 func (p *Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	shoot, ok := a.GetObject().(*corev1beta1.Shoot)
-	if ok && a.GetSubresource() == "" && len(shoot.Spec.Provider.Workers) > 0 && shoot.Spec.Kubernetes.VerticalPodAutoscaler == nil {
+	if ok && a.GetSubresource() == "" && !shoot.Workerless() && shoot.Spec.Kubernetes.VerticalPodAutoscaler == nil {
 		vpa := &corev1beta1.VerticalPodAutoscaler{Enabled: true}
-		corev1beta1.DefaultVerticalPodAutoscaler(vpa) // as when it is read again: otherwise the next request would write that
+		corev1beta1.DefaultVerticalPodAutoscaler(vpa) // as decoding does: otherwise the next request would be a change
 		shoot.Spec.Kubernetes.VerticalPodAutoscaler = vpa
 	}
 	return nil

@@ -1,4 +1,4 @@
-package registry
+package security
 
 import (
 	"context"
@@ -25,41 +25,28 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	"gardener.cloud/gardener/internal/validation/security"
 )
-
-// TokenSettings say how tokens of workload identities are made.
-type TokenSettings struct {
-	// Issuer is the URL of the issuer. Without one there are no tokens.
-	Issuer string
-	// Key signs the tokens: an *rsa.PrivateKey or *ecdsa.PrivateKey.
-	Key crypto.PrivateKey
-	// MinExpiration and MaxExpiration bound how long tokens live.
-	MinExpiration, MaxExpiration time.Duration
-}
-
-// workloadIdentitySubresources are the subresources of WorkloadIdentities.
-func workloadIdentitySubresources(_ *strategyStore, settings Settings) map[string]rest.Storage {
-	return map[string]rest.Storage{"token": &token{settings}}
-}
 
 // token serves tokens of WorkloadIdentities.
 type token struct{ Settings }
 
 var _ rest.NamedCreater = &token{}
 
-// claims are what a token says.
+// claims are the content of a token.
 type claims struct {
 	jwt.RegisteredClaims
 	Gardener contextClaims `json:"gardener.cloud"`
 }
 
-// contextClaims say for whom and for what a token is used, so that its receivers can tell.
+// contextClaims name the objects that a token is used for.
 type contextClaims struct {
 	WorkloadIdentity objectClaim  `json:"workloadIdentity"`
 	Shoot            *objectClaim `json:"shoot,omitempty"`
@@ -81,7 +68,7 @@ func (r *token) New() runtime.Object { return &securityv1alpha1.TokenRequest{} }
 // Destroy implements rest.Storage. Nothing is stored.
 func (r *token) Destroy() {}
 
-// Create implements rest.NamedCreater: it answers the request for a token of a WorkloadIdentity. A dry run is checked, but gets none.
+// Create implements rest.NamedCreater: it returns a token of a WorkloadIdentity. A dry run is validated, but gets none.
 func (r *token) Create(
 	ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions,
 ) (runtime.Object, error) {
@@ -89,7 +76,7 @@ func (r *token) Create(
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("expected a TokenRequest, got %T", obj))
 	}
-	namespace, user, err := requester(ctx)
+	namespace, requester, err := kind.Requester(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -103,60 +90,60 @@ func (r *token) Create(
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(securityv1alpha1.Kind("TokenRequest"), name, errs)
 	}
-	if r.Tokens.Issuer == "" || r.Tokens.Key == nil {
+	if r.TokenIssuer == "" || r.TokenKey == nil {
 		return nil, apierrors.NewServiceUnavailable("no tokens are issued: gardener-apiserver needs the flags " +
 			"--workload-identity-token-issuer and --workload-identity-signing-key-file")
 	}
 	identity := &securityv1alpha1.WorkloadIdentity{}
-	if err := r.Garden.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, identity); err != nil {
+	if err := r.GardenCache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, identity); err != nil {
 		return nil, err
 	}
 	about := contextClaims{WorkloadIdentity: *claimOf(identity)}
 	if of := request.Spec.ContextObject; of != nil {
-		if isGardenlet(user) {
+		if isGardenlet(requester) {
 			if err := r.resolve(ctx, of, &about); err != nil {
 				return nil, err
 			}
 		} else {
-			// Receivers trust the claims, so those who could say anything say nothing.
+			// Receivers trust the claims, so they cannot come from any user.
 			warning.AddWarning(ctx, "", "spec.contextObject is ignored: only gardenlets may say what a token is used for")
 		}
 	}
 	if dryrun.IsDryRun(options.DryRun) {
 		return request, nil
 	}
-	answered(&request.ObjectMeta, name)
+	kind.SetResponseMeta(&request.ObjectMeta, name)
 	now := r.Clock.Now()
 	lifetime := time.Duration(*request.Spec.ExpirationSeconds) * time.Second
-	until := now.Add(min(max(lifetime, r.Tokens.MinExpiration), r.Tokens.MaxExpiration))
+	until := now.Add(min(max(lifetime, r.TokenMinExpiration), r.TokenMaxExpiration))
 	request.Status.ExpirationTimestamp = metav1.NewTime(until)
-	request.Status.Token, err = signToken(r.Tokens.Key, claims{
+	request.Status.Token, err = signToken(r.TokenKey, claims{
 		RegisteredClaims: jwt.RegisteredClaims{
-			Issuer: r.Tokens.Issuer, Subject: identity.Status.Sub, Audience: identity.Spec.Audiences, ID: string(uuid.NewUUID()),
+			Issuer: r.TokenIssuer, Subject: identity.Status.Sub, Audience: identity.Spec.Audiences, ID: string(uuid.NewUUID()),
 			IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(until),
 		},
 		Gardener: about,
 	})
 	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("sign a token for workload identity %s/%s: %w", namespace, name, err))
+		return nil, apierrors.NewInternalError(fmt.Errorf("sign a token of WorkloadIdentity %s/%s: %w", namespace, name, err))
 	}
 	return request, nil
 }
 
-func isGardenlet(who user.Info) bool {
-	return slices.Contains(who.GetGroups(), constants.SeedsGroup) || slices.Contains(who.GetGroups(), constants.ShootsGroup)
+func isGardenlet(u user.Info) bool {
+	return slices.Contains(u.GetGroups(), constants.SeedsGroup) || slices.Contains(u.GetGroups(), constants.ShootsGroup)
 }
 
-// resolve adds what belongs to the object that a token is used for.
+// resolve adds claims of the object that a token is used for, and of those that it belongs to.
 func (r *token) resolve(ctx context.Context, of *securityv1alpha1.ContextObject, claims *contextClaims) error {
-	key := client.ObjectKey{Namespace: get(of.Namespace), Name: of.Name}
+	key := client.ObjectKey{Namespace: ptr.Deref(of.Namespace, ""), Name: of.Name}
 	unsupported := apierrors.NewBadRequest(fmt.Sprintf("spec.contextObject: %s in %s is not supported: use Shoot, Seed, BackupBucket or BackupEntry in %s",
 		of.Kind, of.APIVersion, corev1beta1.SchemeGroupVersion))
 	if of.APIVersion != corev1beta1.SchemeGroupVersion.String() {
 		return unsupported
 	}
 	read := func(obj client.Object) (*objectClaim, error) {
-		if err := r.Garden.Get(ctx, key, obj); err != nil {
+		if err := r.GardenCache.Get(ctx, key, obj); err != nil {
 			return nil, err
 		}
 		if obj.GetUID() != of.UID {
@@ -189,7 +176,7 @@ func (r *token) resolve(ctx context.Context, of *securityv1alpha1.ContextObject,
 			return err
 		}
 		bucket := &corev1beta1.BackupBucket{}
-		if err := r.Garden.Get(ctx, client.ObjectKey{Name: entry.Spec.BucketName}, bucket); err != nil {
+		if err := r.GardenCache.Get(ctx, client.ObjectKey{Name: entry.Spec.BucketName}, bucket); err != nil {
 			return err
 		}
 		claims.BackupBucket = claimOf(bucket)
@@ -205,10 +192,10 @@ func (r *token) resolve(ctx context.Context, of *securityv1alpha1.ContextObject,
 
 func (r *token) seed(ctx context.Context, name *string) (*objectClaim, error) {
 	if name == nil {
-		return nil, nil //nolint:nilnil // not on a seed, so there is no claim
+		return nil, nil //nolint:nilnil // without a seed there is no claim
 	}
 	seed := &corev1beta1.Seed{}
-	if err := r.Garden.Get(ctx, client.ObjectKey{Name: *name}, seed); err != nil {
+	if err := r.GardenCache.Get(ctx, client.ObjectKey{Name: *name}, seed); err != nil {
 		return nil, err
 	}
 	return claimOf(seed), nil
@@ -216,7 +203,7 @@ func (r *token) seed(ctx context.Context, name *string) (*objectClaim, error) {
 
 func (r *token) projectOf(ctx context.Context, namespace string) (*objectClaim, error) {
 	projects := &corev1beta1.ProjectList{}
-	if err := r.Garden.List(ctx, projects, client.MatchingFields{"spec.namespace": namespace}); err != nil {
+	if err := r.GardenCache.List(ctx, projects, client.MatchingFields{"spec.namespace": namespace}); err != nil {
 		return nil, err
 	}
 	if len(projects.Items) == 0 {
@@ -229,8 +216,8 @@ func claimOf(obj client.Object) *objectClaim {
 	return &objectClaim{Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID()}
 }
 
-// signToken returns the signed claims. Its key ID is the one that Kubernetes would give the key, so that discovery documents can
-// be made with the same tools.
+// signToken returns the signed claims. The key ID is computed as kube-apiserver does it, so that the same tools can write discovery
+// documents.
 func signToken(key crypto.PrivateKey, claims jwt.Claims) (string, error) {
 	var (
 		method jwt.SigningMethod

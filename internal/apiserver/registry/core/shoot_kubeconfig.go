@@ -1,4 +1,4 @@
-package registry
+package core
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	"time"
@@ -22,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
@@ -33,6 +31,7 @@ import (
 	authenticationv1alpha1 "gardener.cloud/gardener/api/authentication/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 	"gardener.cloud/gardener/internal/validation/authentication"
 )
 
@@ -43,18 +42,19 @@ const (
 	clockSkew = time.Minute
 )
 
-// kubeconfig serves a subresource of shoots that answers with short-lived credentials.
+// kubeconfig serves a subresource of shoots that responds with short-lived credentials.
 type kubeconfig struct {
 	Settings
 	kind string
-	// subresource is its own name: who may create it in all namespaces is of landscapeGroup, others are of projectGroup.
+	// subresource is its own name: users who may create it in all namespaces are in landscapeGroup, others in projectGroup.
 	subresource, landscapeGroup, projectGroup string
-	longest                                   time.Duration
+	// maxExpiration is how long credentials are valid at most.
+	maxExpiration time.Duration
 
 	newRequest func() runtime.Object
-	// expiration returns where a request says how long the credentials live, after it was validated.
+	// expiration returns for how many seconds a request wants the credentials, and what is invalid about it.
 	expiration func(request runtime.Object) (*int64, field.ErrorList)
-	answer     func(request runtime.Object, kubeconfig []byte, until metav1.Time)
+	respond    func(request runtime.Object, kubeconfig []byte, until metav1.Time)
 }
 
 var (
@@ -65,13 +65,13 @@ var (
 func newAdminKubeconfig(settings Settings) *kubeconfig {
 	type request = authenticationv1alpha1.AdminKubeconfigRequest
 	return &kubeconfig{
-		Settings: settings, kind: "AdminKubeconfigRequest", subresource: "adminkubeconfig", longest: settings.AdminKubeconfigMaxExpiration,
+		Settings: settings, kind: "AdminKubeconfigRequest", subresource: "adminkubeconfig", maxExpiration: settings.AdminKubeconfigMaxExpiration,
 		landscapeGroup: constants.ShootSystemAdminsGroupName, projectGroup: constants.ShootProjectAdminsGroupName,
 		newRequest: func() runtime.Object { return &request{} },
 		expiration: func(obj runtime.Object) (*int64, field.ErrorList) {
 			return obj.(*request).Spec.ExpirationSeconds, authentication.ValidateAdminKubeconfigRequest(obj.(*request))
 		},
-		answer: func(obj runtime.Object, kubeconfig []byte, until metav1.Time) {
+		respond: func(obj runtime.Object, kubeconfig []byte, until metav1.Time) {
 			obj.(*request).Status = authenticationv1alpha1.AdminKubeconfigRequestStatus{Kubeconfig: kubeconfig, ExpirationTimestamp: until}
 		},
 	}
@@ -80,13 +80,13 @@ func newAdminKubeconfig(settings Settings) *kubeconfig {
 func newViewerKubeconfig(settings Settings) *kubeconfig {
 	type request = authenticationv1alpha1.ViewerKubeconfigRequest
 	return &kubeconfig{
-		Settings: settings, kind: "ViewerKubeconfigRequest", subresource: "viewerkubeconfig", longest: settings.ViewerKubeconfigMaxExpiration,
+		Settings: settings, kind: "ViewerKubeconfigRequest", subresource: "viewerkubeconfig", maxExpiration: settings.ViewerKubeconfigMaxExpiration,
 		landscapeGroup: constants.ShootSystemViewersGroupName, projectGroup: constants.ShootProjectViewersGroupName,
 		newRequest: func() runtime.Object { return &request{} },
 		expiration: func(obj runtime.Object) (*int64, field.ErrorList) {
 			return obj.(*request).Spec.ExpirationSeconds, authentication.ValidateViewerKubeconfigRequest(obj.(*request))
 		},
-		answer: func(obj runtime.Object, kubeconfig []byte, until metav1.Time) {
+		respond: func(obj runtime.Object, kubeconfig []byte, until metav1.Time) {
 			obj.(*request).Status = authenticationv1alpha1.ViewerKubeconfigRequestStatus{Kubeconfig: kubeconfig, ExpirationTimestamp: until}
 		},
 	}
@@ -103,11 +103,11 @@ func (r *kubeconfig) New() runtime.Object { return r.newRequest() }
 // Destroy implements rest.Storage. Nothing is stored.
 func (r *kubeconfig) Destroy() {}
 
-// Create implements rest.NamedCreater: it answers the request for a shoot's kubeconfig. A dry run is checked, but gets none.
+// Create implements rest.NamedCreater: it returns the kubeconfig of a shoot. A dry run is validated, but gets none.
 func (r *kubeconfig) Create(
 	ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions,
 ) (runtime.Object, error) {
-	namespace, user, err := requester(ctx)
+	namespace, user, err := kind.Requester(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -119,19 +119,19 @@ func (r *kubeconfig) Create(
 		return nil, apierrors.NewInvalid(authenticationv1alpha1.Kind(r.kind), name, errs)
 	}
 	shoot := &corev1beta1.Shoot{}
-	if err := r.Garden.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, shoot); err != nil {
+	if err := r.GardenCache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, shoot); err != nil {
 		return nil, err
 	}
 	groups, err := r.groups(ctx, user)
 	if err != nil {
 		return nil, err
 	}
-	ca, err := r.shootCA(ctx, shoot)
+	ca, err := r.readCA(ctx, shoot)
 	if err != nil {
 		return nil, err
 	}
 	now := r.Clock.Now()
-	until := now.Add(min(time.Duration(*seconds)*time.Second, r.longest))
+	until := now.Add(min(time.Duration(*seconds)*time.Second, r.maxExpiration))
 	if dryrun.IsDryRun(options.DryRun) {
 		return obj, nil
 	}
@@ -143,13 +143,13 @@ func (r *kubeconfig) Create(
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("write the kubeconfig of shoot %s/%s: %w", namespace, name, err))
 	}
-	answered(metaOf(obj), name)
-	r.answer(obj, content, metav1.NewTime(until))
+	kind.SetResponseMeta(obj.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta), name)
+	r.respond(obj, content, metav1.NewTime(until))
 	return obj, nil
 }
 
-// groups returns what the requester is in the shoot. Those who look after all shoots are told from those of one project by what
-// they may do in the garden, so that shoots can treat and audit them differently.
+// groups returns the groups of the requester in the shoot. Permissions in the garden distinguish administrators of all shoots from
+// members of one project, so that shoots can authorize and audit them differently.
 func (r *kubeconfig) groups(ctx context.Context, user user.Info) ([]string, error) {
 	decision, _, err := r.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: user, Verb: "create", APIGroup: corev1beta1.GroupName, APIVersion: corev1beta1.SchemeGroupVersion.Version,
@@ -157,41 +157,41 @@ func (r *kubeconfig) groups(ctx context.Context, user user.Info) ([]string, erro
 	})
 	switch {
 	case err != nil:
-		return nil, apierrors.NewInternalError(fmt.Errorf("look up what %q may do in all namespaces: %w", user.GetName(), err))
+		return nil, apierrors.NewInternalError(fmt.Errorf("authorize %q in all namespaces: %w", user.GetName(), err))
 	case decision == authorizer.DecisionAllow:
 		return []string{r.landscapeGroup}, nil
 	}
 	return []string{r.projectGroup}, nil
 }
 
-// authority is what the credentials of a shoot are made of.
-type authority struct {
-	// bundle is what clients trust.
+// shootCA is the CA of a shoot's clients, with what else a kubeconfig needs.
+type shootCA struct {
+	// bundle is the CA bundle that clients trust.
 	bundle []byte
-	// certificate and key are what the shoot trusts.
+	// certificate and key are the CA that the shoot trusts.
 	certificate *x509.Certificate
 	key         crypto.Signer
 	addresses   []corev1beta1.ShootAdvertisedAddress
 }
 
-// shootCA reads what credentials are made of, or says what is missing. It appears while the shoot is created.
-func (r *kubeconfig) shootCA(ctx context.Context, shoot *corev1beta1.Shoot) (*authority, error) {
+// readCA reads the CA of a shoot. An error names what is missing: all of it exists some time after the creation of a shoot has started.
+func (r *kubeconfig) readCA(ctx context.Context, shoot *corev1beta1.Shoot) (*shootCA, error) {
 	missing := func(what string, args ...any) error {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("shoot %s/%s has no credentials yet: %s", shoot.Namespace, shoot.Name, fmt.Sprintf(what, args...)))
 	}
-	ca := &authority{}
+	ca := &shootCA{}
 	for _, address := range shoot.Status.AdvertisedAddresses {
 		if address.Application == nil && address.Name != constants.AdvertisedAddressServiceAccountIssuer {
 			ca.addresses = append(ca.addresses, address)
 		}
 	}
 	if len(ca.addresses) == 0 {
-		return nil, missing("status.advertisedAddresses names no API server")
+		return nil, missing("status.advertisedAddresses names no kube-apiserver")
 	}
 
 	name := shoot.Name + "." + constants.ShootProjectSecretSuffixCACluster
 	bundle := &corev1.ConfigMap{}
-	if err := r.Kube.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: name}, bundle); apierrors.IsNotFound(err) {
+	if err := r.KubeAPI.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: name}, bundle); apierrors.IsNotFound(err) {
 		return nil, missing("ConfigMap %s does not exist", name)
 	} else if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("read ConfigMap %s/%s: %w", shoot.Namespace, name, err))
@@ -202,7 +202,7 @@ func (r *kubeconfig) shootCA(ctx context.Context, shoot *corev1beta1.Shoot) (*au
 
 	name = shoot.Name + "." + constants.ShootProjectSecretSuffixCAClient
 	secret := &corev1beta1.InternalSecret{}
-	if err := r.Garden.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: name}, secret); apierrors.IsNotFound(err) {
+	if err := r.GardenCache.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: name}, secret); apierrors.IsNotFound(err) {
 		return nil, missing("InternalSecret %s does not exist", name)
 	} else if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("read InternalSecret %s/%s: %w", shoot.Namespace, name, err))
@@ -219,7 +219,7 @@ func (r *kubeconfig) shootCA(ctx context.Context, shoot *corev1beta1.Shoot) (*au
 	return ca, nil
 }
 
-// parseCA reads the first certificate, which is the one of the key, and the key. Errors quote neither.
+// parseCA parses the first certificate, which belongs to the key, and the key. Errors quote neither.
 func parseCA(certificatePEM, keyPEM []byte) (*x509.Certificate, crypto.Signer, error) {
 	block, _ := pem.Decode(certificatePEM)
 	if block == nil {
@@ -241,7 +241,7 @@ func parseCA(certificatePEM, keyPEM []byte) (*x509.Certificate, crypto.Signer, e
 }
 
 // sign returns a client certificate with its key.
-func (ca *authority) sign(subject pkix.Name, from, until time.Time) (certificatePEM, keyPEM []byte, err error) {
+func (ca *shootCA) sign(subject pkix.Name, from, until time.Time) (certificatePEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -265,7 +265,7 @@ func (ca *authority) sign(subject pkix.Name, from, until time.Time) (certificate
 }
 
 // kubeconfig returns a kubeconfig with a context for each address; the first one is current.
-func (ca *authority) kubeconfig(shoot *corev1beta1.Shoot, certificate, key []byte) ([]byte, error) {
+func (ca *shootCA) kubeconfig(shoot *corev1beta1.Shoot, certificate, key []byte) ([]byte, error) {
 	userName := shoot.Namespace + "--" + shoot.Name
 	config := clientcmdv1.Config{
 		APIVersion: clientcmdv1.SchemeGroupVersion.Version, Kind: "Config", CurrentContext: userName + "-" + ca.addresses[0].Name,
@@ -277,25 +277,10 @@ func (ca *authority) kubeconfig(shoot *corev1beta1.Shoot, certificate, key []byt
 		name := userName + "-" + address.Name
 		cluster := clientcmdv1.Cluster{Server: address.URL, CertificateAuthorityData: ca.bundle}
 		if address.Name == constants.AdvertisedAddressWildcardTLSSeedBound {
-			cluster.CertificateAuthorityData = nil // its certificate is one that everybody trusts
+			cluster.CertificateAuthorityData = nil // its certificate is from a public CA
 		}
 		config.Clusters = append(config.Clusters, clientcmdv1.NamedCluster{Name: name, Cluster: cluster})
 		config.Contexts = append(config.Contexts, clientcmdv1.NamedContext{Name: name, Context: clientcmdv1.Context{Cluster: name, AuthInfo: userName}})
 	}
 	return yaml.Marshal(config)
-}
-
-// answered gives the answer to a request the name of the object that it is about. Nobody manages the fields of an answer.
-func answered(meta *metav1.ObjectMeta, name string) {
-	meta.Name, meta.ManagedFields = name, nil
-}
-
-// requester returns the namespace of a request, and whose it is.
-func requester(ctx context.Context) (namespace string, who user.Info, err error) {
-	namespace, inNamespace := request.NamespaceFrom(ctx)
-	who, known := request.UserFrom(ctx)
-	if !inNamespace || !known {
-		return "", nil, apierrors.NewInternalError(errors.New("a request without a namespace or a user"))
-	}
-	return namespace, who, nil
 }

@@ -1,4 +1,4 @@
-package registry
+package kind
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 
 var rawExtension = reflect.TypeFor[runtime.RawExtension]()
 
-// compact takes the white space out of the JSON that an object embeds. Answers never have it, so that a client which sends
+// compact removes the white space from the JSON that an object embeds. Answers never have it, so that a client which sends
 // back what it got changes nothing.
 func compact(v reflect.Value) {
 	switch {
@@ -37,10 +37,10 @@ func compact(v reflect.Value) {
 	}
 }
 
-// embeds remembers the answers of embedsJSON, as there are few types and many objects.
+// embeds caches the results of embedsJSON, as there are few types and many objects.
 var embeds sync.Map
 
-// embedsJSON tells whether there may be JSON somewhere in values of a type. No type of ours has it in a map, or contains itself.
+// embedsJSON reports whether there may be JSON somewhere in values of a type. No type of the garden API has it in a map, or contains itself.
 func embedsJSON(t reflect.Type) bool {
 	if known, ok := embeds.Load(t); ok {
 		return known.(bool)

@@ -1,4 +1,4 @@
-package registry
+package seedmanagement
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"k8s.io/utils/ptr"
+
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/internal/apiserver/registry/kind"
 )
 
-// managedSeedSetSubresources are the subresources of ManagedSeedSets besides the status.
-func managedSeedSetSubresources(main *strategyStore, _ Settings) map[string]rest.Storage {
-	return map[string]rest.Storage{"scale": &scale{main}}
-}
-
 // scale serves the number of replicas of ManagedSeedSets.
-type scale struct{ store *strategyStore }
+type scale struct {
+	store *kind.Main[seedmanagementv1alpha1.ManagedSeedSet]
+}
 
 var (
 	_ rest.Patcher                  = &scale{}
@@ -52,7 +52,7 @@ func (r *scale) Update(
 	ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc,
 	_ bool, options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	// Admission is asked about the scale, not about the set that is changed with it.
+	// Admission is for the scale, not for the set that is updated with it.
 	obj, _, err := r.store.Update(ctx, name, scaleUpdate{info, update}, nil, rest.ValidateAllObjectUpdateFunc, false, options)
 	if err != nil {
 		return nil, false, err
@@ -66,7 +66,7 @@ func (r *scale) ConvertToTable(ctx context.Context, obj, options runtime.Object)
 	return rest.NewDefaultTableConvertor(schema.GroupResource{Group: autoscalingv1.GroupName, Resource: "scales"}).ConvertToTable(ctx, obj, options)
 }
 
-// scaleUpdate is the update of a set that an update of its scale stands for.
+// scaleUpdate is the update of a set that follows from an update of its scale.
 type scaleUpdate struct {
 	rest.UpdatedObjectInfo
 	validate rest.ValidateObjectUpdateFunc
@@ -92,7 +92,7 @@ func (u scaleUpdate) UpdatedObject(ctx context.Context, old runtime.Object) (run
 	}
 	set.Spec.Replicas = new(after.Spec.Replicas)
 	if after.ResourceVersion != "" {
-		set.ResourceVersion = after.ResourceVersion // so that a conflict is seen
+		set.ResourceVersion = after.ResourceVersion // so that a conflict is detected
 	}
 	return set, nil
 }
@@ -106,7 +106,7 @@ func scaleOf(set *seedmanagementv1alpha1.ManagedSeedSet) (*autoscalingv1.Scale, 
 		ObjectMeta: metav1.ObjectMeta{
 			Name: set.Name, Namespace: set.Namespace, UID: set.UID, ResourceVersion: set.ResourceVersion, CreationTimestamp: set.CreationTimestamp,
 		},
-		Spec:   autoscalingv1.ScaleSpec{Replicas: get(set.Spec.Replicas)},
+		Spec:   autoscalingv1.ScaleSpec{Replicas: ptr.Deref(set.Spec.Replicas, 0)},
 		Status: autoscalingv1.ScaleStatus{Replicas: set.Status.Replicas, Selector: selector.String()},
 	}, nil
 }

@@ -1,4 +1,4 @@
-package registry
+package core
 
 import (
 	"testing"
@@ -38,7 +38,7 @@ func TestArchitectures(t *testing.T) {
 
 	old := p.DeepCopy()
 	p.Spec.MachineCapabilities = nil
-	dropCapabilities(p, old)
+	removeCapabilities(p, old)
 	bare := corev1beta1.MachineType{Architecture: new("arm64")}
 	want := profile(false, corev1beta1.MachineImageVersion{Architectures: filled.Architectures},
 		bare, bare, corev1beta1.MachineType{Architecture: new("amd64")})
@@ -48,7 +48,7 @@ func TestArchitectures(t *testing.T) {
 
 	p = profile(false, both)
 	fillArchitectures(p)
-	dropCapabilities(p, p)
+	removeCapabilities(p, p)
 	if diff := cmp.Diff(profile(false, both), p); diff != "" {
 		t.Errorf("a profile that never had any changes (-want +got):\n%s", diff)
 	}

@@ -1,0 +1,37 @@
+package core
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/apiserver/registry/kind"
+	"gardener.cloud/gardener/internal/validation/core"
+)
+
+func controllerRegistration() *kind.Kind[corev1beta1.ControllerRegistration] {
+	return &kind.Kind[corev1beta1.ControllerRegistration]{
+		GroupVersionKind: gvk("ControllerRegistration"),
+		Plural:           "controllerregistrations",
+		ShortNames:       []string{"ctrlreg"},
+		Categories:       all,
+		HasGeneration:    true,
+		NewList:          func() runtime.Object { return &corev1beta1.ControllerRegistrationList{} },
+
+		Validate:       core.ValidateControllerRegistration,
+		ValidateUpdate: core.ValidateControllerRegistrationUpdate,
+		Columns: []kind.Column[corev1beta1.ControllerRegistration]{
+			{
+				Name: "Resources", Description: "Kinds and types that the extension reconciles.",
+				Value: func(c *corev1beta1.ControllerRegistration) any {
+					var resources []string
+					for _, resource := range c.Spec.Resources {
+						resources = append(resources, resource.Kind+"/"+resource.Type)
+					}
+					return strings.Join(resources, ", ")
+				},
+			},
+		},
+	}
+}
