@@ -23,7 +23,7 @@ func route(name string, age time.Duration, hosts ...gatewayv1.Hostname) gatewayv
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0).Add(-age))},
 		Spec: gatewayv1.TLSRouteSpec{
 			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{
-				Namespace: ptr.To[gatewayv1.Namespace]("gateway"), Name: "gateway",
+				Namespace: new(gatewayv1.Namespace("gateway")), Name: "gateway",
 			}}},
 			Hostnames: hosts,
 			Rules:     []gatewayv1.TLSRouteRule{{BackendRefs: []gatewayv1.BackendRef{backendRef("api", 443)}}},
@@ -43,8 +43,8 @@ func changed(r gatewayv1.TLSRoute, change func(*gatewayv1.TLSRoute)) gatewayv1.T
 func listener() gatewayv1.Listener {
 	return gatewayv1.Listener{
 		Name: "tls", Port: 443, Protocol: gatewayv1.TLSProtocolType,
-		TLS:           &gatewayv1.ListenerTLSConfig{Mode: ptr.To(gatewayv1.TLSModePassthrough)},
-		AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: ptr.To(gatewayv1.NamespacesFromAll)}},
+		TLS:           &gatewayv1.ListenerTLSConfig{Mode: new(gatewayv1.TLSModePassthrough)},
+		AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: new(gatewayv1.NamespacesFromAll)}},
 	}
 }
 
@@ -92,7 +92,7 @@ func TestDecide(t *testing.T) {
 		"two references of one route do not compete": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
 				second := r.Spec.ParentRefs[0]
-				second.SectionName = ptr.To[gatewayv1.SectionName]("tls")
+				second.SectionName = new(gatewayv1.SectionName("tls"))
 				r.Spec.ParentRefs = append(r.Spec.ParentRefs, second)
 			})},
 			want: map[string]string{"x.example": api}, parents: map[string]string{"a": "Accepted ResolvedRefs, Accepted ResolvedRefs"}, attached: 1,
@@ -102,7 +102,7 @@ func TestDecide(t *testing.T) {
 		},
 		"no such listener": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
-				r.Spec.ParentRefs[0].SectionName = ptr.To[gatewayv1.SectionName]("other")
+				r.Spec.ParentRefs[0].SectionName = new(gatewayv1.SectionName("other"))
 			})},
 			parents: map[string]string{"a": "!NoMatchingParent ResolvedRefs"},
 		},
@@ -119,13 +119,13 @@ func TestDecide(t *testing.T) {
 			parents: map[string]string{"a": "!NotAllowedByListeners ResolvedRefs"},
 		},
 		"a listener for a domain takes what is in it": {
-			listener: func(l *gatewayv1.Listener) { l.Hostname = ptr.To[gatewayv1.Hostname]("*.example") },
+			listener: func(l *gatewayv1.Listener) { l.Hostname = new(gatewayv1.Hostname("*.example")) },
 			routes:   []gatewayv1.TLSRoute{route("a", 0, "x.example", "x.other", "example"), route("b", 0, "y.other")},
 			want:     map[string]string{"x.example": api},
 			parents:  map[string]string{"a": "Accepted ResolvedRefs", "b": "!NoMatchingListenerHostname ResolvedRefs"}, attached: 1,
 		},
 		"a wildcard of a route is narrowed by the listener": {
-			listener: func(l *gatewayv1.Listener) { l.Hostname = ptr.To[gatewayv1.Hostname]("a.b.example") },
+			listener: func(l *gatewayv1.Listener) { l.Hostname = new(gatewayv1.Hostname("a.b.example")) },
 			routes:   []gatewayv1.TLSRoute{route("a", 0, "*.example")},
 			want:     map[string]string{"a.b.example": api}, parents: map[string]string{"a": "Accepted ResolvedRefs"}, attached: 1,
 		},
@@ -141,13 +141,13 @@ func TestDecide(t *testing.T) {
 		},
 		"a Service in another namespace": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
-				r.Spec.Rules[0].BackendRefs[0].Namespace = ptr.To[gatewayv1.Namespace]("garden")
+				r.Spec.Rules[0].BackendRefs[0].Namespace = new(gatewayv1.Namespace("garden"))
 			})},
 			want: map[string]string{"x.example": "-"}, parents: map[string]string{"a": "Accepted !RefNotPermitted"}, attached: 1,
 		},
 		"no Service": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
-				r.Spec.Rules[0].BackendRefs[0].Kind = ptr.To[gatewayv1.Kind]("Pod")
+				r.Spec.Rules[0].BackendRefs[0].Kind = new(gatewayv1.Kind("Pod"))
 			})},
 			want: map[string]string{"x.example": "-"}, parents: map[string]string{"a": "Accepted !InvalidKind"}, attached: 1,
 		},
@@ -169,7 +169,7 @@ func TestDecide(t *testing.T) {
 		"one of two backends has no weight": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
 				idle := backendRef("missing", 443)
-				idle.Weight = ptr.To[int32](0)
+				idle.Weight = new(int32(0))
 				r.Spec.Rules[0].BackendRefs = append([]gatewayv1.BackendRef{idle}, r.Spec.Rules[0].BackendRefs...)
 			})},
 			want: map[string]string{"x.example": api}, parents: map[string]string{"a": "Accepted ResolvedRefs"}, attached: 1,
@@ -285,7 +285,7 @@ func TestStatus(t *testing.T) {
 	r.Status.Parents = []gatewayv1.RouteParentStatus{
 		{ControllerName: "example.com/other", ParentRef: r.Spec.ParentRefs[0]},
 		{ControllerName: ControllerName, ParentRef: gatewayv1.ParentReference{
-			Namespace: ptr.To[gatewayv1.Namespace]("gateway"), Name: "gateway", SectionName: ptr.To[gatewayv1.SectionName]("old"),
+			Namespace: new(gatewayv1.Namespace("gateway")), Name: "gateway", SectionName: new(gatewayv1.SectionName("old")),
 		}},
 	}
 	f.routes = []gatewayv1.TLSRoute{r}

@@ -10,7 +10,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
@@ -56,7 +55,7 @@ func gatewayStatus(f facts, v verdict) gatewayv1.GatewayStatus {
 	status.Listeners = nil
 	for _, l := range v.listeners {
 		told := gatewayv1.ListenerStatus{Name: l.name, AttachedRoutes: l.attached, SupportedKinds: []gatewayv1.RouteGroupKind{
-			{Group: ptr.To[gatewayv1.Group](gatewayv1.GroupName), Kind: tlsRoute},
+			{Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: tlsRoute},
 		}}
 		if i := slices.IndexFunc(before, func(b gatewayv1.ListenerStatus) bool { return b.Name == l.name }); i >= 0 {
 			told.Conditions = before[i].Conditions
@@ -85,9 +84,9 @@ func addresses(front *corev1.Service) []gatewayv1.GatewayStatusAddress {
 	var out []gatewayv1.GatewayStatusAddress
 	for _, ingress := range front.Status.LoadBalancer.Ingress {
 		if ingress.IP != "" {
-			out = append(out, gatewayv1.GatewayStatusAddress{Type: ptr.To(gatewayv1.IPAddressType), Value: ingress.IP})
+			out = append(out, gatewayv1.GatewayStatusAddress{Type: new(gatewayv1.IPAddressType), Value: ingress.IP})
 		} else if ingress.Hostname != "" {
-			out = append(out, gatewayv1.GatewayStatusAddress{Type: ptr.To(gatewayv1.HostnameAddressType), Value: ingress.Hostname})
+			out = append(out, gatewayv1.GatewayStatusAddress{Type: new(gatewayv1.HostnameAddressType), Value: ingress.Hostname})
 		}
 	}
 	return out

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
@@ -125,7 +124,7 @@ func policyPort(port corev1.ServicePort) networkingv1.NetworkPolicyPort {
 	if target == (intstr.IntOrString{}) {
 		target = intstr.FromInt32(port.Port)
 	}
-	return networkingv1.NetworkPolicyPort{Protocol: ptr.To(cmp.Or(port.Protocol, corev1.ProtocolTCP)), Port: &target}
+	return networkingv1.NetworkPolicyPort{Protocol: new(cmp.Or(port.Protocol, corev1.ProtocolTCP)), Port: &target}
 }
 
 // suffix is how a port stands in names and labels.
@@ -146,7 +145,7 @@ func parsePorts(key, value string) ([]networkingv1.NetworkPolicyPort, error) {
 		port := intstr.Parse(ports[i].Port.String())
 		ports[i].Port = &port
 		if ports[i].Protocol == nil {
-			ports[i].Protocol = ptr.To(corev1.ProtocolTCP)
+			ports[i].Protocol = new(corev1.ProtocolTCP)
 		}
 	}
 	return ports, nil
@@ -213,7 +212,7 @@ func namespaceNamed(name string) *metav1.LabelSelector {
 func (w *writer) connection(id, label string, port networkingv1.NetworkPolicyPort) {
 	from := talker(label)
 	w.pair(w.service.Namespace, "ingress-to-"+id, "egress-to-"+id, port,
-		networkingv1.NetworkPolicyPeer{PodSelector: &from}, networkingv1.NetworkPolicyPeer{PodSelector: ptr.To(w.pods())}, from,
+		networkingv1.NetworkPolicyPeer{PodSelector: &from}, networkingv1.NetworkPolicyPeer{PodSelector: new(w.pods())}, from,
 		fmt.Sprintf("pods running in namespace %s labeled with %v", w.service.Namespace, from.MatchLabels))
 }
 
@@ -223,7 +222,7 @@ func (w *writer) connectionFrom(namespace, id, label string, port networkingv1.N
 	from := talker(alias + "-" + label)
 	w.pair(namespace, "ingress-to-"+id+"-from-"+namespace, "egress-to-"+w.service.Namespace+"-"+id, port,
 		networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceNamed(namespace), PodSelector: &from},
-		networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceNamed(w.service.Namespace), PodSelector: ptr.To(w.pods())}, from,
+		networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceNamed(w.service.Namespace), PodSelector: new(w.pods())}, from,
 		fmt.Sprintf("pods running in namespace %s labeled with %v", namespace, from.MatchLabels))
 }
 
@@ -232,7 +231,7 @@ func (w *writer) fromIngressController(c *IngressController, port networkingv1.N
 	id := w.service.Name + "-" + suffix(port)
 	w.pair(c.Namespace, "ingress-to-"+id+"-from-ingress-controller", "egress-to-"+w.service.Namespace+"-"+id+"-from-ingress-controller", port,
 		networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceNamed(c.Namespace), PodSelector: &c.PodSelector},
-		networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceNamed(w.service.Namespace), PodSelector: ptr.To(w.pods())}, c.PodSelector,
+		networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceNamed(w.service.Namespace), PodSelector: new(w.pods())}, c.PodSelector,
 		fmt.Sprintf("ingress controller pods running in the %s namespace labeled with %v", c.Namespace, c.PodSelector.MatchLabels))
 }
 

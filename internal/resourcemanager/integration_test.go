@@ -30,7 +30,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/cert"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -209,7 +208,7 @@ func (w *world) health(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "health", Name: "mr"},
 			Spec:       resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: "manifests"}}},
 		})
-	w.awaitCondition(t, "health", healthy, "False", `Deployment "health/d" is unhealthy: its last change has not been seen by its controller`)
+	w.awaitCondition(t, "health", healthy, "False", `Deployment "health/d" is unhealthy: its last change has not been observed by its controller`)
 	w.awaitCondition(t, "health", progressing, "True", `Deployment "health/d" is progressing`)
 
 	// The roll-out is complete, but for a pod of the revision before.
@@ -257,13 +256,13 @@ func (w *world) health(t *testing.T) {
 	if err := w.Patch(t.Context(), secret, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"stringData":{"objects.yaml":%q}}`, changed))); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitCondition(t, "health", progressing, "True", "its last change has not been seen by its controller")
+	w.awaitCondition(t, "health", progressing, "True", "its last change has not been observed by its controller")
 }
 
 func pod(hash string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "health", Name: "d-" + hash, Labels: map[string]string{"app": "x", "pod-template-hash": hash}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}, TerminationGracePeriodSeconds: ptr.To[int64](0)},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}, TerminationGracePeriodSeconds: new(int64(0))},
 	}
 }
 
@@ -331,7 +330,7 @@ func (w *world) webhooks(t *testing.T) {
 			Labels:      map[string]string{"gardener.cloud/role": "test", "high-availability-config.resources.gardener.cloud/consider": "true"},
 			Annotations: map[string]string{"high-availability-config.resources.gardener.cloud/zones": "a,b"},
 		}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "hooks", Name: "own"}, AutomountServiceAccountToken: ptr.To(false)})
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "hooks", Name: "own"}, AutomountServiceAccountToken: new(false)})
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "hooks", Name: "p", Labels: map[string]string{"pod-template-hash": "x"}},
 		Spec: corev1.PodSpec{
@@ -419,7 +418,7 @@ func (w *world) criticalPod(t *testing.T) {
 		Namespace: "default", Name: "critical", Labels: critical,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))},
 	}, Spec: *spec.DeepCopy()}
-	pod.Spec.NodeName, pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = "n2", "default", ptr.To(false)
+	pod.Spec.NodeName, pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = "n2", "default", new(false)
 	w.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}, pod)
 	// The delay is written by another controller: by then, the first look at the Node is over or comes later than the pod.
 	await(t, w, &corev1.NodeList{}, "", func(nodes []*corev1.Node) error {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -80,7 +79,7 @@ func Objects(v Values) ([]client.Object, error) {
 			Resources: workload.Requests("10m", "30Mi"),
 			// It gives an address to the loopback device, and listens on a low port.
 			SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), RunAsUser: ptr.To[int64](0),
+				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsUser: new(int64(0)),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN", "NET_BIND_SERVICE"}},
 			},
 			VolumeMounts: []corev1.VolumeMount{{Name: "tunnel", MountPath: secretDir, ReadOnly: true}},
@@ -92,16 +91,16 @@ func Objects(v Values) ([]client.Object, error) {
 	daemonSet.Labels = labels
 	daemonSet.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{
 		Type:          appsv1.RollingUpdateDaemonSetStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: ptr.To(intstr.FromString("20%"))},
+		RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromString("20%"))},
 	}
 	pod := &daemonSet.Spec.Template.Spec
-	pod.AutomountServiceAccountToken = ptr.To(false)
+	pod.AutomountServiceAccountToken = new(false)
 	pod.DNSPolicy = corev1.DNSDefault // the DNS of the cluster needs the API server
-	pod.TerminationGracePeriodSeconds = ptr.To[int64](5)
+	pod.TerminationGracePeriodSeconds = new(int64(5))
 	if err := references.Inject(daemonSet, nil); err != nil {
 		return nil, err
 	}
 	account := w.ServiceAccount()
-	account.AutomountServiceAccountToken = ptr.To(false)
+	account.AutomountServiceAccountToken = new(false)
 	return []client.Object{account, secret, daemonSet}, nil
 }

@@ -17,7 +17,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -140,10 +139,10 @@ func Objects(v Values) ([]client.Object, error) {
 	pod := &deployment.Spec.Template.Spec
 	// It asks the node's resolver, not itself.
 	pod.DNSPolicy = corev1.DNSDefault
-	pod.TerminationGracePeriodSeconds = ptr.To[int64](30)
+	pod.TerminationGracePeriodSeconds = new(int64(30))
 	for i := range pod.Volumes {
 		if pod.Volumes[i].Name == customVolume {
-			pod.Volumes[i].ConfigMap.Optional = ptr.To(true)
+			pod.Volumes[i].ConfigMap.Optional = new(true)
 		}
 	}
 	if err := references.Inject(deployment, nil); err != nil {
@@ -154,8 +153,8 @@ func Objects(v Values) ([]client.Object, error) {
 	}
 	return append(objects, config, custom(), v.service(w.Labels), deployment,
 		&policyv1.PodDisruptionBudget{ObjectMeta: meta(Name, w.Labels), Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
-			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+			MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
+			UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 		}},
 	), nil
 }
@@ -192,7 +191,7 @@ func (v Values) service(selector map[string]string) *corev1.Service {
 			"kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS",
 		})),
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeClusterIP, Selector: selector, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicySingleStack),
+			Type: corev1.ServiceTypeClusterIP, Selector: selector, IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack),
 			Ports: []corev1.ServicePort{
 				{Name: "dns", Port: 53, TargetPort: intstr.FromInt32(port), Protocol: corev1.ProtocolUDP},
 				{Name: "dns-tcp", Port: 53, TargetPort: intstr.FromInt32(port), Protocol: corev1.ProtocolTCP},
@@ -205,7 +204,7 @@ func (v Values) service(selector map[string]string) *corev1.Service {
 		if i == 0 {
 			service.Spec.ClusterIP = address.String()
 		} else {
-			service.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyPreferDualStack)
+			service.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyPreferDualStack)
 		}
 	}
 	return service
@@ -227,12 +226,12 @@ func autoscaler(labels map[string]string) *autoscalingv2.HorizontalPodAutoscaler
 		ObjectMeta: meta(Name, labels),
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: Name},
-			MinReplicas:    ptr.To[int32](minReplicas), MaxReplicas: maxReplicas,
+			MinReplicas:    new(int32(minReplicas)), MaxReplicas: maxReplicas,
 			Metrics: []autoscalingv2.MetricSpec{{
 				Type: autoscalingv2.ResourceMetricSourceType,
 				Resource: &autoscalingv2.ResourceMetricSource{
 					Name:   corev1.ResourceCPU,
-					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To[int32](busy)},
+					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(busy))},
 				},
 			}},
 		},

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -163,11 +162,11 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 		return corev1.SecretReference{Namespace: v.Namespace, Name: name}
 	}
 	authority := func(name string) druidv1alpha1.SecretReference {
-		return druidv1alpha1.SecretReference{SecretReference: reference(name), DataKey: ptr.To(secrets.DataKeyCertificateBundle)}
+		return druidv1alpha1.SecretReference{SecretReference: reference(name), DataKey: new(secrets.DataKeyCertificateBundle)}
 	}
 	tls := &druidv1alpha1.TLSConfig{
 		TLSCASecretRef: authority(v.Secrets.CA), ServerTLSSecretRef: reference(v.Secrets.Server),
-		ClientTLSSecretRef: ptr.To(reference(v.Secrets.Client)),
+		ClientTLSSecretRef: new(reference(v.Secrets.Client)),
 	}
 	storage := v.StorageCapacity
 	if storage == "" {
@@ -182,28 +181,28 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 			},
 		},
 		Spec: druidv1alpha1.EtcdSpec{
-			Replicas: v.Replicas, PriorityClassName: ptr.To(constants.PriorityClassNameShootControlPlane500),
+			Replicas: v.Replicas, PriorityClassName: new(constants.PriorityClassNameShootControlPlane500),
 			Labels: workload.Merge(labels, v.policies()), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Etcd: druidv1alpha1.EtcdConfig{
-				ClientPort: ptr.To(PortClient), ServerPort: ptr.To(portPeer), WrapperPort: ptr.To(portMetrics),
-				Metrics: ptr.To(druidv1alpha1.MetricsBasic), Quota: ptr.To(resource.MustParse("8Gi")),
+				ClientPort: new(PortClient), ServerPort: new(portPeer), WrapperPort: new(portMetrics),
+				Metrics: new(druidv1alpha1.MetricsBasic), Quota: new(resource.MustParse("8Gi")),
 				ClientURLTLS: tls.DeepCopy(),
 				PeerURLTLS: &druidv1alpha1.PeerTLSConfig{TLSConfig: druidv1alpha1.TLSConfig{
 					TLSCASecretRef: authority(v.Secrets.PeerCA), ServerTLSSecretRef: reference(v.Secrets.PeerServer),
 				}},
-				Resources: ptr.To(v.resources("20m", "60Mi", v.MinAllowed)),
+				Resources: new(v.resources("20m", "60Mi", v.MinAllowed)),
 				ClientService: &druidv1alpha1.ClientService{
 					Labels:      labels,
 					Annotations: workload.Scraped(PortClient, PortBackup, portMetrics),
 				},
 			},
 			Backup: druidv1alpha1.BackupSpec{
-				Port: ptr.To(PortBackup), TLS: tls, Resources: ptr.To(v.resources("5m", "30Mi", nil)),
+				Port: new(PortBackup), TLS: tls, Resources: new(v.resources("5m", "30Mi", nil)),
 			},
 			SharedConfig: &druidv1alpha1.SharedConfig{
-				AutoCompactionMode: ptr.To(druidv1alpha1.CompactionModePeriodic), AutoCompactionRetention: ptr.To("30m"),
+				AutoCompactionMode: new(druidv1alpha1.CompactionModePeriodic), AutoCompactionRetention: new("30m"),
 			},
-			StorageCapacity: ptr.To(resource.MustParse(storage)),
+			StorageCapacity: new(resource.MustParse(storage)),
 			// The name tells what the volume is for where one only sees volumes.
 			VolumeClaimTemplate: &name,
 		},
@@ -253,17 +252,17 @@ func (v Values) resources(cpu, memory string, atLeast corev1.ResourceList) corev
 
 func (v Values) backup(spec *druidv1alpha1.BackupSpec) {
 	spec.Store = &druidv1alpha1.StoreSpec{
-		Provider: ptr.To(druidv1alpha1.StorageProvider(v.Backup.Provider)), Container: &v.Backup.Container,
+		Provider: new(druidv1alpha1.StorageProvider(v.Backup.Provider)), Container: &v.Backup.Container,
 		Prefix:    v.Backup.Prefix + "/" + Name(v.Role),
 		SecretRef: &corev1.SecretReference{Namespace: v.Namespace, Name: v.Backup.SecretName},
 	}
 	spec.FullSnapshotSchedule = &v.Backup.FullSnapshotSchedule
 	spec.DeltaSnapshotPeriod = &metav1.Duration{Duration: 5 * time.Minute}
-	spec.DeltaSnapshotMemoryLimit = ptr.To(resource.MustParse("100Mi"))
+	spec.DeltaSnapshotMemoryLimit = new(resource.MustParse("100Mi"))
 	spec.DeltaSnapshotRetentionPeriod = v.Backup.DeltaSnapshotRetentionPeriod
-	spec.GarbageCollectionPolicy = ptr.To(druidv1alpha1.GarbageCollectionPolicyExponential)
+	spec.GarbageCollectionPolicy = new(druidv1alpha1.GarbageCollectionPolicyExponential)
 	spec.GarbageCollectionPeriod = &metav1.Duration{Duration: 12 * time.Hour}
-	spec.Compression = &druidv1alpha1.CompressionSpec{Enabled: ptr.To(true), Policy: ptr.To(druidv1alpha1.GzipCompression)}
+	spec.Compression = &druidv1alpha1.CompressionSpec{Enabled: new(true), Policy: new(druidv1alpha1.GzipCompression)}
 	moment := metav1.Duration{Duration: 5 * time.Second}
 	spec.LeaderElection = &druidv1alpha1.LeaderElectionSpec{ReelectionPeriod: &moment, EtcdConnectionTimeout: &moment}
 }

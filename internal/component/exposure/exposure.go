@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -50,15 +49,15 @@ func Objects(v Values) []client.Object {
 		Spec: gatewayv1.TLSRouteSpec{
 			// Defaults are written out: server-side apply compares references by all their fields.
 			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{
-				Group: ptr.To[gatewayv1.Group](gatewayv1.GroupName), Kind: ptr.To[gatewayv1.Kind]("Gateway"),
-				Namespace: ptr.To(gatewayv1.Namespace(v.Gateway.Namespace)), Name: gatewayv1.ObjectName(v.Gateway.Name),
-				SectionName: ptr.To[gatewayv1.SectionName](gateway.Listener),
+				Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: new(gatewayv1.Kind("Gateway")),
+				Namespace: new(gatewayv1.Namespace(v.Gateway.Namespace)), Name: gatewayv1.ObjectName(v.Gateway.Name),
+				SectionName: new(gatewayv1.SectionName(gateway.Listener)),
 			}}},
 			Hostnames: hostnames,
 			Rules: []gatewayv1.TLSRouteRule{{BackendRefs: []gatewayv1.BackendRef{{BackendObjectReference: gatewayv1.BackendObjectReference{
-				Group: ptr.To[gatewayv1.Group](""), Kind: ptr.To[gatewayv1.Kind]("Service"),
-				Name: gatewayv1.ObjectName(v.Service), Port: ptr.To(v.Port),
-			}, Weight: ptr.To[int32](1)}}}},
+				Group: new(gatewayv1.Group("")), Kind: new(gatewayv1.Kind("Service")),
+				Name: gatewayv1.ObjectName(v.Service), Port: new(v.Port),
+			}, Weight: new(int32(1))}}}},
 		},
 	}}
 }

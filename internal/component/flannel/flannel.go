@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/component/workload"
@@ -81,7 +80,7 @@ func Objects(v Values) ([]client.Object, error) {
 			}}}},
 			Resources: workload.Requests("10m", "32Mi"),
 			SecurityContext: &corev1.SecurityContext{
-				RunAsUser:    ptr.To[int64](0),
+				RunAsUser:    new(int64(0)),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"}},
 			},
 			VolumeMounts: []corev1.VolumeMount{

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
@@ -106,7 +105,7 @@ func Objects(v Values) ([]client.Object, error) {
 			ObjectMeta: metav1.ObjectMeta{Name: version.Version + "." + version.Group, Labels: w.Labels},
 			Spec: apiregistrationv1.APIServiceSpec{
 				Group: version.Group, Version: version.Version, GroupPriorityMinimum: 10000, VersionPriority: 20, CABundle: v.CA,
-				Service: &apiregistrationv1.ServiceReference{Namespace: v.Namespace, Name: Name, Port: ptr.To[int32](443)},
+				Service: &apiregistrationv1.ServiceReference{Namespace: v.Namespace, Name: Name, Port: new(int32(443))},
 			},
 		})
 	}

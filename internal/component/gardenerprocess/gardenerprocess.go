@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -117,7 +116,7 @@ func (v Values) Objects() ([]client.Object, error) {
 	// The next one starts while the old one still works: what must not run twice elects a leader.
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt(1)), MaxUnavailable: ptr.To(intstr.FromInt(0))},
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt(1)), MaxUnavailable: new(intstr.FromInt(0))},
 	}
 	objects := []client.Object{w.ServiceAccount()}
 	if config != nil {
@@ -127,7 +126,7 @@ func (v Values) Objects() ([]client.Object, error) {
 	if v.Replicas > 1 {
 		objects = append(objects, &policyv1.PodDisruptionBudget{
 			ObjectMeta: deployment.ObjectMeta,
-			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt(1)), Selector: deployment.Spec.Selector},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt(1)), Selector: deployment.Spec.Selector},
 		})
 	}
 	return objects, nil

@@ -12,7 +12,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -96,13 +95,13 @@ func Objects(v Values) []client.Object {
 	pod := &deployment.Spec.Template.Spec
 	pod.Containers[0].Name = "controller"
 	pod.Containers = append(pod.Containers, proxy(v.ProxyImage))
-	pod.TerminationGracePeriodSeconds = ptr.To[int64](unpublishSeconds + drainSeconds + 5)
+	pod.TerminationGracePeriodSeconds = new(int64(unpublishSeconds + drainSeconds + 5))
 	pod.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector,
 	}}
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))},
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0))},
 	}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -116,7 +115,7 @@ func Objects(v Values) []client.Object {
 	if v.Replicas > 1 {
 		objects = append(objects, &policyv1.PodDisruptionBudget{
 			ObjectMeta: deployment.ObjectMeta,
-			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector},
 		})
 	}
 	return append(objects, gateway(w)...)
@@ -183,14 +182,14 @@ func gateway(w workload.Workload) []client.Object {
 	return []client.Object{
 		&gatewayv1.GatewayClass{
 			ObjectMeta: metav1.ObjectMeta{Name: ClassName, Labels: w.Labels},
-			Spec:       gatewayv1.GatewayClassSpec{ControllerName: controllerName, Description: ptr.To("HAProxy that passes TLS through")},
+			Spec:       gatewayv1.GatewayClassSpec{ControllerName: controllerName, Description: new("HAProxy that passes TLS through")},
 		},
 		&gatewayv1.Gateway{
 			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: w.Labels},
 			Spec: gatewayv1.GatewaySpec{GatewayClassName: ClassName, Listeners: []gatewayv1.Listener{{
 				Name: Listener, Port: port, Protocol: gatewayv1.TLSProtocolType,
-				TLS:           &gatewayv1.ListenerTLSConfig{Mode: ptr.To(gatewayv1.TLSModePassthrough)},
-				AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: ptr.To(gatewayv1.NamespacesFromAll)}},
+				TLS:           &gatewayv1.ListenerTLSConfig{Mode: new(gatewayv1.TLSModePassthrough)},
+				AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: new(gatewayv1.NamespacesFromAll)}},
 			}}},
 		},
 	}

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
@@ -25,12 +24,12 @@ func ConfigMap(namespace, name string, data map[string]string) *corev1.ConfigMap
 	for key, value := range data {
 		raw[key] = []byte(value)
 	}
-	return &corev1.ConfigMap{ObjectMeta: meta(namespace, name, raw), Data: data, Immutable: ptr.To(true)}
+	return &corev1.ConfigMap{ObjectMeta: meta(namespace, name, raw), Data: data, Immutable: new(true)}
 }
 
 // Secret renders a Secret whose name ends in a checksum of its data.
 func Secret(namespace, name string, data map[string][]byte) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: meta(namespace, name, data), Type: corev1.SecretTypeOpaque, Data: data, Immutable: ptr.To(true)}
+	return &corev1.Secret{ObjectMeta: meta(namespace, name, data), Type: corev1.SecretTypeOpaque, Data: data, Immutable: new(true)}
 }
 
 func meta(namespace, name string, data map[string][]byte) metav1.ObjectMeta {

@@ -155,7 +155,7 @@ func (p Pool) daemonSet(config string) client.Object {
 			StartupProbe:  workload.Eager(probe),
 			LivenessProbe: probe, ReadinessProbe: probe.DeepCopy(),
 			// It writes rules of the node's packet filter.
-			SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true), ReadOnlyRootFilesystem: ptr.To(true)},
+			SecurityContext: &corev1.SecurityContext{Privileged: new(true), ReadOnlyRootFilesystem: new(true)},
 			VolumeMounts: []corev1.VolumeMount{
 				{Name: configVolume, MountPath: configDir, ReadOnly: true},
 				{Name: modulesVolume, MountPath: "/lib/modules", ReadOnly: true},

@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/component/shootaccess"
@@ -29,7 +28,7 @@ func binPacking() Values {
 	v.Replicas, v.Spread = 2, []string{corev1.LabelHostname}
 	v.Config = &corev1beta1.KubeSchedulerConfig{
 		KubernetesConfig: corev1beta1.KubernetesConfig{FeatureGates: map[string]bool{"WatchListClient": true}},
-		Profile:          ptr.To(corev1beta1.SchedulingProfileBinPacking),
+		Profile:          new(corev1beta1.SchedulingProfileBinPacking),
 	}
 	return v
 }

@@ -112,12 +112,12 @@ func Objects(v Values) ([]client.Object, error) {
 	pod := &daemonSet.Spec.Template.Spec
 	pod.DNSPolicy = corev1.DNSDefault
 	pod.NodeSelector = NodeLabels()
-	pod.AutomountServiceAccountToken = ptr.To(false)
+	pod.AutomountServiceAccountToken = new(false)
 	pod.InitContainers = []corev1.Container{{
 		Name: "setup", Image: v.SetupImage, Command: []string{"/bin/sh", "-ec", setup},
 		Resources: workload.Requests("5m", "16Mi"),
 		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), RunAsUser: ptr.To[int64](0),
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsUser: new(int64(0)),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN"}},
 		},
 	}}
@@ -145,7 +145,7 @@ func (v Values) workload(config string) workload.Workload {
 			LivenessProbe: probe, ReadinessProbe: probe.DeepCopy(),
 			// Port 53 of the node is root's.
 			SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), RunAsUser: ptr.To[int64](0),
+				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsUser: new(int64(0)),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_BIND_SERVICE"}},
 			},
 			VolumeMounts: []corev1.VolumeMount{{Name: configVolume, MountPath: configDir, ReadOnly: true}},

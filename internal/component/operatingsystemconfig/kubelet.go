@@ -51,8 +51,8 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 	config := kubeletconfigv1beta1.KubeletConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: kubeletconfigv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
 		Authentication: kubeletconfigv1beta1.KubeletAuthentication{
-			Anonymous: kubeletconfigv1beta1.KubeletAnonymousAuthentication{Enabled: ptr.To(false)},
-			Webhook:   kubeletconfigv1beta1.KubeletWebhookAuthentication{Enabled: ptr.To(true), CacheTTL: duration(2 * time.Minute)},
+			Anonymous: kubeletconfigv1beta1.KubeletAnonymousAuthentication{Enabled: new(false)},
+			Webhook:   kubeletconfigv1beta1.KubeletWebhookAuthentication{Enabled: new(true), CacheTTL: duration(2 * time.Minute)},
 			X509:      kubeletconfigv1beta1.KubeletX509Authentication{ClientCAFile: KubeletCAFile},
 		},
 		Authorization: kubeletconfigv1beta1.KubeletAuthorization{
@@ -65,30 +65,30 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 		RotateCertificates: true, ServerTLSBootstrap: true,
 		TLSMinVersion:      "VersionTLS12",
 		ReadOnlyPort:       0,
-		HealthzBindAddress: "127.0.0.1", HealthzPort: ptr.To[int32](KubeletHealthPort),
+		HealthzBindAddress: "127.0.0.1", HealthzPort: new(int32(KubeletHealthPort)),
 		ClusterDomain:            v.ClusterDomain,
 		ContainerRuntimeEndpoint: "unix://" + ContainerdSocket,
 		// A kubelet asks containerd, and uses this only if that has no answer; see the node agent.
 		CgroupDriver: string(extensionsv1alpha1.CgroupDriverSystemd),
 		// Without it, a new kubelet refuses to start on a machine with cgroup v1. Where there is v2 it means nothing.
-		FailCgroupV1:                 ptr.To(false),
+		FailCgroupV1:                 new(false),
 		VolumePluginDir:              "/var/lib/kubelet/volumeplugins",
-		EnableControllerAttachDetach: ptr.To(true),
+		EnableControllerAttachDetach: new(true),
 		NodeStatusUpdateFrequency:    duration(10 * time.Second), NodeLeaseDurationSeconds: 40,
 		RegisterWithTaints: taints,
 
 		FeatureGates:                     featureGates(c.FeatureGates),
-		CPUCFSQuota:                      ptr.To(ptr.Deref(c.CPUCFSQuota, true)),
+		CPUCFSQuota:                      new(ptr.Deref(c.CPUCFSQuota, true)),
 		CPUManagerPolicy:                 cpuManagerPolicy(c),
 		MaxPods:                          ptr.Deref(c.MaxPods, 110),
 		PodPidsLimit:                     c.PodPidsLimit,
-		FailSwapOn:                       ptr.To(ptr.Deref(c.FailSwapOn, true)),
+		FailSwapOn:                       new(ptr.Deref(c.FailSwapOn, true)),
 		KubeReserved:                     reserved(c.KubeReserved),
-		ImageGCHighThresholdPercent:      ptr.To(ptr.Deref(c.ImageGCHighThresholdPercent, corev1beta1.DefaultImageGCHighThresholdPercent)),
-		ImageGCLowThresholdPercent:       ptr.To(ptr.Deref(c.ImageGCLowThresholdPercent, corev1beta1.DefaultImageGCLowThresholdPercent)),
+		ImageGCHighThresholdPercent:      new(ptr.Deref(c.ImageGCHighThresholdPercent, corev1beta1.DefaultImageGCHighThresholdPercent)),
+		ImageGCLowThresholdPercent:       new(ptr.Deref(c.ImageGCLowThresholdPercent, corev1beta1.DefaultImageGCLowThresholdPercent)),
 		ImageMinimumGCAge:                ptr.Deref(c.ImageMinimumGCAge, duration(corev1beta1.DefaultImageMinimumGCAge)),
 		ImageMaximumGCAge:                ptr.Deref(c.ImageMaximumGCAge, metav1.Duration{}),
-		SerializeImagePulls:              ptr.To(ptr.Deref(c.SerializeImagePulls, ptr.Deref(c.MaxParallelImagePulls, 1) <= 1)),
+		SerializeImagePulls:              new(ptr.Deref(c.SerializeImagePulls, ptr.Deref(c.MaxParallelImagePulls, 1) <= 1)),
 		MaxParallelImagePulls:            c.MaxParallelImagePulls,
 		RegistryPullQPS:                  c.RegistryPullQPS,
 		RegistryBurst:                    ptr.Deref(c.RegistryBurst, 0),
@@ -290,8 +290,8 @@ func kubeletUnit(v *Values, pool *Pool) extensionsv1alpha1.Unit {
 	}
 	return extensionsv1alpha1.Unit{
 		Name:    extensionsv1alpha1.OperatingSystemConfigUnitNameKubeletService,
-		Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
-		Content: ptr.To(fmt.Sprintf(`[Unit]
+		Command: new(extensionsv1alpha1.CommandStart), Enable: new(true),
+		Content: new(fmt.Sprintf(`[Unit]
 Description=kubelet
 After=containerd.service
 Wants=containerd.service

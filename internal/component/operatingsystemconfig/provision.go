@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"text/template"
 
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
@@ -58,13 +57,13 @@ func provisioning(v *Values, agent []extensionsv1alpha1.File) ([]extensionsv1alp
 	token := inline(nodeagentconfigv1alpha1.BootstrapTokenFilePath, 0o600, PlaceholderBootstrapToken)
 	machine := inline(nodeagentconfigv1alpha1.MachineNameFilePath, 0o644, PlaceholderMachineName)
 	for _, file := range []*extensionsv1alpha1.File{&token, &machine} {
-		file.Content.TransmitUnencoded = ptr.To(true) // so that the placeholder is still to be seen in the user data
+		file.Content.TransmitUnencoded = new(true) // so that the placeholder is still to be seen in the user data
 	}
 	script := inline(nodeagentconfigv1alpha1.PathInitScript, 0o755, InitScript(v.NodeAgentImage))
 	files := append([]extensionsv1alpha1.File{script, token, machine}, agent...)
 	return []extensionsv1alpha1.Unit{{
-		Name: nodeagentconfigv1alpha1.InitUnitName, Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
-		Content: ptr.To(`[Unit]
+		Name: nodeagentconfigv1alpha1.InitUnitName, Command: new(extensionsv1alpha1.CommandStart), Enable: new(true),
+		Content: new(`[Unit]
 Description=Install the gardener-node-agent
 Wants=network-online.target containerd.service
 After=network-online.target containerd.service
@@ -122,14 +121,14 @@ WantedBy=multi-user.target
 
 func inline(path string, mode uint32, content string) extensionsv1alpha1.File {
 	return extensionsv1alpha1.File{
-		Path: path, Permissions: ptr.To(mode),
+		Path: path, Permissions: new(mode),
 		Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: content}},
 	}
 }
 
 func fromImage(path, image, pathInImage string) extensionsv1alpha1.File {
 	return extensionsv1alpha1.File{
-		Path: path, Permissions: ptr.To[uint32](0o755),
+		Path: path, Permissions: new(uint32(0o755)),
 		Content: extensionsv1alpha1.FileContent{ImageRef: &extensionsv1alpha1.FileContentImageRef{Image: image, FilePathInImage: pathInImage}},
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -82,20 +81,20 @@ func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]exte
 	units := []extensionsv1alpha1.Unit{
 		{
 			Name:    extensionsv1alpha1.OperatingSystemConfigUnitNameContainerDService,
-			Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
+			Command: new(extensionsv1alpha1.CommandStart), Enable: new(true),
 		},
 		{
-			Name: "systemd-sysctl.service", Command: ptr.To(extensionsv1alpha1.CommandRestart),
+			Name: "systemd-sysctl.service", Command: new(extensionsv1alpha1.CommandRestart),
 			FilePaths: []string{extensionsv1alpha1.OperatingSystemConfigFilePathKernelSettings},
 		},
 		authority,
 		kubeletUnit(v, pool),
 		{
-			Name: nodeagentconfigv1alpha1.UnitName, Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
-			Content:   ptr.To(NodeAgentUnit()),
+			Name: nodeagentconfigv1alpha1.UnitName, Command: new(extensionsv1alpha1.CommandStart), Enable: new(true),
+			Content:   new(NodeAgentUnit()),
 			FilePaths: []string{nodeagentconfigv1alpha1.PathBinary, NodeAgentConfigFile, nodeagentconfigv1alpha1.ClusterCAFilePath},
 		},
-		{Name: "systemd-journald.service", Command: ptr.To(extensionsv1alpha1.CommandRestart), FilePaths: []string{journaldFile}},
+		{Name: "systemd-journald.service", Command: new(extensionsv1alpha1.CommandRestart), FilePaths: []string{journaldFile}},
 	}
 	files := slices.Concat(agent, []extensionsv1alpha1.File{
 		fromImage(nodeagentconfigv1alpha1.PathBinary, v.NodeAgentImage, NodeAgentPathInImage),
@@ -134,8 +133,8 @@ func ssh(keys []string) (extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
 // oneshot runs a script at boot, and when it or another file changes.
 func oneshot(name, title, script string, files ...string) extensionsv1alpha1.Unit {
 	return extensionsv1alpha1.Unit{
-		Name: name, Command: ptr.To(extensionsv1alpha1.CommandRestart), Enable: ptr.To(true),
-		Content: ptr.To(`[Unit]
+		Name: name, Command: new(extensionsv1alpha1.CommandRestart), Enable: new(true),
+		Content: new(`[Unit]
 Description=` + title + `
 
 [Service]

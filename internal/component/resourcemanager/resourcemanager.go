@@ -9,7 +9,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
@@ -76,8 +75,8 @@ func SeedNamespaces() []metav1.LabelSelector {
 // ForSeed returns the configuration of the resource manager of a seed, which is source and target in one.
 func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c := resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}
-	c.LeaderElection.LeaderElect = ptr.To(true)
-	c.Controllers.ResourceClass = ptr.To(ClassSeed)
+	c.LeaderElection.LeaderElect = new(true)
+	c.Controllers.ResourceClass = new(ClassSeed)
 	c.Controllers.GarbageCollector.Enabled = true
 	// Policies isolate the pods they select, so Services of others, such as that of the cluster's DNS, are left alone.
 	c.Controllers.NetworkPolicy.Enabled = true

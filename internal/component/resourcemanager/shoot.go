@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
@@ -53,7 +52,7 @@ type ShootOptions struct {
 // target is the shoot.
 func ForShoot(o ShootOptions) resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c := resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}
-	c.LeaderElection.LeaderElect = ptr.To(true)
+	c.LeaderElection.LeaderElect = new(true)
 	c.LeaderElection.ResourceNamespace = o.Namespace
 	c.SourceClientConnection.Namespaces = []string{o.Namespace}
 	c.TargetClientConnection = &resourcemanagerconfigv1alpha1.ClientConnection{}

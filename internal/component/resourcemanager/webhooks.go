@@ -6,7 +6,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
@@ -94,9 +93,9 @@ func (s Scope) mutating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookC
 		}
 		w := admissionregistrationv1.MutatingWebhook{
 			Name: name + ".resources.gardener.cloud", ClientConfig: s.client(path), Rules: pods(),
-			AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
-			FailurePolicy: ptr.To(admissionregistrationv1.Fail), MatchPolicy: ptr.To(admissionregistrationv1.Exact),
-			TimeoutSeconds: ptr.To[int32](timeoutSeconds),
+			AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+			FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact),
+			TimeoutSeconds: new(int32(timeoutSeconds)),
 		}
 		change(&w)
 		webhooks = append(webhooks, w)
@@ -109,20 +108,20 @@ func (s Scope) mutating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookC
 			rule("apps", []string{"v1"}, createUpdate, "deployments", "statefulsets"),
 			rule("autoscaling", []string{"v2"}, createUpdate, "horizontalpodautoscalers"),
 		}
-		w.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)
+		w.MatchPolicy = new(admissionregistrationv1.Equivalent)
 		w.NamespaceSelector = s.namespaces(map[string]string{resourcesv1alpha1.HighAvailabilityConfigConsider: "true"})
 		w.ObjectSelector = selector(managed, absent(resourcesv1alpha1.HighAvailabilityConfigSkip))
 	})
 	add(c.PodSchedulerName.Enabled, "pod-scheduler-name", PathSchedulerName, func(w *admissionregistrationv1.MutatingWebhook) {
-		w.FailurePolicy, w.ObjectSelector = ptr.To(admissionregistrationv1.Ignore), selector(nil, notStatic)
+		w.FailurePolicy, w.ObjectSelector = new(admissionregistrationv1.Ignore), selector(nil, notStatic)
 	})
 	add(c.SeccompProfile.Enabled, "seccomp-profile", PathSeccompProfile, func(w *admissionregistrationv1.MutatingWebhook) {
 		w.NamespaceSelector, w.ObjectSelector = s.namespaces(nil), selector(nil, absent(resourcesv1alpha1.SeccompProfileSkip), notOwn, notStatic)
 	})
 	add(c.KubernetesServiceHost.Enabled, "kubernetes-service-host", PathKubernetesServiceHost, func(w *admissionregistrationv1.MutatingWebhook) {
 		// Without it, pods take the longer way.
-		w.FailurePolicy, w.TimeoutSeconds = ptr.To(admissionregistrationv1.Ignore), ptr.To[int32](shortTimeoutSeconds)
-		w.ReinvocationPolicy = ptr.To(admissionregistrationv1.NeverReinvocationPolicy)
+		w.FailurePolicy, w.TimeoutSeconds = new(admissionregistrationv1.Ignore), new(int32(shortTimeoutSeconds))
+		w.ReinvocationPolicy = new(admissionregistrationv1.NeverReinvocationPolicy)
 		w.NamespaceSelector = selector(nil, not(resourcesv1alpha1.KubernetesServiceHostInject, "disable"))
 		w.ObjectSelector = selector(nil, not(resourcesv1alpha1.KubernetesServiceHostInject, "disable"), notStatic)
 	})
@@ -146,9 +145,9 @@ func (s Scope) validating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhoo
 	) admissionregistrationv1.ValidatingWebhook {
 		return admissionregistrationv1.ValidatingWebhook{
 			Name: name + ".resources.gardener.cloud", ClientConfig: s.client(path), Rules: rules, ObjectSelector: labels,
-			AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
-			FailurePolicy: ptr.To(admissionregistrationv1.Fail), MatchPolicy: ptr.To(admissionregistrationv1.Exact),
-			TimeoutSeconds: ptr.To[int32](timeoutSeconds),
+			AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+			FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact),
+			TimeoutSeconds: new(int32(timeoutSeconds)),
 		}
 	}
 	const extensionsGroup, druidGroup, etcds = "extensions.gardener.cloud", "druid.gardener.cloud", "etcds"
@@ -174,10 +173,10 @@ func (s Scope) validating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhoo
 
 func (s Scope) client(path string) admissionregistrationv1.WebhookClientConfig {
 	if s.URL != "" {
-		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(s.URL + path), CABundle: s.CABundle}
+		return admissionregistrationv1.WebhookClientConfig{URL: new(s.URL + path), CABundle: s.CABundle}
 	}
 	return admissionregistrationv1.WebhookClientConfig{CABundle: s.CABundle, Service: &admissionregistrationv1.ServiceReference{
-		Namespace: s.Namespace, Name: Name, Path: &path, Port: ptr.To[int32](servicePort),
+		Namespace: s.Namespace, Name: Name, Path: &path, Port: new(int32(servicePort)),
 	}}
 }
 

@@ -5,7 +5,6 @@ package shootaccess
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
@@ -62,7 +61,7 @@ func volume(sources ...corev1.VolumeProjection) corev1.Volume {
 
 func projection(secret, key string) corev1.VolumeProjection {
 	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Items: []corev1.KeyToPath{{Key: key, Path: key}}, Optional: ptr.To(false),
+		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Items: []corev1.KeyToPath{{Key: key, Path: key}}, Optional: new(false),
 	}}
 }
 

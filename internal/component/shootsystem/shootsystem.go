@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -75,7 +74,7 @@ func Objects(v Values) []client.Object {
 				// It is there anyway.
 				resourcesv1alpha1.KeepObject: "true",
 			}},
-			AutomountServiceAccountToken: ptr.To(false),
+			AutomountServiceAccountToken: new(false),
 		})
 	}
 	if v.Workerless {
@@ -90,7 +89,7 @@ func Objects(v Values) []client.Object {
 func (v Values) identity() client.Object {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity},
-		Immutable:  ptr.To(true),
+		Immutable:  new(true),
 		Data:       map[string]string{constants.ClusterIdentity: v.ClusterIdentity, originKey: constants.ClusterIdentityOriginShoot},
 	}
 }

@@ -201,7 +201,7 @@ func (v Values) part(w workload.Workload) ([]client.Object, error) {
 	deployment := w.Deployment()
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))},
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0))},
 	}
 	if v.Replicas > 1 {
 		deployment.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
@@ -216,7 +216,7 @@ func (v Values) part(w workload.Workload) ([]client.Object, error) {
 		objects = append(objects, &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: w.Name, Labels: w.Labels},
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+				MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 			},
 		})
 	}
@@ -287,16 +287,16 @@ func (v Values) webhook() client.Object {
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
 			Name: "vpa.k8s.io",
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: v.CABundle, Service: &admissionregistrationv1.ServiceReference{
-				Namespace: v.Namespace, Name: WebhookService, Port: ptr.To[int32](servicePort),
+				Namespace: v.Namespace, Name: WebhookService, Port: new(int32(servicePort)),
 			}},
 			Rules: []admissionregistrationv1.RuleWithOperations{
 				rule("", "v1", "pods", admissionregistrationv1.Create),
 				rule(autoscalingGroup, "*", "verticalpodautoscalers", admissionregistrationv1.Create, admissionregistrationv1.Update),
 			},
 			// Without it, pods start with what they ask for themselves.
-			FailurePolicy: ptr.To(admissionregistrationv1.Ignore), MatchPolicy: ptr.To(admissionregistrationv1.Exact),
-			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: ptr.To[int32](2),
-			ReinvocationPolicy: ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy), AdmissionReviewVersions: []string{"v1"},
+			FailurePolicy: new(admissionregistrationv1.Ignore), MatchPolicy: new(admissionregistrationv1.Exact),
+			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(2)),
+			ReinvocationPolicy: new(admissionregistrationv1.IfNeededReinvocationPolicy), AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
 }

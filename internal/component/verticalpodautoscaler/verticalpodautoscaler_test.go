@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/test/env"
@@ -21,7 +20,7 @@ func values() Values {
 		Namespace: "garden", Replicas: 2, ServerSecret: "vpa-server-1", CABundle: []byte("CA"),
 		Images: Images{Recommender: "registry.example/r:v1", Updater: "registry.example/u:v1", AdmissionController: "registry.example/a:v1"},
 		Config: &corev1beta1.VerticalPodAutoscaler{
-			FeatureGates: map[string]bool{"InPlaceOrRecreate": true}, EvictionTolerance: ptr.To(1.0),
+			FeatureGates: map[string]bool{"InPlaceOrRecreate": true}, EvictionTolerance: new(1.0),
 			MaxAllowed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("24Gi")},
 		},
 	}

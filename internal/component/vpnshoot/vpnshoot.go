@@ -8,7 +8,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -81,12 +80,12 @@ func Objects(v Values) ([]client.Object, error) {
 	// Two agents on one node, or in one zone, are better than one. The webhook for high availability would let the second wait for another.
 	deployment.Labels = workload.Merge(labels, map[string]string{resourcesv1alpha1.HighAvailabilityConfigSkip: "true"})
 	pod := &deployment.Spec.Template.Spec
-	pod.AutomountServiceAccountToken = ptr.To(false)
+	pod.AutomountServiceAccountToken = new(false)
 	pod.DNSPolicy = corev1.DNSDefault // the DNS of the cluster may need the tunnel
-	pod.TerminationGracePeriodSeconds = ptr.To[int64](30)
+	pod.TerminationGracePeriodSeconds = new(int64(30))
 	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		pod.Tolerations = append(pod.Tolerations, corev1.Toleration{
-			Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](evictionSeconds),
+			Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(evictionSeconds)),
 		})
 	}
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
@@ -98,7 +97,7 @@ func Objects(v Values) ([]client.Object, error) {
 		return nil, err
 	}
 	account := w.ServiceAccount()
-	account.AutomountServiceAccountToken = ptr.To(false)
+	account.AutomountServiceAccountToken = new(false)
 	objects := []client.Object{
 		account, secret, deployment,
 		&networkingv1.NetworkPolicy{
@@ -115,8 +114,8 @@ func Objects(v Values) ([]client.Object, error) {
 		objects = append(objects, &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: Name, Labels: labels},
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
-				UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+				MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
+				UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 			},
 		})
 	}

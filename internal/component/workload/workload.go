@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
@@ -83,8 +82,8 @@ func (w Workload) Deployment() *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: w.meta(),
 		Spec: appsv1.DeploymentSpec{
-			Replicas:             ptr.To(w.Replicas),
-			RevisionHistoryLimit: ptr.To[int32](1),
+			Replicas:             new(w.Replicas),
+			RevisionHistoryLimit: new(int32(1)),
 			Selector:             &metav1.LabelSelector{MatchLabels: w.labels()},
 			Template:             w.template(),
 		},
@@ -96,7 +95,7 @@ func (w Workload) DaemonSet() *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{
 		ObjectMeta: w.meta(),
 		Spec: appsv1.DaemonSetSpec{
-			RevisionHistoryLimit: ptr.To[int32](1),
+			RevisionHistoryLimit: new(int32(1)),
 			Selector:             &metav1.LabelSelector{MatchLabels: w.labels()},
 			Template:             w.template(),
 		},
@@ -154,10 +153,10 @@ func Rule(group, resources, verbs string) rbacv1.PolicyRule {
 // Unprivileged is the security context of a container that needs nothing of the node.
 func Unprivileged() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
-		AllowPrivilegeEscalation: ptr.To(false),
-		ReadOnlyRootFilesystem:   ptr.To(true),
-		RunAsNonRoot:             ptr.To(true),
-		RunAsUser:                ptr.To[int64](65532),
+		AllowPrivilegeEscalation: new(false),
+		ReadOnlyRootFilesystem:   new(true),
+		RunAsNonRoot:             new(true),
+		RunAsUser:                new(int64(65532)),
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
 }

@@ -9,7 +9,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
@@ -110,7 +109,7 @@ func dns() *networkingv1.NetworkPolicy {
 }
 
 func port(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort {
-	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: ptr.To(intstr.FromInt32(number))}
+	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(number))}
 }
 
 // to allows traffic to a range, except those of the ranges that lie within it.

@@ -125,16 +125,16 @@ func replicasFor(a aim, metadata metav1.ObjectMeta) (*int32, error) {
 		if err != nil || n < 0 {
 			return nil, &invalidError{fmt.Errorf("annotation %s: %q is not a number of pods", resourcesv1alpha1.HighAvailabilityConfigReplicas, value)}
 		}
-		return ptr.To(int32(n)), nil
+		return new(int32(n)), nil
 	}
 	switch metadata.Labels[resourcesv1alpha1.HighAvailabilityConfigType] {
 	case resourcesv1alpha1.HighAvailabilityConfigTypeServer:
-		return ptr.To[int32](2), nil
+		return new(int32(2)), nil
 	case resourcesv1alpha1.HighAvailabilityConfigTypeController:
 		if a.failureTolerance != nil && *a.failureTolerance == "" {
-			return ptr.To[int32](1), nil
+			return new(int32(1)), nil
 		}
-		return ptr.To[int32](2), nil
+		return new(int32(2)), nil
 	}
 	return nil, nil // nobody says
 }
@@ -174,14 +174,14 @@ func constraints(a aim, replicas, most int32, selector *metav1.LabelSelector, ho
 	if strict := hostSpread || ptr.Deref(a.failureTolerance, "") != ""; strict {
 		hosts.WhenUnsatisfiable = corev1.DoNotSchedule
 		if len(a.zones) <= 1 {
-			hosts.MinDomains = ptr.To(min(most, mostHosts))
+			hosts.MinDomains = new(min(most, mostHosts))
 		}
 	}
 	if len(a.zones) <= 1 {
 		return []corev1.TopologySpreadConstraint{hosts}
 	}
 	return []corev1.TopologySpreadConstraint{hosts, {
-		TopologyKey: corev1.LabelTopologyZone, MinDomains: ptr.To(min(most, int32(len(a.zones)))), // a handful
+		TopologyKey: corev1.LabelTopologyZone, MinDomains: new(min(most, int32(len(a.zones)))), // a handful
 		MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector,
 	}}
 }

@@ -91,7 +91,7 @@ func mountToken(ctx context.Context, target client.Reader, pod *corev1.Pod, seco
 		seconds = wanted
 	}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: tokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		DefaultMode: ptr.To[int32](420),
+		DefaultMode: new(int32(420)),
 		Sources: []corev1.VolumeProjection{
 			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: &seconds, Path: "token"}},
 			{ConfigMap: &corev1.ConfigMapProjection{
