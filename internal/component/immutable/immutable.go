@@ -1,5 +1,5 @@
-// Package immutable renders ConfigMaps and Secrets that never change: what they hold is in their name. Whoever mounts a new one
-// has a new pod template, and the garbage collector removes the old one when no object refers to it any more.
+// Package immutable renders immutable ConfigMaps and Secrets with a checksum of their data in the name. A workload that mounts a new one
+// has a new pod template, and the garbage collector deletes the old one when no object refers to it any more.
 package immutable
 
 import (

@@ -29,7 +29,7 @@ const (
 	AggregatorUserName = "system:kube-aggregator"
 
 	// namespaceAlias stands for the namespaces of all shoots in labels of pods that talk to kube-apiservers.
-	namespaceAlias = "all-shoots"
+	namespaceAlias = workload.AllShoots
 	// webhookTargets is in the label of pods that call webhooks.
 	webhookTargets = "all-webhook-targets"
 )

@@ -56,7 +56,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestFlags asks the real program whether it knows all flags and controllers: then all that it misses is its kubeconfig.
+// TestFlags runs the real program, which has to accept all flags and controllers: then it only fails because its kubeconfig is missing.
 func TestFlags(t *testing.T) {
 	program := env.Program(t, "kubernetes", Name)
 	single := full()

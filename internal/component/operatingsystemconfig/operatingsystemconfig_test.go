@@ -70,7 +70,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// checkAgentConfig wants the node agent to accept its configuration file.
+// checkAgentConfig checks that the configuration file of the node agent is valid.
 func checkAgentConfig(t *testing.T, osc *extensionsv1alpha1.OperatingSystemConfig) {
 	t.Helper()
 	kind := configfile.Kind[nodeagentconfigv1alpha1.NodeAgentConfiguration]{
@@ -182,14 +182,14 @@ func TestPoolHash(t *testing.T) {
 		}, after: func(w *corev1beta1.Worker) {
 			w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{}}
 		}, kubelet: static},
-		// It was given to kubelets without new machines.
+		// Kubelets got it without new machines.
 		"CPU manager of a pool that only reserves": {before: reserving, after: reserving, kubelet: static},
 		"another setting of kubelets":              {kubelet: &corev1beta1.KubeletConfig{CPUManagerPolicy: new("none"), MaxPods: new(int32(1))}},
 		"DNS cache":                                {dnsCache: true, rolls1: true, rolls2: true},
 		"DNS cache in place":                       {before: inPlace, after: inPlace, dnsCache: true, rolls1: true, rolls2: true},
-		"certificate authorities":                  {rotation: at, rolls1: true, rolls2: true},
-		"somebody asks for it":                     {rotation: Rotation{Rollout: &metav1.Time{Time: time.Unix(1, 0)}}, rolls1: true, rolls2: true},
-		"certificate authorities kept":             {before: inPlace, after: inPlace, rotation: at},
+		"CA rotation":                              {rotation: at, rolls1: true, rolls2: true},
+		"requested rollout":                        {rotation: Rotation{Rollout: &metav1.Time{Time: time.Unix(1, 0)}}, rolls1: true, rolls2: true},
+		"CA rotation in place":                     {before: inPlace, after: inPlace, rotation: at},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.before == nil {
@@ -210,7 +210,7 @@ func TestPoolHash(t *testing.T) {
 		})
 	}
 	if _, err := PoolHash(LatestHashVersion, &corev1beta1.Worker{Name: "x"}, "new", nil, false, Rotation{}); err == nil {
-		t.Error("a version that is none was accepted")
+		t.Error("an invalid version was accepted")
 	}
 }
 
@@ -233,14 +233,14 @@ func TestNodeAgentSecret(t *testing.T) {
 	osc.ResourceVersion = "13"
 	again, err := NodeAgentSecret("small", "abc", osc, func(name, key string) ([]byte, error) { return []byte(name + key), nil })
 	if diff := cmp.Diff(secret, again); diff != "" || err != nil {
-		t.Errorf("another version of the same makes another Secret (%v):\n%s", err, diff)
+		t.Errorf("another resource version gives another Secret (%v):\n%s", err, diff)
 	}
 	gone := errors.New("gone")
 	if _, err := NodeAgentSecret("small", "abc", osc, func(string, string) ([]byte, error) { return nil, gone }); !errors.Is(err, gone) {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := NodeAgentSecret("small", "abc", osc, nil); err == nil {
-		t.Error("a Secret that nobody can read was no error")
+		t.Error("a Secret that cannot be read was no error")
 	}
 	if _, err := NodeAgentSecret("small", "abc", osc, func(string, string) ([]byte, error) { return nil, nil }); err == nil {
 		t.Error("a key that a Secret does not have was no error")
@@ -261,16 +261,16 @@ func TestAccess(t *testing.T) {
 	golden.Objects(t, "access-authorizer.yaml", Access(AccessValues{Authorizer: true, SecretNames: []string{"a"}}))
 }
 
-func TestMachinesForgetAuthoritiesThatThePoolHasNoMore(t *testing.T) {
+func TestMachinesRemoveCAsOfThePool(t *testing.T) {
 	root := t.TempDir()
-	script := updateAuthorities
+	script := updateCAs
 	for _, dir := range []string{"/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors", "/var/lib/gardener-node-agent"} {
 		script = strings.ReplaceAll(script, dir, root+dir)
 		if err := os.MkdirAll(root+dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	log, bundle := filepath.Join(root, "log"), root+authoritiesFile
+	log, bundle := filepath.Join(root, "log"), root+caFile
 	for _, command := range []string{"update-ca-certificates", "systemctl"} {
 		stub := "#!/bin/sh\necho $(basename $0) $* >>" + log + "\n"
 		if err := os.WriteFile(filepath.Join(root, command), []byte(stub), 0o755); err != nil {
@@ -280,9 +280,9 @@ func TestMachinesForgetAuthoritiesThatThePoolHasNoMore(t *testing.T) {
 	const restart = "systemctl try-restart containerd.service\n"
 	for _, step := range []struct{ name, bundle, want string }{
 		{"none", "", ""},
-		{"some", "authorities", "update-ca-certificates\n" + restart},
-		{"none any more", "", "update-ca-certificates --fresh\n" + restart},
-		{"still none", "", ""},
+		{"some", "CA bundle", "update-ca-certificates\n" + restart},
+		{"removed", "", "update-ca-certificates --fresh\n" + restart},
+		{"still removed", "", ""},
 	} {
 		err := os.Remove(bundle)
 		if step.bundle != "" {
@@ -305,8 +305,8 @@ func TestMachinesForgetAuthoritiesThatThePoolHasNoMore(t *testing.T) {
 	}
 }
 
-// A kubelet ends at once if the kernel is not set as it wants, and authorities restart containerd.
-func TestWhatTheKubeletNeedsStartsBeforeIt(t *testing.T) {
+// A kubelet exits if kernel settings differ from what it expects, and new CAs restart containerd.
+func TestUnitsStartBeforeTheKubelet(t *testing.T) {
 	objects, err := Objects(values(Pool{Worker: worker()}))
 	if err != nil {
 		t.Fatal(err)

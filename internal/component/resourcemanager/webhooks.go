@@ -41,29 +41,29 @@ var extensions = map[string]string{
 }
 
 const (
-	// timeoutSeconds is how long the API server waits for an answer, and shortTimeoutSeconds where it goes on without.
+	// timeoutSeconds is the timeout of webhooks, and shortTimeoutSeconds that of those that may fail.
 	timeoutSeconds, shortTimeoutSeconds = 10, 2
 
 	labelNamespaceName = "kubernetes.io/metadata.name"
 	labelStaticPod     = "static-pod"
 )
 
-// ours are the namespaces of a cluster whose pods are system components of a shoot.
-var ours = []string{metav1.NamespaceSystem, "kubernetes-dashboard"}
+// systemNamespaces are the namespaces of system components in a shoot.
+var systemNamespaces = []string{metav1.NamespaceSystem, "kubernetes-dashboard"}
 
-// Scope says which cluster's API server calls the webhooks.
+// Scope describes the API server that calls the webhooks.
 type Scope struct {
 	// Namespace is that of the Service, if the API server runs in the cluster that has it.
 	Namespace string
-	// URL is where the API server of another cluster reaches the webhook server, such as https://gardener-resource-manager.shoot--a--b.
+	// URL is the URL of the webhook server for the API server of another cluster, such as https://gardener-resource-manager.shoot--a--b.
 	URL string
 	// Shoot says that it is the cluster of a shoot or the virtual garden, where all system components are in a few namespaces.
 	Shoot bool
-	// CABundle is what the API server trusts the webhook server by, as PEM.
+	// CABundle is the CA bundle with which the API server verifies the webhook server, as PEM.
 	CABundle []byte
 }
 
-// Webhooks renders the webhook configurations for the webhooks that a configuration switches on.
+// Webhooks renders the webhook configurations for the webhooks that a configuration enables.
 func Webhooks(c *resourcemanagerconfigv1alpha1.ResourceManagerConfiguration, s Scope) []client.Object {
 	var objects []client.Object
 	name := Name
@@ -119,7 +119,7 @@ func (s Scope) mutating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookC
 		w.NamespaceSelector, w.ObjectSelector = s.namespaces(nil), selector(nil, absent(resourcesv1alpha1.SeccompProfileSkip), notOwn, notStatic)
 	})
 	add(c.KubernetesServiceHost.Enabled, "kubernetes-service-host", PathKubernetesServiceHost, func(w *admissionregistrationv1.MutatingWebhook) {
-		// Without it, pods take the longer way.
+		// Pods also work without it, with a longer network path.
 		w.FailurePolicy, w.TimeoutSeconds = new(admissionregistrationv1.Ignore), new(int32(shortTimeoutSeconds))
 		w.ReinvocationPolicy = new(admissionregistrationv1.NeverReinvocationPolicy)
 		w.NamespaceSelector = selector(nil, not(resourcesv1alpha1.KubernetesServiceHostInject, "disable"))
@@ -180,12 +180,12 @@ func (s Scope) client(path string) admissionregistrationv1.WebhookClientConfig {
 	}}
 }
 
-// namespaces selects those with our components: in a shoot they are known, elsewhere they have a role.
+// namespaces selects the namespaces of components: in a shoot by name, elsewhere by their role.
 func (s Scope) namespaces(labels map[string]string) *metav1.LabelSelector {
 	if s.Shoot {
-		return selector(labels, metav1.LabelSelectorRequirement{Key: labelNamespaceName, Operator: metav1.LabelSelectorOpIn, Values: slices.Clone(ours)})
+		return selector(labels, metav1.LabelSelectorRequirement{Key: labelNamespaceName, Operator: metav1.LabelSelectorOpIn, Values: slices.Clone(systemNamespaces)})
 	}
-	return selector(labels, metav1.LabelSelectorRequirement{Key: constants.GardenRole, Operator: metav1.LabelSelectorOpExists}, not(labelNamespaceName, ours...))
+	return selector(labels, metav1.LabelSelectorRequirement{Key: constants.GardenRole, Operator: metav1.LabelSelectorOpExists}, not(labelNamespaceName, systemNamespaces...))
 }
 
 var createUpdate = []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}

@@ -34,10 +34,10 @@ func TestObjects(t *testing.T) {
 	golden.Objects(t, "objects.yaml", objects)
 }
 
-// TestFlags asks the real programs whether they know all flags.
+// TestFlags runs the real programs, which have to accept all flags.
 func TestFlags(t *testing.T) {
 	v := values()
-	v.Config.FeatureGates = nil // what there is depends on the version
+	v.Config.FeatureGates = nil // feature gates depend on the version
 	objects, err := Objects(v)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestFlags(t *testing.T) {
 	for _, object := range objects {
 		if deployment, ok := object.(*appsv1.Deployment); ok {
 			program := env.Program(t, "vertical-pod-autoscaler", strings.TrimPrefix(deployment.Name, "vpa-"))
-			// Help is given when all flags before it are understood.
+			// They print help if all flags before it are known.
 			args := slices.Concat(deployment.Spec.Template.Spec.Containers[0].Args, []string{"--help"})
 			if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); !strings.Contains(string(out), "--kubeconfig") ||
 				strings.Contains(string(out), "unknown flag") {

@@ -1,5 +1,5 @@
-// Package vpnshoot deploys the agent of the tunnel into a shoot: it dials the server beside the kube-apiserver, and takes connections
-// from there into the networks of the shoot. The objects are for a ManagedResource; the agent is ready when bytes get through.
+// Package vpnshoot deploys vpn-shoot, the tunnel agent, into a shoot: it dials the server beside the kube-apiserver, and connects it to the
+// networks of the shoot. The objects are for a ManagedResource; the agent is ready when it is connected to a server.
 package vpnshoot
 
 import (
@@ -20,31 +20,31 @@ import (
 )
 
 const (
-	// Name is that of the Deployment.
+	// Name is the name of the Deployment.
 	Name = "vpn-shoot"
 
 	healthPort  = 8080
 	metricsName = "metrics"
 	secretDir   = "/srv/tunnel"
 
-	// evictionSeconds is how long a pod stays on a node that is lost. The default of five minutes is long for what is needed to find out
-	// what is wrong. A node is known to be lost only after a while, so a short interruption does not count.
+	// evictionSeconds is how long a pod stays on an unreachable node. The default of five minutes is too long, as kubectl logs and exec need
+	// the agent. A node only becomes unreachable after a while, so a short interruption has no effect.
 	evictionSeconds = 20
 )
 
 // Values are what the agent is deployed with.
 type Values struct {
-	// Image is the image with all our processes.
+	// Image is the image with all processes of Gardener.
 	Image string
-	// Replicas is how many pods there are. Connections are spread over them.
+	// Replicas is the number of pods. Connections are distributed over them.
 	Replicas int32
-	// Server is where the gateway of the seed is reached, as HOST:PORT: the name of the kube-apiserver, which nodes resolve.
+	// Server is the address of the seed's gateway, as HOST:PORT: the name of the kube-apiserver, which nodes can resolve.
 	Server string
-	// ServerName is the name that the tunnel is asked for by.
+	// ServerName is the server name (SNI) of the tunnel.
 	ServerName string
-	// Certificate and Key are those of the agent, CABundle has the authorities of the tunnel. All are PEM.
+	// Certificate and Key are the client certificate of the agent and its key, CABundle is the CA bundle of the tunnel. All are PEM.
 	Certificate, Key, CABundle []byte
-	// Networks are those of nodes, pods and services, as CIDRs. The agent refuses all others.
+	// Networks are those of nodes, pods and services, as CIDRs. The agent refuses connections to others.
 	Networks []string
 }
 
@@ -74,10 +74,10 @@ func Objects(v Values) ([]client.Object, error) {
 		},
 		Volumes: []corev1.Volume{workload.SecretVolume("tunnel", secret.Name)},
 	}
-	// The flow of a shoot waits for it. A startup probe cannot look at the tunnel: it would restart what only waits for its server.
+	// The flow of a shoot waits for it. A startup probe must not check the tunnel: it would restart agents that wait for their server.
 	w.Container.ReadinessProbe.PeriodSeconds = 2
 	deployment := w.Deployment()
-	// Two agents on one node, or in one zone, are better than one. The webhook for high availability would let the second wait for another.
+	// Two agents on one node, or in one zone, are better than one. With the webhook for high availability the second would wait for another node.
 	deployment.Labels = workload.Merge(labels, map[string]string{resourcesv1alpha1.HighAvailabilityConfigSkip: "true"})
 	pod := &deployment.Spec.Template.Spec
 	pod.AutomountServiceAccountToken = new(false)
@@ -102,7 +102,7 @@ func Objects(v Values) ([]client.Object, error) {
 		account, secret, deployment,
 		&networkingv1.NetworkPolicy{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "gardener.cloud--allow-vpn", Annotations: map[string]string{
-				constants.GardenerDescription: "Allows the tunnel's agent to connect to its server, and to all that the control plane asks for.",
+				constants.GardenerDescription: "Allows the tunnel's agent to connect to its server, and to all addresses that the control plane requests.",
 			}},
 			Spec: networkingv1.NetworkPolicySpec{
 				PodSelector: *deployment.Spec.Selector, Egress: []networkingv1.NetworkPolicyEgressRule{{}},
