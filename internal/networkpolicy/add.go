@@ -55,7 +55,7 @@ const (
 
 // Add adds the controller for a cluster to a manager.
 func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster, v Values) error {
-	r := &Reconciler{client: targetCluster.GetClient(), ingressController: v.IngressController, owner: v.FieldOwner}
+	r := &reconciler{client: targetCluster.GetClient(), ingressController: v.IngressController, owner: v.FieldOwner}
 	for i := range v.NamespaceSelectors {
 		selector, err := metav1.LabelSelectorAsSelector(&v.NamespaceSelectors[i])
 		if err != nil {
@@ -137,7 +137,7 @@ func serviceOf(_ context.Context, policy *networkingv1.NetworkPolicy) []reconcil
 }
 
 // affected are the Services that a namespace may matter to: its own, and those that select namespaces.
-func (r *Reconciler) affected(ctx context.Context, namespace *corev1.Namespace) []reconcile.Request {
+func (r *reconciler) affected(ctx context.Context, namespace *corev1.Namespace) []reconcile.Request {
 	services := &corev1.ServiceList{}
 	if err := r.client.List(ctx, services); err != nil {
 		return nil // only while the cache is not there, and then all come anyway

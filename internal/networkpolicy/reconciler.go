@@ -24,8 +24,8 @@ import (
 // passTimeout limits a pass. A Service may need a policy in each of hundreds of namespaces.
 const passTimeout = 2 * time.Minute
 
-// Reconciler writes the policies of a Service.
-type Reconciler struct {
+// reconciler writes the policies of a Service.
+type reconciler struct {
 	client            client.Client
 	namespaces        []labels.Selector
 	ingressController *IngressController
@@ -33,7 +33,7 @@ type Reconciler struct {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	in, err := r.observe(ctx, request)
@@ -51,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // observe reads what the policies of a Service depend on.
-func (r *Reconciler) observe(ctx context.Context, request reconcile.Request) (input, error) {
+func (r *reconciler) observe(ctx context.Context, request reconcile.Request) (input, error) {
 	in := input{ingressController: r.ingressController}
 	service := &corev1.Service{}
 	if err := r.client.Get(ctx, request.NamespacedName, service); err != nil {
@@ -81,7 +81,7 @@ func (r *Reconciler) observe(ctx context.Context, request reconcile.Request) (in
 }
 
 // write makes the policies of a Service those that are wanted.
-func (r *Reconciler) write(ctx context.Context, request reconcile.Request, wanted []*networkingv1.NetworkPolicy) error {
+func (r *reconciler) write(ctx context.Context, request reconcile.Request, wanted []*networkingv1.NetworkPolicy) error {
 	list := &networkingv1.NetworkPolicyList{}
 	if err := r.client.List(ctx, list, client.MatchingFields{indexService: request.String()}); err != nil {
 		return err

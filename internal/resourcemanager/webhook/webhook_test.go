@@ -98,7 +98,7 @@ func TestReplicas(t *testing.T) {
 		"server, no tolerance":       {namespace("failure-tolerance-type", ""), deployment("server", new(int32(1))), false, 2},
 		"server, zone":               {namespace("failure-tolerance-type", "zone"), deployment("server", new(int32(4))), false, 2},
 		"neither":                    {namespace("failure-tolerance-type", "zone"), deployment("", new(int32(4))), false, 4},
-		"asleep":                     {namespace(), deployment("server", new(int32(0))), false, 0},
+		"no replicas":                {namespace(), deployment("server", new(int32(0))), false, 0},
 		"a number of its own":        {namespace(), deployment("server", new(int32(1)), "replicas", "5"), false, 5},
 		"more by an autoscaler":      {namespace(), deployment("server", new(int32(7))), true, 7},
 		"fewer than by its standing": {namespace(), deployment("server", new(int32(1))), true, 2},
@@ -295,7 +295,7 @@ func TestProtect(t *testing.T) {
 		"a definition that is protected, confirmed": {"CustomResourceDefinition", `{"labels":{"gardener.cloud/deletion-protected":"true"},"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`, ""},
 		"an object":            {"Worker", `{"name":"x"}`, "annotation confirmation.gardener.cloud/deletion must be true"},
 		"an object, confirmed": {"Worker", `{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":"true"}}`, ""},
-		"nothing that could be looked at is refused": {"Worker", `"`, "decode the object"},
+		"an invalid object":    {"Worker", `"`, "decode the object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := protect(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
@@ -315,7 +315,7 @@ func TestValidators(t *testing.T) {
 	for _, object := range component.Webhooks(&config, component.Scope{URL: "https://x"}) {
 		for _, webhook := range object.(*admissionregistrationv1.ValidatingWebhookConfiguration).Webhooks {
 			if path := strings.TrimPrefix(*webhook.ClientConfig.URL, "https://x"); all[path] == nil {
-				t.Errorf("nobody serves %s", path)
+				t.Errorf("%s is not served", path)
 			}
 		}
 	}
