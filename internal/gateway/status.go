@@ -14,7 +14,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// condition is an outcome as it is told.
+// condition returns an outcome as a condition.
 func (o outcome) condition(typ string, generation int64) metav1.Condition {
 	status := metav1.ConditionFalse
 	if o.ok {
@@ -27,7 +27,7 @@ func (o outcome) condition(typ string, generation int64) metav1.Condition {
 func classStatus(class *gatewayv1.GatewayClass) gatewayv1.GatewayClassStatus {
 	status := *class.Status.DeepCopy()
 	meta.SetStatusCondition(&status.Conditions,
-		good(gatewayv1.GatewayClassReasonAccepted).condition(string(gatewayv1.GatewayClassConditionStatusAccepted), class.Generation))
+		valid(gatewayv1.GatewayClassReasonAccepted).condition(string(gatewayv1.GatewayClassConditionStatusAccepted), class.Generation))
 	return status
 }
 
@@ -36,18 +36,18 @@ func gatewayStatus(f facts, v verdict) gatewayv1.GatewayStatus {
 	gateway := f.gateway
 	status := *gateway.Status.DeepCopy()
 	status.Addresses = addresses(f.front)
-	accepted, programmed := good(gatewayv1.GatewayReasonAccepted), good(gatewayv1.GatewayReasonProgrammed)
+	accepted, programmed := valid(gatewayv1.GatewayReasonAccepted), valid(gatewayv1.GatewayReasonProgrammed)
 	if slices.ContainsFunc(v.listeners, func(l listenerVerdict) bool { return !l.accepted.ok }) {
-		// It is accepted as long as one listener is, and then says which is not.
+		// It is accepted if one listener is.
 		accepted.reason = string(gatewayv1.GatewayReasonListenersNotValid)
 		accepted.ok = slices.ContainsFunc(v.listeners, func(l listenerVerdict) bool { return l.accepted.ok })
 		accepted.message = "not all listeners are valid"
 	}
 	switch {
 	case !accepted.ok:
-		programmed = bad(gatewayv1.GatewayReasonInvalid, "no listener is valid")
+		programmed = invalid(gatewayv1.GatewayReasonInvalid, "no listener is valid")
 	case len(status.Addresses) == 0:
-		programmed = bad(gatewayv1.GatewayReasonAddressNotAssigned, "the load balancer has no address yet")
+		programmed = invalid(gatewayv1.GatewayReasonAddressNotAssigned, "the load balancer has no address yet")
 	}
 	meta.SetStatusCondition(&status.Conditions, accepted.condition(string(gatewayv1.GatewayConditionAccepted), gateway.Generation))
 	meta.SetStatusCondition(&status.Conditions, programmed.condition(string(gatewayv1.GatewayConditionProgrammed), gateway.Generation))
@@ -60,9 +60,9 @@ func gatewayStatus(f facts, v verdict) gatewayv1.GatewayStatus {
 		if i := slices.IndexFunc(before, func(b gatewayv1.ListenerStatus) bool { return b.Name == l.name }); i >= 0 {
 			told.Conditions = before[i].Conditions
 		}
-		programmed := good(gatewayv1.ListenerReasonProgrammed)
+		programmed := valid(gatewayv1.ListenerReasonProgrammed)
 		if !l.accepted.ok || !l.refs.ok {
-			programmed = bad(gatewayv1.ListenerReasonInvalid, "the listener is not valid")
+			programmed = invalid(gatewayv1.ListenerReasonInvalid, "the listener is not valid")
 		}
 		for typ, o := range map[gatewayv1.ListenerConditionType]outcome{
 			gatewayv1.ListenerConditionAccepted: l.accepted, gatewayv1.ListenerConditionResolvedRefs: l.refs,
@@ -92,7 +92,7 @@ func addresses(front *corev1.Service) []gatewayv1.GatewayStatusAddress {
 	return out
 }
 
-// routeStatus returns the status of a route, in which the part of other gateways stays as it is.
+// routeStatus returns the status of a route. The parts of other gateways are kept.
 func routeStatus(f facts, route *gatewayv1.TLSRoute, parents []parentVerdict) gatewayv1.TLSRouteStatus {
 	status := *route.Status.DeepCopy()
 	ours := func(p gatewayv1.RouteParentStatus) bool {
@@ -123,14 +123,14 @@ func routeStatus(f facts, route *gatewayv1.TLSRoute, parents []parentVerdict) ga
 
 func byType(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) }
 
-// patchStatus writes the status of an object if a change of a copy makes a difference.
+// patchStatus writes the status of an object if the change of a copy differs.
 func patchStatus[T client.Object](ctx context.Context, c client.Client, object T, change func(T)) error {
 	changed := object.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has its original's type
 	change(changed)
 	if apiequality.Semantic.DeepEqual(object, changed) {
 		return nil
 	}
-	// Lists are replaced as a whole, so nobody else may have changed them meanwhile.
+	// A patch replaces whole lists, so the object must not have changed since it was read.
 	if err := c.Status().Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patch status of %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 	}

@@ -32,7 +32,7 @@ import (
 )
 
 const (
-	// passTimeout limits a pass, which makes a handful of requests.
+	// passTimeout limits a reconciliation, which makes a few requests.
 	passTimeout = time.Minute
 	// defaultLifetime is how long a token is asked to be valid if the Secret does not say.
 	defaultLifetime = 12 * time.Hour
@@ -51,7 +51,7 @@ type Reconciler struct {
 	sourceClient    client.Client
 	sourceReader    client.Reader
 	targetClient    client.Client
-	// caBundle returns the certificate authorities of the target.
+	// caBundle returns the CA bundle of the target cluster.
 	caBundle func() ([]byte, error)
 	clock    clock.PassiveClock
 	// good is whether a token is, besides that it is not due.
@@ -93,7 +93,7 @@ type order struct {
 	account  types.NamespacedName
 	labels   map[string]string
 	lifetime time.Duration
-	// withCA asks for the certificate authorities.
+	// withCA says that the CA bundle is written, too.
 	withCA bool
 	// target is the Secret in the target cluster that gets the token, or nil.
 	target *types.NamespacedName
@@ -166,7 +166,7 @@ func (r *Reconciler) fill(ctx context.Context, secret *corev1.Secret, o order) (
 	var bundle []byte
 	if o.withCA {
 		if bundle, err = r.caBundle(); err != nil {
-			return time.Time{}, fmt.Errorf("read the certificate authorities of the target cluster: %w", err)
+			return time.Time{}, fmt.Errorf("read the CA bundle of the target cluster: %w", err)
 		}
 	}
 	// The Secret that the token goes into.
@@ -224,7 +224,7 @@ func (r *Reconciler) ensureAccount(ctx context.Context, o order) (*corev1.Servic
 			AutomountServiceAccountToken: ptr.To(false),
 		}
 		if err := r.targetClient.Create(ctx, account); err != nil {
-			// A missing namespace is not routine: somebody has to hear of it.
+			// A missing namespace is not routine: the error has to be reported.
 			return nil, false, fmt.Errorf("create ServiceAccount %s: %s", o.account, err) //nolint:errorlint // see above
 		}
 		return account, true, nil

@@ -32,10 +32,10 @@ const (
 	dirAuditLog = "/var/log/kube-apiserver"
 )
 
-// oldest is the first version that lets everybody ask for its health, and nothing else, without credentials.
+// oldest is the first version that can restrict anonymous requests to health checks.
 var oldest = version.MustParseGeneric("1.32")
 
-// shutdownDelay is how long it goes on serving after it was told to stop, until nobody sends requests any more.
+// shutdownDelay is how long it serves requests after SIGTERM, until no client uses it any more.
 const shutdownDelay = "10s"
 
 // renderer collects what the pods have.
@@ -269,7 +269,7 @@ func (r *renderer) args() []string {
 }
 
 func (r *renderer) deployment() (*appsv1.Deployment, error) {
-	// Without etcd it serves nobody, but it recovers by itself when etcd is back: a restart would only take longer.
+	// Without etcd no request succeeds, but it recovers by itself when etcd is back: a restart would only take longer.
 	live := workload.HTTPProbe("/livez?exclude=etcd", int(Port), corev1.URISchemeHTTPS)
 	live.FailureThreshold, live.TimeoutSeconds = 3, 15
 	ready := workload.HTTPProbe("/readyz", int(Port), corev1.URISchemeHTTPS)

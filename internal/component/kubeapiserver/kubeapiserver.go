@@ -28,7 +28,7 @@ const (
 	// AggregatorUserName is the user that it is for API servers that it hands requests on to.
 	AggregatorUserName = "system:kube-aggregator"
 
-	// namespaceAlias stands for the namespaces of all shoots in labels of pods that talk to kube-apiservers.
+	// namespaceAlias is the alias of all control plane namespaces, for labels of pods that connect to kube-apiservers.
 	namespaceAlias = workload.AllShoots
 	// webhookTargets is in the label of pods that call webhooks.
 	webhookTargets = "all-webhook-targets"
@@ -73,7 +73,7 @@ type Values struct {
 	Encryption Encryption
 	// Tunnel leads to the nodes. Nil for a workerless cluster.
 	Tunnel *Tunnel
-	// NodeAgents says who authorizes requests of gardener-node-agents. Nil means nobody.
+	// NodeAgents is the authorization webhook for gardener-node-agents. Nil means none.
 	NodeAgents *NodeAgents
 }
 
@@ -98,7 +98,7 @@ type Files struct {
 
 // Secrets are names of Secrets in the namespace.
 type Secrets struct {
-	// ClientCA has the authorities of clients in the key bundle.crt, EtcdCA those of etcd, and FrontProxyCA those of who speaks for others.
+	// ClientCA has the CA bundle for clients in the key bundle.crt, EtcdCA that of etcd, and FrontProxyCA that of aggregating proxies.
 	// KubeletCA has those of kubelets, and is not needed for a workerless cluster.
 	ClientCA, EtcdCA, FrontProxyCA, KubeletCA string
 	// Server has tls.crt and tls.key, valid for ServerNames and the names that clients use.
@@ -134,7 +134,7 @@ type EncryptionKey struct {
 type Tunnel struct {
 	// URL is that of the proxy, such as https://vpn-seed-server:9443.
 	URL string
-	// ClientSecret has tls.crt and tls.key, and CASecret the authorities of the proxy in bundle.crt.
+	// ClientSecret has tls.crt and tls.key, and CASecret the CA bundle of the proxy in bundle.crt.
 	ClientSecret, CASecret string
 	// PodLabels let the pods reach the proxy through network policies.
 	PodLabels map[string]string
@@ -192,7 +192,7 @@ func Service(namespace string) *corev1.Service {
 		},
 	}
 	service.Annotations = workload.Merge(workload.Scraped(Port), map[string]string{
-		// Gateways, extensions, and whoever else says so: a namespace with many control planes has one label for all of them.
+		// Gateways, extensions, and other clients in namespaces that match: they have one label for all control planes.
 		resourcesv1alpha1.NetworkingNamespaceSelectors: `[{"matchLabels":{"` + constants.GardenRole + `":"` + constants.GardenRoleIstioIngress + `"}},` +
 			`{"matchLabels":{"` + constants.NetworkPolicyAccessTargetAPIServer + `":"` + constants.NetworkPolicyAllowed + `"}},` +
 			`{"matchLabels":{"` + constants.GardenRole + `":"` + constants.GardenRoleExtension + `"}},` +
