@@ -19,7 +19,7 @@ func TestDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := yaml.UnmarshalStrict(defaultImages, &vectorFile{}); err != nil {
-		t.Errorf("our own file has no unknown and no repeated keys: %v", err)
+		t.Errorf("images.yaml has unknown or repeated keys: %v", err)
 	}
 	seen := map[string]bool{}
 	for _, s := range v {

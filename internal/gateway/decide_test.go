@@ -162,7 +162,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a Service without endpoints": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
-				r.Spec.Rules[0].BackendRefs = []gatewayv1.BackendRef{backendRef("asleep", 443)}
+				r.Spec.Rules[0].BackendRefs = []gatewayv1.BackendRef{backendRef("no-endpoints", 443)}
 			})},
 			want: map[string]string{"x.example": "-"}, parents: map[string]string{"a": "Accepted ResolvedRefs"}, attached: 1,
 		},
@@ -196,7 +196,7 @@ func TestDecide(t *testing.T) {
 				routes: tc.routes, front: service("gateway", "gateway", "10.0.0.9"),
 				services: map[types.NamespacedName]*corev1.Service{
 					{Namespace: "shoot", Name: "api"}:          service("shoot", "api", "10.0.0.1"),
-					{Namespace: "shoot", Name: "no-endpoints"}: service("shoot", "asleep", "10.0.0.3"),
+					{Namespace: "shoot", Name: "no-endpoints"}: service("shoot", "no-endpoints", "10.0.0.3"),
 					{Namespace: "shoot", Name: "headless"}:     service("shoot", "headless", "None"),
 					{Namespace: "garden", Name: "api"}:         service("garden", "api", "10.0.0.2"),
 				},

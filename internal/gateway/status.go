@@ -54,11 +54,11 @@ func gatewayStatus(f facts, v verdict) gatewayv1.GatewayStatus {
 	before := status.Listeners
 	status.Listeners = nil
 	for _, l := range v.listeners {
-		told := gatewayv1.ListenerStatus{Name: l.name, AttachedRoutes: l.attached, SupportedKinds: []gatewayv1.RouteGroupKind{
+		result := gatewayv1.ListenerStatus{Name: l.name, AttachedRoutes: l.attached, SupportedKinds: []gatewayv1.RouteGroupKind{
 			{Group: new(gatewayv1.Group(gatewayv1.GroupName)), Kind: tlsRoute},
 		}}
 		if i := slices.IndexFunc(before, func(b gatewayv1.ListenerStatus) bool { return b.Name == l.name }); i >= 0 {
-			told.Conditions = before[i].Conditions
+			result.Conditions = before[i].Conditions
 		}
 		programmed := valid(gatewayv1.ListenerReasonProgrammed)
 		if !l.accepted.ok || !l.refs.ok {
@@ -68,10 +68,10 @@ func gatewayStatus(f facts, v verdict) gatewayv1.GatewayStatus {
 			gatewayv1.ListenerConditionAccepted: l.accepted, gatewayv1.ListenerConditionResolvedRefs: l.refs,
 			gatewayv1.ListenerConditionProgrammed: programmed,
 		} {
-			meta.SetStatusCondition(&told.Conditions, o.condition(string(typ), gateway.Generation))
+			meta.SetStatusCondition(&result.Conditions, o.condition(string(typ), gateway.Generation))
 		}
-		slices.SortFunc(told.Conditions, byType)
-		status.Listeners = append(status.Listeners, told)
+		slices.SortFunc(result.Conditions, byType)
+		status.Listeners = append(status.Listeners, result)
 	}
 	return status
 }
@@ -95,28 +95,28 @@ func addresses(front *corev1.Service) []gatewayv1.GatewayStatusAddress {
 // routeStatus returns the status of a route. The parts of other gateways are kept.
 func routeStatus(f facts, route *gatewayv1.TLSRoute, parents []parentVerdict) gatewayv1.TLSRouteStatus {
 	status := *route.Status.DeepCopy()
-	ours := func(p gatewayv1.RouteParentStatus) bool {
+	own := func(p gatewayv1.RouteParentStatus) bool {
 		return p.ControllerName == ControllerName && refersTo(p.ParentRef, route.Namespace, f.gateway)
 	}
 	before := slices.Clone(status.Parents)
-	status.Parents = slices.DeleteFunc(status.Parents, ours)
+	status.Parents = slices.DeleteFunc(status.Parents, own)
 	for _, parent := range parents {
-		told := gatewayv1.RouteParentStatus{ParentRef: parent.ref, ControllerName: ControllerName}
+		result := gatewayv1.RouteParentStatus{ParentRef: parent.ref, ControllerName: ControllerName}
 		if i := slices.IndexFunc(before, func(b gatewayv1.RouteParentStatus) bool {
-			return ours(b) && apiequality.Semantic.DeepEqual(b.ParentRef, parent.ref)
+			return own(b) && apiequality.Semantic.DeepEqual(b.ParentRef, parent.ref)
 		}); i >= 0 {
-			told.Conditions = slices.Clone(before[i].Conditions)
+			result.Conditions = slices.Clone(before[i].Conditions)
 		}
-		meta.SetStatusCondition(&told.Conditions, parent.accepted.condition(string(gatewayv1.RouteConditionAccepted), route.Generation))
-		meta.SetStatusCondition(&told.Conditions, parent.refs.condition(string(gatewayv1.RouteConditionResolvedRefs), route.Generation))
+		meta.SetStatusCondition(&result.Conditions, parent.accepted.condition(string(gatewayv1.RouteConditionAccepted), route.Generation))
+		meta.SetStatusCondition(&result.Conditions, parent.refs.condition(string(gatewayv1.RouteConditionResolvedRefs), route.Generation))
 		if parent.partial == "" {
-			meta.RemoveStatusCondition(&told.Conditions, string(gatewayv1.RouteConditionPartiallyInvalid))
+			meta.RemoveStatusCondition(&result.Conditions, string(gatewayv1.RouteConditionPartiallyInvalid))
 		} else {
-			meta.SetStatusCondition(&told.Conditions, outcome{ok: true, reason: reasonHostnameConflict, message: parent.partial}.
+			meta.SetStatusCondition(&result.Conditions, outcome{ok: true, reason: reasonHostnameConflict, message: parent.partial}.
 				condition(string(gatewayv1.RouteConditionPartiallyInvalid), route.Generation))
 		}
-		slices.SortFunc(told.Conditions, byType)
-		status.Parents = append(status.Parents, told)
+		slices.SortFunc(result.Conditions, byType)
+		status.Parents = append(status.Parents, result)
 	}
 	return status
 }

@@ -57,8 +57,8 @@ func Add(mgr manager.Manager, sourceCluster, targetCluster cluster.Cluster, v Va
 	return c.Watch(source.Kind[client.Object](sourceCluster.GetCache(), secrets, &handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.responsible)))
 }
 
-// New returns a Reconciler without a controller: it fills a Secret when it is asked to. Both clients read what is there now. The bundle is
-// what clients of the target trust.
+// New returns a Reconciler without a controller, which is called directly. Both clients have to read from the API server. The bundle is the CA
+// bundle of the target cluster.
 func New(source, target client.Client, caBundle []byte, v Values) *Reconciler {
 	r := newReconciler(v)
 	r.sourceClient, r.sourceReader, r.targetClient = source, source, target

@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -221,7 +220,7 @@ func (r *Reconciler) ensureAccount(ctx context.Context, o order) (*corev1.Servic
 	if apierrors.IsNotFound(err) {
 		account = &corev1.ServiceAccount{
 			ObjectMeta:                   metav1.ObjectMeta{Namespace: o.account.Namespace, Name: o.account.Name, Labels: o.labels},
-			AutomountServiceAccountToken: ptr.To(false),
+			AutomountServiceAccountToken: new(false),
 		}
 		if err := r.targetClient.Create(ctx, account); err != nil {
 			// A missing namespace is not routine: the error has to be reported.
@@ -236,7 +235,7 @@ func (r *Reconciler) ensureAccount(ctx context.Context, o order) (*corev1.Servic
 	for key, value := range o.labels {
 		metav1.SetMetaDataLabel(&account.ObjectMeta, key, value)
 	}
-	account.AutomountServiceAccountToken = ptr.To(false)
+	account.AutomountServiceAccountToken = new(false)
 	if apiequality.Semantic.DeepEqual(before, account) {
 		return account, false, nil
 	}
@@ -248,7 +247,7 @@ func (r *Reconciler) ensureAccount(ctx context.Context, o order) (*corev1.Servic
 
 // request returns a new token and when it is to be renewed.
 func (r *Reconciler) request(ctx context.Context, account *corev1.ServiceAccount, lifetime time.Duration) (string, time.Time, error) {
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(lifetime / time.Second))}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(lifetime / time.Second))}}
 	now := r.clock.Now()
 	if err := r.targetClient.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", time.Time{}, fmt.Errorf("request a token of ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)

@@ -43,7 +43,7 @@ import (
 const (
 	namespace = "shoot--a--b"
 	owner     = "test"
-	patience  = 90 * time.Second
+	timeout  = 90 * time.Second
 )
 
 func TestShoot(t *testing.T) {
@@ -85,7 +85,7 @@ func TestShoot(t *testing.T) {
 	access.BearerToken = token
 	own := connect(t, access)
 	var last error
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
 		last = own.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
 		return !apierrors.IsForbidden(last), nil // the authorizer reads roles with a delay
 	}); err != nil || last != nil {
@@ -239,7 +239,7 @@ func pack(t *testing.T, seed *cluster, name string, objects ...client.Object) []
 // await waits until a check of the objects of a kind in the namespace succeeds.
 func await[T client.Object](t *testing.T, c *cluster, list client.ObjectList, check func([]T) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := kube.Await(ctx, c, list, check, nil, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)
