@@ -1,4 +1,4 @@
-// Package charts holds the Helm charts of our extensions, as ControllerDeployments take them.
+// Package charts has the Helm charts of the extensions in this repository, for ControllerDeployments.
 package charts
 
 import (

@@ -59,13 +59,13 @@ func TestProviderLocal(t *testing.T) {
 			AddToScheme: providerlocalconfigv1alpha1.AddToScheme, Validate: configvalidation.ValidateProviderLocal,
 		}
 		if _, err := kind.Decode([]byte(data["config.yaml"].(string))); err != nil {
-			t.Errorf("the process would not take its configuration: %v", err)
+			t.Errorf("the configuration of provider-local is invalid: %v", err)
 		}
 	}
 	golden.Objects(t, "provider-local.yaml", objects)
 }
 
-// Nobody can grant what he may not do himself, so what a machine-controller-manager may do, provider-local has to be allowed to do.
+// RBAC does not allow to grant permissions that one does not have, so provider-local needs all those of the machine-controller-manager that it deploys.
 func TestProviderLocalMayGrant(t *testing.T) {
 	granted := &rbacv1.ClusterRole{}
 	for _, object := range render(t) {
@@ -82,14 +82,14 @@ func TestProviderLocalMayGrant(t *testing.T) {
 	for _, object := range objects {
 		if role, ok := object.(*rbacv1.Role); ok {
 			if covered, missing := validation.Covers(granted.Rules, role.Rules); !covered {
-				t.Errorf("it may not %v", missing)
+				t.Errorf("provider-local lacks permissions: %v", missing)
 			}
 		}
 	}
 }
 
-func TestArchiveOfNothing(t *testing.T) {
+func TestArchiveOfUnknownChart(t *testing.T) {
 	if _, err := charts.Archive("nothing"); err == nil {
-		t.Error("there is a chart of nothing")
+		t.Error("an unknown chart has an archive")
 	}
 }

@@ -9,11 +9,11 @@ import (
 var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // PinDigests returns an overwrite vector that fixes images of v to the digests that digest knows, so that what runs is
-// byte for byte what was built. The function is asked with references as they stand in pod specs
-// ("registry.k8s.io/pause:3.10.2") and returns "" for what it does not know; that entry is left alone.
+// byte for byte what was built. The function is called with references as they are in pod specs
+// ("registry.k8s.io/pause:3.10.2") and returns "" for an unknown one, whose entry is then skipped.
 //
-// An entry without a tag is asked for as it is ("registry.example/gardener/machine"), and for each of the target versions
-// it fits ("registry.k8s.io/kube-proxy:v1.36.3"), of which each known one gets an entry of its own.
+// For an entry without a tag, it is called with the plain repository ("registry.example/gardener/machine"), and with each of the target
+// versions that it matches ("registry.k8s.io/kube-proxy:v1.36.3"), of which each known one gets an entry of its own.
 func PinDigests(v Vector, targetVersions []string, digest func(ref string) (string, error)) (Vector, error) {
 	var out Vector
 	add := func(source Source, image Image, targetVersion *string) error {
@@ -51,7 +51,7 @@ func PinDigests(v Vector, targetVersions []string, digest func(ref string) (stri
 	return out, nil
 }
 
-// pin returns the image with its digest added, or unchanged if it has one already or digest knows none.
+// pin returns the image with its digest added, or unchanged if it has one or the digest is unknown.
 func pin(image Image, digest func(ref string) (string, error)) (Image, error) {
 	ref := image.String()
 	if strings.Contains(ref, "@") {

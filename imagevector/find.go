@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -15,14 +16,14 @@ const (
 	digestPrefix = "sha256:"
 )
 
-// Query says what an image is wanted for. A field left empty does not restrict the answer.
+// Query describes what an image is for. An empty field does not restrict the result.
 type Query struct {
 	// RuntimeVersion is the version of the Kubernetes cluster that the image runs on.
 	RuntimeVersion string
 	// TargetVersion is the version of the Kubernetes cluster that the image works for. It becomes the tag of an image
 	// whose entry has none.
 	TargetVersion string
-	// Architecture is that of the machine; amd64 if empty.
+	// Architecture is the architecture of the machine; amd64 if empty.
 	Architecture string
 }
 
@@ -50,7 +51,7 @@ func (q Query) architecture() string {
 
 // Find returns the image of the given name whose entry fits the query most specifically: an exact version ("1.36.3",
 // "= 1.36.3") counts more than a range, a range more than no constraint, one architecture more than several. Of equally
-// specific entries the first counts. A constraint about something that the query leaves open is passed over.
+// specific entries the first one is used. A constraint on a field that is empty in the query is ignored.
 func (v Vector) Find(name string, q Query) (Image, error) {
 	var (
 		best      *Source
@@ -74,7 +75,7 @@ func (v Vector) Find(name string, q Query) (Image, error) {
 	return best.image(q.TargetVersion), nil
 }
 
-// score says how specifically an entry was made for a query; entries that do not fit it at all have no score.
+// score says how specifically an entry matches a query, and whether it matches at all.
 func (s Source) score(q Query) (score int, fits bool, err error) {
 	for _, c := range []struct {
 		constraint *string
@@ -109,7 +110,7 @@ func (s Source) score(q Query) (score int, fits bool, err error) {
 	return score, true, nil
 }
 
-// satisfies looks at the release part of a version only: 1.36.3-gke.7 fits where 1.36.3 does.
+// satisfies ignores the suffix of a version: 1.36.3-gke.7 satisfies what 1.36.3 does.
 func satisfies(version, constraint string) (bool, error) {
 	c, err := semver.NewConstraint(constraint)
 	if err != nil {
@@ -137,9 +138,9 @@ func isExact(constraint string) bool {
 
 func (s Source) image(targetVersion string) Image {
 	if s.Ref != nil {
-		return Image{Name: s.Name, Ref: *s.Ref, Version: deref(s.Version)}
+		return Image{Name: s.Name, Ref: *s.Ref, Version: ptr.Deref(s.Version, "")}
 	}
-	image := Image{Name: s.Name, Repository: deref(s.Repository), Tag: deref(s.Tag), Version: deref(s.Version)}
+	image := Image{Name: s.Name, Repository: ptr.Deref(s.Repository, ""), Tag: ptr.Deref(s.Tag, ""), Version: ptr.Deref(s.Version, "")}
 	if image.Tag == "" && targetVersion != "" {
 		image.Tag = "v" + strings.TrimPrefix(targetVersion, "v")
 	}

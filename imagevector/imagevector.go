@@ -7,20 +7,20 @@
 //
 //	images:
 //	- name: kube-proxy                  # required; several entries may share a name and differ in their constraints
-//	  sourceRepository: github.com/...  # where the sources are; for people
+//	  sourceRepository: github.com/...  # where the sources are; for information
 //	  repository: registry.example/a/b  # either repository and tag ...
 //	  tag: v1.2.3                       # "v1.2.3", "sha256:..." or "v1.2.3@sha256:..."; without it the target version
 //	  ref: registry.example/a/b:v1.2.3  # ... or the full reference
-//	  version: 1.2.3                    # for people, where tag or ref does not tell
+//	  version: 1.2.3                    # for information, if tag or ref does not contain it
 //	  runtimeVersion: ">= 1.34"         # Kubernetes versions that the image runs on
 //	  targetVersion: "1.36.x"           # Kubernetes versions that the image works for
 //	  architectures: [amd64, arm64]     # both, if missing
 //
 // Other keys, such as labels and resourceId, are accepted and ignored.
 //
-// References stay public names everywhere, also in the local landscape: there, containerd on each machine is told by a
-// hosts.toml per registry to ask a local mirror, which serves registry.k8s.io/pause under that very name. An overwrite file
-// is for running other images, or for pinning digests (see PinDigests), not for the place where they come from.
+// References are public names everywhere, also in the local landscape: there, a hosts.toml per registry configures containerd on each
+// machine to pull from a local mirror, which serves registry.k8s.io/pause under that very name. An overwrite file is for
+// other images, or for pinning digests (see PinDigests), not for mirrors.
 package imagevector
 
 import (
@@ -32,18 +32,19 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 )
 
 //go:embed images.yaml
 var defaultImages []byte
 
-// Source is one entry of an image vector: an image and the versions and architectures it is made for.
-// A field that is nil was not given, which Overwrite and Validate tell apart from an empty one.
+// Source is one entry of an image vector: an image and the versions and architectures that it is for.
+// Overwrite and Validate distinguish a field that is nil, and so not set, from an empty one.
 type Source struct {
 	// Name is what components look the image up by; entries that differ in their constraints may share it.
 	Name string `json:"name"`
-	// SourceRepository is where the sources of the image are kept; for people.
+	// SourceRepository is where the sources of the image are; for information.
 	SourceRepository string `json:"sourceRepository,omitempty"`
 	// RuntimeVersion constrains the version of the Kubernetes cluster that the image runs on, as in ">= 1.34, < 1.37".
 	RuntimeVersion *string `json:"runtimeVersion,omitempty"`
@@ -56,14 +57,14 @@ type Source struct {
 	Ref *string `json:"ref,omitempty"`
 	// Repository is the reference of the image without tag and digest.
 	Repository *string `json:"repository,omitempty"`
-	// Tag is a tag, a digest ("sha256:...") or both ("v1.2.3@sha256:..."). Without one, the target version that is
-	// asked for is the tag, as in "v1.36.3".
+	// Tag is a tag, a digest ("sha256:...") or both ("v1.2.3@sha256:..."). Without one, the target version of the
+	// Query is the tag, as in "v1.36.3".
 	Tag *string `json:"tag,omitempty"`
-	// Version is the version of the image for people, where tag or reference do not tell it.
+	// Version is the version of the image, for information, if tag or reference do not contain it.
 	Version *string `json:"version,omitempty"`
 }
 
-// Vector is a list of images. Where two entries answer a Query equally well, the first one counts.
+// Vector is a list of images. If two entries match a Query equally well, the first one is used.
 type Vector []Source
 
 type vectorFile struct {
@@ -80,7 +81,7 @@ func Default() (Vector, error) {
 }
 
 // Read parses and validates an image vector. Unknown keys of an entry are ignored, because files written for the original
-// Gardener carry some; a document without `images` is refused, because it is most likely another file.
+// Gardener have some; a document without `images` is refused, because it is most likely another file.
 func Read(data []byte) (Vector, error) {
 	v, err := parse(data)
 	if err != nil {
@@ -112,7 +113,7 @@ func unmarshal(data []byte, key string, into any) error {
 	return yaml.Unmarshal(data, into)
 }
 
-// Write writes an image vector, in the form that Read takes.
+// Write writes an image vector in the format that Read reads.
 func (v Vector) Write(w io.Writer) error {
 	out, err := yaml.Marshal(vectorFile{Images: v})
 	if err != nil {
@@ -124,9 +125,9 @@ func (v Vector) Write(w io.Writer) error {
 	return nil
 }
 
-// Overwrite returns the vector with the entries of overwrite put over it. An entry with the same name, runtime version,
-// target version and architectures replaces the fields it gives and keeps the others; a repository takes the place of a
-// ref, and a ref that of repository and tag. Every other entry is appended and is found where it answers better.
+// Overwrite returns the vector with the entries of overwrite merged into it. An entry with the same name, runtime version,
+// target version and architectures replaces the fields that it sets and keeps the others; a repository replaces a
+// ref, and a ref replaces repository and tag. Every other entry is appended, and found if it matches a Query better.
 func (v Vector) Overwrite(overwrite Vector) Vector {
 	out := make(Vector, 0, len(v)+len(overwrite))
 	index := make(map[string]int, len(v)+len(overwrite))
@@ -142,10 +143,10 @@ func (v Vector) Overwrite(overwrite Vector) Vector {
 	return out
 }
 
-// key tells entries apart for Overwrite. A constraint is compared as text: ">=1.34" and ">= 1.34" are two entries.
+// key identifies an entry for Overwrite. Constraints are compared as text: ">=1.34" and ">= 1.34" are two entries.
 func (s Source) key() string {
 	architectures := slices.Sorted(slices.Values(s.Architectures))
-	return fmt.Sprintf("%q %q %q %q", s.Name, deref(s.RuntimeVersion), deref(s.TargetVersion), architectures)
+	return fmt.Sprintf("%q %q %q %q", s.Name, ptr.Deref(s.RuntimeVersion, ""), ptr.Deref(s.TargetVersion, ""), architectures)
 }
 
 func (s Source) overwrittenBy(o Source) Source {
@@ -167,13 +168,6 @@ func (s Source) overwrittenBy(o Source) Source {
 	return o
 }
 
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // Image is a reference that can be pulled.
 type Image struct {
 	// Name is the name of the entry in the image vector.
@@ -184,7 +178,7 @@ type Image struct {
 	Repository string
 	// Tag is a tag, a digest or both, as in Source.
 	Tag string
-	// Version is the version of the image for people: for logs, labels and status fields.
+	// Version is the version of the image, for logs, labels and status fields.
 	Version string
 }
 

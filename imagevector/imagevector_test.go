@@ -19,7 +19,7 @@ func TestDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := yaml.UnmarshalStrict(defaultImages, &vectorFile{}); err != nil {
-		t.Errorf("our own file has no unknown and no repeated keys: %v", err)
+		t.Errorf("images.yaml has unknown or repeated keys: %v", err)
 	}
 	seen := map[string]bool{}
 	for _, s := range v {
@@ -173,13 +173,13 @@ func TestFind(t *testing.T) {
 		"of two ranges the first":                         {vector: Vector{target135up, target136}, query: Query{TargetVersion: "1.36.3"}, want: "target->=1.35:t"},
 		"an exact target beats a runtime range":           {vector: Vector{runtime135, targetExact}, query: Query{RuntimeVersion: "1.35.4", TargetVersion: "1.36.3"}, want: "target-1.36.3:t"},
 		"constraints that are not met":                    {vector: Vector{target136, runtime135}, query: Query{RuntimeVersion: "1.34.0", TargetVersion: "1.34.0"}, wantErr: `no image "a" for runtime version 1.34.0, target version 1.34.0, architecture amd64 in the image vector`},
-		"a constraint about what was not asked":           {vector: Vector{runtime135}, query: Query{TargetVersion: "1.36.3"}, want: "runtime-1.35.x:t"},
+		"a constraint on an empty field":                  {vector: Vector{runtime135}, query: Query{TargetVersion: "1.36.3"}, want: "runtime-1.35.x:t"},
 		"a suffix of the version does not count":          {vector: Vector{target136}, query: Query{TargetVersion: "1.36.3-vendor.7+build"}, want: "target-1.36.x:t"},
-		"amd64 unless asked otherwise":                    {vector: Vector{arm, amd}, query: Query{}, want: "amd:t"},
+		"amd64 is the default":                            {vector: Vector{arm, amd}, query: Query{}, want: "amd:t"},
 		"one architecture beats both":                     {vector: Vector{unconstrained, arm}, query: Query{Architecture: "arm64"}, want: "arm:t"},
 		"no architectures means both":                     {vector: Vector{amd, unconstrained}, query: Query{Architecture: "arm64"}, want: "any"},
-		"an architecture nobody has":                      {vector: Vector{unconstrained}, query: Query{Architecture: "riscv64"}, wantErr: `no image "a" for architecture riscv64 in the image vector`},
-		"a version that is none":                          {vector: Vector{target136}, query: Query{TargetVersion: "latest"}, wantErr: `find image "a": version "latest"`},
+		"an unknown architecture":                         {vector: Vector{unconstrained}, query: Query{Architecture: "riscv64"}, wantErr: `no image "a" for architecture riscv64 in the image vector`},
+		"an invalid version":                              {vector: Vector{target136}, query: Query{TargetVersion: "latest"}, wantErr: `find image "a": version "latest"`},
 		"a ref is taken as it is":                         {vector: Vector{{Name: "a", Ref: new("r:x@sha256:1")}}, query: Query{TargetVersion: "1.36.3"}, want: "r:x@sha256:1"},
 		"a digest as the tag":                             {vector: Vector{{Name: "a", Repository: new("r"), Tag: new("sha256:1")}}, query: Query{}, want: "r@sha256:1"},
 		"tag and digest":                                  {vector: Vector{{Name: "a", Repository: new("r"), Tag: new("v1@sha256:1")}}, query: Query{}, want: "r:v1@sha256:1"},
@@ -270,7 +270,7 @@ func TestOverwrite(t *testing.T) {
 				t.Errorf("Overwrite() (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, base); diff != "" {
-				t.Errorf("Overwrite() changed what it was called on (-want +got):\n%s", diff)
+				t.Errorf("Overwrite() changed its receiver (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -378,7 +378,7 @@ func TestPinDigests(t *testing.T) {
 		t.Errorf("PinDigests() (-want +got):\n%s", diff)
 	}
 
-	// What was written is read back, put over the vector and found.
+	// The pinned vector is written, read again, merged as an overwrite, and searched.
 	var file bytes.Buffer
 	if err := got.Write(&file); err != nil {
 		t.Fatal(err)

@@ -15,11 +15,11 @@ const (
 	ComponentOverwriteEnv = "IMAGEVECTOR_OVERWRITE_COMPONENTS"
 )
 
-// ComponentOverwrites are the overwrite files for components that bring an image vector of their own: component name to
-// the text of the file, which is handed to the component as it is.
+// ComponentOverwrites are the overwrite files for components with an image vector of their own: the text of the file, which is passed to
+// the component unchanged, by the name of the component.
 type ComponentOverwrites map[string]string
 
-// OverwriteFiles are the paths of the overwrite files; an empty one means that there is none.
+// OverwriteFiles are the paths of the overwrite files, or empty.
 type OverwriteFiles struct {
 	// Images overwrites the images of this release.
 	Images string
@@ -55,7 +55,7 @@ func (f OverwriteFiles) Load() (Vector, ComponentOverwrites, error) {
 	return vector, components, nil
 }
 
-// Apply puts the overwrite file for images over a vector, for extensions that come with a vector of their own.
+// Apply merges the overwrite file for images into a vector. It is for extensions with a vector of their own.
 func (f OverwriteFiles) Apply(vector Vector) (Vector, error) {
 	if f.Images == "" {
 		return vector, nil

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns everything that is wrong with the vector, with path being where its list stands.
+// Validate returns everything that is wrong with the vector, with path being that of its list.
 func (v Vector) Validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, source := range v {

@@ -184,7 +184,7 @@ func awaitGarden(ctx context.Context, c client.WithWatch, detail func(string)) e
 			if index < 0 {
 				return fmt.Errorf("Deployment %q not found", name)
 			}
-			if err := kube.DeploymentHealthy(deployments[index]); err != nil {
+			if err := kube.DeploymentComplete(deployments[index]); err != nil {
 				return err
 			}
 		}

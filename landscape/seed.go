@@ -112,7 +112,7 @@ func (u *upRun) bringUpSeed(ctx context.Context, cluster Cluster, image string) 
 				if deployment.Namespace != constants.GardenNamespace && deployment.Namespace != gateway.Namespace {
 					continue
 				}
-				if err := kube.DeploymentHealthy(deployment); err != nil {
+				if err := kube.DeploymentComplete(deployment); err != nil {
 					return err
 				}
 			}

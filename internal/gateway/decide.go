@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// reasonHostnameConflict says that older routes have all host names of a route.
+	// reasonHostnameConflict says that older routes use all host names of a route.
 	reasonHostnameConflict = "HostnameConflict"
-	// tlsRoute is the one kind of routes that is served.
+	// tlsRoute is the only supported kind of routes.
 	tlsRoute gatewayv1.Kind = "TLSRoute"
 )
 
@@ -32,7 +32,7 @@ type facts struct {
 	routes  []gatewayv1.TLSRoute
 	// front is the Service in front of the HAProxies. It may be nil.
 	front *corev1.Service
-	// services are those that routes lead to, by name.
+	// services are the backends of routes, by name.
 	services map[types.NamespacedName]*corev1.Service
 	// serving are the Services that have a ready endpoint.
 	serving map[types.NamespacedName]bool
@@ -40,14 +40,14 @@ type facts struct {
 	namespaces map[string]labels.Set
 }
 
-// verdict is what follows from them.
+// verdict is the result of decide.
 type verdict struct {
 	table     haproxy.Table
 	listeners []listenerVerdict
 	parents   map[types.NamespacedName][]parentVerdict
 }
 
-// listenerVerdict says how it is with a listener.
+// listenerVerdict is the status of a listener.
 type listenerVerdict struct {
 	name     gatewayv1.SectionName
 	accepted outcome
@@ -55,29 +55,29 @@ type listenerVerdict struct {
 	attached int32
 }
 
-// parentVerdict says how it is with one reference of a route to the gateway.
+// parentVerdict is the status of one reference of a route to the gateway.
 type parentVerdict struct {
 	ref      gatewayv1.ParentReference
 	accepted outcome
 	refs     outcome
-	// partial says which host names belong to older routes. Empty if none does.
+	// partial lists the host names that older routes use. It is empty if there are none.
 	partial string
 }
 
-// outcome is a condition in the making.
+// outcome is the status, reason and message of a condition.
 type outcome struct {
 	ok              bool
 	reason, message string
 }
 
-func good[R ~string](reason R) outcome { return outcome{ok: true, reason: string(reason)} }
+func valid[R ~string](reason R) outcome { return outcome{ok: true, reason: string(reason)} }
 
-func bad[R ~string](reason R, format string, args ...any) outcome {
+func invalid[R ~string](reason R, format string, args ...any) outcome {
 	return outcome{reason: string(reason), message: fmt.Sprintf(format, args...)}
 }
 
-// decide says where connections go and what is told about the gateway and its routes. Of two routes with the same host name, the older
-// has it.
+// decide returns the table of HAProxy, and the status of the gateway and its routes. Of two routes with the same host name, the older one is
+// used.
 func decide(f facts) verdict {
 	v := verdict{
 		table:   haproxy.NewTable(),
@@ -104,12 +104,12 @@ func decide(f facts) verdict {
 			var hosts []string
 			hosts, parent.accepted = attach(f, route, ref, v.listeners, attachedTo)
 			if parent.accepted.ok && unsupported != "" {
-				hosts, parent.accepted = nil, bad(gatewayv1.RouteReasonUnsupportedValue, "%s", unsupported)
+				hosts, parent.accepted = nil, invalid(gatewayv1.RouteReasonUnsupportedValue, "%s", unsupported)
 			}
 			var lost []string
 			for _, host := range hosts {
 				if owner, taken := owners[host]; taken && owner != key {
-					lost = append(lost, fmt.Sprintf("%s belongs to %s", host, owner))
+					lost = append(lost, fmt.Sprintf("%s is used by %s", host, owner))
 					continue
 				}
 				owners[host] = key
@@ -117,7 +117,7 @@ func decide(f facts) verdict {
 			}
 			switch {
 			case len(lost) > 0 && len(lost) == len(hosts):
-				parent.accepted = bad(reasonHostnameConflict, "%s", strings.Join(lost, ", "))
+				parent.accepted = invalid(reasonHostnameConflict, "%s", strings.Join(lost, ", "))
 			case len(lost) > 0:
 				parent.partial = strings.Join(lost, ", ")
 			}
@@ -134,21 +134,21 @@ func decide(f facts) verdict {
 	return v
 }
 
-// decideListener says whether a listener can be served: TLS that is passed through, on a port of the Service.
+// decideListener says whether a listener is supported: TLS passthrough, on a port of the Service.
 func decideListener(l *gatewayv1.Listener, front *corev1.Service) listenerVerdict {
-	v := listenerVerdict{name: l.Name, accepted: good(gatewayv1.ListenerReasonAccepted), refs: good(gatewayv1.ListenerReasonResolvedRefs)}
+	v := listenerVerdict{name: l.Name, accepted: valid(gatewayv1.ListenerReasonAccepted), refs: valid(gatewayv1.ListenerReasonResolvedRefs)}
 	switch {
 	case l.Protocol != gatewayv1.TLSProtocolType:
-		v.accepted = bad(gatewayv1.ListenerReasonUnsupportedProtocol, "protocol %s is not served, only TLS", l.Protocol)
+		v.accepted = invalid(gatewayv1.ListenerReasonUnsupportedProtocol, "protocol %s is not supported, only TLS", l.Protocol)
 	case l.TLS == nil || ptr.Deref(l.TLS.Mode, gatewayv1.TLSModeTerminate) != gatewayv1.TLSModePassthrough:
-		v.accepted = bad(gatewayv1.ListenerReasonUnsupportedValue, "TLS is only passed through, not terminated")
+		v.accepted = invalid(gatewayv1.ListenerReasonUnsupportedValue, "TLS mode Terminate is not supported, only Passthrough")
 	case front != nil && !slices.ContainsFunc(front.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == l.Port }):
-		v.accepted = bad(gatewayv1.ListenerReasonPortUnavailable, "Service %s/%s has no port %d", front.Namespace, front.Name, l.Port)
+		v.accepted = invalid(gatewayv1.ListenerReasonPortUnavailable, "Service %s/%s has no port %d", front.Namespace, front.Name, l.Port)
 	}
 	if l.AllowedRoutes != nil {
 		for _, kind := range l.AllowedRoutes.Kinds {
 			if !isTLSRoute(kind) {
-				v.refs = bad(gatewayv1.ListenerReasonInvalidRouteKinds, "routes of kind %s are not served, only TLSRoutes", kind.Kind)
+				v.refs = invalid(gatewayv1.ListenerReasonInvalidRouteKinds, "routes of kind %s are not supported, only TLSRoutes", kind.Kind)
 			}
 		}
 	}
@@ -159,17 +159,17 @@ func isTLSRoute(kind gatewayv1.RouteGroupKind) bool {
 	return kind.Kind == tlsRoute && ptr.Deref(kind.Group, gatewayv1.GroupName) == gatewayv1.GroupName
 }
 
-// refersTo tells whether a reference in a namespace means the gateway.
+// refersTo says whether a reference in a namespace refers to the gateway.
 func refersTo(ref gatewayv1.ParentReference, namespace string, gateway *gatewayv1.Gateway) bool {
 	return ptr.Deref(ref.Group, gatewayv1.GroupName) == gatewayv1.GroupName && ptr.Deref(ref.Kind, "Gateway") == "Gateway" &&
 		string(ref.Name) == gateway.Name && string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(namespace))) == gateway.Namespace
 }
 
-// attach returns the host names that a route has through one of its references, and notes the listeners that take it.
+// attach returns the host names of a route for one of its references, and counts it for the listeners that accept it.
 func attach(
 	f facts, route *gatewayv1.TLSRoute, ref gatewayv1.ParentReference, verdicts []listenerVerdict, attachedTo map[gatewayv1.SectionName]bool,
 ) ([]string, outcome) {
-	why := bad(gatewayv1.RouteReasonNoMatchingParent, "the Gateway has no such listener")
+	why := invalid(gatewayv1.RouteReasonNoMatchingParent, "the Gateway has no such listener")
 	hosts := map[string]bool{}
 	for i := range f.gateway.Spec.Listeners {
 		l := &f.gateway.Spec.Listeners[i]
@@ -178,13 +178,13 @@ func attach(
 		}
 		if !allows(l, route, f) {
 			if why.reason == string(gatewayv1.RouteReasonNoMatchingParent) {
-				why = bad(gatewayv1.RouteReasonNotAllowedByListeners, "no listener takes TLSRoutes of namespace %s", route.Namespace)
+				why = invalid(gatewayv1.RouteReasonNotAllowedByListeners, "no listener allows TLSRoutes of namespace %s", route.Namespace)
 			}
 			continue
 		}
 		common := intersection(l.Hostname, route.Spec.Hostnames)
 		if len(common) == 0 {
-			why = bad(gatewayv1.RouteReasonNoMatchingListenerHostname, "no host name is one of a listener")
+			why = invalid(gatewayv1.RouteReasonNoMatchingListenerHostname, "no host name matches a listener")
 			continue
 		}
 		attachedTo[l.Name] = true
@@ -195,10 +195,10 @@ func attach(
 	if len(hosts) == 0 {
 		return nil, why
 	}
-	return slices.Sorted(maps.Keys(hosts)), good(gatewayv1.RouteReasonAccepted)
+	return slices.Sorted(maps.Keys(hosts)), valid(gatewayv1.RouteReasonAccepted)
 }
 
-// allows tells whether a listener takes routes of the namespace of this one.
+// allows says whether a listener allows routes of the namespace of this one.
 func allows(l *gatewayv1.Listener, route *gatewayv1.TLSRoute, f facts) bool {
 	from, selector := gatewayv1.NamespacesFromSame, (*metav1.LabelSelector)(nil)
 	if allowed := l.AllowedRoutes; allowed != nil {
@@ -222,8 +222,8 @@ func allows(l *gatewayv1.Listener, route *gatewayv1.TLSRoute, f facts) bool {
 	return false
 }
 
-// intersection returns the host names of a route, in lower case, that a listener serves. Where one of the two is a wildcard, it is the
-// narrower one. What is no host name is left out.
+// intersection returns the host names of a route that match a listener, in lower case. If one of the two is a wildcard, the more specific one
+// is returned. Invalid host names are ignored.
 func intersection(listener *gatewayv1.Hostname, route []gatewayv1.Hostname) []string {
 	var common []string
 	limit := strings.ToLower(string(ptr.Deref(listener, "")))
@@ -242,18 +242,17 @@ func intersection(listener *gatewayv1.Hostname, route []gatewayv1.Hostname) []st
 	return common
 }
 
-// covers tells whether a wildcard includes a host name or another wildcard.
+// covers says whether a wildcard includes a host name or another wildcard.
 func covers(wildcard, host string) bool {
 	suffix, ok := strings.CutPrefix(wildcard, "*")
 	return ok && strings.HasSuffix(host, suffix) && host != suffix
 }
 
-// backend returns where a route leads. The address is zero if it leads nowhere, and the outcome says why. What this gateway cannot
-// do is returned as a sentence.
+// backend returns the address of a route's backend. It is zero if there is none, and the outcome says why. If the gateway does not support
+// the route, the reason is returned as a text.
 //
-// A Service without ready endpoints is as good as none: connections are refused at once, where HAProxy would try for seconds. That costs
-// more than it seems. The ICMP message by which kube-proxy refuses stays in the queue of the socket, and HAProxy does not sleep while it
-// is there.
+// Connections to a Service without ready endpoints are refused at once, where HAProxy would retry for seconds. The retries are expensive: the
+// ICMP message with which kube-proxy refuses them stays in the queue of the socket, and HAProxy polls without pause while it is there.
 func backend(route *gatewayv1.TLSRoute, f facts) (netip.AddrPort, outcome, string) {
 	var refs []gatewayv1.BackendRef
 	for _, rule := range route.Spec.Rules {
@@ -263,33 +262,33 @@ func backend(route *gatewayv1.TLSRoute, f facts) (netip.AddrPort, outcome, strin
 			}
 		}
 	}
-	resolved := good(gatewayv1.RouteReasonResolvedRefs)
+	resolved := valid(gatewayv1.RouteReasonResolvedRefs)
 	switch {
 	case len(refs) > 1:
-		return netip.AddrPort{}, resolved, "a route leads to one Service only"
+		return netip.AddrPort{}, resolved, "a route may only have one Service as backend"
 	case len(refs) == 0:
 		return netip.AddrPort{}, resolved, ""
 	}
 	ref := refs[0]
 	key := types.NamespacedName{Namespace: string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(route.Namespace))), Name: string(ref.Name)}
 	if ptr.Deref(ref.Group, "") != "" || ptr.Deref(ref.Kind, "Service") != "Service" {
-		return netip.AddrPort{}, bad(gatewayv1.RouteReasonInvalidKind, "%s is no Service", key), ""
+		return netip.AddrPort{}, invalid(gatewayv1.RouteReasonInvalidKind, "%s is not a Service", key), ""
 	}
 	if key.Namespace != route.Namespace {
-		return netip.AddrPort{}, bad(gatewayv1.RouteReasonRefNotPermitted, "Service %s is in another namespace", key), ""
+		return netip.AddrPort{}, invalid(gatewayv1.RouteReasonRefNotPermitted, "Service %s is in another namespace", key), ""
 	}
 	service := f.services[key]
 	if service == nil {
-		return netip.AddrPort{}, bad(gatewayv1.RouteReasonBackendNotFound, "there is no Service %s", key), ""
+		return netip.AddrPort{}, invalid(gatewayv1.RouteReasonBackendNotFound, "Service %s does not exist", key), ""
 	}
 	addr, err := netip.ParseAddr(service.Spec.ClusterIP)
 	if err != nil {
-		return netip.AddrPort{}, bad(gatewayv1.RouteReasonBackendNotFound, "Service %s has no cluster IP", key), ""
+		return netip.AddrPort{}, invalid(gatewayv1.RouteReasonBackendNotFound, "Service %s has no cluster IP", key), ""
 	}
 	if ref.Port == nil || !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool {
 		return p.Port == *ref.Port && p.Protocol == corev1.ProtocolTCP
 	}) {
-		return netip.AddrPort{}, bad(gatewayv1.RouteReasonBackendNotFound, "Service %s has no TCP port %d", key, ptr.Deref(ref.Port, 0)), ""
+		return netip.AddrPort{}, invalid(gatewayv1.RouteReasonBackendNotFound, "Service %s has no TCP port %d", key, ptr.Deref(ref.Port, 0)), ""
 	}
 	if !f.serving[key] {
 		return netip.AddrPort{}, resolved, ""

@@ -23,7 +23,7 @@ func route(name string, age time.Duration, hosts ...gatewayv1.Hostname) gatewayv
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0).Add(-age))},
 		Spec: gatewayv1.TLSRouteSpec{
 			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{
-				Namespace: ptr.To[gatewayv1.Namespace]("gateway"), Name: "gateway",
+				Namespace: new(gatewayv1.Namespace("gateway")), Name: "gateway",
 			}}},
 			Hostnames: hosts,
 			Rules:     []gatewayv1.TLSRouteRule{{BackendRefs: []gatewayv1.BackendRef{backendRef("api", 443)}}},
@@ -43,8 +43,8 @@ func changed(r gatewayv1.TLSRoute, change func(*gatewayv1.TLSRoute)) gatewayv1.T
 func listener() gatewayv1.Listener {
 	return gatewayv1.Listener{
 		Name: "tls", Port: 443, Protocol: gatewayv1.TLSProtocolType,
-		TLS:           &gatewayv1.ListenerTLSConfig{Mode: ptr.To(gatewayv1.TLSModePassthrough)},
-		AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: ptr.To(gatewayv1.NamespacesFromAll)}},
+		TLS:           &gatewayv1.ListenerTLSConfig{Mode: new(gatewayv1.TLSModePassthrough)},
+		AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: new(gatewayv1.NamespacesFromAll)}},
 	}
 }
 
@@ -78,21 +78,21 @@ func TestDecide(t *testing.T) {
 			routes: []gatewayv1.TLSRoute{route("a", 0, "API.a.example", "*.b.example")},
 			want:   map[string]string{"api.a.example": api, "*.b.example": api}, parents: map[string]string{"a": "Accepted ResolvedRefs"}, attached: 1,
 		},
-		"the older of two has the name": {
+		"the older of two routes": {
 			routes:   []gatewayv1.TLSRoute{route("a", 0, "x.example"), route("b", time.Hour, "x.example")},
 			want:     map[string]string{"x.example": api},
 			parents:  map[string]string{"a": "!HostnameConflict ResolvedRefs", "b": "Accepted ResolvedRefs"},
 			attached: 1,
 		},
-		"a route keeps the names that nobody else has": {
+		"a route with one conflict": {
 			routes:  []gatewayv1.TLSRoute{route("a", 0, "x.example", "y.example"), route("b", time.Hour, "x.example")},
 			want:    map[string]string{"x.example": api, "y.example": api},
-			parents: map[string]string{"a": "Accepted ResolvedRefs (x.example belongs to shoot/b)", "b": "Accepted ResolvedRefs"}, attached: 2,
+			parents: map[string]string{"a": "Accepted ResolvedRefs (x.example is used by shoot/b)", "b": "Accepted ResolvedRefs"}, attached: 2,
 		},
-		"two references of one route do not compete": {
+		"two references of one route have no conflict": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
 				second := r.Spec.ParentRefs[0]
-				second.SectionName = ptr.To[gatewayv1.SectionName]("tls")
+				second.SectionName = new(gatewayv1.SectionName("tls"))
 				r.Spec.ParentRefs = append(r.Spec.ParentRefs, second)
 			})},
 			want: map[string]string{"x.example": api}, parents: map[string]string{"a": "Accepted ResolvedRefs, Accepted ResolvedRefs"}, attached: 1,
@@ -102,7 +102,7 @@ func TestDecide(t *testing.T) {
 		},
 		"no such listener": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
-				r.Spec.ParentRefs[0].SectionName = ptr.To[gatewayv1.SectionName]("other")
+				r.Spec.ParentRefs[0].SectionName = new(gatewayv1.SectionName("other"))
 			})},
 			parents: map[string]string{"a": "!NoMatchingParent ResolvedRefs"},
 		},
@@ -118,21 +118,21 @@ func TestDecide(t *testing.T) {
 			listener: allowed(gatewayv1.NamespacesFromSelector, role("garden")), routes: []gatewayv1.TLSRoute{route("a", 0, "x.example")},
 			parents: map[string]string{"a": "!NotAllowedByListeners ResolvedRefs"},
 		},
-		"a listener for a domain takes what is in it": {
-			listener: func(l *gatewayv1.Listener) { l.Hostname = ptr.To[gatewayv1.Hostname]("*.example") },
+		"a listener for a domain": {
+			listener: func(l *gatewayv1.Listener) { l.Hostname = new(gatewayv1.Hostname("*.example")) },
 			routes:   []gatewayv1.TLSRoute{route("a", 0, "x.example", "x.other", "example"), route("b", 0, "y.other")},
 			want:     map[string]string{"x.example": api},
 			parents:  map[string]string{"a": "Accepted ResolvedRefs", "b": "!NoMatchingListenerHostname ResolvedRefs"}, attached: 1,
 		},
 		"a wildcard of a route is narrowed by the listener": {
-			listener: func(l *gatewayv1.Listener) { l.Hostname = ptr.To[gatewayv1.Hostname]("a.b.example") },
+			listener: func(l *gatewayv1.Listener) { l.Hostname = new(gatewayv1.Hostname("a.b.example")) },
 			routes:   []gatewayv1.TLSRoute{route("a", 0, "*.example")},
 			want:     map[string]string{"a.b.example": api}, parents: map[string]string{"a": "Accepted ResolvedRefs"}, attached: 1,
 		},
-		"what is no host name": {
+		"invalid host names": {
 			routes: []gatewayv1.TLSRoute{route("a", 0, "x.example 1/2\n", "*")}, parents: map[string]string{"a": "!NoMatchingListenerHostname ResolvedRefs"},
 		},
-		"a name that leads nowhere is taken all the same": {
+		"a name without backend is used all the same": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", time.Hour, "x.example"), func(r *gatewayv1.TLSRoute) {
 				r.Spec.Rules[0].BackendRefs = []gatewayv1.BackendRef{backendRef("missing", 443)}
 			}), route("b", 0, "x.example")},
@@ -141,13 +141,13 @@ func TestDecide(t *testing.T) {
 		},
 		"a Service in another namespace": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
-				r.Spec.Rules[0].BackendRefs[0].Namespace = ptr.To[gatewayv1.Namespace]("garden")
+				r.Spec.Rules[0].BackendRefs[0].Namespace = new(gatewayv1.Namespace("garden"))
 			})},
 			want: map[string]string{"x.example": "-"}, parents: map[string]string{"a": "Accepted !RefNotPermitted"}, attached: 1,
 		},
 		"no Service": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
-				r.Spec.Rules[0].BackendRefs[0].Kind = ptr.To[gatewayv1.Kind]("Pod")
+				r.Spec.Rules[0].BackendRefs[0].Kind = new(gatewayv1.Kind("Pod"))
 			})},
 			want: map[string]string{"x.example": "-"}, parents: map[string]string{"a": "Accepted !InvalidKind"}, attached: 1,
 		},
@@ -162,14 +162,14 @@ func TestDecide(t *testing.T) {
 		},
 		"a Service without endpoints": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
-				r.Spec.Rules[0].BackendRefs = []gatewayv1.BackendRef{backendRef("asleep", 443)}
+				r.Spec.Rules[0].BackendRefs = []gatewayv1.BackendRef{backendRef("no-endpoints", 443)}
 			})},
 			want: map[string]string{"x.example": "-"}, parents: map[string]string{"a": "Accepted ResolvedRefs"}, attached: 1,
 		},
 		"one of two backends has no weight": {
 			routes: []gatewayv1.TLSRoute{changed(route("a", 0, "x.example"), func(r *gatewayv1.TLSRoute) {
 				idle := backendRef("missing", 443)
-				idle.Weight = ptr.To[int32](0)
+				idle.Weight = new(int32(0))
 				r.Spec.Rules[0].BackendRefs = append([]gatewayv1.BackendRef{idle}, r.Spec.Rules[0].BackendRefs...)
 			})},
 			want: map[string]string{"x.example": api}, parents: map[string]string{"a": "Accepted ResolvedRefs"}, attached: 1,
@@ -184,8 +184,8 @@ func TestDecide(t *testing.T) {
 			listener: func(l *gatewayv1.Listener) { l.TLS.Mode = nil }, routes: []gatewayv1.TLSRoute{route("a", 0, "x.example")},
 			parents: map[string]string{"a": "!NoMatchingParent ResolvedRefs"}, accepted: "UnsupportedValue",
 		},
-		"a listener for HTTP":         {listener: func(l *gatewayv1.Listener) { l.Protocol = gatewayv1.HTTPProtocolType }, accepted: "UnsupportedProtocol"},
-		"a port that nobody leads to": {listener: func(l *gatewayv1.Listener) { l.Port = 8443 }, accepted: "PortUnavailable"},
+		"a listener for HTTP":                   {listener: func(l *gatewayv1.Listener) { l.Protocol = gatewayv1.HTTPProtocolType }, accepted: "UnsupportedProtocol"},
+		"a port that the Service does not have": {listener: func(l *gatewayv1.Listener) { l.Port = 8443 }, accepted: "PortUnavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := facts{
@@ -195,10 +195,10 @@ func TestDecide(t *testing.T) {
 				},
 				routes: tc.routes, front: service("gateway", "gateway", "10.0.0.9"),
 				services: map[types.NamespacedName]*corev1.Service{
-					{Namespace: "shoot", Name: "api"}:      service("shoot", "api", "10.0.0.1"),
-					{Namespace: "shoot", Name: "asleep"}:   service("shoot", "asleep", "10.0.0.3"),
-					{Namespace: "shoot", Name: "headless"}: service("shoot", "headless", "None"),
-					{Namespace: "garden", Name: "api"}:     service("garden", "api", "10.0.0.2"),
+					{Namespace: "shoot", Name: "api"}:          service("shoot", "api", "10.0.0.1"),
+					{Namespace: "shoot", Name: "no-endpoints"}: service("shoot", "no-endpoints", "10.0.0.3"),
+					{Namespace: "shoot", Name: "headless"}:     service("shoot", "headless", "None"),
+					{Namespace: "garden", Name: "api"}:         service("garden", "api", "10.0.0.2"),
 				},
 				serving:    map[types.NamespacedName]bool{{Namespace: "shoot", Name: "api"}: true, {Namespace: "garden", Name: "api"}: true},
 				namespaces: map[string]labels.Set{"shoot": {"role": "shoot"}},
@@ -222,15 +222,15 @@ func TestDecide(t *testing.T) {
 			}
 			parents := map[string]string{}
 			for route, verdicts := range v.parents {
-				var told []string
+				var texts []string
 				for _, p := range verdicts {
 					text := brief(p.accepted) + " " + brief(p.refs)
 					if p.partial != "" {
 						text += " (" + p.partial + ")"
 					}
-					told = append(told, text)
+					texts = append(texts, text)
 				}
-				parents[route.Name] = strings.Join(told, ", ")
+				parents[route.Name] = strings.Join(texts, ", ")
 			}
 			if diff := cmp.Diff(tc.parents, parents); diff != "" && len(tc.parents)+len(parents) > 0 {
 				t.Errorf("parents (-want +got):\n%s", diff)
@@ -258,11 +258,11 @@ func TestStatus(t *testing.T) {
 		front: service("gateway", "gateway", "10.0.0.9"),
 	}
 	conditions := func() map[string]string {
-		told := map[string]string{}
+		texts := map[string]string{}
 		for _, c := range f.gateway.Status.Conditions {
-			told[c.Type] = fmt.Sprintf("%s %s", c.Status, c.Reason)
+			texts[c.Type] = fmt.Sprintf("%s %s", c.Status, c.Reason)
 		}
-		return told
+		return texts
 	}
 	f.gateway.Status = gatewayStatus(f, decide(f))
 	if diff := cmp.Diff(map[string]string{"Accepted": "True Accepted", "Programmed": "False AddressNotAssigned"}, conditions()); diff != "" {
@@ -277,15 +277,15 @@ func TestStatus(t *testing.T) {
 		t.Errorf("addresses are %+v", got)
 	}
 	if again := gatewayStatus(f, decide(f)); !cmp.Equal(again, f.gateway.Status) {
-		t.Errorf("a second pass changes something:\n%s", cmp.Diff(f.gateway.Status, again))
+		t.Errorf("a second reconciliation changes something:\n%s", cmp.Diff(f.gateway.Status, again))
 	}
 
-	// What others say about a route stays; what was said about a reference that is gone does not.
+	// The status of other controllers is kept; that of a reference that no longer exists is not.
 	r := route("a", 0, "x.example")
 	r.Status.Parents = []gatewayv1.RouteParentStatus{
 		{ControllerName: "example.com/other", ParentRef: r.Spec.ParentRefs[0]},
 		{ControllerName: ControllerName, ParentRef: gatewayv1.ParentReference{
-			Namespace: ptr.To[gatewayv1.Namespace]("gateway"), Name: "gateway", SectionName: ptr.To[gatewayv1.SectionName]("old"),
+			Namespace: new(gatewayv1.Namespace("gateway")), Name: "gateway", SectionName: new(gatewayv1.SectionName("old")),
 		}},
 	}
 	f.routes = []gatewayv1.TLSRoute{r}
@@ -301,6 +301,6 @@ func TestStatus(t *testing.T) {
 	}
 	r.Status = status
 	if again := routeStatus(f, &r, v.parents[key]); !cmp.Equal(again, status) {
-		t.Errorf("a second pass changes something:\n%s", cmp.Diff(status, again))
+		t.Errorf("a second reconciliation changes something:\n%s", cmp.Diff(status, again))
 	}
 }

@@ -1,9 +1,9 @@
-// Package gateway serves a Gateway of gateway.networking.k8s.io with HAProxy: TLS connections are passed through to Services by the
-// server name that they ask for.
+// Package gateway implements a Gateway of gateway.networking.k8s.io with HAProxy: TLS connections are passed through to Services by their
+// server name (SNI).
 //
 // One controller runs beside each HAProxy and changes its maps at run time. It reads Gateways, TLSRoutes, Services, their endpoints and
-// namespaces, and one of all replicas writes the status of the Gateway, of its class and of the routes. A route leads to the cluster IP
-// of a Service, and may be there before the pods are. Source: design of the networks, "Into the control plane".
+// namespaces, and the leader of all replicas writes the status of the Gateway, of its class and of the routes. The backend of a route is the
+// cluster IP of a Service. Source: design of the networks, "Into the control plane".
 package gateway
 
 import (
@@ -40,7 +40,7 @@ import (
 const (
 	// Name is the name of the command.
 	Name = "gardener-gateway-controller"
-	// ControllerName is what a GatewayClass names whose Gateways are served by this controller.
+	// ControllerName is spec.controllerName of the GatewayClass of this controller.
 	ControllerName gatewayv1.GatewayController = "gardener.cloud/gateway-controller"
 )
 
@@ -57,12 +57,12 @@ type options struct {
 }
 
 // NewCommand returns the command that runs the controller until its context ends. It has flags instead of a configuration file, as it
-// has nothing to configure but where things are.
+// only needs names, ports and paths.
 func NewCommand() *cobra.Command {
 	o := options{}
 	cmd := &cobra.Command{
 		Use:           Name,
-		Short:         "Lead TLS connections to Services, with the HAProxy beside it",
+		Short:         "Configure HAProxy to pass TLS connections through to Services",
 		Example:       "  " + Name + " --gateway=gateway/gateway --directory=/run/gateway",
 		Version:       process.Version(),
 		Args:          cobra.NoArgs,
@@ -84,13 +84,13 @@ func NewCommand() *cobra.Command {
 	flags.IntVar(&o.healthPort, "health-port", 8081, "port of /healthz and /readyz")
 	flags.IntVar(&o.metricsPort, "metrics-port", 8080, "port of /metrics")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path of a kubeconfig; by default the cluster of the pod")
-	flags.BoolVar(&o.elect, "leader-elect", true, "let one of several replicas write status")
+	flags.BoolVar(&o.elect, "leader-elect", true, "elect one of several replicas to write the status")
 	return cmd
 }
 
 func run(ctx context.Context, o *options, cmd *cobra.Command) error {
 	if namespace, name, _ := strings.Cut(o.gateway, "/"); namespace == "" || name == "" {
-		return errors.New("no Gateway is given; name it with --gateway=NAMESPACE/NAME")
+		return errors.New("--gateway is missing; set it to NAMESPACE/NAME")
 	}
 	log := process.NewLogger(cmd.ErrOrStderr(), o.logLevel, "json")
 	crlog.SetLogger(log)
@@ -135,14 +135,14 @@ func component() process.Component[options] {
 	}
 }
 
-// metrics are what the controller counts.
+// metrics are those of the controller.
 type metrics struct {
 	hosts prometheus.Gauge
 }
 
 func newMetrics(registry prometheus.Registerer, programmer *haproxy.Programmer) (*metrics, error) {
 	m := &metrics{hosts: prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "gateway_controller_hosts", Help: "Number of host names and wildcards that lead somewhere.",
+		Name: "gateway_controller_hosts", Help: "Number of host names and wildcards with a backend.",
 	})}
 	return m, errors.Join(registry.Register(m.hosts), registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "gateway_controller_synced", Help: "1 if HAProxy has the routes of the cluster, else 0.",
@@ -168,12 +168,12 @@ func Add(mgr manager.Manager, registry prometheus.Registerer, programmer *haprox
 	)
 }
 
-// add adds one of the controllers. Whatever changes, there is one thing to look at, which is the whole: routes compete for host names.
+// add adds one of the controllers. Every event enqueues the Gateway with all its routes, as routes may have the same host names.
 func add(mgr manager.Manager, name string, gateway types.NamespacedName, o controller.Options, r reconcile.Reconciler) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: gateway}}
 	})
-	// What is in the status is written by the controller itself, except for Services.
+	// Status updates are ignored, as the controller writes them itself, except for those of Services.
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return builder.ControllerManagedBy(mgr).Named(name).WithOptions(o).
 		Watches(&gatewayv1.Gateway{}, all, spec).
@@ -186,7 +186,7 @@ func add(mgr manager.Manager, name string, gateway types.NamespacedName, o contr
 		Complete(r)
 }
 
-// serviceChanged leaves out what does not matter to where a Service is reached.
+// serviceChanged ignores changes that do not affect the addresses of a Service.
 func serviceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*corev1.Service), e.ObjectNew.(*corev1.Service) //nolint:forcetypeassert // only Services are watched
@@ -194,7 +194,7 @@ func serviceChanged() predicate.Predicate {
 	}}
 }
 
-// servingChanged leaves out changes of endpoints that are not about whether there is a ready one.
+// servingChanged ignores changes of endpoints that do not affect whether there is a ready one.
 func servingChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, _ := e.ObjectOld.(*discoveryv1.EndpointSlice)

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -34,7 +33,7 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-// cluster is one with the gateway of a seed, and the files of its HAProxy.
+// cluster is an API server with the gateway of a seed, and the directory of its HAProxy.
 type cluster struct {
 	client.WithWatch
 	dir string
@@ -61,7 +60,7 @@ func start(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	// Discovery may be a moment behind the condition of a definition.
-	awaitCtx, cancel := context.WithTimeout(t.Context(), patience)
+	awaitCtx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	for _, list := range []func() error{
 		func() error {
@@ -105,13 +104,13 @@ func start(t *testing.T) *cluster {
 	return &cluster{c, dir}
 }
 
-// patience is how long something may take that takes well below a second on an idle machine.
-const patience = time.Minute
+// timeout is for steps that take much less than a second on an idle machine.
+const timeout = time.Minute
 
-// await waits until the object with a name is as it should be.
+// await waits until a check of the object with a name succeeds.
 func await[T client.Object](t *testing.T, c *cluster, list client.ObjectList, name string, check func(T) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := kube.Await(ctx, c, list, func(all []T) error {
 		for _, object := range all {
@@ -119,7 +118,7 @@ func await[T client.Object](t *testing.T, c *cluster, list client.ObjectList, na
 				return check(object)
 			}
 		}
-		return errors.New("it is not there")
+		return errors.New("it does not exist")
 	}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -139,11 +138,11 @@ func (c *cluster) awaitRoute(t *testing.T, name string, want metav1.ConditionSta
 	})
 }
 
-// awaitMap waits until HAProxy is told what is wanted.
+// awaitMap waits until the file of HAProxy's map has a content.
 func (c *cluster) awaitMap(t *testing.T, want string) {
 	t.Helper()
 	var got []byte
-	end := time.After(patience)
+	end := time.After(timeout)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -183,16 +182,16 @@ func TestRoutesBecomeMaps(t *testing.T) {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: "kube-apiserver-1", Labels: map[string]string{discoveryv1.LabelServiceName: "kube-apiserver"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}},
 	}
 	c.create(t, service, slice)
-	slice.Endpoints[0].Conditions.Ready = ptr.To(true)
+	slice.Endpoints[0].Conditions.Ready = new(true)
 	if err := c.Update(t.Context(), slice); err != nil {
 		t.Fatal(err)
 	}
 	c.awaitMap(t, "api.first.example.com "+service.Spec.ClusterIP+"/443\n")
 
-	// Another shoot wants the same name.
+	// Another shoot uses the same name.
 	const other = "shoot--dev--second"
 	c.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other}})
 	second := exposure.Objects(exposure.Values{Namespace: other, Name: "second", Hosts: []string{"api.first.example.com"}, Service: "kube-apiserver", Port: 443})
@@ -215,7 +214,7 @@ func TestRoutesBecomeMaps(t *testing.T) {
 		return nil
 	})
 
-	// When the first goes, the second has the name, and leads nowhere.
+	// When the first is deleted, the second gets the name, and has no backend.
 	if err := c.DeleteAllOf(t.Context(), &gatewayv1.TLSRoute{}, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)
 	}

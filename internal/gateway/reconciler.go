@@ -19,14 +19,14 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// observer reads what a gateway depends on.
+// observer reads the objects that a gateway depends on.
 type observer struct {
 	client client.Client
 	// gateway and front are the Gateway and the Service in front of it.
 	gateway, front types.NamespacedName
 }
 
-// observe returns the facts and the class of the gateway, or nil if the gateway is not there or not ours.
+// observe returns the facts and the class of the gateway, or nil if the gateway does not exist or has another controller.
 func (o *observer) observe(ctx context.Context) (*facts, *gatewayv1.GatewayClass, error) {
 	f := &facts{
 		gateway: &gatewayv1.Gateway{}, services: map[types.NamespacedName]*corev1.Service{},
@@ -65,7 +65,7 @@ func (o *observer) observe(ctx context.Context) (*facts, *gatewayv1.GatewayClass
 	return f, class, nil
 }
 
-// serves tells whether an endpoint in a slice is ready.
+// serves says whether an endpoint in a slice is ready.
 func serves(slice *discoveryv1.EndpointSlice) bool {
 	for i := range slice.Endpoints {
 		if ready := slice.Endpoints[i].Conditions.Ready; ready == nil || *ready {
@@ -75,7 +75,7 @@ func serves(slice *discoveryv1.EndpointSlice) bool {
 	return false
 }
 
-// router tells HAProxy where connections go. Every replica has one.
+// router writes the routes into HAProxy's maps, in every replica.
 type router struct {
 	observer
 	programmer *haproxy.Programmer
@@ -83,7 +83,7 @@ type router struct {
 	last       haproxy.Table
 }
 
-// Reconcile makes HAProxy's maps those of the routes.
+// Reconcile updates HAProxy's maps.
 func (r *router) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	f, _, err := r.observe(ctx)
 	if err != nil {
@@ -104,10 +104,10 @@ func (r *router) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	return reconcile.Result{}, nil
 }
 
-// reporter tells in the status of the gateway and of its routes how it is with them. One replica does.
+// reporter writes the status of the gateway, its class and its routes, in the leader.
 type reporter struct{ observer }
 
-// Reconcile writes what differs.
+// Reconcile writes each status that differs.
 func (r *reporter) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	f, class, err := r.observe(ctx)
 	if err != nil || f == nil {
@@ -123,7 +123,7 @@ func (r *reporter) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 		err := patchStatus(ctx, r.client, route, func(changed *gatewayv1.TLSRoute) {
 			changed.Status = routeStatus(*f, route, v.parents[client.ObjectKeyFromObject(route)])
 		})
-		if !apierrors.IsNotFound(err) { // it went meanwhile
+		if !apierrors.IsNotFound(err) { // it was deleted meanwhile
 			errs = append(errs, err)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // Apply writes objects with server-side apply, in the given order, and stops at the first error. The owner is the field
-// manager; what it applied before and leaves out now is removed from the object, and a field that somebody else changed
-// is taken back. The objects themselves are not changed.
+// manager: fields that it applied before and leaves out now are removed, and it takes over fields that have another
+// manager. The given objects are not changed.
 func Apply(ctx context.Context, c client.Client, owner string, objects ...client.Object) error {
 	for _, object := range objects {
 		gvk, err := apiutil.GVKForObject(object, c.Scheme())
@@ -25,7 +25,7 @@ func Apply(ctx context.Context, c client.Client, owner string, objects ...client
 		}
 		u := &unstructured.Unstructured{Object: content}
 		u.SetGroupVersionKind(gvk)
-		// A zero value would be an opinion about what is the server's to say.
+		// Their zero values would be applied too, but only the server and the object's controller set them.
 		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 		unstructured.RemoveNestedField(u.Object, "status")
 		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(owner), client.ForceOwnership); err != nil {

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Await watches the objects of one kind until check returns nil. It checks what is there first, and again after every
-// change; with each failed check, report hears the reason, if report is not nil. When ctx is done first, the error is the
-// last reason. The list says the kind, and the options limit what is watched.
+// Await watches the objects of one kind until check returns nil. It checks once when the objects are listed, and after
+// every change. Each error of check is passed to report, unless that is nil. If ctx is done first, the last of these errors is
+// returned. The list determines the kind, and the options limit what is watched.
 func Await[T client.Object](ctx context.Context, c client.WithWatch, list client.ObjectList, check func([]T) error, report func(error), options ...client.ListOption) error {
 	kind := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(client.Object) //nolint:forcetypeassert // T is a pointer to a kind
 	return AwaitKind(ctx, c, kind, list, func(objects []client.Object) error {
@@ -26,7 +26,7 @@ func Await[T client.Object](ctx context.Context, c client.WithWatch, list client
 	}, report, options...)
 }
 
-// AwaitKind is Await for a kind that only the run can tell; the object says which.
+// AwaitKind is Await for a kind that is only known at run time; the object determines it.
 func AwaitKind(
 	ctx context.Context, c client.WithWatch, kind client.Object, list client.ObjectList, check func([]client.Object) error, report func(error),
 	options ...client.ListOption,

@@ -22,7 +22,7 @@ func Condition(conditions []corev1beta1.Condition, typ corev1beta1.ConditionType
 	return nil
 }
 
-// ConditionsTrue returns which condition is the first that is not True, and why, or nil if all are.
+// ConditionsTrue returns an error with the first condition that is not True, or nil if all are.
 func ConditionsTrue(conditions []corev1beta1.Condition) error {
 	for _, condition := range conditions {
 		if condition.Status != corev1beta1.ConditionTrue {
@@ -34,9 +34,8 @@ func ConditionsTrue(conditions []corev1beta1.Condition) error {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// SetCondition returns the conditions with one of them as wanted, and whether that is a change. The timestamps of the wanted one
-// are not looked at: now is when it was last updated if anything differs, and when it changed over if its status differs. The
-// given conditions are not changed.
+// SetCondition returns the conditions with one of them set, and whether that changes anything. The timestamps of want are ignored: now is
+// the lastUpdateTime if anything differs, and the lastTransitionTime if the status differs. The given conditions are not changed.
 func SetCondition(conditions []corev1beta1.Condition, want corev1beta1.Condition, now time.Time) ([]corev1beta1.Condition, bool) {
 	want.LastUpdateTime, want.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
 	before := Condition(conditions, want.Type)

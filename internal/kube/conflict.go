@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// retryConflictAfter is when a pass is repeated that met a conflict. By then the cache has what somebody else wrote.
+// retryConflictAfter is when a reconciliation is repeated after a conflict. By then the cache has the other client's write.
 const retryConflictAfter = 200 * time.Millisecond
 
-// Routine says whether an error is routine: a conflict, or an object that came or went since the cache heard of it. A namespace that is
-// missing is not: it may stay away. Of several errors, all have to be routine.
+// Routine says whether an error passes when reconciliation is repeated: a conflict, or an object that was created or deleted since the cache
+// was last updated. A missing namespace does not count, as it may stay missing. Of several errors, all have to be routine.
 func Routine(err error) bool {
 	return each(err, func(err error) bool {
 		var status apierrors.APIStatus
@@ -24,13 +24,13 @@ func Routine(err error) bool {
 	})
 }
 
-// Contested says whether an error only tells that somebody else was quicker, so that the next pass finds what it needs. What is missing may
-// stay away: who reports to people says so. Of several errors, all have to be of this kind.
+// Contested says whether an error only means that another client wrote first: a conflict, or an object that exists already. A missing object
+// does not count, so this is the check of controllers that report errors to users. Of several errors, all have to be of this kind.
 func Contested(err error) bool { return each(err, contested) }
 
 func contested(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
-// each applies a check to an error, or to all of those that it consists of.
+// each says whether a check holds for an error, or for all errors that it consists of.
 func each(err error, is func(error) bool) bool {
 	several := func(err error) bool { return each(err, is) }
 	var aggregate interface{ Errors() []error }
@@ -48,7 +48,7 @@ func all(errs []error, is func(error) bool) bool {
 	return !slices.ContainsFunc(errs, func(err error) bool { return !is(err) })
 }
 
-// Result is what a reconciler returns for an error. After a routine one, the pass is repeated soon, and nobody hears of it.
+// Result is what a reconciler returns for an error. After a routine one the object is requeued soon, without an error in logs and metrics.
 func Result(err error) (reconcile.Result, error) {
 	if err != nil && Routine(err) {
 		return reconcile.Result{RequeueAfter: retryConflictAfter}, nil

@@ -20,7 +20,7 @@ func TestRoutine(t *testing.T) {
 	}{
 		"conflict":                    {conflict, true, true},
 		"gone":                        {gone, true, false},
-		"there already":               {apierrors.NewAlreadyExists(schema.GroupResource{}, "a"), true, true},
+		"already exists":              {apierrors.NewAlreadyExists(schema.GroupResource{}, "a"), true, true},
 		"no namespace for it":         {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "a"), false, false},
 		"refused":                     {refused, false, false},
 		"something else":              {errors.New("broken"), false, false},

@@ -1,2 +1,2 @@
-// Package kube holds the small verbs that every process uses on Kubernetes objects, written once: apply, await, health.
+// Package kube has what every process does with Kubernetes objects: apply them, wait for them, check their health, patch metadata.
 package kube

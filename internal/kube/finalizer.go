@@ -8,12 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// AddFinalizer puts a finalizer on an object, unless it is there. The error is a conflict if the object has changed since it was read.
+// AddFinalizer adds a finalizer to an object, unless it has it. The error is a conflict if the object has changed since it was read.
 func AddFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
 	return PatchMetadata(ctx, c, obj, func(o *metav1.PartialObjectMetadata) { controllerutil.AddFinalizer(o, finalizer) })
 }
 
-// RemoveFinalizer takes a finalizer off an object, if it is there. An object that is gone has none.
+// RemoveFinalizer removes a finalizer from an object, if it has it. A missing object is not an error.
 func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
 	return client.IgnoreNotFound(PatchMetadata(ctx, c, obj, func(o *metav1.PartialObjectMetadata) { controllerutil.RemoveFinalizer(o, finalizer) }))
 }

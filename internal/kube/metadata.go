@@ -14,8 +14,8 @@ import (
 )
 
 // PatchMetadata changes labels, annotations, finalizers and owner references of an object. The function gets a copy of them to
-// change; what differs afterwards is sent, and if nothing does, nothing is sent. Only metadata crosses the wire, and the object
-// itself stays as it is, so it may come from a cache and need not be complete.
+// change, and only differences are sent. The object itself is not changed, so it may come from a cache and need not be
+// complete.
 //
 // Finalizers and owner references are lists, which cannot be merged: if one of these differs and the object has changed since it
 // was read, the error is a conflict.
@@ -45,14 +45,14 @@ func PatchMetadata(ctx context.Context, c client.Client, obj client.Object, chan
 	return nil
 }
 
-// Metadata returns an empty object that stands for the metadata of a kind, to watch or to read.
+// Metadata returns an empty object to watch or read only the metadata of a kind.
 func Metadata(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(gvk)
 	return obj
 }
 
-// SplitAnnotation returns what an annotation lists, without empty parts and the space around them.
+// SplitAnnotation returns the parts of an annotation that is a list, without empty ones and surrounding space.
 func SplitAnnotation(value, separator string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(value, separator) {
@@ -63,7 +63,7 @@ func SplitAnnotation(value, separator string) []string {
 	return parts
 }
 
-// AddToAnnotation adds parts to what an annotation lists, unless they are there already.
+// AddToAnnotation adds parts to an annotation that is a list, unless it has them.
 func AddToAnnotation(meta *metav1.ObjectMeta, key, separator string, parts ...string) {
 	all := SplitAnnotation(meta.Annotations[key], separator)
 	before := len(all)

@@ -29,7 +29,7 @@ func TestAddToAnnotation(t *testing.T) {
 	}{
 		"nothing to nothing":         {},
 		"the first":                  {add: []string{"a", "b"}, want: "a,b"},
-		"behind what is there":       {value: "a", add: []string{"b"}, want: "a,b"},
+		"after existing parts":       {value: "a", add: []string{"b"}, want: "a,b"},
 		"once":                       {value: "a", add: []string{"b", "a", "b"}, want: "a,b"},
 		"nothing new: left as it is": {value: " a , b", add: []string{"b"}, want: " a , b"},
 	} {

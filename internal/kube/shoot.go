@@ -14,8 +14,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// AwaitShoot watches one shoot until check returns nil, such as ShootHealthy and ShootGone; it gets nil while there is none. The rest is as
-// for Await.
+// AwaitShoot is Await for one shoot. The check, such as ShootHealthy or ShootGone, gets nil while the shoot does not exist.
 func AwaitShoot(ctx context.Context, c client.WithWatch, key client.ObjectKey, check func(*corev1beta1.Shoot) error, report func(error)) error {
 	return Await(ctx, c, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
 		if len(shoots) == 0 {
@@ -25,7 +24,8 @@ func AwaitShoot(ctx context.Context, c client.WithWatch, key client.ObjectKey, c
 	}, report, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name})
 }
 
-// ShootHealthy returns why a shoot is not as it was ordered, or nil if it is: its last operation has succeeded, and all conditions are True.
+// ShootHealthy returns why a shoot is not healthy, or nil if it is: its last operation succeeded for its current generation, and all conditions
+// are True.
 func ShootHealthy(shoot *corev1beta1.Shoot) error {
 	if shoot == nil {
 		return errors.New("it is gone")
@@ -34,27 +34,27 @@ func ShootHealthy(shoot *corev1beta1.Shoot) error {
 		return errors.New(ShootOperation(shoot))
 	}
 	if shoot.Status.ObservedGeneration != shoot.Generation {
-		return errors.New("its last change has not been seen yet")
+		return errors.New("its last change has not been observed yet")
 	}
 	if len(shoot.Status.Conditions) == 0 {
-		return errors.New("nobody has looked at its health yet")
+		return errors.New("its health has not been checked yet")
 	}
 	return ConditionsTrue(shoot.Status.Conditions)
 }
 
-// ShootGone returns what becomes of a shoot that is still there, or nil if it is gone.
+// ShootGone returns an error with the operation of a shoot that still exists, or nil if there is none.
 func ShootGone(shoot *corev1beta1.Shoot) error {
 	if shoot == nil {
 		return nil
 	}
-	return fmt.Errorf("it is still there: %s", ShootOperation(shoot))
+	return fmt.Errorf("it still exists: %s", ShootOperation(shoot))
 }
 
-// ShootOperation says in a line what is done with a shoot, and what went wrong with the codes of the errors.
+// ShootOperation is the last operation of a shoot on one line, with its last errors and their codes.
 func ShootOperation(shoot *corev1beta1.Shoot) string {
 	last := shoot.Status.LastOperation
 	if last == nil {
-		return "nobody has begun yet"
+		return "no operation has begun yet"
 	}
 	text := fmt.Sprintf("%s %s %d%%", last.Type, last.State, last.Progress)
 	if last.State == corev1beta1.LastOperationStateSucceeded {
@@ -78,7 +78,7 @@ func ShootOperation(shoot *corev1beta1.Shoot) string {
 	return oneLine(text)
 }
 
-// DeleteShoot orders the deletion of a shoot, and confirms it first. One that is gone is fine.
+// DeleteShoot confirms the deletion of a shoot, and deletes it. A missing shoot is not an error.
 func DeleteShoot(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	shoot := &corev1beta1.Shoot{}
 	shoot.Namespace, shoot.Name = key.Namespace, key.Name

@@ -17,7 +17,7 @@ func TestShootHealthy(t *testing.T) {
 		status corev1beta1.ShootStatus
 		want   string
 	}{
-		"nobody has begun": {corev1beta1.ShootStatus{}, "nobody has begun yet"},
+		"no operation": {corev1beta1.ShootStatus{}, "no operation has begun yet"},
 		"under way": {
 			corev1beta1.ShootStatus{LastOperation: operation(corev1beta1.LastOperationStateProcessing, 40, "Waiting for etcd")}, "Create Processing 40%, Waiting for etcd",
 		},
@@ -30,11 +30,11 @@ func TestShootHealthy(t *testing.T) {
 			},
 			"Create Error 40%; error ERR_CONFIGURATION_PROBLEM, ERR_INFRA_QUOTA_EXCEEDED: no room left; error: odd",
 		},
-		"a change is not seen yet": {corev1beta1.ShootStatus{LastOperation: done, ObservedGeneration: 1}, "its last change has not been seen yet"},
-		"not looked at":            {corev1beta1.ShootStatus{LastOperation: done, ObservedGeneration: 2}, "nobody has looked at its health yet"},
-		"ill": {
-			corev1beta1.ShootStatus{LastOperation: done, ObservedGeneration: 2, Conditions: []corev1beta1.Condition{{Type: "A", Status: "True"}, {Type: "B", Status: "False", Message: "ouch\nthat hurts"}}},
-			"its condition B is False: ouch that hurts",
+		"a change is not observed yet": {corev1beta1.ShootStatus{LastOperation: done, ObservedGeneration: 1}, "its last change has not been observed yet"},
+		"without conditions":           {corev1beta1.ShootStatus{LastOperation: done, ObservedGeneration: 2}, "its health has not been checked yet"},
+		"unhealthy": {
+			corev1beta1.ShootStatus{LastOperation: done, ObservedGeneration: 2, Conditions: []corev1beta1.Condition{{Type: "A", Status: "True"}, {Type: "B", Status: "False", Message: "down\nsince noon"}}},
+			"its condition B is False: down since noon",
 		},
 		"healthy": {corev1beta1.ShootStatus{LastOperation: done, ObservedGeneration: 2, Conditions: []corev1beta1.Condition{{Type: "A", Status: "True"}}}, ""},
 	} {
@@ -59,7 +59,7 @@ func TestShootThatIsGone(t *testing.T) {
 	}
 	deleting := &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeDelete, State: corev1beta1.LastOperationStateProcessing, Progress: 7, Description: "Deleting nodes"}
 	err := ShootGone(&corev1beta1.Shoot{Status: corev1beta1.ShootStatus{LastOperation: deleting}})
-	if want := "it is still there: Delete Processing 7%, Deleting nodes"; err == nil || err.Error() != want {
+	if want := "it still exists: Delete Processing 7%, Deleting nodes"; err == nil || err.Error() != want {
 		t.Errorf("ShootGone() = %v, want %s", err, want)
 	}
 }

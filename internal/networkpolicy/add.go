@@ -27,17 +27,17 @@ import (
 
 // Values are the settings of the controller.
 type Values struct {
-	// NamespaceSelectors select the namespaces whose Services are looked at. None means all of them.
+	// NamespaceSelectors select the namespaces of Services that get policies. None means all namespaces.
 	NamespaceSelectors []metav1.LabelSelector
-	// IngressController says where the pods of the ingress controller are. Nil means that Ingresses are not looked at.
+	// IngressController identifies the pods of the ingress controller. Nil means that Ingresses are ignored.
 	IngressController *IngressController
-	// Concurrency is how many Services are worked on at once.
+	// Concurrency is how many Services are reconciled at once.
 	Concurrency int
 	// FieldOwner is the field manager of the policies, usually the name of the process.
 	FieldOwner string
 }
 
-// IngressController says where the pods of the ingress controller are.
+// IngressController identifies the pods of the ingress controller.
 type IngressController struct {
 	// Namespace is their namespace.
 	Namespace string
@@ -47,15 +47,15 @@ type IngressController struct {
 
 // Field indexes.
 const (
-	// indexService finds policies by the Service they were written for.
+	// indexService indexes policies by their Service.
 	indexService = "service"
-	// indexBackend finds Ingresses by the Services they lead to.
+	// indexBackend indexes Ingresses by the Services of their backends.
 	indexBackend = "backend"
 )
 
 // Add adds the controller for a cluster to a manager.
 func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster, v Values) error {
-	r := &Reconciler{client: targetCluster.GetClient(), ingressController: v.IngressController, owner: v.FieldOwner}
+	r := &reconciler{client: targetCluster.GetClient(), ingressController: v.IngressController, owner: v.FieldOwner}
 	for i := range v.NamespaceSelectors {
 		selector, err := metav1.LabelSelectorAsSelector(&v.NamespaceSelectors[i])
 		if err != nil {
@@ -73,9 +73,9 @@ func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster
 	informers := targetCluster.GetCache()
 	errs := []error{
 		c.Watch(source.Kind(informers, &corev1.Service{}, &handler.TypedEnqueueRequestForObject[*corev1.Service]{}, serviceChanged())),
-		// Somebody may change or delete a policy.
+		// Changed and deleted policies are written again.
 		c.Watch(source.Kind(informers, &networkingv1.NetworkPolicy{}, handler.TypedEnqueueRequestsFromMapFunc(serviceOf), policyChanged())),
-		// Namespaces come and go that Services are to be reached from, or whose Services are looked at.
+		// Namespaces may be selected by Services, or be those of Services.
 		c.Watch(source.Kind(informers, &corev1.Namespace{}, handler.TypedEnqueueRequestsFromMapFunc(r.affected), namespaceChanged())),
 	}
 	if v.IngressController != nil {
@@ -113,7 +113,7 @@ func serviceChanged() predicate.TypedPredicate[*corev1.Service] {
 
 func policyChanged() predicate.TypedPredicate[*networkingv1.NetworkPolicy] {
 	return predicate.TypedFuncs[*networkingv1.NetworkPolicy]{
-		// One that is there at the start may be left from a Service that went meanwhile.
+		// Policies are also enqueued at the start, as their Service may have been deleted before.
 		UpdateFunc: func(e event.TypedUpdateEvent[*networkingv1.NetworkPolicy]) bool {
 			return e.ObjectOld.ResourceVersion != e.ObjectNew.ResourceVersion
 		},
@@ -127,7 +127,7 @@ func namespaceChanged() predicate.TypedPredicate[*corev1.Namespace] {
 	}}
 }
 
-// serviceOf returns the Service that a policy was written for, if any.
+// serviceOf returns the Service of a policy, if it has one.
 func serviceOf(_ context.Context, policy *networkingv1.NetworkPolicy) []reconcile.Request {
 	namespace, name := policy.Labels[resourcesv1alpha1.NetworkingServiceNamespace], policy.Labels[resourcesv1alpha1.NetworkingServiceName]
 	if namespace == "" || name == "" {
@@ -136,11 +136,11 @@ func serviceOf(_ context.Context, policy *networkingv1.NetworkPolicy) []reconcil
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-// affected are the Services that a namespace may matter to: its own, and those that select namespaces.
-func (r *Reconciler) affected(ctx context.Context, namespace *corev1.Namespace) []reconcile.Request {
+// affected are the Services whose policies may depend on a namespace: its own, and those that select namespaces.
+func (r *reconciler) affected(ctx context.Context, namespace *corev1.Namespace) []reconcile.Request {
 	services := &corev1.ServiceList{}
 	if err := r.client.List(ctx, services); err != nil {
-		return nil // only while the cache is not there, and then all come anyway
+		return nil // only until the cache has synced; all Services are enqueued then
 	}
 	var requests []reconcile.Request
 	for i := range services.Items {
@@ -152,7 +152,7 @@ func (r *Reconciler) affected(ctx context.Context, namespace *corev1.Namespace) 
 	return requests
 }
 
-// backends are the Services that an Ingress leads to.
+// backends are the Services of an Ingress.
 func backends(_ context.Context, ingress *networkingv1.Ingress) []reconcile.Request {
 	var requests []reconcile.Request
 	for _, backend := range backendsOf(ingress) {
@@ -179,7 +179,7 @@ func backendsOf(ingress *networkingv1.Ingress) []networkingv1.IngressServiceBack
 	return found
 }
 
-// matches tells whether one of several selectors matches. No selector matches everything.
+// matches says whether one of several selectors matches. An empty list matches everything.
 func matches(selectors []labels.Selector, set map[string]string) bool {
 	for _, selector := range selectors {
 		if selector.Matches(labels.Set(set)) {

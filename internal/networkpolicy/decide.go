@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
@@ -22,14 +21,14 @@ import (
 
 // input is what the policies of a Service depend on.
 type input struct {
-	// service is nil if there are to be no policies.
+	// service is nil if no policies are desired.
 	service           *corev1.Service
 	namespaces        []corev1.Namespace
 	ingresses         []networkingv1.Ingress
 	ingressController *IngressController
 }
 
-// policies returns the policies of a Service, by namespace and name, and what is wrong with its annotations.
+// policies returns the policies of a Service, sorted, and the errors of its annotations.
 func policies(in input) ([]*networkingv1.NetworkPolicy, error) {
 	if in.service == nil || len(in.service.Spec.Selector) == 0 {
 		return nil, nil
@@ -65,7 +64,7 @@ func policies(in input) ([]*networkingv1.NetworkPolicy, error) {
 	}
 	if value, ok := in.service.Annotations[resourcesv1alpha1.NetworkingFromWorldToPorts]; ok {
 		ports, err := parsePorts(resourcesv1alpha1.NetworkingFromWorldToPorts, value)
-		if errs = append(errs, err); err == nil { // no ports would mean all of them
+		if errs = append(errs, err); err == nil { // an empty list would mean all ports
 			w.fromWorld(ports)
 		}
 	}
@@ -80,19 +79,19 @@ func policies(in input) ([]*networkingv1.NetworkPolicy, error) {
 	return w.policies, errors.Join(errs...)
 }
 
-// selected are the other namespaces that the Service may be reached from, by name.
+// selected are the names of other namespaces whose pods may connect to the Service.
 func selected(in input) ([]string, error) {
 	value := in.service.Annotations[resourcesv1alpha1.NetworkingNamespaceSelectors]
 	if value == "" {
 		return nil, nil
 	}
-	var wanted []metav1.LabelSelector
-	if err := json.Unmarshal([]byte(value), &wanted); err != nil {
+	var desired []metav1.LabelSelector
+	if err := json.Unmarshal([]byte(value), &desired); err != nil {
 		return nil, fmt.Errorf("annotation %s: %w", resourcesv1alpha1.NetworkingNamespaceSelectors, err)
 	}
 	var selectors []labels.Selector
-	for i := range wanted {
-		selector, err := metav1.LabelSelectorAsSelector(&wanted[i])
+	for i := range desired {
+		selector, err := metav1.LabelSelectorAsSelector(&desired[i])
 		if err != nil {
 			return nil, fmt.Errorf("annotation %s, selector %d: %w", resourcesv1alpha1.NetworkingNamespaceSelectors, i, err)
 		}
@@ -108,7 +107,7 @@ func selected(in input) ([]string, error) {
 	return names, nil
 }
 
-// portsOf are the ports of the pods behind a Service, each once.
+// portsOf are the ports of the pods of a Service, each once.
 func portsOf(service *corev1.Service) []networkingv1.NetworkPolicyPort {
 	var ports []networkingv1.NetworkPolicyPort
 	for _, port := range service.Spec.Ports {
@@ -125,15 +124,15 @@ func policyPort(port corev1.ServicePort) networkingv1.NetworkPolicyPort {
 	if target == (intstr.IntOrString{}) {
 		target = intstr.FromInt32(port.Port)
 	}
-	return networkingv1.NetworkPolicyPort{Protocol: ptr.To(cmp.Or(port.Protocol, corev1.ProtocolTCP)), Port: &target}
+	return networkingv1.NetworkPolicyPort{Protocol: new(cmp.Or(port.Protocol, corev1.ProtocolTCP)), Port: &target}
 }
 
-// suffix is how a port stands in names and labels.
+// suffix is the part of names and labels for a port.
 func suffix(port networkingv1.NetworkPolicyPort) string {
 	return strings.ToLower(string(*port.Protocol)) + "-" + port.Port.String()
 }
 
-// parsePorts reads a list of ports from an annotation. Numbers may be texts.
+// parsePorts parses a list of ports in an annotation. Numbers may be strings.
 func parsePorts(key, value string) ([]networkingv1.NetworkPolicyPort, error) {
 	var ports []networkingv1.NetworkPolicyPort
 	if err := json.Unmarshal([]byte(value), &ports); err != nil {
@@ -146,13 +145,13 @@ func parsePorts(key, value string) ([]networkingv1.NetworkPolicyPort, error) {
 		port := intstr.Parse(ports[i].Port.String())
 		ports[i].Port = &port
 		if ports[i].Protocol == nil {
-			ports[i].Protocol = ptr.To(corev1.ProtocolTCP)
+			ports[i].Protocol = new(corev1.ProtocolTCP)
 		}
 	}
 	return ports, nil
 }
 
-// exposed are the ports of the pods that Ingresses lead to.
+// exposed are the ports of the pods that Ingresses have as backends.
 func exposed(in input) []networkingv1.NetworkPolicyPort {
 	var ports []networkingv1.NetworkPolicyPort
 	for i := range in.ingresses {
@@ -200,8 +199,8 @@ func (w *writer) pods() metav1.LabelSelector {
 
 func (w *writer) String() string { return w.service.Namespace + "/" + w.service.Name }
 
-// talker selects the pods that say that they talk to something.
-func talker(to string) metav1.LabelSelector {
+// clientsOf selects the pods with the label to connect to something.
+func clientsOf(to string) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchLabels: map[string]string{resourcesv1alpha1.NetworkPolicyToPrefix + to: constants.NetworkPolicyAllowed}}
 }
 
@@ -209,34 +208,34 @@ func namespaceNamed(name string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: name}}
 }
 
-// connection allows labelled pods of the Service's own namespace to talk to it.
+// connection allows labelled pods of the Service's own namespace to connect to it.
 func (w *writer) connection(id, label string, port networkingv1.NetworkPolicyPort) {
-	from := talker(label)
+	from := clientsOf(label)
 	w.pair(w.service.Namespace, "ingress-to-"+id, "egress-to-"+id, port,
-		networkingv1.NetworkPolicyPeer{PodSelector: &from}, networkingv1.NetworkPolicyPeer{PodSelector: ptr.To(w.pods())}, from,
+		networkingv1.NetworkPolicyPeer{PodSelector: &from}, networkingv1.NetworkPolicyPeer{PodSelector: new(w.pods())}, from,
 		fmt.Sprintf("pods running in namespace %s labeled with %v", w.service.Namespace, from.MatchLabels))
 }
 
-// connectionFrom allows labelled pods of another namespace to talk to the Service.
+// connectionFrom allows labelled pods of another namespace to connect to the Service.
 func (w *writer) connectionFrom(namespace, id, label string, port networkingv1.NetworkPolicyPort) {
 	alias := cmp.Or(w.service.Annotations[resourcesv1alpha1.NetworkingPodLabelSelectorNamespaceAlias], w.service.Namespace)
-	from := talker(alias + "-" + label)
+	from := clientsOf(alias + "-" + label)
 	w.pair(namespace, "ingress-to-"+id+"-from-"+namespace, "egress-to-"+w.service.Namespace+"-"+id, port,
 		networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceNamed(namespace), PodSelector: &from},
-		networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceNamed(w.service.Namespace), PodSelector: ptr.To(w.pods())}, from,
+		networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceNamed(w.service.Namespace), PodSelector: new(w.pods())}, from,
 		fmt.Sprintf("pods running in namespace %s labeled with %v", namespace, from.MatchLabels))
 }
 
-// fromIngressController allows the pods of the ingress controller to talk to the Service.
+// fromIngressController allows the pods of the ingress controller to connect to the Service.
 func (w *writer) fromIngressController(c *IngressController, port networkingv1.NetworkPolicyPort) {
 	id := w.service.Name + "-" + suffix(port)
 	w.pair(c.Namespace, "ingress-to-"+id+"-from-ingress-controller", "egress-to-"+w.service.Namespace+"-"+id+"-from-ingress-controller", port,
 		networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceNamed(c.Namespace), PodSelector: &c.PodSelector},
-		networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceNamed(w.service.Namespace), PodSelector: ptr.To(w.pods())}, c.PodSelector,
+		networkingv1.NetworkPolicyPeer{NamespaceSelector: namespaceNamed(w.service.Namespace), PodSelector: new(w.pods())}, c.PodSelector,
 		fmt.Sprintf("ingress controller pods running in the %s namespace labeled with %v", c.Namespace, c.PodSelector.MatchLabels))
 }
 
-// pair adds the policies for both ends of a connection: the one beside the Service, and the one beside its clients.
+// pair adds the policies for both ends of a connection: the ingress policy of the Service, and the egress policy of its clients.
 func (w *writer) pair(
 	namespace, ingress, egress string, port networkingv1.NetworkPolicyPort, from, to networkingv1.NetworkPolicyPeer, clients metav1.LabelSelector, who string,
 ) {
@@ -254,7 +253,7 @@ func (w *writer) pair(
 		})
 }
 
-// fromWorld allows everybody to talk to some ports of the pods, or to all if none are named.
+// fromWorld allows connections from everywhere to some ports of the pods, or to all if the list is empty.
 func (w *writer) fromWorld(ports []networkingv1.NetworkPolicyPort) {
 	w.add(w.service.Namespace, "ingress-to-"+w.service.Name+"-from-world",
 		fmt.Sprintf("Allows ingress traffic from everywhere to ports [%s] for pods selected by the %s service selector.", portList(ports), w),

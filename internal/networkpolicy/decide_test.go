@@ -41,7 +41,7 @@ func namespace(name string, labels ...string) corev1.Namespace {
 
 const fromNamespaceB = `[{"matchLabels":{"kubernetes.io/metadata.name":"b"}}]`
 
-// summary has the name of each policy, whom it selects, and who may talk to whom.
+// summary has the name, ports, selected pods and peers of each policy.
 func summary(t *testing.T, list []*networkingv1.NetworkPolicy) []string {
 	t.Helper()
 	lines := []string{}
@@ -109,7 +109,7 @@ func TestPolicies(t *testing.T) {
 				"b/egress-to-a-grm-tcp-10250 TCP/10250 of: to-a-grm-tcp-10250: allowed peers: - namespaceSelector: kubernetes.io/metadata.name: a podSelector: app: grm",
 			}),
 		},
-		"from a namespace that goes": {
+		"from a namespace in deletion": {
 			in: input{service: service("namespace-selectors", fromNamespaceB), namespaces: []corev1.Namespace{deleted}}, want: own,
 		},
 		"no selectors of namespaces": {
@@ -157,7 +157,7 @@ func TestPolicies(t *testing.T) {
 				"default/egress-to-a-grm-tcp-10250-from-ingress-controller TCP/10250 of: foo: bar peers: - namespaceSelector: kubernetes.io/metadata.name: a podSelector: app: grm",
 			}),
 		},
-		"bad annotations leave the rest": {
+		"invalid annotations do not affect the rest": {
 			in:   input{service: service("namespace-selectors", "{", "from-x-allowed-ports", "[{}]", "from-world-to-ports", "all")},
 			want: own, err: "from-x-allowed-ports: port 0 has no number",
 		},

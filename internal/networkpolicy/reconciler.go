@@ -1,4 +1,4 @@
-// Package networkpolicy writes NetworkPolicies for Services: pods with a label that names a Service and a port may talk to it.
+// Package networkpolicy writes NetworkPolicies for Services: pods with a label for a Service and a port may connect to it.
 //
 // It reads Services, namespaces and Ingresses of one cluster, and writes NetworkPolicies there.
 // Source: concepts.txt, Gardener Resource Manager, "NetworkPolicy Controller".
@@ -21,11 +21,11 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// passTimeout limits a pass. A Service may need a policy in each of hundreds of namespaces.
+// passTimeout limits a reconciliation. A Service may need a policy in each of hundreds of namespaces.
 const passTimeout = 2 * time.Minute
 
-// Reconciler writes the policies of a Service.
-type Reconciler struct {
+// reconciler writes the policies of a Service.
+type reconciler struct {
 	client            client.Client
 	namespaces        []labels.Selector
 	ingressController *IngressController
@@ -33,15 +33,15 @@ type Reconciler struct {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	in, err := r.observe(ctx, request)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	wanted, problem := policies(in) // what can be done is done, whatever is wrong elsewhere
-	if err := r.write(ctx, request, wanted); err != nil {
+	desired, problem := policies(in) // valid parts are applied, even if annotations are invalid
+	if err := r.write(ctx, request, desired); err != nil {
 		return kube.Result(err)
 	}
 	if problem != nil {
@@ -51,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // observe reads what the policies of a Service depend on.
-func (r *Reconciler) observe(ctx context.Context, request reconcile.Request) (input, error) {
+func (r *reconciler) observe(ctx context.Context, request reconcile.Request) (input, error) {
 	in := input{ingressController: r.ingressController}
 	service := &corev1.Service{}
 	if err := r.client.Get(ctx, request.NamespacedName, service); err != nil {
@@ -62,7 +62,7 @@ func (r *Reconciler) observe(ctx context.Context, request reconcile.Request) (in
 		return in, client.IgnoreNotFound(err)
 	}
 	if service.DeletionTimestamp != nil || namespace.DeletionTimestamp != nil || !matches(r.namespaces, namespace.Labels) {
-		return in, nil // there are to be none
+		return in, nil // no policies are desired
 	}
 	in.service = service
 	all := &corev1.NamespaceList{}
@@ -80,8 +80,8 @@ func (r *Reconciler) observe(ctx context.Context, request reconcile.Request) (in
 	return in, nil
 }
 
-// write makes the policies of a Service those that are wanted.
-func (r *Reconciler) write(ctx context.Context, request reconcile.Request, wanted []*networkingv1.NetworkPolicy) error {
+// write applies the desired policies of a Service, and deletes all others of it.
+func (r *reconciler) write(ctx context.Context, request reconcile.Request, desired []*networkingv1.NetworkPolicy) error {
 	list := &networkingv1.NetworkPolicyList{}
 	if err := r.client.List(ctx, list, client.MatchingFields{indexService: request.String()}); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (r *Reconciler) write(ctx context.Context, request reconcile.Request, wante
 		present[client.ObjectKeyFromObject(&list.Items[i])] = &list.Items[i]
 	}
 	var errs []error
-	for _, policy := range wanted {
+	for _, policy := range desired {
 		key := client.ObjectKeyFromObject(policy)
 		if have := present[key]; have == nil || differs(have, policy) {
 			errs = append(errs, kube.Apply(ctx, r.client, r.owner, policy))
@@ -106,7 +106,7 @@ func (r *Reconciler) write(ctx context.Context, request reconcile.Request, wante
 	return errors.Join(errs...)
 }
 
-// differs tells whether a policy is not as wanted. Labels and annotations of others do not matter.
+// differs says whether a policy is not as desired. Additional labels and annotations do not matter.
 func differs(have, want *networkingv1.NetworkPolicy) bool {
 	return !apiequality.Semantic.DeepEqual(have.Spec, want.Spec) || !contains(have.Labels, want.Labels) || !contains(have.Annotations, want.Annotations)
 }

@@ -24,20 +24,20 @@ type AddToScheme = func(*runtime.Scheme) error
 type Component[T any] struct {
 	// Name is the name of the command, such as gardener-scheduler.
 	Name string
-	// Short says in a line what the component does.
+	// Short is a one-line description of the component.
 	Short string
-	// Config says how the configuration file is read.
+	// Config reads the configuration file.
 	Config configfile.Kind[T]
-	// Settings picks what every process has from the configuration, which is complete and valid.
+	// Settings returns the common settings of the configuration, which has its defaults and is valid.
 	Settings func(*T) Settings
-	// Features are the feature gates that the component knows.
+	// Features are the feature gates of the component.
 	Features map[featuregate.Feature]featuregate.FeatureSpec
-	// Kinds are those that the clients of the manager's cluster know, besides those of Kubernetes.
+	// Kinds are added to the scheme of the manager's cluster, besides those of Kubernetes.
 	Kinds []AddToScheme
 	// Protobuf are those of the Kinds that are served as protobuf too, which takes less time and memory than JSON. Those of
-	// Kubernetes itself always count as such, those of a CustomResourceDefinition never.
+	// Kubernetes itself always are, those of a CustomResourceDefinition never.
 	Protobuf []AddToScheme
-	// Options changes the options of the manager, for instance what its cache keeps. It may be nil.
+	// Options changes the options of the manager, such as those of its cache. It may be nil.
 	Options func(*T, *manager.Options)
 	// Wire adds controllers, webhooks, checks and clusters to the process. The context ends with the process.
 	Wire func(context.Context, *Process, *T) error
@@ -52,7 +52,7 @@ func (c Component[T]) Command() *cobra.Command {
 		Example: "  " + c.Name + " --config=config.yaml",
 		Version: Version(),
 		Args:    cobra.NoArgs,
-		// Errors are printed here, so that each of several mistakes in a file gets its line.
+		// Errors are printed here, so that each of several errors in a file gets its line.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,7 +60,7 @@ func (c Component[T]) Command() *cobra.Command {
 			if err == nil {
 				settings := c.Settings(config)
 				log := NewLogger(cmd.ErrOrStderr(), settings.LogLevel, settings.LogFormat)
-				// Libraries that take no logger log to these.
+				// The loggers of libraries without a logger of their own.
 				crlog.SetLogger(log)
 				klog.SetLogger(log)
 				err = c.Run(cmd.Context(), config, log)
@@ -79,15 +79,15 @@ func (c Component[T]) Command() *cobra.Command {
 	return cmd
 }
 
-// printError prints one line per mistake.
+// printError prints one line per error.
 func printError(w io.Writer, err error) {
-	var mistakes utilerrors.Aggregate
-	if !errors.As(err, &mistakes) || len(mistakes.Errors()) == 1 {
+	var aggregate utilerrors.Aggregate
+	if !errors.As(err, &aggregate) || len(aggregate.Errors()) == 1 {
 		fmt.Fprintln(w, "error:", err)
 		return
 	}
 	fmt.Fprintln(w, "error: several things are wrong:")
-	for _, mistake := range utilerrors.Flatten(mistakes).Errors() {
-		fmt.Fprintln(w, "-", mistake)
+	for _, err := range utilerrors.Flatten(aggregate).Errors() {
+		fmt.Fprintln(w, "-", err)
 	}
 }

@@ -1,8 +1,8 @@
-// Package process is how our components start, run and stop.
+// Package process starts, runs and stops the components of Gardener.
 //
-// A component describes itself once: how its configuration file is read, which of its settings are those that every process has, and
-// how its controllers are wired. What it gets for that is a command with one flag, --config, that reads the file strictly, logs, elects
-// a leader, serves health, metrics and, if asked to, profiles, and ends in order when its context does.
+// A component describes how its configuration file is read, which of its settings are common to all processes, and how its controllers are
+// wired. It gets a command with one flag, --config, that reads the file strictly, logs, elects a leader, serves health, metrics and, if
+// enabled, profiles, and shuts down gracefully when its context ends.
 //
 //	func Component() process.Component[schedulerconfigv1alpha1.SchedulerConfiguration] {
 //		return process.Component[schedulerconfigv1alpha1.SchedulerConfiguration]{
@@ -29,14 +29,14 @@
 //
 // cmd/gardener lists the components: `scheduler.Name: scheduler.Component().Command`.
 //
-// The manager belongs to the cluster of Settings.Client, where the Lease of the leader election is too. A component that talks to more
+// The manager is for the cluster of Settings.Client, which also has the Lease of the leader election. A component that uses more
 // clusters adds them in Wire:
 //
 //	config, err := process.ClientConfig(c.TargetClientConnection.ClientConnectionConfiguration)
 //	...
 //	target, err := p.AddCluster("target", config, func(o *cluster.Options) { o.Scheme = targetScheme })
 //
-// Their informers start and stop with the process, and count for its readiness.
+// Their informers start and stop with the process, and readiness waits for them.
 //
 // Nothing here or in a component uses init: feature gates, metrics and kinds are registered where the process is wired. The
 // runtime heeds GOMEMLIMIT; the limit is logged at the start.

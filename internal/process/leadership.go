@@ -15,19 +15,19 @@ import (
 )
 
 // PodNameEnv is the environment variable with the name of the pod that a process runs in. With it, a process that crashed leads again as
-// soon as it is back; without it, nobody leads until the Lease has run out.
+// soon as it restarts; without it, no process leads until the Lease has expired.
 const PodNameEnv = "POD_NAME"
 
-// releaseOwnLease gives up the leadership that the container had before it crashed: there is only one of it in a pod, so nobody leads.
+// releaseOwnLease releases the Lease that the container held before it crashed: a pod has only one such container, so no process leads.
 func releaseOwnLease(ctx context.Context, config *rest.Config, election *componentbaseconfigv1alpha1.LeaderElectionConfiguration, log logr.Logger) error {
 	pod := os.Getenv(PodNameEnv) //nolint:forbidigo // the wiring is where it is read
-	// The identity of a leader begins with the name of the host, which others have as well if it is that of a node.
+	// The identity of a leader begins with the host name, which is not unique if it is that of a node.
 	if host, err := os.Hostname(); err != nil || pod == "" || pod != host {
 		return err
 	}
 	c, err := coordinationv1client.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("make client for Leases: %w", err)
+		return fmt.Errorf("create client for Leases: %w", err)
 	}
 	leases := c.Leases(election.ResourceNamespace)
 	lease, err := leases.Get(ctx, election.ResourceName, metav1.GetOptions{})

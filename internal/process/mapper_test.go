@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// failing fails with its errors, one after the other, and then finds what it is asked for.
+// failing returns its errors, one after the other, and then succeeds.
 type failing struct {
 	meta.RESTMapper
 	errs []error
@@ -46,20 +46,20 @@ func TestMapperWaitsForAPIServers(t *testing.T) {
 		later bool
 		want  error
 	}{
-		"there":                          {},
-		"an API server that restarts":    {errs: []error{refused, away}},
-		"a kind that is not there":       {errs: []error{absent}, want: absent},
-		"a kind that is not there yet":   {errs: []error{away, absent}, kind: seed},
-		"when it has started":            {errs: []error{refused}, kind: seed, later: true, want: refused},
-		"something that does not mend":   {errs: []error{broken}, want: broken},
-		"something else after a restart": {errs: []error{refused, broken}, want: broken},
+		"there":                             {},
+		"an API server that restarts":       {errs: []error{refused, away}},
+		"an unknown kind":                   {errs: []error{absent}, want: absent},
+		"a kind that is registered later":   {errs: []error{away, absent}, kind: seed},
+		"after the timeout":                 {errs: []error{refused}, kind: seed, later: true, want: refused},
+		"a permanent error":                 {errs: []error{broken}, want: broken},
+		"a permanent error after a restart": {errs: []error{refused, broken}, want: broken},
 	} {
 		t.Run(name, func(t *testing.T) {
-			until := time.Now().Add(patience)
+			until := time.Now().Add(discoveryTimeout)
 			if tc.later {
 				until = time.Now()
 			}
-			mapping, err := patientMapper{RESTMapper: &failing{errs: tc.errs}, ctx: t.Context(), until: until, kinds: known}.RESTMapping(tc.kind)
+			mapping, err := waitingMapper{RESTMapper: &failing{errs: tc.errs}, ctx: t.Context(), until: until, kinds: known}.RESTMapping(tc.kind)
 			if !errors.Is(err, tc.want) || (mapping == nil) != (tc.want != nil) {
 				t.Errorf("RESTMapping() is %v, %v", mapping, err)
 			}

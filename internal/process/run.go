@@ -28,26 +28,26 @@ import (
 )
 
 const (
-	// syncedWithin is how long a readiness probe waits for informers. Those that have synced answer at once.
+	// syncedWithin is how long a readiness probe waits for informers that have not synced.
 	syncedWithin = 500 * time.Millisecond
-	// headersWithin is how long a client of the metrics server may take for its request's headers.
+	// headersWithin limits reading the headers of requests to the metrics server.
 	headersWithin = 30 * time.Second
-	// closedWithin is how long requests to the metrics server may take after the process was told to stop.
+	// closedWithin is how long requests to the metrics server may last during shutdown.
 	closedWithin = 2 * time.Second
 )
 
-// Process is what a component is wired to.
+// Process is what the controllers of a component are added to.
 type Process struct {
 	manager.Manager
-	// Gates are the answers of the feature gates. They are read while wiring and handed on as answers.
+	// Gates are the feature gates. They are only read in Wire; deeper code gets their values.
 	Gates featuregate.FeatureGate
-	// Metrics is where the component registers its metrics.
+	// Metrics is the registry for the metrics of the component.
 	Metrics prometheus.Registerer
 }
 
 // AddCluster adds a cluster besides that of the manager. Its informers start and stop with the process and count for readiness.
 func (p *Process) AddCluster(name string, config *rest.Config, options ...cluster.Option) (cluster.Cluster, error) {
-	// First the process's own options, so that others can change them.
+	// The options of the process come first, so that the given ones can change them.
 	own := func(o *cluster.Options) {
 		o.Logger = p.GetLogger().WithValues("cluster", name)
 		o.Cache.DefaultTransform = cache.TransformStripManagedFields()
@@ -62,7 +62,7 @@ func (p *Process) AddCluster(name string, config *rest.Config, options ...cluste
 	return added, p.AddReadyzCheck("informers-"+name, informersSynced(added.GetCache()))
 }
 
-// Run runs the component until the context ends, and ends the process if it loses the leadership.
+// Run runs the component until the context ends. It returns an error if the process loses the leadership.
 func (c Component[T]) Run(ctx context.Context, config *T, log logr.Logger) error {
 	settings := c.Settings(config)
 	gates, err := newGates(c.Features, settings.FeatureGates)
@@ -80,7 +80,7 @@ func (c Component[T]) Run(ctx context.Context, config *T, log logr.Logger) error
 	}
 	if settings.electsLeader() {
 		if err := releaseOwnLease(ctx, clientConfig, settings.LeaderElection, log); err != nil {
-			log.Error(err, "Waiting until the Lease runs out")
+			log.Error(err, "Waiting until the Lease expires")
 		}
 	}
 	mgr, err := manager.New(rest.AddUserAgent(clientConfig, c.Name), options)
@@ -122,7 +122,7 @@ func (c Component[T]) managerOptions(ctx context.Context, config *T, settings Se
 		HealthProbeBindAddress: settings.Health.address(),
 		MapperProvider:         Mapper(ctx, c.Kinds...),
 	}
-	// Nothing of ours reads managed fields, and they are a third of what an object takes.
+	// No controller reads managed fields, and they are a third of the memory of an object.
 	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
 	if settings.electsLeader() {
 		election := settings.LeaderElection
@@ -133,7 +133,7 @@ func (c Component[T]) managerOptions(ctx context.Context, config *T, settings Se
 		options.LeaseDuration = &election.LeaseDuration.Duration
 		options.RenewDeadline = &election.RenewDeadline.Duration
 		options.RetryPeriod = &election.RetryPeriod.Duration
-		// The process ends when the manager does, so the next one need not wait for the Lease to run out.
+		// The process exits with the manager, so the next leader need not wait until the Lease expires.
 		options.LeaderElectionReleaseOnCancel = true
 	}
 	if c.Options != nil {
@@ -142,7 +142,7 @@ func (c Component[T]) managerOptions(ctx context.Context, config *T, settings Se
 	return options, nil
 }
 
-// informersSynced fails while an informer has not seen all objects yet.
+// informersSynced fails until all informers have synced.
 func informersSynced(informers cache.Informers) healthz.Checker {
 	return func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), syncedWithin)
@@ -154,7 +154,7 @@ func informersSynced(informers cache.Informers) healthz.Checker {
 	}
 }
 
-// addMetricsServer serves the metrics of controller-runtime and those of the component, and profiles if they are switched on. Every
+// addMetricsServer serves the metrics of controller-runtime and those of the component, and profiles if they are enabled. Every
 // replica has it, leader or not.
 func addMetricsServer(mgr manager.Manager, settings Settings, own prometheus.Gatherer) error {
 	if settings.Metrics == nil {
@@ -182,7 +182,7 @@ func addMetricsServer(mgr manager.Manager, settings Settings, own prometheus.Gat
 	})
 }
 
-// memoryLimit is what the garbage collector tries to stay below, in bytes, as GOMEMLIMIT sets it.
+// memoryLimit is the soft memory limit of the Go runtime in bytes, from GOMEMLIMIT.
 func memoryLimit() any {
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		return limit

@@ -98,13 +98,13 @@ featureGates: {Fast: true}
 	select {
 	case <-leading:
 	case err := <-done:
-		t.Fatalf("it ended: %v", err)
+		t.Fatalf("it exited: %v", err)
 	case <-time.After(time.Minute):
 		t.Fatal("it does not lead after a minute")
 	}
 
 	if err := e.Client.Get(t.Context(), leaseKey, lease); err != nil || *lease.Spec.HolderIdentity == "" {
-		t.Errorf("nobody holds the Lease: %v", err)
+		t.Errorf("the Lease has no holder: %v", err)
 	}
 	for url, want := range map[string]string{
 		url(health, "/healthz"):                "ok",
@@ -119,7 +119,7 @@ featureGates: {Fast: true}
 	}
 	stop()
 	if err := <-done; err != nil {
-		t.Errorf("it did not end in order: %v", err)
+		t.Errorf("it did not shut down gracefully: %v", err)
 	}
 	if err := e.Client.Get(t.Context(), leaseKey, lease); err != nil || *lease.Spec.HolderIdentity != "" {
 		t.Errorf("the Lease was not released: held by %q, %v", *lease.Spec.HolderIdentity, err)

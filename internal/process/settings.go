@@ -19,35 +19,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// Settings are what every process has in its configuration.
+// Settings are the common settings of all processes.
 type Settings struct {
-	// Client says how the cluster of the manager is reached.
+	// Client is the connection to the manager's cluster.
 	Client componentbaseconfigv1alpha1.ClientConnectionConfiguration
-	// LeaderElection configures which replica acts. Nil means that all of them do.
+	// LeaderElection configures leader election. Nil means that all replicas are active.
 	LeaderElection *componentbaseconfigv1alpha1.LeaderElectionConfiguration
 	// LogLevel is info, debug or error.
 	LogLevel string
 	// LogFormat is json or text.
 	LogFormat string
-	// Health is where /healthz and /readyz are served. Nil means nowhere.
+	// Health is the server of /healthz and /readyz. Nil means none.
 	Health *Server
-	// Metrics is where /metrics is served, and /debug/pprof if profiling is on. Nil means nowhere.
+	// Metrics is the server of /metrics, and of /debug/pprof if profiling is enabled. Nil means none.
 	Metrics *Server
-	// Debugging switches profiling on. It may be nil.
+	// Debugging enables profiling. It may be nil.
 	Debugging *componentbaseconfigv1alpha1.DebuggingConfiguration
 	// FeatureGates are the gates that differ from their default, by name.
 	FeatureGates map[string]bool
 }
 
-// Server says where an HTTP server listens. The type of that name in every configuration can be converted to it.
+// Server is the address of an HTTP server. The type of that name in every configuration can be converted to it.
 type Server struct {
-	// BindAddress is an IP address. Empty means all of them.
+	// BindAddress is an IP address. Empty means all addresses.
 	BindAddress string
 	// Port is the port.
 	Port int
 }
 
-// address is the address in the form that the net package takes; "0" is how controller-runtime says that there is none.
+// address is the address in the format of the net package; "0" disables a server of controller-runtime.
 func (s *Server) address() string {
 	if s == nil {
 		return "0"
@@ -55,7 +55,7 @@ func (s *Server) address() string {
 	return net.JoinHostPort(s.BindAddress, strconv.Itoa(s.Port))
 }
 
-// profiling and contentionProfiling tell what was asked for, if anything.
+// profiling and contentionProfiling say which profiles are enabled.
 func (s Settings) profiling() bool {
 	return s.Debugging != nil && s.Debugging.EnableProfiling != nil && *s.Debugging.EnableProfiling
 }
@@ -64,12 +64,12 @@ func (s Settings) contentionProfiling() bool {
 	return s.profiling() && s.Debugging.EnableContentionProfiling != nil && *s.Debugging.EnableContentionProfiling
 }
 
-// electsLeader tells whether only one replica acts.
+// electsLeader says whether leader election is enabled.
 func (s Settings) electsLeader() bool {
 	return s.LeaderElection != nil && (s.LeaderElection.LeaderElect == nil || *s.LeaderElection.LeaderElect)
 }
 
-// ClientConfig returns how to reach the cluster of a kubeconfig or, if there is none, that of the pod which the process runs in.
+// ClientConfig returns the client configuration for a kubeconfig or, if there is none, for the cluster that the process runs in.
 func ClientConfig(connection componentbaseconfigv1alpha1.ClientConnectionConfiguration) (*rest.Config, error) {
 	var config *rest.Config
 	var err error
@@ -101,7 +101,7 @@ func NewLogger(w io.Writer, level, format string) logr.Logger {
 	)
 }
 
-// newGates returns the answers of the feature gates, and one error per gate that cannot be set.
+// newGates returns the feature gates, and one error per gate that cannot be set.
 func newGates(features map[featuregate.Feature]featuregate.FeatureSpec, set map[string]bool) (featuregate.FeatureGate, error) {
 	gates := featuregate.NewFeatureGate()
 	if err := gates.Add(features); err != nil {
@@ -120,5 +120,5 @@ func newGates(features map[featuregate.Feature]featuregate.FeatureSpec, set map[
 	return gates, gates.SetFromMap(set)
 }
 
-// Version is the version of Gardener that the program was built as.
+// Version is the version of Gardener that the program was built with.
 func Version() string { return version.Get().GitVersion }

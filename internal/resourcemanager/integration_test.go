@@ -30,7 +30,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/cert"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -47,21 +46,21 @@ import (
 	"gardener.cloud/gardener/test/ports"
 )
 
-// world is a cluster with the controllers of a resource manager that is source and target in one. Nobody runs pods in it.
-type world struct{ client.WithWatch }
+// testCluster is source and target of the controllers of a resource manager. It has no nodes that run pods.
+type testCluster struct{ client.WithWatch }
 
 func TestControllers(t *testing.T) {
 	w := start(t)
 	t.Run("health follows the objects of a ManagedResource", w.health)
 	t.Run("a token can be used", w.token)
 	t.Run("network policies follow a Service", w.networkPolicies)
-	t.Run("the API server asks the webhooks", w.webhooks)
-	t.Run("a new node is freed and gets its delay", w.node)
-	t.Run("a node is freed when the last pod that it waits for is ready", w.criticalPod)
-	t.Run("a certificate is refused to who is no node", w.certificate)
+	t.Run("the API server calls the webhooks", w.webhooks)
+	t.Run("the taint of a new node is removed, and it gets its delay", w.node)
+	t.Run("the taint of a node is removed when its last critical pod is ready", w.criticalPod)
+	t.Run("a certificate for a user that is not a node is denied", w.certificate)
 }
 
-func start(t *testing.T) *world {
+func start(t *testing.T) *testCluster {
 	t.Helper()
 	e := env.Start(t)
 	scheme := runtime.NewScheme()
@@ -84,7 +83,7 @@ func start(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	// Discovery may be a moment behind the condition of a definition.
-	awaitCtx, cancel := context.WithTimeout(t.Context(), patience)
+	awaitCtx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	served := func([]*resourcesv1alpha1.ManagedResource) error { return nil }
 	if err := kube.Await(awaitCtx, c, &resourcesv1alpha1.ManagedResourceList{}, served, nil); err != nil {
@@ -97,7 +96,7 @@ func start(t *testing.T) *world {
 	scope.URL = fmt.Sprintf("https://127.0.0.1:%d", settings.Server.Webhooks.Port)
 	settings.Controllers.CSRApprover.Enabled = true
 	settings.Controllers.NodeCriticalComponents.Enabled = true
-	settings.Controllers.NodeCriticalComponents.Backoff = &metav1.Duration{Duration: time.Hour} // DaemonSets tell.
+	settings.Controllers.NodeCriticalComponents.Backoff = &metav1.Duration{Duration: time.Hour} // The test relies on events of DaemonSets.
 	settings.Controllers.NodeAgentReconciliationDelay.Enabled = true
 	settings.Controllers.TokenRequestor.Enabled = true
 	settings.Controllers.NetworkPolicy.Enabled = true
@@ -126,7 +125,7 @@ func start(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
-	return &world{c}
+	return &testCluster{c}
 }
 
 // serverCertificate makes a certificate for a server on a free port of this machine.
@@ -145,7 +144,7 @@ func serverCertificate(t *testing.T) (port int, dir string, ca []byte) {
 	return ports.Free(t, 1)[0], dir, certificate
 }
 
-func (w *world) create(t *testing.T, objects ...client.Object) {
+func (w *testCluster) create(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {
 		if err := w.Create(t.Context(), object); err != nil {
@@ -154,13 +153,13 @@ func (w *world) create(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// patience is how long something may take that takes well below a second on an idle machine.
-const patience = time.Minute
+// timeout is for steps that take much less than a second on an idle machine.
+const timeout = time.Minute
 
-// await waits until the objects of a kind in a namespace are as they should be.
-func await[T client.Object](t *testing.T, w *world, list client.ObjectList, namespace string, check func([]T) error) {
+// await waits until a check of the objects of a kind in a namespace succeeds.
+func await[T client.Object](t *testing.T, w *testCluster, list client.ObjectList, namespace string, check func([]T) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := kube.Await(ctx, w, list, check, nil, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)
@@ -168,7 +167,7 @@ func await[T client.Object](t *testing.T, w *world, list client.ObjectList, name
 }
 
 // awaitCondition waits for a status and a text in the message of a condition of the ManagedResource in a namespace.
-func (w *world) awaitCondition(t *testing.T, namespace string, typ corev1beta1.ConditionType, status corev1beta1.ConditionStatus, text string) {
+func (w *testCluster) awaitCondition(t *testing.T, namespace string, typ corev1beta1.ConditionType, status corev1beta1.ConditionStatus, text string) {
 	t.Helper()
 	await(t, w, &resourcesv1alpha1.ManagedResourceList{}, namespace, func(list []*resourcesv1alpha1.ManagedResource) error {
 		condition := kube.Condition(list[0].Status.Conditions, typ)
@@ -200,7 +199,7 @@ spec:
     spec: {containers: [{name: c, image: i}]}
 `
 
-func (w *world) health(t *testing.T) {
+func (w *testCluster) health(t *testing.T) {
 	const healthy, progressing = resourcesv1alpha1.ResourcesHealthy, resourcesv1alpha1.ResourcesProgressing
 	w.create(t,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "health"}},
@@ -209,10 +208,10 @@ func (w *world) health(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "health", Name: "mr"},
 			Spec:       resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: "manifests"}}},
 		})
-	w.awaitCondition(t, "health", healthy, "False", `Deployment "health/d" is unhealthy: its last change has not been seen by its controller`)
+	w.awaitCondition(t, "health", healthy, "False", `Deployment "health/d" is unhealthy: its last change has not been observed by its controller`)
 	w.awaitCondition(t, "health", progressing, "True", `Deployment "health/d" is progressing`)
 
-	// The roll-out is complete, but for a pod of the revision before.
+	// The rollout is complete, but for a pod of the revision before.
 	d := &appsv1.Deployment{}
 	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "health", Name: "d"}, d); err != nil {
 		t.Fatal(err)
@@ -244,7 +243,7 @@ func (w *world) health(t *testing.T) {
 	}
 	w.awaitCondition(t, "health", progressing, "False", "All resources have been fully rolled out.")
 
-	// It fails later: that is no roll-out.
+	// It fails later: that is no rollout.
 	d.Status.Conditions[0].Status = corev1.ConditionFalse
 	if err := w.Status().Patch(t.Context(), d, client.Merge); err != nil {
 		t.Fatal(err)
@@ -257,17 +256,17 @@ func (w *world) health(t *testing.T) {
 	if err := w.Patch(t.Context(), secret, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"stringData":{"objects.yaml":%q}}`, changed))); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitCondition(t, "health", progressing, "True", "its last change has not been seen by its controller")
+	w.awaitCondition(t, "health", progressing, "True", "its last change has not been observed by its controller")
 }
 
 func pod(hash string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "health", Name: "d-" + hash, Labels: map[string]string{"app": "x", "pod-template-hash": hash}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}, TerminationGracePeriodSeconds: ptr.To[int64](0)},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}, TerminationGracePeriodSeconds: new(int64(0))},
 	}
 }
 
-func (w *world) token(t *testing.T) {
+func (w *testCluster) token(t *testing.T) {
 	w.create(t,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "token"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{
@@ -286,7 +285,7 @@ func (w *world) token(t *testing.T) {
 	})
 }
 
-func (w *world) networkPolicies(t *testing.T) {
+func (w *testCluster) networkPolicies(t *testing.T) {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "net", Name: "s", Annotations: map[string]string{
 			"networking.resources.gardener.cloud/namespace-selectors": `[{"matchLabels":{"kubernetes.io/metadata.name":"net-b"}}]`,
@@ -312,7 +311,7 @@ func (w *world) networkPolicies(t *testing.T) {
 	w.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "net-b"}})
 	await(t, w, policies, "net", names("egress-to-s-tcp-80", "ingress-to-s-tcp-80", "ingress-to-s-tcp-80-from-net-b"))
 	await(t, w, policies, "net-b", names("egress-to-net-s-tcp-80"))
-	// Who deletes a policy gets it back.
+	// A deleted policy is recreated.
 	if err := w.DeleteAllOf(t.Context(), &networkingv1.NetworkPolicy{}, client.InNamespace("net-b")); err != nil {
 		t.Fatal(err)
 	}
@@ -324,14 +323,14 @@ func (w *world) networkPolicies(t *testing.T) {
 	await(t, w, policies, "net-b", names())
 }
 
-func (w *world) webhooks(t *testing.T) {
+func (w *testCluster) webhooks(t *testing.T) {
 	w.create(t,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name:        "hooks",
 			Labels:      map[string]string{"gardener.cloud/role": "test", "high-availability-config.resources.gardener.cloud/consider": "true"},
 			Annotations: map[string]string{"high-availability-config.resources.gardener.cloud/zones": "a,b"},
 		}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "hooks", Name: "own"}, AutomountServiceAccountToken: ptr.To(false)})
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "hooks", Name: "own"}, AutomountServiceAccountToken: new(false)})
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "hooks", Name: "p", Labels: map[string]string{"pod-template-hash": "x"}},
 		Spec: corev1.PodSpec{
@@ -350,13 +349,13 @@ func (w *world) webhooks(t *testing.T) {
 			},
 		},
 	}
-	// The API server learns of webhooks a moment later.
+	// The API server reads webhook configurations with a delay.
 	admitted := func(ctx context.Context) (bool, error) {
 		p := p.DeepCopy()
 		return w.Create(ctx, p, client.DryRunAll) == nil && len(p.Spec.Volumes) > 0 && p.Spec.SecurityContext != nil, nil
 	}
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, admitted); err != nil {
-		t.Fatalf("no webhook is asked about pods: %v", err)
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, timeout, true, admitted); err != nil {
+		t.Fatalf("no webhook is called for pods: %v", err)
 	}
 	w.create(t, p, d)
 	if p.Spec.Volumes[0].Name != "kube-api-access-gardener" || p.Spec.SecurityContext.SeccompProfile == nil ||
@@ -379,7 +378,7 @@ func (w *world) webhooks(t *testing.T) {
 	}
 }
 
-func (w *world) node(t *testing.T) {
+func (w *testCluster) node(t *testing.T) {
 	w.create(t, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node.gardener.cloud/critical-components-not-ready", Effect: corev1.TaintEffectNoSchedule}}},
@@ -397,7 +396,7 @@ func (w *world) node(t *testing.T) {
 	})
 }
 
-func (w *world) criticalPod(t *testing.T) {
+func (w *testCluster) criticalPod(t *testing.T) {
 	critical := map[string]string{"node.gardener.cloud/critical-component": "true"}
 	labels := map[string]string{"app": "critical"}
 	spec := corev1.PodSpec{
@@ -419,9 +418,9 @@ func (w *world) criticalPod(t *testing.T) {
 		Namespace: "default", Name: "critical", Labels: critical,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))},
 	}, Spec: *spec.DeepCopy()}
-	pod.Spec.NodeName, pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = "n2", "default", ptr.To(false)
+	pod.Spec.NodeName, pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = "n2", "default", new(false)
 	w.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}, pod)
-	// The delay is written by another controller: by then, the first look at the Node is over or comes later than the pod.
+	// Another controller writes the delay: by then, the first check of the Node is over, or comes after the creation of the pod.
 	await(t, w, &corev1.NodeList{}, "", func(nodes []*corev1.Node) error {
 		for _, node := range nodes {
 			if node.Name == "n2" && node.Annotations["node-agent.gardener.cloud/reconciliation-delay"] == "" {
@@ -447,7 +446,7 @@ func (w *world) criticalPod(t *testing.T) {
 	})
 }
 
-func (w *world) certificate(t *testing.T) {
+func (w *testCluster) certificate(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -467,7 +466,7 @@ func (w *world) certificate(t *testing.T) {
 	})
 	await(t, w, &certificatesv1.CertificateSigningRequestList{}, "", func(list []*certificatesv1.CertificateSigningRequest) error {
 		conditions := list[0].Status.Conditions
-		if len(conditions) != 1 || conditions[0].Type != certificatesv1.CertificateDenied || !strings.Contains(conditions[0].Message, `user "admin" is no node`) {
+		if len(conditions) != 1 || conditions[0].Type != certificatesv1.CertificateDenied || !strings.Contains(conditions[0].Message, `user "admin" is not a node`) {
 			return fmt.Errorf("conditions are %+v", conditions)
 		}
 		return nil

@@ -1,4 +1,4 @@
-// Package resourcemanager is gardener-resource-manager, which keeps the objects of a cluster as ManagedResources say, and helps
+// Package resourcemanager is gardener-resource-manager, which applies ManagedResources to a cluster, and has controllers and webhooks for
 // the workload there.
 package resourcemanager
 
@@ -43,13 +43,13 @@ import (
 const Name = "gardener-resource-manager"
 
 const (
-	// passTimeout limits a pass of a controller. Those of ManagedResources have a shorter limit of their own.
+	// passTimeout limits a reconciliation. The controllers of ManagedResources have shorter limits.
 	passTimeout = 3 * time.Minute
-	// identityTimeout is how long the identity of the source cluster may take to read.
+	// identityTimeout limits reading the identity of the source cluster.
 	identityTimeout = 30 * time.Second
 )
 
-// Values of clusterID that stand for what the source cluster says about itself.
+// Values of clusterID for the identity in the source cluster.
 const (
 	identityOfCluster          = "<cluster>"
 	identityOfClusterIfPresent = "<default>"
@@ -77,7 +77,7 @@ func Component() process.Component[config] {
 			limit(&options.Cache, &c.SourceClientConnection)
 			options.Controller.CacheSyncTimeout = c.Controllers.CacheSyncTimeout.Duration
 			options.Controller.ReconciliationTimeout = passTimeout
-			// It starts with the first webhook.
+			// The server starts with the first webhook.
 			options.WebhookServer = crwebhook.NewServer(crwebhook.Options{
 				Host: c.Server.Webhooks.BindAddress, Port: c.Server.Webhooks.Port, CertDir: c.Server.Webhooks.TLS.ServerCertDir,
 			})
@@ -86,7 +86,7 @@ func Component() process.Component[config] {
 	}
 }
 
-// limit makes a cache see no more than a connection is for.
+// limit restricts a cache to the namespaces of a connection.
 func limit(options *cache.Options, connection *resourcemanagerconfigv1alpha1.ClientConnection) {
 	options.SyncPeriod = &connection.CacheResyncPeriod.Duration
 	for _, namespace := range connection.Namespaces {
@@ -112,7 +112,7 @@ func wire(ctx context.Context, p *process.Process, c *config) error {
 	return addControllers(ctx, p.Manager, target, identity, c)
 }
 
-// supported refuses what can be switched on in the configuration but is not there.
+// supported refuses settings of the configuration that are not implemented.
 func supported(c *config) error {
 	var errs field.ErrorList
 	for path, enabled := range map[*field.Path]bool{
@@ -127,7 +127,7 @@ func supported(c *config) error {
 	return errs.ToAggregate()
 }
 
-// targetOf returns the cluster that objects are applied to. It may be the one with the ManagedResources.
+// targetOf returns the cluster that objects are applied to. It may be the source cluster.
 func targetOf(p *process.Process, c *config) (cluster.Cluster, error) {
 	if c.TargetClientConnection == nil {
 		return p.Manager, nil
@@ -142,7 +142,7 @@ func targetOf(p *process.Process, c *config) (cluster.Cluster, error) {
 	})
 }
 
-// identityOf returns the identity of the source cluster that is written to objects, as the configuration asks for it.
+// identityOf returns the identity of the source cluster for the origin of objects, as configured.
 func identityOf(ctx context.Context, source client.Reader, want string) (string, error) {
 	if want != identityOfCluster && want != identityOfClusterIfPresent {
 		return want, nil
@@ -165,7 +165,7 @@ func identityOf(ctx context.Context, source client.Reader, want string) (string,
 	return identity, nil
 }
 
-// addControllers adds the controllers that are switched on.
+// addControllers adds the controllers that are enabled.
 func addControllers(ctx context.Context, mgr manager.Manager, target cluster.Cluster, identity string, c *config) error {
 	var targetNamespaces []string
 	if c.TargetClientConnection != nil {
@@ -187,14 +187,14 @@ func addControllers(ctx context.Context, mgr manager.Manager, target cluster.Clu
 		add     func() error
 	}{
 		{"managedResource", true, func() error {
-			return managedresource.Add(ctx, mgr, target, managed, managedresource.Settings{
+			return managedresource.Add(ctx, mgr, target, managed, managedresource.Values{
 				Class: *c.Controllers.ResourceClass, Concurrency: *c.Controllers.ManagedResource.ConcurrentSyncs,
 				SyncPeriod: c.Controllers.ManagedResource.SyncPeriod.Duration, AlwaysUpdate: *c.Controllers.ManagedResource.AlwaysUpdate,
 				ManagedBy: managedBy, ClusterID: identity, CollectsGarbage: c.Controllers.GarbageCollector.Enabled,
 			})
 		}},
 		{"health", true, func() error {
-			return health.Add(mgr, target, managed, health.Settings{
+			return health.Add(mgr, target, managed, health.Values{
 				Class: *c.Controllers.ResourceClass, Concurrency: *c.Controllers.Health.ConcurrentSyncs,
 				SyncPeriod: c.Controllers.Health.SyncPeriod.Duration, ClusterID: identity,
 			})

@@ -19,7 +19,7 @@ func (r *Run) ExtensionValues() extensionobject.Values {
 
 // Extend writes a resource of an extension as mutate makes it, and waits until its extension has reconciled it.
 func Extend[T extensionsv1alpha1.Object](ctx context.Context, r *Run, obj T, mutate func(T)) error {
-	if err := extensionobject.Order(ctx, r.ExtensionValues(), obj, mutate); err != nil {
+	if err := extensionobject.Apply(ctx, r.ExtensionValues(), obj, mutate); err != nil {
 		return err
 	}
 	return extensionobject.Await(ctx, r.ExtensionValues(), obj)

@@ -85,7 +85,7 @@ func (r *Run) ManagedApplied(ctx context.Context, name string) error {
 
 // DeploymentReady waits until all pods of a Deployment are updated and available.
 func (r *Run) DeploymentReady(ctx context.Context, name string) error {
-	return AwaitOne(ctx, r.SeedAPI, r.Namespace, name, &appsv1.DeploymentList{}, kube.DeploymentHealthy)
+	return AwaitOne(ctx, r.SeedAPI, r.Namespace, name, &appsv1.DeploymentList{}, kube.DeploymentComplete)
 }
 
 // OldPodsGone waits until the pods have terminated that a Deployment, which is ready, has replaced: they go on for a while.

@@ -1,4 +1,4 @@
-// Package subcommand is for commands that do nothing but hold others.
+// Package subcommand is for commands that only have subcommands.
 package subcommand
 
 import (
@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Choose is the RunE of a command that holds others, which takes any arguments: without one it prints the help, and with one that is no
-// subcommand it fails and says which one may be meant.
+// Choose is the RunE of a command with subcommands. Without arguments it prints the help; with an unknown subcommand it returns an error that
+// suggests a similar one.
 func Choose(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()

@@ -10,7 +10,7 @@ import (
 func TestChoose(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
-		want string // of the error; without one, the help is printed
+		want string // the error; if empty, the help is printed
 	}{
 		"nothing":       {nil, ""},
 		"a typing slip": {[]string{"pust", "it"}, `unknown command "pust" for "tool"; did you mean "push"?; list what there is with: tool --help`},

@@ -20,13 +20,13 @@ import (
 
 // Values are the settings of the controller.
 type Values struct {
-	// Class is that of the Secrets to fill. Empty means all of them.
+	// Class is the class of Secrets that are filled. Empty means all classes.
 	Class string
-	// TargetNamespace is where all accounts are. Empty means where each Secret says.
+	// TargetNamespace is the namespace of all ServiceAccounts. Empty means that of each Secret's annotation.
 	TargetNamespace string
-	// Concurrency is how many Secrets are worked on at once.
+	// Concurrency is how many Secrets are reconciled at once.
 	Concurrency int
-	// Clock tells the time. Nil means the real one.
+	// Clock is for renewal times. Nil means the real clock.
 	Clock clock.PassiveClock
 	// Good says whether a token that is not due is good, such as by who signed it. One that is not is replaced. Nil means that all are.
 	Good func(token string) bool
@@ -35,7 +35,7 @@ type Values struct {
 // Add adds the controller to a manager. The source cluster has the Secrets, the target the ServiceAccounts; they may be the same.
 func Add(mgr manager.Manager, sourceCluster, targetCluster cluster.Cluster, v Values) error {
 	config := targetCluster.GetConfig()
-	// Accounts are rarely looked at, and there may be many: no cache.
+	// ServiceAccounts are rarely read, and there may be many, so they are not cached.
 	live, err := client.New(config, client.Options{
 		Scheme: targetCluster.GetScheme(), Mapper: targetCluster.GetRESTMapper(), HTTPClient: targetCluster.GetHTTPClient(),
 	})
@@ -52,13 +52,13 @@ func Add(mgr manager.Manager, sourceCluster, targetCluster cluster.Cluster, v Va
 	if err != nil {
 		return err
 	}
-	// The data is read when it is needed.
+	// Only metadata is watched; the data is read when it is needed.
 	secrets := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret"}}
 	return c.Watch(source.Kind[client.Object](sourceCluster.GetCache(), secrets, &handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(r.responsible)))
 }
 
-// New returns a Reconciler without a controller: it fills a Secret when it is asked to. Both clients read what is there now. The bundle is
-// what clients of the target trust.
+// New returns a Reconciler without a controller, which is called directly. Both clients have to read from the API server. The bundle is the CA
+// bundle of the target cluster.
 func New(source, target client.Client, caBundle []byte, v Values) *Reconciler {
 	r := newReconciler(v)
 	r.sourceClient, r.sourceReader, r.targetClient = source, source, target
@@ -80,7 +80,7 @@ func newReconciler(v Values) *Reconciler {
 	return r
 }
 
-// responsible tells whether a Secret is to be filled by this controller.
+// responsible says whether a Secret is filled by this controller.
 func (r *Reconciler) responsible(secret client.Object) bool {
 	labels := secret.GetLabels()
 	return labels[resourcesv1alpha1.ResourceManagerPurpose] == resourcesv1alpha1.LabelPurposeTokenRequest &&

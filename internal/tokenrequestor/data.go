@@ -14,10 +14,10 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
-// errKubeconfig says that the kubeconfig in a Secret cannot be used. Its text has nothing of it.
+// errKubeconfig says that the kubeconfig in a Secret is invalid. Its text must not quote the kubeconfig.
 var errKubeconfig = errors.New("the kubeconfig in the Secret is not usable")
 
-// bundleOf returns how to get the certificate authorities of a cluster. A file is read each time, as it may be replaced.
+// bundleOf returns a function that returns the CA bundle of a cluster. A file is read each time, as it may be replaced.
 func bundleOf(config *rest.Config) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		if len(config.CAData) > 0 || config.CAFile == "" {
@@ -27,7 +27,7 @@ func bundleOf(config *rest.Config) func() ([]byte, error) {
 	}
 }
 
-// TokenIn returns the token that a Secret has, beside its kubeconfig or in it. It is empty if there is none.
+// TokenIn returns the token of a Secret, from its own key or from its kubeconfig. It is empty if there is none.
 func TokenIn(secret *corev1.Secret) (string, error) {
 	raw, ok := secret.Data[resourcesv1alpha1.DataKeyKubeconfig]
 	if !ok {
@@ -40,7 +40,7 @@ func TokenIn(secret *corev1.Secret) (string, error) {
 	return user.Token, nil
 }
 
-// fillData returns the data of a Secret with a token and, if there are any, certificate authorities.
+// fillData returns the data of a Secret with a token and, if it is not empty, a CA bundle.
 func fillData(data map[string][]byte, token string, bundle []byte) (map[string][]byte, error) {
 	raw, ok := data[resourcesv1alpha1.DataKeyKubeconfig]
 	if !ok {

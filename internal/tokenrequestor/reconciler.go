@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -32,7 +31,7 @@ import (
 )
 
 const (
-	// passTimeout limits a pass, which makes a handful of requests.
+	// passTimeout limits a reconciliation, which makes a few requests.
 	passTimeout = time.Minute
 	// defaultLifetime is how long a token is asked to be valid if the Secret does not say.
 	defaultLifetime = 12 * time.Hour
@@ -51,7 +50,7 @@ type Reconciler struct {
 	sourceClient    client.Client
 	sourceReader    client.Reader
 	targetClient    client.Client
-	// caBundle returns the certificate authorities of the target.
+	// caBundle returns the CA bundle of the target cluster.
 	caBundle func() ([]byte, error)
 	clock    clock.PassiveClock
 	// good is whether a token is, besides that it is not due.
@@ -93,7 +92,7 @@ type order struct {
 	account  types.NamespacedName
 	labels   map[string]string
 	lifetime time.Duration
-	// withCA asks for the certificate authorities.
+	// withCA says that the CA bundle is written, too.
 	withCA bool
 	// target is the Secret in the target cluster that gets the token, or nil.
 	target *types.NamespacedName
@@ -166,7 +165,7 @@ func (r *Reconciler) fill(ctx context.Context, secret *corev1.Secret, o order) (
 	var bundle []byte
 	if o.withCA {
 		if bundle, err = r.caBundle(); err != nil {
-			return time.Time{}, fmt.Errorf("read the certificate authorities of the target cluster: %w", err)
+			return time.Time{}, fmt.Errorf("read the CA bundle of the target cluster: %w", err)
 		}
 	}
 	// The Secret that the token goes into.
@@ -221,10 +220,10 @@ func (r *Reconciler) ensureAccount(ctx context.Context, o order) (*corev1.Servic
 	if apierrors.IsNotFound(err) {
 		account = &corev1.ServiceAccount{
 			ObjectMeta:                   metav1.ObjectMeta{Namespace: o.account.Namespace, Name: o.account.Name, Labels: o.labels},
-			AutomountServiceAccountToken: ptr.To(false),
+			AutomountServiceAccountToken: new(false),
 		}
 		if err := r.targetClient.Create(ctx, account); err != nil {
-			// A missing namespace is not routine: somebody has to hear of it.
+			// A missing namespace is not routine: the error has to be reported.
 			return nil, false, fmt.Errorf("create ServiceAccount %s: %s", o.account, err) //nolint:errorlint // see above
 		}
 		return account, true, nil
@@ -236,7 +235,7 @@ func (r *Reconciler) ensureAccount(ctx context.Context, o order) (*corev1.Servic
 	for key, value := range o.labels {
 		metav1.SetMetaDataLabel(&account.ObjectMeta, key, value)
 	}
-	account.AutomountServiceAccountToken = ptr.To(false)
+	account.AutomountServiceAccountToken = new(false)
 	if apiequality.Semantic.DeepEqual(before, account) {
 		return account, false, nil
 	}
@@ -248,7 +247,7 @@ func (r *Reconciler) ensureAccount(ctx context.Context, o order) (*corev1.Servic
 
 // request returns a new token and when it is to be renewed.
 func (r *Reconciler) request(ctx context.Context, account *corev1.ServiceAccount, lifetime time.Duration) (string, time.Time, error) {
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(lifetime / time.Second))}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(lifetime / time.Second))}}
 	now := r.clock.Now()
 	if err := r.targetClient.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", time.Time{}, fmt.Errorf("request a token of ServiceAccount %s: %w", client.ObjectKeyFromObject(account), err)

@@ -121,7 +121,7 @@ func TestATokenIsRequestedAndRenewed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, s = w.pass(t); string(s.Data["token"]) != "token-3" {
-		t.Errorf("the token is %q after its account was made anew", s.Data["token"])
+		t.Errorf("the token is %q after its account was recreated", s.Data["token"])
 	}
 }
 

@@ -10,22 +10,22 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// AgentValues are what an agent works with.
+// AgentValues are what an agent needs.
 type AgentValues struct {
 	LinksValues
-	// Networks are what it dials into: nodes, pods and services of the shoot. Everything else is refused.
+	// Networks are those of nodes, pods and services of the shoot. Connections to anything else are refused.
 	Networks []netip.Prefix
-	// Resolver looks names up. Nil means the system's.
+	// Resolver resolves host names. Nil means the system's.
 	Resolver *net.Resolver
 }
 
-// NewAgent returns connections over which servers may ask for connections into the networks of the shoot.
+// NewAgent returns links over which servers may request connections to the networks of the shoot.
 func NewAgent(v AgentValues) *Links {
 	l := NewLinks(v.LinksValues)
 	l.Role = RoleAgent
 	l.handle = func(ctx context.Context, stream *yamux.Stream, req request) {
 		if req.Type != requestDial {
-			_ = writeMessage(stream, reply{Code: replyForbidden, Message: "this is not for an agent to do"})
+			_ = writeMessage(stream, reply{Code: replyForbidden, Message: "an agent does not serve this request"})
 			return
 		}
 		serveDial(ctx, stream, req.Type, l.Metrics, func(ctx context.Context) (net.Conn, error) {
@@ -39,15 +39,15 @@ func NewAgent(v AgentValues) *Links {
 	return l
 }
 
-// target returns where to dial for an address, if it is in the networks.
+// target resolves an address, and returns it if it is in the networks.
 func target(ctx context.Context, v AgentValues, address string) (netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("%w: %q is no address with a port", errForbidden, address)
+		return netip.AddrPort{}, fmt.Errorf("%w: %q is not an address with a port", errForbidden, address)
 	}
 	number, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
 	if err != nil || number == 0 {
-		return netip.AddrPort{}, fmt.Errorf("%w: %q is no port", errForbidden, port)
+		return netip.AddrPort{}, fmt.Errorf("%w: %q is not a port", errForbidden, port)
 	}
 	addrs := []netip.Addr{}
 	if addr, err := netip.ParseAddr(host); err == nil {
@@ -57,9 +57,9 @@ func target(ctx context.Context, v AgentValues, address string) (netip.AddrPort,
 		if resolver == nil {
 			resolver = net.DefaultResolver
 		}
-		// The address that was looked at is the one that is dialed, so that a name cannot change in between.
+		// The address that is checked is the one that is dialed, so that the record cannot change in between.
 		if addrs, err = resolver.LookupNetIP(ctx, "ip", host); err != nil {
-			return netip.AddrPort{}, fmt.Errorf("look up %q: %w", host, err)
+			return netip.AddrPort{}, fmt.Errorf("resolve %q: %w", host, err)
 		}
 	}
 	for _, addr := range addrs {

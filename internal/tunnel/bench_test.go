@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// ways returns how the same server is reached directly and through the tunnel.
+// ways returns functions that connect to the same server directly and through the tunnel.
 func ways(b *testing.B, server string) map[string]func() net.Conn {
 	b.Helper()
-	w := start(b, nil)
-	w.agent("agent-0", w.tunnel)
-	awaitPeers(b, w.server.agents, 1, 5*time.Second)
+	s := start(b, nil)
+	s.agent("agent-0", s.tunnel)
+	awaitPeers(b, s.server.agents, 1, 5*time.Second)
 	return map[string]func() net.Conn{
 		"direct": func() net.Conn {
 			conn, err := net.Dial("tcp", server)
@@ -22,11 +22,11 @@ func ways(b *testing.B, server string) map[string]func() net.Conn {
 			}
 			return conn
 		},
-		"tunnel": func() net.Conn { return w.mustConnect(server) },
+		"tunnel": func() net.Conn { return s.mustConnect(server) },
 	}
 }
 
-// BenchmarkConnect makes connections.
+// BenchmarkConnect opens connections.
 func BenchmarkConnect(b *testing.B) {
 	for name, connect := range ways(b, echoServer(b)) {
 		b.Run(name, func(b *testing.B) {
@@ -37,7 +37,7 @@ func BenchmarkConnect(b *testing.B) {
 	}
 }
 
-// BenchmarkRoundTrip sends a little, and waits until it is back.
+// BenchmarkRoundTrip sends a few bytes, and waits until they come back.
 func BenchmarkRoundTrip(b *testing.B) {
 	for name, connect := range ways(b, echoServer(b)) {
 		b.Run(name, func(b *testing.B) {
@@ -78,9 +78,9 @@ func BenchmarkDownload(b *testing.B) {
 			_ = conn.Close()
 		})
 	}
-	// What the two layers of TLS alone cost: client to server, server to agent.
+	// The cost of the two layers of TLS alone: client to server, server to agent.
 	b.Run("tls", func(b *testing.B) {
-		a := newAuthority(b)
+		a := newTestCA(b)
 		server := serve(b, func(conn *net.TCPConn) {
 			secure := tls.Server(conn, a.server(b))
 			for {

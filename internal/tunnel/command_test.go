@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// The pod of a proxy is killed after five seconds, and its node waits for the next one: it drains for a shorter time than others.
+// The grace period of a proxy's pod is five seconds, and its node waits for the next pod: it drains for a shorter time than others.
 func TestServiceDrainsForItsOwnTime(t *testing.T) {
-	c := &common{} // any port is good for probes
+	c := &common{} // port 0: any free port serves probes
 	var left time.Duration
 	err := c.serve(done(), func(context.Context, *Metrics) (*service, error) {
 		return &service{
@@ -23,6 +23,6 @@ func TestServiceDrainsForItsOwnTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left <= 0 || left > proxyDrainTimeout {
-		t.Errorf("it has %s", left)
+		t.Errorf("it drains for %s", left)
 	}
 }

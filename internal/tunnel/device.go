@@ -10,8 +10,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// assign gives an address to a network device, unless it has it. It stays when the process ends, so that connections to the next one
-// are not led elsewhere in between.
+// assign adds an address to a network device, unless it has it. The address stays when the process ends, so that connections are not routed
+// elsewhere until the next process runs.
 func assign(device string, addr netip.Addr) error {
 	link, err := netlink.LinkByName(device)
 	if err != nil {
@@ -19,7 +19,7 @@ func assign(device string, addr netip.Addr) error {
 	}
 	network := &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(addr.BitLen(), addr.BitLen())}
 	if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: network}); err != nil && !errors.Is(err, syscall.EEXIST) {
-		return fmt.Errorf("give %s to network device %q: %w", addr, device, err)
+		return fmt.Errorf("add %s to network device %q: %w", addr, device, err)
 	}
 	return nil
 }

@@ -23,10 +23,10 @@ import (
 // TestAPIServerReachesNode has a real kube-apiserver talk to a kubelet through the tunnel.
 func TestAPIServerReachesNode(t *testing.T) {
 	ip := hostAddress(t)
-	w := start(t, nil)
-	_, stop := w.run(NewAgent(AgentValues{
-		LinksValues: LinksValues{Address: w.tunnel, TLS: w.authority.client(t, "agent"), ID: "agent-0", Metrics: newMetrics(t), Clock: clock.RealClock{}},
-		// The environment has an aggregated API server on this machine.
+	s := start(t, nil)
+	_, stop := s.run(NewAgent(AgentValues{
+		LinksValues: LinksValues{Address: s.tunnel, TLS: s.ca.client(t, "agent"), ID: "agent-0", Metrics: newMetrics(t), Clock: clock.RealClock{}},
+		// The test environment has an aggregated API server on this machine.
 		Networks: []netip.Prefix{netip.PrefixFrom(ip, ip.BitLen()), netip.MustParsePrefix("127.0.0.0/8")},
 	}))
 	listener, err := net.Listen("tcp", netip.AddrPortFrom(ip, 0).String())
@@ -34,7 +34,7 @@ func TestAPIServerReachesNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubelet := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprint(w, "the kubelet was asked for ", r.URL.Path)
+		_, _ = fmt.Fprint(w, "the kubelet got ", r.URL.Path)
 	}))
 	_ = kubelet.Listener.Close()
 	kubelet.Listener = listener
@@ -42,7 +42,7 @@ func TestAPIServerReachesNode(t *testing.T) {
 	defer kubelet.Close()
 
 	dir := t.TempDir()
-	pair := w.authority.issue(t, "kube-apiserver")
+	pair := s.ca.issue(t, "kube-apiserver")
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
@@ -58,9 +58,9 @@ egressSelections:
       tcp:
         url: https://%[1]s
         tlsConfig: {caBundle: %[2]s/ca.crt, clientCert: %[2]s/tls.crt, clientKey: %[2]s/tls.key}
-`, w.proxy, dir)
+`, s.proxy, dir)
 	for file, content := range map[string][]byte{
-		"ca.crt":      pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.authority.cert.Raw}),
+		"ca.crt":      pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.ca.cert.Raw}),
 		"tls.crt":     pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}),
 		"tls.key":     pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 		"egress.yaml": []byte(config),
@@ -87,13 +87,13 @@ egressSelections:
 		answer, err := c.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/node/proxy/hello").MaxRetries(0).DoRaw(t.Context())
 		return string(answer), err
 	}
-	if answer, err := ask(); err != nil || answer != "the kubelet was asked for /hello" {
-		t.Errorf("with an agent the answer is %q, %v", answer, err)
+	if answer, err := ask(); err != nil || answer != "the kubelet got /hello" {
+		t.Errorf("with an agent the response is %q, %v", answer, err)
 	}
 	stop()
-	// There is a direct way too, which is not to be taken.
+	// A direct connection would be possible, but must not be used.
 	if answer, err := ask(); err == nil {
-		t.Errorf("without an agent the answer is %q", answer)
+		t.Errorf("without an agent the response is %q", answer)
 	}
 }
 

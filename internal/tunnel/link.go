@@ -15,17 +15,17 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// reconnectInterval keeps a server that ends connections at once from being flooded.
+// reconnectInterval limits the rate of connections to a server that closes them at once.
 const reconnectInterval = 50 * time.Millisecond
 
-// redial is how soon a lost connection is tried again: within a second, and not everybody at once.
+// redial is the backoff after a failed connection: less than a second, with jitter.
 func redial() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.7, Jitter: 0.5, Steps: 10, Cap: 600 * time.Millisecond}
 }
 
-// search is how soon another instance of the server is looked for when one has answered that is connected. The gateway soon leads to
-// another one, unless there is none; then the proxies of thousands of nodes must not go on knocking at the one that has all the work.
-// Agents are few, and without them a server that is back has no way to the shoot: it waits for one no longer than agentWait.
+// search is the backoff after a connection led to an instance of the server that is connected already. The gateway will lead to another
+// instance, unless there is none; then the proxies of thousands of nodes must not keep connecting to the only one. Agents are
+// few, and a restarted server needs one soon: its clients wait for agentWait.
 func (r Role) search() wait.Backoff {
 	longest := 30 * time.Second
 	if r == RoleAgent {
@@ -34,30 +34,30 @@ func (r Role) search() wait.Backoff {
 	return wait.Backoff{Duration: 700 * time.Millisecond, Factor: 1.3, Jitter: 1, Steps: 20, Cap: longest}
 }
 
-// LinksValues are what connections to servers work with.
+// LinksValues are what Links need.
 type LinksValues struct {
-	// Address is where servers are reached, usually a gateway. TLS has the server name and the certificates.
+	// Address is the address of the servers, usually of a gateway, with a port. TLS has the server name and the credentials.
 	Address string
 	TLS     *tls.Config
-	// ID tells this instance from others.
+	// ID identifies this instance.
 	ID string
-	// Role is what the instance is for its servers.
+	// Role is that of this instance: agent or apiserver-proxy.
 	Role Role
-	// Metrics counts. Clock tells the time.
+	// Metrics are updated, and Clock is used for intervals and durations. Both are required.
 	Metrics *Metrics
 	Clock   clock.WithTicker
 }
 
-// Links are the connections of an agent or a proxy, one to each instance of the server. They are made again when they break.
+// Links are the connections of an agent or a proxy, one to each instance of the server. Broken connections are dialed again.
 type Links struct {
 	LinksValues
 	servers *peers
-	// handle serves streams that servers open. Nil refuses them.
+	// handle serves streams that servers open. With nil they are refused.
 	handle  func(context.Context, *yamux.Stream, request)
 	streams busy
 }
 
-// NewLinks returns connections that are made by Run.
+// NewLinks returns Links, which Run connects.
 func NewLinks(v LinksValues) *Links { return &Links{LinksValues: v, servers: newPeers()} }
 
 // Run keeps connections to all servers until the context ends.
@@ -68,13 +68,13 @@ func (l *Links) Run(ctx context.Context) {
 	backoff, searching := redial(), l.Role.search()
 	var lastError string
 	for ctx.Err() == nil {
-		replicas, fresh, err := l.link(ctx, &running)
+		replicas, isNew, err := l.link(ctx, &running)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
 			if err.Error() != lastError {
-				log.Info("Server is not reached, trying again", "address", l.Address, "reason", err.Error())
+				log.Info("Connecting to the server failed, retrying", "address", l.Address, "reason", err.Error())
 			}
 			lastError = err.Error()
 			l.pause(ctx, backoff.Step(), nil)
@@ -90,11 +90,11 @@ func (l *Links) Run(ctx context.Context) {
 				}
 			}
 			if live < replicas {
-				if fresh {
+				if isNew {
 					searching = l.Role.search()
 					l.pause(ctx, wait.Jitter(reconnectInterval, 1), nil)
-				} else if l.pause(ctx, searching.Step(), changed) { // chance has led us to a server that we have
-					searching = l.Role.search() // it may have gone, and another one come
+				} else if l.pause(ctx, searching.Step(), changed) { // the gateway led to a connected server
+					searching = l.Role.search() // an instance may have been replaced
 				}
 				break
 			}
@@ -103,10 +103,10 @@ func (l *Links) Run(ctx context.Context) {
 	}
 }
 
-// forever is a pause that no time ends.
+// forever is a pause without a timer.
 const forever time.Duration = -1
 
-// pause waits for a time, or for a channel if there is one, or for the end. It returns whether it was the channel.
+// pause waits for a time, for a channel unless it is nil, or for the end of the context. It returns whether the channel was closed.
 func (l *Links) pause(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
 	var timer <-chan time.Time
 	if d != forever {
@@ -121,7 +121,7 @@ func (l *Links) pause(ctx context.Context, d time.Duration, changed <-chan struc
 	return false
 }
 
-// link makes a connection. It returns how many servers there are, and whether this is one that was not connected.
+// link dials a connection. It returns the number of servers, and whether this one was not connected before.
 func (l *Links) link(ctx context.Context, running *sync.WaitGroup) (int, bool, error) {
 	dialing, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func (l *Links) link(ctx context.Context, running *sync.WaitGroup) (int, bool, e
 	if err != nil {
 		return 0, false, err
 	}
-	theirs, err := sayHello(conn, hello{ID: l.ID})
+	theirs, err := exchangeHellos(conn, hello{ID: l.ID})
 	if err != nil {
 		_ = conn.Close()
 		return 0, false, err
@@ -154,7 +154,7 @@ func (l *Links) link(ctx context.Context, running *sync.WaitGroup) (int, bool, e
 		defer conn.Close() //nolint:errcheck // it is over
 		p.serve(ctx, l.Clock, l.servers, l.Metrics.echo(l.Role), func(ctx context.Context, stream *yamux.Stream, req request) {
 			if l.handle == nil {
-				_ = writeMessage(stream, reply{Code: replyForbidden, Message: "nothing can be asked of a " + string(l.Role)})
+				_ = writeMessage(stream, reply{Code: replyForbidden, Message: "an " + string(l.Role) + " does not serve requests"})
 				return
 			}
 			l.streams.begin()
@@ -163,29 +163,29 @@ func (l *Links) link(ctx context.Context, running *sync.WaitGroup) (int, bool, e
 		})
 		l.servers.remove(p)
 		l.Metrics.connections.WithLabelValues(string(l.Role)).Dec()
-		log.Info("Connection is over")
+		log.Info("Connection closed")
 	})
 	return max(theirs.Replicas, 1), true, nil
 }
 
-// Healthy returns nil if bytes have lately gone to a server and back.
+// Healthy returns nil if an echo of a server came back lately.
 func (l *Links) Healthy() error {
 	if usable, _ := l.servers.usable(); len(usable) == 0 {
-		return errNobody
+		return errDisconnected
 	}
 	return nil
 }
 
-// Drain tells servers to open no more streams, gives them time to find another agent, and waits until the old streams have ended or the
-// context is done.
+// Drain requests that servers open no more streams, waits until they have another agent or replacementTimeout is over, and then until
+// the streams have ended or the context is done.
 func (l *Links) Drain(ctx context.Context) {
-	if l.handle != nil { // or they open none
+	if l.handle != nil { // otherwise they open none
 		l.servers.drain(ctx)
 	}
 	l.streams.wait(ctx)
 }
 
-// Forward accepts connections and carries each to the kube-apiserver, until the listener is closed.
+// Forward accepts connections and forwards each to the kube-apiserver, until the listener is closed.
 func (l *Links) Forward(ctx context.Context, listener net.Listener) error {
 	for {
 		conn, err := listener.Accept()
@@ -205,7 +205,7 @@ func (l *Links) Forward(ctx context.Context, listener net.Listener) error {
 func (l *Links) forward(ctx context.Context, conn net.Conn) {
 	defer conn.Close() //nolint:errcheck // it is over
 	began := l.Clock.Now()
-	connecting, cancel := context.WithTimeoutCause(ctx, connectTimeout, errors.New("nobody answered in time"))
+	connecting, cancel := context.WithTimeoutCause(ctx, connectTimeout, errors.New("timed out"))
 	stream, err := l.servers.connect(connecting, request{Type: requestAPIServer})
 	cancel()
 	l.Metrics.dialed(requestAPIServer, err, l.Clock.Since(began))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Agents find a server that is back before who waits for one gives up.
+// Agents find a restarted server before requests that wait for an agent time out.
 func TestAgentsGoOnSearching(t *testing.T) {
 	for backoff, tries := RoleAgent.search(), 0; tries < 1000; tries++ {
 		if pause := backoff.Step(); pause > agentWait/2 {
@@ -14,7 +14,7 @@ func TestAgentsGoOnSearching(t *testing.T) {
 	}
 }
 
-// Each node looks for the instance of the server that is missing: soon at first, and seldom when it stays away.
+// Each node searches for the missing instance of the server: soon at first, and rarely when it stays away.
 func TestSearchBecomesRare(t *testing.T) {
 	backoff, tries, soon := RoleAPIServerProxy.search(), 0, 0
 	for passed := time.Duration(0); passed < time.Hour; tries++ {

@@ -8,16 +8,16 @@ import (
 	"io"
 )
 
-// maxMessage is far more than any message has.
+// maxMessage is the maximum length of a message, far more than any has.
 const maxMessage = 4 << 10
 
-// protocolVersion changes when old and new sides do not understand each other any more.
+// protocolVersion changes with incompatible changes of the protocol.
 const protocolVersion = 1
 
-// hello is what both sides of a connection say first, before streams begin.
+// hello is the first message of both sides of a connection, before streams begin.
 type hello struct {
 	Version int `json:"version"`
-	// ID tells instances apart. Whoever dials connects to each instance once.
+	// ID identifies the instance. Clients connect to each instance of the server once.
 	ID string `json:"id"`
 	// Replicas is how many instances of the server there are.
 	Replicas int `json:"replicas,omitempty"`
@@ -27,23 +27,23 @@ type hello struct {
 type requestType string
 
 const (
-	// requestDial asks an agent for a connection to an address in the networks of the shoot.
+	// requestDial requests a connection from an agent to an address in the networks of the shoot.
 	requestDial requestType = "dial"
-	// requestAPIServer asks a server for a connection to the kube-apiserver.
+	// requestAPIServer requests a connection from a server to the kube-apiserver.
 	requestAPIServer requestType = "apiserver"
-	// requestEcho asks for the bytes that follow.
+	// requestEcho requests that the bytes that follow are sent back.
 	requestEcho requestType = "echo"
-	// requestDrain says that the side which sends it wants no more streams.
+	// requestDrain requests that no more streams are opened to the side that sends it.
 	requestDrain requestType = "drain"
 )
 
-// request begins each stream.
+// request is the first message of each stream.
 type request struct {
 	Type    requestType `json:"type"`
 	Address string      `json:"address,omitempty"`
 }
 
-// replyCode says how a request went.
+// replyCode is the result of a request.
 type replyCode string
 
 const (
@@ -52,13 +52,13 @@ const (
 	replyUnreachable replyCode = "unreachable"
 )
 
-// reply answers requests for connections. Bytes follow if it is OK.
+// reply is the response to a request for a connection. The bytes of the connection follow if it is OK.
 type reply struct {
 	Code    replyCode `json:"code"`
 	Message string    `json:"message,omitempty"`
 }
 
-// err returns what a reply means to whoever asked.
+// err returns the reply as an error, or nil if it is OK.
 func (r reply) err() error {
 	switch r.Code {
 	case replyOK:
@@ -71,27 +71,27 @@ func (r reply) err() error {
 }
 
 var (
-	// errForbidden says that an address is not one of those that may be reached.
+	// errForbidden says that connections to an address are not allowed.
 	errForbidden = errors.New("not allowed")
-	// errUnreachable says that nobody answers at an address.
+	// errUnreachable says that connecting to an address failed.
 	errUnreachable = errors.New("not reachable")
 )
 
-// writeMessage sends a message: its length in two bytes, and JSON.
+// writeMessage writes a message: its length in two bytes, and JSON.
 func writeMessage(w io.Writer, message any) error {
 	data, err := json.Marshal(message)
 	if err != nil {
 		return err
 	}
 	if len(data) > maxMessage {
-		return fmt.Errorf("a message of %d bytes is too long", len(data))
+		return fmt.Errorf("write message: it has %d bytes, more than the maximum", len(data))
 	}
 	frame := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(data)), uint16(len(data))) //nolint:gosec // checked above
 	_, err = w.Write(append(frame, data...))
 	return err
 }
 
-// readMessage reads a message, and not a byte more.
+// readMessage reads a message, and no byte after it.
 func readMessage(r io.Reader, into any) error {
 	var length [2]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {

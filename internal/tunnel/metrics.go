@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are what all processes of the tunnel count.
+// Metrics are those of all processes of the tunnel.
 type Metrics struct {
 	connections *prometheus.GaugeVec
 	streams     *prometheus.CounterVec
@@ -23,13 +23,13 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "tunnel_connections", Help: "Number of connections by the role of the client.",
 		}, []string{"role"}),
 		streams: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tunnel_streams_total", Help: "Number of streams by what they were for and how it went.",
+			Name: "tunnel_streams_total", Help: "Number of streams by type and result.",
 		}, []string{"type", "result"}),
 		dials: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tunnel_dial_duration_seconds", Help: "Time until a stream was connected.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}, []string{"type"}),
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tunnel_carried_bytes_total", Help: "Number of bytes of streams that have ended, seen from who asked for them.",
+			Name: "tunnel_carried_bytes_total", Help: "Number of bytes of streams that have ended, by direction as seen from the client of the stream.",
 		}, []string{"direction"}),
 		echoes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tunnel_echo_duration_seconds", Help: "Round trip of bytes through a stream.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
@@ -44,7 +44,7 @@ func (m *Metrics) dialed(typ requestType, err error, took time.Duration) {
 	switch {
 	case errors.Is(err, errForbidden):
 		result = "forbidden"
-	case errors.Is(err, errNobody):
+	case errors.Is(err, errDisconnected):
 		result = "disconnected"
 	case err != nil:
 		result = "unreachable"
@@ -60,7 +60,7 @@ func (m *Metrics) carried(there, back int64) {
 	m.bytes.WithLabelValues("received").Add(float64(back))
 }
 
-// echo returns what notes round trips with clients of a role.
+// echo returns a function that observes round trips with clients of a role.
 func (m *Metrics) echo(role Role) func(time.Duration) {
 	return func(d time.Duration) { m.echoes.WithLabelValues(string(role)).Observe(d.Seconds()) }
 }

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// agentWait is how long a request waits for an agent, which connects again within a second.
+	// agentWait is how long a request waits for an agent, which reconnects within a second.
 	agentWait = 5 * time.Second
-	// dialTimeout is how long it may take until somebody answers at an address.
+	// dialTimeout limits the dial of an address by an agent or a server.
 	dialTimeout = 10 * time.Second
-	// connectTimeout is the end of the whole.
+	// connectTimeout limits both together.
 	connectTimeout = agentWait + dialTimeout
 )
 
@@ -29,30 +29,30 @@ const (
 type Role string
 
 const (
-	// RoleAgent takes connections into the shoot.
+	// RoleAgent dials the networks of the shoot for servers.
 	RoleAgent Role = "agent"
-	// RoleAPIServerProxy asks for connections to the kube-apiserver.
+	// RoleAPIServerProxy requests connections to the kube-apiserver.
 	RoleAPIServerProxy Role = "apiserver-proxy"
 )
 
-// ServerValues are what a server works with.
+// ServerValues are what a server needs.
 type ServerValues struct {
-	// ID tells this instance from others, Replicas is how many there are. Agents connect to all of them.
+	// ID identifies this instance, and Replicas is the number of instances. Clients connect to all of them.
 	ID       string
 	Replicas int
-	// Roles say who may connect to the tunnel as what, by the common names of certificates.
+	// Roles are the roles of clients of the tunnel, by the common names of their certificates.
 	Roles map[string]Role
-	// ProxyClients are the common names of who may ask for connections into the shoot.
+	// ProxyClients are the common names of clients that may request connections into the shoot: the kube-apiserver.
 	ProxyClients []string
-	// APIServer is the address of the kube-apiserver.
+	// APIServer is the address of the kube-apiserver, with a port.
 	APIServer string
-	// Metrics counts. Clock tells the time.
+	// Metrics are updated, and Clock is used for intervals and durations. Both are required.
 	Metrics *Metrics
 	Clock   clock.WithTicker
 }
 
-// Server is the end of the tunnel beside the kube-apiserver. Agents and proxies connect to it; whoever may asks it for connections into
-// the shoot with HTTP CONNECT.
+// Server is the end of the tunnel in the control plane. Agents and proxies connect to it; the kube-apiserver requests connections into the
+// shoot with HTTP CONNECT.
 type Server struct {
 	ServerValues
 	agents, proxies *peers
@@ -67,7 +67,7 @@ func NewServer(v ServerValues) *Server {
 	return &Server{ServerValues: v, agents: newPeers(), proxies: newPeers()}
 }
 
-// ServeTunnel accepts agents and proxies until the listener is closed. The listener hands out TLS connections that verify certificates.
+// ServeTunnel accepts agents and proxies until the listener is closed. The listener has to return TLS connections that verify client certificates.
 func (s *Server) ServeTunnel(ctx context.Context, listener net.Listener) error {
 	for {
 		conn, err := listener.Accept()
@@ -83,9 +83,9 @@ func (s *Server) ServeTunnel(ctx context.Context, listener net.Listener) error {
 func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close() //nolint:errcheck // it is over
 	log := logf.FromContext(ctx).WithValues("remote", conn.RemoteAddr().String())
-	p, role, err := s.welcome(ctx, conn)
+	p, role, err := s.handshake(ctx, conn)
 	if err != nil {
-		// Probes and scanners come here too.
+		// Probes and scanners connect too, so this is not at level Info.
 		log.V(1).Info("Refusing connection", "reason", err.Error())
 		return
 	}
@@ -100,7 +100,7 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	defer func() {
 		set.remove(p)
 		s.Metrics.connections.WithLabelValues(string(role)).Dec()
-		log.Info("Connection is over")
+		log.Info("Connection closed")
 	}()
 	if s.isDraining() {
 		go p.drain(ctx)
@@ -114,15 +114,15 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 			})
 			return
 		}
-		_ = writeMessage(stream, reply{Code: replyForbidden, Message: "this is not for a " + string(role) + " to ask"})
+		_ = writeMessage(stream, reply{Code: replyForbidden, Message: "not allowed for the role " + string(role)})
 	})
 }
 
-// welcome finds out who has connected.
-func (s *Server) welcome(ctx context.Context, conn net.Conn) (*peer, Role, error) {
+// handshake authenticates a client, and exchanges the first messages.
+func (s *Server) handshake(ctx context.Context, conn net.Conn) (*peer, Role, error) {
 	secure, ok := conn.(*tls.Conn)
 	if !ok {
-		return nil, "", errors.New("the connection is not secure")
+		return nil, "", errors.New("the connection does not use TLS")
 	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
@@ -133,7 +133,7 @@ func (s *Server) welcome(ctx context.Context, conn net.Conn) (*peer, Role, error
 	if !ok {
 		return nil, "", fmt.Errorf("%q has no role", commonName(secure))
 	}
-	theirs, err := sayHello(conn, hello{ID: s.ID, Replicas: s.Replicas})
+	theirs, err := exchangeHellos(conn, hello{ID: s.ID, Replicas: s.Replicas})
 	if err != nil {
 		return nil, "", err
 	}
@@ -141,7 +141,7 @@ func (s *Server) welcome(ctx context.Context, conn net.Conn) (*peer, Role, error
 	return p, role, err
 }
 
-// serveDial answers a stream with a connection.
+// serveDial dials a connection, replies, and carries bytes between the stream and the connection.
 func serveDial(ctx context.Context, stream *yamux.Stream, typ requestType, metrics *Metrics, dial func(context.Context) (net.Conn, error)) {
 	began := time.Now()
 	dialing, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -149,11 +149,11 @@ func serveDial(ctx context.Context, stream *yamux.Stream, typ requestType, metri
 	cancel()
 	metrics.dialed(typ, err, time.Since(began))
 	if err != nil {
-		answer := reply{Code: replyUnreachable, Message: err.Error()}
+		response := reply{Code: replyUnreachable, Message: err.Error()}
 		if errors.Is(err, errForbidden) {
-			answer.Code = replyForbidden
+			response.Code = replyForbidden
 		}
-		_ = writeMessage(stream, answer)
+		_ = writeMessage(stream, response)
 		return
 	}
 	if err := writeMessage(stream, reply{Code: replyOK}); err != nil {
@@ -164,25 +164,25 @@ func serveDial(ctx context.Context, stream *yamux.Stream, typ requestType, metri
 	metrics.carried(there, back)
 }
 
-// ServeHTTP answers CONNECT. The HTTP server verifies certificates, and does not speak HTTP/2.
+// ServeHTTP serves CONNECT. The HTTP server has to verify client certificates, and must not offer HTTP/2.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || !slices.Contains(s.ProxyClients, r.TLS.PeerCertificates[0].Subject.CommonName) {
-		http.Error(w, "the certificate is not one of those that may ask", http.StatusForbidden)
+		http.Error(w, "the client certificate is not allowed", http.StatusForbidden)
 		return
 	}
 	if r.Method != http.MethodConnect {
 		w.Header().Set("Allow", http.MethodConnect)
-		http.Error(w, "only CONNECT is served", http.StatusMethodNotAllowed)
+		http.Error(w, "only CONNECT is allowed", http.StatusMethodNotAllowed)
 		return
 	}
 	if _, _, err := net.SplitHostPort(r.Host); err != nil {
-		http.Error(w, "the target is no address with a port", http.StatusBadRequest)
+		http.Error(w, "the target is not an address with a port", http.StatusBadRequest)
 		return
 	}
 	s.streams.begin()
 	defer s.streams.end()
 	began := s.Clock.Now()
-	ctx, cancel := context.WithTimeoutCause(r.Context(), connectTimeout, errors.New("nobody answered in time"))
+	ctx, cancel := context.WithTimeoutCause(r.Context(), connectTimeout, errors.New("timed out"))
 	stream, err := s.connect(ctx, r.Host)
 	cancel()
 	s.Metrics.dialed(requestDial, err, s.Clock.Since(began))
@@ -197,7 +197,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the connection cannot be taken over", http.StatusInternalServerError)
 		return
 	}
-	// What the client may have sent already goes first.
+	// The client may have sent bytes of the stream already.
 	early := make([]byte, buffered.Reader.Buffered())
 	_, _ = buffered.Read(early)
 	_, err = conn.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n"))
@@ -213,7 +213,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.Metrics.carried(there, back)
 }
 
-// connect opens a stream to an address in the shoot. Without an agent it waits a moment for one.
+// connect opens a stream to an address in the shoot. If no agent is connected it waits for one, for agentWait.
 func (s *Server) connect(ctx context.Context, address string) (*yamux.Stream, error) {
 	if usable, changed := s.agents.usable(); len(usable) == 0 {
 		waiting, cancel := context.WithTimeout(ctx, agentWait)
@@ -222,7 +222,7 @@ func (s *Server) connect(ctx context.Context, address string) (*yamux.Stream, er
 			select {
 			case <-changed:
 			case <-waiting.Done():
-				return nil, errNobody
+				return nil, errDisconnected
 			}
 		}
 	}
@@ -233,7 +233,7 @@ func statusOf(err error) int {
 	switch {
 	case errors.Is(err, errForbidden):
 		return http.StatusForbidden
-	case errors.Is(err, errNobody):
+	case errors.Is(err, errDisconnected):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusBadGateway
@@ -245,16 +245,16 @@ func (s *Server) isDraining() bool {
 	return s.draining
 }
 
-// Healthy returns nil if bytes have lately gone to an agent and back.
+// Healthy returns nil if an echo of an agent came back lately.
 func (s *Server) Healthy() error {
 	if usable, _ := s.agents.usable(); len(usable) == 0 {
-		return errNobody
+		return errDisconnected
 	}
 	return nil
 }
 
-// Drain tells all clients to use another server for new streams, gives them time to find one, and waits until the old streams have ended or
-// the context is done.
+// Drain requests that all clients use another server for new streams, waits until they have one or replacementTimeout is over, and then
+// until the streams have ended or the context is done.
 func (s *Server) Drain(ctx context.Context) {
 	s.mu.Lock()
 	s.draining = true
@@ -265,44 +265,4 @@ func (s *Server) Drain(ctx context.Context) {
 	}
 	running.Wait()
 	s.streams.wait(ctx)
-}
-
-// busy counts what is under way. Unlike a sync.WaitGroup, it may begin something while others wait for the end.
-type busy struct {
-	mu   sync.Mutex
-	n    int
-	idle chan struct{} // is closed when nothing is left, if somebody waits for that
-}
-
-func (b *busy) begin() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.n++
-}
-
-func (b *busy) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.n--; b.n == 0 && b.idle != nil {
-		close(b.idle)
-		b.idle = nil
-	}
-}
-
-// wait returns when nothing is under way, or when the context is done.
-func (b *busy) wait(ctx context.Context) {
-	b.mu.Lock()
-	if b.n == 0 {
-		b.mu.Unlock()
-		return
-	}
-	if b.idle == nil {
-		b.idle = make(chan struct{})
-	}
-	idle := b.idle
-	b.mu.Unlock()
-	select {
-	case <-idle:
-	case <-ctx.Done():
-	}
 }

@@ -35,16 +35,16 @@ import (
 
 const host = "tunnel.example.com"
 
-// authority signs certificates.
-type authority struct {
+// testCA signs certificates.
+type testCA struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pool *x509.CertPool
 }
 
-func newAuthority(t testing.TB) *authority {
+func newTestCA(t testing.TB) *testCA {
 	t.Helper()
-	a := &authority{pool: x509.NewCertPool()}
+	a := &testCA{pool: x509.NewCertPool()}
 	a.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
@@ -58,8 +58,8 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue returns a certificate that is good for servers and clients.
-func (a *authority) issue(t testing.TB, commonName string) tls.Certificate {
+// issue returns a certificate for servers and clients.
+func (a *testCA) issue(t testing.TB, commonName string) tls.Certificate {
 	t.Helper()
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
@@ -72,7 +72,7 @@ func (a *authority) issue(t testing.TB, commonName string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
 
-func (a *authority) server(t testing.TB) *tls.Config {
+func (a *testCA) server(t testing.TB) *tls.Config {
 	t.Helper()
 	return &tls.Config{
 		Certificates: []tls.Certificate{a.issue(t, "server")}, ClientCAs: a.pool, ClientAuth: tls.RequireAndVerifyClientCert,
@@ -80,15 +80,15 @@ func (a *authority) server(t testing.TB) *tls.Config {
 	}
 }
 
-func (a *authority) client(t testing.TB, commonName string) *tls.Config {
+func (a *testCA) client(t testing.TB, commonName string) *tls.Config {
 	t.Helper()
 	return &tls.Config{Certificates: []tls.Certificate{a.issue(t, commonName)}, RootCAs: a.pool, ServerName: host, MinVersion: tls.VersionTLS13}
 }
 
-// world is a server with its two listeners.
-type world struct {
+// testServer is a server with its two listeners.
+type testServer struct {
 	t             testing.TB
-	authority     *authority
+	ca            *testCA
 	server        *Server
 	tunnel, proxy string
 	stop          func()
@@ -103,12 +103,12 @@ func newMetrics(t testing.TB) *Metrics {
 	return m
 }
 
-func start(t testing.TB, change func(*ServerValues)) *world {
+func start(t testing.TB, change func(*ServerValues)) *testServer {
 	t.Helper()
-	return startAt(t, newAuthority(t), "127.0.0.1:0", change)
+	return startAt(t, newTestCA(t), "127.0.0.1:0", change)
 }
 
-func startAt(t testing.TB, a *authority, address string, change func(*ServerValues)) *world {
+func startAt(t testing.TB, a *testCA, address string, change func(*ServerValues)) *testServer {
 	t.Helper()
 	v := ServerValues{
 		ID: "server-0", Replicas: 1, Roles: map[string]Role{"agent": RoleAgent, "node": RoleAPIServerProxy}, ProxyClients: []string{"kube-apiserver"},
@@ -117,7 +117,7 @@ func startAt(t testing.TB, a *authority, address string, change func(*ServerValu
 	if change != nil {
 		change(&v)
 	}
-	w := &world{t: t, authority: a, server: NewServer(v)}
+	s := &testServer{t: t, ca: a, server: NewServer(v)}
 	tunnel, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -127,42 +127,42 @@ func startAt(t testing.TB, a *authority, address string, change func(*ServerValu
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // it outlives the test by its cleanup
-	web := &http.Server{Handler: w.server, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
-	w.tunnel, w.proxy = tunnel.Addr().String(), proxy.Addr().String()
+	web := &http.Server{Handler: s.server, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
+	s.tunnel, s.proxy = tunnel.Addr().String(), proxy.Addr().String()
 	var running sync.WaitGroup
-	running.Go(func() { _ = w.server.ServeTunnel(ctx, tls.NewListener(tunnel, w.authority.server(t))) })
-	running.Go(func() { _ = web.Serve(tls.NewListener(proxy, w.authority.server(t))) })
-	w.stop = func() { cancel(); _ = tunnel.Close(); _ = web.Close(); running.Wait() }
-	t.Cleanup(w.stop)
-	return w
+	running.Go(func() { _ = s.server.ServeTunnel(ctx, tls.NewListener(tunnel, s.ca.server(t))) })
+	running.Go(func() { _ = web.Serve(tls.NewListener(proxy, s.ca.server(t))) })
+	s.stop = func() { cancel(); _ = tunnel.Close(); _ = web.Close(); running.Wait() }
+	t.Cleanup(s.stop)
+	return s
 }
 
 // agent runs an agent for the network of this machine.
-func (w *world) agent(id, server string) (*Links, func()) {
-	w.t.Helper()
-	return w.run(NewAgent(AgentValues{
-		LinksValues: LinksValues{Address: server, TLS: w.authority.client(w.t, "agent"), ID: id, Metrics: newMetrics(w.t), Clock: clock.RealClock{}},
+func (s *testServer) agent(id, server string) (*Links, func()) {
+	s.t.Helper()
+	return s.run(NewAgent(AgentValues{
+		LinksValues: LinksValues{Address: server, TLS: s.ca.client(s.t, "agent"), ID: id, Metrics: newMetrics(s.t), Clock: clock.RealClock{}},
 		Networks:    []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	}))
 }
 
-func (w *world) run(l *Links) (*Links, func()) {
+func (s *testServer) run(l *Links) (*Links, func()) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // it outlives the test by its cleanup
 	ended := make(chan struct{})
 	go func() { defer close(ended); l.Run(ctx) }()
 	stop := func() { cancel(); <-ended }
-	w.t.Cleanup(stop)
+	s.t.Cleanup(stop)
 	return l, stop
 }
 
-// connect asks for a connection as the kube-apiserver does.
-func (w *world) connect(target, commonName string) (net.Conn, int, error) {
-	w.t.Helper()
-	conn, err := tls.Dial("tcp", w.proxy, w.authority.client(w.t, commonName))
+// connect requests a connection as the kube-apiserver does.
+func (s *testServer) connect(target, commonName string) (net.Conn, int, error) {
+	s.t.Helper()
+	conn, err := tls.Dial("tcp", s.proxy, s.ca.client(s.t, commonName))
 	if err != nil {
 		return nil, 0, err
 	}
-	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // so that it does not hang
+	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // so that the test does not hang
 	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target); err != nil {
 		return nil, 0, err
 	}
@@ -176,23 +176,23 @@ func (w *world) connect(target, commonName string) (net.Conn, int, error) {
 		return nil, response.StatusCode, nil
 	}
 	if reader.Buffered() > 0 {
-		return nil, 0, errors.New("there are bytes before the client has sent any")
+		return nil, 0, errors.New("bytes were received before the client has sent any")
 	}
 	_ = conn.SetDeadline(time.Time{})
-	w.t.Cleanup(func() { _ = conn.Close() })
+	s.t.Cleanup(func() { _ = conn.Close() })
 	return conn, response.StatusCode, nil
 }
 
-func (w *world) mustConnect(target string) net.Conn {
-	w.t.Helper()
-	conn, status, err := w.connect(target, "kube-apiserver")
+func (s *testServer) mustConnect(target string) net.Conn {
+	s.t.Helper()
+	conn, status, err := s.connect(target, "kube-apiserver")
 	if err != nil || conn == nil {
-		w.t.Fatalf("no connection to %s: status %d, %v", target, status, err)
+		s.t.Fatalf("no connection to %s: status %d, %v", target, status, err)
 	}
 	return conn
 }
 
-// echoServer sends back what it gets, until the end of it.
+// echoServer sends back what it receives, until the end.
 func echoServer(t testing.TB) string {
 	t.Helper()
 	return serve(t, func(conn *net.TCPConn) { _, _ = io.Copy(conn, conn) })
@@ -212,7 +212,7 @@ func serve(t testing.TB, handle func(*net.TCPConn)) string {
 				return
 			}
 			go func() {
-				defer conn.Close()          //nolint:errcheck // the other side has what it gets
+				defer conn.Close()          //nolint:errcheck // everything was sent
 				handle(conn.(*net.TCPConn)) //nolint:forcetypeassert // it is TCP
 			}()
 		}
@@ -220,10 +220,10 @@ func serve(t testing.TB, handle func(*net.TCPConn)) string {
 	return listener.Addr().String()
 }
 
-// ask sends something to an echo server. It may be called in any goroutine.
+// ask sends a text to an echo server, and checks the response. It may be called in any goroutine.
 func ask(t testing.TB, conn net.Conn, text string) {
 	t.Helper()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // so that it does not hang
+	_ = conn.SetDeadline(time.Now().Add(time.Minute)) // so that the test does not hang
 	if _, err := io.WriteString(conn, text); err != nil {
 		t.Error(err)
 		return
@@ -234,7 +234,7 @@ func ask(t testing.TB, conn net.Conn, text string) {
 	}
 }
 
-// awaitPeers waits until so many agents are usable, and fails if that takes longer than within.
+// awaitPeers waits until n peers are usable, and fails if that takes longer than within.
 func awaitPeers(t testing.TB, set *peers, n int, within time.Duration) {
 	t.Helper()
 	end := time.After(within)
@@ -252,15 +252,15 @@ func awaitPeers(t testing.TB, set *peers, n int, within time.Duration) {
 }
 
 func TestConnect(t *testing.T) {
-	w := start(t, nil)
-	w.agent("agent-0", w.tunnel)
-	awaitPeers(t, w.server.agents, 1, time.Minute)
+	s := start(t, nil)
+	s.agent("agent-0", s.tunnel)
+	awaitPeers(t, s.server.agents, 1, time.Minute)
 	echo := echoServer(t)
-	t.Run("bytes go both ways", func(t *testing.T) { ask(t, w.mustConnect(echo), "hello") })
-	t.Run("the end of one direction is passed on", func(t *testing.T) {
+	t.Run("both directions", func(t *testing.T) { ask(t, s.mustConnect(echo), "hello") })
+	t.Run("one direction ends", func(t *testing.T) {
 		sent := make([]byte, 8<<20)
 		_, _ = rand.Read(sent)
-		conn := w.mustConnect(echo)
+		conn := s.mustConnect(echo)
 		go func() {
 			_, _ = conn.Write(sent)
 			_ = conn.(*tls.Conn).CloseWrite() //nolint:forcetypeassert // it is TLS
@@ -270,10 +270,10 @@ func TestConnect(t *testing.T) {
 			t.Errorf("%d of %d bytes came back, %v", len(got), len(sent), err)
 		}
 	})
-	t.Run("many at once", func(t *testing.T) {
+	t.Run("many connections", func(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 100 {
-			conn := w.mustConnect(echo)
+			conn := s.mustConnect(echo)
 			all.Go(func() { ask(t, conn, strings.Repeat(fmt.Sprint(i), 10000)) })
 		}
 		all.Wait()
@@ -282,32 +282,32 @@ func TestConnect(t *testing.T) {
 		target, commonName string
 		want               int
 	}{
-		"an address that is in no network": {"192.0.2.1:443", "kube-apiserver", http.StatusForbidden},
-		"no address":                       {"127.0.0.1", "kube-apiserver", http.StatusBadRequest},
-		"no port":                          {"127.0.0.1:x", "kube-apiserver", http.StatusBadRequest},
-		"nobody listens":                   {"127.0.0.1:1", "kube-apiserver", http.StatusBadGateway},
-		"who may not ask":                  {echo, "agent", http.StatusForbidden},
+		"an address outside of the networks": {"192.0.2.1:443", "kube-apiserver", http.StatusForbidden},
+		"an address without a port":          {"127.0.0.1", "kube-apiserver", http.StatusBadRequest},
+		"an invalid port":                    {"127.0.0.1:x", "kube-apiserver", http.StatusBadRequest},
+		"no listener":                        {"127.0.0.1:1", "kube-apiserver", http.StatusBadGateway},
+		"a client that is not allowed":       {echo, "agent", http.StatusForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, status, err := w.connect(tc.target, tc.commonName); err != nil || status != tc.want {
+			if _, status, err := s.connect(tc.target, tc.commonName); err != nil || status != tc.want {
 				t.Errorf("status is %d, want %d: %v", status, tc.want, err)
 			}
 		})
 	}
 	t.Run("another shoot's certificate", func(t *testing.T) {
-		other := &world{t: t, authority: newAuthority(t), proxy: w.proxy}
-		other.authority.pool = w.authority.pool // it trusts the server
+		other := &testServer{t: t, ca: newTestCA(t), proxy: s.proxy}
+		other.ca.pool = s.ca.pool // it trusts the server
 		if conn, _, err := other.connect(echo, "kube-apiserver"); err == nil || conn != nil {
-			t.Error("it was let in")
+			t.Error("it was accepted")
 		}
 	})
 }
 
 func TestOnlyConnectIsServed(t *testing.T) {
-	w := start(t, nil)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: w.authority.client(t, "kube-apiserver")}}
+	s := start(t, nil)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: s.ca.client(t, "kube-apiserver")}}
 	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+w.proxy+"/", http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+s.proxy+"/", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,26 +321,26 @@ func TestOnlyConnectIsServed(t *testing.T) {
 	}
 }
 
-func TestAgentComesBack(t *testing.T) {
-	a := newAuthority(t)
-	w := startAt(t, a, "127.0.0.1:0", nil)
-	agent, _ := w.agent("agent-0", w.tunnel)
+func TestAgentReconnects(t *testing.T) {
+	a := newTestCA(t)
+	s := startAt(t, a, "127.0.0.1:0", nil)
+	agent, _ := s.agent("agent-0", s.tunnel)
 	awaitPeers(t, agent.servers, 1, time.Minute)
-	w.stop()
-	next := startAt(t, a, w.tunnel, func(v *ServerValues) { v.ID = "server-1" })
+	s.stop()
+	next := startAt(t, a, s.tunnel, func(v *ServerValues) { v.ID = "server-1" })
 	awaitPeers(t, next.server.agents, 1, time.Minute)
 	ask(t, next.mustConnect(echoServer(t)), "hello")
 }
 
 func TestConnectionWaitsForAgent(t *testing.T) {
-	w := start(t, nil)
+	s := start(t, nil)
 	echo := echoServer(t)
 	connected := make(chan net.Conn)
 	go func() {
-		conn, _, _ := w.connect(echo, "kube-apiserver")
+		conn, _, _ := s.connect(echo, "kube-apiserver")
 		connected <- conn
 	}()
-	w.agent("agent-0", w.tunnel)
+	s.agent("agent-0", s.tunnel)
 	conn := <-connected
 	if conn == nil {
 		t.Fatal("it did not wait")
@@ -348,65 +348,65 @@ func TestConnectionWaitsForAgent(t *testing.T) {
 	ask(t, conn, "hello")
 }
 
-func TestOneOfTwoAgentsGoes(t *testing.T) {
-	w := start(t, nil)
-	w.agent("agent-0", w.tunnel)
-	second, stop := w.agent("agent-1", w.tunnel)
-	awaitPeers(t, w.server.agents, 2, time.Minute)
+func TestOneOfTwoAgentsDrains(t *testing.T) {
+	s := start(t, nil)
+	s.agent("agent-0", s.tunnel)
+	second, stop := s.agent("agent-1", s.tunnel)
+	awaitPeers(t, s.server.agents, 2, time.Minute)
 	echo := echoServer(t)
-	// Both get some of the streams.
+	// Both get a part of the streams.
 	var conns []net.Conn
-	for range 8 { // an agent has a stream more for a moment when it is asked whether bytes get through
-		conns = append(conns, w.mustConnect(echo))
+	for range 8 { // an echo is one more stream of an agent for a moment
+		conns = append(conns, s.mustConnect(echo))
 	}
-	all, _ := w.server.agents.list()
+	all, _ := s.server.agents.list()
 	for _, p := range all {
 		if p.session.NumStreams() < 2 {
 			t.Errorf("%s has %d streams", p.id, p.session.NumStreams())
 		}
 	}
-	// One drains: its streams live on, and it gets no more.
+	// One drains: its streams continue, and it gets no more.
 	second.Drain(done())
-	awaitPeers(t, w.server.agents, 1, time.Minute)
+	awaitPeers(t, s.server.agents, 1, time.Minute)
 	for _, conn := range conns {
-		ask(t, conn, "still here")
+		ask(t, conn, "still connected")
 	}
 	stop()
 	for range 10 {
-		ask(t, w.mustConnect(echo), "hello")
+		ask(t, s.mustConnect(echo), "hello")
 	}
 }
 
-// Who is to stop is the way to the shoot for as long as there is no other.
+// A terminating agent is used as long as there is no other.
 func TestLastAgentDrains(t *testing.T) {
-	w := start(t, nil)
-	first, _ := w.agent("agent-0", w.tunnel)
-	awaitPeers(t, w.server.agents, 1, time.Minute)
+	s := start(t, nil)
+	first, _ := s.agent("agent-0", s.tunnel)
+	awaitPeers(t, s.server.agents, 1, time.Minute)
 	first.servers.replacement = 2 * time.Minute
 	drained := make(chan struct{})
 	go func() { first.Drain(t.Context()); close(drained) }()
-	for all, changed := w.server.agents.list(); !all[0].drained.Load(); all, changed = w.server.agents.list() {
+	for all, changed := s.server.agents.list(); !all[0].drained.Load(); all, changed = s.server.agents.list() {
 		<-changed
 	}
-	conn := w.mustConnect(echoServer(t))
+	conn := s.mustConnect(echoServer(t))
 	ask(t, conn, "hello")
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case <-drained:
-		t.Fatal("it goes, and nobody else is there")
+		t.Fatal("the drain ended before another agent was connected")
 	default:
 	}
-	w.agent("agent-1", w.tunnel)
+	s.agent("agent-1", s.tunnel)
 	select {
 	case <-drained:
 	case <-time.After(time.Minute):
-		t.Error("it stays, though another one is there")
+		t.Error("the drain does not end, though another agent is connected")
 	}
 }
 
-// done is a context that is over.
+// done is a cancelled context.
 func done() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -414,12 +414,12 @@ func done() context.Context {
 }
 
 func TestAgentConnectsToAllServers(t *testing.T) {
-	a := newAuthority(t)
+	a := newTestCA(t)
 	two := func(id string) func(*ServerValues) {
 		return func(v *ServerValues) { v.ID, v.Replicas = id, 2 }
 	}
 	first, second := startAt(t, a, "127.0.0.1:0", two("server-0")), startAt(t, a, "127.0.0.1:0", two("server-1"))
-	// What a load balancer does.
+	// A load balancer.
 	var n atomic.Int32
 	balancer := serve(t, func(conn *net.TCPConn) {
 		to := first.tunnel
@@ -440,7 +440,7 @@ func TestAgentConnectsToAllServers(t *testing.T) {
 }
 
 func TestServerDrains(t *testing.T) {
-	a := newAuthority(t)
+	a := newTestCA(t)
 	first, second := startAt(t, a, "127.0.0.1:0", nil), startAt(t, a, "127.0.0.1:0", func(v *ServerValues) { v.ID = "server-1" })
 	var mu sync.Mutex
 	to := first.tunnel
@@ -461,14 +461,14 @@ func TestServerDrains(t *testing.T) {
 	mu.Unlock()
 	first.server.Drain(done())
 	awaitPeers(t, second.server.agents, 1, time.Minute)
-	ask(t, old, "still here")
+	ask(t, old, "still connected")
 	ask(t, second.mustConnect(echo), "hello")
 }
 
 func TestAPIServerProxy(t *testing.T) {
 	api := echoServer(t)
-	w := start(t, func(v *ServerValues) { v.APIServer = api })
-	links, address := forward(t, w)
+	s := start(t, func(v *ServerValues) { v.APIServer = api })
+	links, address := forward(t, s)
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -477,29 +477,29 @@ func TestAPIServerProxy(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("a node gets no connections into the shoot", func(t *testing.T) {
-		if err := w.server.Healthy(); !errors.Is(err, errNobody) {
-			t.Errorf("a proxy counts as an agent: %v", err)
+	t.Run("servers do not dial through a proxy", func(t *testing.T) {
+		if err := s.server.Healthy(); !errors.Is(err, errDisconnected) {
+			t.Errorf("a proxy is used as an agent: %v", err)
 		}
-		all, _ := w.server.proxies.list()
+		all, _ := s.server.proxies.list()
 		if _, err := all[0].connect(t.Context(), request{Type: requestDial, Address: api}); !errors.Is(err, errForbidden) {
-			t.Errorf("a proxy was asked for a connection: %v", err)
+			t.Errorf("a proxy accepted a request: %v", err)
 		}
 		awaitPeers(t, links.servers, 1, time.Minute)
 		servers, _ := links.servers.usable()
 		if _, err := servers[0].connect(t.Context(), request{Type: requestDial, Address: api}); !errors.Is(err, errForbidden) {
-			t.Errorf("a proxy could ask for a connection: %v", err)
+			t.Errorf("a proxy could request a connection: %v", err)
 		}
 	})
-	t.Run("an agent may not ask for the kube-apiserver", func(t *testing.T) {
-		agent, _ := w.agent("agent-0", w.tunnel)
+	t.Run("an agent may not connect to the kube-apiserver", func(t *testing.T) {
+		agent, _ := s.agent("agent-0", s.tunnel)
 		awaitPeers(t, agent.servers, 1, time.Minute)
 		servers, _ := agent.servers.usable()
 		if _, err := servers[0].connect(t.Context(), request{Type: requestAPIServer}); !errors.Is(err, errForbidden) {
 			t.Errorf("error is %v", err)
 		}
 	})
-	t.Run("the kube-apiserver is away", func(t *testing.T) {
+	t.Run("the kube-apiserver is not running", func(t *testing.T) {
 		_, address := forward(t, start(t, func(v *ServerValues) { v.APIServer = "127.0.0.1:1" }))
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
@@ -511,11 +511,11 @@ func TestAPIServerProxy(t *testing.T) {
 	})
 }
 
-// forward gives the kube-apiserver of a server an address on a node, which it returns with the links of that node.
-func forward(t *testing.T, w *world) (links *Links, address string) {
+// forward runs a proxy for the kube-apiserver of a server, and returns its links and its address.
+func forward(t *testing.T, s *testServer) (links *Links, address string) {
 	t.Helper()
-	links, _ = w.run(NewLinks(LinksValues{
-		Address: w.tunnel, TLS: w.authority.client(t, "node"), ID: "node-0", Role: RoleAPIServerProxy, Metrics: newMetrics(t), Clock: clock.RealClock{},
+	links, _ = s.run(NewLinks(LinksValues{
+		Address: s.tunnel, TLS: s.ca.client(t, "node"), ID: "node-0", Role: RoleAPIServerProxy, Metrics: newMetrics(t), Clock: clock.RealClock{},
 	}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -527,19 +527,19 @@ func forward(t *testing.T, w *world) (links *Links, address string) {
 }
 
 func TestUnknownClientIsRefused(t *testing.T) {
-	w := start(t, nil)
-	conn, err := tls.Dial("tcp", w.tunnel, w.authority.client(t, "stranger"))
+	s := start(t, nil)
+	conn, err := tls.Dial("tcp", s.tunnel, s.ca.client(t, "stranger"))
 	if err == nil {
-		_, err = sayHello(conn, hello{ID: "stranger"})
+		_, err = exchangeHellos(conn, hello{ID: "stranger"})
 	}
 	if err == nil {
-		t.Error("it was let in")
+		t.Error("it was accepted")
 	}
 }
 
-// So it is when the system's buffer is full. The library alone waits for writeTimeout.
+// Writes block like this when the buffer of the kernel is full. The library alone waits for writeTimeout.
 func TestConnectionThatTakesNoBytesIsNoticed(t *testing.T) {
-	conn, end := net.Pipe() // nobody reads at its end
+	conn, end := net.Pipe() // nothing reads at its end
 	t.Cleanup(func() { _ = end.Close() })
 	p, err := newPeer(conn, "there", true)
 	if err != nil {
@@ -556,14 +556,14 @@ func TestConnectionThatTakesNoBytesIsNoticed(t *testing.T) {
 	}
 	began = time.Now()
 	if err := p.echo(50 * time.Millisecond); err == nil || !p.session.IsClosed() {
-		t.Errorf("the connection goes on: %v", err)
+		t.Errorf("the connection is not closed: %v", err)
 	}
 	if took := time.Since(began); took > writeTimeout/3 {
-		t.Errorf("it was noticed after %s", took)
+		t.Errorf("the connection was closed after %s", took)
 	}
 }
 
-// A client that keeps its connection open does not keep what is left of a tunnel that is gone.
+// A client that keeps its connection open does not keep a stream whose tunnel is closed.
 func TestConnectionsEndWithTheTunnel(t *testing.T) {
 	a, b := net.Pipe()
 	here, err := newPeer(a, "there", true)
@@ -584,16 +584,16 @@ func TestConnectionsEndWithTheTunnel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close() //nolint:errcheck // it has served its purpose
+	defer client.Close() //nolint:errcheck // it is not needed any more
 	_ = there.session.Close()
 	select {
 	case <-ended:
 	case <-time.After(halfClosed / 4):
-		t.Error("it goes on")
+		t.Error("the connection is not closed")
 	}
 }
 
-// frozen is a connection that carries nothing any more once it is frozen, and fails neither.
+// frozen is a connection that can be frozen: then bytes are lost without an error.
 type frozen struct {
 	net.Conn
 	frozen chan struct{}
@@ -608,7 +608,7 @@ func (f frozen) Write(b []byte) (int, error) {
 	}
 }
 
-// What others send holds an echo up for longer than it may take, but is a sign of life.
+// Other bytes can delay an echo for longer than its timeout, but show that the connection works.
 func TestSlowConnectionIsNotDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var received atomic.Int64
@@ -621,19 +621,19 @@ func TestSlowConnectionIsNotDead(t *testing.T) {
 		}()
 		began := time.Now()
 		if !silent(&received, echoTimeout, over) {
-			t.Error("the connection counts as alive")
+			t.Error("a silent connection is not closed")
 		}
 		if took := time.Since(began); took != 59*time.Second+echoTimeout {
-			t.Errorf("that nothing comes was noticed after %s", took)
+			t.Errorf("a silent connection was closed after %s", took)
 		}
 		close(over)
 		if silent(&received, echoTimeout, over) {
-			t.Error("a connection is dead whose echo is back")
+			t.Error("a connection is closed although its echo came back")
 		}
 	})
 }
 
-// It has a process of its own: the library keeps timers for all connections, and those of a bubble are good for nothing else.
+// It has a process of its own: the library shares timers between connections, and timers of a bubble must not leave it.
 func TestDeadConnectionIsNoticed(t *testing.T) {
 	const own = "TUNNEL_TEST_PROCESS"
 	if os.Getenv(own) == "" {
@@ -666,20 +666,20 @@ func TestDeadConnectionIsNoticed(t *testing.T) {
 		}
 		time.Sleep(time.Minute) //nolint:forbidigo // time is not real here
 		if !here.healthy.Load() || !there.healthy.Load() {
-			t.Error("the connection does not count as healthy")
+			t.Error("the connection is not healthy")
 		}
 		if here.received.Load() == 0 || there.received.Load() == 0 {
-			t.Error("bytes came, and nobody noted when")
+			t.Error("the time of received bytes was not recorded")
 		}
 		frozenAt = time.Now()
 		close(freeze)
 		for range 2 {
 			if took := <-ended; took > echoInterval+echoTimeout {
-				t.Errorf("it was noticed after %s", took)
+				t.Errorf("the connection was closed after %s", took)
 			}
 		}
 		if here.healthy.Load() || there.healthy.Load() {
-			t.Error("a dead connection counts as healthy")
+			t.Error("a dead connection is healthy")
 		}
 	})
 }
@@ -703,10 +703,10 @@ func TestTarget(t *testing.T) {
 		got, err := target(t.Context(), v, address)
 		if want == "" {
 			if !errors.Is(err, errForbidden) {
-				t.Errorf("%q leads to %s, %v", address, got, err)
+				t.Errorf("target(%q) is %s, %v", address, got, err)
 			}
 		} else if err != nil || got.String() != want {
-			t.Errorf("%q leads to %s, %v", address, got, err)
+			t.Errorf("target(%q) is %s, %v", address, got, err)
 		}
 	}
 }
@@ -734,7 +734,7 @@ func FuzzReadMessage(f *testing.F) {
 		}
 		var same request
 		if err := readMessage(&again, &same); err != nil || again.Len() > 0 {
-			t.Fatalf("it cannot be read again: %v", err)
+			t.Fatalf("it cannot be read back: %v", err)
 		}
 		if diff := cmp.Diff(got, same); diff != "" {
 			t.Errorf("it differs (-first +second):\n%s", diff)
@@ -750,7 +750,7 @@ func FuzzTarget(f *testing.F) {
 	f.Fuzz(func(t *testing.T, address string) {
 		got, err := target(t.Context(), AgentValues{Networks: []netip.Prefix{network}, Resolver: nowhere}, address)
 		if err == nil && (!network.Contains(got.Addr()) || got.Port() == 0) {
-			t.Errorf("%q leads to %s", address, got)
+			t.Errorf("target(%q) is %s", address, got)
 		}
 	})
 }

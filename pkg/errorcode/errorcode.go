@@ -15,7 +15,7 @@ type coded struct {
 
 func (c *coded) Unwrap() error { return c.error }
 
-// With returns an error that says the same and has codes besides. It returns nil for nil.
+// With adds codes to an error, whose text stays the same. It returns nil for nil.
 func With(err error, codes ...corev1beta1.ErrorCode) error {
 	if err == nil || len(codes) == 0 {
 		return err
@@ -23,7 +23,7 @@ func With(err error, codes ...corev1beta1.ErrorCode) error {
 	return &coded{error: err, codes: codes}
 }
 
-// Of returns the codes of an error and of all that it wraps, sorted, each once.
+// Of returns the codes of an error and of all errors that it wraps, sorted, each once.
 func Of(err error) []corev1beta1.ErrorCode {
 	codes := collect(err, nil)
 	slices.Sort(codes)
@@ -45,7 +45,7 @@ func collect(err error, codes []corev1beta1.ErrorCode) []corev1beta1.ErrorCode {
 	return codes
 }
 
-// NeedsUser tells whether any code says that trying again does not help: a person has to act first.
+// NeedsUser says whether retrying does not help with any of the codes, as a user has to act first.
 func NeedsUser(codes []corev1beta1.ErrorCode) bool {
 	return slices.ContainsFunc(codes, func(code corev1beta1.ErrorCode) bool {
 		switch code {

@@ -31,7 +31,7 @@ func TestOf(t *testing.T) {
 			want:      []corev1beta1.ErrorCode{corev1beta1.ErrorCleanupClusterResources, corev1beta1.ErrorInfraQuotaExceeded},
 			needsUser: true,
 		},
-		"trying again may help": {
+		"retrying may help": {
 			err:  With(base, corev1beta1.ErrorRetryableInfraDependencies),
 			want: []corev1beta1.ErrorCode{corev1beta1.ErrorRetryableInfraDependencies},
 		},

@@ -28,37 +28,37 @@ import (
 )
 
 const (
-	// defaultConcurrency is how many objects of a kind are worked on at once.
+	// defaultConcurrency is how many objects of a kind are reconciled at once.
 	defaultConcurrency = 5
-	// defaultTimeout is the end of a pass. Infrastructures are slow, and what takes longer can wait between passes.
+	// defaultTimeout limits one reconciliation. Infrastructures are slow, and what takes longer can return a *Wait.
 	defaultTimeout = 10 * time.Minute
 )
 
-// Options say what an extension does for a kind.
+// Options configure the controller of a kind.
 type Options[T extensionsv1alpha1.Object] struct {
-	// Name is that of the extension, such as provider-local. It is in events, and in the finalizer of the kind Extension.
+	// Name is the name of the extension, such as provider-local. It is in events, and in the finalizer of the kind Extension.
 	Name string
-	// Types are the types that the extension is responsible for. At least one.
+	// Types are the values of spec.type that the extension is responsible for, at least one.
 	Types []string
-	// Classes are the classes that it is responsible for. Empty means shoot.
+	// Classes are the values of spec.class that it is responsible for. Empty means shoot.
 	Classes []extensionsv1alpha1.ExtensionClass
 	// Actuator does the work.
 	Actuator Actuator[T]
-	// ByGeneration makes the extension act on each change of the spec. Otherwise it acts when the annotation
-	// gardener.cloud/operation says so, which gardenlet sets when all of a shoot is to be reconciled.
+	// ByGeneration reconciles after each change of the spec. Otherwise reconciliation waits for the annotation gardener.cloud/operation, which
+	// gardenlet sets when it reconciles the shoot.
 	ByGeneration bool
-	// Concurrency is how many objects are worked on at once. Zero means 5.
+	// Concurrency is how many objects are reconciled at once. Zero means 5.
 	Concurrency int
-	// Timeout is the end of a pass. Zero means ten minutes.
+	// Timeout limits one reconciliation. Zero means ten minutes.
 	Timeout time.Duration
-	// Clock tells the time. Nil means the real one.
+	// Clock is the source of times in the status. Nil means the real clock.
 	Clock clock.PassiveClock
-	// Watch adds what else brings an object back, such as the objects that an actuator waits for. The function that it gets finds those
-	// objects of the extension that are in the namespace of any other object. It may be nil.
+	// Watch adds watches of other objects, such as those that an actuator waits for. The map function maps any object to the objects of the
+	// extension in its namespace. Watch may be nil.
 	Watch func(*builder.Builder, handler.MapFunc)
 }
 
-// Add adds the controller of a kind to a manager, whose cluster is the seed.
+// Add adds the controller of a kind to a manager, whose cluster is the seed. Its cache has to hold the kind, and Clusters.
 func Add[T extensionsv1alpha1.Object](mgr manager.Manager, options Options[T]) error {
 	if options.Name == "" || len(options.Types) == 0 || options.Actuator == nil {
 		return errors.New("an extension needs a name, a type and an actuator")
@@ -85,9 +85,9 @@ func Add[T extensionsv1alpha1.Object](mgr manager.Manager, options Options[T]) e
 	toObjects := r.inNamespace(mgr.GetScheme(), gvk.GroupVersion().WithKind(gvk.Kind+"List"))
 	b := builder.ControllerManagedBy(mgr).Named(strings.ToLower(gvk.Kind)+"-"+strings.Join(options.Types, "-")).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).
-		For(newObject[T](), builder.WithPredicates(predicate.NewPredicateFuncs(r.responsible), orders())).
-		// A shoot that is left alone no longer has orders that were not carried out.
-		Watches(&extensionsv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(awakened()))
+		For(newObject[T](), builder.WithPredicates(predicate.NewPredicateFuncs(r.responsible), requested())).
+		// Operations that were requested while the objects of the shoot were skipped.
+		Watches(&extensionsv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(toObjects), builder.WithPredicates(noLongerSkipped()))
 	if options.Watch != nil {
 		options.Watch(b, toObjects)
 	}
@@ -99,7 +99,7 @@ func newObject[T extensionsv1alpha1.Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:forcetypeassert // T is a pointer to a kind
 }
 
-// finalizer returns the finalizer of a kind. Several extensions may be responsible for Extensions, so theirs has a name.
+// finalizer returns the finalizer of a kind. Several extensions may be responsible for Extensions of a shoot, so theirs has their name.
 func finalizer(kind, extension string) string {
 	switch kind {
 	case extensionsv1alpha1.ExtensionResource:
@@ -110,16 +110,16 @@ func finalizer(kind, extension string) string {
 	return extensionsv1alpha1.FinalizerPrefix + strings.ToLower(kind)
 }
 
-// responsible tells whether an object has a type and a class that the extension is responsible for.
+// responsible says whether an object has a type and a class that the extension is responsible for.
 func (r *reconciler[T]) responsible(obj client.Object) bool {
 	o, ok := obj.(T)
 	return ok && slices.Contains(r.Types, o.GetExtensionSpec().GetExtensionType()) &&
 		slices.Contains(r.Classes, o.GetExtensionSpec().GetExtensionClass())
 }
 
-// orders lets only those changes pass that may ask for something. Everything else, such as our own reports, would only repeat what has
-// failed without the pause that comes after an error.
-func orders() predicate.Predicate {
+// requested passes only changes that may request an operation. Everything else, such as status writes of the controller itself, would only
+// retry what has failed without backoff.
+func requested() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -132,21 +132,21 @@ func orders() predicate.Predicate {
 	}
 }
 
-// awakened lets Clusters pass whose shoot was left alone, and is not any more.
-func awakened() predicate.Predicate {
-	resting := func(obj client.Object) bool {
+// noLongerSkipped passes Clusters whose shoot was skipped before and is not any more.
+func noLongerSkipped() predicate.Predicate {
+	skipped := func(obj client.Object) bool {
 		object, ok := obj.(*extensionsv1alpha1.Cluster)
 		if !ok {
 			return false
 		}
 		cluster, err := decodeCluster(object)
-		return err == nil && cluster.Resting() != ""
+		return err == nil && cluster.SkipReason() != ""
 	}
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && resting(e.ObjectOld) && !resting(e.ObjectNew)
+			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && skipped(e.ObjectOld) && !skipped(e.ObjectNew)
 		},
 	}
 }

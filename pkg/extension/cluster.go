@@ -15,21 +15,21 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 )
 
-// Cluster is what an extension gets to know of the garden about the shoot that an object belongs to.
+// Cluster is the decoded Cluster resource: the objects of the garden that describe the shoot which an object belongs to.
 type Cluster struct {
-	// Name is that of the Cluster and of the control plane namespace.
+	// Name is the name of the Cluster and of the control plane namespace.
 	Name string
-	// Annotations are those of the Cluster. One of them names the Secret with the kubeconfig that components of the control plane use.
+	// Annotations are those of the Cluster. One of them names the Secret with the generic token kubeconfig of control plane components.
 	Annotations map[string]string
 	// CloudProfile is the profile of the shoot.
 	CloudProfile *corev1beta1.CloudProfile
-	// Seed is where the control plane is. Nil if there is no seed.
+	// Seed is the seed of the control plane. It is nil if there is none.
 	Seed *corev1beta1.Seed
 	// Shoot is the shoot, with its status.
 	Shoot *corev1beta1.Shoot
 }
 
-// ReadCluster reads and decodes a Cluster. It returns nil if there is none of that name, as for objects that belong to no shoot.
+// ReadCluster reads and decodes a Cluster. It returns nil if there is no Cluster of that name, as for objects that belong to no shoot.
 func ReadCluster(ctx context.Context, reader client.Reader, name string) (*Cluster, error) {
 	object := &extensionsv1alpha1.Cluster{}
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, object); apierrors.IsNotFound(err) {
@@ -54,7 +54,7 @@ func decodeCluster(object *extensionsv1alpha1.Cluster) (*Cluster, error) {
 		if part.raw == nil || len(part.raw.Raw) == 0 {
 			continue
 		}
-		// Not the error's text: it may quote what is in the object.
+		// The error of the decoder is left out: it may quote data of the object.
 		if err := part.decode(part.raw.Raw); err != nil {
 			return nil, fmt.Errorf("decode spec.%s of Cluster %q: it is not valid JSON of the kind", part.name, object.Name)
 		}
@@ -66,9 +66,9 @@ func into[T any](target **T) func([]byte) error {
 	return func(data []byte) error { return json.Unmarshal(data, target) }
 }
 
-// Resting says why extensions leave the objects of a shoot alone: gardenlet has given up on it, or its owner has asked for it. It is
-// empty if they do not. A cluster of nil never rests.
-func (c *Cluster) Resting() string {
+// SkipReason returns why extensions do not reconcile the objects of a shoot: its last operation has failed for good, or its owner has
+// annotated it to be ignored. It is empty if they do, and for a cluster of nil.
+func (c *Cluster) SkipReason() string {
 	if c == nil || c.Shoot == nil {
 		return ""
 	}
@@ -82,8 +82,8 @@ func (c *Cluster) Resting() string {
 	return ""
 }
 
-// forced tells whether the shoot goes without anybody looking after what is left of it.
-func (c *Cluster) forced() bool {
+// forceDeleted says whether the shoot is deleted by force.
+func (c *Cluster) forceDeleted() bool {
 	if c == nil || c.Shoot == nil || c.Shoot.DeletionTimestamp == nil {
 		return false
 	}

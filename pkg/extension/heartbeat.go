@@ -14,22 +14,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// HeartbeatLease is the Lease by which gardenlet sees that an extension works. It is in the extension's namespace.
+// HeartbeatLease is the name of the Lease that shows gardenlet that an extension is running. It is in the extension's namespace.
 const HeartbeatLease = "gardener-extension-heartbeat"
 
-// heartbeatInterval is how often the Lease is renewed, and how long it holds.
+// heartbeatInterval is how often the Lease is renewed, and its duration.
 const heartbeatInterval = 30 * time.Second
 
 // Heartbeat renews the Lease of an extension while it leads.
 type Heartbeat struct {
-	// Name is that of the extension.
+	// Name is the name of the extension.
 	Name string
-	// Namespace is where it runs.
+	// Namespace is the namespace it runs in.
 	Namespace string
-	// Client writes the Lease, and Reader reads it. The cache need not hold Leases.
+	// Client writes the Lease. Reader reads it from the API server, so that no cache has to hold Leases.
 	Client client.Client
 	Reader client.Reader
-	// Clock tells the time.
+	// Clock is the source of renewTime and of the ticks.
 	Clock clock.WithTicker
 }
 
@@ -44,7 +44,7 @@ func (h *Heartbeat) Start(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := h.renew(ctx); err != nil && ctx.Err() == nil {
-			logf.FromContext(ctx).Error(err, "Renewing the heartbeat")
+			logf.FromContext(ctx).Error(err, "Renewing heartbeat")
 		}
 		select {
 		case <-ctx.Done():

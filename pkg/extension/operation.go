@@ -8,11 +8,11 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 )
 
-// decide returns the operation that is to be done on an object, or "" if there is nothing to do. The order matters: an object that is
-// being moved to another seed must not lose what it stands for, so that comes first, and what has moved is left alone until somebody
-// deletes it or brings it back.
+// decide returns the operation that is to be done on an object, or "" if there is nothing to do. The order matters: the infrastructure of an
+// object that migrates to another seed must not be deleted, so Migrate comes first, and a migrated object is skipped until it is deleted or
+// restored.
 func decide(obj extensionsv1alpha1.Object, finalizer string, byGeneration bool) corev1beta1.LastOperationType {
-	asked := obj.GetAnnotations()[constants.GardenerOperation]
+	requested := obj.GetAnnotations()[constants.GardenerOperation]
 	last := obj.GetExtensionStatus().GetLastOperation()
 	unfinished := func(typ corev1beta1.LastOperationType) bool {
 		return last != nil && last.Type == typ && last.State != corev1beta1.LastOperationStateSucceeded
@@ -21,19 +21,19 @@ func decide(obj extensionsv1alpha1.Object, finalizer string, byGeneration bool) 
 	switch {
 	case deleting && !controllerutil.ContainsFinalizer(obj, finalizer):
 		return ""
-	case asked == constants.GardenerOperationMigrate, unfinished(corev1beta1.LastOperationTypeMigrate) && !deleting && asked == "":
+	case requested == constants.GardenerOperationMigrate, unfinished(corev1beta1.LastOperationTypeMigrate) && !deleting && requested == "":
 		return corev1beta1.LastOperationTypeMigrate
 	case deleting:
 		return corev1beta1.LastOperationTypeDelete
-	case asked == constants.GardenerOperationWaitForState:
+	case requested == constants.GardenerOperationWaitForState:
 		return ""
-	case asked == constants.GardenerOperationRestore, unfinished(corev1beta1.LastOperationTypeRestore):
+	case requested == constants.GardenerOperationRestore, unfinished(corev1beta1.LastOperationTypeRestore):
 		return corev1beta1.LastOperationTypeRestore
 	case last != nil && last.Type == corev1beta1.LastOperationTypeMigrate:
 		return ""
 	case last == nil, unfinished(corev1beta1.LastOperationTypeCreate):
 		return corev1beta1.LastOperationTypeCreate
-	case asked == constants.GardenerOperationReconcile,
+	case requested == constants.GardenerOperationReconcile,
 		last.State != corev1beta1.LastOperationStateSucceeded,
 		byGeneration && obj.GetGeneration() != obj.GetExtensionStatus().GetObservedGeneration():
 		return corev1beta1.LastOperationTypeReconcile

@@ -16,7 +16,7 @@ func TestDecide(t *testing.T) {
 		return &corev1beta1.LastOperation{Type: typ, State: state}
 	}
 	for name, tc := range map[string]struct {
-		asked        string
+		requested    string
 		last         *corev1beta1.LastOperation
 		changed      bool
 		deleting     bool
@@ -25,29 +25,29 @@ func TestDecide(t *testing.T) {
 		want         corev1beta1.LastOperationType
 	}{
 		"new":                                {want: "Create"},
-		"new, ordered":                       {asked: "reconcile", want: "Create"},
-		"new, to wait for its state":         {asked: "wait-for-state"},
-		"new, to restore":                    {asked: "restore", want: "Restore"},
+		"new, reconcile":                     {requested: "reconcile", want: "Create"},
+		"new, to wait for its state":         {requested: "wait-for-state"},
+		"new, to restore":                    {requested: "restore", want: "Restore"},
 		"creation unfinished":                {last: last("Create", "Error"), want: "Create"},
 		"done":                               {last: last("Create", "Succeeded")},
 		"done, changed":                      {last: last("Create", "Succeeded"), changed: true},
-		"done, changed, acts on changes":     {last: last("Create", "Succeeded"), changed: true, byGeneration: true, want: "Reconcile"},
-		"done, acts on changes":              {last: last("Create", "Succeeded"), byGeneration: true},
-		"done, ordered again":                {last: last("Create", "Succeeded"), asked: "reconcile", want: "Reconcile"},
+		"done, changed, by generation":       {last: last("Create", "Succeeded"), changed: true, byGeneration: true, want: "Reconcile"},
+		"done, by generation":                {last: last("Create", "Succeeded"), byGeneration: true},
+		"done, reconcile":                    {last: last("Create", "Succeeded"), requested: "reconcile", want: "Reconcile"},
 		"reconciliation unfinished":          {last: last("Reconcile", "Processing"), want: "Reconcile"},
-		"to migrate":                         {last: last("Reconcile", "Error"), asked: "migrate", want: "Migrate"},
+		"to migrate":                         {last: last("Reconcile", "Error"), requested: "migrate", want: "Migrate"},
 		"migration unfinished":               {last: last("Migrate", "Error"), want: "Migrate"},
 		"migrated":                           {last: last("Migrate", "Succeeded")},
-		"migrated, ordered":                  {last: last("Migrate", "Succeeded"), asked: "reconcile"},
-		"migrated, back":                     {last: last("Migrate", "Succeeded"), asked: "restore", want: "Restore"},
+		"migrated, reconcile":                {last: last("Migrate", "Succeeded"), requested: "reconcile"},
+		"migrated, to restore":               {last: last("Migrate", "Succeeded"), requested: "restore", want: "Restore"},
 		"restore unfinished":                 {last: last("Restore", "Processing"), want: "Restore"},
-		"restore unfinished, ordered":        {last: last("Restore", "Error"), asked: "reconcile", want: "Restore"},
-		"restored, ordered":                  {last: last("Restore", "Succeeded"), asked: "reconcile", want: "Reconcile"},
+		"restore unfinished, reconcile":      {last: last("Restore", "Error"), requested: "reconcile", want: "Restore"},
+		"restored, reconcile":                {last: last("Restore", "Succeeded"), requested: "reconcile", want: "Reconcile"},
 		"deleting":                           {last: last("Reconcile", "Error"), deleting: true, want: "Delete"},
-		"deleting, ordered":                  {last: last("Delete", "Error"), asked: "reconcile", deleting: true, want: "Delete"},
-		"deleting, to migrate":               {last: last("Create", "Succeeded"), asked: "migrate", deleting: true, want: "Migrate"},
-		"deleting, another holds it":         {last: last("Delete", "Processing"), deleting: true, released: true},
-		"deleting before it was looked at":   {deleting: true, released: true},
+		"deleting, reconcile":                {last: last("Delete", "Error"), requested: "reconcile", deleting: true, want: "Delete"},
+		"deleting, to migrate":               {last: last("Create", "Succeeded"), requested: "migrate", deleting: true, want: "Migrate"},
+		"deleting, another finalizer":        {last: last("Delete", "Processing"), deleting: true, released: true},
+		"deleting before it was reconciled":  {deleting: true, released: true},
 		"deleting, migration was unfinished": {last: last("Migrate", "Error"), deleting: true, want: "Delete"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,8 +56,8 @@ func TestDecide(t *testing.T) {
 			if tc.changed {
 				obj.Generation++
 			}
-			if tc.asked != "" {
-				obj.Annotations = map[string]string{"gardener.cloud/operation": tc.asked}
+			if tc.requested != "" {
+				obj.Annotations = map[string]string{"gardener.cloud/operation": tc.requested}
 			}
 			if tc.deleting {
 				obj.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}

@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// reportTimeout is how long the closing write of the status may take, also after the pass has run out of time.
-	reportTimeout = 5 * time.Second
-	// retryConflictAfter is when a pass is repeated that met a conflict. By then the cache has what somebody else wrote.
+	// statusTimeout limits the last write of the status, also after the reconciliation has timed out.
+	statusTimeout = 5 * time.Second
+	// retryConflictAfter is when a reconciliation is repeated after a conflict. By then the cache has the other client's write.
 	retryConflictAfter = 200 * time.Millisecond
-	// lookAgainAfter is when to look again at what an actuator waits for, if it does not say.
-	lookAgainAfter = time.Minute
+	// defaultWait is Wait.After if an actuator does not set it.
+	defaultWait = time.Minute
 )
 
 type reconciler[T extensionsv1alpha1.Object] struct {
@@ -36,7 +36,7 @@ type reconciler[T extensionsv1alpha1.Object] struct {
 	recorder        events.EventRecorder
 }
 
-// Reconcile does what is asked for.
+// Reconcile does the operation that is requested for an object.
 func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := newObject[T]()
 	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil {
@@ -46,7 +46,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	if !r.responsible(obj) || operation == "" {
 		return reconcile.Result{}, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("not done after %s", r.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("timed out after %s", r.Timeout))
 	defer cancel()
 	var cluster *Cluster
 	if req.Namespace != "" {
@@ -55,9 +55,9 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 			return reconcile.Result{}, err
 		}
 	}
-	if reason := cluster.Resting(); reason != "" {
-		logf.FromContext(ctx).V(1).Info("Leaving it alone", "reason", reason)
-		return reconcile.Result{}, nil // The Cluster brings it back.
+	if reason := cluster.SkipReason(); reason != "" {
+		logf.FromContext(ctx).V(1).Info("Skipping object", "reason", reason)
+		return reconcile.Result{}, nil // The watch of Clusters requeues it.
 	}
 	err := r.operate(ctx, obj, cluster, operation)
 	var waiting *Wait
@@ -65,69 +65,69 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	case errors.As(err, &waiting) && waiting.After > 0:
 		return reconcile.Result{RequeueAfter: waiting.After}, nil
 	case waiting != nil:
-		return reconcile.Result{RequeueAfter: lookAgainAfter}, nil
+		return reconcile.Result{RequeueAfter: defaultWait}, nil
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: retryConflictAfter}, nil
 	}
 	return reconcile.Result{}, err
 }
 
-// operate begins an operation, does it, and reports how it ended.
+// operate reports that an operation has begun, does it, and reports its result.
 func (r *reconciler[T]) operate(ctx context.Context, obj T, cluster *Cluster, operation corev1beta1.LastOperationType) error {
 	if err := r.prepare(ctx, obj, operation); err != nil {
 		return err
 	}
-	// What is reported is about the spec of now, whatever is written meanwhile.
+	// The status is about this generation, also if the spec changes during the operation.
 	generation, before := obj.GetGeneration(), obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has its original's type
 	err := r.act(ctx, obj, cluster, operation)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w (%w)", err, context.Cause(ctx))
 	}
 	var waiting *Wait
-	status, said, now := obj.GetExtensionStatus(), words[operation], r.Clock.Now()
+	status, text, now := obj.GetExtensionStatus(), texts[operation], r.Clock.Now()
 	switch {
 	case err == nil && operation == corev1beta1.LastOperationTypeDelete:
-		r.recorder.Eventf(obj, nil, corev1.EventTypeNormal, said.succeeded, said.action, "%s is deleted.", r.kind)
+		r.recorder.Eventf(obj, nil, corev1.EventTypeNormal, text.succeeded, text.action, "%s is deleted.", r.kind)
 		return r.release(ctx, obj)
 	case err == nil:
-		succeed(status, operation, r.kind+" "+said.done+".", generation, now)
+		succeed(status, operation, r.kind+" "+text.done+".", generation, now)
 	case apierrors.IsConflict(err):
-		return err // Routine: the pass is repeated, and nobody hears of it.
+		return err // Reconcile retries it, without an error in the status.
 	case errors.As(err, &waiting):
 		wait(status, operation, waiting.Reason, generation, now)
 	default:
 		if last := status.GetLastError(); last == nil || last.Description != err.Error() {
-			r.recorder.Eventf(obj, nil, corev1.EventTypeWarning, said.failed, said.action, "%s", err.Error())
+			r.recorder.Eventf(obj, nil, corev1.EventTypeWarning, text.failed, text.action, "%s", err.Error())
 		}
 		fail(status, operation, err, generation, now)
 	}
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
+	statusCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statusTimeout)
 	defer cancel()
-	if reported := r.report(closing, obj, before, client.MergeFrom(before)); reported != nil || err != nil {
-		return errors.Join(err, reported)
+	if statusErr := r.patchStatus(statusCtx, obj, before, client.MergeFrom(before)); statusErr != nil || err != nil {
+		return errors.Join(err, statusErr)
 	}
-	r.recorder.Eventf(obj, nil, corev1.EventTypeNormal, said.succeeded, said.action, "%s %s.", r.kind, said.done)
+	r.recorder.Eventf(obj, nil, corev1.EventTypeNormal, text.succeeded, text.action, "%s %s.", r.kind, text.done)
 	if operation == corev1beta1.LastOperationTypeMigrate {
 		return r.release(ctx, obj)
 	}
-	return r.mark(ctx, obj, func() { answer(obj, constants.GardenerOperationRestore) })
+	return r.patchMetadata(ctx, obj, func() { removeOperation(obj, constants.GardenerOperationRestore) })
 }
 
-// prepare reports that an operation has begun, puts the finalizer on, and takes the annotation away that asked to reconcile, in this
-// order: whoever waits must never see an object that looks done, and a process that starts again must find what it was about to do.
-// What asks to migrate and to restore stays until that is done, because the object must not be reconciled before.
+// prepare reports that an operation has begun, adds the finalizer, and removes the annotation that requests reconciliation, in this order:
+// gardenlet must never see an object that looks ready before it is, and after a restart the operation must still be requested. The annotation
+// to migrate or to restore stays until that is done, because the object must not be reconciled before.
 func (r *reconciler[T]) prepare(ctx context.Context, obj T, operation corev1beta1.LastOperationType) error {
 	before := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has its original's type
-	asked := obj.GetAnnotations()[constants.GardenerOperation] != ""
-	begin(obj.GetExtensionStatus(), operation, r.kind+" "+words[operation].doing+".", asked, r.Clock.Now())
-	if err := r.report(ctx, obj, before, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	requested := obj.GetAnnotations()[constants.GardenerOperation] != ""
+	begin(obj.GetExtensionStatus(), operation, r.kind+" "+texts[operation].doing+".", requested, r.Clock.Now())
+	if err := r.patchStatus(ctx, obj, before, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
-	return r.mark(ctx, obj, func() {
+	return r.patchMetadata(ctx, obj, func() {
 		if operation != corev1beta1.LastOperationTypeDelete && operation != corev1beta1.LastOperationTypeMigrate {
 			controllerutil.AddFinalizer(obj, r.finalizer)
 		}
-		answer(obj, constants.GardenerOperationReconcile)
+		removeOperation(obj, constants.GardenerOperationReconcile)
 	})
 }
 
@@ -136,8 +136,8 @@ func (r *reconciler[T]) act(ctx context.Context, obj T, cluster *Cluster, operat
 	logf.FromContext(ctx).Info("Calling actuator", "operation", operation)
 	switch operation {
 	case corev1beta1.LastOperationTypeDelete:
-		if forced, ok := r.Actuator.(ForceDeleter[T]); ok && cluster.forced() {
-			return forced.ForceDelete(ctx, obj, cluster)
+		if deleter, ok := r.Actuator.(ForceDeleter[T]); ok && cluster.forceDeleted() {
+			return deleter.ForceDelete(ctx, obj, cluster)
 		}
 		return r.Actuator.Delete(ctx, obj, cluster)
 	case corev1beta1.LastOperationTypeMigrate:
@@ -153,8 +153,8 @@ func (r *reconciler[T]) act(ctx context.Context, obj T, cluster *Cluster, operat
 	return r.Actuator.Reconcile(ctx, obj, cluster)
 }
 
-// report writes the status, if it differs.
-func (r *reconciler[T]) report(ctx context.Context, obj T, before client.Object, patch client.Patch) error {
+// patchStatus writes the status, if it differs.
+func (r *reconciler[T]) patchStatus(ctx context.Context, obj T, before client.Object, patch client.Patch) error {
 	if apiequality.Semantic.DeepEqual(before, obj) {
 		return nil
 	}
@@ -164,8 +164,8 @@ func (r *reconciler[T]) report(ctx context.Context, obj T, before client.Object,
 	return nil
 }
 
-// mark writes finalizers and annotations, if they differ, and if nobody else has written meanwhile.
-func (r *reconciler[T]) mark(ctx context.Context, obj T, change func()) error {
+// patchMetadata writes finalizers and annotations, if they differ. The error is a conflict if the object has changed since it was read.
+func (r *reconciler[T]) patchMetadata(ctx context.Context, obj T, change func()) error {
 	before := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has its original's type
 	change()
 	if apiequality.Semantic.DeepEqual(before, obj) {
@@ -178,30 +178,30 @@ func (r *reconciler[T]) mark(ctx context.Context, obj T, change func()) error {
 	return nil
 }
 
-// release lets an object go.
+// release removes the finalizer, and the annotation that requests to migrate.
 func (r *reconciler[T]) release(ctx context.Context, obj T) error {
-	return r.mark(ctx, obj, func() {
+	return r.patchMetadata(ctx, obj, func() {
 		controllerutil.RemoveFinalizer(obj, r.finalizer)
-		answer(obj, constants.GardenerOperationMigrate)
+		removeOperation(obj, constants.GardenerOperationMigrate)
 	})
 }
 
-// answer takes an order off an object.
-func answer(obj client.Object, order string) {
+// removeOperation removes the annotation that requests an operation.
+func removeOperation(obj client.Object, operation string) {
 	annotations := obj.GetAnnotations()
-	if annotations[constants.GardenerOperation] == order {
+	if annotations[constants.GardenerOperation] == operation {
 		delete(annotations, constants.GardenerOperation)
 		obj.SetAnnotations(annotations)
 	}
 }
 
-// phrases are how an operation is called in descriptions and events.
-type phrases struct {
+// operationTexts are what descriptions and events say about an operation.
+type operationTexts struct {
 	doing, done               string
 	action, succeeded, failed string
 }
 
-var words = map[corev1beta1.LastOperationType]phrases{
+var texts = map[corev1beta1.LastOperationType]operationTexts{
 	corev1beta1.LastOperationTypeCreate: {
 		"is being created", "is created", constants.EventActionReconcile, constants.EventReconciled, constants.EventReconcileError,
 	},
@@ -212,7 +212,7 @@ var words = map[corev1beta1.LastOperationType]phrases{
 		"is being deleted", "is deleted", constants.EventActionDelete, constants.EventDeleted, constants.EventDeleteError,
 	},
 	corev1beta1.LastOperationTypeMigrate: {
-		"is being prepared to move", "is ready to move", constants.EventActionMigrate, constants.EventMigrationPrepared, constants.EventMigrationPreparationFailed,
+		"is being prepared for migration", "is prepared for migration", constants.EventActionMigrate, constants.EventMigrationPrepared, constants.EventMigrationPreparationFailed,
 	},
 	corev1beta1.LastOperationTypeRestore: {
 		"is being restored", "is restored", constants.EventActionReconcile, constants.EventReconciled, constants.EventReconcileError,

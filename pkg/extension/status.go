@@ -11,38 +11,38 @@ import (
 	"gardener.cloud/gardener/pkg/errorcode"
 )
 
-// Progress of operations, in percent. What happens in an actuator is not known here.
+// Progress of operations, in percent. The library does not know the progress within an actuator.
 const (
 	progressBegun   = 1
 	progressWaiting = 50
 	progressDone    = 100
 )
 
-// begin reports that an operation has begun. An operation that failed and is only tried again stays as it is until it ends in another
-// way, so that its error does not come and go.
-func begin(status extensionsv1alpha1.Status, typ corev1beta1.LastOperationType, description string, asked bool, now time.Time) {
+// begin reports that an operation has begun. When an operation that failed is only retried, its status stays until it has another result, so
+// that the error does not come and go.
+func begin(status extensionsv1alpha1.Status, typ corev1beta1.LastOperationType, description string, requested bool, now time.Time) {
 	last := status.GetLastOperation()
-	if last != nil && last.Type == typ && last.State != corev1beta1.LastOperationStateSucceeded && !asked {
+	if last != nil && last.Type == typ && last.State != corev1beta1.LastOperationStateSucceeded && !requested {
 		return
 	}
 	setOperation(status, typ, corev1beta1.LastOperationStateProcessing, progressBegun, description, now)
 }
 
-// succeed reports that an operation is done, on the spec of a generation.
+// succeed reports that an operation succeeded, for the spec of a generation.
 func succeed(status extensionsv1alpha1.Status, typ corev1beta1.LastOperationType, description string, generation int64, now time.Time) {
 	status.SetObservedGeneration(generation)
 	status.SetLastError(nil)
 	setOperation(status, typ, corev1beta1.LastOperationStateSucceeded, progressDone, description, now)
 }
 
-// wait reports what an operation waits for.
+// wait reports why an operation waits.
 func wait(status extensionsv1alpha1.Status, typ corev1beta1.LastOperationType, reason string, generation int64, now time.Time) {
 	status.SetObservedGeneration(generation)
 	status.SetLastError(nil)
 	setOperation(status, typ, corev1beta1.LastOperationStateProcessing, progressWaiting, reason, now)
 }
 
-// fail reports an error. The same error again changes nothing.
+// fail reports an error. The same error again does not change the status.
 func fail(status extensionsv1alpha1.Status, typ corev1beta1.LastOperationType, err error, generation int64, now time.Time) {
 	status.SetObservedGeneration(generation)
 	description, codes := err.Error(), errorcode.Of(err)

@@ -2,12 +2,12 @@ package extension
 
 import "time"
 
-// Wait is the error by which an actuator says that it has done what it can for now, and that something else has to happen first. The
-// operation stays in progress, with the reason in its description, until an event brings the object back.
+// Wait is the error that an actuator returns when it cannot continue until something else has happened. The state of the operation stays
+// Processing, with the reason in its description, until an event of a watched object requeues the object.
 type Wait struct {
-	// Reason says what is waited for, in words that are the same until something changes.
+	// Reason says what the operation waits for. The text should only change when something has changed.
 	Reason string
-	// After is when to look again even if there is no event. Zero means after a minute.
+	// After is when to call the actuator again even without an event. Zero means after a minute.
 	After time.Duration
 }
 

@@ -14,13 +14,13 @@ import (
 // poolHashLength is how much of the hash of a pool is in names.
 const poolHashLength = 5
 
-// WorkerPoolHash identifies what machines of a pool are made from: when it changes, they are replaced. What an extension takes into
-// account besides, such as the image that machines boot from, is added. What gardenlet knows about is in the name of the Secret of the
-// gardener-node-agent, if there is one.
+// WorkerPoolHash is a hash of what machines of a pool are created from: when it changes, they are replaced. An extension adds what else its
+// machines depend on, such as the image that they boot from. If the pool names a Secret of gardener-node-agent, that name contains a hash of
+// all fields that gardenlet takes into account.
 func WorkerPoolHash(pool *extensionsv1alpha1.WorkerPool, cluster *Cluster, additional ...string) (string, error) {
-	var made any
+	var source any
 	if pool.NodeAgentSecretName != nil {
-		made = *pool.NodeAgentSecretName
+		source = *pool.NodeAgentSecretName
 	} else {
 		version := ""
 		switch {
@@ -29,9 +29,9 @@ func WorkerPoolHash(pool *extensionsv1alpha1.WorkerPool, cluster *Cluster, addit
 		case cluster != nil && cluster.Shoot != nil:
 			version = cluster.Shoot.Spec.Kubernetes.Version
 		}
-		made = []any{version, pool.MachineType, pool.MachineImage, pool.Volume, pool.DataVolumes, pool.Architecture}
+		source = []any{version, pool.MachineType, pool.MachineImage, pool.Volume, pool.DataVolumes, pool.Architecture}
 	}
-	data, err := json.Marshal([]any{made, pool.ProviderConfig, additional})
+	data, err := json.Marshal([]any{source, pool.ProviderConfig, additional})
 	if err != nil {
 		return "", fmt.Errorf("hash of pool %q: %w", pool.Name, err)
 	}
@@ -39,7 +39,7 @@ func WorkerPoolHash(pool *extensionsv1alpha1.WorkerPool, cluster *Cluster, addit
 	return hex.EncodeToString(sum[:])[:poolHashLength], nil
 }
 
-// Share returns how much of a number a zone gets, if zones are to have as even a share as possible.
+// Share returns how much of a total a zone gets when it is distributed as evenly as possible.
 func Share(total int32, zone, zones int) int32 {
 	count := int32(zones)
 	share := total / count
@@ -49,7 +49,7 @@ func Share(total int32, zone, zones int) int32 {
 	return share
 }
 
-// ShareOf is Share for a number or a percentage. Of a percentage, every zone gets all, because it is one of its own machines.
+// ShareOf is Share for a number or a percentage. A percentage is the same for every zone, as it is a percentage of its own machines.
 func ShareOf(total intstr.IntOrString, zone, zones int) intstr.IntOrString {
 	if total.Type == intstr.String {
 		return total

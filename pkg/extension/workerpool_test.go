@@ -38,8 +38,8 @@ func TestWorkerPoolHash(t *testing.T) {
 		"the configuration": {hash(nil), hash(func(p *extensionsv1alpha1.WorkerPool) {
 			p.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"a":1}`)}
 		}), false},
-		"what the node agent knows": {hash(agent), hash(func(p *extensionsv1alpha1.WorkerPool) { agent(p); p.MachineType = "large" }), true},
-		"the node agent": {hash(agent), hash(func(p *extensionsv1alpha1.WorkerPool) {
+		"a field in the Secret of the node agent": {hash(agent), hash(func(p *extensionsv1alpha1.WorkerPool) { agent(p); p.MachineType = "large" }), true},
+		"another Secret of the node agent": {hash(agent), hash(func(p *extensionsv1alpha1.WorkerPool) {
 			p.NodeAgentSecretName = new("gardener-node-agent-a-2")
 		}), false},
 	} {

@@ -1,8 +1,8 @@
-// Package flow runs tasks that depend on each other, as wide as their dependencies allow.
+// Package flow runs tasks that depend on each other, with as much concurrency as their dependencies allow.
 //
-// A flow is built from what is known before it starts; what kind of object it works on decides which tasks it has. Every
-// task is idempotent: a flow that ended half way is run again from the start, and passes quickly over what is done. Its
-// state lives in the objects that tasks write, never in the flow.
+// A flow only has the tasks that its object needs, such as a hibernated Shoot. Every task is idempotent: after an interruption the
+// flow runs again from the start, and tasks that were done before end quickly. State is in the objects that tasks write, never in the
+// flow.
 package flow
 
 import (
@@ -18,22 +18,22 @@ import (
 
 // Task is one step of a flow.
 type Task struct {
-	// ID names the task for programs, such as "deploy-etcd-main". It is stable: users see it in status.lastErrors.
+	// ID identifies the task, such as "deploy-etcd-main". It is stable: users see it in status.lastErrors.
 	ID string
-	// Title says for people what the task does, such as "Deploying etcd". The default is the ID.
+	// Title says what the task does, such as "Deploying etcd", for status.lastOperation. The default is the ID.
 	Title string
 	// After are the IDs of the tasks whose results this one needs. Each must be in the flow.
 	After []string
-	// AfterIfPresent are IDs of tasks that come before this one where the flow has them. Some clusters do not.
+	// AfterIfPresent are IDs of tasks that come before this one if the flow has them.
 	AfterIfPresent []string
 	// Run does the work. It must be idempotent, and return soon after its context ends.
 	Run func(ctx context.Context) error
-	// Skip is asked when the task's turn has come. It is for what only the run can tell; a task that this kind of object
-	// never needs is left out of the flow instead. A skipped task counts as done.
+	// Skip is called before Run. It is for what is only known during the run; a task that the object never needs is left out
+	// of the flow instead. A skipped task counts as done.
 	Skip func() bool
-	// Timeout ends the context of the task, over all its tries. Zero leaves it to the context of the flow.
+	// Timeout limits all attempts of the task together. Zero means no limit but that of the flow.
 	Timeout time.Duration
-	// Retry says how a failed Run is tried again within this run of the flow. The zero value does not.
+	// Retry is the backoff with which a failed Run is retried within this run of the flow. The zero value means no retries.
 	Retry wait.Backoff
 }
 
@@ -50,7 +50,7 @@ type node struct {
 	after  []*node
 }
 
-// New checks tasks and returns a flow of them. The name is for errors, logs and metrics, such as "Shoot reconciliation".
+// New returns a flow of tasks, or an error with all that is wrong with them. The name is for errors, logs and metrics, such as "Shoot reconciliation".
 func New(name string, tasks ...Task) (*Flow, error) {
 	var errs []error
 	byID := map[string]*node{}
@@ -64,9 +64,9 @@ func New(name string, tasks ...Task) (*Flow, error) {
 		case task.ID == "":
 			errs = append(errs, fmt.Errorf("task %q has no ID", task.Title))
 		case byID[task.ID] != nil:
-			errs = append(errs, fmt.Errorf("task %q is there twice", task.ID))
+			errs = append(errs, fmt.Errorf("task %q exists twice", task.ID))
 		case task.Run == nil:
-			errs = append(errs, fmt.Errorf("task %q has nothing to run", task.ID))
+			errs = append(errs, fmt.Errorf("task %q has no Run", task.ID))
 		}
 		byID[task.ID] = n
 		nodes = append(nodes, n)
@@ -74,7 +74,7 @@ func New(name string, tasks ...Task) (*Flow, error) {
 	for _, n := range nodes {
 		for _, id := range n.After {
 			if byID[id] == nil {
-				errs = append(errs, fmt.Errorf("task %q comes after %q, which is not there", n.ID, id))
+				errs = append(errs, fmt.Errorf("task %q comes after %q, which does not exist", n.ID, id))
 			}
 		}
 		for _, id := range slices.Concat(n.After, n.AfterIfPresent) {
@@ -96,7 +96,7 @@ func New(name string, tasks ...Task) (*Flow, error) {
 	return f, nil
 }
 
-// sorted returns the tasks in an order that respects their dependencies, and else in the given order.
+// sorted returns the tasks in an order that respects their dependencies, and otherwise in the given order.
 func sorted(nodes []*node) ([]*node, error) {
 	var order []*node
 	waits := map[*node]int{}
@@ -106,13 +106,13 @@ func sorted(nodes []*node) ([]*node, error) {
 	for len(order) < len(nodes) {
 		i := slices.IndexFunc(nodes, func(n *node) bool { return waits[n] == 0 })
 		if i < 0 {
-			var circle []string
+			var cycle []string
 			for _, n := range nodes {
 				if waits[n] > 0 {
-					circle = append(circle, n.ID)
+					cycle = append(cycle, n.ID)
 				}
 			}
-			return nil, fmt.Errorf("these tasks wait for each other: %s", strings.Join(circle, ", "))
+			return nil, fmt.Errorf("these tasks depend on each other: %s", strings.Join(cycle, ", "))
 		}
 		n := nodes[i]
 		waits[n] = -1
@@ -124,11 +124,10 @@ func sorted(nodes []*node) ([]*node, error) {
 	return order, nil
 }
 
-// Name is the name that the flow was made with.
+// Name is the name of the flow.
 func (f *Flow) Name() string { return f.name }
 
-// String lists the tasks, each with what it comes after, in an order that respects the dependencies. It is stable, so that
-// a test can keep it in a file and a review sees a changed order as a moved line.
+// String lists the tasks, each with its dependencies, in an order that respects them. It is stable, for golden files.
 func (f *Flow) String() string {
 	var out strings.Builder
 	for _, n := range f.tasks {

@@ -49,16 +49,16 @@ func TestNew(t *testing.T) {
 			},
 			want: "a\nb\nc <- a, b\n",
 		},
-		"all mistakes at once": {
+		"all errors together": {
 			tasks: []Task{{Title: "Nameless", Run: nothing}, {ID: "a"}, {ID: "a", Run: nothing}, {ID: "b", Run: nothing, After: []string{"x"}}},
-			want:  `task "Nameless" has no ID; task "a" has nothing to run; task "a" is there twice; task "b" comes after "x", which is not there`,
+			want:  `task "Nameless" has no ID; task "a" has no Run; task "a" exists twice; task "b" comes after "x", which does not exist`,
 			fails: true,
 		},
-		"a circle": {
+		"a cycle": {
 			tasks: []Task{
 				{ID: "a", Run: nothing}, {ID: "b", Run: nothing, After: []string{"a", "c"}}, {ID: "c", Run: nothing, AfterIfPresent: []string{"b"}},
 			},
-			want:  "these tasks wait for each other: b, c",
+			want:  "these tasks depend on each other: b, c",
 			fails: true,
 		},
 	} {
@@ -89,7 +89,7 @@ func mustNew(t *testing.T, tasks ...Task) *Flow {
 	return f
 }
 
-func TestRunIsAsWideAsDependenciesAllow(t *testing.T) {
+func TestRunIsConcurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := mustNew(t,
 			Task{ID: "secrets", Run: takes(time.Second)},
@@ -184,7 +184,7 @@ func TestLastErrorsOfOtherErrors(t *testing.T) {
 	}
 }
 
-func TestRunTriesAgainAndEndsInTime(t *testing.T) {
+func TestRunRetriesAndTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
 		f := mustNew(t,
@@ -206,19 +206,19 @@ func TestRunTriesAgainAndEndsInTime(t *testing.T) {
 		if !errors.As(err, &failed) || len(failed.Tasks) != 2 {
 			t.Fatalf("Run() = %v", err)
 		}
-		if got, want := failed.Tasks[0].Error(), `task "slow": not done within 1m0s: context deadline exceeded`; got != want {
+		if got, want := failed.Tasks[0].Error(), `task "slow": timed out after 1m0s: context deadline exceeded`; got != want {
 			t.Errorf("error %q, want %q", got, want)
 		}
 		if got, want := failed.Tasks[1].Error(), `task "never": port closed`; got != want {
 			t.Errorf("error %q, want %q", got, want)
 		}
 		if tries != 3 || time.Since(start) != time.Minute {
-			t.Errorf("%d tries, %s", tries, time.Since(start))
+			t.Errorf("%d attempts, %s", tries, time.Since(start))
 		}
 	})
 }
 
-func TestRunStartsNothingAfterTheEnd(t *testing.T) {
+func TestRunStartsNoTasksAfterCancellation(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	shutdown := errors.New("shutting down")
 	f := mustNew(t,
@@ -237,20 +237,20 @@ func TestRunStartsNothingAfterTheEnd(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	f := mustNew(t,
-		Task{ID: "a", Title: "Making a", Run: nothing},
-		Task{ID: "b", Title: "Making b", Run: func(context.Context) error { return errors.New("no") }, After: []string{"a"}},
+		Task{ID: "a", Title: "Creating a", Run: nothing},
+		Task{ID: "b", Title: "Creating b", Run: func(context.Context) error { return errors.New("no") }, After: []string{"a"}},
 		Task{ID: "c", Run: nothing, After: []string{"b"}},
 	)
 	var got []Progress
 	_, _ = f.Run(t.Context(), Options{Progress: func(p Progress) { got = append(got, p) }})
 	want := []Progress{
 		{Total: 3},
-		{Total: 3, Running: []string{"Making a"}},
-		{Total: 3, Done: 1, Running: []string{"Making b"}},
+		{Total: 3, Running: []string{"Creating a"}},
+		{Total: 3, Done: 1, Running: []string{"Creating b"}},
 		{Total: 3, Done: 1},
-		{Total: 3, Done: 1, Failed: []string{"Making b"}},
+		{Total: 3, Done: 1, Failed: []string{"Creating b"}},
 	}
-	// A task that follows at once is reported as running before its predecessor's end is reported by itself.
+	// The next task is reported as running in the same report as the end of the one before.
 	if diff := cmp.Diff(want[len(want)-1], got[len(got)-1]); diff != "" {
 		t.Errorf("last progress (-want +got):\n%s", diff)
 	}

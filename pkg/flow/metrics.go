@@ -4,12 +4,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics counts and times the tasks of flows. The nil value does nothing.
+// Metrics are the duration and number of tasks of flows. Nil is valid and does nothing.
 type Metrics struct {
 	duration *prometheus.HistogramVec
 }
 
-// NewMetrics returns metrics whose names start with the name of a process, such as "gardenlet", registered for its endpoint.
+// NewMetrics registers metrics whose names start with the name of a process, such as "gardenlet".
 func NewMetrics(process string, registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{

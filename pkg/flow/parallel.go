@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Parallel runs functions at once and returns all their errors when the last one is done. A panic becomes an error.
+// Parallel runs functions concurrently and returns all their errors when the last one has returned. A panic becomes an error.
 func Parallel(ctx context.Context, functions ...func(ctx context.Context) error) error {
 	errs := make([]error, len(functions))
 	var group sync.WaitGroup
@@ -17,9 +17,9 @@ func Parallel(ctx context.Context, functions ...func(ctx context.Context) error)
 	return errors.Join(errs...)
 }
 
-// Latest makes a slow function fit where calls must return quickly: it runs in the background, one call after another, and
-// of the values that come while it is busy, only the latest is kept. Offer from one goroutine at a time; the
-// returned stop waits until the last value was handled. Use it for a status that is written to an API server while a flow runs.
+// Latest runs a slow function in the background, such as one that writes a status to an API server while a flow runs. Offer returns at once;
+// of the values that are offered during a call, only the latest is kept. Offer must not be called concurrently; stop waits until the last value
+// was handled.
 func Latest[T any](handle func(T)) (offer func(T), stop func()) {
 	values := make(chan T, 1)
 	done := make(chan struct{})

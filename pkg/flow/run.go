@@ -12,12 +12,12 @@ import (
 
 // Options are what a run of a flow can have besides its tasks.
 type Options struct {
-	// Progress hears how far the run is: at the start, and whenever a task starts or ends. Calls come one after another,
-	// never at once, and the tasks wait for them: it must return quickly. Latest makes a slow one fit.
+	// Progress is called at the start, and whenever a task starts or ends. Calls are not concurrent, and block the flow: it must
+	// return quickly. Latest is for slow functions.
 	Progress func(Progress)
-	// Ended hears of each task that has ended, one after another, and must return quickly. LogTimings is one.
+	// Ended is called for each task that has ended. Calls are not concurrent, and must return quickly. LogTimings returns such a function.
 	Ended func(Timing)
-	// Metrics counts and times the tasks.
+	// Metrics are updated for each task. Nil means none.
 	Metrics *Metrics
 	// Clock is for the timings. The default is the real one.
 	Clock clock.PassiveClock
@@ -25,7 +25,7 @@ type Options struct {
 
 // Progress is how far a run is.
 type Progress struct {
-	// Total is the number of tasks, Done of those that ended well or were skipped.
+	// Total is the number of tasks, Done of those that succeeded or were skipped.
 	Total, Done int
 	// Running and Failed are titles of tasks, in the order of the flow.
 	Running, Failed []string
@@ -39,7 +39,7 @@ func (p Progress) Percent() int32 {
 	return int32(p.Done * 100 / p.Total) //nolint:gosec // at most 100
 }
 
-// Result tells what a run did.
+// Result is what a run did.
 type Result struct {
 	// Timings are of the tasks that were started, in the order of the flow.
 	Timings []Timing
@@ -51,7 +51,7 @@ type Error struct {
 	Flow string
 	// Tasks are the tasks that failed. It is empty if the context ended before the next task could start.
 	Tasks []*TaskError
-	// Waiting are the IDs of tasks that were not started, because others failed or the context ended.
+	// Waiting are the IDs of tasks that were not started because others failed or the context ended.
 	Waiting []string
 	cause   error
 }
@@ -77,7 +77,7 @@ func (e *Error) Unwrap() []error {
 type TaskError struct {
 	// ID and Title are those of the task.
 	ID, Title string
-	// Err is what its Run returned last.
+	// Err is the error of its last attempt.
 	Err error
 }
 
@@ -87,9 +87,9 @@ func (e *TaskError) Error() string { return fmt.Sprintf("task %q: %v", e.ID, e.E
 // Unwrap gives errors.Is and errors.As the error of the task.
 func (e *TaskError) Unwrap() error { return e.Err }
 
-// Run runs the tasks, each as soon as those that it comes after are done. When a task fails, the tasks after it are not
-// started, and all others still run to their end. When ctx ends, nothing new is started, and Run returns as soon as the
-// running tasks have. Run returns nil, or an *Error.
+// Run runs the tasks, each as soon as its dependencies are done. When a task fails, the tasks that depend on it are not
+// started, and all others still run. When ctx ends, no more tasks are started, and Run returns as soon as the running ones have
+// returned. The error is nil or an *Error.
 func (f *Flow) Run(ctx context.Context, options Options) (*Result, error) {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -102,7 +102,7 @@ func (f *Flow) Run(ctx context.Context, options Options) (*Result, error) {
 	return r.run(ctx)
 }
 
-// run is a flow while it runs. Only the goroutine of Run touches it; tasks send what became of them.
+// run is the state of one run of a flow. Only the goroutine of Run uses it; tasks send their outcomes.
 type run struct {
 	*Flow
 	options Options
@@ -149,7 +149,7 @@ func (r *run) run(ctx context.Context) (*Result, error) {
 	return r.result(ctx)
 }
 
-// start starts a task, unless it is too late.
+// start starts a task, unless the context has ended.
 func (r *run) start(ctx context.Context, n *node) {
 	if ctx.Err() != nil {
 		return
@@ -167,11 +167,11 @@ func (r *run) start(ctx context.Context, n *node) {
 	}()
 }
 
-// execute runs a task with its deadline and its tries.
+// execute runs a task with its timeout and retries.
 func (n *node) execute(ctx context.Context) (skipped bool, err error) {
 	if n.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, n.Timeout, fmt.Errorf("not done within %s", n.Timeout))
+		ctx, cancel = context.WithTimeoutCause(ctx, n.Timeout, fmt.Errorf("timed out after %s", n.Timeout))
 		defer cancel()
 	}
 	err = caught(func() error {
@@ -202,15 +202,15 @@ func (n *node) execute(ctx context.Context) (skipped bool, err error) {
 	return false, err
 }
 
-// Panic is the error of a task that panicked. Trying again within the same run is not worth it.
+// Panic is the error of a task that panicked. It is not retried within the same run.
 type Panic struct {
 	// Value is what the task panicked with.
 	Value any
-	// Stack is where.
+	// Stack is the stack trace.
 	Stack []byte
 }
 
-// Error implements error. The stack is for logs, not for a status.
+// Error implements error. It does not contain the stack, as it may become part of a status.
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
 // caught runs a function and turns its panic into an error.

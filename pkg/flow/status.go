@@ -9,8 +9,8 @@ import (
 	"gardener.cloud/gardener/pkg/errorcode"
 )
 
-// LastErrors returns what status.lastErrors says of the error of a flow: one entry per failed task, with its ID and codes.
-// An error that is not of a flow is one entry without ID. It returns nil for nil.
+// LastErrors returns status.lastErrors for the error of a flow: one entry per failed task, with its ID and codes.
+// Any other error becomes one entry without ID. It returns nil for nil.
 func LastErrors(err error, now metav1.Time) []corev1beta1.LastError {
 	if err == nil {
 		return nil

@@ -14,23 +14,23 @@ import (
 
 // Timing is when a task ran.
 type Timing struct {
-	// ID is of the task.
+	// ID identifies the task.
 	ID string
-	// Start and End are when its first try began, and its last one ended.
+	// Start and End are when its first attempt began, and its last one ended.
 	Start, End time.Time
-	// After are the IDs of the tasks it came after.
+	// After are the IDs of its dependencies.
 	After []string
-	// Skipped is whether it had nothing to do.
+	// Skipped says that it was skipped.
 	Skipped bool
-	// Err is why it failed.
+	// Err is its error, or nil.
 	Err error
 }
 
 // Duration is how long the task ran.
 func (t Timing) Duration() time.Duration { return t.End.Sub(t.Start) }
 
-// CriticalPath returns the tasks that decided how long a run took: the one that ended last, before it the one of those it
-// came after that ended last, and so on, first to last.
+// CriticalPath returns the tasks that determined how long a run took: the one that ended last, before it the one of its dependencies
+// that ended last, and so on, first to last.
 func CriticalPath(timings []Timing) []Timing {
 	byID := map[string]Timing{}
 	var last *Timing
@@ -59,7 +59,7 @@ func CriticalPath(timings []Timing) []Timing {
 // endedTask is the message of the lines that LogTimings writes.
 const endedTask = "Ended task"
 
-// LogTimings returns what Options.Ended is set to for a line of a log per task. ReadTimings understands such lines.
+// LogTimings returns a function for Options.Ended that logs one line per task, in a format that ReadTimings reads.
 func LogTimings(log logr.Logger, flow string) func(Timing) {
 	return func(t Timing) {
 		pairs := []any{
@@ -80,11 +80,11 @@ type LoggedTiming struct {
 	Timing
 	// Flow is the name of the flow.
 	Flow string
-	// Namespace and Name are of the object that a controller ran it for, and ReconcileID tells its runs apart.
+	// Namespace and Name are those of the reconciled object, and ReconcileID identifies the run.
 	Namespace, Name, ReconcileID string
 }
 
-// ReadTimings returns what LogTimings has written to a log in the format json, in the order of the log. It passes over other lines.
+// ReadTimings returns the timings that LogTimings has written to a log in the format json, in the order of the log. Other lines are ignored.
 func ReadTimings(log io.Reader) ([]LoggedTiming, error) {
 	var found []LoggedTiming
 	lines := bufio.NewReader(log)

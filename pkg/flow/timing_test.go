@@ -21,16 +21,16 @@ func TestCriticalPath(t *testing.T) {
 		want    []string
 	}{
 		"nothing ran": {},
-		"the one that ended last leads it, whatever the order": {
+		"it ends with the task that ended last, in any order": {
 			timings: []Timing{ran("c", 5, 9, "a", "b"), ran("a", 0, 5), ran("b", 0, 2), ran("d", 2, 8, "b")},
 			want:    []string{"a", "c"},
 		},
-		"a long task that nobody waited for is not on it": {
+		"a long task without dependants is not on it": {
 			timings: []Timing{ran("long", 0, 8), ran("a", 0, 1), ran("b", 1, 9, "a")},
 			want:    []string{"a", "b"},
 		},
-		"a task that did not run is passed over": {timings: []Timing{ran("b", 1, 9, "gone")}, want: []string{"b"}},
-		"the first of two that ended at once":    {timings: []Timing{ran("a", 0, 1), ran("b", 0, 1), ran("c", 1, 2, "a", "b")}, want: []string{"a", "c"}},
+		"a task that did not run is ignored":  {timings: []Timing{ran("b", 1, 9, "gone")}, want: []string{"b"}},
+		"the first of two that ended at once": {timings: []Timing{ran("a", 0, 1), ran("b", 0, 1), ran("c", 1, 2, "a", "b")}, want: []string{"a", "c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -1,4 +1,4 @@
-// Package maintenance reckons with the maintenance time windows of Shoots.
+// Package maintenance calculates the maintenance time windows of Shoots.
 package maintenance
 
 import (
@@ -8,7 +8,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// Layout is how begin and end of a window are written.
+// Layout is the layout of begin and end of a window, for time.Parse.
 const Layout = "150405-0700"
 
 const day = 24 * time.Hour
@@ -26,11 +26,11 @@ func Next(window corev1beta1.MaintenanceTimeWindow, now time.Time) (begin, end t
 func Latest(window corev1beta1.MaintenanceTimeWindow, now time.Time) (begin, end time.Time, err error) {
 	beginOfDay, err := time.Parse(Layout, window.Begin)
 	if err != nil {
-		return begin, end, fmt.Errorf("begin %q is no time like 220000+0100", window.Begin)
+		return begin, end, fmt.Errorf("begin %q does not have the format HHMMSS+ZONE, such as 220000+0100", window.Begin)
 	}
 	endOfDay, err := time.Parse(Layout, window.End)
 	if err != nil {
-		return begin, end, fmt.Errorf("end %q is no time like 220000+0100", window.End)
+		return begin, end, fmt.Errorf("end %q does not have the format HHMMSS+ZONE, such as 220000+0100", window.End)
 	}
 	length := (endOfDay.Sub(beginOfDay)%day + day) % day
 	local := now.In(beginOfDay.Location())

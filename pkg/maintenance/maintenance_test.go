@@ -35,6 +35,6 @@ func TestNext(t *testing.T) {
 		})
 	}
 	if _, _, err := Next(corev1beta1.MaintenanceTimeWindow{Begin: "noon", End: "230000+0000"}, at("2026-11-21 12:00 +0000")); err == nil {
-		t.Error("a begin that is no time is taken")
+		t.Error("an invalid begin is accepted")
 	}
 }

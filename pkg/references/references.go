@@ -1,5 +1,5 @@
-// Package references writes down, in annotations, which ConfigMaps and Secrets an object refers to, so that the garbage collector
-// knows that they are in use.
+// Package references records in annotations which ConfigMaps and Secrets an object refers to, so that the garbage collector of
+// gardener-resource-manager does not delete them.
 package references
 
 import (
@@ -20,22 +20,22 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
-// Kinds that can be referred to, as they stand in annotations.
+// Kinds that can be referred to, as they are in annotations.
 const (
 	KindConfigMap = "configmap"
 	KindSecret    = "secret"
 )
 
-// hashLength is how many characters of the hash of a name tell keys apart.
+// hashLength is how many characters of the hash of the name are in a key.
 const hashLength = 8
 
-// AnnotationKey returns the key under which a reference is written; its value is the name.
+// AnnotationKey returns the annotation key of a reference. The annotation value is the name.
 func AnnotationKey(kind, name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return constants.ReferencePrefix + kind + "-" + hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// Parse returns what an annotation refers to, and whether it is a reference at all.
+// Parse returns the kind and name that an annotation refers to, and whether it is a reference at all.
 func Parse(key, value string) (kind, name string, ok bool) {
 	reference, ok := strings.CutPrefix(key, constants.ReferencePrefix)
 	if !ok {
@@ -45,9 +45,8 @@ func Parse(key, value string) (kind, name string, ok bool) {
 	return kind, value, ok && (kind == KindConfigMap || kind == KindSecret)
 }
 
-// Inject writes the references of a workload or a ManagedResource to its annotations, and to those of its templates. Further ones are
-// added with the keys that AnnotationKey returns. References that are no longer right are removed. The error names a kind that has no
-// references.
+// Inject writes the references of a workload or a ManagedResource to its annotations, and to those of its templates, and removes old ones.
+// More references, with the keys that AnnotationKey returns, are added to them. Other kinds are an error.
 func Inject(object client.Object, more map[string]string) error {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -99,7 +98,7 @@ func write(metadata *metav1.ObjectMeta, found map[string]string) {
 	metadata.Annotations = annotations
 }
 
-// ofPod returns the annotations for what pods mount, read or pull images with.
+// ofPod returns the annotations for the ConfigMaps and Secrets of volumes, environment variables and image pull secrets.
 func ofPod(spec *corev1.PodSpec) map[string]string {
 	found := map[string]string{}
 	configMap := func(name string) { found[AnnotationKey(KindConfigMap, name)] = name }

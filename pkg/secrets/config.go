@@ -28,13 +28,13 @@ import (
 
 // Keys of the data of secrets. Other controllers and pods read them. Source: the constants that extensions rely on.
 const (
-	// DataKeyCertificateCA holds the certificate of an authority as PEM, in its own secret and beside what it signed.
+	// DataKeyCertificateCA holds the certificate of a CA as PEM, in its own secret and in those of certificates that it signed.
 	DataKeyCertificateCA = "ca.crt"
-	// DataKeyPrivateKeyCA holds the private key of an authority as PEM.
+	// DataKeyPrivateKeyCA holds the private key of a CA as PEM.
 	DataKeyPrivateKeyCA = "ca.key"
-	// DataKeyCertificateBundle holds the certificates of an authority to be trusted, old and new, as PEM.
+	// DataKeyCertificateBundle holds the CA bundle as PEM: during a rotation, the certificates of the new and the old CA.
 	DataKeyCertificateBundle = "bundle.crt"
-	// DataKeyPrivateKeyBundle holds private keys, old and new, as PEM: what either one signed can be verified.
+	// DataKeyPrivateKeyBundle holds the new and the old private key as PEM, to verify what either one signed.
 	DataKeyPrivateKeyBundle = "bundle.key"
 	// DataKeyCertificate holds a certificate as PEM.
 	DataKeyCertificate = "tls.crt"
@@ -64,31 +64,31 @@ const (
 	DataKeyEncryptionSecretEncoding = "encoding"
 )
 
-// Config describes a credential: two equal ones stand for the same credential.
+// Config describes a credential. Equal configs are the same credential.
 type Config interface {
-	// SecretName is what the name of the secret starts with, and how it is asked for.
+	// SecretName is the name of the credential, which the name of its secret starts with.
 	SecretName() string
 	generate(in inputs) (map[string][]byte, error)
 }
 
-// inputs are what a credential depends on besides its description.
+// inputs are what a credential depends on besides its config.
 type inputs struct {
 	now time.Time
-	ca  *authority // nil if nothing is to be signed
+	ca  *signingCA // nil if nothing is to be signed
 }
 
 const (
-	// defaultValidity is how long certificates live: longer than most clusters, as rotation is a decision of their owners.
+	// defaultValidity is the validity of certificates: longer than most clusters live, as their owners decide when to rotate.
 	defaultValidity = 10 * 365 * 24 * time.Hour
-	// clockSkew is how far the clocks of machines may be behind ours.
+	// clockSkew is how far the clocks of machines may be behind the one of the process that signs.
 	clockSkew = time.Minute
 )
 
 // CertificateAuthority is a key and a self-signed certificate that signs others.
 type CertificateAuthority struct {
-	// Name of the secret, such as "ca". CommonName is whom the certificate is for; the default is the name.
+	// Name is the name of the credential, such as "ca". CommonName is that of the subject; the default is the name.
 	Name, CommonName string
-	// Validity is how long the certificate is good for. The default is ten years.
+	// Validity is the validity of the certificate. The default is ten years.
 	Validity time.Duration
 }
 
@@ -114,31 +114,31 @@ func (c *CertificateAuthority) generate(in inputs) (map[string][]byte, error) {
 	return map[string][]byte{DataKeyCertificateCA: cert, DataKeyPrivateKeyCA: keyPEM}, nil
 }
 
-// Usage is what a certificate is good for.
+// Usage is the extended key usage of a certificate.
 type Usage string
 
 const (
-	// ServerCert proves a server to its clients.
+	// ServerCert authenticates a server to its clients.
 	ServerCert Usage = "server"
-	// ClientCert proves a client to servers.
+	// ClientCert authenticates a client to servers.
 	ClientCert Usage = "client"
 	// ServerClientCert does both, as members of an etcd cluster need it.
 	ServerClientCert Usage = "both"
 )
 
-// Certificate is a key and a certificate that an authority signed.
+// Certificate is a key and a certificate that a CA signed.
 type Certificate struct {
-	// Name of the secret. CommonName is whom the certificate is for, Organization their groups.
+	// Name is the name of the credential. CommonName and Organization are those of the subject: for a client, user name and groups.
 	Name, CommonName string
 	Organization     []string
-	// DNSNames and IPAddresses are how clients reach the server.
+	// DNSNames and IPAddresses are the subject alternative names.
 	DNSNames    []string
 	IPAddresses []net.IP
-	// Usage is what it is good for.
+	// Usage is the extended key usage.
 	Usage Usage
-	// Validity is how long it is good for. The default is ten years.
+	// Validity is the validity of the certificate, which ends with that of the CA at the latest. The default is ten years.
 	Validity time.Duration
-	// WithoutCA leaves the certificate of the authority out of the secret.
+	// WithoutCA leaves the CA certificate out of the secret.
 	WithoutCA bool
 }
 
@@ -147,7 +147,7 @@ func (c *Certificate) SecretName() string { return c.Name }
 
 func (c *Certificate) generate(in inputs) (map[string][]byte, error) {
 	if in.ca == nil {
-		return nil, fmt.Errorf("certificate %q: no authority was named to sign it", c.Name)
+		return nil, fmt.Errorf("certificate %q: the option SignedBy is missing", c.Name)
 	}
 	key, keyPEM, err := newECDSAKey()
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *Certificate) generate(in inputs) (map[string][]byte, error) {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
 	}
 	if template.NotAfter.After(in.ca.cert.NotAfter) {
-		template.NotAfter = in.ca.cert.NotAfter // nobody would trust it longer
+		template.NotAfter = in.ca.cert.NotAfter // it would not be trusted longer
 	}
 	cert, err := sign(template, in.ca.cert, key.Public(), in.ca.key)
 	if err != nil {
@@ -175,18 +175,18 @@ func (c *Certificate) generate(in inputs) (map[string][]byte, error) {
 	return data, nil
 }
 
-// Kubeconfig is a file with which a client that has a certificate or a token reaches a cluster.
+// Kubeconfig is a kubeconfig with a client certificate or a token.
 type Kubeconfig struct {
-	// Name of the secret.
+	// Name is the name of the credential.
 	Name string
-	// ContextName names cluster, user and context in the file. The default is the name.
+	// ContextName is the name of cluster, user and context in the kubeconfig. The default is the name.
 	ContextName string
-	// Server is the URL of the API server, and CA the PEM of the authorities to be trusted.
+	// Server is the URL of the API server, and CA its CA bundle as PEM.
 	Server string
 	CA     []byte
-	// TLSServerName is whom the server's certificate is for, if that is not the host of the URL.
+	// TLSServerName is the name in the server's certificate, if that is not the host of the URL.
 	TLSServerName string
-	// Certificate describes the client certificate. It needs an authority that signs.
+	// Certificate describes the client certificate. It needs the option SignedBy.
 	Certificate *Certificate
 	// Token and TokenFile are used instead of a certificate.
 	Token, TokenFile string
@@ -221,7 +221,7 @@ func (k *Kubeconfig) generate(in inputs) (map[string][]byte, error) {
 
 // PrivateKey is a key without certificate, such as the one that signs the tokens of service accounts.
 type PrivateKey struct {
-	// Name of the secret.
+	// Name is the name of the credential.
 	Name string
 	// RSABits makes it an RSA key of that size. The default is an ECDSA P-256 key, which costs a thousandth of the time.
 	RSABits int
@@ -242,11 +242,11 @@ func (k *PrivateKey) generate(inputs) (map[string][]byte, error) {
 	return map[string][]byte{DataKeyRSAPrivateKey: rsaPEM(key)}, nil
 }
 
-// SSHKeyPair is a key with which people log in to machines.
+// SSHKeyPair is a key pair to log in to machines.
 type SSHKeyPair struct {
-	// Name of the secret.
+	// Name is the name of the credential.
 	Name string
-	// RSABits makes it an RSA key of that size, for infrastructures that know no other. The default is an Ed25519 key.
+	// RSABits makes it an RSA key of that size, for infrastructures that support no other. The default is an Ed25519 key.
 	RSABits int
 }
 
@@ -282,7 +282,7 @@ func (k *SSHKeyPair) generate(inputs) (map[string][]byte, error) {
 
 // Password is a user name with a password of 32 characters.
 type Password struct {
-	// Name of the secret, and Username of the user.
+	// Name is the name of the credential, and Username that of the user.
 	Name, Username string
 }
 
@@ -300,19 +300,19 @@ func (p *Password) generate(inputs) (map[string][]byte, error) {
 	}, nil
 }
 
-// StaticToken is a list of users who prove themselves to a kube-apiserver with a token.
+// StaticToken is a list of users who authenticate to a kube-apiserver with a token.
 type StaticToken struct {
-	// Name of the secret.
+	// Name is the name of the credential.
 	Name string
-	// Users are whom the tokens are for.
+	// Users are the users, each of whom gets a token.
 	Users []TokenUser
 }
 
 // TokenUser is a user with a token.
 type TokenUser struct {
-	// Name and UID are those of the user.
+	// Name and UID identify the user.
 	Name, UID string
-	// Groups are what the user belongs to.
+	// Groups are the groups of the user.
 	Groups []string
 }
 
@@ -335,9 +335,9 @@ func (s *StaticToken) generate(inputs) (map[string][]byte, error) {
 	return map[string][]byte{DataKeyStaticTokenCSV: out.Bytes()}, w.Error()
 }
 
-// EncryptionKey is a key with which a kube-apiserver encrypts what it stores.
+// EncryptionKey is a key with which a kube-apiserver encrypts what it stores in etcd.
 type EncryptionKey struct {
-	// Name of the secret.
+	// Name is the name of the credential.
 	Name string
 	// Provider is the provider of the EncryptionConfiguration: "aescbc" (the default), "aesgcm" or "secretbox".
 	Provider string
@@ -354,13 +354,13 @@ func (e *EncryptionKey) generate(in inputs) (map[string][]byte, error) {
 	return map[string][]byte{
 		DataKeyEncryptionProvider:       []byte(provider),
 		DataKeyEncryptionKeyName:        fmt.Appendf(nil, "key%d", in.now.Unix()),
-		DataKeyEncryptionSecret:         []byte(randomText()), // 32 bytes, as all three providers take them
+		DataKeyEncryptionSecret:         []byte(randomText()), // 32 bytes, which all three providers accept
 		DataKeyEncryptionSecretEncoding: []byte("none"),
 	}, nil
 }
 
-// checksum identifies a description. Fields without a value do not count, so that a new field changes no credential. Of an
-// authority only the name counts: it is replaced by rotation, and not because it would be made otherwise today.
+// checksum returns a checksum of a config. Fields without a value do not count, so that a new field changes no credential. Of a
+// CA only the name counts: it is only replaced by rotation.
 func checksum(config Config) (string, error) {
 	if ca, ok := config.(*CertificateAuthority); ok {
 		config = &CertificateAuthority{Name: ca.Name}
@@ -379,7 +379,7 @@ func checksum(config Config) (string, error) {
 	return hash(fmt.Appendf(raw, "%T", config)), nil
 }
 
-// withoutEmpty drops what has no value from a decoded JSON object.
+// withoutEmpty removes fields without a value from a decoded JSON object.
 func withoutEmpty(fields map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, value := range fields {
@@ -438,7 +438,7 @@ func rsaPEM(key *rsa.PrivateKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 }
 
-// randomText returns 32 characters with 192 bits of chance.
+// randomText returns 32 characters with 192 random bits.
 func randomText() string {
 	raw := make([]byte, 24)
 	_, _ = rand.Read(raw) // never fails

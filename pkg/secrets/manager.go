@@ -1,14 +1,13 @@
-// Package secrets owns the credentials of a control plane: authorities, certificates, keys, passwords and tokens.
+// Package secrets manages the credentials of a control plane: CAs, certificates, keys, passwords and tokens.
 //
-// A Manager works on the secrets of one namespace that carry its identity. It makes what is asked for and not there yet,
-// hands out what is, replaces what is about to expire or was ordered to rotate, and in the end removes what nobody asked
-// for. Secrets are immutable; their names end in a checksum of what they depend on, so that pods that mount them roll when
-// they change. Labels hold all that a later Manager has to know. Several processes work in one namespace with different
-// identities.
+// A Manager works on the secrets of one namespace that have its identity in a label. Generate returns a credential, which is created if it does
+// not exist, and replaced if it is about to expire or its rotation was initiated. Cleanup deletes the secrets of credentials that were not
+// generated. Secrets are immutable; their names end in a checksum of what they depend on, so that pods that mount them roll when
+// they change. All state is in labels. Several processes can work in one namespace, with different identities.
 //
-// Rotating an authority takes two passes. While it is prepared, Rotations names the time when it was ordered: the authority
-// and everything it signs for clients is new, servers keep certificates of the old one, and the bundle has both. To
-// complete it, the caller asks with IgnoreOldSecrets: servers get new certificates, the bundle and Cleanup forget the old.
+// The rotation of a CA takes two phases. While it is prepared, Rotations has the time when it was initiated: the CA is new, and
+// so are client certificates; servers keep certificates of the old CA, and the bundle has both. To complete the rotation, the
+// caller passes IgnoreOldSecrets: servers get new certificates, the old CA is removed from the bundle, and Cleanup deletes it.
 package secrets
 
 import (
@@ -31,9 +30,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Labels of the secrets that a Manager makes.
+// Labels of the secrets that a Manager creates.
 const (
-	// LabelKeyName has the name by which a secret is asked for.
+	// LabelKeyName has the name of the credential.
 	LabelKeyName = "name"
 	// LabelKeyManagedBy has LabelValueSecretsManager on all secrets of all managers.
 	LabelKeyManagedBy = "managed-by"
@@ -41,65 +40,65 @@ const (
 	LabelValueSecretsManager = "secrets-manager"
 	// LabelKeyManagerIdentity has the identity of the manager that the secret belongs to.
 	LabelKeyManagerIdentity = "manager-identity"
-	// LabelKeyBundleFor has the name of the authority or key that a bundle is of.
+	// LabelKeyBundleFor has the name of the CA or key that a bundle is of.
 	LabelKeyBundleFor = "bundle-for"
-	// LabelKeyPersist is "true" on secrets that move with a control plane to another seed.
+	// LabelKeyPersist is "true" on secrets that are restored when the control plane moves to another seed.
 	LabelKeyPersist = "persist"
-	// LabelKeyLastRotationInitiationTime has the Unix time of the order to rotate that led to the secret. Empty without one.
+	// LabelKeyLastRotationInitiationTime has the Unix time when the rotation was initiated that created the secret. Empty without one.
 	LabelKeyLastRotationInitiationTime = "last-rotation-initiation-time"
-	// LabelKeyIssuedAtTime has the Unix time when the secret was made.
+	// LabelKeyIssuedAtTime has the Unix time when the secret was created.
 	LabelKeyIssuedAtTime = "issued-at-time"
 	// LabelKeyValidUntilTime has the Unix time when the certificate in the secret expires.
 	LabelKeyValidUntilTime = "valid-until-time"
-	// LabelKeyRenewAfterValidityPercentage has the share of its life after which a certificate is replaced.
+	// LabelKeyRenewAfterValidityPercentage has the percentage of its validity after which a certificate is renewed.
 	LabelKeyRenewAfterValidityPercentage = "renew-after-validity-percentage"
-	// LabelKeyChecksumConfig has the checksum of the description of the secret.
+	// LabelKeyChecksumConfig has the checksum of the credential's config.
 	LabelKeyChecksumConfig = "checksum-of-config"
-	// LabelKeyChecksumSigningCA has the checksum of the authority that signed the certificate in the secret.
+	// LabelKeyChecksumSigningCA has the checksum of the CA that signed the certificate in the secret.
 	LabelKeyChecksumSigningCA = "checksum-of-signing-ca"
-	// LabelKeyUseDataForName marks a secret of somebody else whose data is to be used for the named secret when that is
-	// made, instead of new data: how an existing installation keeps its authorities.
+	// LabelKeyUseDataForName is a label for secrets without a Manager. It names a credential whose secret is created with the data of
+	// the labelled one, so that an existing installation keeps its CAs.
 	LabelKeyUseDataForName = "secrets-manager-use-data-for-name"
 )
 
 const (
-	// renewAfter is the share of its life, in percent, after which a certificate is replaced.
+	// renewAfter is the percentage of its validity after which a certificate is renewed.
 	renewAfter = 80
-	// renewBefore is how long before its end a certificate is replaced at the latest.
+	// renewBefore is how long before it expires a certificate is renewed at the latest.
 	renewBefore = 10 * 24 * time.Hour
 )
 
 // Values are what a Manager needs.
 type Values struct {
-	// Client reads and writes the secrets. Its reads must not be older than the writes of the last pass.
+	// Client reads and writes the secrets. Its reads must not be older than the writes of the last reconciliation.
 	Client client.Client
-	// Namespace is where the secrets are.
+	// Namespace is the namespace of the secrets.
 	Namespace string
-	// Identity tells the secrets of one manager from those of others, such as "gardenlet".
+	// Identity is the value of LabelKeyManagerIdentity, such as "gardenlet".
 	Identity string
-	// Rotations have, by the name of a secret, when its rotation was last ordered.
+	// Rotations are the times when rotations were last initiated, by the name of the credential.
 	Rotations map[string]time.Time
 	// Clock is for issue times and renewal. The default is the real one.
 	Clock clock.PassiveClock
 }
 
-// Manager makes and finds credentials. It is for one pass of a reconciliation; its methods may be called at once.
+// Manager creates and returns credentials. It is for one reconciliation; its methods may be called concurrently.
 type Manager struct {
 	Values
 
 	mu     sync.Mutex
-	stored map[string][]*corev1.Secret // by name label: what was there at the start, newest first, without bundles
-	all    map[string]*corev1.Secret   // everything there is, by name of the object
-	used   map[string]bool             // names of objects that were asked for
-	ready  map[string]*entry
+	stored map[string][]*corev1.Secret // by name of the credential: the secrets that New found, newest first, without bundles
+	all    map[string]*corev1.Secret   // all existing secrets, by name of the object
+	used   map[string]bool             // names of objects that Cleanup keeps
+	ready  map[string]*entry           // the generated credentials, by name
 }
 
-// entry is a credential that was asked for.
+// entry is a generated credential.
 type entry struct {
 	current, old, bundle *corev1.Secret
 }
 
-// New returns a Manager that knows the secrets of its namespace.
+// New returns a Manager that has listed the secrets of its namespace.
 func New(ctx context.Context, v Values) (*Manager, error) {
 	if v.Clock == nil {
 		v.Clock = clock.RealClock{}
@@ -134,8 +133,8 @@ func (m *Manager) labels() client.MatchingLabels {
 	return client.MatchingLabels{LabelKeyManagedBy: LabelValueSecretsManager, LabelKeyManagerIdentity: m.Identity}
 }
 
-// Generate returns the secret with a credential, and makes it if it is not there. What signs it must have been asked for
-// before. An authority, and a key that KeepOld, also get a bundle, which Bundle returns.
+// Generate returns the secret with a credential, and creates it if it does not exist. The CA that signs it must have been generated
+// before. A CA, and a PrivateKey with KeepOld, also get a bundle, which Get returns for the class Bundle.
 func (m *Manager) Generate(ctx context.Context, config Config, options ...Option) (*corev1.Secret, error) {
 	secret, err := m.generateLocked(ctx, config, options)
 	if err != nil {
@@ -145,7 +144,7 @@ func (m *Manager) Generate(ctx context.Context, config Config, options ...Option
 }
 
 func (m *Manager) generateLocked(ctx context.Context, config Config, opts []Option) (*corev1.Secret, error) {
-	// One at a time: tasks of a flow ask for the same authority at once, and none of this takes long.
+	// Tasks of a flow generate the same CA concurrently; the second one must find it. None of this takes long.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o := options{renewAfter: renewAfter}
@@ -180,7 +179,7 @@ func (m *Manager) generateLocked(ctx context.Context, config Config, opts []Opti
 
 	e := &entry{current: m.all[object]}
 	if e.current == nil {
-		if e.current, err = m.make(ctx, object, config, in, o, labels); err != nil {
+		if e.current, err = m.createCredential(ctx, object, config, in, o, labels); err != nil {
 			return nil, err
 		}
 	}
@@ -196,12 +195,12 @@ func (m *Manager) generateLocked(ctx context.Context, config Config, opts []Opti
 	return e.current.DeepCopy(), nil
 }
 
-// signer returns the authority that signs a certificate. While an authority is rotated there are two: servers stay with the
-// old one, which all clients trust, and clients already have the new one, as servers trust both.
-func (m *Manager) signer(config Config, o options) (*authority, error) {
+// signer returns the CA that signs a certificate. While a CA is rotated there are two: servers stay with the old one, which all
+// clients trust, and clients already get certificates of the new one, as servers trust both.
+func (m *Manager) signer(config Config, o options) (*signingCA, error) {
 	ca := m.ready[o.signedBy]
 	if ca == nil {
-		return nil, fmt.Errorf("its authority %q has to be asked for first", o.signedBy)
+		return nil, fmt.Errorf("its CA %q has to be generated first", o.signedBy)
 	}
 	class := o.signer
 	if class == "" {
@@ -211,13 +210,13 @@ func (m *Manager) signer(config Config, o options) (*authority, error) {
 		}
 	}
 	if class == Old && ca.old != nil {
-		return authorityFrom(ca.old)
+		return signingCAFrom(ca.old)
 	}
-	return authorityFrom(ca.current)
+	return signingCAFrom(ca.current)
 }
 
-// rotation returns when the rotation was ordered that the credential is to be the result of: the last order known, or now
-// if a certificate is about to expire.
+// rotation returns when the rotation was initiated that the credential is the result of: the last one, or now if a certificate is
+// about to expire.
 func (m *Manager) rotation(config Config, now time.Time, o options) time.Time {
 	name := config.SecretName()
 	last := m.Rotations[name]
@@ -229,7 +228,7 @@ func (m *Manager) rotation(config Config, now time.Time, o options) time.Time {
 		last = t
 	}
 	if _, isCA := config.(*CertificateAuthority); isCA && !o.renewCA {
-		return last // everything that trusts it would have to change; its owner decides when
+		return last // the owner of the cluster decides when: all clients have to get the new CA
 	}
 	if dueForRenewal(newest, now) {
 		return now
@@ -237,7 +236,7 @@ func (m *Manager) rotation(config Config, now time.Time, o options) time.Time {
 	return last
 }
 
-// dueForRenewal tells whether a certificate has used up most of its life.
+// dueForRenewal says whether a certificate is to be renewed.
 func dueForRenewal(secret *corev1.Secret, now time.Time) bool {
 	issued, until := timeLabel(secret, LabelKeyIssuedAtTime), timeLabel(secret, LabelKeyValidUntilTime)
 	if issued.IsZero() || until.IsZero() {
@@ -247,16 +246,16 @@ func dueForRenewal(secret *corev1.Secret, now time.Time) bool {
 	if err != nil {
 		percent = renewAfter
 	}
-	life := until.Sub(issued)
-	due := issued.Add(life / 100 * time.Duration(percent))
-	// Certificates that live for days only would always be in their last ten days.
-	if latest := until.Add(-renewBefore); latest.Before(due) && life > 2*renewBefore {
+	validity := until.Sub(issued)
+	due := issued.Add(validity / 100 * time.Duration(percent))
+	// Certificates that are valid for days only would always be in their last ten days.
+	if latest := until.Add(-renewBefore); latest.Before(due) && validity > 2*renewBefore {
 		due = latest
 	}
 	return !now.Before(due)
 }
 
-// old returns the secret that the current one replaces, if both are to be in use for a while.
+// old returns the secret that the current one replaces, if both are in use during a rotation.
 func (m *Manager) old(name string, current *corev1.Secret, now time.Time, o options) *corev1.Secret {
 	if !o.keepOld || o.ignoreOld {
 		return nil
@@ -272,12 +271,12 @@ func (m *Manager) old(name string, current *corev1.Secret, now time.Time, o opti
 	return nil
 }
 
-// make creates the secret with a new credential, or with data that was set aside for it.
-func (m *Manager) make(ctx context.Context, object string, config Config, in inputs, o options, labels map[string]string) (*corev1.Secret, error) {
+// createCredential creates the secret with a new credential, or with the data of a secret that is labelled for it.
+func (m *Manager) createCredential(ctx context.Context, object string, config Config, in inputs, o options, labels map[string]string) (*corev1.Secret, error) {
 	var data map[string][]byte
 	var err error
 	if len(m.stored[config.SecretName()]) == 0 {
-		if data, err = m.setAside(ctx, config.SecretName()); err != nil {
+		if data, err = m.labelledData(ctx, config.SecretName()); err != nil {
 			return nil, err
 		}
 	}
@@ -296,8 +295,8 @@ func (m *Manager) make(ctx context.Context, object string, config Config, in inp
 	return m.create(ctx, object, data, labels)
 }
 
-// setAside returns the data of a secret that is marked to be used under a name.
-func (m *Manager) setAside(ctx context.Context, name string) (map[string][]byte, error) {
+// labelledData returns the data of the secret with LabelKeyUseDataForName for a credential, or nil if there is none.
+func (m *Manager) labelledData(ctx context.Context, name string) (map[string][]byte, error) {
 	list := &corev1.SecretList{}
 	if err := m.Client.List(ctx, list, client.InNamespace(m.Namespace), client.MatchingLabels{LabelKeyUseDataForName: name}); err != nil {
 		return nil, err
@@ -308,21 +307,20 @@ func (m *Manager) setAside(ctx context.Context, name string) (map[string][]byte,
 	case 1:
 		return maps.Clone(list.Items[0].Data), nil
 	}
-	return nil, fmt.Errorf("%d secrets have the label %s=%s; leave it on one", len(list.Items), LabelKeyUseDataForName, name)
+	return nil, fmt.Errorf("%d secrets have the label %s=%s, but only one may have it", len(list.Items), LabelKeyUseDataForName, name)
 }
 
 func (m *Manager) create(ctx context.Context, object string, data map[string][]byte, labels map[string]string) (*corev1.Secret, error) {
-	immutable := true
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: object, Labels: labels},
-		Type:       corev1.SecretTypeOpaque, Immutable: &immutable, Data: data,
+		Type:       corev1.SecretTypeOpaque, Immutable: new(true), Data: data,
 	}
 	err := m.Client.Create(ctx, secret)
 	if apierrors.IsAlreadyExists(err) {
-		// Made by a pass that ended before it heard so. What it made is in use by then.
+		// Created by an earlier reconciliation that was interrupted. It may be in use.
 		err = m.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 		if err == nil && secret.Labels[LabelKeyManagerIdentity] != m.Identity {
-			err = fmt.Errorf("secret %q is there and does not belong to %q", object, m.Identity)
+			err = fmt.Errorf("secret %q exists and does not belong to %q", object, m.Identity)
 		}
 	}
 	if err != nil {
@@ -332,7 +330,7 @@ func (m *Manager) create(ctx context.Context, object string, data map[string][]b
 	return secret, nil
 }
 
-// bundle makes the secret with the certificates or keys of a credential that are to be trusted.
+// bundle creates the secret with the current and the old certificates or keys of a credential.
 func (m *Manager) bundle(ctx context.Context, config Config, e *entry, o options) error {
 	from, to := DataKeyCertificateCA, DataKeyCertificateBundle
 	switch config.(type) {
@@ -363,7 +361,7 @@ func (m *Manager) bundle(ctx context.Context, config Config, e *entry, o options
 	return nil
 }
 
-// Class says which secret of a credential is meant.
+// Class selects a secret of a credential.
 type Class string
 
 const (
@@ -375,7 +373,7 @@ const (
 	Bundle Class = "bundle"
 )
 
-// Get returns a secret of a credential that was asked for before with Generate, or false if there is none of that class.
+// Get returns a secret of a credential that was generated before, or false if there is none of that class.
 func (m *Manager) Get(name string, class Class) (*corev1.Secret, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -390,7 +388,7 @@ func (m *Manager) Get(name string, class Class) (*corev1.Secret, bool) {
 	return secret.DeepCopy(), true
 }
 
-// Cleanup deletes the secrets of this identity that nobody asked for. Call it when everything that is still needed was.
+// Cleanup deletes the secrets of this identity that were not generated. Call it after all credentials that are needed were.
 func (m *Manager) Cleanup(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -32,7 +32,7 @@ const namespace = "shoot--dev--one"
 
 var start = time.Unix(1_800_000_000, 0).UTC()
 
-// pass is one reconciliation: it asks for an authority, a server, a client and a key, and cleans up.
+// pass is one reconciliation: it generates a CA, a server certificate, a client certificate and a key, and cleans up.
 type pass struct {
 	manager                 *Manager
 	ca, server, client, key *corev1.Secret
@@ -96,7 +96,7 @@ func names(t *testing.T, c client.Client) []string {
 	return slices.Sorted(slices.Values(out))
 }
 
-// verify checks a certificate against authorities.
+// verify checks a certificate against a CA bundle.
 func verify(certs *corev1.Secret, roots []byte, usage x509.ExtKeyUsage) error {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(roots)
@@ -108,7 +108,7 @@ func verify(certs *corev1.Secret, roots []byte, usage x509.ExtKeyUsage) error {
 	return err
 }
 
-func TestASecondPassChangesNothing(t *testing.T) {
+func TestSecondReconciliationChangesNothing(t *testing.T) {
 	writes := 0
 	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -126,7 +126,7 @@ func TestASecondPassChangesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	if err := verify(first.server, first.ca.Data[DataKeyCertificateCA], x509.ExtKeyUsageClientAuth); err == nil {
-		t.Error("a server's certificate is good for clients")
+		t.Error("a server certificate is valid for clients")
 	}
 	if err := verify(first.client, first.server.Data[DataKeyCertificateCA], x509.ExtKeyUsageClientAuth); err != nil {
 		t.Error(err)
@@ -140,7 +140,7 @@ func TestASecondPassChangesNothing(t *testing.T) {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	if first.server.Immutable == nil || !*first.server.Immutable {
-		t.Error("the secret can be changed")
+		t.Error("the secret is not immutable")
 	}
 	before := names(t, c)
 	writes = 0
@@ -160,10 +160,10 @@ func TestRotation(t *testing.T) {
 	before := run(t, c, now, nil)
 
 	now.SetTime(start.Add(time.Hour))
-	order := map[string]time.Time{"ca": now.Now(), "service-account-key": now.Now()}
+	rotations := map[string]time.Time{"ca": now.Now(), "service-account-key": now.Now()}
 	var prepared *pass
-	for range 2 { // the second pass finds what the first one made
-		prepared = run(t, c, now, order)
+	for range 2 { // the second reconciliation finds what the first one created
+		prepared = run(t, c, now, rotations)
 	}
 	if prepared.ca.Name == before.ca.Name || prepared.get(t, "ca", Old).Name != before.ca.Name {
 		t.Errorf("current is %s, old is %v", prepared.ca.Name, prepared.get(t, "ca", Old))
@@ -172,31 +172,31 @@ func TestRotation(t *testing.T) {
 		t.Error("the server has a certificate that no client trusts yet")
 	}
 	if err := verify(prepared.client, prepared.ca.Data[DataKeyCertificateCA], x509.ExtKeyUsageClientAuth); err != nil {
-		t.Errorf("clients are not signed by the new authority: %v", err)
+		t.Errorf("client certificates are not signed by the new CA: %v", err)
 	}
 	bundle := prepared.get(t, "ca", Bundle)
 	both := append(slices.Clone(prepared.ca.Data[DataKeyCertificateCA]), before.ca.Data[DataKeyCertificateCA]...)
 	if !bytes.Equal(bundle.Data[DataKeyCertificateBundle], both) {
-		t.Error("the bundle does not have the new authority and the old one")
+		t.Error("the bundle does not have the new CA and the old one")
 	}
 	if keys := prepared.get(t, "service-account-key", Bundle).Data[DataKeyPrivateKeyBundle]; bytes.Count(keys, []byte("BEGIN EC")) != 2 {
 		t.Errorf("keys in the bundle: %d", bytes.Count(keys, []byte("BEGIN EC")))
 	}
 
 	now.SetTime(start.Add(2 * time.Hour))
-	completed := run(t, c, now, order, IgnoreOldSecrets())
+	completed := run(t, c, now, rotations, IgnoreOldSecrets())
 	if completed.ca.Name != prepared.ca.Name || completed.get(t, "ca", Old) != nil {
-		t.Error("completing changes the authority, or keeps the old one")
+		t.Error("completion changes the CA, or keeps the old one")
 	}
 	if err := verify(completed.server, completed.get(t, "ca", Bundle).Data[DataKeyCertificateBundle], x509.ExtKeyUsageServerAuth); err != nil {
-		t.Errorf("the server is not signed by the new authority: %v", err)
+		t.Errorf("the server certificate is not signed by the new CA: %v", err)
 	}
 	for _, name := range names(t, c) {
 		if name == before.ca.Name || name == before.server.Name || name == bundle.Name {
-			t.Errorf("%s is still there", name)
+			t.Errorf("%s still exists", name)
 		}
 	}
-	if after := run(t, c, now, order, IgnoreOldSecrets()); after.server.Name != completed.server.Name {
+	if after := run(t, c, now, rotations, IgnoreOldSecrets()); after.server.Name != completed.server.Name {
 		t.Error("not steady after completion")
 	}
 }
@@ -205,13 +205,13 @@ func TestRenewal(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	now := clocktesting.NewFakePassiveClock(start)
 	first := run(t, c, now, nil)
-	for _, tc := range []struct { // one after the other: they share what is there
+	for _, tc := range []struct { // one after the other: they share the secrets
 		name    string
 		day     int
 		renewed bool
 	}{
-		{name: "at 79 days of 100 it stays", day: 79},
-		{name: "at 80 days of 100 it is renewed", day: 80, renewed: true},
+		{name: "79 days of 100, not renewed", day: 79},
+		{name: "80 days of 100, renewed", day: 80, renewed: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m := newManager(t, c, clocktesting.NewFakePassiveClock(start.Add(time.Duration(tc.day)*24*time.Hour)), nil)
@@ -225,7 +225,7 @@ func TestRenewal(t *testing.T) {
 			}
 		})
 	}
-	// What was renewed is the one from then on, although nobody ordered a rotation.
+	// A renewed certificate stays, although no rotation was initiated.
 	now.SetTime(start.Add(81 * 24 * time.Hour))
 	renewed := run(t, c, now, nil)
 	now.SetTime(start.Add(82 * 24 * time.Hour))
@@ -234,15 +234,15 @@ func TestRenewal(t *testing.T) {
 	}
 	now.SetTime(start.Add(defaultValidity - 9*24*time.Hour))
 	if late := run(t, c, now, nil); late.ca.Name != first.ca.Name {
-		t.Error("an authority was replaced although nobody ordered it")
+		t.Error("the CA was replaced without a rotation")
 	}
 	m := newManager(t, c, now, nil)
-	if ca := generate(t, m, &CertificateAuthority{Name: "ca"}, KeepOld(), RenewAuthority()); ca.Name == first.ca.Name {
-		t.Error("the authority is not renewed before it expires")
+	if ca := generate(t, m, &CertificateAuthority{Name: "ca"}, KeepOld(), RenewCA()); ca.Name == first.ca.Name {
+		t.Error("the CA is not renewed before it expires")
 	}
 }
 
-func TestDataThatWasSetAside(t *testing.T) {
+func TestUseDataForName(t *testing.T) {
 	data := map[string][]byte{DataKeyCertificateCA: []byte("cert"), DataKeyPrivateKeyCA: []byte("key")}
 	kept := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "from-before", Labels: map[string]string{LabelKeyUseDataForName: "ca"}}, Data: data,
@@ -254,9 +254,9 @@ func TestDataThatWasSetAside(t *testing.T) {
 		t.Errorf("data (-want +got):\n%s", diff)
 	}
 	if err := m.Cleanup(t.Context()); err != nil || !slices.Contains(names(t, c), "from-before") {
-		t.Errorf("somebody else's secret is gone: %v", err)
+		t.Errorf("the labelled secret is deleted: %v", err)
 	}
-	// A rotation makes new data.
+	// A rotation creates new data.
 	m = newManager(t, c, clocktesting.NewFakePassiveClock(start), map[string]time.Time{"ca": start})
 	if rotated := generate(t, m, &CertificateAuthority{Name: "ca"}); bytes.Equal(rotated.Data[DataKeyCertificateCA], []byte("cert")) {
 		t.Error("the data is used again after a rotation")
@@ -270,7 +270,7 @@ func TestDataThatWasSetAside(t *testing.T) {
 	}
 }
 
-func TestWhoWasNotAskedIsNotTouched(t *testing.T) {
+func TestAnotherIdentity(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	run(t, c, clocktesting.NewFakePassiveClock(start), nil)
 	before := names(t, c)
@@ -285,23 +285,23 @@ func TestWhoWasNotAskedIsNotTouched(t *testing.T) {
 		t.Errorf("secrets of another identity (-want +got):\n%s", diff)
 	}
 	if _, err := other.Generate(t.Context(), &Certificate{Name: "x", Usage: ServerCert}, SignedBy("ca")); err == nil ||
-		err.Error() != `secret "x": its authority "ca" has to be asked for first` {
+		err.Error() != `secret "x": its CA "ca" has to be generated first` {
 		t.Errorf("Generate() = %v", err)
 	}
 	if _, err := other.Generate(t.Context(), &Certificate{Name: "x", Usage: ServerCert}); err == nil {
-		t.Error("a certificate was made that nobody signed")
+		t.Error("a certificate was generated without a CA")
 	}
 }
 
-func TestAPassThatEndedHalfWay(t *testing.T) {
-	// The object was created, but this manager's list is from before.
+func TestInterruptedReconciliation(t *testing.T) {
+	// The object was created after this manager listed the secrets.
 	c := fake.NewClientBuilder().Build()
 	now := clocktesting.NewFakePassiveClock(start)
 	late := newManager(t, c, now, nil)
 	first := generate(t, newManager(t, c, now, nil), &CertificateAuthority{Name: "ca"})
 	second := generate(t, late, &CertificateAuthority{Name: "ca"})
 	if diff := cmp.Diff(first.Data, second.Data); diff != "" {
-		t.Errorf("two authorities (-first +second):\n%s", diff)
+		t.Errorf("two CAs (-first +second):\n%s", diff)
 	}
 }
 
@@ -309,12 +309,12 @@ func TestIgnoreOldSecretsAfter(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	now := clocktesting.NewFakePassiveClock(start)
 	generate(t, newManager(t, c, now, nil), &Password{Name: "observability", Username: "admin"}, KeepOld())
-	order := map[string]time.Time{"observability": start}
+	rotations := map[string]time.Time{"observability": start}
 	for age, old := range map[time.Duration]bool{time.Hour: true, 24 * time.Hour: false} {
 		now.SetTime(start)
-		generate(t, newManager(t, c, now, order), &Password{Name: "observability", Username: "admin"}, KeepOld())
+		generate(t, newManager(t, c, now, rotations), &Password{Name: "observability", Username: "admin"}, KeepOld())
 		now.SetTime(start.Add(age))
-		m := newManager(t, c, now, order)
+		m := newManager(t, c, now, rotations)
 		generate(t, m, &Password{Name: "observability", Username: "admin"}, KeepOld(), IgnoreOldSecretsAfter(24*time.Hour))
 		if _, ok := m.Get("observability", Old); ok != old {
 			t.Errorf("after %s the old secret is kept: %v", age, ok)
@@ -338,7 +338,7 @@ func TestOtherCredentials(t *testing.T) {
 		data := generate(t, m, &StaticToken{Name: "tokens", Users: []TokenUser{{Name: "health", UID: "1", Groups: []string{"a", "b"}}, {Name: "x", UID: "2"}}}).Data
 		lines := strings.Split(strings.TrimSpace(string(data[DataKeyStaticTokenCSV])), "\n")
 		if len(lines) != 2 || !strings.HasSuffix(lines[0], `,health,1,"a,b"`) || !strings.HasSuffix(lines[1], ",x,2") {
-			t.Errorf("tokens have another form: %d lines", len(lines))
+			t.Errorf("unexpected format of the tokens: %d lines", len(lines))
 		}
 	})
 	t.Run("encryption key", func(t *testing.T) {
@@ -378,7 +378,7 @@ func TestOtherCredentials(t *testing.T) {
 			t.Errorf("valid until %s, want %s", secret.Labels[LabelKeyValidUntilTime], want)
 		}
 	})
-	t.Run("no longer than its authority", func(t *testing.T) {
+	t.Run("valid no longer than its CA", func(t *testing.T) {
 		generate(t, m, &CertificateAuthority{Name: "short", Validity: time.Hour})
 		secret := generate(t, m, &Certificate{Name: "long", Usage: ServerClientCert, WithoutCA: true}, SignedByClass("short", Current), Persist())
 		if secret.Labels[LabelKeyValidUntilTime] != fmt.Sprint(start.Add(time.Hour).Unix()) || secret.Labels[LabelKeyPersist] != "true" {
@@ -398,7 +398,7 @@ func TestChecksum(t *testing.T) {
 		}
 		return s
 	}
-	// Stored names depend on these: a change replaces every credential of every cluster.
+	// Names of existing secrets depend on these: a change replaces every credential of every cluster.
 	for want, config := range map[string]Config{
 		"2e510a97442b7ab1038ff1e6ac18909e": &CertificateAuthority{Name: "ca"},
 		"2f799dacc92b429f129a06c72a9255cc": &Certificate{Name: "a", CommonName: "b", Usage: ServerCert, DNSNames: []string{"c"}},
@@ -408,9 +408,9 @@ func TestChecksum(t *testing.T) {
 		}
 	}
 	if sum(&CertificateAuthority{Name: "ca"}) != sum(&CertificateAuthority{Name: "ca", Validity: time.Hour}) {
-		t.Error("an authority is replaced because its description changed")
+		t.Error("a CA is replaced because its config changed")
 	}
 	if sum(&PrivateKey{Name: "a"}) == sum(&PrivateKey{Name: "a", RSABits: 2048}) || sum(&PrivateKey{Name: "a"}) == sum(&Password{Name: "a"}) {
-		t.Error("different credentials look the same")
+		t.Error("different credentials have the same checksum")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Option says how a credential is made, replaced and kept.
+// Option says how a credential is signed, replaced and kept.
 type Option func(*options)
 
 type options struct {
@@ -22,46 +22,46 @@ type options struct {
 	renewCA        bool
 }
 
-// SignedBy names the authority of a certificate.
+// SignedBy names the CA of a certificate.
 func SignedBy(ca string) Option {
 	return func(o *options) { o.signedBy = ca }
 }
 
-// SignedByClass names the authority of a certificate, and which one while it is rotated. Without this, servers stay with the
-// old one and clients get the current one.
+// SignedByClass names the CA of a certificate, and whether the current or the old one signs during a rotation. With SignedBy, it is
+// the old one for servers and the current one for clients.
 func SignedByClass(ca string, class Class) Option {
 	return func(o *options) { o.signedBy, o.signer = ca, class }
 }
 
-// Persist marks the secret as one that moves with a control plane to another seed.
+// Persist sets LabelKeyPersist: the secret is restored when the control plane moves to another seed.
 func Persist() Option {
 	return func(o *options) { o.persist = true }
 }
 
-// KeepOld keeps the replaced secret while the credential is rotated, and puts both into the bundle.
+// KeepOld keeps the replaced secret during a rotation, and puts both into the bundle.
 func KeepOld() Option {
 	return func(o *options) { o.keepOld = true }
 }
 
-// IgnoreOldSecrets forgets the replaced secret: the rotation is being completed.
+// IgnoreOldSecrets completes a rotation: the replaced secret is no longer in the bundle, and Cleanup deletes it.
 func IgnoreOldSecrets() Option {
 	return func(o *options) { o.ignoreOld = true }
 }
 
-// IgnoreOldSecretsAfter forgets the replaced secret when its successor has been there for a while.
+// IgnoreOldSecretsAfter is IgnoreOldSecrets from a certain age of the new secret on.
 func IgnoreOldSecretsAfter(age time.Duration) Option {
 	return func(o *options) { o.ignoreOldAfter = age }
 }
 
-// RenewAfter replaces a certificate when it has used up a share of its life, in percent. The default is 80, and ten days
-// before the end at the latest.
+// RenewAfter renews a certificate after a percentage of its validity, and ten days before it expires at the latest. The default
+// is 80.
 func RenewAfter(percent int) Option {
 	return func(o *options) { o.renewAfter = percent }
 }
 
-// RenewAuthority replaces an authority before it expires, too. It is for those that no rotation is ordered for, such as the
-// authority of a seed; use it with KeepOld.
-func RenewAuthority() Option {
+// RenewCA renews a CA before it expires, too. It is for CAs whose rotation is not initiated by an owner, such as that of a seed; use it
+// with KeepOld.
+func RenewCA() Option {
 	return func(o *options) { o.renewCA = true }
 }
 

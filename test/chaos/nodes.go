@@ -365,7 +365,7 @@ func (s *story) deployed(ctx context.Context, name string) error {
 		if len(found) == 0 {
 			return fmt.Errorf("Deployment %q is gone", name)
 		}
-		return kube.DeploymentHealthy(found[0])
+		return kube.DeploymentComplete(found[0])
 	}, nil, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{"metadata.name": name})
 }
 

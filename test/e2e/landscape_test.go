@@ -504,7 +504,7 @@ func (c cluster) awaitDeployment(t *testing.T, name string) {
 	t.Helper()
 	await(t, c.client, &appsv1.DeploymentList{}, func(deployments []*appsv1.Deployment) error {
 		for _, d := range deployments {
-			return kube.DeploymentHealthy(d)
+			return kube.DeploymentComplete(d)
 		}
 		return fmt.Errorf("there is none")
 	}, client.MatchingFields{"metadata.name": name})

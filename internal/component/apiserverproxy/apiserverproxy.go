@@ -1,5 +1,5 @@
-// Package apiserverproxy deploys the way from the pods of a shoot to their kube-apiserver: a process on each node that answers at the
-// address which the kube-apiserver advertises, and carries each connection through the tunnel. The objects are for a ManagedResource.
+// Package apiserverproxy deploys apiserver-proxy, which connects the pods of a shoot to their kube-apiserver: a process on each node that listens
+// on the address which the kube-apiserver advertises, and forwards connections through the tunnel. The objects are for a ManagedResource.
 package apiserverproxy
 
 import (
@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -22,19 +21,19 @@ import (
 )
 
 const (
-	// Name is that of the DaemonSet.
+	// Name is the name of the DaemonSet.
 	Name = "apiserver-proxy"
 
 	// port is that of the kube-apiserver.
 	port = 443
-	// healthPort is one of the node's, so it has to be free there.
+	// healthPort is a port of the node, so it has to be free there.
 	healthPort = 16910
 	secretDir  = "/srv/tunnel"
 )
 
-// AdvertiseAddress is what the kube-apiserver of a shoot advertises, of the IP family that it prefers, or it would not start. It is of a
-// range that is in no network (240.0.0.0/8 and the range of the tunnel are reserved), and not of the link-local ones, which Endpoints may
-// not have.
+// AdvertiseAddress is the address that the kube-apiserver of a shoot advertises. It has to be of the preferred IP family, or the kube-apiserver
+// does not start. It is in a range that no network may have (240.0.0.0/8 and the range of the tunnel are reserved), and not link-local, which
+// Endpoints do not allow.
 func AdvertiseAddress(networks systemcomponent.Networks) netip.Addr {
 	if networks.PreferIPv6() {
 		return netip.MustParsePrefix(constants.DefaultVPNRangeV6).Addr().Next()
@@ -46,13 +45,13 @@ func AdvertiseAddress(networks systemcomponent.Networks) netip.Addr {
 type Values struct {
 	// Address is AdvertiseAddress.
 	Address netip.Addr
-	// Image is the image with all our processes.
+	// Image is the image with all processes of Gardener.
 	Image string
-	// Server is where the gateway of the seed is reached, as HOST:PORT: the name of the kube-apiserver, which nodes resolve.
+	// Server is the address of the seed's gateway, as HOST:PORT: the name of the kube-apiserver, which nodes can resolve.
 	Server string
-	// ServerName is the name that the tunnel is asked for by.
+	// ServerName is the server name (SNI) of the tunnel.
 	ServerName string
-	// Certificate and Key are those of the proxy, CABundle has the authorities of the tunnel. All are PEM.
+	// Certificate and Key are the client certificate of the proxy and its key, CABundle is the CA bundle of the tunnel. All are PEM.
 	Certificate, Key, CABundle []byte
 }
 
@@ -78,30 +77,30 @@ func Objects(v Values) ([]client.Object, error) {
 			ReadinessProbe: probe("/readyz"), StartupProbe: workload.Eager(probe("/healthz")), LivenessProbe: probe("/healthz"),
 			Ports:     []corev1.ContainerPort{{Name: "metrics", ContainerPort: healthPort, HostPort: healthPort, Protocol: corev1.ProtocolTCP}},
 			Resources: workload.Requests("10m", "30Mi"),
-			// It gives an address to the loopback device, and listens on a low port.
+			// It adds an address to the loopback device, and listens on a privileged port.
 			SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), RunAsUser: ptr.To[int64](0),
+				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsUser: new(int64(0)),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN", "NET_BIND_SERVICE"}},
 			},
 			VolumeMounts: []corev1.VolumeMount{{Name: "tunnel", MountPath: secretDir, ReadOnly: true}},
 		},
 		Volumes: []corev1.Volume{workload.SecretVolume("tunnel", secret.Name)},
 	}
-	w.Container.ReadinessProbe.PeriodSeconds = 2 // a node waits for it
+	w.Container.ReadinessProbe.PeriodSeconds = 2 // a new node waits for it
 	daemonSet := w.DaemonSet()
 	daemonSet.Labels = labels
 	daemonSet.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{
 		Type:          appsv1.RollingUpdateDaemonSetStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: ptr.To(intstr.FromString("20%"))},
+		RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromString("20%"))},
 	}
 	pod := &daemonSet.Spec.Template.Spec
-	pod.AutomountServiceAccountToken = ptr.To(false)
+	pod.AutomountServiceAccountToken = new(false)
 	pod.DNSPolicy = corev1.DNSDefault // the DNS of the cluster needs the API server
-	pod.TerminationGracePeriodSeconds = ptr.To[int64](5)
+	pod.TerminationGracePeriodSeconds = new(int64(5))
 	if err := references.Inject(daemonSet, nil); err != nil {
 		return nil, err
 	}
 	account := w.ServiceAccount()
-	account.AutomountServiceAccountToken = ptr.To(false)
+	account.AutomountServiceAccountToken = new(false)
 	return []client.Object{account, secret, daemonSet}, nil
 }

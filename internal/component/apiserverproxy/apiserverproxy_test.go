@@ -15,7 +15,7 @@ func TestObjects(t *testing.T) {
 	objects, err := Objects(Values{
 		Address: AdvertiseAddress(systemcomponent.Networks{}),
 		Image:   "registry.example/gardener:v1", Server: "api.first.dev.internal.example.com:443", ServerName: "tunnel.first.dev.internal.example.com",
-		Certificate: []byte("certificate"), Key: []byte("key"), CABundle: []byte("authorities"),
+		Certificate: []byte("certificate"), Key: []byte("key"), CABundle: []byte("CA bundle"),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package controlplane renders what components of a hosted control plane have in common that talk to the API server of the shoot: a
-// token of their own, one Deployment whose pods elect a leader, and metrics over TLS.
+// Package controlplane renders what kube-controller-manager and kube-scheduler have in common: a token for the kube-apiserver of the shoot, one
+// Deployment whose pods elect a leader, and metrics over TLS.
 package controlplane
 
 import (
@@ -10,7 +10,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -23,28 +22,28 @@ import (
 // secretsDir is where Secrets are mounted.
 const secretsDir = "/srv/kubernetes/"
 
-// Process is one of those components.
+// Process is one of these components.
 type Process struct {
-	// Name is that of its objects, and of its account in the shoot.
+	// Name is the name of its objects, and of its account in the shoot.
 	Name, Namespace string
 	// Labels select the pods.
 	Labels map[string]string
-	// Image and Command are what runs. Flags are its flags.
+	// Image and Command are those of the container, and Flags its arguments, without dashes.
 	Image, Command string
 	Flags          map[string]string
-	// Replicas is how many pods there are, and Spread what they must not share if they need not.
+	// Replicas is the number of pods, and Spread are the topology keys over which they are spread if possible.
 	Replicas int32
 	Spread   []string
 	// PriorityClass is that of the pods.
 	PriorityClass string
-	// Port is where it serves metrics and its health.
+	// Port is the port of metrics and health.
 	Port int32
-	// GenericKubeconfig is the Secret with the kubeconfig that all components share.
+	// GenericKubeconfig is the Secret with the generic token kubeconfig.
 	GenericKubeconfig string
-	// CPU and Memory are what it needs at least, unless MinAllowed says more.
+	// CPU and Memory are the requests, unless MinAllowed has them.
 	CPU, Memory string
 	MinAllowed  corev1.ResourceList
-	// PodLabels are on the pods besides, for network policies.
+	// PodLabels are additional labels of the pods, for network policies.
 	PodLabels map[string]string
 
 	volumes []corev1.Volume
@@ -67,7 +66,7 @@ func (p *Process) mount(volume corev1.Volume) string {
 	return secretsDir + volume.Name + "/"
 }
 
-// Objects renders the order for the token, the Service, the Deployment and a PodDisruptionBudget.
+// Objects renders the request for the token, the Service, the Deployment and a PodDisruptionBudget.
 func (p *Process) Objects() ([]client.Object, error) {
 	live := workload.HTTPProbe("/healthz", int(p.Port), corev1.URISchemeHTTPS)
 	live.TimeoutSeconds = 15
@@ -90,9 +89,9 @@ func (p *Process) Objects() ([]client.Object, error) {
 	deployment := w.Deployment()
 	deployment.Labels = labels
 	pod := &deployment.Spec.Template.Spec
-	pod.ServiceAccountName = "" // it needs nothing of the seed
-	pod.AutomountServiceAccountToken = ptr.To(false)
-	pod.EnableServiceLinks = ptr.To(false)
+	pod.ServiceAccountName = "" // it does not use the API of the seed
+	pod.AutomountServiceAccountToken = new(false)
+	pod.EnableServiceLinks = new(false)
 	for _, key := range p.Spread {
 		pod.TopologySpreadConstraints = append(pod.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
 			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector.DeepCopy(),
@@ -103,14 +102,14 @@ func (p *Process) Objects() ([]client.Object, error) {
 	}
 	service := w.Service("metrics", p.Port)
 	service.Labels = labels
-	service.Spec.Ports[0].TargetPort = intstr.FromInt32(p.Port) // a number, as the labels of those who talk to it name it
+	service.Spec.Ports[0].TargetPort = intstr.FromInt32(p.Port) // a number, as the labels for network policies contain it
 	service.Annotations = workload.Scraped(p.Port)
 	return []client.Object{
 		shootaccess.Secret(p.Namespace, p.Name), service, deployment,
 		&policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: labels},
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+				MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 			},
 		},
 	}, nil
@@ -122,10 +121,4 @@ func args(flags map[string]string) []string {
 		out = append(out, "--"+flag+"="+flags[flag])
 	}
 	return out
-}
-
-// ServerNames are the names that the certificate of a server in a namespace has to be valid for.
-func ServerNames(service, namespace string) []string {
-	in := service + "." + namespace
-	return []string{service, in, in + ".svc", in + ".svc." + constants.DefaultDomain}
 }

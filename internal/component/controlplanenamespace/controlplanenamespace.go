@@ -1,4 +1,4 @@
-// Package controlplanenamespace makes the namespace of a control plane in a seed, with what extensions and webhooks know it by.
+// Package controlplanenamespace renders the namespace of a control plane in a seed, with the labels that extensions and webhooks rely on.
 package controlplanenamespace
 
 import (
@@ -24,7 +24,7 @@ type Values struct {
 	Seed  *corev1beta1.Seed
 	// Extensions are the types of the extensions that the shoot has.
 	Extensions []string
-	// Zones are where the pods of the control plane are. Once chosen, they stay.
+	// Zones are those of the control plane's pods. They do not change later.
 	Zones []string
 }
 
@@ -50,13 +50,13 @@ func Object(v Values) client.Object {
 	annotations := map[string]string{
 		constants.ShootUIDAnnotation:                  string(v.Shoot.UID),
 		resourcesv1alpha1.HighAvailabilityConfigZones: strings.Join(v.Zones, ","),
-		// It is there even if nothing is to be outlived, as then one replica is enough.
+		// It is also set without failure tolerance: then one replica is enough.
 		resourcesv1alpha1.HighAvailabilityConfigFailureToleranceType: string(FailureTolerance(v.Shoot)),
 	}
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v.Name, Labels: labels, Annotations: annotations}}
 }
 
-// FailureTolerance is what the control plane of a shoot outlives: nothing, a node or a zone.
+// FailureTolerance is the failure tolerance type of the control plane of a shoot: none, node or zone.
 func FailureTolerance(shoot *corev1beta1.Shoot) corev1beta1.FailureToleranceType {
 	if c := shoot.Spec.ControlPlane; c != nil && c.HighAvailability != nil {
 		return c.HighAvailability.FailureTolerance.Type

@@ -1,7 +1,7 @@
 // Package coredns deploys the DNS server of a shoot.
 //
-// The number of its pods follows their load, by a HorizontalPodAutoscaler that reads metrics-server, or, if the Shoot wants that, the
-// number of machines and their cores. Pools have their minimum of machines, so this is known without looking at nodes.
+// Its replicas are scaled by load, with a HorizontalPodAutoscaler, or, if the Shoot is configured so, with the number of nodes and their cores.
+// These are calculated from the minimum of machines of worker pools, without reading nodes.
 package coredns
 
 import (
@@ -17,7 +17,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -30,25 +29,25 @@ import (
 )
 
 const (
-	// ManagedResourceName is that of the ManagedResource with all objects.
+	// ManagedResourceName is the name of the ManagedResource with all objects.
 	ManagedResourceName = "shoot-core-coredns"
-	// Name is that of the Deployment.
+	// Name is the name of the Deployment.
 	Name = "coredns"
-	// port is where the pods answer, over UDP and TCP. The Service has 53.
+	// port is the port of the pods, for UDP and TCP. The Service has 53.
 	port int32 = 8053
 
-	// labelKey and labelValue select the pods, also in network policies: who may ask them is said there.
+	// labelKey and labelValue select the pods, also in network policies.
 	labelKey, labelValue = "k8s-app", "kube-dns"
-	// serviceName and customName are what users and other software know.
+	// serviceName and customName are names that users and other software rely on.
 	serviceName = "kube-dns"
 	customName  = "coredns-custom"
 
 	healthPort, readyPort, metricsPort = 8080, 8181, 9153
 
 	minReplicas, maxReplicas = 2, 5
-	// nodesPerReplica and coresPerReplica are how many nodes, and how many of their cores, there is a pod for.
+	// nodesPerReplica and coresPerReplica are the numbers of nodes, and of their cores, per pod.
 	nodesPerReplica, coresPerReplica = 16, 256
-	// busy is the share of the requested CPU time, in percent, above which there are more pods.
+	// busy is the CPU utilization, in percent of the request, above which replicas are added.
 	busy = 70
 
 	configVolume, customVolume = "config", "custom"
@@ -62,14 +61,14 @@ type Values struct {
 	Image string
 	// Addresses are those of the Service, one per IP family.
 	Addresses []netip.Addr
-	// Proportional says that the number of pods follows that of Nodes and of their Cores.
+	// Proportional says that the replicas depend on the number of Nodes and of their Cores.
 	Proportional bool
 	Nodes, Cores int64
-	// CommonSuffixes are domains of which no name is one of the cluster.
+	// CommonSuffixes are domains outside of the cluster, whose names are not searched in the cluster.
 	CommonSuffixes []string
 }
 
-// For returns the values for a Shoot but for the image and the cores.
+// For returns the values for a Shoot, without the image and the cores.
 func For(shoot *corev1beta1.Shoot) (Values, error) {
 	networks, err := systemcomponent.NetworksOf(shoot)
 	if err != nil {
@@ -90,7 +89,7 @@ func For(shoot *corev1beta1.Shoot) (Values, error) {
 	return v, nil
 }
 
-// replicas is how many pods there are, or how many to begin with if they follow their load.
+// replicas is the number of pods, or the initial number if they are scaled by load.
 func (v Values) replicas() int32 {
 	if !v.Proportional {
 		return minReplicas
@@ -105,8 +104,8 @@ var corefileText string
 
 var corefileTemplate = template.Must(template.New("Corefile").Parse(corefileText))
 
-// corefile renders the configuration. Names that pods ask for with a domain of their search path behind them, though they are whole
-// already, are answered at once: a pod would ask up to three more times otherwise.
+// corefile renders the configuration. Pods query complete names with the domains of their search path appended first. Such queries are
+// rewritten to the complete name, so that pods need one query instead of up to four.
 func corefile(v Values) (string, error) {
 	domain := regexp.QuoteMeta(systemcomponent.Domain)
 	search := `\.(?:(?:[^.]+\.)?svc\.)?` + domain + `\.$`
@@ -138,12 +137,12 @@ func Objects(v Values) ([]client.Object, error) {
 		resourcesv1alpha1.HighAvailabilityConfigType: resourcesv1alpha1.HighAvailabilityConfigTypeServer,
 	})
 	pod := &deployment.Spec.Template.Spec
-	// It asks the node's resolver, not itself.
+	// It forwards to the node's resolver, not to itself.
 	pod.DNSPolicy = corev1.DNSDefault
-	pod.TerminationGracePeriodSeconds = ptr.To[int64](30)
+	pod.TerminationGracePeriodSeconds = new(int64(30))
 	for i := range pod.Volumes {
 		if pod.Volumes[i].Name == customVolume {
-			pod.Volumes[i].ConfigMap.Optional = ptr.To(true)
+			pod.Volumes[i].ConfigMap.Optional = new(true)
 		}
 	}
 	if err := references.Inject(deployment, nil); err != nil {
@@ -154,8 +153,8 @@ func Objects(v Values) ([]client.Object, error) {
 	}
 	return append(objects, config, custom(), v.service(w.Labels), deployment,
 		&policyv1.PodDisruptionBudget{ObjectMeta: meta(Name, w.Labels), Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
-			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+			MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
+			UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 		}},
 	), nil
 }
@@ -185,14 +184,14 @@ func (v Values) workload(config string) workload.Workload {
 	}
 }
 
-// service has the name and the labels that other software knows the cluster's DNS server by.
+// service has the name and the labels by which other software finds the cluster's DNS server.
 func (v Values) service(selector map[string]string) *corev1.Service {
 	service := &corev1.Service{
 		ObjectMeta: meta(serviceName, workload.Merge(selector, map[string]string{
 			"kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS",
 		})),
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeClusterIP, Selector: selector, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicySingleStack),
+			Type: corev1.ServiceTypeClusterIP, Selector: selector, IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack),
 			Ports: []corev1.ServicePort{
 				{Name: "dns", Port: 53, TargetPort: intstr.FromInt32(port), Protocol: corev1.ProtocolUDP},
 				{Name: "dns-tcp", Port: 53, TargetPort: intstr.FromInt32(port), Protocol: corev1.ProtocolTCP},
@@ -205,14 +204,14 @@ func (v Values) service(selector map[string]string) *corev1.Service {
 		if i == 0 {
 			service.Spec.ClusterIP = address.String()
 		} else {
-			service.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyPreferDualStack)
+			service.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyPreferDualStack)
 		}
 	}
 	return service
 }
 
-// custom is where users add to the configuration: keys that end in ".override" go into the server block, those in ".server" beside it.
-// It is theirs once it is there.
+// custom is for configuration of users: keys that end in ".override" are added to the server block, those in ".server" are further server
+// blocks. It is created once and not updated.
 func custom() *corev1.ConfigMap {
 	configMap := &corev1.ConfigMap{ObjectMeta: meta(customName, nil), Data: map[string]string{
 		"changeme.override": "# Plugins for the server block of the cluster, such as: log",
@@ -227,12 +226,12 @@ func autoscaler(labels map[string]string) *autoscalingv2.HorizontalPodAutoscaler
 		ObjectMeta: meta(Name, labels),
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: Name},
-			MinReplicas:    ptr.To[int32](minReplicas), MaxReplicas: maxReplicas,
+			MinReplicas:    new(int32(minReplicas)), MaxReplicas: maxReplicas,
 			Metrics: []autoscalingv2.MetricSpec{{
 				Type: autoscalingv2.ResourceMetricSourceType,
 				Resource: &autoscalingv2.ResourceMetricSource{
 					Name:   corev1.ResourceCPU,
-					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To[int32](busy)},
+					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(busy))},
 				},
 			}},
 		},

@@ -77,14 +77,14 @@ func TestRewriting(t *testing.T) {
 		t.Fatalf("%d rules in:\n%s", len(rules), text)
 	}
 	for query, want := range map[string]string{
-		// Whole names with each domain of a pod's search path.
+		// Complete names with each domain of a pod's search path.
 		"kube-dns.kube-system.svc.cluster.local.default.svc.cluster.local.": "kube-dns.kube-system.svc.cluster.local.",
 		"kube-dns.kube-system.svc.cluster.local.svc.cluster.local.":         "kube-dns.kube-system.svc.cluster.local.",
 		"kube-dns.kube-system.svc.cluster.local.cluster.local.":             "kube-dns.kube-system.svc.cluster.local.",
 		"dashboard.gardener.cloud.default.svc.cluster.local.":               "dashboard.gardener.cloud.",
 		"gardener.cloud.svc.cluster.local.":                                 "gardener.cloud.",
 		"a.b.gardener.cloud.cluster.local.":                                 "a.b.gardener.cloud.",
-		// What is meant as it stands.
+		// Names that are not rewritten.
 		"kube-dns.kube-system.svc.cluster.local.":         "",
 		"kube-dns.default.svc.cluster.local.":             "",
 		"dashboard.gardener.cloud.":                       "",

@@ -1,4 +1,4 @@
-// Package crds holds the CustomResourceDefinitions of our own API groups, generated from the Go types in api/,
+// Package crds has the CustomResourceDefinitions of Gardener's API groups, generated from the Go types in api/,
 // and those of the Gateway API, as its authors publish them.
 package crds
 
@@ -43,7 +43,7 @@ func VerticalPodAutoscaler() ([]*apiextensionsv1.CustomResourceDefinition, error
 	return read("verticalpodautoscaler")
 }
 
-// read decodes the manifests in a directory, sorted by name. Callers own the result: it is decoded anew each time.
+// read decodes the manifests in a directory, sorted by name. Callers may change the result.
 func read(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	entries, err := manifests.ReadDir(dir) // sorted by file name, which is <group>_<plural>.yaml
 	if err != nil {

@@ -34,7 +34,7 @@ func TestDefinitionsAreValid(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(crds) == 0 {
-				t.Error("there are none")
+				t.Error("there are no definitions")
 			}
 			if !slices.IsSortedFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) }) {
 				t.Error("they are not sorted by name")

@@ -15,10 +15,10 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// mappedWithin is how long discovery may lag behind.
+// mappedWithin is how long the discovery of a new kind may take.
 const mappedWithin = time.Minute
 
-// Deploy applies definitions for a field owner, and returns when the API server serves them all. The client has to know the kind
+// Deploy applies definitions for a field owner, and returns when the API server serves them all. The client's scheme has to have the kind
 // CustomResourceDefinition.
 func Deploy(ctx context.Context, c client.WithWatch, owner string, definitions ...*apiextensionsv1.CustomResourceDefinition) error {
 	objects := make([]client.Object, 0, len(definitions))
@@ -35,7 +35,7 @@ func Deploy(ctx context.Context, c client.WithWatch, owner string, definitions .
 		}
 		for _, definition := range definitions {
 			if byName[definition.Name] == nil {
-				return fmt.Errorf("CustomResourceDefinition %q is not there", definition.Name)
+				return fmt.Errorf("CustomResourceDefinition %q does not exist", definition.Name)
 			}
 			if err := kube.Healthy(byName[definition.Name]); err != nil {
 				return fmt.Errorf("CustomResourceDefinition %q: %w", definition.Name, err)
@@ -53,7 +53,7 @@ func Deploy(ctx context.Context, c client.WithWatch, owner string, definitions .
 	return nil
 }
 
-// awaitMapping waits until the API server tells that it serves a kind, which is a moment after it serves it. Nothing can be watched there.
+// awaitMapping waits until discovery has a kind, a moment after the API server serves it. Discovery cannot be watched.
 func awaitMapping(ctx context.Context, mapper meta.RESTMapper, definition *apiextensionsv1.CustomResourceDefinition) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, mappedWithin, true, func(context.Context) (bool, error) {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// server does with objects what the API server does: defaults, then schema, then rules.
+// server validates objects as the API server does: defaults, then schema, then rules.
 type server struct {
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
@@ -128,7 +128,7 @@ spec:
 `
 )
 
-// TestRules shows what the API server accepts and refuses by the definitions alone.
+// TestRules checks what the API server accepts and refuses because of the definitions.
 func TestRules(t *testing.T) {
 	replace := func(content string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(content) }
 	for name, tc := range map[string]struct {
@@ -142,7 +142,7 @@ func TestRules(t *testing.T) {
 		"Etcd, garbage collection too often": {
 			get: Druid, kind: "Etcd", obj: replace(etcd, "12h", "5m"), want: "garbageCollectionPeriod must be longer than deltaSnapshotPeriod",
 		},
-		"Etcd, an endpoint that is none": {get: Druid, kind: "Etcd", obj: replace(etcd, "provider: local", "endpointOverride: nowhere"), want: "endpointOverride must be a URL"},
+		"Etcd, an invalid endpoint":      {get: Druid, kind: "Etcd", obj: replace(etcd, "provider: local", "endpointOverride: nowhere"), want: "endpointOverride must be a URL"},
 		"Etcd grows":                     {get: Druid, kind: "Etcd", old: etcd, obj: replace(etcd, "replicas: 3", "replicas: 5")},
 		"Etcd stops":                     {get: Druid, kind: "Etcd", old: etcd, obj: replace(etcd, "replicas: 3", "replicas: 0")},
 		"Etcd starts":                    {get: Druid, kind: "Etcd", old: replace(etcd, "replicas: 3", "replicas: 0"), obj: etcd},
@@ -151,7 +151,7 @@ func TestRules(t *testing.T) {
 		"Etcd changes its storage class": {get: Druid, kind: "Etcd", old: etcd + "  storageClass: fast\n", obj: etcd + "  storageClass: slow\n", want: "storageClass is immutable"},
 		"Etcd joins a cluster":           {get: Druid, kind: "Etcd", obj: strings.TrimSuffix(etcd, "\n") + join},
 		"Etcd joins a cluster later":     {get: Druid, kind: "Etcd", old: etcd, obj: strings.TrimSuffix(etcd, "\n") + join, want: "only be set when the Etcd is created"},
-		"Etcd forgets the cluster":       {get: Druid, kind: "Etcd", old: strings.TrimSuffix(etcd, "\n") + join, obj: etcd},
+		"Etcd leaves the cluster":        {get: Druid, kind: "Etcd", old: strings.TrimSuffix(etcd, "\n") + join, obj: etcd},
 		"Etcd joins without a URL":       {get: Druid, kind: "Etcd", obj: strings.TrimSuffix(etcd, "\n") + replace(join, "http://a:2379", "a"), want: "must be URLs"},
 		"Etcd joins TLS without TLS":     {get: Druid, kind: "Etcd", obj: strings.TrimSuffix(etcd, "\n") + replace(join, "http://a:2380", "https://a:2380"), want: "without peerUrlTls"},
 
@@ -191,7 +191,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestServerSetsDefaults shows defaults that come from the definitions.
+// TestServerSetsDefaults checks defaults of the definitions.
 func TestServerSetsDefaults(t *testing.T) {
 	for name, tc := range map[string]struct {
 		get          func() ([]*apiextensionsv1.CustomResourceDefinition, error)

@@ -1,5 +1,5 @@
-// Package etcd orders the etcd clusters of a control plane from etcd-druid: one for events, and one for everything else, which is
-// backed up.
+// Package etcd deploys the etcd clusters of a control plane as Etcd resources for etcd-druid: one for events, and one for everything else, which
+// is backed up.
 package etcd
 
 import (
@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -18,74 +17,74 @@ import (
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
-// Role is what an etcd cluster is for.
+// Role is the role of an etcd cluster.
 type Role string
 
 const (
-	// Main has everything but events.
+	// Main stores everything but events.
 	Main Role = "main"
-	// Events has the events.
+	// Events stores events.
 	Events Role = "events"
 )
 
 const (
-	// PortClient is where clients connect.
+	// PortClient is the port for clients.
 	PortClient int32 = 2379
-	// PortBackup is where etcd-backup-restore serves, at the same Service.
+	// PortBackup is the port of etcd-backup-restore, at the same Service.
 	PortBackup int32 = 8080
 	portPeer   int32 = 2380
-	// portMetrics is where etcd says how it is, without TLS.
+	// portMetrics is the port of health and metrics, without TLS.
 	portMetrics int32 = 9095
 )
 
 const (
-	// labelRole and the application select the pods of one role.
+	// labelRole and application are in the labels that select the pods of one role.
 	labelRole, application = "role", "etcd-statefulset"
 
 	defaultStorage = "10Gi"
 )
 
-// Values are what an etcd cluster is ordered with.
+// Values are what an etcd cluster is deployed with.
 type Values struct {
 	// Namespace is where it runs.
 	Namespace string
-	// Role is what it is for.
+	// Role is its role.
 	Role Role
-	// Replicas is how many members there are: 1, 3, or 0 while the cluster is hibernated.
+	// Replicas is the number of members: 1, 3, or 0 while the cluster is hibernated.
 	Replicas int32
-	// Spread says what members may not share: corev1.LabelHostname, and corev1.LabelTopologyZone too if it has to outlive a zone.
+	// Spread are the topology keys over which members have to be spread: corev1.LabelHostname, and corev1.LabelTopologyZone with failure tolerance type zone.
 	Spread []string
 	// StorageClass and StorageCapacity are those of the volumes, as the seed sets them. Empty means the defaults.
 	StorageClass, StorageCapacity string
-	// Secrets are what it proves itself by.
+	// Secrets are the Secrets with its CAs and certificates.
 	Secrets Secrets
-	// MinAllowed is what etcd gets at least, as the Shoot says. It may be nil.
+	// MinAllowed are the minimum requests of etcd, from the Shoot. It may be nil.
 	MinAllowed corev1.ResourceList
-	// Autoscaling has its requests follow what it uses. Nil means that they stay.
+	// Autoscaling is vertical pod autoscaling. Nil means none.
 	Autoscaling *workload.Autoscaling
 	// DefragmentationSchedule is when the database is defragmented, in the maintenance time window. Empty means never.
 	DefragmentationSchedule string
-	// Backup is where backups go. Only for the role Main; nil means that there are none.
+	// Backup is the configuration of backups, only for the role Main. Nil means none.
 	Backup *Backup
 }
 
 // Secrets are names of Secrets in the namespace.
 type Secrets struct {
-	// CA has the authority for clients and servers, and PeerCA that for members, in the key bundle.crt.
+	// CA has the CA bundle for clients and servers, and PeerCA that for members, in the key bundle.crt.
 	CA, PeerCA string
 	// Server, Client and PeerServer have tls.crt and tls.key. The first is valid for ServerNames, the last for PeerNames.
 	Server, Client, PeerServer string
 }
 
-// Backup says where backups go, and when.
+// Backup is the configuration of backups.
 type Backup struct {
-	// Provider is the kind of object store, as the BackupEntry's type says.
+	// Provider is the kind of object store: the type of the BackupEntry.
 	Provider string
 	// Container is the bucket, Prefix the path in it: the technical ID and the UID of the shoot, with two dashes between them.
 	Container, Prefix string
 	// SecretName is the Secret with the credentials in the namespace.
 	SecretName string
-	// FullSnapshotSchedule is when full snapshots are made, as a cron expression.
+	// FullSnapshotSchedule is when full snapshots are taken, as a cron expression.
 	FullSnapshotSchedule string
 	// DeltaSnapshotRetentionPeriod is how long delta snapshots are kept. It may be nil.
 	DeltaSnapshotRetentionPeriod *metav1.Duration
@@ -105,7 +104,7 @@ func ServerNames(namespace string) []string {
 	names := []string{"localhost"}
 	for _, role := range []Role{Main, Events} {
 		for _, service := range []string{ServiceName(role), Name(role) + "-local"} {
-			names = append(names, domains(service, namespace)...)
+			names = append(names, workload.DNSNames(service, namespace)...)
 		}
 		names = append(names, members(role, namespace)...)
 	}
@@ -121,31 +120,26 @@ func PeerNames(namespace string) []string {
 	return names
 }
 
-// members covers all members of a role: each has a name below that of the Service.
+// members are the names of all members of a role: each has a name below that of the Service.
 func members(role Role, namespace string) []string {
 	peer := Name(role) + "-peer"
-	names := domains(peer, namespace)
-	for _, domain := range domains(peer, namespace) {
+	names := workload.DNSNames(peer, namespace)
+	for _, domain := range workload.DNSNames(peer, namespace) {
 		names = append(names, "*."+domain)
 	}
 	return names
 }
 
-func domains(service, namespace string) []string {
-	in := service + "." + namespace
-	return []string{service, in, in + ".svc", in + ".svc." + constants.DefaultDomain}
-}
-
-// PolicyLabel is on pods that talk to the etcd of a role.
+// PolicyLabel is the label of pods that connect to the etcd of a role.
 func PolicyLabel(role Role) string { return workload.PolicyLabel(ServiceName(role), PortClient) }
 
-// Objects renders the order.
+// Objects renders the Etcd, and its autoscaler.
 func Objects(v Values) []client.Object {
 	etcd := v.etcd()
 	if v.Autoscaling == nil {
 		return []client.Object{etcd}
 	}
-	// The containers that etcd-druid makes of it.
+	// The containers of the pods that etcd-druid creates.
 	containers := []corev1.Container{
 		{Name: "etcd", Resources: *etcd.Spec.Etcd.Resources}, {Name: "backup-restore", Resources: *etcd.Spec.Backup.Resources},
 	}
@@ -162,12 +156,12 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 	reference := func(name string) corev1.SecretReference {
 		return corev1.SecretReference{Namespace: v.Namespace, Name: name}
 	}
-	authority := func(name string) druidv1alpha1.SecretReference {
-		return druidv1alpha1.SecretReference{SecretReference: reference(name), DataKey: ptr.To(secrets.DataKeyCertificateBundle)}
+	caSecret := func(name string) druidv1alpha1.SecretReference {
+		return druidv1alpha1.SecretReference{SecretReference: reference(name), DataKey: new(secrets.DataKeyCertificateBundle)}
 	}
 	tls := &druidv1alpha1.TLSConfig{
-		TLSCASecretRef: authority(v.Secrets.CA), ServerTLSSecretRef: reference(v.Secrets.Server),
-		ClientTLSSecretRef: ptr.To(reference(v.Secrets.Client)),
+		TLSCASecretRef: caSecret(v.Secrets.CA), ServerTLSSecretRef: reference(v.Secrets.Server),
+		ClientTLSSecretRef: new(reference(v.Secrets.Client)),
 	}
 	storage := v.StorageCapacity
 	if storage == "" {
@@ -177,34 +171,34 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: v.Namespace, Name: name, Labels: labels,
 			Annotations: map[string]string{
-				// A pod that is not ready serves nobody, so nothing is lost when it has to go.
+				// Nothing is lost when a pod is evicted that is not ready.
 				druidv1alpha1.AllowUnhealthyPodEviction: "",
 			},
 		},
 		Spec: druidv1alpha1.EtcdSpec{
-			Replicas: v.Replicas, PriorityClassName: ptr.To(constants.PriorityClassNameShootControlPlane500),
+			Replicas: v.Replicas, PriorityClassName: new(constants.PriorityClassNameShootControlPlane500),
 			Labels: workload.Merge(labels, v.policies()), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Etcd: druidv1alpha1.EtcdConfig{
-				ClientPort: ptr.To(PortClient), ServerPort: ptr.To(portPeer), WrapperPort: ptr.To(portMetrics),
-				Metrics: ptr.To(druidv1alpha1.MetricsBasic), Quota: ptr.To(resource.MustParse("8Gi")),
+				ClientPort: new(PortClient), ServerPort: new(portPeer), WrapperPort: new(portMetrics),
+				Metrics: new(druidv1alpha1.MetricsBasic), Quota: new(resource.MustParse("8Gi")),
 				ClientURLTLS: tls.DeepCopy(),
 				PeerURLTLS: &druidv1alpha1.PeerTLSConfig{TLSConfig: druidv1alpha1.TLSConfig{
-					TLSCASecretRef: authority(v.Secrets.PeerCA), ServerTLSSecretRef: reference(v.Secrets.PeerServer),
+					TLSCASecretRef: caSecret(v.Secrets.PeerCA), ServerTLSSecretRef: reference(v.Secrets.PeerServer),
 				}},
-				Resources: ptr.To(v.resources("20m", "60Mi", v.MinAllowed)),
+				Resources: new(v.resources("20m", "60Mi", v.MinAllowed)),
 				ClientService: &druidv1alpha1.ClientService{
 					Labels:      labels,
 					Annotations: workload.Scraped(PortClient, PortBackup, portMetrics),
 				},
 			},
 			Backup: druidv1alpha1.BackupSpec{
-				Port: ptr.To(PortBackup), TLS: tls, Resources: ptr.To(v.resources("5m", "30Mi", nil)),
+				Port: new(PortBackup), TLS: tls, Resources: new(v.resources("5m", "30Mi", nil)),
 			},
 			SharedConfig: &druidv1alpha1.SharedConfig{
-				AutoCompactionMode: ptr.To(druidv1alpha1.CompactionModePeriodic), AutoCompactionRetention: ptr.To("30m"),
+				AutoCompactionMode: new(druidv1alpha1.CompactionModePeriodic), AutoCompactionRetention: new("30m"),
 			},
-			StorageCapacity: ptr.To(resource.MustParse(storage)),
-			// The name tells what the volume is for where one only sees volumes.
+			StorageCapacity: new(resource.MustParse(storage)),
+			// The name says what a volume is for where only volumes are listed.
 			VolumeClaimTemplate: &name,
 		},
 	}
@@ -229,7 +223,7 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 	return etcd
 }
 
-// policies are labels for what the pods talk to: names, the seed's API server for Leases, object stores, and each other.
+// policies are labels that allow the pods to connect to DNS, the seed's API server for Leases, object stores, and each other.
 func (v Values) policies() map[string]string {
 	labels := map[string]string{
 		constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
@@ -242,7 +236,7 @@ func (v Values) policies() map[string]string {
 	return labels
 }
 
-// resources requests little, as most clusters are small: where there are vertical pod autoscalers, they ask for more.
+// resources requests little, as most clusters are small. Vertical pod autoscalers increase it.
 func (v Values) resources(cpu, memory string, atLeast corev1.ResourceList) corev1.ResourceRequirements {
 	requests := workload.Requests(cpu, memory)
 	for name, quantity := range atLeast {
@@ -253,17 +247,17 @@ func (v Values) resources(cpu, memory string, atLeast corev1.ResourceList) corev
 
 func (v Values) backup(spec *druidv1alpha1.BackupSpec) {
 	spec.Store = &druidv1alpha1.StoreSpec{
-		Provider: ptr.To(druidv1alpha1.StorageProvider(v.Backup.Provider)), Container: &v.Backup.Container,
+		Provider: new(druidv1alpha1.StorageProvider(v.Backup.Provider)), Container: &v.Backup.Container,
 		Prefix:    v.Backup.Prefix + "/" + Name(v.Role),
 		SecretRef: &corev1.SecretReference{Namespace: v.Namespace, Name: v.Backup.SecretName},
 	}
 	spec.FullSnapshotSchedule = &v.Backup.FullSnapshotSchedule
 	spec.DeltaSnapshotPeriod = &metav1.Duration{Duration: 5 * time.Minute}
-	spec.DeltaSnapshotMemoryLimit = ptr.To(resource.MustParse("100Mi"))
+	spec.DeltaSnapshotMemoryLimit = new(resource.MustParse("100Mi"))
 	spec.DeltaSnapshotRetentionPeriod = v.Backup.DeltaSnapshotRetentionPeriod
-	spec.GarbageCollectionPolicy = ptr.To(druidv1alpha1.GarbageCollectionPolicyExponential)
+	spec.GarbageCollectionPolicy = new(druidv1alpha1.GarbageCollectionPolicyExponential)
 	spec.GarbageCollectionPeriod = &metav1.Duration{Duration: 12 * time.Hour}
-	spec.Compression = &druidv1alpha1.CompressionSpec{Enabled: ptr.To(true), Policy: ptr.To(druidv1alpha1.GzipCompression)}
+	spec.Compression = &druidv1alpha1.CompressionSpec{Enabled: new(true), Policy: new(druidv1alpha1.GzipCompression)}
 	moment := metav1.Duration{Duration: 5 * time.Second}
 	spec.LeaderElection = &druidv1alpha1.LeaderElectionSpec{ReelectionPeriod: &moment, EtcdConnectionTimeout: &moment}
 }

@@ -11,7 +11,7 @@ import (
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
-// Name is that of the Deployment.
+// Name is the name of the Deployment.
 const Name = "etcd-druid"
 
 const (
@@ -25,15 +25,15 @@ const (
 type Values struct {
 	// Namespace is where it runs.
 	Namespace string
-	// Image is the image with all our processes.
+	// Image is the image with all processes of Gardener.
 	Image string
-	// Replicas is how many pods there are. One of them leads.
+	// Replicas is the number of pods. One of them leads.
 	Replicas int32
-	// Config is its configuration, with the images of etcd. Ports are set here, and the connection of the cluster that it runs in.
+	// Config is its configuration, with the images of etcd. Objects overwrites ports, leader election and client connection.
 	Config etcddruidconfigv1alpha1.EtcdDruidConfiguration
 }
 
-// Objects renders etcd-druid for the cluster that it runs in and works on.
+// Objects renders etcd-druid for the cluster that it runs in.
 func Objects(v Values) ([]client.Object, error) {
 	config := v.Config.DeepCopy()
 	config.APIVersion, config.Kind = etcddruidconfigv1alpha1.SchemeGroupVersion.String(), "EtcdDruidConfiguration"
@@ -74,7 +74,7 @@ func Objects(v Values) ([]client.Object, error) {
 		workload.Rule("batch", "jobs", write),
 		workload.Rule("policy", "poddisruptionbudgets", write),
 		workload.Rule("coordination.k8s.io", "leases", write),
-		// etcd-backup-restore may do this as well, and only who may do something can grant it.
+		// It grants these permissions to etcd-backup-restore, so it needs them too.
 		workload.Rule("rbac.authorization.k8s.io", "rolebindings roles", write),
 	)...), nil
 }

@@ -1,10 +1,9 @@
-// Package extensionobject orders work from extensions: it writes a resource of theirs, says that there is something to do, and waits
-// until it is done. Source: gep-1-extensibility.txt.
+// Package extensionobject writes the resources of extensions.gardener.cloud, requests operations on them, waits for extension controllers,
+// and judges their status. Source: gep-1-extensibility.txt.
 package extensionobject
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -25,27 +24,28 @@ import (
 	"gardener.cloud/gardener/pkg/errorcode"
 )
 
-// patience is for how long an extension may report the error of its last try until the wait for it ends. It tries again by itself; what
-// passes within this time nobody has to hear of.
-const patience = 30 * time.Second
+// errorTimeout is how long a wait goes on while an extension reports errors. It retries by itself, so that errors that pass within this time do
+// not fail the operation.
+const errorTimeout = 30 * time.Second
 
-// Values are what a resource is ordered with.
+// Values are what the functions of this package need.
 type Values struct {
-	// Client reaches the seed.
+	// Client is a client for the seed.
 	Client client.WithWatch
-	// Clock tells the time of the order.
+	// Clock is the source of the annotation gardener.cloud/timestamp.
 	Clock clock.PassiveClock
-	// Always orders again even if nothing has changed since the extension was done. Otherwise only what is new, changed or not done is.
+	// Always requests reconciliation even if nothing has changed and the resource is ready. Otherwise only what is new, changed or not ready
+	// is reconciled.
 	Always bool
 }
 
-// Order makes a resource be as mutate makes it, and has its extension work on it. The object needs its name; it is what is there
-// afterwards.
-func Order[T extensionsv1alpha1.Object](ctx context.Context, v Values, obj T, mutate func(T)) error {
+// Apply creates or updates a resource, and requests its reconciliation. The given object needs a name and a namespace; mutate gets it as it is in the
+// seed and sets what is desired. Afterwards it is the object in the seed.
+func Apply[T extensionsv1alpha1.Object](ctx context.Context, v Values, obj T, mutate func(T)) error {
 	_, err := controllerutil.CreateOrPatch(ctx, v.Client, obj, func() error {
 		before := obj.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has its original's type
 		mutate(obj)
-		if !v.Always && obj.GetUID() != "" && apiequality.Semantic.DeepEqual(before, obj) && verdict(obj) == nil {
+		if !v.Always && obj.GetUID() != "" && apiequality.Semantic.DeepEqual(before, obj) && Judge(obj).Ready {
 			return nil
 		}
 		annotations := obj.GetAnnotations()
@@ -58,22 +58,23 @@ func Order[T extensionsv1alpha1.Object](ctx context.Context, v Values, obj T, mu
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("order %s: %w", describe(v.Client, obj), err)
+		return fmt.Errorf("write %s: %w", describe(v.Client, obj), err)
 	}
 	return nil
 }
 
-// Await waits until an extension is done with a resource, and reads it. The error names what is missing, with the codes of the extension.
+// Await waits until a resource is ready, and reads it. The error says what is missing, with the codes of the extension.
 func Await(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
-	ctx, heard, stop := Impatient(ctx)
+	ctx, observe, stop := WithErrorTimeout(ctx)
 	defer stop()
-	found, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object, there bool) error {
-		if !there {
-			return fmt.Errorf("%s is not there", describe(v.Client, obj)) // somebody deleted it, and the next run orders it again
+	found, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object) error {
+		if current == nil {
+			return fmt.Errorf("%s does not exist", describe(v.Client, obj)) // it was deleted meanwhile; the next run creates it again
 		}
-		if err := verdict(current); err != nil {
-			heard(current.GetExtensionStatus().GetLastError())
-			return errorcode.With(fmt.Errorf("%s: %w", describe(v.Client, obj), err), codes(current)...)
+		verdict := Judge(current)
+		observe(verdict.Error)
+		if err := verdict.Err(); err != nil {
+			return withCodes(fmt.Errorf("%s: %w", describe(v.Client, obj), err), verdict.Error)
 		}
 		return nil
 	})
@@ -83,14 +84,14 @@ func Await(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
 	return v.Client.Get(ctx, client.ObjectKeyFromObject(found), obj)
 }
 
-// Delete has an extension undo what a resource stands for. The resource is gone when AwaitGone returns.
+// Delete confirms the deletion of a resource, and deletes it. Its extension controller has deleted what it is for when AwaitGone returns.
 func Delete(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
 	err := v.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	if apierrors.IsNotFound(err) || err == nil && obj.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	if err == nil {
-		// Extensions, and the webhook of the seed, want to be sure that somebody means it.
+		// The webhook of the seed, and extensions, refuse a deletion that is not confirmed.
 		err = kube.PatchMetadata(ctx, v.Client, obj, func(o *metav1.PartialObjectMetadata) {
 			metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.ConfirmationDeletion, "true")
 			metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerTimestamp, v.Clock.Now().UTC().Format(time.RFC3339Nano))
@@ -105,27 +106,28 @@ func Delete(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error 
 	return nil
 }
 
-// AwaitGone waits until a resource is gone. The error names what its extension said last, with its codes.
+// AwaitGone waits until a resource is gone. The error has the last error of its extension, with its codes.
 func AwaitGone(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
-	ctx, heard, stop := Impatient(ctx)
+	ctx, observe, stop := WithErrorTimeout(ctx)
 	defer stop()
-	_, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object, there bool) error {
-		if !there {
+	_, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object) error {
+		if current == nil {
 			return nil
 		}
-		err := fmt.Errorf("%s is still there", describe(v.Client, obj))
-		if last := current.GetExtensionStatus().GetLastError(); last != nil {
-			heard(last)
+		err := fmt.Errorf("%s still exists", describe(v.Client, obj))
+		last := current.GetExtensionStatus().GetLastError()
+		if last != nil {
+			observe(last)
 			err = fmt.Errorf("%w: %s", err, last.Description)
 		}
-		return errorcode.With(err, codes(current)...)
+		return withCodes(err, last)
 	})
 	return err
 }
 
-// await watches one resource.
+// await watches one resource until check returns nil, and returns it. The check gets nil while the resource does not exist.
 func await(
-	ctx context.Context, c client.WithWatch, obj extensionsv1alpha1.Object, check func(current extensionsv1alpha1.Object, there bool) error,
+	ctx context.Context, c client.WithWatch, obj extensionsv1alpha1.Object, check func(current extensionsv1alpha1.Object) error,
 ) (found extensionsv1alpha1.Object, err error) {
 	list, err := listFor(c, obj)
 	if err != nil {
@@ -133,10 +135,10 @@ func await(
 	}
 	err = kube.AwaitKind(ctx, c, obj, list, func(objects []client.Object) error {
 		if len(objects) == 0 {
-			return check(nil, false)
+			return check(nil)
 		}
 		found = objects[0].(extensionsv1alpha1.Object) //nolint:forcetypeassert // the kind that is watched
-		return check(found, true)
+		return check(found)
 	}, nil, client.InNamespace(obj.GetNamespace()), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", obj.GetName())})
 	return found, err
 }
@@ -154,28 +156,12 @@ func listFor(c client.Client, obj runtime.Object) (client.ObjectList, error) {
 	return list.(client.ObjectList), nil //nolint:forcetypeassert // it is in the scheme under the name of a list
 }
 
-// verdict returns why an extension is not done with a resource, or nil if it is.
-func verdict(obj extensionsv1alpha1.Object) error {
-	status := obj.GetExtensionStatus()
-	last := status.GetLastOperation()
-	switch {
-	case obj.GetAnnotations()[constants.GardenerOperation] != "":
-		return errors.New("the extension has not begun yet")
-	case last == nil || status.GetObservedGeneration() != obj.GetGeneration():
-		return errors.New("the extension has not seen the last change yet")
-	case status.GetLastError() != nil:
-		return errors.New(status.GetLastError().Description)
-	case last.State != corev1beta1.LastOperationStateSucceeded:
-		return fmt.Errorf("%s is %s (%d%%): %s", last.Type, last.State, last.Progress, last.Description)
+// withCodes adds the codes of a last error, if there is one, to an error.
+func withCodes(err error, last *corev1beta1.LastError) error {
+	if last == nil {
+		return err
 	}
-	return nil
-}
-
-func codes(obj extensionsv1alpha1.Object) []corev1beta1.ErrorCode {
-	if last := obj.GetExtensionStatus().GetLastError(); last != nil {
-		return last.Codes
-	}
-	return nil
+	return errorcode.With(err, last.Codes...)
 }
 
 func describe(c client.Client, obj client.Object) string {
@@ -186,33 +172,32 @@ func describe(c client.Client, obj client.Object) string {
 	return fmt.Sprintf("%s %q", gvk.Kind, obj.GetName())
 }
 
-// Impatient returns a context for a wait that ends when an error is reported for too long. The function hears what the last error is, none
-// included; the last one ends the wait.
-func Impatient(ctx context.Context) (waiting context.Context, heard func(*corev1beta1.LastError), stop func()) {
+// WithErrorTimeout returns a context for a wait that ends when errors are reported for too long. Observe is to be called with each last error that is
+// seen, or with nil when there is none; stop releases what the context holds.
+func WithErrorTimeout(ctx context.Context) (waiting context.Context, observe func(*corev1beta1.LastError), stop func()) {
 	waiting, cancel := context.WithCancelCause(ctx)
-	i := &impatience{limit: patience, cancel: cancel}
-	return waiting, i.heard, func() { i.stop(); cancel(nil) }
+	t := &errorTimer{cancel: cancel}
+	return waiting, t.observe, func() { t.stop(); cancel(nil) }
 }
 
-// impatience ends a wait when an extension has been in error for too long.
-type impatience struct {
-	limit  time.Duration
+// errorTimer cancels a wait when errors are reported for longer than errorTimeout.
+type errorTimer struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 }
 
-func (i *impatience) heard(last *corev1beta1.LastError) {
+func (t *errorTimer) observe(last *corev1beta1.LastError) {
 	switch {
 	case last == nil:
-		i.stop()
-		i.timer = nil
-	case i.timer == nil:
-		i.timer = time.AfterFunc(i.limit, func() { i.cancel(fmt.Errorf("in error for %s", i.limit)) })
+		t.stop()
+		t.timer = nil
+	case t.timer == nil:
+		t.timer = time.AfterFunc(errorTimeout, func() { t.cancel(fmt.Errorf("in error for %s", errorTimeout)) })
 	}
 }
 
-func (i *impatience) stop() {
-	if i.timer != nil {
-		i.timer.Stop()
+func (t *errorTimer) stop() {
+	if t.timer != nil {
+		t.timer.Stop()
 	}
 }

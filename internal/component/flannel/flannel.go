@@ -1,4 +1,4 @@
-// Package flannel renders the pod network of a cluster: every node has a subnet, and flannel connects them. Rendering is pure.
+// Package flannel renders flannel, the pod network of a cluster: every node has a subnet, and flannel connects them. Rendering is pure.
 package flannel
 
 import (
@@ -8,37 +8,36 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
-// Name is that of the DaemonSet in kube-system.
+// Name is the name of the DaemonSet in kube-system.
 const Name = "flannel"
 
 // Backend is how packets get to another node.
 type Backend string
 
 const (
-	// HostGateway are plain routes. All nodes have to be in one network.
+	// HostGateway uses plain routes. All nodes have to be in one network.
 	HostGateway Backend = "host-gw"
-	// VXLAN packs them into UDP packets between nodes.
+	// VXLAN encapsulates packets in UDP.
 	VXLAN Backend = "vxlan"
 )
 
 // Values are what flannel is deployed with.
 type Values struct {
-	// Image is the image of flannel, which has the program install-cni as well.
+	// Image is the image of flannel with the program install-cni.
 	Image string
-	// Pods is the pod network. Every node has a part of it.
+	// Pods is the range of the pod network. Every node has a part of it.
 	Pods netip.Prefix
 	// Backend is how packets get to another node.
 	Backend Backend
 	// ClusterRole is the name of the ClusterRole.
 	ClusterRole string
-	// APIServer is where the API server answers when Services do not work yet; the zero value if flannel is to ask as other pods do. Flannel
-	// ends when it gets no answer.
+	// APIServer is an address of the API server that works without Services. The zero value means that flannel uses the Service. Flannel
+	// exits if it cannot connect.
 	APIServer netip.AddrPort
 }
 
@@ -72,7 +71,7 @@ func Objects(v Values) ([]client.Object, error) {
 			Env: []corev1.EnvVar{
 				workload.FieldEnv("POD_NAME", "metadata.name"), workload.FieldEnv("POD_NAMESPACE", "metadata.namespace"),
 			},
-			// The node counts as ready once it has a CNI configuration, so that comes when flannel has found its subnet.
+			// The node is ready when it has a CNI configuration, so that is only installed when flannel has the subnet.
 			Lifecycle: &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
 				"/opt/bin/install-cni",
 				"/opt/cni/bin/flannel=/host/opt/cni/bin/flannel",
@@ -81,7 +80,7 @@ func Objects(v Values) ([]client.Object, error) {
 			}}}},
 			Resources: workload.Requests("10m", "32Mi"),
 			SecurityContext: &corev1.SecurityContext{
-				RunAsUser:    ptr.To[int64](0),
+				RunAsUser:    new(int64(0)),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"}},
 			},
 			VolumeMounts: []corev1.VolumeMount{

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
@@ -23,7 +22,7 @@ import (
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
-// Name is that of the Deployment and of the Service.
+// Name is the name of the Deployment and of the Service.
 const Name = "gardener-apiserver"
 
 const (
@@ -37,9 +36,9 @@ const (
 type Values struct {
 	// Namespace is where it runs.
 	Namespace string
-	// Image is the image with all our processes.
+	// Image is the image with all processes of Gardener.
 	Image string
-	// Replicas is how many pods there are.
+	// Replicas is the number of pods.
 	Replicas int32
 	// ClusterIdentity distinguishes the garden from all others. It cannot be changed later.
 	ClusterIdentity string
@@ -47,7 +46,7 @@ type Values struct {
 	// credentials for it: ca.crt, tls.crt and tls.key.
 	EtcdServers []string
 	EtcdSecret  string
-	// Certificate is the Secret with the serving certificate, tls.crt and tls.key, and CA the PEM of who signed it.
+	// Certificate is the Secret with the serving certificate, tls.crt and tls.key, and CA the PEM of its CA.
 	Certificate string
 	CA          []byte
 	// Args are further flags.
@@ -56,7 +55,7 @@ type Values struct {
 
 // DNSNames are the names that the serving certificate has to be for.
 func DNSNames(namespace string) []string {
-	return []string{Name, Name + "." + namespace, Name + "." + namespace + ".svc", Name + "." + namespace + ".svc.cluster.local"}
+	return workload.DNSNames(Name, namespace)
 }
 
 // Versions are the group versions that it serves.
@@ -67,7 +66,7 @@ func Versions() []schema.GroupVersion {
 	}
 }
 
-// Objects renders the API server for the cluster whose kube-apiserver is to hand requests on to it.
+// Objects renders the API server for the cluster whose kube-apiserver aggregates it.
 func Objects(v Values) ([]client.Object, error) {
 	process := gardenerprocess.Values{
 		Name: Name, Role: "apiserver", Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
@@ -106,7 +105,7 @@ func Objects(v Values) ([]client.Object, error) {
 			ObjectMeta: metav1.ObjectMeta{Name: version.Version + "." + version.Group, Labels: w.Labels},
 			Spec: apiregistrationv1.APIServiceSpec{
 				Group: version.Group, Version: version.Version, GroupPriorityMinimum: 10000, VersionPriority: 20, CABundle: v.CA,
-				Service: &apiregistrationv1.ServiceReference{Namespace: v.Namespace, Name: Name, Port: ptr.To[int32](443)},
+				Service: &apiregistrationv1.ServiceReference{Namespace: v.Namespace, Name: Name, Port: new(int32(443))},
 			},
 		})
 	}

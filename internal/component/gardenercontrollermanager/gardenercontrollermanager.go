@@ -11,7 +11,7 @@ import (
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
-// Name is that of the Deployment.
+// Name is the name of the Deployment.
 const Name = "gardener-controller-manager"
 
 const (
@@ -23,11 +23,11 @@ const (
 type Values struct {
 	// Namespace is where it runs.
 	Namespace string
-	// Image is the image with all our processes.
+	// Image is the image with all processes of Gardener.
 	Image string
-	// Replicas is how many pods there are. One of them leads.
+	// Replicas is the number of pods. One of them leads.
 	Replicas int32
-	// Config is its configuration. Ports are set here, and connections of the cluster that it runs in.
+	// Config is its configuration. Objects overwrites ports.
 	Config controllermanagerconfigv1alpha1.ControllerManagerConfiguration
 }
 

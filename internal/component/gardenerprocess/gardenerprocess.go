@@ -1,4 +1,4 @@
-// Package gardenerprocess renders a Deployment of one of our own processes: the one image, a configuration file, probes.
+// Package gardenerprocess renders the Deployment of a process of Gardener: the common image, a configuration file, probes.
 package gardenerprocess
 
 import (
@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -29,37 +28,37 @@ const (
 
 // Values are what a process is deployed with.
 type Values struct {
-	// Name is that of the process and of its objects, such as "gardener-scheduler". Role is its label.
+	// Name is the name of the process and of its objects, such as "gardener-scheduler". Role is its label.
 	Name, Role string
 	// Labels are on the objects and select the pods. The default is the label app with the value gardener, and the role.
 	Labels map[string]string
 	// Namespace is where it runs.
 	Namespace string
-	// Image is the image with all our processes.
+	// Image is the image with all processes of Gardener.
 	Image string
-	// Replicas is how many pods there are.
+	// Replicas is the number of pods.
 	Replicas int32
 	// PriorityClass is that of the pods.
 	PriorityClass string
-	// Config is the configuration. Without one, Args say it all.
+	// Config is the configuration file. It may be nil.
 	Config runtime.Object
-	// Args are flags.
+	// Args are the flags.
 	Args []string
-	// Ports are the ports it listens on, by name.
+	// Ports are its named ports.
 	Ports []corev1.ContainerPort
-	// Ready and Live are asked by the kubelet.
+	// Ready and Live are the readiness and liveness probe.
 	Ready, Live *corev1.Probe
-	// Resources are what it is expected to use.
+	// Resources are its requests and limits.
 	Resources corev1.ResourceRequirements
-	// Env is its environment.
+	// Env are its environment variables.
 	Env []corev1.EnvVar
-	// Files are volumes with files, and where they are mounted, read only.
+	// Files are volumes and their mount paths. They are mounted read only.
 	Files []File
-	// PodLabels and PodAnnotations are on the pods besides. Put checksums of what is mounted here.
+	// PodLabels and PodAnnotations are additional ones of the pods. Checksums of mounted ConfigMaps and Secrets belong here.
 	PodLabels, PodAnnotations map[string]string
 }
 
-// File is a volume at a path.
+// File is a volume and its mount path.
 type File struct {
 	Volume corev1.Volume
 	Path   string
@@ -114,10 +113,10 @@ func (v Values) Objects() ([]client.Object, error) {
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector,
 		}}
 	}
-	// The next one starts while the old one still works: what must not run twice elects a leader.
+	// The new pod starts while the old one runs. Processes elect a leader where that is necessary.
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt(1)), MaxUnavailable: ptr.To(intstr.FromInt(0))},
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt(1)), MaxUnavailable: new(intstr.FromInt(0))},
 	}
 	objects := []client.Object{w.ServiceAccount()}
 	if config != nil {
@@ -127,13 +126,13 @@ func (v Values) Objects() ([]client.Object, error) {
 	if v.Replicas > 1 {
 		objects = append(objects, &policyv1.PodDisruptionBudget{
 			ObjectMeta: deployment.ObjectMeta,
-			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt(1)), Selector: deployment.Spec.Selector},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt(1)), Selector: deployment.Spec.Selector},
 		})
 	}
 	return objects, nil
 }
 
-// Checksum identifies contents, for annotations.
+// Checksum returns a checksum of contents, for annotations.
 func Checksum(contents ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(contents, "\x00")))
 	return hex.EncodeToString(sum[:8])

@@ -11,17 +11,18 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/priorityclass"
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
-// Names of what is deployed.
+// Names of objects.
 const (
-	// Name is that of the Deployment.
+	// Name is the name of the Deployment.
 	Name = "gardenlet"
-	// KubeconfigSecret is the Secret in which the gardenlet keeps its access to the garden, unless the configuration names another.
+	// KubeconfigSecret is the Secret with the kubeconfig of the gardenlet for the garden, unless the configuration names another.
 	KubeconfigSecret = "gardenlet-kubeconfig"
-	// BootstrapSecret is the Secret with which it gets that access, unless the configuration names another.
+	// BootstrapSecret is the Secret with the bootstrap kubeconfig, unless the configuration names another.
 	BootstrapSecret = "gardenlet-kubeconfig-bootstrap"
 
 	role = "gardener.cloud:system:gardenlet"
@@ -35,14 +36,14 @@ const (
 type Values struct {
 	// Namespace is where it runs: "garden" in every seed.
 	Namespace string
-	// Image is the image with all our processes.
+	// Image is the image with all processes of Gardener.
 	Image string
-	// Replicas is how many pods there are. One of them leads.
+	// Replicas is the number of pods. One of them leads.
 	Replicas int32
-	// Config is its configuration. Ports are set here, the connection of the cluster that it runs in, and the names of the Secrets if they
-	// are not set.
+	// Config is its configuration. Objects overwrites ports and the kubeconfig of the seed, and sets the names of the Secrets if they are
+	// not set.
 	Config gardenletconfigv1alpha1.GardenletConfiguration
-	// BootstrapKubeconfig is for the first start. The gardenlet deletes the Secret with it: leave it out once it has an access of its own.
+	// BootstrapKubeconfig is for the first start. The gardenlet deletes its Secret, so it has to be empty once there is a KubeconfigSecret.
 	BootstrapKubeconfig []byte
 	// ImageVectorOverwrite is a file that names other images than those of the release. Empty for none.
 	ImageVectorOverwrite string
@@ -74,11 +75,11 @@ func Objects(v Values) ([]client.Object, error) {
 		Ready:     workload.HTTPProbe("/readyz", gardenletconfigv1alpha1.DefaultHealthProbesPort, corev1.URISchemeHTTP),
 		Live:      workload.HTTPProbe("/healthz", gardenletconfigv1alpha1.DefaultHealthProbesPort, corev1.URISchemeHTTP),
 		Resources: workload.Requests("50m", "100Mi"),
-		// The garden may be anywhere; control planes and the seed are here.
+		// The garden may be in any network; control planes and the API server of the seed are in this one.
 		PodLabels: map[string]string{
 			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
 			constants.NetworkPolicyToPublicNetworks: constants.NetworkPolicyAllowed, constants.NetworkPolicyToPrivateNetworks: constants.NetworkPolicyAllowed,
-			toControlPlanes: constants.NetworkPolicyAllowed,
+			workload.AllShootsPolicyLabel(kubeapiserver.Name, kubeapiserver.Port): constants.NetworkPolicyAllowed,
 		},
 	}
 	var overwrite client.Object
@@ -112,11 +113,8 @@ func Objects(v Values) ([]client.Object, error) {
 	return objects, nil
 }
 
-// toControlPlanes lets pods reach the API servers of shoots.
-const toControlPlanes = "networking.resources.gardener.cloud/to-all-shoots-kube-apiserver-tcp-443"
-
-// rules are what a gardenlet may do in its seed. It installs components with roles of their own and extensions, of which it cannot know
-// what they need, so it may grant what it does not have itself.
+// rules are the permissions of a gardenlet in its seed. It installs components and extensions with roles of their own, so it may grant
+// permissions that it does not have.
 func rules() []rbacv1.PolicyRule {
 	const (
 		read  = "get list watch"

@@ -23,7 +23,7 @@ func TestObjects(t *testing.T) {
 	golden.Objects(t, "objects.yaml", objects)
 }
 
-// After the first start there is nothing to start with.
+// After the first start there is no bootstrap kubeconfig.
 func TestNoBootstrapSecret(t *testing.T) {
 	objects, err := Objects(Values{Namespace: "garden", Image: "i", Replicas: 1})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// componentRoles are for the components of Gardener in the garden. Where a component writes roles it needs the right to grant what
+// componentRoles are for the components of Gardener in the garden. A component that writes roles needs the permission to grant what
 // it does not have itself.
 func componentRoles() []client.Object {
 	rbac := []string{"rbac.authorization.k8s.io"}
@@ -13,10 +13,10 @@ func componentRoles() []client.Object {
 	leases := rule([]string{"coordination.k8s.io"}, []string{"leases"}, write)
 	reviews := rule([]string{"authorization.k8s.io"}, []string{"subjectaccessreviews"}, []string{"create"})
 	return []client.Object{
-		// Objects of the garden API it has in its own stores.
+		// It accesses objects of the garden API in etcd.
 		clusterRole("gardener.cloud:system:apiserver",
 			rule([]string{kubernetes}, []string{"configmaps", "namespaces", "secrets", "serviceaccounts"}, read),
-			// It makes the namespaces for the leases of seeds and the issuers of shoots, and the identity of the garden.
+			// It creates the namespaces for the leases of seeds and the issuers of shoots, and the identity of the garden.
 			rule([]string{kubernetes}, []string{"configmaps", "namespaces"}, []string{"create", "patch", "update"}),
 			rule([]string{kubernetes}, []string{"resourcequotas"}, read),
 			rule([]string{kubernetes}, []string{"resourcequotas/status"}, []string{"patch", "update"}),

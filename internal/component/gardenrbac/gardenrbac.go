@@ -1,7 +1,7 @@
-// Package gardenrbac says who may do what in a garden cluster: the components of Gardener, gardenlets, operators, and the members of
+// Package gardenrbac renders the roles of a garden cluster: those of Gardener's components, gardenlets, operators, and the members of
 // projects.
 //
-// The roles of members are aggregated: what carries a label such as rbac.gardener.cloud/aggregate-to-project-member is added to
+// The roles of members are aggregated: roles with a label such as rbac.gardener.cloud/aggregate-to-project-member are added to
 // them, so that operators and extensions can grant more. Roles of components are bound where the components are deployed, those of
 // members by the project controller, those of operators by themselves.
 package gardenrbac
@@ -17,14 +17,14 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// Values say what the garden has besides these roles.
+// Values are what the roles depend on.
 type Values struct {
-	// SeedAuthorizer is whether the kube-apiserver asks gardener-admission-controller what a gardenlet may do. Then gardenlets are
-	// granted nothing here, as a role would let each of them reach the objects of all seeds.
+	// SeedAuthorizer says that the kube-apiserver authorizes gardenlets with gardener-admission-controller. Then gardenlets have no role
+	// here, as it would allow each of them to access the objects of all seeds.
 	SeedAuthorizer bool
 }
 
-// The groups of the garden API, and what is often granted on resources.
+// The groups of the garden API, and common lists of verbs.
 const (
 	core           = "core.gardener.cloud"
 	security       = "security.gardener.cloud"
@@ -44,12 +44,12 @@ var (
 	all          = []string{rbacv1.VerbAll}
 )
 
-// Objects returns the roles, the bindings to groups, and the namespace that everybody can read.
+// Objects returns the roles, the bindings to groups, and the ConfigMap that all authenticated users may read.
 func Objects(v Values) []client.Object {
 	return slices.Concat(componentRoles(), landscapeRoles(), projectRoles(), gardenletRoles(v))
 }
 
-// landscapeRoles are for operators, and for everybody.
+// landscapeRoles are for operators, and for all authenticated users.
 func landscapeRoles() []client.Object {
 	readGlobal := "gardener.cloud:system:read-global-resources"
 	objects := []client.Object{
@@ -63,7 +63,7 @@ func landscapeRoles() []client.Object {
 			rule([]string{"apiregistration.k8s.io"}, []string{"apiservices"}, write),
 		), constants.GardenRole, "admin"),
 		labelled(clusterRole("gardener.cloud:viewer",
-			// InternalSecrets are not for people who only look.
+			// InternalSecrets are not for viewers.
 			rule([]string{core}, []string{
 				"backupbuckets", "backupentries", "cloudprofiles", "controllerdeployments", "controllerinstallations", "controllerregistrations",
 				"exposureclasses", "namespacedcloudprofiles", "plants", "projects", "quotas", "secretbindings", "seeds", "shoots",
@@ -76,7 +76,7 @@ func landscapeRoles() []client.Object {
 		), constants.GardenRole, "viewer"),
 		clusterRole(constants.ClusterRoleGardenerAdministrators, rule(all, []string{rbacv1.ResourceAll}, all),
 			rbacv1.PolicyRule{NonResourceURLs: []string{rbacv1.NonResourceAll}, Verbs: all}),
-		// Who may order projects is up to the operators: they bind this one.
+		// Operators bind this role to users who may create projects.
 		clusterRole("gardener.cloud:system:project-creation", rule([]string{core}, []string{"projects"}, []string{"create"})),
 
 		clusterRole(readGlobal,
@@ -89,7 +89,7 @@ func landscapeRoles() []client.Object {
 	return append(objects, readable("gardener.cloud:system:read-cluster-identity-configmap", metav1.NamespaceSystem, constants.ClusterIdentity)...)
 }
 
-// projectRoles are for the members of projects. Their rules come from roles that carry the label.
+// projectRoles are for the members of projects. Their rules are those of the roles with the label.
 func projectRoles() []client.Object {
 	presets, bastions := rule([]string{settings}, []string{"openidconnectpresets"}, write), rule([]string{operations}, []string{"bastions"}, write)
 	return []client.Object{
@@ -125,14 +125,14 @@ func projectRoles() []client.Object {
 	}
 }
 
-// gardenletRoles are for gardenlets: for their first request, and for what they do after it.
+// gardenletRoles are for gardenlets: for the bootstrap, and for the time after it.
 func gardenletRoles(v Values) []client.Object {
 	const bootstrapper, seeds = "gardener.cloud:system:seed-bootstrapper", "gardener.cloud:system:seeds"
 	objects := []client.Object{
 		clusterRole(bootstrapper,
-			// It watches its own request.
+			// It watches its own CertificateSigningRequest.
 			rule([]string{"certificates.k8s.io"}, []string{"certificatesigningrequests"}, []string{"create", "get", "list", "watch"}),
-			// Who may create this one gets a certificate without being asked.
+			// With the permission to create this one, certificates are approved automatically.
 			rule([]string{"certificates.k8s.io"}, []string{"certificatesigningrequests/seedclient"}, []string{"create"})),
 		binding(bootstrapper, bootstrapper, groupBootstrappers),
 	}
@@ -174,7 +174,7 @@ func clusterRole(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 }
 
-// aggregated is a role made of all that have a label. Its rules are written by the kube-controller-manager.
+// aggregated is a role that aggregates all roles with a label. The kube-controller-manager writes its rules.
 func aggregated(name, label string) *rbacv1.ClusterRole {
 	role := clusterRole(name)
 	role.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{label: "true"}}}}
@@ -200,7 +200,7 @@ func binding(name, role, group string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// readable lets everybody read one ConfigMap.
+// readable allows all authenticated users to read one ConfigMap.
 func readable(name, namespace, configMap string) []client.Object {
 	return []client.Object{
 		&rbacv1.Role{

@@ -10,7 +10,7 @@ func TestObjects(t *testing.T) {
 	golden.Objects(t, "objects.yaml", Objects(Values{}))
 }
 
-// With an authorizer for seeds, no role lets a gardenlet reach the objects of other seeds.
+// With the seed authorizer, no role allows a gardenlet to access the objects of other seeds.
 func TestSeedAuthorizer(t *testing.T) {
 	for _, object := range Objects(Values{SeedAuthorizer: true}) {
 		if object.GetName() == "gardener.cloud:system:seeds" {

@@ -3,14 +3,14 @@ package gateway
 import "fmt"
 
 // Configuration returns the configuration of HAProxy for a directory that it shares with its controller. It does not depend on
-// routes, which are in maps that change at run time, so nothing is ever reloaded.
+// routes, which are in maps that change at run time, so HAProxy is never reloaded.
 //
-// A connection is looked at until the server name is there, which may take several packets, and refused without one. Connections may
-// be silent for long, as watches and tunnels are; that the other side is gone is noticed by keepalive of TCP.
+// A connection is inspected until it has sent a server name, which may take several packets, and refused without one. Connections may
+// be silent for long, as watches and tunnels are; TCP keepalive closes them if the other side is gone.
 //
-// An attempt to connect ends before the kernel sends its first packet again, after a second, and is made anew with another socket. When
-// the first packet of a socket is refused by ICMP, as kube-proxy does without endpoints, and the second is not, HAProxy 2.6 would have a
-// connection that works, but for which it never sleeps.
+// A connection attempt times out before the kernel repeats its first packet, after a second, and is retried with another socket. If
+// the first packet of a socket were refused by ICMP, as kube-proxy does without endpoints, and the second one accepted, HAProxy 2.6 would
+// have a connection that works, but polls it without pause.
 func Configuration(dir string, port, health int) string {
 	return fmt.Sprintf(`global
   log stdout format raw local0 warning

@@ -1,5 +1,5 @@
-// Package gateway deploys the way into the control planes of a seed: HAProxy, which passes TLS connections through by the server name
-// that they ask for, and beside it the controller that tells it where to. One address serves all shoots.
+// Package gateway deploys the gateway to the control planes of a seed: HAProxy, which passes TLS connections through by their server name
+// (SNI), and in the same pod the controller that writes its routes. One address serves all shoots.
 package gateway
 
 import (
@@ -12,7 +12,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -23,9 +22,9 @@ import (
 )
 
 const (
-	// Namespace is where the gateway of a seed is.
+	// Namespace is the namespace of the gateway of a seed.
 	Namespace = "gateway"
-	// Name is that of the Gateway, its Service and its Deployment.
+	// Name is the name of the Gateway, its Service and its Deployment.
 	Name = "gateway"
 	// ClassName is the GatewayClass that HAProxy serves.
 	ClassName = "gardener"
@@ -43,24 +42,24 @@ const (
 
 	configDir = "/etc/gateway"
 	sharedDir = "/run/gateway"
-	// drainSeconds is how long connections may live on when a pod is to go. It comes in two parts: until nobody sends new ones, and until
-	// the old ones are cut off.
+	// unpublishSeconds is how long a terminating pod still accepts connections, until no client uses it any more. drainSeconds is how long
+	// existing connections may last after that.
 	unpublishSeconds, drainSeconds = 2, 30
 )
 
 // Values are what the gateway is deployed with.
 type Values struct {
-	// ControllerImage is the image with all our processes, ProxyImage that of HAProxy.
+	// ControllerImage is the image with all processes of Gardener, ProxyImage that of HAProxy.
 	ControllerImage, ProxyImage string
-	// Replicas is how many pods there are. Connections are spread over all of them.
+	// Replicas is the number of pods. Connections are distributed over all of them.
 	Replicas int32
-	// ServiceAnnotations are on the Service, for the load balancers of the infrastructure.
+	// ServiceAnnotations are those of the Service, for load balancers of the infrastructure.
 	ServiceAnnotations map[string]string
-	// ExternalTrafficPolicy is that of the Service. Empty leaves it to the default.
+	// ExternalTrafficPolicy is that of the Service. Empty means the default.
 	ExternalTrafficPolicy corev1.ServiceExternalTrafficPolicy
 }
 
-// Objects renders the gateway. The kinds of the Gateway API have to be there before.
+// Objects renders the gateway. The CustomResourceDefinitions of the Gateway API have to exist.
 func Objects(v Values) []client.Object {
 	config := Configuration(sharedDir, proxyPort, proxyHealth)
 	w := workload.Workload{
@@ -68,9 +67,9 @@ func Objects(v Values) []client.Object {
 		PriorityClass: constants.PriorityClassNameSeedSystemCritical,
 		PodLabels: map[string]string{
 			constants.NetworkPolicyToDNS: constants.NetworkPolicyAllowed, constants.NetworkPolicyToRuntimeAPIServer: constants.NetworkPolicyAllowed,
-			// Where routes lead to.
-			"networking.resources.gardener.cloud/to-all-shoots-kube-apiserver-tcp-443":   constants.NetworkPolicyAllowed,
-			"networking.resources.gardener.cloud/to-all-shoots-vpn-seed-server-tcp-8132": constants.NetworkPolicyAllowed,
+			// The backends of routes.
+			workload.AllShootsPolicyLabel("kube-apiserver", 443):   constants.NetworkPolicyAllowed,
+			workload.AllShootsPolicyLabel("vpn-seed-server", 8132): constants.NetworkPolicyAllowed,
 		},
 		PodAnnotations: map[string]string{"checksum/configuration": gardenerprocess.Checksum(config)},
 		Container: corev1.Container{
@@ -96,13 +95,13 @@ func Objects(v Values) []client.Object {
 	pod := &deployment.Spec.Template.Spec
 	pod.Containers[0].Name = "controller"
 	pod.Containers = append(pod.Containers, proxy(v.ProxyImage))
-	pod.TerminationGracePeriodSeconds = ptr.To[int64](unpublishSeconds + drainSeconds + 5)
+	pod.TerminationGracePeriodSeconds = new(int64(unpublishSeconds + drainSeconds + 5))
 	pod.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector,
 	}}
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))},
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0))},
 	}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -116,7 +115,7 @@ func Objects(v Values) []client.Object {
 	if v.Replicas > 1 {
 		objects = append(objects, &policyv1.PodDisruptionBudget{
 			ObjectMeta: deployment.ObjectMeta,
-			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector},
 		})
 	}
 	return append(objects, gateway(w)...)
@@ -127,7 +126,7 @@ func proxy(image string) corev1.Container {
 	context := workload.Unprivileged()
 	return corev1.Container{
 		Name: "haproxy", Image: image,
-		// The maps are files that have to be there. After a restart of this container, they have the routes of before.
+		// HAProxy needs the files of the maps to exist. After a restart of this container, they still have the routes.
 		Command: []string{"/bin/sh", "-c", fmt.Sprintf(
 			": >>%[1]s/exact.map && : >>%[1]s/suffix.map && exec haproxy -W -db -f %[2]s/haproxy.cfg", sharedDir, configDir)},
 		Ports: []corev1.ContainerPort{
@@ -137,7 +136,7 @@ func proxy(image string) corev1.Container {
 		ReadinessProbe: workload.HTTPProbe("/healthz", proxyHealth, corev1.URISchemeHTTP),
 		LivenessProbe:  workload.HTTPProbe("/healthz", proxyHealth, corev1.URISchemeHTTP),
 		StartupProbe:   workload.Eager(workload.HTTPProbe("/healthz", proxyHealth, corev1.URISchemeHTTP)),
-		// USR1 stops listening and lets connections be.
+		// USR1 closes the listeners, but not the connections.
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
 			"/bin/sh", "-c", fmt.Sprintf("sleep %d; kill -USR1 1; sleep %d", unpublishSeconds, drainSeconds),
 		}}}},
@@ -149,7 +148,7 @@ func proxy(image string) corev1.Container {
 	}
 }
 
-// permissions let the controller read what it needs, and write status.
+// permissions are the roles of the controller.
 func permissions(w workload.Workload) []client.Object {
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: w.Labels},
@@ -178,19 +177,19 @@ func service(w workload.Workload, v Values) *corev1.Service {
 	return service
 }
 
-// gateway are the class and the Gateway, which takes routes of all namespaces.
+// gateway renders the GatewayClass and the Gateway, which allows routes of all namespaces.
 func gateway(w workload.Workload) []client.Object {
 	return []client.Object{
 		&gatewayv1.GatewayClass{
 			ObjectMeta: metav1.ObjectMeta{Name: ClassName, Labels: w.Labels},
-			Spec:       gatewayv1.GatewayClassSpec{ControllerName: controllerName, Description: ptr.To("HAProxy that passes TLS through")},
+			Spec:       gatewayv1.GatewayClassSpec{ControllerName: controllerName, Description: new("HAProxy that passes TLS through")},
 		},
 		&gatewayv1.Gateway{
 			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name, Labels: w.Labels},
 			Spec: gatewayv1.GatewaySpec{GatewayClassName: ClassName, Listeners: []gatewayv1.Listener{{
 				Name: Listener, Port: port, Protocol: gatewayv1.TLSProtocolType,
-				TLS:           &gatewayv1.ListenerTLSConfig{Mode: ptr.To(gatewayv1.TLSModePassthrough)},
-				AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: ptr.To(gatewayv1.NamespacesFromAll)}},
+				TLS:           &gatewayv1.ListenerTLSConfig{Mode: new(gatewayv1.TLSModePassthrough)},
+				AllowedRoutes: &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{From: new(gatewayv1.NamespacesFromAll)}},
 			}}},
 		},
 	}

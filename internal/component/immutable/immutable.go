@@ -1,5 +1,5 @@
-// Package immutable renders ConfigMaps and Secrets that never change: what they hold is in their name. Whoever mounts a new one
-// has a new pod template, and the garbage collector removes the old one when no object refers to it any more.
+// Package immutable renders immutable ConfigMaps and Secrets with a checksum of their data in the name. A workload that mounts a new one
+// has a new pod template, and the garbage collector deletes the old one when no object refers to it any more.
 package immutable
 
 import (
@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
@@ -25,12 +24,12 @@ func ConfigMap(namespace, name string, data map[string]string) *corev1.ConfigMap
 	for key, value := range data {
 		raw[key] = []byte(value)
 	}
-	return &corev1.ConfigMap{ObjectMeta: meta(namespace, name, raw), Data: data, Immutable: ptr.To(true)}
+	return &corev1.ConfigMap{ObjectMeta: meta(namespace, name, raw), Data: data, Immutable: new(true)}
 }
 
 // Secret renders a Secret whose name ends in a checksum of its data.
 func Secret(namespace, name string, data map[string][]byte) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: meta(namespace, name, data), Type: corev1.SecretTypeOpaque, Data: data, Immutable: ptr.To(true)}
+	return &corev1.Secret{ObjectMeta: meta(namespace, name, data), Type: corev1.SecretTypeOpaque, Data: data, Immutable: new(true)}
 }
 
 func meta(namespace, name string, data map[string][]byte) metav1.ObjectMeta {

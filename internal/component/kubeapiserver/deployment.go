@@ -32,10 +32,10 @@ const (
 	dirAuditLog = "/var/log/kube-apiserver"
 )
 
-// oldest is the first version that lets everybody ask for its health, and nothing else, without credentials.
+// oldest is the first version that can restrict anonymous requests to health checks.
 var oldest = version.MustParseGeneric("1.32")
 
-// shutdownDelay is how long it goes on serving after it was told to stop, until nobody sends requests any more.
+// shutdownDelay is how long it serves requests after SIGTERM, until no client uses it any more.
 const shutdownDelay = "10s"
 
 // renderer collects what the pods have.
@@ -269,7 +269,7 @@ func (r *renderer) args() []string {
 }
 
 func (r *renderer) deployment() (*appsv1.Deployment, error) {
-	// Without etcd it serves nobody, but it recovers by itself when etcd is back: a restart would only take longer.
+	// Without etcd no request succeeds, but it recovers by itself when etcd is back: a restart would only take longer.
 	live := workload.HTTPProbe("/livez?exclude=etcd", int(Port), corev1.URISchemeHTTPS)
 	live.FailureThreshold, live.TimeoutSeconds = 3, 15
 	ready := workload.HTTPProbe("/readyz", int(Port), corev1.URISchemeHTTPS)
@@ -297,16 +297,16 @@ func (r *renderer) deployment() (*appsv1.Deployment, error) {
 	if r.Autoscaling != nil {
 		deployment.Spec.Replicas = nil // the autoscaler's to say
 	}
-	deployment.Spec.RevisionHistoryLimit = ptr.To[int32](2)
+	deployment.Spec.RevisionHistoryLimit = new(int32(2))
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromString("25%")), MaxUnavailable: ptr.To(intstr.FromInt32(0))},
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromString("25%")), MaxUnavailable: new(intstr.FromInt32(0))},
 	}
 	pod := &deployment.Spec.Template.Spec
 	pod.ServiceAccountName = "" // it needs nothing of the seed
-	pod.AutomountServiceAccountToken = ptr.To(false)
-	pod.EnableServiceLinks = ptr.To(false)
-	pod.TerminationGracePeriodSeconds = ptr.To[int64](60)
+	pod.AutomountServiceAccountToken = new(false)
+	pod.EnableServiceLinks = new(false)
+	pod.TerminationGracePeriodSeconds = new(int64(60))
 	// The port is below 1024, and the process has no privileges.
 	pod.SecurityContext.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}}
 	for _, key := range r.Spread {
@@ -338,7 +338,7 @@ func (r *renderer) podLabels() map[string]string {
 func autoscaler(v Values) client.Object {
 	average := func(name corev1.ResourceName, value string) autoscalingv2.MetricSpec {
 		return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-			Name: name, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: ptr.To(resource.MustParse(value))},
+			Name: name, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: new(resource.MustParse(value))},
 		}}
 	}
 	return &autoscalingv2.HorizontalPodAutoscaler{
@@ -348,9 +348,9 @@ func autoscaler(v Values) client.Object {
 			MinReplicas:    &v.Autoscaling.MinReplicas, MaxReplicas: v.Autoscaling.MaxReplicas,
 			Metrics: []autoscalingv2.MetricSpec{average(corev1.ResourceCPU, "6"), average(corev1.ResourceMemory, "24G")},
 			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{
-				ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: ptr.To[int32](60)},
+				ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: new(int32(60))},
 				// Caches of a new pod are filled from etcd: do not come and go.
-				ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: ptr.To[int32](1800)},
+				ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: new(int32(1800))},
 			},
 		},
 	}

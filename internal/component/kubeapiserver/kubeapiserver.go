@@ -9,7 +9,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -28,8 +27,8 @@ const (
 	// AggregatorUserName is the user that it is for API servers that it hands requests on to.
 	AggregatorUserName = "system:kube-aggregator"
 
-	// namespaceAlias stands for the namespaces of all shoots in labels of pods that talk to kube-apiservers.
-	namespaceAlias = "all-shoots"
+	// namespaceAlias is the alias of all control plane namespaces, for labels of pods that connect to kube-apiservers.
+	namespaceAlias = workload.AllShoots
 	// webhookTargets is in the label of pods that call webhooks.
 	webhookTargets = "all-webhook-targets"
 )
@@ -73,7 +72,7 @@ type Values struct {
 	Encryption Encryption
 	// Tunnel leads to the nodes. Nil for a workerless cluster.
 	Tunnel *Tunnel
-	// NodeAgents says who authorizes requests of gardener-node-agents. Nil means nobody.
+	// NodeAgents is the authorization webhook for gardener-node-agents. Nil means none.
 	NodeAgents *NodeAgents
 }
 
@@ -98,7 +97,7 @@ type Files struct {
 
 // Secrets are names of Secrets in the namespace.
 type Secrets struct {
-	// ClientCA has the authorities of clients in the key bundle.crt, EtcdCA those of etcd, and FrontProxyCA those of who speaks for others.
+	// ClientCA has the CA bundle for clients in the key bundle.crt, EtcdCA that of etcd, and FrontProxyCA that of aggregating proxies.
 	// KubeletCA has those of kubelets, and is not needed for a workerless cluster.
 	ClientCA, EtcdCA, FrontProxyCA, KubeletCA string
 	// Server has tls.crt and tls.key, valid for ServerNames and the names that clients use.
@@ -134,7 +133,7 @@ type EncryptionKey struct {
 type Tunnel struct {
 	// URL is that of the proxy, such as https://vpn-seed-server:9443.
 	URL string
-	// ClientSecret has tls.crt and tls.key, and CASecret the authorities of the proxy in bundle.crt.
+	// ClientSecret has tls.crt and tls.key, and CASecret the CA bundle of the proxy in bundle.crt.
 	ClientSecret, CASecret string
 	// PodLabels let the pods reach the proxy through network policies.
 	PodLabels map[string]string
@@ -192,7 +191,7 @@ func Service(namespace string) *corev1.Service {
 		},
 	}
 	service.Annotations = workload.Merge(workload.Scraped(Port), map[string]string{
-		// Gateways, extensions, and whoever else says so: a namespace with many control planes has one label for all of them.
+		// Gateways, extensions, and other clients in namespaces that match: they have one label for all control planes.
 		resourcesv1alpha1.NetworkingNamespaceSelectors: `[{"matchLabels":{"` + constants.GardenRole + `":"` + constants.GardenRoleIstioIngress + `"}},` +
 			`{"matchLabels":{"` + constants.NetworkPolicyAccessTargetAPIServer + `":"` + constants.NetworkPolicyAllowed + `"}},` +
 			`{"matchLabels":{"` + constants.GardenRole + `":"` + constants.GardenRoleExtension + `"}},` +
@@ -210,9 +209,9 @@ func disruptionBudget(v Values) client.Object {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: Name, Labels: labels()},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: Labels()},
+			MaxUnavailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: Labels()},
 			// A pod that does not serve is not missed.
-			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+			UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 		},
 	}
 }

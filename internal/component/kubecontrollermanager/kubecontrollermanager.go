@@ -1,4 +1,4 @@
-// Package kubecontrollermanager deploys the kube-controller-manager of a hosted control plane.
+// Package kubecontrollermanager deploys the kube-controller-manager of a shoot.
 package kubecontrollermanager
 
 import (
@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// Name is that of the Deployment, of the Service and of the account in the shoot.
+	// Name is the name of the Deployment, of the Service and of the account in the shoot.
 	Name = "kube-controller-manager"
-	// Port is where it serves metrics and its health.
+	// Port is the port of metrics and health.
 	Port int32 = 10257
 )
 
@@ -31,9 +31,9 @@ type Values struct {
 	Namespace string
 	// Image is that of the kube-controller-manager in the version of the cluster.
 	Image string
-	// Replicas is how many pods there are. One of them leads. It is 0 while the cluster is hibernated.
+	// Replicas is the number of pods. One of them leads. It is 0 while the cluster is hibernated.
 	Replicas int32
-	// Spread says what pods must not share if they need not: corev1.LabelHostname, corev1.LabelTopologyZone.
+	// Spread are the topology keys over which pods are spread if possible: corev1.LabelHostname, corev1.LabelTopologyZone.
 	Spread []string
 	// Workerless says that the cluster has no nodes. There are fewer controllers then.
 	Workerless bool
@@ -44,24 +44,24 @@ type Values struct {
 	ClusterName string
 	// PodNetworks and ServiceNetworks are the ranges of the cluster, one per IP family. A workerless cluster has no pods.
 	PodNetworks, ServiceNetworks []string
-	// SigningDuration is how long certificates for nodes are good for. Zero means 30 days.
+	// SigningDuration is the validity of certificates that it signs, for kubelets for example. Zero means 30 days.
 	SigningDuration time.Duration
 
-	// Secrets are what it works with.
+	// Secrets are the Secrets that it mounts.
 	Secrets Secrets
-	// MinAllowed is what it gets at least. It may be nil.
+	// MinAllowed are the minimum requests. It may be nil.
 	MinAllowed corev1.ResourceList
 }
 
 // Secrets are names of Secrets in the namespace.
 type Secrets struct {
-	// GenericKubeconfig has the kubeconfig that all components share.
+	// GenericKubeconfig has the generic token kubeconfig.
 	GenericKubeconfig string
 	// Server has tls.crt and tls.key, valid for ServerNames.
 	Server string
-	// CA has the authorities of the cluster in bundle.crt, which pods trust.
+	// CA has the CA bundle of the cluster, for pods, in bundle.crt.
 	CA string
-	// ClientCA has the authority that signs for clients, and KubeletCA the one that signs for kubelets, in ca.crt and ca.key. A workerless
+	// ClientCA has the CA that signs client certificates, and KubeletCA the one that signs those of kubelets, in ca.crt and ca.key. A workerless
 	// cluster needs no KubeletCA.
 	ClientCA, KubeletCA string
 	// ServiceAccountKey has the key that signs tokens, in id_rsa.
@@ -69,14 +69,14 @@ type Secrets struct {
 }
 
 // ServerNames are the names that its certificate has to be valid for.
-func ServerNames(namespace string) []string { return controlplane.ServerNames(Name, namespace) }
+func ServerNames(namespace string) []string { return workload.DNSNames(Name, namespace) }
 
 // Labels select the pods.
 func Labels() map[string]string {
 	return map[string]string{constants.App: "kubernetes", constants.Role: "controller-manager"}
 }
 
-// Objects renders the kube-controller-manager and the order for its token.
+// Objects renders the kube-controller-manager and the request for its token.
 func Objects(v Values) ([]client.Object, error) {
 	p := controlplane.Process{
 		Name: Name, Namespace: v.Namespace, Labels: Labels(), Image: v.Image, Command: "/usr/local/bin/" + Name, Replicas: v.Replicas,
@@ -94,7 +94,7 @@ func Objects(v Values) ([]client.Object, error) {
 		"root-ca-file":                     dir("ca", v.Secrets.CA) + secrets.DataKeyCertificateBundle,
 		"service-account-private-key-file": dir("service-account-key", v.Secrets.ServiceAccountKey) + secrets.DataKeyRSAPrivateKey,
 		"controllers":                      strings.Join(controllers(v.Workerless), ","),
-		// What is created at once shall be there at once.
+		// Many objects are created at once, and all controllers have to be quick then.
 		"concurrent-resource-quota-syncs": "15", "concurrent-namespace-syncs": "50", "concurrent-serviceaccount-token-syncs": "15",
 	}
 	v.sign(flags, dir)
@@ -108,10 +108,10 @@ func Objects(v Values) ([]client.Object, error) {
 	return p.Objects()
 }
 
-// controllers are those that run. Star stands for all that are on by default.
+// controllers is the value of --controllers. The star stands for all that are enabled by default.
 func controllers(workerless bool) []string {
 	out := []string{"*"}
-	// Nobody else cleans up after bootstrap tokens.
+	// No other controller deletes expired bootstrap tokens.
 	out = append(out, "bootstrapsigner", "tokencleaner")
 	if workerless {
 		for _, name := range []string{
@@ -129,7 +129,7 @@ func controllers(workerless bool) []string {
 	return out
 }
 
-// sign makes it sign certificates for clients and kubelets.
+// sign sets the flags to sign certificates for clients and kubelets.
 func (v Values) sign(flags map[string]string, dir func(string, string) string) {
 	duration := v.SigningDuration
 	if duration == 0 {

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/component/shootaccess"
@@ -38,9 +37,9 @@ func full() Values {
 	v.Config = &corev1beta1.KubeControllerManagerConfig{
 		KubernetesConfig: corev1beta1.KubernetesConfig{FeatureGates: map[string]bool{"WatchListClient": true}},
 		HorizontalPodAutoscaler: &corev1beta1.HorizontalPodAutoscalerConfig{
-			CPUInitializationPeriod: minute, DownscaleStabilization: minute, InitialReadinessDelay: minute, SyncPeriod: minute, Tolerance: ptr.To(0.2),
+			CPUInitializationPeriod: minute, DownscaleStabilization: minute, InitialReadinessDelay: minute, SyncPeriod: minute, Tolerance: new(0.2),
 		},
-		NodeCIDRMaskSize: ptr.To[int32](25), NodeCIDRMaskSizeIPv6: ptr.To[int32](80), NodeMonitorGracePeriod: minute,
+		NodeCIDRMaskSize: new(int32(25)), NodeCIDRMaskSizeIPv6: new(int32(80)), NodeMonitorGracePeriod: minute,
 	}
 	return v
 }
@@ -57,7 +56,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestFlags asks the real program whether it knows all flags and controllers: then all that it misses is its kubeconfig.
+// TestFlags runs the real program, which has to accept all flags and controllers: then it only fails because its kubeconfig is missing.
 func TestFlags(t *testing.T) {
 	program := env.Program(t, "kubernetes", Name)
 	single := full()

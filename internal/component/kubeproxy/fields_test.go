@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -36,7 +35,7 @@ func TestAddressesFollowTheFirstFamily(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			shoot := &corev1beta1.Shoot{}
-			shoot.Spec.Kubernetes.KubeProxy = &corev1beta1.KubeProxyConfig{Mode: ptr.To(corev1beta1.ProxyModeIPVS)}
+			shoot.Spec.Kubernetes.KubeProxy = &corev1beta1.KubeProxyConfig{Mode: new(corev1beta1.ProxyModeIPVS)}
 			shoot.Status.Networking = &corev1beta1.NetworkingStatus{Pods: tc.pods}
 			v, err := For(shoot, nil, nil)
 			if err != nil {

@@ -1,7 +1,7 @@
-// Package kubeproxy deploys kube-proxy, which makes Services work on the nodes of a shoot.
+// Package kubeproxy deploys kube-proxy, which implements Services on the nodes of a shoot.
 //
 // There is one DaemonSet for each version of Kubernetes in each worker pool: while a pool is rolled, its old nodes keep the kube-proxy
-// of their version. Connection tracking is left as it is on the machine: machines may share a kernel, and then it is not theirs.
+// of their version. The settings of connection tracking are not changed: local machines share the kernel of their host.
 package kubeproxy
 
 import (
@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// ManagedResourceName is that of the ManagedResource with all objects.
+	// ManagedResourceName is the name of the ManagedResource with all objects.
 	ManagedResourceName = "shoot-core-kube-proxy"
-	// Name is that of the service account. Names of DaemonSets begin with it.
+	// Name is the name of the service account. Names of DaemonSets begin with it.
 	Name = "kube-proxy"
 
 	healthPort  = 10256
@@ -51,17 +51,17 @@ const (
 
 // Values are what kube-proxy is deployed with.
 type Values struct {
-	// Disabled says that there is none: something else makes Services work. There are no objects then.
+	// Disabled says that another component implements Services. There are no objects then.
 	Disabled bool
-	// Mode is how it programs the kernel. Empty means iptables.
+	// Mode is its proxy mode. Empty means iptables.
 	Mode corev1beta1.ProxyMode
 	// FeatureGates are those of spec.kubernetes.kubeProxy.
 	FeatureGates map[string]bool
 	// PodNetworks are the ranges of pods, one per IP family. Traffic from elsewhere to Services is masqueraded.
 	PodNetworks []netip.Prefix
-	// APIServer is the host name of the API server that is reached without any Service, such as api.<domain of the shoot>.
+	// APIServer is the host name of the kube-apiserver outside of the cluster, such as api.<domain of the shoot>.
 	APIServer string
-	// CABundle is what the API server is trusted by, as PEM.
+	// CABundle is the CA bundle of the kube-apiserver, as PEM.
 	CABundle []byte
 	// Pools are the worker pools.
 	Pools []Pool
@@ -69,14 +69,14 @@ type Values struct {
 
 // Pool is a worker pool in one version of Kubernetes.
 type Pool struct {
-	// Name is that of the pool, and Version is that of its nodes, such as "1.36.3".
+	// Name is the name of the pool, and Version is that of its nodes, such as "1.36.3".
 	Name, Version string
 	// Image is that of kube-proxy in this version.
 	Image string
 }
 
-// For returns the values for a Shoot but for the API server and its authorities. The nodes are those that exist: they may be of pools or
-// versions that the Shoot no longer has. image finds the image of kube-proxy for a version.
+// For returns the values for a Shoot, without APIServer and CABundle. The nodes are those that exist: they may have pools or versions that the
+// Shoot no longer has. image returns the image of kube-proxy for a version.
 func For(shoot *corev1beta1.Shoot, nodes []corev1.Node, image func(version string) (string, error)) (Values, error) {
 	networks, err := systemcomponent.NetworksOf(shoot)
 	if err != nil {
@@ -154,8 +154,8 @@ func (p Pool) daemonSet(config string) client.Object {
 			Resources:     workload.Requests("20m", "64Mi"),
 			StartupProbe:  workload.Eager(probe),
 			LivenessProbe: probe, ReadinessProbe: probe.DeepCopy(),
-			// It writes rules of the node's packet filter.
-			SecurityContext: &corev1.SecurityContext{Privileged: ptr.To(true), ReadOnlyRootFilesystem: ptr.To(true)},
+			// It writes iptables or nftables rules of the node.
+			SecurityContext: &corev1.SecurityContext{Privileged: new(true), ReadOnlyRootFilesystem: new(true)},
 			VolumeMounts: []corev1.VolumeMount{
 				{Name: configVolume, MountPath: configDir, ReadOnly: true},
 				{Name: modulesVolume, MountPath: "/lib/modules", ReadOnly: true},
@@ -177,8 +177,8 @@ func (p Pool) daemonSet(config string) client.Object {
 	return daemonSet
 }
 
-// config renders the configuration and the kubeconfig. The kubeconfig goes to the API server directly, as there are no Services before
-// kube-proxy; what it proves itself by is the token of the service account.
+// config renders the configuration and the kubeconfig. The kubeconfig does not use the Service of the kube-apiserver, as Services need
+// kube-proxy; its credentials are the token of the service account.
 func (v Values) config() (*corev1.ConfigMap, error) {
 	mode := v.Mode
 	if mode == "" {
@@ -199,7 +199,7 @@ func (v Values) config() (*corev1.ConfigMap, error) {
 		"clusterCIDR":        strings.Join(pods, ","),
 		"healthzBindAddress": listen(healthPort), "metricsBindAddress": listen(metricsPort),
 		"mode": strings.ToLower(string(mode)),
-		// Zero leaves the machine's own settings alone.
+		// Zero means that the settings of the machine are not changed.
 		"conntrack": map[string]any{"maxPerCore": 0, "min": 0, "tcpCloseWaitTimeout": "0s", "tcpEstablishedTimeout": "0s"},
 	}
 	if len(v.FeatureGates) > 0 {

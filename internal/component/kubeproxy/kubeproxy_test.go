@@ -18,7 +18,7 @@ import (
 func TestObjects(t *testing.T) {
 	for name, v := range map[string]Values{
 		"default": {
-			PodNetworks: []netip.Prefix{netip.MustParsePrefix("10.4.0.0/16")}, APIServer: "api.a.b.example", CABundle: []byte("authorities"),
+			PodNetworks: []netip.Prefix{netip.MustParsePrefix("10.4.0.0/16")}, APIServer: "api.a.b.example", CABundle: []byte("CA bundle"),
 			Pools: []Pool{
 				{Name: "large", Version: "1.36.3", Image: "registry.example/kube-proxy:v1.36.3"},
 				{Name: "small", Version: "1.35.4", Image: "registry.example/kube-proxy:v1.35.4"},
@@ -58,7 +58,7 @@ func TestFor(t *testing.T) {
 			constants.WorkerPool: pool, constants.WorkerKubernetesVersion: version,
 		}}}
 	}
-	t.Run("pools of the shoot and of nodes that are still there", func(t *testing.T) {
+	t.Run("pools of the shoot and of existing nodes", func(t *testing.T) {
 		got, err := For(shoot, []corev1.Node{node("b", "1.36.3"), node("b", "1.35.4"), node("gone", "1.36.1"), {}}, image)
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package kubescheduler deploys the kube-scheduler of a hosted control plane. A workerless cluster has none.
+// Package kubescheduler deploys the kube-scheduler of a shoot. A workerless cluster has none.
 package kubescheduler
 
 import (
@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// Name is that of the Deployment, of the Service and of the account in the shoot.
+	// Name is the name of the Deployment, of the Service and of the account in the shoot.
 	Name = "kube-scheduler"
-	// Port is where it serves metrics and its health.
+	// Port is the port of metrics and health.
 	Port int32 = 10259
-	// BinPackingSchedulerName is the scheduler that fills nodes up, in clusters with that profile.
+	// BinPackingSchedulerName is the scheduler that packs pods onto few nodes, in clusters with the profile bin-packing.
 	BinPackingSchedulerName = "bin-packing-scheduler"
 
 	configFile = "config.yaml"
@@ -34,40 +34,40 @@ type Values struct {
 	Namespace string
 	// Image is that of the kube-scheduler in the version of the cluster.
 	Image string
-	// Replicas is how many pods there are. One of them leads. It is 0 while the cluster is hibernated.
+	// Replicas is the number of pods. One of them leads. It is 0 while the cluster is hibernated.
 	Replicas int32
-	// Spread says what pods must not share if they need not: corev1.LabelHostname, corev1.LabelTopologyZone.
+	// Spread are the topology keys over which pods are spread if possible: corev1.LabelHostname, corev1.LabelTopologyZone.
 	Spread []string
 	// Config is spec.kubernetes.kubeScheduler of the Shoot. Nil means the defaults.
 	Config *corev1beta1.KubeSchedulerConfig
-	// Secrets are what it works with.
+	// Secrets are the Secrets that it mounts.
 	Secrets Secrets
-	// MinAllowed is what it gets at least. It may be nil.
+	// MinAllowed are the minimum requests. It may be nil.
 	MinAllowed corev1.ResourceList
 }
 
 // Secrets are names of Secrets in the namespace.
 type Secrets struct {
-	// GenericKubeconfig has the kubeconfig that all components share.
+	// GenericKubeconfig has the generic token kubeconfig.
 	GenericKubeconfig string
 	// Server has tls.crt and tls.key, valid for ServerNames.
 	Server string
 }
 
 // ServerNames are the names that its certificate has to be valid for.
-func ServerNames(namespace string) []string { return controlplane.ServerNames(Name, namespace) }
+func ServerNames(namespace string) []string { return workload.DNSNames(Name, namespace) }
 
 // Labels select the pods.
 func Labels() map[string]string {
 	return map[string]string{constants.App: "kubernetes", constants.Role: "scheduler"}
 }
 
-// BinPacking tells whether pods of the cluster are to fill nodes up, so that the resource manager names that scheduler in them.
+// BinPacking says whether the cluster has the profile bin-packing. A webhook then sets BinPackingSchedulerName in pods.
 func BinPacking(config *corev1beta1.KubeSchedulerConfig) bool {
 	return config != nil && config.Profile != nil && *config.Profile == corev1beta1.SchedulingProfileBinPacking
 }
 
-// Objects renders the kube-scheduler and the order for its token.
+// Objects renders the kube-scheduler and the request for its token.
 func Objects(v Values) ([]client.Object, error) {
 	config, err := configuration(v.Config)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/component/shootaccess"
@@ -29,7 +28,7 @@ func binPacking() Values {
 	v.Replicas, v.Spread = 2, []string{corev1.LabelHostname}
 	v.Config = &corev1beta1.KubeSchedulerConfig{
 		KubernetesConfig: corev1beta1.KubernetesConfig{FeatureGates: map[string]bool{"WatchListClient": true}},
-		Profile:          ptr.To(corev1beta1.SchedulingProfileBinPacking),
+		Profile:          new(corev1beta1.SchedulingProfileBinPacking),
 	}
 	return v
 }
@@ -46,8 +45,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestFlags asks the real program whether it knows all flags and understands its configuration: then all that it misses is its
-// kubeconfig.
+// TestFlags runs the real program, which has to accept all flags and its configuration: then it only fails because its kubeconfig is missing.
 func TestFlags(t *testing.T) {
 	program := env.Program(t, "kubernetes", Name)
 	for name, v := range map[string]Values{"balanced": balanced(), "bin-packing": binPacking()} {

@@ -1,5 +1,5 @@
-// Package machinecontrollermanager deploys the machine-controller-manager of a shoot, which makes machines in the seed and drains the
-// shoot's Nodes. A workerless cluster has none.
+// Package machinecontrollermanager deploys the machine-controller-manager of a shoot, which reconciles Machines in the seed and drains Nodes in
+// the shoot. A workerless cluster has none.
 package machinecontrollermanager
 
 import (
@@ -10,7 +10,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -21,9 +20,9 @@ import (
 )
 
 const (
-	// Name is that of the Deployment, and of the accounts in seed and shoot.
+	// Name is the name of the Deployment, and of the accounts in seed and shoot.
 	Name = "machine-controller-manager"
-	// ManagedResourceName is that of the ManagedResource with TargetObjects.
+	// ManagedResourceName is the name of the ManagedResource with TargetObjects.
 	ManagedResourceName = "shoot-core-machine-controller-manager"
 
 	metricsPort int32 = 10258
@@ -36,15 +35,15 @@ const (
 type Values struct {
 	// Namespace is where it runs, and where the Machines are.
 	Namespace string
-	// Image is the image with all our processes.
+	// Image is the image with all processes of Gardener.
 	Image string
-	// Replicas is how many pods there are. One of them leads. It is 0 while nobody may touch machines, such as before a migration.
+	// Replicas is the number of pods. One of them leads. It is 0 while machines must not change, such as before a migration.
 	Replicas int32
 	// Provider is the infrastructure: local.
 	Provider string
-	// GenericKubeconfig is the name of the Secret with the kubeconfig that all components share.
+	// GenericKubeconfig is the name of the Secret with the generic token kubeconfig.
 	GenericKubeconfig string
-	// Flags are more flags, such as "--machine-drain-timeout=1h".
+	// Flags are additional flags, such as "--machine-drain-timeout=1h".
 	Flags []string
 }
 
@@ -53,7 +52,7 @@ func Labels() map[string]string {
 	return map[string]string{constants.App: "kubernetes", constants.Role: Name}
 }
 
-// Objects renders what is in the seed. The order for the token of the shoot belongs to it; TargetObjects have to be in the shoot.
+// Objects renders the objects in the seed, with the request for the token of the shoot. TargetObjects renders those in the shoot.
 func Objects(v Values) ([]client.Object, error) {
 	live := workload.HTTPProbe("/healthz", healthPort, corev1.URISchemeHTTP)
 	live.TimeoutSeconds = 15
@@ -79,13 +78,13 @@ func Objects(v Values) ([]client.Object, error) {
 	}
 	deployment := w.Deployment()
 	deployment.Labels = labels
-	deployment.Spec.Template.Spec.EnableServiceLinks = ptr.To(false)
+	deployment.Spec.Template.Spec.EnableServiceLinks = new(false)
 	if err := references.Inject(deployment, nil); err != nil {
 		return nil, err
 	}
 	service := w.Service("metrics", metricsPort)
 	service.Labels = labels
-	service.Spec.Ports[0].TargetPort = intstr.FromInt32(metricsPort) // a number, as the labels of those who talk to it name it
+	service.Spec.Ports[0].TargetPort = intstr.FromInt32(metricsPort) // a number, as the labels for network policies contain it
 	service.Annotations = workload.Scraped(metricsPort)
 	return []client.Object{
 		shootaccess.Secret(v.Namespace, Name), w.ServiceAccount(),
@@ -93,7 +92,7 @@ func Objects(v Values) ([]client.Object, error) {
 			workload.Rule("machine.sapcloud.io", "machineclasses machinedeployments machinedeployments/status machines machines/status machinesets machinesets/status "+
 				"machinedeployments/finalizers machinesets/finalizers machines/finalizers",
 				"create delete get list patch update watch"),
-			// Machines of the local infrastructure are pods, which have their user data from Secrets. Others only read those of classes.
+			// Machines of the local infrastructure are pods, whose user data are in Secrets. Other infrastructures only need to read the Secrets of MachineClasses.
 			workload.Rule("", "pods", "create delete get list patch watch"),
 			workload.Rule("", "secrets", "create delete get patch"),
 			workload.Rule("", "events", "create patch"),
@@ -105,13 +104,13 @@ func Objects(v Values) ([]client.Object, error) {
 		&policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: Name, Labels: labels},
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+				MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 			},
 		},
 	}, nil
 }
 
-// TargetObjects renders what it may do in the shoot.
+// TargetObjects renders its permissions in the shoot.
 func TargetObjects() []client.Object {
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: Name}
 	return []client.Object{

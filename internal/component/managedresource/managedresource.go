@@ -21,7 +21,7 @@ import (
 	"gardener.cloud/gardener/pkg/references"
 )
 
-// Values say where objects go.
+// Values describe a ManagedResource.
 type Values struct {
 	// Namespace and Name are those of the ManagedResource.
 	Namespace, Name string
@@ -29,14 +29,14 @@ type Values struct {
 	Class string
 	// Labels are on the ManagedResource. Those of the shoot's care say which condition its health counts for.
 	Labels map[string]string
-	// InjectLabels are put on all objects.
+	// InjectLabels are added to all objects.
 	InjectLabels map[string]string
-	// KeepObjects keeps the objects when the ManagedResource goes.
+	// KeepObjects keeps the objects when the ManagedResource is deleted.
 	KeepObjects bool
 }
 
-// Objects renders the ManagedResource and the Secret with the manifests. The scheme knows the kinds of the objects; the same objects
-// give the same bytes, in whatever order they come.
+// Objects renders the ManagedResource and the Secret with the manifests. The scheme has to have the kinds of the objects; the same objects
+// give the same bytes, in any order.
 func Objects(scheme *runtime.Scheme, v Values, objects ...client.Object) ([]client.Object, error) {
 	data, err := pack(scheme, objects)
 	if err != nil {
@@ -61,7 +61,7 @@ func Objects(scheme *runtime.Scheme, v Values, objects ...client.Object) ([]clie
 	return []client.Object{secret, mr}, nil
 }
 
-// pack writes objects, compressed. They are JSON, which is YAML too: the order of keys in YAML is a guess where there are numbers in them.
+// pack returns the objects, compressed. They are encoded as JSON, which is YAML too: YAML encoders do not sort keys with numbers reliably.
 func pack(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
 	type manifest struct{ key, text string }
 	manifests := make([]manifest, 0, len(objects))
@@ -76,7 +76,7 @@ func pack(scheme *runtime.Scheme, objects []client.Object) ([]byte, error) {
 		}
 		u := &unstructured.Unstructured{Object: content}
 		u.SetGroupVersionKind(gvk)
-		// These are the server's to say.
+		// Only the server and the object's controller set these.
 		unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 		unstructured.RemoveNestedField(u.Object, "status")
 		text, err := json.Marshal(u.Object)

@@ -58,6 +58,6 @@ func TestObjects(t *testing.T) {
 
 func TestUnknownKind(t *testing.T) {
 	if _, err := Objects(clientgoscheme.Scheme, Values{Name: "a"}, client.Object(&resourcesv1alpha1.ManagedResource{})); err == nil {
-		t.Error("a kind that nobody knows is packed")
+		t.Error("an unknown kind is packed")
 	}
 }

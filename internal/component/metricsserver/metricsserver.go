@@ -1,7 +1,7 @@
 // Package metricsserver deploys metrics-server into a shoot: what nodes and pods use, for kubectl top and autoscalers.
 //
-// All connections are verified: the API server trusts metrics-server by an authority of its own, and metrics-server the kubelets by the
-// one that signs their certificates.
+// All connections are verified: metrics-server has a server certificate of its own CA, and verifies kubelets with the CA that signs their
+// certificates.
 package metricsserver
 
 import (
@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -25,11 +24,11 @@ import (
 )
 
 const (
-	// ManagedResourceName is that of the ManagedResource with all objects.
+	// ManagedResourceName is the name of the ManagedResource with all objects.
 	ManagedResourceName = "shoot-core-metrics-server"
-	// Name is that of the Deployment and of the Service.
+	// Name is the name of the Deployment and of the Service.
 	Name = "metrics-server"
-	// CredentialName is that of its server certificate, signed by constants.SecretNameCAMetricsServer.
+	// CredentialName is the name of its server certificate, signed by constants.SecretNameCAMetricsServer.
 	CredentialName = "metrics-server"
 
 	port        int32 = 8443
@@ -47,17 +46,14 @@ const (
 type Values struct {
 	// Image is the image of metrics-server.
 	Image string
-	// Certificate and Key are those of its server as PEM, valid for ServerNames.
+	// Certificate and Key are those of its server, as PEM, valid for ServerNames.
 	Certificate, Key []byte
-	// CABundle is what the API server trusts it by, and KubeletCABundle what it trusts kubelets by, as PEM.
+	// CABundle is the CA bundle with which the API server verifies it, and KubeletCABundle the one with which it verifies kubelets, as PEM.
 	CABundle, KubeletCABundle []byte
 }
 
 // ServerNames are the names that its certificate has to be valid for.
-func ServerNames() []string {
-	const inNamespace = Name + "." + metav1.NamespaceSystem
-	return []string{Name, inNamespace, inNamespace + ".svc", inNamespace + ".svc." + systemcomponent.Domain}
-}
+func ServerNames() []string { return workload.DNSNames(Name, metav1.NamespaceSystem) }
 
 // Objects renders metrics-server.
 func Objects(v Values) ([]client.Object, error) {
@@ -73,7 +69,7 @@ func Objects(v Values) ([]client.Object, error) {
 	deployment.Labels = workload.Merge(systemcomponent.Labels(), w.Labels, map[string]string{
 		resourcesv1alpha1.HighAvailabilityConfigType: resourcesv1alpha1.HighAvailabilityConfigTypeServer,
 	})
-	// It needs no names of the cluster, so it works without the DNS server, whose autoscaler needs it.
+	// It does not use the cluster's DNS server, whose autoscaler needs metrics.
 	deployment.Spec.Template.Spec.DNSPolicy = corev1.DNSDefault
 	if err := references.Inject(deployment, nil); err != nil {
 		return nil, err
@@ -90,15 +86,15 @@ func Objects(v Values) ([]client.Object, error) {
 		&policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: Name, Labels: deployment.Labels},
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
-				UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+				MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
+				UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 			},
 		},
 		&apiregistrationv1.APIService{
 			ObjectMeta: metav1.ObjectMeta{Name: "v1beta1.metrics.k8s.io", Labels: workload.Merge(systemcomponent.Labels(), w.Labels)},
 			Spec: apiregistrationv1.APIServiceSpec{
 				Group: "metrics.k8s.io", Version: "v1beta1", GroupPriorityMinimum: 100, VersionPriority: 100, CABundle: v.CABundle,
-				Service: &apiregistrationv1.ServiceReference{Namespace: metav1.NamespaceSystem, Name: Name, Port: ptr.To(servicePort)},
+				Service: &apiregistrationv1.ServiceReference{Namespace: metav1.NamespaceSystem, Name: Name, Port: new(servicePort)},
 			},
 		},
 	), nil
@@ -118,9 +114,9 @@ func (v Values) workload(server, kubelets string) workload.Workload {
 				"--secure-port=" + strconv.Itoa(int(port)),
 				"--tls-cert-file=" + serverDir + "/" + corev1.TLSCertKey, "--tls-private-key-file=" + serverDir + "/" + corev1.TLSPrivateKeyKey,
 				"--kubelet-certificate-authority=" + kubeletDir + "/" + keyKubeletCA,
-				// Kubelets' certificates are valid for addresses too, and addresses need no resolver.
+				// Certificates of kubelets are valid for addresses too, which need no resolver.
 				"--kubelet-preferred-address-types=InternalIP,ExternalIP,InternalDNS,ExternalDNS,Hostname",
-				// A node is known after two rounds. They are shorter than by default, as nothing scales before.
+				// A node has metrics after two intervals. They are shorter than the default, as nothing scales before.
 				"--metric-resolution=10s", "--kubelet-request-timeout=8s", "--profiling=false",
 			},
 			Ports:          []corev1.ContainerPort{{Name: "https", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
@@ -135,7 +131,7 @@ func (v Values) workload(server, kubelets string) workload.Workload {
 	}
 }
 
-// metricsReader lets everybody who may see workload see what it uses.
+// metricsReader lets all users who may view workloads view their metrics.
 func metricsReader(labels map[string]string) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "system:aggregated-metrics-reader", Labels: workload.Merge(systemcomponent.Labels(), labels, map[string]string{

@@ -9,7 +9,7 @@ import (
 func TestObjects(t *testing.T) {
 	objects, err := Objects(Values{
 		Image: "registry.example/metrics-server:v1", Certificate: []byte("certificate"), Key: []byte("key"),
-		CABundle: []byte("authorities"), KubeletCABundle: []byte("authorities of kubelets"),
+		CABundle: []byte("CA bundle"), KubeletCABundle: []byte("CA bundle of kubelets"),
 	})
 	if err != nil {
 		t.Fatal(err)

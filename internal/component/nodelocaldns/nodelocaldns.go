@@ -1,8 +1,8 @@
 // Package nodelocaldns deploys a DNS cache on each node of a shoot.
 //
-// The cache is CoreDNS, in the network of the node, at an address that is the same on every node and never leaves it. Kubelets give that
-// address to pods, which keep it: when a cluster gets caches or has them no more, its machines are replaced, and as long as there is a node
-// whose pods ask its cache, it has one.
+// The cache is CoreDNS, in the network of the node, at an address that is local to the node and the same on all of them. Kubelets configure that
+// address in pods, which keep it: when caches are enabled or disabled, machines are replaced, and nodes with pods that use the cache keep it
+// until then.
 package nodelocaldns
 
 import (
@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	// ManagedResourceName is that of the ManagedResource with all objects.
+	// ManagedResourceName is the name of the ManagedResource with all objects.
 	ManagedResourceName = "shoot-core-node-local-dns"
-	// Name is that of the DaemonSet.
+	// Name is the name of the DaemonSet.
 	Name = "node-local-dns"
 
 	healthPort, metricsPort = 8099, 9253
@@ -41,15 +41,15 @@ const (
 type Values struct {
 	// Image is the image of CoreDNS.
 	Image string
-	// SetupImage is an image with a shell, ip and nft, which kube-proxy's is.
+	// SetupImage is an image with a shell, ip and nft, such as that of kube-proxy.
 	SetupImage string
-	// Address is where the cache answers.
+	// Address is the address of the cache.
 	Address netip.Addr
 	// ClusterDNS are the addresses of the cluster's DNS server.
 	ClusterDNS []netip.Addr
-	// ClusterOverTCP and UpstreamOverTCP say how the cluster's DNS server and the resolver of the node are asked.
+	// ClusterOverTCP and UpstreamOverTCP say whether queries to the cluster's DNS server and to the resolver of the node use TCP.
 	ClusterOverTCP, UpstreamOverTCP bool
-	// ClusterOnly says that the resolver of the node is not asked, but the cluster's DNS server for everything.
+	// ClusterOnly says that all queries go to the cluster's DNS server, and none to the resolver of the node.
 	ClusterOnly bool
 }
 
@@ -59,10 +59,10 @@ func Enabled(shoot *corev1beta1.Shoot) bool {
 	return c != nil && c.NodeLocalDNS != nil && c.NodeLocalDNS.Enabled
 }
 
-// NodeLabels are on the nodes whose pods ask the cache.
+// NodeLabels are those of nodes whose pods use the cache.
 func NodeLabels() map[string]string { return map[string]string{constants.NodeLocalDNS: "true"} }
 
-// Address returns where the cache answers in a cluster. Kubelets tell pods to ask there.
+// Address returns the address of the cache in a cluster, which kubelets configure in pods.
 func Address(networks systemcomponent.Networks) netip.Addr {
 	if networks.PreferIPv6() {
 		return netip.MustParseAddr("fd30:1319:f1e:230b::1")
@@ -70,7 +70,7 @@ func Address(networks systemcomponent.Networks) netip.Addr {
 	return netip.MustParseAddr("169.254.20.10")
 }
 
-// For returns the values for a Shoot that has the cache, but for the images.
+// For returns the values for a Shoot that has the cache, without the images.
 func For(shoot *corev1beta1.Shoot) (Values, error) {
 	networks, err := systemcomponent.NetworksOf(shoot)
 	if err != nil {
@@ -112,12 +112,12 @@ func Objects(v Values) ([]client.Object, error) {
 	pod := &daemonSet.Spec.Template.Spec
 	pod.DNSPolicy = corev1.DNSDefault
 	pod.NodeSelector = NodeLabels()
-	pod.AutomountServiceAccountToken = ptr.To(false)
+	pod.AutomountServiceAccountToken = new(false)
 	pod.InitContainers = []corev1.Container{{
 		Name: "setup", Image: v.SetupImage, Command: []string{"/bin/sh", "-ec", setup},
 		Resources: workload.Requests("5m", "16Mi"),
 		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), RunAsUser: ptr.To[int64](0),
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsUser: new(int64(0)),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN"}},
 		},
 	}}
@@ -143,9 +143,9 @@ func (v Values) workload(config string) workload.Workload {
 			Resources:     workload.Requests("25m", "32Mi"),
 			StartupProbe:  workload.Eager(probe),
 			LivenessProbe: probe, ReadinessProbe: probe.DeepCopy(),
-			// Port 53 of the node is root's.
+			// Port 53 of the node is privileged.
 			SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), RunAsUser: ptr.To[int64](0),
+				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsUser: new(int64(0)),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_BIND_SERVICE"}},
 			},
 			VolumeMounts: []corev1.VolumeMount{{Name: configVolume, MountPath: configDir, ReadOnly: true}},

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -50,7 +49,7 @@ func TestEveryFieldOfTheKubeletReachesItsConfiguration(t *testing.T) {
 	suite := everyfield.Suite[corev1beta1.KubeletConfig]{
 		Base: func() *corev1beta1.KubeletConfig {
 			// The list is for one policy.
-			return &corev1beta1.KubeletConfig{ImagePullCredentialsVerificationPolicy: ptr.To(corev1beta1.NeverVerifyAllowlistedImages)}
+			return &corev1beta1.KubeletConfig{ImagePullCredentialsVerificationPolicy: new(corev1beta1.NeverVerifyAllowlistedImages)}
 		},
 		Values: map[string][2]any{},
 	}
@@ -72,7 +71,7 @@ func TestEveryFieldOfTheKubeletReachesItsConfiguration(t *testing.T) {
 			pool := Pool{Worker: worker()}
 			pool.Worker.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: config}
 			v := values(pool)
-			v.Kubelet = &corev1beta1.KubeletConfig{MaxPods: ptr.To[int32](1)}
+			v.Kubelet = &corev1beta1.KubeletConfig{MaxPods: new(int32(1))}
 			return kubeletFile(t, v)
 		}
 		everyfield.Run(t, suite)

@@ -14,15 +14,15 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// HashVersion is the version of the rules of PoolHash. A pool keeps the rules that its machines were made by, so that a release of
-// Gardener replaces no machines; when its hash changes anyway, it gets the newest.
+// HashVersion is the version of PoolHash. A pool keeps the version that its machines were created with, so that a new version of
+// Gardener replaces no machines; when its hash changes anyway, it gets the latest version.
 type HashVersion int
 
 const (
-	// HashVersion1 knows the minor version of Kubernetes, the container runtime, the machine image and credentials.
+	// HashVersion1 includes the minor version of Kubernetes, the container runtime, the machine image and credentials.
 	HashVersion1 HashVersion = 1
-	// HashVersion2 adds the machine type, the volumes, and the settings of the kubelet that a running node cannot change: its CPU
-	// manager, what it reserves, and when it evicts.
+	// HashVersion2 also includes the machine type, the volumes, and the settings of the kubelet that cannot change on a node: its CPU
+	// manager policy, reserved resources and eviction thresholds.
 	HashVersion2 HashVersion = 2
 	// LatestHashVersion is for new pools.
 	LatestHashVersion = HashVersion2
@@ -71,8 +71,8 @@ func PoolHash(
 		}
 		add("kubeletDataVolume", ptr.Deref(worker.KubeletDataVolumeName, ""))
 		if !inPlace(worker) {
-			// With the defaults filled in: to write down what is the case anyway replaces no machines.
-			// What a pool that only reserves has from the Shoot besides is left out: it came to nodes without new machines.
+			// With defaults, so that setting a default explicitly replaces no machines.
+			// Without the other settings that a pool which only sets reserved resources takes from the Shoot: nodes got these without new machines.
 			kubelet := ptr.Deref(shoot, corev1beta1.KubeletConfig{})
 			if worker.Kubernetes != nil && worker.Kubernetes.Kubelet != nil {
 				kubelet = *worker.Kubernetes.Kubelet

@@ -24,22 +24,22 @@ import (
 
 // Paths of the kubelet.
 const (
-	// KubeletDir is where the kubelet keeps its data.
+	// KubeletDir is the data directory of the kubelet.
 	KubeletDir = "/var/lib/kubelet"
-	// KubeletBootstrapKubeconfig is the kubeconfig that a new kubelet asks for its certificate with. The node agent writes it, and
-	// removes it when there is KubeletKubeconfig.
+	// KubeletBootstrapKubeconfig is the kubeconfig with which a new kubelet requests its certificate. The node agent writes it, and
+	// removes it when KubeletKubeconfig exists.
 	KubeletBootstrapKubeconfig = KubeletDir + "/kubeconfig-bootstrap"
-	// KubeletKubeconfig is the kubeconfig that the kubelet writes once it has a certificate.
+	// KubeletKubeconfig is the kubeconfig that the kubelet writes when it has a certificate.
 	KubeletKubeconfig = KubeletDir + "/kubeconfig-real"
-	// KubeletCAFile has the certificate authorities of clients that may talk to the kubelet.
+	// KubeletCAFile has the CA bundle for clients of the kubelet.
 	KubeletCAFile = KubeletDir + "/ca.crt"
-	// cpuManagerState is what the CPU manager of the kubelet remembers.
+	// cpuManagerState is the checkpoint of the kubelet's CPU manager.
 	cpuManagerState = KubeletDir + "/cpu_manager_state"
-	// KubeletHealthPort is where the kubelet answers /healthz, on the machine only.
+	// KubeletHealthPort is the port of the kubelet's /healthz, on localhost only.
 	KubeletHealthPort = 10248
-	// KubeletImageDir is where the binaries are in the image of the kubelet.
+	// KubeletImageDir is the directory of the binaries in the image of the kubelet.
 	KubeletImageDir = "/usr/local/bin"
-	// ContainerdSocket is where containerd listens.
+	// ContainerdSocket is the socket of containerd.
 	ContainerdSocket = "/run/containerd/containerd.sock"
 )
 
@@ -51,8 +51,8 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 	config := kubeletconfigv1beta1.KubeletConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: kubeletconfigv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
 		Authentication: kubeletconfigv1beta1.KubeletAuthentication{
-			Anonymous: kubeletconfigv1beta1.KubeletAnonymousAuthentication{Enabled: ptr.To(false)},
-			Webhook:   kubeletconfigv1beta1.KubeletWebhookAuthentication{Enabled: ptr.To(true), CacheTTL: duration(2 * time.Minute)},
+			Anonymous: kubeletconfigv1beta1.KubeletAnonymousAuthentication{Enabled: new(false)},
+			Webhook:   kubeletconfigv1beta1.KubeletWebhookAuthentication{Enabled: new(true), CacheTTL: duration(2 * time.Minute)},
 			X509:      kubeletconfigv1beta1.KubeletX509Authentication{ClientCAFile: KubeletCAFile},
 		},
 		Authorization: kubeletconfigv1beta1.KubeletAuthorization{
@@ -61,34 +61,34 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 				CacheAuthorizedTTL: duration(5 * time.Minute), CacheUnauthorizedTTL: duration(30 * time.Second),
 			},
 		},
-		// The certificate of its server comes by a request too, which gardener-resource-manager approves.
+		// The kubelet requests its serving certificate, too; gardener-resource-manager approves it.
 		RotateCertificates: true, ServerTLSBootstrap: true,
 		TLSMinVersion:      "VersionTLS12",
 		ReadOnlyPort:       0,
-		HealthzBindAddress: "127.0.0.1", HealthzPort: ptr.To[int32](KubeletHealthPort),
+		HealthzBindAddress: "127.0.0.1", HealthzPort: new(int32(KubeletHealthPort)),
 		ClusterDomain:            v.ClusterDomain,
 		ContainerRuntimeEndpoint: "unix://" + ContainerdSocket,
-		// A kubelet asks containerd, and uses this only if that has no answer; see the node agent.
+		// A kubelet uses the cgroup driver of containerd, and this one only if containerd does not report it; see the node agent.
 		CgroupDriver: string(extensionsv1alpha1.CgroupDriverSystemd),
-		// Without it, a new kubelet refuses to start on a machine with cgroup v1. Where there is v2 it means nothing.
-		FailCgroupV1:                 ptr.To(false),
+		// Without it, a new kubelet refuses to start on a machine with cgroup v1. It has no effect with v2.
+		FailCgroupV1:                 new(false),
 		VolumePluginDir:              "/var/lib/kubelet/volumeplugins",
-		EnableControllerAttachDetach: ptr.To(true),
+		EnableControllerAttachDetach: new(true),
 		NodeStatusUpdateFrequency:    duration(10 * time.Second), NodeLeaseDurationSeconds: 40,
 		RegisterWithTaints: taints,
 
 		FeatureGates:                     featureGates(c.FeatureGates),
-		CPUCFSQuota:                      ptr.To(ptr.Deref(c.CPUCFSQuota, true)),
+		CPUCFSQuota:                      new(ptr.Deref(c.CPUCFSQuota, true)),
 		CPUManagerPolicy:                 cpuManagerPolicy(c),
 		MaxPods:                          ptr.Deref(c.MaxPods, 110),
 		PodPidsLimit:                     c.PodPidsLimit,
-		FailSwapOn:                       ptr.To(ptr.Deref(c.FailSwapOn, true)),
+		FailSwapOn:                       new(ptr.Deref(c.FailSwapOn, true)),
 		KubeReserved:                     reserved(c.KubeReserved),
-		ImageGCHighThresholdPercent:      ptr.To(ptr.Deref(c.ImageGCHighThresholdPercent, corev1beta1.DefaultImageGCHighThresholdPercent)),
-		ImageGCLowThresholdPercent:       ptr.To(ptr.Deref(c.ImageGCLowThresholdPercent, corev1beta1.DefaultImageGCLowThresholdPercent)),
+		ImageGCHighThresholdPercent:      new(ptr.Deref(c.ImageGCHighThresholdPercent, corev1beta1.DefaultImageGCHighThresholdPercent)),
+		ImageGCLowThresholdPercent:       new(ptr.Deref(c.ImageGCLowThresholdPercent, corev1beta1.DefaultImageGCLowThresholdPercent)),
 		ImageMinimumGCAge:                ptr.Deref(c.ImageMinimumGCAge, duration(corev1beta1.DefaultImageMinimumGCAge)),
 		ImageMaximumGCAge:                ptr.Deref(c.ImageMaximumGCAge, metav1.Duration{}),
-		SerializeImagePulls:              ptr.To(ptr.Deref(c.SerializeImagePulls, ptr.Deref(c.MaxParallelImagePulls, 1) <= 1)),
+		SerializeImagePulls:              new(ptr.Deref(c.SerializeImagePulls, ptr.Deref(c.MaxParallelImagePulls, 1) <= 1)),
 		MaxParallelImagePulls:            c.MaxParallelImagePulls,
 		RegistryPullQPS:                  c.RegistryPullQPS,
 		RegistryBurst:                    ptr.Deref(c.RegistryBurst, 0),
@@ -121,9 +121,9 @@ func kubeletConfiguration(v *Values, c *corev1beta1.KubeletConfig, taints []core
 	return toYAML(&config)
 }
 
-// featureGates keeps what a kubelet needs for the certificate of its server. It refuses to start with serverTLSBootstrap otherwise.
+// featureGates removes settings that disable what serverTLSBootstrap needs, as a kubelet would refuse to start.
 func featureGates(gates map[string]bool) map[string]bool {
-	const certificates, group = "RotateKubeletServerCertificate", "AllBeta" // the one is in the other
+	const certificates, group = "RotateKubeletServerCertificate", "AllBeta" // the group contains the gate
 	gates = maps.Clone(gates)
 	_, set := gates[certificates]
 	if beta, ok := gates[group]; set || ok && !beta {
@@ -142,8 +142,8 @@ func toYAML(object any) ([]byte, error) {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, err
 	}
-	delete(fields, "logging")                 // nothing is set there, but it is full of zeros
-	const periods = "evictionSoftGracePeriod" // of which none is left out
+	delete(fields, "logging")                 // nothing is set, but the type encodes zeros
+	const periods = "evictionSoftGracePeriod" // its zero durations are kept
 	kept := fields[periods]
 	delete(fields, periods)
 	prune(fields)
@@ -165,7 +165,7 @@ func prune(fields map[string]any) {
 	}
 }
 
-// The signals of evictions.
+// Eviction signals.
 const (
 	memory      = "memory.available"
 	imageFS     = "imagefs.available"
@@ -174,7 +174,7 @@ const (
 	nodeInodes  = "nodefs.inodesFree"
 )
 
-// What is used for settings that are not made.
+// Defaults of the kubelet.
 const defaultCPUManagerPolicy = "none"
 
 func cpuManagerPolicy(c *corev1beta1.KubeletConfig) string {
@@ -197,8 +197,8 @@ func eviction(e *corev1beta1.KubeletConfigEviction, defaults map[string]string) 
 		e.MemoryAvailable, e.ImageFSAvailable, e.ImageFSInodesFree, e.NodeFSAvailable, e.NodeFSInodesFree)
 }
 
-// startable takes defaults for limits that a kubelet refuses to start with. The API accepts any text for nodefs.inodesFree, as the
-// original does, and there may be Shoots from before it refused the others.
+// startable replaces thresholds that a kubelet refuses to start with by defaults. The API accepts any text for nodefs.inodesFree, as the
+// original does, and there may be Shoots with other such values from before they were validated.
 func startable(limits, defaults map[string]string) map[string]string {
 	result := maps.Clone(limits)
 	for signal, limit := range limits {
@@ -240,7 +240,7 @@ func all(value string) map[string]string {
 	return map[string]string{memory: value, imageFS: value, imageInodes: value, nodeFS: value, nodeInodes: value}
 }
 
-// signals takes values in the order of the fields, and defaults for those that are missing.
+// signals returns thresholds by signal, for values in the order of the API's fields, with defaults for missing ones.
 func signals[T any](text func(T) string, defaults map[string]string, values ...*T) map[string]string {
 	result := map[string]string{}
 	maps.Copy(result, defaults)
@@ -252,7 +252,7 @@ func signals[T any](text func(T) string, defaults map[string]string, values ...*
 	return result
 }
 
-// reserved is what the kubelet keeps for itself and the operating system.
+// reserved are the resources that are reserved for the kubelet and the operating system.
 func reserved(r *corev1beta1.KubeletConfigReserved) map[string]string {
 	result := map[string]string{"cpu": "80m", "memory": "1Gi", "pid": "20k"}
 	if r == nil {
@@ -270,8 +270,8 @@ func reserved(r *corev1beta1.KubeletConfigReserved) map[string]string {
 
 func duration(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
 
-// kubeletUnit starts the kubelet once the node agent has written what it needs. A kubelet does not start with what one with another CPU
-// manager remembers, so that is removed before; the dots in the pattern are what systemd and the shell would take for quotes.
+// kubeletUnit starts the kubelet when the node agent has written its files. A kubelet does not start with the checkpoint of another CPU manager
+// policy, so that is removed before; the dots in the pattern stand for quotes, which systemd and the shell would interpret.
 func kubeletUnit(v *Values, pool *Pool) extensionsv1alpha1.Unit {
 	labels := maps.Clone(pool.Labels)
 	if labels == nil {
@@ -290,8 +290,8 @@ func kubeletUnit(v *Values, pool *Pool) extensionsv1alpha1.Unit {
 	}
 	return extensionsv1alpha1.Unit{
 		Name:    extensionsv1alpha1.OperatingSystemConfigUnitNameKubeletService,
-		Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
-		Content: ptr.To(fmt.Sprintf(`[Unit]
+		Command: new(extensionsv1alpha1.CommandStart), Enable: new(true),
+		Content: new(fmt.Sprintf(`[Unit]
 Description=kubelet
 After=containerd.service
 Wants=containerd.service
@@ -319,7 +319,7 @@ WantedBy=multi-user.target
 	}
 }
 
-// settable tells whether a kubelet may set a label of its own node. Those of the kubernetes.io domains are for others, but for a few.
+// settable says whether a kubelet may set a label of its own node. In the domains kubernetes.io and k8s.io it may only set a few.
 func settable(label string) bool {
 	domain, _, prefixed := strings.Cut(label, "/")
 	if !prefixed {

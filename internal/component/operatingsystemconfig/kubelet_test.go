@@ -20,7 +20,7 @@ import (
 	"gardener.cloud/gardener/internal/validation/core"
 )
 
-// refused says why a kubelet would end with a configuration, as far as shoots can have a say in it.
+// refused returns why a kubelet would refuse a configuration, as far as Shoots can set it.
 func refused(t *testing.T, rendered string) []string {
 	t.Helper()
 	c := &kubeletconfigv1beta1.KubeletConfiguration{}
@@ -65,22 +65,22 @@ func refused(t *testing.T, rendered string) []string {
 	return why
 }
 
-// badLimit reads a limit of evictions as a kubelet does.
+// badLimit parses an eviction threshold as a kubelet does.
 func badLimit(limit string) error {
 	if share, ok := strings.CutSuffix(limit, "%"); ok {
 		if percent, err := strconv.ParseFloat(share, 32); err != nil || percent < 0 || percent > 100 {
-			return fmt.Errorf("%q is no percentage", limit)
+			return fmt.Errorf("%q is not a percentage", limit)
 		}
 		return nil
 	}
 	if quantity, err := resource.ParseQuantity(limit); err != nil || quantity.Sign() <= 0 {
-		return fmt.Errorf("%q is no amount", limit)
+		return fmt.Errorf("%q is not a quantity", limit)
 	}
 	return nil
 }
 
-// What the API accepts, kubelets have to start with. They do with limits from before the API refused them.
-func TestKubeletsStartWithWhatIsAccepted(t *testing.T) {
+// Kubelets have to start with all values that the API accepts, and with thresholds from before the API refused them.
+func TestKubeletsStartWithAcceptedValues(t *testing.T) {
 	gates := func(gates map[string]bool) corev1beta1.KubeletConfig {
 		return corev1beta1.KubeletConfig{KubernetesConfig: corev1beta1.KubernetesConfig{FeatureGates: gates}}
 	}
@@ -93,7 +93,7 @@ func TestKubeletsStartWithWhatIsAccepted(t *testing.T) {
 	age := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 	for name, tc := range map[string]struct {
 		config          corev1beta1.KubeletConfig
-		refused, breaks bool // by the API, and a kubelet that gets it
+		refused, breaks bool // refused by the API; a kubelet does not start with it
 	}{
 		"nothing":                           {},
 		"no certificates":                   {config: gates(map[string]bool{"RotateKubeletServerCertificate": false})},
@@ -142,8 +142,8 @@ func TestKubeletsStartWithWhatIsAccepted(t *testing.T) {
 	}
 }
 
-// Kubelets of pools whose machines stay ended for good: "configured policy "none" differs from state checkpoint policy "static"".
-func TestKubeletsForgetWhatAnotherCPUManagerKnew(t *testing.T) {
+// Kubelets of pools whose machines are not replaced would not start again: "configured policy "none" differs from state checkpoint policy "static"".
+func TestKubeletsRemoveStateOfAnotherCPUManagerPolicy(t *testing.T) {
 	const static = `{"policyName":"static","defaultCpuSet":"1-3","entries":{"a":{"none":"0"}},"checksum":1}`
 	for name, tc := range map[string]struct {
 		policy *string
@@ -169,20 +169,20 @@ func TestKubeletsForgetWhatAnotherCPUManagerKnew(t *testing.T) {
 			if !quoted || strings.ContainsAny(command, "'\"\\$%\n") {
 				t.Fatalf("systemd takes the command for another one: %s", command)
 			}
-			for range 2 { // the second time, there may be nothing
+			for range 2 { // the second time, it may not exist
 				out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(command, KubeletDir, dir)).CombinedOutput()
 				if err != nil || len(out) > 0 {
 					t.Errorf("%s: %v: %s", command, err, out)
 				}
 			}
 			if _, err := os.Stat(file); (err == nil) != tc.kept {
-				t.Errorf("the state is there: %v, %v", err == nil, err)
+				t.Errorf("the state exists: %v, %v", err == nil, err)
 			}
 		})
 	}
 }
 
-// The admission plugin ShootResourceReservation makes such pools.
+// The admission plugin ShootResourceReservation creates such pools.
 func TestPoolsThatOnlyReserveHaveTheShootsSettings(t *testing.T) {
 	pool := Pool{Worker: worker()}
 	pool.Worker.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{
@@ -198,6 +198,6 @@ func TestPoolsThatOnlyReserveHaveTheShootsSettings(t *testing.T) {
 		t.Errorf("the kubelet has %d pods, failSwapOn %v, CPU manager %s, and reserves %v", c.MaxPods, *c.FailSwapOn, c.CPUManagerPolicy, c.KubeReserved)
 	}
 	if unit := *kubeletUnit(&v, &pool).Content; !strings.Contains(unit, ".static.") {
-		t.Errorf("the unit is about another CPU manager: %s", unit)
+		t.Errorf("the unit has another CPU manager policy: %s", unit)
 	}
 }

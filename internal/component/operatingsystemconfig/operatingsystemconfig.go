@@ -1,12 +1,12 @@
-// Package operatingsystemconfig renders what is on the machines of a shoot: the systemd units and files of new machines, and those that
+// Package operatingsystemconfig renders the node configuration of a shoot: the systemd units and files of new machines, and those that
 // the gardener-node-agent keeps up to date on nodes.
 //
 // A worker pool has two OperatingSystemConfigs in the shoot's namespace of the seed. The one with purpose provision becomes user data
-// and brings no more than a script that fetches the gardener-node-agent. The one with purpose reconcile holds everything else; once the
-// extension of the operating system has added its part, NodeAgentSecret packs it into a Secret of the shoot, which node agents read.
-// What node agents may do in the shoot is rendered by Access. Rendering is pure, and nothing here is applied.
+// and only has a script that fetches the gardener-node-agent. The one with purpose reconcile has everything else; when the extension of
+// the operating system has added its part, NodeAgentSecret packs it into a Secret of the shoot, which node agents read.
+// Access renders the permissions of node agents in the shoot. Rendering is pure, and nothing is applied here.
 //
-// The names carry the hash of what needs new machines, see PoolHash: another hash, other names, other machines.
+// The names end in the hash of everything that needs new machines, see PoolHash: with another hash, machines are replaced.
 package operatingsystemconfig
 
 import (
@@ -24,10 +24,10 @@ import (
 )
 
 const (
-	// PlaceholderBootstrapToken stands in user data where the machine-controller-manager puts the bootstrap token of a machine, in
+	// PlaceholderBootstrapToken in user data is replaced by the machine-controller-manager with the bootstrap token of a machine, in
 	// the form abcdef.0123456789abcdef.
 	PlaceholderBootstrapToken = "<<BOOTSTRAP_TOKEN>>"
-	// PlaceholderMachineName stands in user data where the machine-controller-manager puts the name of the Machine.
+	// PlaceholderMachineName in user data is replaced by the machine-controller-manager with the name of the Machine.
 	PlaceholderMachineName = "<<MACHINE_NAME>>"
 )
 
@@ -37,38 +37,38 @@ type Values struct {
 	Namespace string
 	// KubernetesVersion is that of the control plane, such as 1.36.3. Pools may have an older one.
 	KubernetesVersion string
-	// APIServerURL is where nodes reach the API server, such as https://api.crazy-botany.dev.internal.example.com.
+	// APIServerURL is the URL of the kube-apiserver for nodes, such as https://api.crazy-botany.dev.internal.example.com.
 	APIServerURL string
-	// ClusterCABundle are the certificate authorities, in PEM format, of the API server.
+	// ClusterCABundle is the CA bundle of the kube-apiserver, as PEM.
 	ClusterCABundle []byte
-	// KubeletCABundle are the certificate authorities, in PEM format, of clients that may talk to kubelets: the bundle of ca-kubelet.
+	// KubeletCABundle is the CA bundle for clients of kubelets, as PEM: that of ca-kubelet.
 	KubeletCABundle []byte
 	// ClusterDomain is the domain of Services. The default is cluster.local.
 	ClusterDomain string
 	// ClusterDNS are the addresses that pods send their DNS queries to.
 	ClusterDNS []net.IP
-	// Kubelet is spec.kubernetes.kubelet of the Shoot. Worker.KubeletConfig says what pools have of it.
+	// Kubelet is spec.kubernetes.kubelet of the Shoot, which pools may override.
 	Kubelet *corev1beta1.KubeletConfig
 	// SSHPublicKeys are the keys, in the format of authorized_keys, that the user gardener can log in with. Without any, the SSH server
 	// of the machines is stopped.
 	SSHPublicKeys []string
-	// NodeAgentImage is the image with all our processes. The node agent is taken from it.
+	// NodeAgentImage is the image with all processes of Gardener. The node agent is extracted from it.
 	NodeAgentImage string
 	// SandboxImage is the image of the container that holds the namespaces of a pod.
 	SandboxImage string
 	// TokenSecrets are the Secrets in kube-system of the shoot whose tokens node agents write to files.
 	TokenSecrets []nodeagentconfigv1alpha1.TokenSecretSyncConfig
-	// Rotation tells when credentials were rotated. The zero value means never.
+	// Rotation has the times when credentials were rotated. The zero value means never.
 	Rotation Rotation
 	// Pools are the worker pools.
 	Pools []Pool
 }
 
-// Rotation tells when the rotation of credentials that machines hold was started last.
+// Rotation has the times when rotations of credentials on machines were last initiated.
 type Rotation struct {
 	// CertificateAuthorities is for status.credentials.rotation.certificateAuthorities, and ServiceAccountKey for serviceAccountKey.
 	CertificateAuthorities, ServiceAccountKey *metav1.Time
-	// Rollout is when somebody last asked for new machines of the pool: its entry in status.manualWorkerPoolRollout.
+	// Rollout is when a rollout of the pool was last requested: its entry in status.manualWorkerPoolRollout.
 	Rollout *metav1.Time
 }
 
@@ -76,13 +76,13 @@ type Rotation struct {
 type Pool struct {
 	// Worker is the entry in spec.provider.workers of the Shoot.
 	Worker corev1beta1.Worker
-	// Hash is what PoolHash returned when the pool's machines were wanted, see there.
+	// Hash is the hash of the pool's machines, see PoolHash.
 	Hash string
 	// KubeletImage is an image with /usr/local/bin/kubelet and /usr/local/bin/kubectl in the version of the pool.
 	KubeletImage string
 	// Labels are those of the pool's nodes. The kubelet sets those of them that it may set itself.
 	Labels map[string]string
-	// Registries are how containerd reaches registries.
+	// Registries are the registry configurations of containerd.
 	Registries []extensionsv1alpha1.RegistryConfig
 	// KubeletDataVolumeSize is the size in bytes of the data volume that Worker.KubeletDataVolumeName names.
 	KubeletDataVolumeSize *int64
@@ -96,7 +96,7 @@ func KubernetesVersion(worker *corev1beta1.Worker, controlPlane string) string {
 	return controlPlane
 }
 
-// Name is that of the OperatingSystemConfig of a pool for a purpose.
+// Name is the name of the OperatingSystemConfig of a pool for a purpose.
 func Name(pool, hash string, purpose extensionsv1alpha1.OperatingSystemConfigPurpose) string {
 	suffix := "-original"
 	if purpose == extensionsv1alpha1.OperatingSystemConfigPurposeProvision {
@@ -105,14 +105,14 @@ func Name(pool, hash string, purpose extensionsv1alpha1.OperatingSystemConfigPur
 	return SecretName(pool, hash) + suffix
 }
 
-// SecretName is that of the Secret in kube-system of the shoot with what a pool's nodes are to have. It goes into
-// spec.pools[].nodeAgentSecretName of the Worker, and onto nodes as a label.
+// SecretName is the name of the Secret in kube-system of the shoot with the node configuration of a pool. It is in
+// spec.pools[].nodeAgentSecretName of the Worker, and in a label of nodes.
 func SecretName(pool, hash string) string { return "gardener-node-agent-" + pool + "-" + hash }
 
 // Objects renders the OperatingSystemConfigs: two per pool, in the order of the pools, that for provisioning first.
 func Objects(v Values) ([]client.Object, error) {
 	if v.ClusterDomain == "" {
-		v.ClusterDomain = "cluster.local"
+		v.ClusterDomain = constants.DefaultDomain
 	}
 	var objects []client.Object
 	for i := range v.Pools {
@@ -154,7 +154,7 @@ func osc(v *Values, pool *Pool, purpose extensionsv1alpha1.OperatingSystemConfig
 	}
 }
 
-// inPlaceUpdates tells machines that are not replaced what they shall become.
+// inPlaceUpdates describes the desired state of machines that are updated in place.
 func inPlaceUpdates(v *Values, pool *Pool) *extensionsv1alpha1.InPlaceUpdates {
 	if !inPlace(&pool.Worker) {
 		return nil

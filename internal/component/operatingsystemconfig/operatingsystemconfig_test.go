@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
@@ -27,7 +26,7 @@ import (
 func worker() corev1beta1.Worker {
 	return corev1beta1.Worker{
 		Name:    "small",
-		Machine: corev1beta1.Machine{Type: "m5.large", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: ptr.To("1.0.0")}},
+		Machine: corev1beta1.Machine{Type: "m5.large", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: new("1.0.0")}},
 		CRI:     &corev1beta1.CRI{Name: corev1beta1.CRINameContainerD},
 	}
 }
@@ -44,12 +43,12 @@ func TestObjects(t *testing.T) {
 	plain := Pool{Worker: worker(), Hash: "0123456789abcdef", KubeletImage: "example.com/kubelet:v1.36.3"}
 	full := plain
 	full.Worker.Name = "large"
-	full.Worker.CABundle = ptr.To("pool CA\n")
+	full.Worker.CABundle = new("pool CA\n")
 	full.Worker.Sysctls = map[string]string{"vm.max_map_count": "300000"}
-	full.Worker.UpdateStrategy = ptr.To(corev1beta1.AutoInPlaceUpdate)
-	full.Worker.Kubernetes = &corev1beta1.WorkerKubernetes{Version: ptr.To("1.35.4")}
+	full.Worker.UpdateStrategy = new(corev1beta1.AutoInPlaceUpdate)
+	full.Worker.Kubernetes = &corev1beta1.WorkerKubernetes{Version: new("1.35.4")}
 	full.Labels = map[string]string{"kubernetes.io/arch": "amd64", "node.kubernetes.io/role": "worker", "color": "green"}
-	full.KubeletDataVolumeSize = ptr.To[int64](50 << 30)
+	full.KubeletDataVolumeSize = new(int64(50 << 30))
 	full.Registries = []extensionsv1alpha1.RegistryConfig{{Upstream: "docker.io", Hosts: []extensionsv1alpha1.RegistryHost{{URL: "https://mirror.example.com"}}}}
 	v := values(full)
 	v.SSHPublicKeys = []string{"ssh-ed25519 AAAA one", "ssh-ed25519 BBBB two"}
@@ -71,7 +70,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// checkAgentConfig wants the node agent to accept its configuration file.
+// checkAgentConfig checks that the configuration file of the node agent is valid.
 func checkAgentConfig(t *testing.T, osc *extensionsv1alpha1.OperatingSystemConfig) {
 	t.Helper()
 	kind := configfile.Kind[nodeagentconfigv1alpha1.NodeAgentConfiguration]{
@@ -101,34 +100,34 @@ func TestKubeletConfiguration(t *testing.T) {
 	v.ClusterDomain = "cluster.local"
 	data, err := kubeletConfiguration(&v, &corev1beta1.KubeletConfig{
 		KubernetesConfig:                       corev1beta1.KubernetesConfig{FeatureGates: map[string]bool{"NodeSwap": true}},
-		CPUCFSQuota:                            ptr.To(false),
-		CPUManagerPolicy:                       ptr.To("static"),
-		EvictionHard:                           &corev1beta1.KubeletConfigEviction{MemoryAvailable: ptr.To("1%"), NodeFSInodesFree: ptr.To("2%")},
-		EvictionSoft:                           &corev1beta1.KubeletConfigEviction{ImageFSAvailable: ptr.To("3%"), ImageFSInodesFree: ptr.To("4%"), NodeFSAvailable: ptr.To("5%")},
-		EvictionMaxPodGracePeriod:              ptr.To[int32](7),
+		CPUCFSQuota:                            new(false),
+		CPUManagerPolicy:                       new("static"),
+		EvictionHard:                           &corev1beta1.KubeletConfigEviction{MemoryAvailable: new("1%"), NodeFSInodesFree: new("2%")},
+		EvictionSoft:                           &corev1beta1.KubeletConfigEviction{ImageFSAvailable: new("3%"), ImageFSInodesFree: new("4%"), NodeFSAvailable: new("5%")},
+		EvictionMaxPodGracePeriod:              new(int32(7)),
 		EvictionMinimumReclaim:                 &corev1beta1.KubeletConfigEvictionMinimumReclaim{NodeFSAvailable: &quantity},
 		EvictionSoftGracePeriod:                &corev1beta1.KubeletConfigEvictionSoftGracePeriod{MemoryAvailable: seconds},
 		EvictionPressureTransitionPeriod:       seconds,
-		MaxPods:                                ptr.To[int32](250),
-		PodPidsLimit:                           ptr.To[int64](1000),
-		FailSwapOn:                             ptr.To(false),
+		MaxPods:                                new(int32(250)),
+		PodPidsLimit:                           new(int64(1000)),
+		FailSwapOn:                             new(false),
 		KubeReserved:                           &corev1beta1.KubeletConfigReserved{Memory: &quantity, EphemeralStorage: &quantity},
-		ImageGCHighThresholdPercent:            ptr.To[int32](60),
-		ImageGCLowThresholdPercent:             ptr.To[int32](30),
-		SerializeImagePulls:                    ptr.To(false),
-		RegistryPullQPS:                        ptr.To[int32](8),
-		RegistryBurst:                          ptr.To[int32](9),
-		SeccompDefault:                         ptr.To(true),
+		ImageGCHighThresholdPercent:            new(int32(60)),
+		ImageGCLowThresholdPercent:             new(int32(30)),
+		SerializeImagePulls:                    new(false),
+		RegistryPullQPS:                        new(int32(8)),
+		RegistryBurst:                          new(int32(9)),
+		SeccompDefault:                         new(true),
 		ContainerLogMaxSize:                    &quantity,
-		ContainerLogMaxFiles:                   ptr.To[int32](3),
-		ProtectKernelDefaults:                  ptr.To(false),
+		ContainerLogMaxFiles:                   new(int32(3)),
+		ProtectKernelDefaults:                  new(false),
 		StreamingConnectionIdleTimeout:         seconds,
-		MemorySwap:                             &corev1beta1.MemorySwapConfiguration{SwapBehavior: ptr.To(corev1beta1.LimitedSwap)},
-		MaxParallelImagePulls:                  ptr.To[int32](4),
+		MemorySwap:                             &corev1beta1.MemorySwapConfiguration{SwapBehavior: new(corev1beta1.LimitedSwap)},
+		MaxParallelImagePulls:                  new(int32(4)),
 		ImageMinimumGCAge:                      seconds,
 		ImageMaximumGCAge:                      &metav1.Duration{Duration: time.Hour},
-		SingleProcessOOMKill:                   ptr.To(true),
-		ImagePullCredentialsVerificationPolicy: ptr.To(corev1beta1.NeverVerifyAllowlistedImages),
+		SingleProcessOOMKill:                   new(true),
+		ImagePullCredentialsVerificationPolicy: new(corev1beta1.NeverVerifyAllowlistedImages),
 		PreloadedImagesVerificationAllowlist:   []string{"example.com/a"},
 	}, nil)
 	if err != nil {
@@ -153,10 +152,10 @@ func TestPoolHash(t *testing.T) {
 	}
 	same := func(*corev1beta1.Worker) {}
 	at := Rotation{CertificateAuthorities: &metav1.Time{Time: time.Unix(1, 0)}}
-	static := &corev1beta1.KubeletConfig{CPUManagerPolicy: ptr.To("static")}
-	inPlace := func(w *corev1beta1.Worker) { w.UpdateStrategy = ptr.To(corev1beta1.AutoInPlaceUpdate) }
+	static := &corev1beta1.KubeletConfig{CPUManagerPolicy: new("static")}
+	inPlace := func(w *corev1beta1.Worker) { w.UpdateStrategy = new(corev1beta1.AutoInPlaceUpdate) }
 	reserving := func(w *corev1beta1.Worker) {
-		w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{KubeReserved: &corev1beta1.KubeletConfigReserved{PID: ptr.To(resource.MustParse("20k"))}}}
+		w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{KubeReserved: &corev1beta1.KubeletConfigReserved{PID: new(resource.MustParse("20k"))}}}
 	}
 	for name, tc := range map[string]struct {
 		before, after  func(*corev1beta1.Worker)
@@ -170,8 +169,8 @@ func TestPoolHash(t *testing.T) {
 		"patch version":          {kubernetes: "1.36.4"},
 		"minor version":          {kubernetes: "1.37.0", rolls1: true, rolls2: true},
 		"minor version in place": {before: inPlace, after: inPlace, kubernetes: "1.37.0"},
-		"version of the pool":    {after: func(w *corev1beta1.Worker) { w.Kubernetes = &corev1beta1.WorkerKubernetes{Version: ptr.To("1.35.4")} }, rolls1: true, rolls2: true},
-		"image":                  {after: func(w *corev1beta1.Worker) { w.Machine.Image.Version = ptr.To("2") }, rolls1: true, rolls2: true},
+		"version of the pool":    {after: func(w *corev1beta1.Worker) { w.Kubernetes = &corev1beta1.WorkerKubernetes{Version: new("1.35.4")} }, rolls1: true, rolls2: true},
+		"image":                  {after: func(w *corev1beta1.Worker) { w.Machine.Image.Version = new("2") }, rolls1: true, rolls2: true},
 		"machine type":           {after: func(w *corev1beta1.Worker) { w.Machine.Type = "big" }, rolls2: true},
 		"machine type in place":  {before: inPlace, after: func(w *corev1beta1.Worker) { inPlace(w); w.Machine.Type = "big" }, rolls2: true},
 		"volume":                 {after: func(w *corev1beta1.Worker) { w.Volume = &corev1beta1.Volume{VolumeSize: "20Gi"} }, rolls2: true},
@@ -183,14 +182,14 @@ func TestPoolHash(t *testing.T) {
 		}, after: func(w *corev1beta1.Worker) {
 			w.Kubernetes = &corev1beta1.WorkerKubernetes{Kubelet: &corev1beta1.KubeletConfig{}}
 		}, kubelet: static},
-		// It was given to kubelets without new machines.
+		// Kubelets got it without new machines.
 		"CPU manager of a pool that only reserves": {before: reserving, after: reserving, kubelet: static},
-		"another setting of kubelets":              {kubelet: &corev1beta1.KubeletConfig{CPUManagerPolicy: ptr.To("none"), MaxPods: ptr.To[int32](1)}},
+		"another setting of kubelets":              {kubelet: &corev1beta1.KubeletConfig{CPUManagerPolicy: new("none"), MaxPods: new(int32(1))}},
 		"DNS cache":                                {dnsCache: true, rolls1: true, rolls2: true},
 		"DNS cache in place":                       {before: inPlace, after: inPlace, dnsCache: true, rolls1: true, rolls2: true},
-		"certificate authorities":                  {rotation: at, rolls1: true, rolls2: true},
-		"somebody asks for it":                     {rotation: Rotation{Rollout: &metav1.Time{Time: time.Unix(1, 0)}}, rolls1: true, rolls2: true},
-		"certificate authorities kept":             {before: inPlace, after: inPlace, rotation: at},
+		"CA rotation":                              {rotation: at, rolls1: true, rolls2: true},
+		"requested rollout":                        {rotation: Rotation{Rollout: &metav1.Time{Time: time.Unix(1, 0)}}, rolls1: true, rolls2: true},
+		"CA rotation in place":                     {before: inPlace, after: inPlace, rotation: at},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.before == nil {
@@ -211,7 +210,7 @@ func TestPoolHash(t *testing.T) {
 		})
 	}
 	if _, err := PoolHash(LatestHashVersion, &corev1beta1.Worker{Name: "x"}, "new", nil, false, Rotation{}); err == nil {
-		t.Error("a version that is none was accepted")
+		t.Error("an invalid version was accepted")
 	}
 }
 
@@ -234,14 +233,14 @@ func TestNodeAgentSecret(t *testing.T) {
 	osc.ResourceVersion = "13"
 	again, err := NodeAgentSecret("small", "abc", osc, func(name, key string) ([]byte, error) { return []byte(name + key), nil })
 	if diff := cmp.Diff(secret, again); diff != "" || err != nil {
-		t.Errorf("another version of the same makes another Secret (%v):\n%s", err, diff)
+		t.Errorf("another resource version gives another Secret (%v):\n%s", err, diff)
 	}
 	gone := errors.New("gone")
 	if _, err := NodeAgentSecret("small", "abc", osc, func(string, string) ([]byte, error) { return nil, gone }); !errors.Is(err, gone) {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := NodeAgentSecret("small", "abc", osc, nil); err == nil {
-		t.Error("a Secret that nobody can read was no error")
+		t.Error("a Secret that cannot be read was no error")
 	}
 	if _, err := NodeAgentSecret("small", "abc", osc, func(string, string) ([]byte, error) { return nil, nil }); err == nil {
 		t.Error("a key that a Secret does not have was no error")
@@ -262,16 +261,16 @@ func TestAccess(t *testing.T) {
 	golden.Objects(t, "access-authorizer.yaml", Access(AccessValues{Authorizer: true, SecretNames: []string{"a"}}))
 }
 
-func TestMachinesForgetAuthoritiesThatThePoolHasNoMore(t *testing.T) {
+func TestMachinesRemoveCAsOfThePool(t *testing.T) {
 	root := t.TempDir()
-	script := updateAuthorities
+	script := updateCAs
 	for _, dir := range []string{"/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors", "/var/lib/gardener-node-agent"} {
 		script = strings.ReplaceAll(script, dir, root+dir)
 		if err := os.MkdirAll(root+dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	log, bundle := filepath.Join(root, "log"), root+authoritiesFile
+	log, bundle := filepath.Join(root, "log"), root+caFile
 	for _, command := range []string{"update-ca-certificates", "systemctl"} {
 		stub := "#!/bin/sh\necho $(basename $0) $* >>" + log + "\n"
 		if err := os.WriteFile(filepath.Join(root, command), []byte(stub), 0o755); err != nil {
@@ -281,9 +280,9 @@ func TestMachinesForgetAuthoritiesThatThePoolHasNoMore(t *testing.T) {
 	const restart = "systemctl try-restart containerd.service\n"
 	for _, step := range []struct{ name, bundle, want string }{
 		{"none", "", ""},
-		{"some", "authorities", "update-ca-certificates\n" + restart},
-		{"none any more", "", "update-ca-certificates --fresh\n" + restart},
-		{"still none", "", ""},
+		{"some", "CA bundle", "update-ca-certificates\n" + restart},
+		{"removed", "", "update-ca-certificates --fresh\n" + restart},
+		{"still removed", "", ""},
 	} {
 		err := os.Remove(bundle)
 		if step.bundle != "" {
@@ -306,8 +305,8 @@ func TestMachinesForgetAuthoritiesThatThePoolHasNoMore(t *testing.T) {
 	}
 }
 
-// A kubelet ends at once if the kernel is not set as it wants, and authorities restart containerd.
-func TestWhatTheKubeletNeedsStartsBeforeIt(t *testing.T) {
+// A kubelet exits if kernel settings differ from what it expects, and new CAs restart containerd.
+func TestUnitsStartBeforeTheKubelet(t *testing.T) {
 	objects, err := Objects(values(Pool{Worker: worker()}))
 	if err != nil {
 		t.Fatal(err)

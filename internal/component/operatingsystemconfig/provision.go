@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"text/template"
 
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
@@ -15,9 +14,9 @@ import (
 const (
 	// NodeAgentConfigFile is the configuration file of the node agent on a machine.
 	NodeAgentConfigFile = nodeagentconfigv1alpha1.BaseDir + "/config.yaml"
-	// InstalledImageFile names the image that the init script took the node agent from.
+	// InstalledImageFile is a file with the image that the node agent was extracted from.
 	InstalledImageFile = nodeagentconfigv1alpha1.BaseDir + "/installed-image"
-	// NodeAgentPathInImage is where the binary is in the image with all our processes. Under another name it is another process.
+	// NodeAgentPathInImage is the path of the binary in the image with all processes of Gardener. The name determines the process.
 	NodeAgentPathInImage = "/usr/local/bin/gardener"
 )
 
@@ -26,7 +25,7 @@ var initScript string
 
 var initTemplate = template.Must(template.New("init.sh").Option("missingkey=error").Parse(initScript))
 
-// agentFiles are the files of the node agent that both configurations have: its configuration, and whom it trusts.
+// agentFiles are the files of the node agent in both OperatingSystemConfigs: its configuration and CA bundles.
 func agentFiles(v *Values, pool *Pool) ([]extensionsv1alpha1.File, error) {
 	config := &nodeagentconfigv1alpha1.NodeAgentConfiguration{
 		APIServer: nodeagentconfigv1alpha1.APIServer{Server: v.APIServerURL, CAFile: nodeagentconfigv1alpha1.ClusterCAFilePath},
@@ -53,18 +52,18 @@ func agentFiles(v *Values, pool *Pool) ([]extensionsv1alpha1.File, error) {
 	}, nil
 }
 
-// provisioning is what a new machine starts with.
+// provisioning returns the units and files of new machines.
 func provisioning(v *Values, agent []extensionsv1alpha1.File) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
 	token := inline(nodeagentconfigv1alpha1.BootstrapTokenFilePath, 0o600, PlaceholderBootstrapToken)
 	machine := inline(nodeagentconfigv1alpha1.MachineNameFilePath, 0o644, PlaceholderMachineName)
 	for _, file := range []*extensionsv1alpha1.File{&token, &machine} {
-		file.Content.TransmitUnencoded = ptr.To(true) // so that the placeholder is still to be seen in the user data
+		file.Content.TransmitUnencoded = new(true) // so that the placeholder in the user data can be replaced
 	}
 	script := inline(nodeagentconfigv1alpha1.PathInitScript, 0o755, InitScript(v.NodeAgentImage))
 	files := append([]extensionsv1alpha1.File{script, token, machine}, agent...)
 	return []extensionsv1alpha1.Unit{{
-		Name: nodeagentconfigv1alpha1.InitUnitName, Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
-		Content: ptr.To(`[Unit]
+		Name: nodeagentconfigv1alpha1.InitUnitName, Command: new(extensionsv1alpha1.CommandStart), Enable: new(true),
+		Content: new(`[Unit]
 Description=Install the gardener-node-agent
 Wants=network-online.target containerd.service
 After=network-online.target containerd.service
@@ -85,7 +84,7 @@ WantedBy=multi-user.target
 	}}, files
 }
 
-// InitScript renders the script that takes the node agent out of an image and starts it.
+// InitScript renders the script that extracts the node agent from an image and starts it.
 func InitScript(image string) string {
 	var out bytes.Buffer
 	err := initTemplate.Execute(&out, map[string]string{
@@ -98,7 +97,7 @@ func InitScript(image string) string {
 	return out.String()
 }
 
-// NodeAgentUnit is the unit of the node agent. "gardener-node-agent bootstrap" writes it, and the node agent keeps it.
+// NodeAgentUnit is the unit of the node agent. "gardener-node-agent bootstrap" writes it, and the node agent keeps it up to date.
 func NodeAgentUnit() string {
 	return `[Unit]
 Description=gardener-node-agent
@@ -122,14 +121,14 @@ WantedBy=multi-user.target
 
 func inline(path string, mode uint32, content string) extensionsv1alpha1.File {
 	return extensionsv1alpha1.File{
-		Path: path, Permissions: ptr.To(mode),
+		Path: path, Permissions: new(mode),
 		Content: extensionsv1alpha1.FileContent{Inline: &extensionsv1alpha1.FileContentInline{Data: content}},
 	}
 }
 
 func fromImage(path, image, pathInImage string) extensionsv1alpha1.File {
 	return extensionsv1alpha1.File{
-		Path: path, Permissions: ptr.To[uint32](0o755),
+		Path: path, Permissions: new(uint32(0o755)),
 		Content: extensionsv1alpha1.FileContent{ImageRef: &extensionsv1alpha1.FileContentImageRef{Image: image, FilePathInImage: pathInImage}},
 	}
 }

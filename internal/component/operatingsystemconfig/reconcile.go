@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	nodeagentconfigv1alpha1 "gardener.cloud/gardener/api/config/nodeagent/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -16,11 +15,11 @@ import (
 )
 
 const (
-	authoritiesFile   = "/usr/local/share/ca-certificates/gardener.crt"
-	authoritiesScript = nodeagentconfigv1alpha1.BaseDir + "/update-authorities.sh"
-	sshScript         = nodeagentconfigv1alpha1.BaseDir + "/ssh.sh"
-	sshKeysFile       = nodeagentconfigv1alpha1.BaseDir + "/authorized_keys"
-	journaldFile      = "/etc/systemd/journald.conf.d/50-gardener.conf"
+	caFile       = "/usr/local/share/ca-certificates/gardener.crt"
+	caScript     = nodeagentconfigv1alpha1.BaseDir + "/update-authorities.sh"
+	sshScript    = nodeagentconfigv1alpha1.BaseDir + "/ssh.sh"
+	sshKeysFile  = nodeagentconfigv1alpha1.BaseDir + "/authorized_keys"
+	journaldFile = "/etc/systemd/journald.conf.d/50-gardener.conf"
 )
 
 var (
@@ -29,10 +28,10 @@ var (
 	//go:embed ssh-off.sh
 	sshOff string
 	//go:embed update-authorities.sh
-	updateAuthorities string
+	updateCAs string
 )
 
-// kernelSettings are those that Kubernetes needs: the ones that the kubelet insists on (vm.overcommit_memory, vm.panic_on_oom, kernel.*),
+// kernelSettings are those that Kubernetes needs: the ones that the kubelet checks (vm.overcommit_memory, vm.panic_on_oom, kernel.*),
 // forwarding, and limits that many pods on one machine reach.
 var kernelSettings = map[string]string{
 	"fs.file-max":                          "20000000",
@@ -67,35 +66,35 @@ var kernelSettings = map[string]string{
 	"net.ipv4.conf.default.route_localnet": "0",
 }
 
-// reconciling is what a node has.
+// reconciling returns the units and files of nodes.
 func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]extensionsv1alpha1.Unit, []extensionsv1alpha1.File, error) {
 	kubelet, err := kubeletConfiguration(v, pool.Worker.KubeletConfig(v.Kubelet), []corev1.Taint{
-		// Taken off when what a node cannot do without is there.
+		// Removed when the critical components of the node are ready.
 		{Key: constants.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule},
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("worker pool %q: kubelet configuration: %w", pool.Worker.Name, err)
 	}
 	const bin = extensionsv1alpha1.OperatingSystemConfigFilePathBinaries
-	authority, authorityFiles := authorities(pool.Worker.CABundle)
-	// They start in this order: a kubelet ends at once if the kernel is not set as it wants, and new authorities restart containerd.
+	caUnit, caFiles := trustCAs(pool.Worker.CABundle)
+	// They start in this order: a kubelet exits if kernel settings differ from what it expects, and new CAs restart containerd.
 	units := []extensionsv1alpha1.Unit{
 		{
 			Name:    extensionsv1alpha1.OperatingSystemConfigUnitNameContainerDService,
-			Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
+			Command: new(extensionsv1alpha1.CommandStart), Enable: new(true),
 		},
 		{
-			Name: "systemd-sysctl.service", Command: ptr.To(extensionsv1alpha1.CommandRestart),
+			Name: "systemd-sysctl.service", Command: new(extensionsv1alpha1.CommandRestart),
 			FilePaths: []string{extensionsv1alpha1.OperatingSystemConfigFilePathKernelSettings},
 		},
-		authority,
+		caUnit,
 		kubeletUnit(v, pool),
 		{
-			Name: nodeagentconfigv1alpha1.UnitName, Command: ptr.To(extensionsv1alpha1.CommandStart), Enable: ptr.To(true),
-			Content:   ptr.To(NodeAgentUnit()),
+			Name: nodeagentconfigv1alpha1.UnitName, Command: new(extensionsv1alpha1.CommandStart), Enable: new(true),
+			Content:   new(NodeAgentUnit()),
 			FilePaths: []string{nodeagentconfigv1alpha1.PathBinary, NodeAgentConfigFile, nodeagentconfigv1alpha1.ClusterCAFilePath},
 		},
-		{Name: "systemd-journald.service", Command: ptr.To(extensionsv1alpha1.CommandRestart), FilePaths: []string{journaldFile}},
+		{Name: "systemd-journald.service", Command: new(extensionsv1alpha1.CommandRestart), FilePaths: []string{journaldFile}},
 	}
 	files := slices.Concat(agent, []extensionsv1alpha1.File{
 		fromImage(nodeagentconfigv1alpha1.PathBinary, v.NodeAgentImage, NodeAgentPathInImage),
@@ -107,20 +106,20 @@ func reconciling(v *Values, pool *Pool, agent []extensionsv1alpha1.File) ([]exte
 		inline(journaldFile, 0o644, "[Journal]\nMaxFileSec=24h\nMaxRetentionSec=14day\n"),
 	})
 	sshUnits, sshFiles := ssh(v.SSHPublicKeys)
-	return append(units, sshUnits), slices.Concat(files, sshFiles, authorityFiles), nil
+	return append(units, sshUnits), slices.Concat(files, sshFiles, caFiles), nil
 }
 
-// authorities has the machine trust those of the pool. The unit is there without any, too, for machines that had some.
-func authorities(bundle *string) (extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
+// trustCAs makes the machine trust the CAs of the pool. The unit also exists without any, to remove those that a machine had before.
+func trustCAs(bundle *string) (extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
 	const name, title = "gardener-authorities.service", "Trust the certificate authorities of the worker pool"
-	files := []extensionsv1alpha1.File{inline(authoritiesScript, 0o755, updateAuthorities)}
+	files := []extensionsv1alpha1.File{inline(caScript, 0o755, updateCAs)}
 	if bundle == nil || *bundle == "" {
-		return oneshot(name, title, authoritiesScript), files
+		return oneshot(name, title, caScript), files
 	}
-	return oneshot(name, title, authoritiesScript, authoritiesFile), append(files, inline(authoritiesFile, 0o644, *bundle))
+	return oneshot(name, title, caScript, caFile), append(files, inline(caFile, 0o644, *bundle))
 }
 
-// ssh opens or closes the machine for the user gardener.
+// ssh enables or disables logins of the user gardener.
 func ssh(keys []string) (extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
 	const name, title = "gardener-ssh.service", "Open or close this machine for logins"
 	if len(keys) == 0 {
@@ -134,8 +133,8 @@ func ssh(keys []string) (extensionsv1alpha1.Unit, []extensionsv1alpha1.File) {
 // oneshot runs a script at boot, and when it or another file changes.
 func oneshot(name, title, script string, files ...string) extensionsv1alpha1.Unit {
 	return extensionsv1alpha1.Unit{
-		Name: name, Command: ptr.To(extensionsv1alpha1.CommandRestart), Enable: ptr.To(true),
-		Content: ptr.To(`[Unit]
+		Name: name, Command: new(extensionsv1alpha1.CommandRestart), Enable: new(true),
+		Content: new(`[Unit]
 Description=` + title + `
 
 [Service]
@@ -150,7 +149,7 @@ WantedBy=multi-user.target
 	}
 }
 
-// sysctls renders kernel settings; those of the pool win.
+// sysctls renders kernel settings; those of the pool take precedence.
 func sysctls(pool map[string]string) string {
 	settings := maps.Clone(kernelSettings)
 	maps.Copy(settings, pool)

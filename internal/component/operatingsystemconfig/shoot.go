@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// ManagedResourceName is that of the ManagedResource with what NodeAgentSecret and Access return.
+	// ManagedResourceName is the name of the ManagedResource with what NodeAgentSecret and Access return.
 	ManagedResourceName = "shoot-gardener-node-agent"
 
 	bootstrapRole = "gardener.cloud:system:node-bootstrapper"
@@ -28,8 +28,8 @@ const (
 )
 
 // NodeAgentSecret packs the OperatingSystemConfig with purpose reconcile, which the extension has reconciled, into the Secret that the
-// node agents of a pool read. Contents from Secrets are put in; secretData returns the value of a key of a Secret in the namespace of
-// the OperatingSystemConfig, or nil if there is no such key, and may be nil itself if there are no such contents.
+// node agents of a pool read. References to Secrets are replaced by their data; secretData returns the value of a key of a Secret in the
+// namespace of the OperatingSystemConfig, or nil if there is no such key. It may be nil if there are no such references.
 func NodeAgentSecret(
 	pool, hash string, osc *extensionsv1alpha1.OperatingSystemConfig, secretData func(name, key string) ([]byte, error),
 ) (*corev1.Secret, error) {
@@ -50,7 +50,7 @@ func NodeAgentSecret(
 				continue
 			}
 			if secretData == nil {
-				return nil, fmt.Errorf("file %s is in Secret %q, which is not at hand", files[i].Path, ref.Name)
+				return nil, fmt.Errorf("file %s: Secret %q cannot be read", files[i].Path, ref.Name)
 			}
 			data, err := secretData(ref.Name, ref.DataKey)
 			if err != nil {
@@ -82,17 +82,18 @@ func NodeAgentSecret(
 	}, nil
 }
 
-// AccessValues are what node agents are given access with.
+// AccessValues are what the permissions of node agents depend on.
 type AccessValues struct {
-	// Authorizer says that the kube-apiserver asks gardener-resource-manager about node agents, which lets each see its own node only.
-	// Without it, they get roles for what all of them need.
+	// Authorizer says that the kube-apiserver authorizes node agents with gardener-resource-manager, which only allows access to their own node.
+	// Without it, they have roles with the permissions of all of them.
 	Authorizer bool
 	// SecretNames are the Secrets of all pools, for the roles.
 	SecretNames []string
 }
 
-// Access renders what new machines, kubelets and node agents may do in the shoot: machines with a bootstrap token may ask for
-// certificates, which are issued without further ado for kubelets, and by gardener-resource-manager's leave for node agents.
+// Access renders the permissions of new machines, kubelets and node agents in the shoot: machines with a bootstrap token may request
+// certificates, which kube-controller-manager approves for kubelets, and gardener-resource-manager for node agents.
+
 func Access(v AccessValues) []client.Object {
 	group := func(name string) rbacv1.Subject {
 		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Nobody logs in to the machines of this shoot: stops the SSH server, its socket and its sessions.
+# SSH access is disabled: stops the SSH server, its socket and its sessions.
 set -euo pipefail
 
 for unit in ssh.socket sshd.socket ssh.service sshd.service; do

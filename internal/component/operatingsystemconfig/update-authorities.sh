@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes the machine and containerd trust the certificate authorities of the worker pool, and no longer those that it has no more.
+# Makes the machine and containerd trust the CAs of the worker pool, and removes those that it no longer has.
 set -euo pipefail
 
 bundle=/usr/local/share/ca-certificates/gardener.crt
@@ -12,7 +12,7 @@ if command -v update-ca-certificates >/dev/null; then
   if [ -e "$bundle" ]; then
     update-ca-certificates
   else
-    update-ca-certificates --fresh # which forgets what is gone
+    update-ca-certificates --fresh # also removes CAs
   fi
 elif command -v update-ca-trust >/dev/null; then
   if [ -e "$bundle" ]; then

@@ -1,4 +1,4 @@
-// Package priorityclass holds the priority classes of our components.
+// Package priorityclass holds the priority classes of the components of Gardener.
 package priorityclass
 
 import (

@@ -9,7 +9,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
@@ -20,7 +19,7 @@ import (
 	"gardener.cloud/gardener/pkg/references"
 )
 
-// Name is that of the Deployment, of the Service and of the webhook configurations.
+// Name is the name of the Deployment, of the Service and of the webhook configurations.
 const Name = "gardener-resource-manager"
 
 // ClassSeed is the class of the ManagedResources whose objects are for the seed itself.
@@ -29,12 +28,12 @@ const ClassSeed = "seed"
 const (
 	healthPort  = 8081
 	metricsPort = 8080
-	// serverPort is where the webhooks are served, servicePort where API servers reach them.
+	// serverPort is the port of webhooks in the pods, servicePort that of the Service.
 	serverPort, servicePort = 10250, 443
 
 	certificateDir = "/etc/gardener-resource-manager-tls"
 
-	// seedScrapeTargets is in the label of pods that read metrics in a seed.
+	// seedScrapeTargets is the alias of ports with metrics in a seed.
 	seedScrapeTargets = "all-seed-scrape-targets"
 )
 
@@ -42,27 +41,27 @@ const (
 type Values struct {
 	// Namespace is where it runs.
 	Namespace string
-	// Image is the image with all our processes.
+	// Image is the image with all processes of Gardener.
 	Image string
-	// Replicas is how many pods there are. One of them leads; all of them serve webhooks.
+	// Replicas is the number of pods. One of them leads; all of them serve webhooks.
 	Replicas int32
 	// ServerSecret is the name of a Secret in the namespace with tls.crt and tls.key of the webhook server. It has to be valid for
-	// ServerNames. A new one has another name, so that the pods roll. Without one, there are no webhooks.
+	// ServerNames. A new certificate needs a new name, so that the pods roll. Without one, there are no webhooks.
 	ServerSecret string
-	// CABundle is what the API server trusts the webhook server by, as PEM. While an authority is rotated, it has the old and the new.
+	// CABundle is the CA bundle with which the API server verifies the webhook server, as PEM. While a CA is rotated, it has the old and the new.
 	CABundle []byte
 	// Config is its configuration. Ports and the directory of the certificate are set here. ForSeed and ForShoot return one.
 	Config resourcemanagerconfigv1alpha1.ResourceManagerConfiguration
-	// Shoot says that it works on the cluster of a shoot. Nil means that it is the one of a seed.
+	// Shoot says that it manages the cluster of a shoot. Nil means that it is the one of a seed.
 	Shoot *Shoot
 }
 
 // ServerNames are the names that the certificate of the webhook server has to be valid for.
 func ServerNames(namespace string) []string {
-	return []string{Name, Name + "." + namespace, Name + "." + namespace + ".svc", Name + "." + namespace + ".svc.cluster.local"}
+	return workload.DNSNames(Name, namespace)
 }
 
-// SeedNamespaces select the namespaces of a seed that have components of ours, control planes or extensions.
+// SeedNamespaces select the namespaces of a seed with components of Gardener, control planes or extensions.
 func SeedNamespaces() []metav1.LabelSelector {
 	selectors := []metav1.LabelSelector{{MatchLabels: map[string]string{corev1.LabelMetadataName: constants.GardenNamespace}}}
 	for _, role := range []string{
@@ -76,10 +75,10 @@ func SeedNamespaces() []metav1.LabelSelector {
 // ForSeed returns the configuration of the resource manager of a seed, which is source and target in one.
 func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c := resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}
-	c.LeaderElection.LeaderElect = ptr.To(true)
-	c.Controllers.ResourceClass = ptr.To(ClassSeed)
+	c.LeaderElection.LeaderElect = new(true)
+	c.Controllers.ResourceClass = new(ClassSeed)
 	c.Controllers.GarbageCollector.Enabled = true
-	// Policies isolate the pods they select, so Services of others, such as that of the cluster's DNS, are left alone.
+	// Policies isolate the pods that they select, so Services in other namespaces, such as that of the cluster's DNS, are excluded.
 	c.Controllers.NetworkPolicy.Enabled = true
 	c.Controllers.NetworkPolicy.NamespaceSelectors = SeedNamespaces()
 	c.Webhooks.HighAvailabilityConfig.Enabled = true
@@ -91,7 +90,7 @@ func ForSeed() resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	return c
 }
 
-// Objects renders the resource manager for the cluster that it runs in and works on.
+// Objects renders the resource manager for the cluster that it runs in.
 func Objects(v Values) ([]client.Object, error) {
 	config := v.Config.DeepCopy()
 	config.APIVersion, config.Kind = resourcemanagerconfigv1alpha1.SchemeGroupVersion.String(), "ResourceManagerConfiguration"
@@ -141,7 +140,7 @@ func Objects(v Values) ([]client.Object, error) {
 		}
 		return append(objects, v.sourceObjects(w)...), nil
 	}
-	// Whoever applies anything must be allowed everything.
+	// It applies objects of any kind, so it needs all permissions.
 	objects = append(objects, w.ClusterRole(Name, everything()...)...)
 	return append(objects, Webhooks(config, Scope{Namespace: v.Namespace, CABundle: v.CABundle})...), nil
 }
@@ -156,14 +155,14 @@ func everything() []rbacv1.PolicyRule {
 func (v Values) service(w workload.Workload) client.Object {
 	service := w.Service("server", servicePort)
 	service.Spec.Ports = append(service.Spec.Ports, w.Service("metrics", metricsPort).Spec.Ports...)
-	// Numbers, as the labels of those who talk to it name them.
+	// Numbers, as the labels for network policies contain them.
 	service.Spec.Ports[0].TargetPort, service.Spec.Ports[1].TargetPort = intstr.FromInt32(serverPort), intstr.FromInt32(metricsPort)
 	if v.Shoot != nil {
 		service.Annotations = workload.Scraped(metricsPort)
 		return service
 	}
 	service.Annotations = workload.Merge(workload.FromPods(seedScrapeTargets, metricsPort), map[string]string{
-		// The API server is no pod.
+		// The API server is not a pod of this cluster.
 		resourcesv1alpha1.NetworkingFromWorldToPorts: fmt.Sprintf(`[{"protocol":"TCP","port":%d}]`, serverPort),
 	})
 	return service

@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
@@ -21,11 +20,11 @@ import (
 // targetRole is the ClusterRole that a resource manager has in a shoot.
 const targetRole = "gardener.cloud:target:resource-manager"
 
-// Shoot says that the resource manager runs in the seed and works on the cluster of a shoot.
+// Shoot says that the resource manager runs in the seed and manages the cluster of a shoot.
 type Shoot struct {
-	// GenericKubeconfig is the Secret with the kubeconfig that all components of the control plane share. The token is its own.
+	// GenericKubeconfig is the Secret with the generic token kubeconfig of the control plane's components. The token is its own.
 	GenericKubeconfig string
-	// BootstrapKubeconfig is a Secret with a kubeconfig that it uses instead, until there is a token. Empty means that there is one.
+	// BootstrapKubeconfig is a Secret with a kubeconfig that is used until there is a token. Empty means that there is one.
 	BootstrapKubeconfig string
 }
 
@@ -33,17 +32,17 @@ type Shoot struct {
 type ShootOptions struct {
 	// Namespace is the namespace of the control plane.
 	Namespace string
-	// ClusterIdentity is that of the seed, which is written to the objects in the shoot. It may be empty.
+	// ClusterIdentity is that of the seed, for the origin annotation of objects in the shoot. It may be empty.
 	ClusterIdentity string
-	// Workerless says that the cluster has no nodes: there is nothing to do for nodes and pods then.
+	// Workerless says that the cluster has no nodes: controllers for nodes and pods are disabled then.
 	Workerless bool
-	// APIServerHost is what pods of system components are told that the API server's host is. Empty means that they are told nothing.
+	// APIServerHost is the host of the kube-apiserver in environment variables of system components. Empty means that none are set.
 	APIServerHost string
-	// SchedulerName is what pods are scheduled by, if it is not the default scheduler.
+	// SchedulerName is the scheduler that a webhook sets in pods. Empty means the default scheduler.
 	SchedulerName string
 	// DefaultNotReadyTolerationSeconds and DefaultUnreachableTolerationSeconds are those of system components. They may be nil.
 	DefaultNotReadyTolerationSeconds, DefaultUnreachableTolerationSeconds *int64
-	// SystemComponentsTolerations are on pods of system components besides what the nodes for them need.
+	// SystemComponentsTolerations are additional tolerations of system components, besides those for the taints of their nodes.
 	SystemComponentsTolerations []corev1.Toleration
 	// NodeAgentDelay is within which time nodes apply a new configuration. Nil means the default.
 	NodeAgentDelay *metav1.Duration
@@ -53,7 +52,7 @@ type ShootOptions struct {
 // target is the shoot.
 func ForShoot(o ShootOptions) resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	c := resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}
-	c.LeaderElection.LeaderElect = ptr.To(true)
+	c.LeaderElection.LeaderElect = new(true)
 	c.LeaderElection.ResourceNamespace = o.Namespace
 	c.SourceClientConnection.Namespaces = []string{o.Namespace}
 	c.TargetClientConnection = &resourcemanagerconfigv1alpha1.ClientConnection{}
@@ -89,11 +88,11 @@ func ForShoot(o ShootOptions) resourcemanagerconfigv1alpha1.ResourceManagerConfi
 	return c
 }
 
-// URL is where the API server of a shoot reaches its resource manager: it runs in the same namespace, so nothing is in between.
+// URL is the URL of the resource manager's webhooks for the kube-apiserver of the shoot, which runs in the same namespace.
 func URL(namespace string) string { return "https://" + Name + "." + namespace }
 
-// AuthorizerKubeconfig is a kubeconfig by which the API server of a shoot asks the resource manager what node agents may do. It has no
-// credentials: the webhook tells nothing that is not known to who asks.
+// AuthorizerKubeconfig is the kubeconfig of the kube-apiserver's authorization webhook for node agents, which the resource manager serves. It
+// has no credentials: the response contains nothing that the request does not.
 func AuthorizerKubeconfig(namespace string, caBundle []byte) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[Name] = &clientcmdapi.Cluster{Server: URL(namespace) + PathNodeAgentAuthorizer, CertificateAuthorityData: caBundle}
@@ -103,13 +102,13 @@ func AuthorizerKubeconfig(namespace string, caBundle []byte) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// TargetObjects renders what the resource manager of a shoot needs in the shoot: its permissions, and the webhooks that are called there.
-// They travel in a ManagedResource, which it applies by its bootstrap kubeconfig first.
+// TargetObjects renders what the resource manager of a shoot needs in the shoot: its permissions, and the webhook configurations. They are for
+// a ManagedResource, which it first applies with its bootstrap kubeconfig.
 func TargetObjects(v Values) []client.Object {
-	// When the ManagedResource goes, who deletes its objects must be allowed to until the end.
+	// When the ManagedResource is deleted, the resource manager needs its permissions until all objects are deleted.
 	meta := metav1.ObjectMeta{Name: targetRole, Annotations: map[string]string{resourcesv1alpha1.KeepObject: "true"}}
 	objects := []client.Object{
-		// Whoever applies anything must be allowed everything.
+		// It applies objects of any kind, so it needs all permissions.
 		&rbacv1.ClusterRole{ObjectMeta: *meta.DeepCopy(), Rules: everything()},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: meta,
@@ -123,7 +122,7 @@ func TargetObjects(v Values) []client.Object {
 	return append(objects, Webhooks(&v.Config, Scope{URL: URL(v.Namespace), Shoot: true, CABundle: v.CABundle})...)
 }
 
-// forShoot changes the process of a seed to one that works on a shoot.
+// forShoot changes the process of a seed to that of a shoot.
 func (v Values) forShoot(process *gardenerprocess.Values) {
 	process.PriorityClass = constants.PriorityClassNameShootControlPlane400
 	process.Resources = workload.Requests("5m", "40Mi")
@@ -136,7 +135,7 @@ func (v Values) forShoot(process *gardenerprocess.Values) {
 	process.Files = append(process.Files, gardenerprocess.File{Volume: volume, Path: shootaccess.MountPath})
 }
 
-// sourceObjects renders what it may do in the namespace of the control plane, and the order for its token.
+// sourceObjects renders what it may do in the namespace of the control plane, and the request for its token.
 func (v Values) sourceObjects(w workload.Workload) []client.Object {
 	const (
 		read  = "get list watch"

@@ -41,7 +41,7 @@ func TestShoot(t *testing.T) {
 						t.Fatal(err)
 					}
 					if err := validation.ValidateResourceManager(config).ToAggregate(); err != nil {
-						t.Errorf("it would refuse its configuration: %v", err)
+						t.Errorf("its configuration is invalid: %v", err)
 					}
 				}
 			}

@@ -6,7 +6,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
@@ -42,29 +41,29 @@ var extensions = map[string]string{
 }
 
 const (
-	// timeoutSeconds is how long the API server waits for an answer, and shortTimeoutSeconds where it goes on without.
+	// timeoutSeconds is the timeout of webhooks, and shortTimeoutSeconds that of those that may fail.
 	timeoutSeconds, shortTimeoutSeconds = 10, 2
 
 	labelNamespaceName = "kubernetes.io/metadata.name"
 	labelStaticPod     = "static-pod"
 )
 
-// ours are the namespaces of a cluster whose pods are system components of a shoot.
-var ours = []string{metav1.NamespaceSystem, "kubernetes-dashboard"}
+// systemNamespaces are the namespaces of system components in a shoot.
+var systemNamespaces = []string{metav1.NamespaceSystem, "kubernetes-dashboard"}
 
-// Scope says which cluster's API server calls the webhooks.
+// Scope describes the API server that calls the webhooks.
 type Scope struct {
 	// Namespace is that of the Service, if the API server runs in the cluster that has it.
 	Namespace string
-	// URL is where the API server of another cluster reaches the webhook server, such as https://gardener-resource-manager.shoot--a--b.
+	// URL is the URL of the webhook server for the API server of another cluster, such as https://gardener-resource-manager.shoot--a--b.
 	URL string
 	// Shoot says that it is the cluster of a shoot or the virtual garden, where all system components are in a few namespaces.
 	Shoot bool
-	// CABundle is what the API server trusts the webhook server by, as PEM.
+	// CABundle is the CA bundle with which the API server verifies the webhook server, as PEM.
 	CABundle []byte
 }
 
-// Webhooks renders the webhook configurations for the webhooks that a configuration switches on.
+// Webhooks renders the webhook configurations for the webhooks that a configuration enables.
 func Webhooks(c *resourcemanagerconfigv1alpha1.ResourceManagerConfiguration, s Scope) []client.Object {
 	var objects []client.Object
 	name := Name
@@ -94,9 +93,9 @@ func (s Scope) mutating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookC
 		}
 		w := admissionregistrationv1.MutatingWebhook{
 			Name: name + ".resources.gardener.cloud", ClientConfig: s.client(path), Rules: pods(),
-			AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
-			FailurePolicy: ptr.To(admissionregistrationv1.Fail), MatchPolicy: ptr.To(admissionregistrationv1.Exact),
-			TimeoutSeconds: ptr.To[int32](timeoutSeconds),
+			AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+			FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact),
+			TimeoutSeconds: new(int32(timeoutSeconds)),
 		}
 		change(&w)
 		webhooks = append(webhooks, w)
@@ -109,20 +108,20 @@ func (s Scope) mutating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookC
 			rule("apps", []string{"v1"}, createUpdate, "deployments", "statefulsets"),
 			rule("autoscaling", []string{"v2"}, createUpdate, "horizontalpodautoscalers"),
 		}
-		w.MatchPolicy = ptr.To(admissionregistrationv1.Equivalent)
+		w.MatchPolicy = new(admissionregistrationv1.Equivalent)
 		w.NamespaceSelector = s.namespaces(map[string]string{resourcesv1alpha1.HighAvailabilityConfigConsider: "true"})
 		w.ObjectSelector = selector(managed, absent(resourcesv1alpha1.HighAvailabilityConfigSkip))
 	})
 	add(c.PodSchedulerName.Enabled, "pod-scheduler-name", PathSchedulerName, func(w *admissionregistrationv1.MutatingWebhook) {
-		w.FailurePolicy, w.ObjectSelector = ptr.To(admissionregistrationv1.Ignore), selector(nil, notStatic)
+		w.FailurePolicy, w.ObjectSelector = new(admissionregistrationv1.Ignore), selector(nil, notStatic)
 	})
 	add(c.SeccompProfile.Enabled, "seccomp-profile", PathSeccompProfile, func(w *admissionregistrationv1.MutatingWebhook) {
 		w.NamespaceSelector, w.ObjectSelector = s.namespaces(nil), selector(nil, absent(resourcesv1alpha1.SeccompProfileSkip), notOwn, notStatic)
 	})
 	add(c.KubernetesServiceHost.Enabled, "kubernetes-service-host", PathKubernetesServiceHost, func(w *admissionregistrationv1.MutatingWebhook) {
-		// Without it, pods take the longer way.
-		w.FailurePolicy, w.TimeoutSeconds = ptr.To(admissionregistrationv1.Ignore), ptr.To[int32](shortTimeoutSeconds)
-		w.ReinvocationPolicy = ptr.To(admissionregistrationv1.NeverReinvocationPolicy)
+		// Pods also work without it, with a longer network path.
+		w.FailurePolicy, w.TimeoutSeconds = new(admissionregistrationv1.Ignore), new(int32(shortTimeoutSeconds))
+		w.ReinvocationPolicy = new(admissionregistrationv1.NeverReinvocationPolicy)
 		w.NamespaceSelector = selector(nil, not(resourcesv1alpha1.KubernetesServiceHostInject, "disable"))
 		w.ObjectSelector = selector(nil, not(resourcesv1alpha1.KubernetesServiceHostInject, "disable"), notStatic)
 	})
@@ -146,9 +145,9 @@ func (s Scope) validating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhoo
 	) admissionregistrationv1.ValidatingWebhook {
 		return admissionregistrationv1.ValidatingWebhook{
 			Name: name + ".resources.gardener.cloud", ClientConfig: s.client(path), Rules: rules, ObjectSelector: labels,
-			AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
-			FailurePolicy: ptr.To(admissionregistrationv1.Fail), MatchPolicy: ptr.To(admissionregistrationv1.Exact),
-			TimeoutSeconds: ptr.To[int32](timeoutSeconds),
+			AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+			FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact),
+			TimeoutSeconds: new(int32(timeoutSeconds)),
 		}
 	}
 	const extensionsGroup, druidGroup, etcds = "extensions.gardener.cloud", "druid.gardener.cloud", "etcds"
@@ -174,19 +173,19 @@ func (s Scope) validating(c *resourcemanagerconfigv1alpha1.ResourceManagerWebhoo
 
 func (s Scope) client(path string) admissionregistrationv1.WebhookClientConfig {
 	if s.URL != "" {
-		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(s.URL + path), CABundle: s.CABundle}
+		return admissionregistrationv1.WebhookClientConfig{URL: new(s.URL + path), CABundle: s.CABundle}
 	}
 	return admissionregistrationv1.WebhookClientConfig{CABundle: s.CABundle, Service: &admissionregistrationv1.ServiceReference{
-		Namespace: s.Namespace, Name: Name, Path: &path, Port: ptr.To[int32](servicePort),
+		Namespace: s.Namespace, Name: Name, Path: &path, Port: new(int32(servicePort)),
 	}}
 }
 
-// namespaces selects those with our components: in a shoot they are known, elsewhere they have a role.
+// namespaces selects the namespaces of components: in a shoot by name, elsewhere by their role.
 func (s Scope) namespaces(labels map[string]string) *metav1.LabelSelector {
 	if s.Shoot {
-		return selector(labels, metav1.LabelSelectorRequirement{Key: labelNamespaceName, Operator: metav1.LabelSelectorOpIn, Values: slices.Clone(ours)})
+		return selector(labels, metav1.LabelSelectorRequirement{Key: labelNamespaceName, Operator: metav1.LabelSelectorOpIn, Values: slices.Clone(systemNamespaces)})
 	}
-	return selector(labels, metav1.LabelSelectorRequirement{Key: constants.GardenRole, Operator: metav1.LabelSelectorOpExists}, not(labelNamespaceName, ours...))
+	return selector(labels, metav1.LabelSelectorRequirement{Key: constants.GardenRole, Operator: metav1.LabelSelectorOpExists}, not(labelNamespaceName, systemNamespaces...))
 }
 
 var createUpdate = []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}

@@ -1,22 +1,21 @@
-// Package shootaccess gives pods of a control plane access to the shoot: a kubeconfig that all of them share, and a token of their
-// own, which the token requestor in the shoot's gardener-resource-manager keeps fresh.
+// Package shootaccess gives pods of a control plane access to the shoot: the generic token kubeconfig that all of them share, and a token of their
+// own, which the token requestor in the shoot's gardener-resource-manager renews.
 package shootaccess
 
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
 const (
-	// MountPath is where the volume is in containers.
+	// MountPath is the mount path of the volume.
 	MountPath = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig"
 	// PathKubeconfig and PathToken are the files in it.
 	PathKubeconfig, PathToken = MountPath + "/kubeconfig", MountPath + "/token"
 
-	// secretPrefix starts the names of the Secrets with tokens.
+	// secretPrefix is the prefix of names of Secrets with tokens.
 	secretPrefix = "shoot-access-"
 	volumeName   = "kubeconfig"
 )
@@ -24,7 +23,7 @@ const (
 // SecretName returns the name of the Secret with the token of a component.
 func SecretName(component string) string { return secretPrefix + component }
 
-// Secret renders the order for a token. Its data is filled by the token requestor. The ServiceAccount is in kube-system of the shoot
+// Secret renders the request for a token: a Secret that the token requestor fills. The ServiceAccount is in kube-system of the shoot
 // and has the name of the component.
 func Secret(namespace, component string) *corev1.Secret {
 	return &corev1.Secret{
@@ -42,8 +41,8 @@ func Secret(namespace, component string) *corev1.Secret {
 	}
 }
 
-// Volume has the kubeconfig that a Secret has, which is shared by all components, beside the token of one. Pods do not start before
-// there is a token.
+// Volume is a volume with the generic token kubeconfig and the token of a component. Pods do not start before the Secret has a
+// token.
 func Volume(genericKubeconfigSecret, component string) corev1.Volume {
 	return volume(
 		projection(genericKubeconfigSecret, resourcesv1alpha1.DataKeyKubeconfig),
@@ -51,7 +50,7 @@ func Volume(genericKubeconfigSecret, component string) corev1.Volume {
 	)
 }
 
-// BootstrapVolume has a kubeconfig with credentials of its own at the same place, for who starts before there are tokens.
+// BootstrapVolume is a volume with a kubeconfig that has its own credentials, at the same path, for a component that starts before there are tokens.
 func BootstrapVolume(kubeconfigSecret string) corev1.Volume {
 	return volume(projection(kubeconfigSecret, resourcesv1alpha1.DataKeyKubeconfig))
 }
@@ -62,11 +61,11 @@ func volume(sources ...corev1.VolumeProjection) corev1.Volume {
 
 func projection(secret, key string) corev1.VolumeProjection {
 	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Items: []corev1.KeyToPath{{Key: key, Path: key}}, Optional: ptr.To(false),
+		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Items: []corev1.KeyToPath{{Key: key, Path: key}}, Optional: new(false),
 	}}
 }
 
-// Mount puts the volume into a container.
+// Mount is the volume mount of a container.
 func Mount() corev1.VolumeMount {
 	return corev1.VolumeMount{Name: volumeName, MountPath: MountPath, ReadOnly: true}
 }

@@ -1,4 +1,4 @@
-// Package shootsystem renders what is inside every shoot: who may do what, its identity, priority classes, and policies for the pods of
+// Package shootsystem renders objects that every shoot has: roles, its identity, priority classes, and network policies for the pods of
 // system components.
 package shootsystem
 
@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -23,10 +22,10 @@ import (
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
-// ManagedResourceName is the name of the ManagedResource that the objects travel in.
+// ManagedResourceName is the name of the ManagedResource with the objects.
 const ManagedResourceName = "shoot-core-system"
 
-// originKey is the key of the ConfigMap with the identity that says who gave it.
+// originKey is the key of the identity's origin in its ConfigMap.
 const originKey = "origin"
 
 // Values are what the objects depend on.
@@ -39,18 +38,17 @@ type Values struct {
 	Info Info
 	// Zones are those of the nodes that system components run on.
 	Zones []string
-	// Resources are the kinds of objects that the API server serves, as discovery lists them: RBAC cannot say "all but secrets", so who may
-	// only read is allowed one by one. Those that Kubernetes brings along count even if they are not among them: some groups have a server
-	// that does not answer yet.
+	// Resources are those that the API server serves, as discovery returns them: RBAC cannot say "all but secrets", so the role of viewers
+	// lists them. Those of Kubernetes are in the role even if they are not in this list, as discovery is incomplete while aggregated API
+	// servers are not available.
 	Resources []*metav1.APIResourceList
-	// EncryptedResources are resources that are encrypted at rest, such as "secrets" or "things.example.com": who may only read does not
-	// see them.
+	// EncryptedResources are resources that are encrypted at rest, such as "secrets" or "things.example.com": viewers may not read them.
 	EncryptedResources []string
 }
 
-// Info is what is published about the cluster.
+// Info is the content of the ConfigMap shoot-info.
 type Info struct {
-	// ProjectName and ShootName say which Shoot it is, Provider and Region where its nodes are.
+	// ProjectName and ShootName identify the Shoot, Provider and Region are those of its nodes.
 	ProjectName, ShootName, Provider, Region string
 	// KubernetesVersion is its version.
 	KubernetesVersion string
@@ -64,7 +62,7 @@ type Info struct {
 	Extensions []string
 }
 
-// Objects renders the objects, which belong into the shoot.
+// Objects renders the objects in the shoot.
 func Objects(v Values) []client.Object {
 	objects := []client.Object{v.identity(), v.info(), v.kubeSystem()}
 	objects = append(objects, access(v)...)
@@ -72,10 +70,10 @@ func Objects(v Values) []client.Object {
 	for _, namespace := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
 		objects = append(objects, &corev1.ServiceAccount{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default", Annotations: map[string]string{
-				// It is there anyway.
+				// It exists in every cluster.
 				resourcesv1alpha1.KeepObject: "true",
 			}},
-			AutomountServiceAccountToken: ptr.To(false),
+			AutomountServiceAccountToken: new(false),
 		})
 	}
 	if v.Workerless {
@@ -90,7 +88,7 @@ func Objects(v Values) []client.Object {
 func (v Values) identity() client.Object {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ClusterIdentity},
-		Immutable:  ptr.To(true),
+		Immutable:  new(true),
 		Data:       map[string]string{constants.ClusterIdentity: v.ClusterIdentity, originKey: constants.ClusterIdentityOriginShoot},
 	}
 }
@@ -107,7 +105,7 @@ func (v Values) info() client.Object {
 	}
 	networks := func(name string, ranges []string) {
 		if len(ranges) > 0 {
-			data[name+"Network"] = ranges[0] // as it was when there was one IP family
+			data[name+"Network"] = ranges[0] // for clients from before dual-stack
 			data[name+"Networks"] = strings.Join(ranges, ",")
 		}
 	}
@@ -119,7 +117,7 @@ func (v Values) info() client.Object {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: constants.ConfigMapNameShootInfo}, Data: data}
 }
 
-// kubeSystem marks the namespace for the webhooks of the resource manager. It stays when the shoot goes, as Kubernetes wants it.
+// kubeSystem labels the namespace for the webhooks of the resource manager. It is not deleted with the shoot, as Kubernetes does not allow that.
 func (v Values) kubeSystem() client.Object {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: metav1.NamespaceSystem,
@@ -132,12 +130,12 @@ func (v Values) kubeSystem() client.Object {
 	if len(v.Zones) > 0 {
 		namespace.Annotations[resourcesv1alpha1.HighAvailabilityConfigZones] = strings.Join(slices.Sorted(slices.Values(v.Zones)), ",")
 	}
-	// There is no failure tolerance, which is about the control plane: with it, system components would have to run on different nodes, of
-	// which there may be one, and in the zones above, which are not what each infrastructure calls them on its nodes.
+	// The failure tolerance type is not set, as it is about the control plane: with it, system components would have to run on different nodes,
+	// though there may be only one, and in the zones above, though the zone labels of nodes may have other values.
 	return namespace
 }
 
-// access says what the groups may do that kubeconfigs of Gardener are for.
+// access renders the bindings of the groups that kubeconfigs of Gardener have.
 func access(v Values) []client.Object {
 	readOnly := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: constants.ClusterRoleSystemReadOnly}, Rules: v.readable()}
 	const admin = "cluster-admin"
@@ -161,7 +159,7 @@ func binding(name, role string, subject rbacv1.Subject) client.Object {
 	}
 }
 
-// readable are rules for what may be read: all but what is secret.
+// readable are rules to read all resources but Secrets and encrypted ones.
 func (v Values) readable() []rbacv1.PolicyRule {
 	hidden := map[schema.GroupResource]bool{{Resource: "secrets"}: true}
 	for _, resource := range v.EncryptedResources {
@@ -186,10 +184,10 @@ func (v Values) readable() []rbacv1.PolicyRule {
 	for _, list := range v.Resources {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			continue // discovery gives none of these
+			continue // discovery does not return these
 		}
 		for _, resource := range list.APIResources {
-			// To get a connection into a pod or a node is more than to read, though the verb is the same.
+			// A connection into a pod or a node is more than read access, though the verb is get.
 			connects := strings.Contains(resource.Name, "/") && slices.Contains(resource.Verbs, "create")
 			if !connects && slices.ContainsFunc(resource.Verbs, func(verb string) bool { return slices.Contains(readVerbs, verb) }) {
 				add(gv.Group, resource.Name)
@@ -205,7 +203,7 @@ func (v Values) readable() []rbacv1.PolicyRule {
 	return rules
 }
 
-// builtIn are the resources that Kubernetes brings along, by group.
+// builtIn are the resources of Kubernetes and metrics-server, by group.
 var builtIn = map[string]string{
 	"": "componentstatuses configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims persistentvolumes pods pods/log " +
 		"pods/status podtemplates replicationcontrollers resourcequotas serviceaccounts services",
@@ -233,7 +231,7 @@ var builtIn = map[string]string{
 
 var readVerbs = []string{"get", "list", "watch"}
 
-// controllers lets a component of the control plane do its work, and ask who asks for its metrics.
+// controllers renders the permissions of a component of the control plane, also those to authenticate and authorize requests for its metrics.
 func controllers(name string, roles ...string) []client.Object {
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: name}
 	target := "gardener.cloud:target:" + name
@@ -248,14 +246,14 @@ func controllers(name string, roles ...string) []client.Object {
 	for i, role := range roles {
 		bound := target
 		if i > 0 {
-			bound += "-volume" // there is one that has two
+			bound += "-volume" // kube-scheduler has two
 		}
 		objects = append(objects, binding(bound, role, subject))
 	}
 	return objects
 }
 
-// kubelets lets the API server ask kubelets for logs, and run commands in containers.
+// kubelets allows the kube-apiserver to use the API of kubelets, such as for logs and to run commands in containers.
 func kubelets() []client.Object {
 	const name = "system:apiserver:kubelet"
 	return []client.Object{

@@ -26,7 +26,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// Who may only read sees all kinds of objects but Secrets and what is encrypted. To get into a pod or a node is more than to read.
+// Viewers may read all resources but Secrets and encrypted ones, and may not connect to pods or nodes.
 func TestReadable(t *testing.T) {
 	read := metav1.Verbs{"create", "get", "list", "watch"}
 	served := []*metav1.APIResourceList{
@@ -52,13 +52,13 @@ func TestReadable(t *testing.T) {
 		values  Values
 		yes, no []string
 	}{
-		"nobody was asked yet": {yes: []string{"pods", "configmaps", "pods.metrics.k8s.io"}, no: []string{"secrets", "things.example.com"}},
-		"kinds of users": {
+		"without discovery": {yes: []string{"pods", "configmaps", "pods.metrics.k8s.io"}, no: []string{"secrets", "things.example.com"}},
+		"with custom resources": {
 			values: Values{Resources: served, EncryptedResources: []string{"secrets"}},
 			yes:    []string{"pods", "pods/log", "configmaps", "things.example.com", "things/status.example.com", "keys.example.com", "deployments.apps", "pods.metrics.k8s.io"},
 			no:     []string{"secrets", "pods/exec", "nodes/proxy", "bindings", "other.example.com"},
 		},
-		"some are encrypted": {
+		"with encrypted resources": {
 			values: Values{Resources: served, EncryptedResources: []string{"secrets", "configmaps", "keys.example.com"}},
 			yes:    []string{"pods", "things.example.com"},
 			no:     []string{"secrets", "configmaps", "keys.example.com", "keys/status.example.com"},
@@ -71,7 +71,7 @@ func TestReadable(t *testing.T) {
 					t.Errorf("verbs (-want +got):\n%s", diff)
 				}
 				if slices.Contains(rule.APIGroups, "*") || slices.Contains(rule.Resources, "*") || len(rule.NonResourceURLs) > 0 {
-					t.Errorf("a rule says more than it names: %v", rule)
+					t.Errorf("a rule has a wildcard: %v", rule)
 				}
 				for _, group := range rule.APIGroups {
 					for _, resource := range rule.Resources {
@@ -93,7 +93,7 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// All viewers, and nobody else, get what is readable.
+// The role of viewers has exactly the readable rules.
 func TestViewers(t *testing.T) {
 	bound := map[string]string{}
 	var rules []rbacv1.PolicyRule
@@ -104,7 +104,7 @@ func TestViewers(t *testing.T) {
 				rules = o.Rules
 			}
 			if o.AggregationRule != nil || o.Labels["rbac.authorization.k8s.io/aggregate-to-view"] != "" {
-				t.Errorf("ClusterRole %q is not what it seems", o.Name) // others could add to it
+				t.Errorf("ClusterRole %q is aggregated", o.Name) // other roles could add rules
 			}
 		case *rbacv1.ClusterRoleBinding:
 			for _, subject := range o.Subjects {
@@ -115,7 +115,7 @@ func TestViewers(t *testing.T) {
 		}
 	}
 	if len(rules) == 0 {
-		t.Error("viewers may read nothing")
+		t.Error("viewers have no role")
 	}
 	want := map[string]string{
 		"gardener.cloud:system:viewers": "gardener.cloud:system:read-only", "gardener.cloud:project:viewers": "gardener.cloud:system:read-only",

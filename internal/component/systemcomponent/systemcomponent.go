@@ -1,5 +1,5 @@
-// Package systemcomponent holds what system components in shoots have in common: the labels that webhooks and network policies know
-// them by, and the ranges and addresses of the cluster's network.
+// Package systemcomponent has what system components in shoots have in common: the labels that webhooks and network policies select, and the
+// ranges and addresses of the cluster's network.
 package systemcomponent
 
 import (
@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// Domain is that of the names of Services and pods.
+	// Domain is the domain of Services and pods.
 	Domain = constants.DefaultDomain
 
 	labelOrigin, originGardener = "origin", "gardener"
-	// dnsNumber is which address of a range of Services the DNS server has.
+	// dnsNumber is the number of the DNS server's address in the range of Services.
 	dnsNumber = 10
 )
 
@@ -25,10 +25,10 @@ func Labels() map[string]string {
 	return map[string]string{constants.GardenRole: constants.GardenRoleSystemComponent, labelOrigin: originGardener}
 }
 
-// PodLabels are on the pods of a component. The policies are labels that allow traffic, such as constants.NetworkPolicyToDNS.
+// PodLabels are those of the pods of a component. The policies are labels that allow traffic, such as constants.NetworkPolicyToDNS.
 func PodLabels(policies ...string) map[string]string {
 	labels := Labels()
-	// Webhooks put such pods on the nodes for system components, and nothing else in the same namespace.
+	// Webhooks only assign pods with this label to nodes for system components.
 	labels[resourcesv1alpha1.ManagedBy] = resourcesv1alpha1.GardenerManager
 	for _, policy := range policies {
 		labels[policy] = constants.NetworkPolicyAllowed
@@ -78,7 +78,7 @@ func NetworksOf(shoot *corev1beta1.Shoot) (Networks, error) {
 	return n, nil
 }
 
-// PreferIPv6 tells whether IPv6 is the preferred IP family.
+// PreferIPv6 says whether IPv6 is the preferred IP family.
 func (n Networks) PreferIPv6() bool { return len(n.Services) > 0 && n.Services[0].Addr().Is6() }
 
 // DNS returns the addresses of the cluster's DNS server, one per range of Services.

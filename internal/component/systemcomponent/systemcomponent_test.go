@@ -23,12 +23,12 @@ func TestNetworksOf(t *testing.T) {
 			spec: &corev1beta1.Networking{Pods: new("10.4.0.0/16"), Services: new("100.64.0.0/13")},
 			pods: []string{"10.4.0.0/16"}, dns: []string{"100.64.0.10"},
 		},
-		"status says more than the spec": {
+		"status instead of spec": {
 			spec:   &corev1beta1.Networking{Pods: new("10.4.0.0/16"), Services: new("100.64.0.0/13")},
 			status: &corev1beta1.NetworkingStatus{Pods: []string{"10.4.0.0/16", "2001:db8:4::/56"}, Services: []string{"100.64.0.0/13", "2001:db8:5::/112"}},
 			pods:   []string{"10.4.0.0/16", "2001:db8:4::/56"}, dns: []string{"100.64.0.10", "2001:db8:5::a"},
 		},
-		"an address in the range stands for the range": {
+		"an address in the range": {
 			spec: &corev1beta1.Networking{Services: new("10.0.0.7/24")}, dns: []string{"10.0.0.10"},
 		},
 		"not a range": {spec: &corev1beta1.Networking{Services: new("10.0.0.7")}, wantErr: true},

@@ -1,5 +1,5 @@
-// Package verticalpodautoscaler deploys the Vertical Pod Autoscaler into the cluster that it works on: a recommender, an updater, and a
-// webhook that gives new pods what is recommended for them.
+// Package verticalpodautoscaler deploys the Vertical Pod Autoscaler into the cluster that it scales: a recommender, an updater, and a
+// webhook that applies recommendations to new pods.
 package verticalpodautoscaler
 
 import (
@@ -20,7 +20,6 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
-	"gardener.cloud/gardener/internal/component/controlplane"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/pkg/references"
 	"gardener.cloud/gardener/pkg/secrets"
@@ -53,13 +52,13 @@ type Values struct {
 	Namespace string
 	// Images are those of its parts.
 	Images Images
-	// Replicas is how many pods each part has. One recommender and one updater lead; all of the pods with the webhook serve.
+	// Replicas is the number of pods of each part. One recommender and one updater lead; all pods of the webhook serve.
 	Replicas int32
-	// Config is how it works; that it is enabled is not looked at. Nil means the defaults.
+	// Config is its configuration, whose field enabled is ignored. Nil means the defaults.
 	Config *corev1beta1.VerticalPodAutoscaler
 	// ServerSecret is the name of a Secret in the namespace with tls.crt and tls.key, valid for ServerNames.
 	ServerSecret string
-	// CABundle is what the API server trusts the webhook by, as PEM.
+	// CABundle is the CA bundle with which the API server verifies the webhook, as PEM.
 	CABundle []byte
 }
 
@@ -70,7 +69,7 @@ type Images struct {
 
 // ServerNames are the names that the certificate of the webhook has to be valid for.
 func ServerNames(namespace string) []string {
-	return controlplane.ServerNames(WebhookService, namespace)
+	return workload.DNSNames(WebhookService, namespace)
 }
 
 // Objects renders the Vertical Pod Autoscaler. The definitions of its kinds are in package crds.
@@ -89,7 +88,7 @@ func Objects(v Values) ([]client.Object, error) {
 	return append(append(objects, v.roles()...), v.service(), v.webhook()), nil
 }
 
-// flags writes flags in order. Gates and limits are those of all parts.
+// flags returns sorted flags, with those that all parts have.
 func (v Values) flags(flags map[string]string) []string {
 	all := map[string]string{"v": "2", "kube-api-qps": "100", "kube-api-burst": "120"}
 	maps.Copy(all, flags)
@@ -105,7 +104,7 @@ func (v Values) flags(flags map[string]string) []string {
 	return out
 }
 
-// leading are the flags of a part of which one pod leads.
+// leading are the flags for leader election of a part.
 func (v Values) leading(name string) map[string]string {
 	return map[string]string{"leader-elect": "true", "leader-elect-resource-name": name, "leader-elect-resource-namespace": v.Namespace}
 }
@@ -146,7 +145,7 @@ func (v Values) recommender() workload.Workload {
 	return v.workload(Recommender, v.Images.Recommender, recommenderPort, v.flags(flags))
 }
 
-// maximum is what a list says of a resource, or nothing.
+// maximum is the quantity of a resource in a list, or empty.
 func maximum(list corev1.ResourceList, name corev1.ResourceName) string {
 	quantity, ok := list[name]
 	if !ok {
@@ -158,7 +157,7 @@ func maximum(list corev1.ResourceList, name corev1.ResourceName) string {
 func (v Values) updater() workload.Workload {
 	c := v.Config
 	return v.workload(Updater, v.Images.Updater, updaterPort, v.flags(workload.Merge(v.leading(Updater), map[string]string{
-		"min-replicas":              "1", // most of what runs in a seed has one
+		"min-replicas":              "1", // most workloads in a seed have one
 		"updater-interval":          duration(c.UpdaterInterval, "1m0s"),
 		"eviction-rate-burst":       strconv.Itoa(int(ptr.Deref(c.EvictionRateBurst, 1))),
 		"eviction-rate-limit":       fraction(c.EvictionRateLimit, -1),
@@ -201,7 +200,7 @@ func (v Values) part(w workload.Workload) ([]client.Object, error) {
 	deployment := w.Deployment()
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))},
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0))},
 	}
 	if v.Replicas > 1 {
 		deployment.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
@@ -216,14 +215,14 @@ func (v Values) part(w workload.Workload) ([]client.Object, error) {
 		objects = append(objects, &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: w.Name, Labels: w.Labels},
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+				MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 			},
 		})
 	}
 	return objects, nil
 }
 
-// roles say what each part may do.
+// roles are the permissions of each part.
 func (v Values) roles() []client.Object {
 	vpas := workload.Rule(autoscalingGroup, "verticalpodautoscalers", read)
 	pods := workload.Rule("", "pods nodes limitranges", read)
@@ -232,7 +231,7 @@ func (v Values) roles() []client.Object {
 		workload.Rule("", "replicationcontrollers", read),
 		workload.Rule("apps", "daemonsets deployments replicasets statefulsets", read),
 		workload.Rule("batch", "jobs cronjobs", read),
-		// What has replicas and is none of these.
+		// Other resources with a scale subresource.
 		workload.Rule("druid.gardener.cloud", "etcds etcds/scale", read),
 	}
 	events := []rbacv1.PolicyRule{
@@ -270,7 +269,7 @@ func (v Values) service() client.Object {
 	}).Service("server", servicePort)
 	service.Spec.Ports[0].TargetPort = intstr.FromInt32(serverPort)
 	service.Annotations = map[string]string{
-		// The API server is no pod.
+		// The API server is not a pod of this cluster.
 		resourcesv1alpha1.NetworkingFromWorldToPorts: `[{"protocol":"TCP","port":` + strconv.Itoa(serverPort) + `}]`,
 	}
 	return service
@@ -287,16 +286,16 @@ func (v Values) webhook() client.Object {
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
 			Name: "vpa.k8s.io",
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: v.CABundle, Service: &admissionregistrationv1.ServiceReference{
-				Namespace: v.Namespace, Name: WebhookService, Port: ptr.To[int32](servicePort),
+				Namespace: v.Namespace, Name: WebhookService, Port: new(int32(servicePort)),
 			}},
 			Rules: []admissionregistrationv1.RuleWithOperations{
 				rule("", "v1", "pods", admissionregistrationv1.Create),
 				rule(autoscalingGroup, "*", "verticalpodautoscalers", admissionregistrationv1.Create, admissionregistrationv1.Update),
 			},
-			// Without it, pods start with what they ask for themselves.
-			FailurePolicy: ptr.To(admissionregistrationv1.Ignore), MatchPolicy: ptr.To(admissionregistrationv1.Exact),
-			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: ptr.To[int32](2),
-			ReinvocationPolicy: ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy), AdmissionReviewVersions: []string{"v1"},
+			// Without it, pods start with their own requests.
+			FailurePolicy: new(admissionregistrationv1.Ignore), MatchPolicy: new(admissionregistrationv1.Exact),
+			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(2)),
+			ReinvocationPolicy: new(admissionregistrationv1.IfNeededReinvocationPolicy), AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
 }

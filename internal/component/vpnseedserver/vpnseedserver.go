@@ -1,8 +1,8 @@
-// Package vpnseedserver deploys the end of the tunnel that is beside the kube-apiserver of a shoot: it leads the kube-apiserver into the
+// Package vpnseedserver deploys vpn-seed-server, the tunnel server beside the kube-apiserver of a shoot: it connects the kube-apiserver to the
 // networks of the shoot, and pods of the shoot to the kube-apiserver.
 //
-// It is a Deployment of its own and not a sidecar: it is small, has as many pods as availability asks for, and a rollout of the one does
-// not break the connections of the other.
+// It is a Deployment of its own and not a sidecar: it is small, has its own number of replicas, and a rollout of one does not break
+// connections of the other.
 package vpnseedserver
 
 import (
@@ -14,7 +14,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -27,16 +26,16 @@ import (
 )
 
 const (
-	// Name is that of the Deployment, the Service and the TLSRoute.
+	// Name is the name of the Deployment, the Service and the TLSRoute.
 	Name = "vpn-seed-server"
-	// TunnelPort is where agents and proxies connect, through the gateway.
+	// TunnelPort is the port for agents and proxies, which connect through the gateway.
 	TunnelPort int32 = 8132
-	// ProxyPort is where HTTP CONNECT is served.
+	// ProxyPort is the port of the HTTP proxy.
 	ProxyPort int32 = 9443
-	// HealthPort is where health and metrics are served. /tunnel says whether bytes get through to an agent.
+	// HealthPort is the port of health and metrics. /tunnel says whether an agent is connected.
 	HealthPort int32 = 8080
 
-	// AgentCommonName, APIServerProxyCommonName and ProxyClientCommonName are who certificates of the authority of the tunnel are for.
+	// AgentCommonName, APIServerProxyCommonName and ProxyClientCommonName are common names of client certificates of the tunnel's CA.
 	AgentCommonName          = "vpn-shoot-client"
 	APIServerProxyCommonName = "apiserver-proxy-client"
 	ProxyClientCommonName    = "kube-apiserver-http-proxy"
@@ -48,37 +47,37 @@ const (
 type Values struct {
 	// Namespace is that of the control plane.
 	Namespace string
-	// Image is the image with all our processes.
+	// Image is the image with all processes of Gardener.
 	Image string
-	// Replicas is how many pods there are. Agents connect to each of them.
+	// Replicas is the number of pods. Agents connect to each of them.
 	Replicas int32
-	// Spread says what pods must not share if they need not.
+	// Spread are the topology keys over which pods are spread if possible.
 	Spread []string
-	// ServerSecret has tls.crt and tls.key for ServerNames and Host.
+	// ServerSecret has tls.crt and tls.key, valid for ServerNames and Host.
 	ServerSecret string
-	// CASecret has the authorities of the tunnel in bundle.crt.
+	// CASecret has the CA bundle of the tunnel in bundle.crt.
 	CASecret string
-	// Host is the name that agents and proxies ask for, which leads through the gateway to the server.
+	// Host is the server name (SNI) that agents and proxies use, for the route of the gateway.
 	Host string
-	// Gateway is the Gateway, the default is that of the seed.
+	// Gateway is the Gateway of the route. The default is that of the seed.
 	Gateway client.ObjectKey
 }
 
-// URL is where HTTP CONNECT is served within the namespace.
+// URL is the URL of the HTTP proxy within the namespace.
 func URL() string { return fmt.Sprintf("https://%s:%d", Name, ProxyPort) }
 
-// PolicyLabel is on pods of the namespace that connect to the proxy.
+// PolicyLabel is the label of pods of the namespace that connect to the HTTP proxy.
 func PolicyLabel() string { return workload.PolicyLabel(Name, ProxyPort) }
 
-// Tunnel returns what a kube-apiserver needs to use the server, with the names of the Secrets that have its certificate and the
-// authorities.
+// Tunnel returns what a kube-apiserver needs to use the server, with the names of the Secrets that have its client certificate and the
+// CA bundle.
 func Tunnel(clientSecret, caSecret string) *kubeapiserver.Tunnel {
 	return &kubeapiserver.Tunnel{
 		URL: URL(), ClientSecret: clientSecret, CASecret: caSecret, PodLabels: map[string]string{PolicyLabel(): constants.NetworkPolicyAllowed},
 	}
 }
 
-// Objects renders the server, and the way to it through the gateway.
+// Objects renders the server, and its route of the gateway.
 func Objects(v Values) ([]client.Object, error) {
 	probe := func(path string) *corev1.Probe {
 		return workload.HTTPProbe(path, int(HealthPort), corev1.URISchemeHTTP)
@@ -105,7 +104,7 @@ func Objects(v Values) ([]client.Object, error) {
 				{Name: "metrics", ContainerPort: HealthPort, Protocol: corev1.ProtocolTCP},
 			},
 			ReadinessProbe: probe("/readyz"), StartupProbe: workload.Eager(probe("/readyz")), LivenessProbe: probe("/healthz"),
-			// Until nobody sends new connections any more.
+			// Until no client opens new connections any more.
 			Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 2}}},
 			Resources: workload.Requests("10m", "30Mi"),
 			VolumeMounts: []corev1.VolumeMount{
@@ -118,13 +117,13 @@ func Objects(v Values) ([]client.Object, error) {
 	deployment.Labels = labels
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))},
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0))},
 	}
 	pod := &deployment.Spec.Template.Spec
-	pod.ServiceAccountName = "" // it needs nothing of the seed
-	pod.AutomountServiceAccountToken = ptr.To(false)
-	pod.EnableServiceLinks = ptr.To(false)
-	pod.TerminationGracePeriodSeconds = ptr.To[int64](35)
+	pod.ServiceAccountName = "" // it does not use the API of the seed
+	pod.AutomountServiceAccountToken = new(false)
+	pod.EnableServiceLinks = new(false)
+	pod.TerminationGracePeriodSeconds = new(int64(35))
 	for _, key := range v.Spread {
 		pod.TopologySpreadConstraints = append(pod.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
 			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: deployment.Spec.Selector.DeepCopy(),
@@ -138,8 +137,8 @@ func Objects(v Values) ([]client.Object, error) {
 		&policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: Name, Labels: labels},
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
-				UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+				MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
+				UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 			},
 		},
 	}
@@ -155,14 +154,14 @@ func service(w workload.Workload, labels map[string]string) *corev1.Service {
 		corev1.ServicePort{Name: "proxy", Port: ProxyPort, Protocol: corev1.ProtocolTCP},
 		corev1.ServicePort{Name: "metrics", Port: HealthPort, Protocol: corev1.ProtocolTCP},
 	)
-	// Numbers, as the labels of those who talk to it name them.
+	// Numbers, as the labels for network policies contain them.
 	for i := range service.Spec.Ports {
 		service.Spec.Ports[i].TargetPort = intstr.FromInt32(service.Spec.Ports[i].Port)
 	}
 	gateways := `[{"matchLabels":{"` + constants.GardenRole + `":"` + constants.GardenRoleIstioIngress + `"}}]`
 	service.Annotations = workload.Merge(workload.Scraped(HealthPort), map[string]string{
 		resourcesv1alpha1.NetworkingNamespaceSelectors:             gateways,
-		resourcesv1alpha1.NetworkingPodLabelSelectorNamespaceAlias: "all-shoots",
+		resourcesv1alpha1.NetworkingPodLabelSelectorNamespaceAlias: workload.AllShoots,
 	})
 	return service
 }

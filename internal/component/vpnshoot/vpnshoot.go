@@ -1,5 +1,5 @@
-// Package vpnshoot deploys the agent of the tunnel into a shoot: it dials the server beside the kube-apiserver, and takes connections
-// from there into the networks of the shoot. The objects are for a ManagedResource; the agent is ready when bytes get through.
+// Package vpnshoot deploys vpn-shoot, the tunnel agent, into a shoot: it dials the server beside the kube-apiserver, and connects it to the
+// networks of the shoot. The objects are for a ManagedResource; the agent is ready when it is connected to a server.
 package vpnshoot
 
 import (
@@ -8,7 +8,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -21,31 +20,31 @@ import (
 )
 
 const (
-	// Name is that of the Deployment.
+	// Name is the name of the Deployment.
 	Name = "vpn-shoot"
 
 	healthPort  = 8080
 	metricsName = "metrics"
 	secretDir   = "/srv/tunnel"
 
-	// evictionSeconds is how long a pod stays on a node that is lost. The default of five minutes is long for what is needed to find out
-	// what is wrong. A node is known to be lost only after a while, so a short interruption does not count.
+	// evictionSeconds is how long a pod stays on an unreachable node. The default of five minutes is too long, as kubectl logs and exec need
+	// the agent. A node only becomes unreachable after a while, so a short interruption has no effect.
 	evictionSeconds = 20
 )
 
 // Values are what the agent is deployed with.
 type Values struct {
-	// Image is the image with all our processes.
+	// Image is the image with all processes of Gardener.
 	Image string
-	// Replicas is how many pods there are. Connections are spread over them.
+	// Replicas is the number of pods. Connections are distributed over them.
 	Replicas int32
-	// Server is where the gateway of the seed is reached, as HOST:PORT: the name of the kube-apiserver, which nodes resolve.
+	// Server is the address of the seed's gateway, as HOST:PORT: the name of the kube-apiserver, which nodes can resolve.
 	Server string
-	// ServerName is the name that the tunnel is asked for by.
+	// ServerName is the server name (SNI) of the tunnel.
 	ServerName string
-	// Certificate and Key are those of the agent, CABundle has the authorities of the tunnel. All are PEM.
+	// Certificate and Key are the client certificate of the agent and its key, CABundle is the CA bundle of the tunnel. All are PEM.
 	Certificate, Key, CABundle []byte
-	// Networks are those of nodes, pods and services, as CIDRs. The agent refuses all others.
+	// Networks are those of nodes, pods and services, as CIDRs. The agent refuses connections to others.
 	Networks []string
 }
 
@@ -75,18 +74,18 @@ func Objects(v Values) ([]client.Object, error) {
 		},
 		Volumes: []corev1.Volume{workload.SecretVolume("tunnel", secret.Name)},
 	}
-	// The flow of a shoot waits for it. A startup probe cannot look at the tunnel: it would restart what only waits for its server.
+	// The flow of a shoot waits for it. A startup probe must not check the tunnel: it would restart agents that wait for their server.
 	w.Container.ReadinessProbe.PeriodSeconds = 2
 	deployment := w.Deployment()
-	// Two agents on one node, or in one zone, are better than one. The webhook for high availability would let the second wait for another.
+	// Two agents on one node, or in one zone, are better than one. With the webhook for high availability the second would wait for another node.
 	deployment.Labels = workload.Merge(labels, map[string]string{resourcesv1alpha1.HighAvailabilityConfigSkip: "true"})
 	pod := &deployment.Spec.Template.Spec
-	pod.AutomountServiceAccountToken = ptr.To(false)
+	pod.AutomountServiceAccountToken = new(false)
 	pod.DNSPolicy = corev1.DNSDefault // the DNS of the cluster may need the tunnel
-	pod.TerminationGracePeriodSeconds = ptr.To[int64](30)
+	pod.TerminationGracePeriodSeconds = new(int64(30))
 	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		pod.Tolerations = append(pod.Tolerations, corev1.Toleration{
-			Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](evictionSeconds),
+			Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(evictionSeconds)),
 		})
 	}
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
@@ -98,12 +97,12 @@ func Objects(v Values) ([]client.Object, error) {
 		return nil, err
 	}
 	account := w.ServiceAccount()
-	account.AutomountServiceAccountToken = ptr.To(false)
+	account.AutomountServiceAccountToken = new(false)
 	objects := []client.Object{
 		account, secret, deployment,
 		&networkingv1.NetworkPolicy{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "gardener.cloud--allow-vpn", Annotations: map[string]string{
-				constants.GardenerDescription: "Allows the tunnel's agent to connect to its server, and to all that the control plane asks for.",
+				constants.GardenerDescription: "Allows the tunnel's agent to connect to its server, and to all addresses that the control plane requests.",
 			}},
 			Spec: networkingv1.NetworkPolicySpec{
 				PodSelector: *deployment.Spec.Selector, Egress: []networkingv1.NetworkPolicyEgressRule{{}},
@@ -115,8 +114,8 @@ func Objects(v Values) ([]client.Object, error) {
 		objects = append(objects, &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: Name, Labels: labels},
 			Spec: policyv1.PodDisruptionBudgetSpec{
-				MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
-				UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+				MaxUnavailable: new(intstr.FromInt32(1)), Selector: deployment.Spec.Selector,
+				UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 			},
 		})
 	}

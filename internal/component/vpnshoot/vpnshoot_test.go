@@ -13,7 +13,7 @@ func TestObjects(t *testing.T) {
 	objects, err := Objects(Values{
 		Image: "registry.example/gardener:v1", Replicas: 2, Server: "api.first.dev.internal.example.com:443",
 		ServerName:  "tunnel.first.dev.internal.example.com",
-		Certificate: []byte("certificate"), Key: []byte("key"), CABundle: []byte("authorities"),
+		Certificate: []byte("certificate"), Key: []byte("key"), CABundle: []byte("CA bundle"),
 		Networks: []string{"10.250.0.0/16", "10.3.0.0/16", "10.4.0.0/16"},
 	})
 	if err != nil {

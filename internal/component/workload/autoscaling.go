@@ -12,34 +12,34 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// AutoscalerKind is that of what a Vertical Pod Autoscaler works by. Its Go types would bring other versions of Kubernetes' libraries.
+// AutoscalerKind is the kind VerticalPodAutoscaler. Its Go types would need other versions of Kubernetes' libraries.
 var AutoscalerKind = schema.GroupVersionKind{Group: "autoscaling.k8s.io", Version: "v1", Kind: "VerticalPodAutoscaler"}
 
-// AutoscalerLabel is on all VerticalPodAutoscalers that are rendered here, by which they are found when there is no autoscaler any more.
+// AutoscalerLabel is on all VerticalPodAutoscalers that are rendered here, to delete them when the seed has no autoscaler any more.
 const AutoscalerLabel = "autoscaling.gardener.cloud/component"
 
-// UpdateMode is what becomes of a recommendation.
+// UpdateMode is spec.updatePolicy.updateMode of a VerticalPodAutoscaler.
 type UpdateMode string
 
 const (
-	// Recreate gives it to new pods, and replaces pods that are too far from it.
+	// Recreate applies recommendations to new pods, and evicts pods that are too far from them.
 	Recreate UpdateMode = "Recreate"
-	// Off only makes it.
+	// Off only writes recommendations.
 	Off UpdateMode = "Off"
 )
 
-// Autoscaling says how the requests of pods follow what they use.
+// Autoscaling says how the requests of pods are scaled.
 type Autoscaling struct {
-	// UpdateMode is what becomes of recommendations. The default is Recreate.
+	// UpdateMode is the update mode. The default is Recreate.
 	UpdateMode UpdateMode
-	// Downscale is a value of constants.VPAEvictionRequirementDownscaleRestriction, which says when pods may be replaced to ask for less.
+	// Downscale is a value of constants.VPAEvictionRequirementDownscaleRestriction, which says when pods may be evicted to reduce their requests.
 	// Empty means at any time.
 	Downscale string
-	// MaintenanceWindow is when they may if Downscale says so.
+	// MaintenanceWindow is the time window for Downscale, or nil.
 	MaintenanceWindow *corev1beta1.MaintenanceTimeWindow
 }
 
-// Autoscaled tells whether there is a Vertical Pod Autoscaler in a seed. Defaults have been set.
+// Autoscaled says whether the Vertical Pod Autoscaler is enabled in a seed, whose defaults have to be set.
 func Autoscaled(seed *corev1beta1.Seed) bool {
 	s := seed.Spec.Settings
 	return s != nil && s.VerticalPodAutoscaler != nil && s.VerticalPodAutoscaler.Enabled
@@ -56,8 +56,8 @@ func Autoscalers(objects []client.Object, how func(deployment string) Autoscalin
 	return out
 }
 
-// Autoscaler renders a VerticalPodAutoscaler for what makes pods. No container gets less than it asks for itself, as that is what it takes
-// to start; limits stay as they are.
+// Autoscaler renders a VerticalPodAutoscaler for a workload. The minimum is what containers request, as they need that to start; limits are
+// not changed.
 func Autoscaler(target metav1.ObjectMeta, kind schema.GroupVersionKind, containers []corev1.Container, how Autoscaling) client.Object {
 	var policies []any
 	for _, container := range containers {

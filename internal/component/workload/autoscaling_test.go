@@ -29,10 +29,10 @@ func TestAutoscaled(t *testing.T) {
 		settings *corev1beta1.SeedSettings
 		want     bool
 	}{
-		"nothing said":        {},
-		"nothing about it":    {settings: &corev1beta1.SeedSettings{}},
-		"somebody else's job": {settings: &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{}}},
-		"wanted": {
+		"no settings":       {},
+		"no setting for it": {settings: &corev1beta1.SeedSettings{}},
+		"disabled":          {settings: &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{}}},
+		"enabled": {
 			settings: &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: true}}, want: true,
 		},
 	} {

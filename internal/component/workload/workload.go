@@ -1,4 +1,4 @@
-// Package workload renders the part in which our Deployments and DaemonSets are alike: few old revisions, a service account
+// Package workload renders what the Deployments and DaemonSets of components have in common: few old revisions, a service account
 // of their own, no privileges. Rendering is pure.
 package workload
 
@@ -15,23 +15,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
 // Workload is a set of equal pods with one container.
 type Workload struct {
-	// Name is that of the objects, of the container and of the service account.
+	// Name is the name of the objects, of the container and of the service account.
 	Name string
-	// Namespace is where the objects are.
+	// Namespace is the namespace of the objects.
 	Namespace string
 	// Labels are on the objects and the pods, and select the pods. The default is Labels(Name).
 	Labels map[string]string
-	// PodLabels and PodAnnotations are on the pods besides.
+	// PodLabels and PodAnnotations are additional ones of the pods.
 	PodLabels, PodAnnotations map[string]string
-	// Replicas is how many pods a Deployment has.
+	// Replicas is the number of pods of a Deployment.
 	Replicas int32
 	// PriorityClass is that of the pods.
 	PriorityClass string
@@ -39,7 +39,7 @@ type Workload struct {
 	Container corev1.Container
 	// Volumes are those of the pods.
 	Volumes []corev1.Volume
-	// HostNetwork puts the pods into the network of the node and lets them run on nodes that are not ready or tainted.
+	// HostNetwork sets hostNetwork, and tolerates all taints, also those of nodes that are not ready.
 	HostNetwork bool
 }
 
@@ -83,8 +83,8 @@ func (w Workload) Deployment() *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: w.meta(),
 		Spec: appsv1.DeploymentSpec{
-			Replicas:             ptr.To(w.Replicas),
-			RevisionHistoryLimit: ptr.To[int32](1),
+			Replicas:             new(w.Replicas),
+			RevisionHistoryLimit: new(int32(1)),
 			Selector:             &metav1.LabelSelector{MatchLabels: w.labels()},
 			Template:             w.template(),
 		},
@@ -96,19 +96,19 @@ func (w Workload) DaemonSet() *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{
 		ObjectMeta: w.meta(),
 		Spec: appsv1.DaemonSetSpec{
-			RevisionHistoryLimit: ptr.To[int32](1),
+			RevisionHistoryLimit: new(int32(1)),
 			Selector:             &metav1.LabelSelector{MatchLabels: w.labels()},
 			Template:             w.template(),
 		},
 	}
 }
 
-// ServiceAccount renders the account that the pods have.
+// ServiceAccount renders the service account of the pods.
 func (w Workload) ServiceAccount() *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: w.meta()}
 }
 
-// Service renders a Service with one port, which has the given name and number and leads to the container's port of that name.
+// Service renders a Service with one port of the given name and number, whose target is the container's port of that name.
 func (w Workload) Service(name string, port int32) *corev1.Service {
 	return &corev1.Service{ObjectMeta: w.meta(), Spec: corev1.ServiceSpec{
 		Selector: w.labels(),
@@ -116,7 +116,7 @@ func (w Workload) Service(name string, port int32) *corev1.Service {
 	}}
 }
 
-// ClusterRole grants rules to the service account, under a name that is unique in the cluster.
+// ClusterRole renders a ClusterRole with rules, and its binding to the service account.
 func (w Workload) ClusterRole(name string, rules ...rbacv1.PolicyRule) []client.Object {
 	return []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: w.labels()}, Rules: rules},
@@ -146,18 +146,18 @@ func (w Workload) subject() rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: w.Name}
 }
 
-// Rule takes resources and verbs separated by spaces.
+// Rule renders an RBAC rule. Resources and verbs are separated by spaces.
 func Rule(group, resources, verbs string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Fields(resources), Verbs: strings.Fields(verbs)}
 }
 
-// Unprivileged is the security context of a container that needs nothing of the node.
+// Unprivileged is the security context of a container without privileges.
 func Unprivileged() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
-		AllowPrivilegeEscalation: ptr.To(false),
-		ReadOnlyRootFilesystem:   ptr.To(true),
-		RunAsNonRoot:             ptr.To(true),
-		RunAsUser:                ptr.To[int64](65532),
+		AllowPrivilegeEscalation: new(false),
+		ReadOnlyRootFilesystem:   new(true),
+		RunAsNonRoot:             new(true),
+		RunAsUser:                new(int64(65532)),
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
 }
@@ -169,7 +169,7 @@ func Requests(cpu, memory string) corev1.ResourceRequirements {
 	}}
 }
 
-// HTTPProbe asks for a path every ten seconds, and waits five for the answer: a busy node is no reason to restart what works.
+// HTTPProbe gets a path every ten seconds, with a timeout of five, so that a busy node does not cause restarts.
 func HTTPProbe(path string, port int, scheme corev1.URIScheme) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt(port), Scheme: scheme}},
@@ -177,7 +177,7 @@ func HTTPProbe(path string, port int, scheme corev1.URIScheme) *corev1.Probe {
 	}
 }
 
-// Eager makes a startup probe of a readiness probe that looks every second until it first succeeds, so that nobody waits for a period.
+// Eager returns a startup probe for a readiness probe. It runs every second until it succeeds, so that pods become ready without delay.
 func Eager(probe *corev1.Probe) *corev1.Probe {
 	startup := probe.DeepCopy()
 	startup.PeriodSeconds, startup.FailureThreshold = 1, 120
@@ -217,21 +217,29 @@ func Merge(maps ...map[string]string) map[string]string {
 	return out
 }
 
-// PolicyLabel is the label of pods that talk to a port of the pods behind a Service in their namespace. Its value is
+// PolicyLabel is the label of pods that may connect to a port of the pods of a Service in their namespace. Its value is
 // constants.NetworkPolicyAllowed.
 func PolicyLabel(service string, port int32) string {
 	return fmt.Sprintf("%s%s-tcp-%d", resourcesv1alpha1.NetworkPolicyToPrefix, service, port)
 }
 
-// scrapeTargets is in the label of pods that read metrics of a control plane.
+// AllShoots is the alias of all control plane namespaces for Services that pods of other namespaces of the seed connect to.
+const AllShoots = "all-shoots"
+
+// AllShootsPolicyLabel is the label of pods that may connect to a port of a Service in all control plane namespaces.
+func AllShootsPolicyLabel(service string, port int32) string {
+	return PolicyLabel(AllShoots+"-"+service, port)
+}
+
+// scrapeTargets is the alias of ports with metrics in the namespace of a control plane.
 const scrapeTargets = "all-scrape-targets"
 
-// Scraped are annotations of a Service in a control plane's namespace: whoever reads metrics there may reach these ports of its pods.
+// Scraped are annotations of a Service in a control plane's namespace: pods that scrape metrics there may connect to these ports of its pods.
 func Scraped(ports ...int32) map[string]string {
 	return FromPods(scrapeTargets, ports...)
 }
 
-// FromPods are annotations of a Service: pods that say that they talk to an alias may reach these ports of its pods.
+// FromPods are annotations of a Service: pods with the label PolicyTo(alias) may connect to these ports of its pods.
 func FromPods(alias string, ports ...int32) map[string]string {
 	var list []string
 	for _, port := range ports {
@@ -241,15 +249,21 @@ func FromPods(alias string, ports ...int32) map[string]string {
 	return map[string]string{key: "[" + strings.Join(list, ",") + "]"}
 }
 
-// PolicyTo is the label of pods that talk to whoever lists ports for an alias, as FromPods does.
+// PolicyTo is the label of pods that may connect to the ports which Services list for an alias with FromPods.
 func PolicyTo(alias string) string { return resourcesv1alpha1.NetworkPolicyToPrefix + alias }
 
-// PodName is the environment variable by which one of our processes that has crashed knows that it was the leader: see internal/process.
+// DNSNames are the names under which a Service can be reached in its cluster, for certificates.
+func DNSNames(service, namespace string) []string {
+	in := service + "." + namespace
+	return []string{service, in, in + ".svc", in + ".svc." + constants.DefaultDomain}
+}
+
+// PodName is an environment variable for leader election: a process that restarts after a crash recognizes its own lease, see internal/process.
 func PodName() corev1.EnvVar {
 	return FieldEnv("POD_NAME", "metadata.name")
 }
 
-// Switches writes what is on and what is off, such as feature gates, as a flag takes it, in order.
+// Switches formats boolean settings, such as feature gates, as the value of a flag, sorted.
 func Switches(on map[string]bool) string {
 	list := make([]string, 0, len(on))
 	for _, name := range slices.Sorted(maps.Keys(on)) {

@@ -26,7 +26,6 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
-	"gardener.cloud/gardener/internal/gardenlet/extension"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -110,16 +109,16 @@ func (r *Reconciler[T, E]) Reconcile(ctx context.Context, req reconcile.Request)
 	cause := err
 	switch {
 	case errors.As(err, &pending):
-		verdict, result.RequeueAfter = extension.Verdict{Message: pending.Message}, pending.After
+		verdict, result.RequeueAfter = extensionobject.Verdict{Message: pending.Message}, pending.After
 		cause, err = nil, nil
 	case errors.Is(err, reconcile.TerminalError(nil)):
 		cause = errors.Unwrap(err)
 	}
 	if cause != nil {
-		verdict = extension.Verdict{Error: &corev1beta1.LastError{Description: cause.Error()}, Message: cause.Error()}
+		verdict = extensionobject.Verdict{Error: &corev1beta1.LastError{Description: cause.Error()}, Message: cause.Error()}
 	}
 	status := r.Kind.Status(obj)
-	extension.Record(status.LastOperation, status.LastError, operation, verdict, r.succeeded(operation), metav1.NewTime(r.Clock.Now()))
+	extensionobject.Record(status.LastOperation, status.LastError, operation, verdict, r.succeeded(operation), metav1.NewTime(r.Clock.Now()))
 	if err := r.patchStatus(ctx, before, obj); err != nil {
 		return reconcile.Result{}, errors.Join(cause, err) // retried even if the cause is final
 	}
@@ -135,13 +134,13 @@ func (r *Reconciler[T, E]) succeeded(operation corev1beta1.LastOperationType) st
 }
 
 // apply applies the extension resource, and returns how far its controller is. The status that it changes is not written yet.
-func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extension.Verdict, error) {
+func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extensionobject.Verdict, error) {
 	if err := kube.AddFinalizer(ctx, r.GardenCache, obj, constants.FinalizerGardenerName); err != nil {
-		return extension.Verdict{}, err
+		return extensionobject.Verdict{}, err
 	}
 	credentials, setSpec, err := r.Kind.Prepare(ctx, obj)
 	if err != nil {
-		return extension.Verdict{}, err
+		return extensionobject.Verdict{}, err
 	}
 	secret := r.copyOf(obj)
 	copied, err := controllerutil.CreateOrPatch(ctx, r.SeedCache, secret, func() error {
@@ -149,7 +148,7 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extension.Verdict,
 		return nil
 	})
 	if err != nil {
-		return extension.Verdict{}, fmt.Errorf("copy credentials to Secret %q: %w", client.ObjectKeyFromObject(secret), err)
+		return extensionobject.Verdict{}, fmt.Errorf("copy credentials to Secret %q: %w", client.ObjectKeyFromObject(secret), err)
 	}
 	ref := corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}
 	status := r.Kind.Status(obj)
@@ -157,17 +156,17 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extension.Verdict,
 	changed := requested || copied != controllerutil.OperationResultNone || *status.ObservedGeneration != obj.GetGeneration()
 	resource, err := r.applyResource(ctx, obj.GetName(), changed, func(resource E) { setSpec(resource, ref) })
 	if err != nil {
-		return extension.Verdict{}, err
+		return extensionobject.Verdict{}, err
 	}
 	if requested {
 		if err := kube.PatchMetadata(ctx, r.GardenCache, obj, func(o *metav1.PartialObjectMetadata) {
 			delete(o.Annotations, constants.GardenerOperation)
 		}); err != nil {
-			return extension.Verdict{}, err
+			return extensionobject.Verdict{}, err
 		}
 	}
 	*status.ObservedGeneration = obj.GetGeneration()
-	verdict := extension.Judge(resource)
+	verdict := extensionobject.Judge(resource)
 	return verdict, r.Kind.Applied(ctx, obj, resource, verdict.Ready)
 }
 
@@ -195,36 +194,36 @@ func (r *Reconciler[T, E]) applyResource(ctx context.Context, name string, chang
 }
 
 // delete deletes the extension resource and the copy of the credentials. When both are gone, it removes the finalizer.
-func (r *Reconciler[T, E]) delete(ctx context.Context, obj T) (extension.Verdict, error) {
+func (r *Reconciler[T, E]) delete(ctx context.Context, obj T) (extensionobject.Verdict, error) {
 	if !controllerutil.ContainsFinalizer(obj, constants.FinalizerGardenerName) {
-		return extension.Verdict{Ready: true}, nil
+		return extensionobject.Verdict{Ready: true}, nil
 	}
 	if err := r.Kind.BeforeDeletion(ctx, obj); err != nil {
-		return extension.Verdict{}, err
+		return extensionobject.Verdict{}, err
 	}
 	resource := empty[E]()
 	switch err := r.SeedCache.Get(ctx, client.ObjectKey{Name: obj.GetName()}, resource); {
 	case err == nil:
 		return r.deleteResource(ctx, resource)
 	case !apierrors.IsNotFound(err):
-		return extension.Verdict{}, fmt.Errorf("read %s %q in the seed: %w", r.KindName, obj.GetName(), err)
+		return extensionobject.Verdict{}, fmt.Errorf("read %s %q in the seed: %w", r.KindName, obj.GetName(), err)
 	}
 	if err := r.SeedCache.Delete(ctx, r.copyOf(obj)); client.IgnoreNotFound(err) != nil {
-		return extension.Verdict{}, fmt.Errorf("delete credentials in the seed: %w", err)
+		return extensionobject.Verdict{}, fmt.Errorf("delete credentials in the seed: %w", err)
 	}
 	if err := r.Kind.AfterDeletion(ctx, obj); err != nil {
-		return extension.Verdict{}, err
+		return extensionobject.Verdict{}, err
 	}
-	return extension.Verdict{Ready: true}, kube.RemoveFinalizer(ctx, r.GardenCache, obj, constants.FinalizerGardenerName)
+	return extensionobject.Verdict{Ready: true}, kube.RemoveFinalizer(ctx, r.GardenCache, obj, constants.FinalizerGardenerName)
 }
 
-func (r *Reconciler[T, E]) deleteResource(ctx context.Context, resource E) (extension.Verdict, error) {
+func (r *Reconciler[T, E]) deleteResource(ctx context.Context, resource E) (extensionobject.Verdict, error) {
 	if resource.GetDeletionTimestamp() == nil {
 		if err := extensionobject.Delete(ctx, extensionobject.Values{Client: r.SeedAPI, Clock: r.Clock}, resource); err != nil {
-			return extension.Verdict{}, err
+			return extensionobject.Verdict{}, err
 		}
 	}
-	verdict := extension.Judge(resource)
+	verdict := extensionobject.Judge(resource)
 	verdict.Ready, verdict.Message = false, "Waiting until the extension has deleted the "+r.KindName+"."
 	if verdict.Error != nil {
 		verdict.Message = verdict.Error.Description

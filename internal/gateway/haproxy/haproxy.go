@@ -20,23 +20,23 @@ import (
 )
 
 const (
-	// commandTimeout is the end of one command. HAProxy answers within milliseconds.
+	// commandTimeout limits one command. HAProxy responds within milliseconds.
 	commandTimeout = 5 * time.Second
-	// batchSize limits what one command carries; HAProxy's buffer has 16 KiB.
+	// batchSize limits the size of one command; HAProxy's buffer has 16 KiB.
 	batchSize = 12 << 10
-	// maxAnswer is far more than the maps of any seed take.
-	maxAnswer = 64 << 20
+	// maxResponse is far more than the maps of any seed take.
+	maxResponse = 64 << 20
 )
 
-// redial is how soon a HAProxy that went away is looked for again.
+// redial is the backoff of connections to a HAProxy that is not running.
 func redial() wait.Backoff {
 	return wait.Backoff{Duration: 50 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 10, Cap: time.Second}
 }
 
-// errNotYet is the state before there is anything to program.
-var errNotYet = errors.New("the routes are not known yet")
+// errNotYet is the state before Set was called.
+var errNotYet = errors.New("the routes are not read yet")
 
-// Programmer keeps the maps of a HAProxy as they are wanted, also when it restarts.
+// Programmer keeps the maps of a HAProxy up to date, also when it restarts.
 type Programmer struct {
 	dir     string
 	clock   clock.Clock
@@ -52,7 +52,7 @@ func NewProgrammer(dir string, clk clock.Clock) *Programmer {
 	return &Programmer{dir: dir, clock: clk, changed: make(chan struct{}, 1), state: errNotYet}
 }
 
-// Set says what is wanted from now on. It writes the files that a HAProxy starts with, and returns before a running one knows.
+// Set sets the desired maps. It writes the files that HAProxy reads at its start; Start updates a running one.
 func (p *Programmer) Set(want Table) error {
 	if err := errors.Join(p.write(ExactFile, want.exact()), p.write(SuffixFile, want.suffix())); err != nil {
 		return err
@@ -62,12 +62,12 @@ func (p *Programmer) Set(want Table) error {
 	p.mu.Unlock()
 	select {
 	case p.changed <- struct{}{}:
-	default: // the change before is still to be worked on, and this one will be seen with it
+	default: // a notification is pending, which covers this change
 	}
 	return nil
 }
 
-// Synced returns why the running HAProxy may not know what is wanted, or nil if it does.
+// Synced returns why the running HAProxy may not have the desired maps, or nil if it has.
 func (p *Programmer) Synced() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func (p *Programmer) write(file string, lines []entry) error {
 	return os.Rename(next, path)
 }
 
-// Start programs HAProxy until the context ends, whenever something else is wanted and whenever it has restarted.
+// Start updates HAProxy until the context ends, after each Set and after each restart of HAProxy.
 func (p *Programmer) Start(ctx context.Context) error {
 	log := logf.FromContext(ctx)
 	backoff := redial()
@@ -128,9 +128,9 @@ func (p *Programmer) Start(ctx context.Context) error {
 // NeedLeaderElection says that every replica programs the HAProxy beside it.
 func (p *Programmer) NeedLeaderElection() bool { return false }
 
-// session works with one life of HAProxy. It tells whether there was one, and returns when it is over.
+// session updates HAProxy until it exits. It returns whether there was a connection.
 func (p *Programmer) session(ctx context.Context) (bool, error) {
-	// HAProxy closes this connection when it ends, which is how that is noticed at once.
+	// HAProxy closes this connection when it exits, so that a restart is detected at once.
 	conn, err := p.dial(ctx)
 	if err != nil {
 		return false, err
@@ -171,12 +171,12 @@ func (p *Programmer) dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// program makes both maps as wanted.
+// program updates both maps.
 func (p *Programmer) program(ctx context.Context, want Table) error {
 	return errors.Join(p.replace(ctx, ExactFile, want.exact()), p.replace(ctx, SuffixFile, want.suffix()))
 }
 
-// replace replaces a map in one step, unless it is as wanted.
+// replace replaces a map in one step, unless it is up to date.
 func (p *Programmer) replace(ctx context.Context, file string, want []entry) error {
 	path := filepath.Join(p.dir, file)
 	shown, err := p.command(ctx, "show map "+path)
@@ -190,13 +190,13 @@ func (p *Programmer) replace(ctx context.Context, file string, want []entry) err
 	if slices.Equal(have, want) {
 		return nil
 	}
-	answer, err := p.command(ctx, "prepare map "+path)
+	response, err := p.command(ctx, "prepare map "+path)
 	if err != nil {
 		return err
 	}
 	var version uint
-	if _, err := fmt.Sscanf(answer, "New version created: %d", &version); err != nil {
-		return fmt.Errorf("prepare map %s: HAProxy says %q", file, answer)
+	if _, err := fmt.Sscanf(response, "New version created: %d", &version); err != nil {
+		return fmt.Errorf("prepare map %s: HAProxy says %q", file, response)
 	}
 	for _, batch := range batches(want) {
 		if err := p.do(ctx, fmt.Sprintf("add map @%d %s <<\n%s", version, path, batch)); err != nil {
@@ -206,17 +206,17 @@ func (p *Programmer) replace(ctx context.Context, file string, want []entry) err
 	return p.do(ctx, fmt.Sprintf("commit map @%d %s", version, path))
 }
 
-// do sends a command that has no answer if all is well.
+// do sends a command that has an empty response if it succeeds.
 func (p *Programmer) do(ctx context.Context, command string) error {
-	answer, err := p.command(ctx, command)
-	if err == nil && answer != "" {
+	response, err := p.command(ctx, command)
+	if err == nil && response != "" {
 		line, _, _ := strings.Cut(command, "\n")
-		err = fmt.Errorf("%s: HAProxy says %q", line, answer)
+		err = fmt.Errorf("%s: HAProxy says %q", line, response)
 	}
 	return err
 }
 
-// command sends a command over a connection of its own and returns the answer.
+// command sends a command over a connection of its own and returns the response.
 func (p *Programmer) command(ctx context.Context, command string) (string, error) {
 	conn, err := p.dial(ctx)
 	if err != nil {
@@ -229,11 +229,11 @@ func (p *Programmer) command(ctx context.Context, command string) (string, error
 	if _, err := io.WriteString(conn, command+"\n"); err != nil {
 		return "", fmt.Errorf("send command to HAProxy: %w", err)
 	}
-	answer, err := io.ReadAll(io.LimitReader(conn, maxAnswer))
+	response, err := io.ReadAll(io.LimitReader(conn, maxResponse))
 	if err != nil {
-		return "", fmt.Errorf("read answer of HAProxy: %w", err)
+		return "", fmt.Errorf("read response of HAProxy: %w", err)
 	}
-	return strings.TrimSpace(string(answer)), nil
+	return strings.TrimSpace(string(response)), nil
 }
 
 // parseMap reads the lines of a map, each of which begins with an identifier.

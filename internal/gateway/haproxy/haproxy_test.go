@@ -59,7 +59,7 @@ func TestRealHAProxy(t *testing.T) {
 	refused(t, address, "other.example.com")
 	refused(t, address, "")
 
-	// Other routes for new connections; the old one lives on.
+	// Other routes for new connections; the old connection is kept.
 	table = haproxy.NewTable()
 	table.Add("*.example.com", first)
 	table.Add("*.deep.example.com", second)
@@ -127,11 +127,11 @@ func stopProcess(t testing.TB, cmd *exec.Cmd) {
 
 func await(t *testing.T, p *haproxy.Programmer) {
 	t.Helper()
-	patiently(t, p.Synced)
+	retry(t, p.Synced)
 }
 
-// patiently tries until something succeeds.
-func patiently(t testing.TB, try func() error) {
+// retry retries until something succeeds.
+func retry(t testing.TB, try func() error) {
 	t.Helper()
 	end := time.After(time.Minute)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -164,12 +164,12 @@ func dial(t testing.TB, address, name string) *client {
 	return &client{t, conn}
 }
 
-// expect sends a line, and expects one that tells who answered.
+// expect sends a line, and expects a response with the name of the server.
 func (c *client) expect(want string) {
 	c.t.Helper()
 	got, err := ask(c.conn)
 	if err != nil || got != want {
-		c.t.Fatalf("got an answer of %q, want %q: %v", got, want, err)
+		c.t.Fatalf("got response %q, want %q: %v", got, want, err)
 	}
 }
 
@@ -186,14 +186,14 @@ func ask(conn *tls.Conn) (string, error) {
 
 func eventually(t testing.TB, address, name, want string) {
 	t.Helper()
-	patiently(t, func() error {
+	retry(t, func() error {
 		conn, err := tls.Dial("tcp", address, insecure(name))
 		if err != nil {
 			return fmt.Errorf("connect to %s: %w", name, err)
 		}
 		defer conn.Close() //nolint:errcheck // it is only asked
 		if got, err := ask(conn); err != nil || got != want {
-			return fmt.Errorf("%s: got an answer of %q, want %q: %w", name, got, want, err)
+			return fmt.Errorf("%s: got response %q, want %q: %w", name, got, want, err)
 		}
 		return nil
 	})
@@ -204,7 +204,7 @@ func refused(t *testing.T, address, name string) {
 	conn, err := tls.Dial("tcp", address, insecure(name))
 	if err == nil {
 		_ = conn.Close()
-		t.Errorf("%q was let in", name)
+		t.Errorf("connection for %q was accepted", name)
 	}
 }
 
@@ -212,7 +212,7 @@ func insecure(name string) *tls.Config {
 	return &tls.Config{ServerName: name, InsecureSkipVerify: true} //nolint:gosec // the test is about where a connection goes
 }
 
-// echo is a TLS server that answers each line with its name.
+// echo is a TLS server that responds to each line with its name.
 func echo(t testing.TB, name string) netip.AddrPort {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
@@ -246,13 +246,13 @@ func echo(t testing.TB, name string) netip.AddrPort {
 	return netip.MustParseAddrPort(listener.Addr().String())
 }
 
-// BenchmarkRoundTrip sends a line, and waits for the answer, without and with HAProxy in between.
+// BenchmarkRoundTrip sends a line, and waits for the response, without and with HAProxy.
 func BenchmarkRoundTrip(b *testing.B) { benchmark(b, false) }
 
-// BenchmarkConnect makes TLS connections as well.
+// BenchmarkConnect opens TLS connections as well.
 func BenchmarkConnect(b *testing.B) { benchmark(b, true) }
 
-func benchmark(b *testing.B, anew bool) {
+func benchmark(b *testing.B, reconnect bool) {
 	b.Helper()
 	binary, err := exec.LookPath("haproxy")
 	if err != nil {
@@ -276,7 +276,7 @@ func benchmark(b *testing.B, anew bool) {
 		b.Run(name, func(b *testing.B) {
 			conn := dial(b, address, "api.example.com")
 			for b.Loop() {
-				if anew {
+				if reconnect {
 					_ = conn.conn.Close()
 					conn = dial(b, address, "api.example.com")
 				}

@@ -16,13 +16,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// fake answers commands as HAProxy does, as far as they are used here.
+// fake responds to commands as HAProxy does, as far as they are used here.
 type fake struct {
 	mu       sync.Mutex
 	maps     map[string][]string // the lines of maps by file; a prepared one has "@1 " before
 	prepared int
 	held     []net.Conn
-	broken   string // what it answers to a commit
+	broken   string // its response to a commit
 }
 
 func (f *fake) serve(t *testing.T, dir string) (stop func()) {
@@ -124,7 +124,7 @@ func TestProgrammer(t *testing.T) {
 	go func() { defer close(ended); _ = p.Start(ctx) }()
 	defer func() { cancel(); <-ended }()
 	if p.Synced() == nil {
-		t.Error("it counts as synced without anything to tell")
+		t.Error("it is synced before Set was called")
 	}
 	table := NewTable()
 	for i := range 3000 {
@@ -146,11 +146,11 @@ func TestProgrammer(t *testing.T) {
 		t.Errorf("suffixes are %q", got)
 	}
 
-	// It comes back empty, and is told anew.
+	// It restarts with empty maps, and gets the routes again.
 	stop()
 	eventually(t, func() error {
 		if p.Synced() == nil {
-			return fmt.Errorf("it counts as synced though HAProxy is away")
+			return fmt.Errorf("it is synced though HAProxy is not running")
 		}
 		return nil
 	})
@@ -163,7 +163,7 @@ func TestProgrammer(t *testing.T) {
 		return p.Synced()
 	})
 
-	// What HAProxy refuses is told, and tried again.
+	// An error of HAProxy is reported, and the command retried.
 	f.mu.Lock()
 	f.broken = "Permission denied"
 	f.mu.Unlock()
@@ -186,7 +186,7 @@ func TestProgrammer(t *testing.T) {
 		return p.Synced()
 	})
 
-	// Nothing is written that is there already.
+	// Maps that are up to date are not written.
 	f.mu.Lock()
 	before := f.prepared
 	f.mu.Unlock()
@@ -196,6 +196,6 @@ func TestProgrammer(t *testing.T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.prepared != before {
-		t.Error("a map was replaced by itself")
+		t.Error("a map was replaced without a difference")
 	}
 }

@@ -1,4 +1,4 @@
-// Package haproxy tells a running HAProxy where TLS connections go, without reloading it.
+// Package haproxy updates the routes of a running HAProxy for TLS connections, without reloading it.
 //
 // HAProxy looks a server name up in two maps, which are files at its start and are changed through its socket afterwards: first in the
 // one for exact names, then in the one for suffixes, where the first match counts. A value is an address and a port with a slash in
@@ -24,10 +24,10 @@ const (
 	SuffixFile = "suffix.map"
 )
 
-// Nowhere is the value of a name whose connections are refused, though a shorter suffix might know them.
+// Nowhere is the value of a name whose connections are refused, even if a shorter suffix matches it.
 const Nowhere = "-"
 
-// Table says where connections go by the server name they ask for.
+// Table has the backends of connections by their server name.
 type Table struct {
 	// Exact has addresses by name, in lower case. The zero address refuses connections.
 	Exact map[string]netip.AddrPort
@@ -35,7 +35,7 @@ type Table struct {
 	Suffix map[string]netip.AddrPort
 }
 
-// NewTable returns a table that leads nowhere.
+// NewTable returns an empty table.
 func NewTable() Table {
 	return Table{Exact: map[string]netip.AddrPort{}, Suffix: map[string]netip.AddrPort{}}
 }
@@ -72,7 +72,7 @@ func entries(m map[string]netip.AddrPort, order func(a, b string) int) []entry {
 	return out
 }
 
-// Equal tells whether both tables lead to the same places.
+// Equal says whether both tables are the same.
 func (t Table) Equal(other Table) bool {
 	return maps.Equal(t.Exact, other.Exact) && maps.Equal(t.Suffix, other.Suffix)
 }

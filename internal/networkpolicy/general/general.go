@@ -1,5 +1,5 @@
-// Package general writes the NetworkPolicies that every namespace with our components starts from: nothing is allowed, except for pods
-// whose labels ask for DNS, the API server of the cluster, or public, private or blocked networks.
+// Package general writes the general NetworkPolicies of namespaces with components of Gardener: all traffic is denied, except for pods
+// with labels for DNS, the API server of the cluster, or public, private or blocked networks.
 //
 // It reads namespaces and the EndpointSlices of the Service kubernetes, and writes NetworkPolicies. Source: concepts.txt, gardenlet,
 // "NetworkPolicy Controller".
@@ -33,11 +33,11 @@ import (
 
 // Values are the settings of the controller.
 type Values struct {
-	// NamespaceSelectors select the namespaces that get the policies. A namespace that one of them selects does.
+	// NamespaceSelectors select the namespaces that get the policies. One of them has to match.
 	NamespaceSelectors []metav1.LabelSelector
-	// Networks returns the address ranges of the cluster, as they are now.
+	// Networks returns the current address ranges of the cluster.
 	Networks func(context.Context) (Networks, error)
-	// Concurrency is how many namespaces are worked on at once.
+	// Concurrency is how many namespaces are reconciled at once.
 	Concurrency int
 	// FieldOwner is the field manager of the policies, usually the name of the process.
 	FieldOwner string
@@ -59,20 +59,20 @@ func Add(mgr manager.Manager, v Values) error {
 	return builder.ControllerManagedBy(mgr).Named("networkpolicy-general").
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(v.Concurrency, 1)}).
 		For(&corev1.Namespace{}, builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		// Somebody may change or delete a policy.
-		Watches(&networkingv1.NetworkPolicy{}, toNamespace, builder.WithPredicates(predicate.NewPredicateFuncs(isOurs))).
-		// API servers come and go.
+		// Changed and deleted policies are written again.
+		Watches(&networkingv1.NetworkPolicy{}, toNamespace, builder.WithPredicates(predicate.NewPredicateFuncs(isGeneral))).
+		// The endpoints of the API server are in a policy.
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(predicate.NewPredicateFuncs(ofAPIServer))).
 		Complete(r)
 }
 
-// isOurs tells by its name whether a policy is one of those that are written here.
-func isOurs(obj client.Object) bool {
+// isGeneral says whether a policy has the name of one of those that are written here.
+func isGeneral(obj client.Object) bool {
 	every := policies(Networks{Blocked: everywhere}, []endpoint{{cidr: everywhere[0]}})
 	return slices.ContainsFunc(every, func(p *networkingv1.NetworkPolicy) bool { return p.Name == obj.GetName() })
 }
 
-// ofAPIServer tells whether an EndpointSlice is that of the API server of the cluster.
+// ofAPIServer says whether an EndpointSlice is that of the API server of the cluster.
 func ofAPIServer(obj client.Object) bool {
 	return obj.GetNamespace() == metav1.NamespaceDefault && obj.GetLabels()[discoveryv1.LabelServiceName] == "kubernetes"
 }
@@ -87,7 +87,7 @@ type reconciler struct {
 func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	namespaces := &corev1.NamespaceList{}
 	if err := r.client.List(ctx, namespaces); err != nil {
-		return nil // it is a cache, which fails only when everything ends
+		return nil // reading from the cache only fails at shutdown
 	}
 	var requests []reconcile.Request
 	for _, namespace := range namespaces.Items {
@@ -102,8 +102,8 @@ func (r *reconciler) selects(namespace *corev1.Namespace) bool {
 	return slices.ContainsFunc(r.selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(namespace.Labels)) })
 }
 
-// Reconcile writes the policies of a namespace, and removes those that it should not have. A namespace that is none of ours, or no longer,
-// is left alone: policies there may be somebody else's.
+// Reconcile writes the policies of a namespace, and deletes those that are not desired. A namespace that is not selected, or no longer, is
+// ignored: policies there may belong to other components.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	namespace := &corev1.Namespace{}
 	if err := r.client.Get(ctx, req.NamespacedName, namespace); err != nil || namespace.DeletionTimestamp != nil || !r.selects(namespace) {
@@ -129,7 +129,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		switch {
 		case index >= 0 && apiequality.Semantic.DeepEqual(want[index].Spec, policy.Spec):
 			want = slices.Delete(want, index, index+1)
-		case index < 0 && isOurs(policy):
+		case index < 0 && isGeneral(policy):
 			errs = append(errs, client.IgnoreNotFound(r.client.Delete(ctx, policy)))
 		}
 	}
@@ -144,14 +144,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return kube.Result(err)
 }
 
-// endpoint is where something listens.
+// endpoint is an address with a port.
 type endpoint struct {
 	cidr string
 	port int32
 }
 
-// endpoints are those of the API server of the cluster: of its Service, and behind it, as it depends on the network which of the two a
-// policy sees.
+// endpoints are those of the API server of the cluster: of its Service, and of its EndpointSlices, as it depends on the network which of the
+// two a policy is applied to.
 func (r *reconciler) endpoints(ctx context.Context) ([]endpoint, error) {
 	service := &corev1.Service{}
 	if err := r.client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}, service); err != nil {

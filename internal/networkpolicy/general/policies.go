@@ -9,31 +9,30 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
 // Networks are address ranges, as CIDRs.
 type Networks struct {
-	// Own are those of the cluster: its nodes, pods and Services. Pods reach what is in there by other policies.
+	// Own are those of the cluster: its nodes, pods and Services. Other policies allow connections to them.
 	Own []string
-	// Blocked are those that no pod may reach without a label for it, such as the metadata service of an infrastructure.
+	// Blocked are those that pods may only connect to with a label for it, such as the metadata service of an infrastructure.
 	Blocked []string
 }
 
-// dnsPorts are where DNS servers listen: those of the cluster's, and those that its pods are reached at.
+// dnsPorts are the ports of DNS: that of the Service, and that of its pods.
 var dnsPorts = []int32{53, 8053}
 
 var (
 	everywhere = []string{"0.0.0.0/0", "::/0"}
 	// private are the ranges of RFC 1918, RFC 6598 and RFC 4193.
 	private = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"}
-	// nodeLocalDNS is where the cache for DNS on each node listens, if there is one.
+	// nodeLocalDNS are the addresses of the DNS cache on each node, if there is one.
 	nodeLocalDNS = []string{"169.254.20.10/32", "fd30:1319:f1e:230b::1/128"}
 )
 
-// policies are those of every namespace: nothing is allowed, but what pods have labels for. The endpoints are those of the API server of
+// policies are those of every namespace: all traffic is denied that pods have no label for. The endpoints are those of the API server of
 // the cluster.
 func policies(networks Networks, endpoints []endpoint) []*networkingv1.NetworkPolicy {
 	blocked := labelled("allow-to-blocked-cidrs", constants.NetworkPolicyToBlockedCIDRs)
@@ -56,7 +55,7 @@ func policies(networks Networks, endpoints []endpoint) []*networkingv1.NetworkPo
 	}
 	all := []*networkingv1.NetworkPolicy{denyAll(), dns(), apiServer, publicNetworks, privateNetworks, blocked}
 	return slices.DeleteFunc(all, func(p *networkingv1.NetworkPolicy) bool {
-		// A policy for pods that may reach nothing more is none.
+		// A policy without rules allows nothing, so it is not necessary.
 		return p.Name != denyAllName && len(p.Spec.Egress) == 0
 	})
 }
@@ -74,7 +73,7 @@ func denyAll() *networkingv1.NetworkPolicy {
 	}
 }
 
-// labelled is a policy for the pods with a label, without any rule yet.
+// labelled is a policy for the pods with a label, without rules.
 func labelled(name, label string) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
@@ -110,10 +109,10 @@ func dns() *networkingv1.NetworkPolicy {
 }
 
 func port(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort {
-	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: ptr.To(intstr.FromInt32(number))}
+	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(number))}
 }
 
-// to allows traffic to a range, except those of the ranges that lie within it.
+// to allows traffic to a range, except for those of the other ranges that are within it.
 func to(cidr string, except ...string) networkingv1.NetworkPolicyEgressRule {
 	block := &networkingv1.IPBlock{CIDR: cidr}
 	for _, other := range except {
@@ -124,7 +123,7 @@ func to(cidr string, except ...string) networkingv1.NetworkPolicyEgressRule {
 	return networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{{IPBlock: block}}}
 }
 
-// within tells whether a range is a part of another one, which the API demands of exceptions.
+// within says whether a range is a part of another one, which the API requires of exceptions.
 func within(inner, outer string) bool {
 	in, err := netip.ParsePrefix(inner)
 	if err != nil {

@@ -1,7 +1,8 @@
-// Package csrapprover decides about the certificates that kubelets ask for their servers and gardener-node-agents for themselves.
+// Package csrapprover approves or denies CertificateSigningRequests for serving certificates of kubelets and client certificates of
+// gardener-node-agents.
 //
-// It reads CertificateSigningRequests and Nodes of the target cluster and Machines of the source cluster, and writes approvals and
-// denials. Nothing but the requests is cached: a decision is final, and rare.
+// It reads CertificateSigningRequests and Nodes of the target cluster and Machines of the source cluster, and writes the conditions Approved and
+// Denied. Only CertificateSigningRequests are cached, as decisions are rare.
 // Source: concepts.txt, Gardener Resource Manager, "CertificateSigningRequest Approver".
 package csrapprover
 
@@ -36,21 +37,21 @@ import (
 )
 
 const (
-	// passTimeout limits a pass, which makes a handful of requests.
+	// passTimeout limits a reconciliation, which makes a few requests.
 	passTimeout = time.Minute
 
 	nodeUserPrefix = "system:node:"
-	// bootstrapUserPrefix begins the users that bootstrap tokens stand for.
+	// bootstrapUserPrefix is the prefix of users of bootstrap tokens.
 	bootstrapUserPrefix = "system:bootstrap:"
 	nodesGroup          = "system:nodes"
-	// migratingUser is who node agents were before they had certificates.
+	// migratingUser is the user of node agents from before they had certificates.
 	migratingUser = "system:serviceaccount:kube-system:gardener-node-agent"
 )
 
 // Add adds the controller to a manager. The Machines are in a namespace of the source cluster; an empty one means that the cluster has
 // no Machines, so that requests are checked against Nodes only.
 func Add(mgr manager.Manager, sourceCluster, targetCluster cluster.Cluster, machineNamespace string, concurrency int) error {
-	r := &Reconciler{
+	r := &reconciler{
 		machines: sourceCluster.GetAPIReader(), machineNamespace: machineNamespace,
 		targetClient: targetCluster.GetClient(), targetReader: targetCluster.GetAPIReader(),
 	}
@@ -62,7 +63,7 @@ func Add(mgr manager.Manager, sourceCluster, targetCluster cluster.Cluster, mach
 		&handler.TypedEnqueueRequestForObject[*certificatesv1.CertificateSigningRequest]{}, predicate.NewTypedPredicateFuncs(concerns)))
 }
 
-// concerns tells whether nobody has decided about a request, and its signer is one that we know about.
+// concerns says whether a request is neither approved nor denied, and for one of the signers that are handled here.
 func concerns(csr *certificatesv1.CertificateSigningRequest) bool {
 	decided := func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed
@@ -71,8 +72,8 @@ func concerns(csr *certificatesv1.CertificateSigningRequest) bool {
 		(csr.Spec.SignerName == certificatesv1.KubeletServingSignerName || csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName)
 }
 
-// Reconciler decides about a request.
-type Reconciler struct {
+// reconciler approves or denies a request.
+type reconciler struct {
 	machines         client.Reader
 	machineNamespace string
 	targetClient     client.Client
@@ -80,7 +81,7 @@ type Reconciler struct {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	csr := &certificatesv1.CertificateSigningRequest{}
@@ -98,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case csr.Spec.SignerName == certificatesv1.KubeletServingSignerName:
 		reason, err = r.checkKubelet(ctx, csr, wanted)
 	case err != nil || !strings.HasPrefix(wanted.Subject.CommonName, constants.NodeAgentUserNamePrefix):
-		return reconcile.Result{}, nil // others use this signer too
+		return reconcile.Result{}, nil // the signer is also for other clients
 	default:
 		reason, err = r.checkAgent(ctx, csr, wanted)
 	}
@@ -116,7 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	csr = csr.DeepCopy()
 	csr.Status.Conditions = append(csr.Status.Conditions, condition)
 	if err := r.targetClient.SubResource("approval").Update(ctx, csr); err != nil {
-		return kube.Result(fmt.Errorf("decide about the request: %w", err))
+		return kube.Result(fmt.Errorf("write the decision: %w", err))
 	}
 	return reconcile.Result{}, nil
 }
@@ -124,13 +125,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func parse(raw []byte) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(raw)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
-		return nil, errors.New("it holds no certificate request in PEM format")
+		return nil, errors.New("it has no certificate request in PEM format")
 	}
 	return x509.ParseCertificateRequest(block.Bytes)
 }
 
-// checkKubelet returns why a certificate for the server of a kubelet is denied, or nil; the second error is why that cannot be told.
-func (r *Reconciler) checkKubelet(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, wanted *x509.CertificateRequest) (reason, err error) {
+// checkKubelet returns why the serving certificate of a kubelet is denied, or nil; the second error is a failure of the check.
+func (r *reconciler) checkKubelet(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, wanted *x509.CertificateRequest) (reason, err error) {
 	if reason := kubeletRequest(csr.Spec.Username, wanted); reason != nil {
 		return reason, nil
 	}
@@ -145,7 +146,7 @@ func (r *Reconciler) checkKubelet(ctx context.Context, csr *certificatesv1.Certi
 	if r.machineNamespace != "" {
 		machines := &machinev1alpha1.MachineList{}
 		if err := r.machines.List(ctx, machines, client.InNamespace(r.machineNamespace), client.MatchingLabels{machinev1alpha1.NodeLabelKey: name}); err != nil {
-			return nil, fmt.Errorf("look for the Machine of Node %q: %w", name, err)
+			return nil, fmt.Errorf("list Machines of Node %q: %w", name, err)
 		}
 		if count := len(machines.Items); count != 1 {
 			return fmt.Errorf("there are %d Machines for Node %q", count, name), nil
@@ -154,11 +155,11 @@ func (r *Reconciler) checkKubelet(ctx context.Context, csr *certificatesv1.Certi
 	return addressesOf(node, wanted), nil
 }
 
-// kubeletRequest returns what is wrong with a request by itself.
+// kubeletRequest validates the request itself.
 func kubeletRequest(username string, wanted *x509.CertificateRequest) error {
 	switch {
 	case !strings.HasPrefix(username, nodeUserPrefix):
-		return fmt.Errorf("user %q is no node", username)
+		return fmt.Errorf("user %q is not a node", username)
 	case len(wanted.DNSNames)+len(wanted.IPAddresses) == 0:
 		return errors.New("it has neither DNS names nor IP addresses")
 	case wanted.Subject.CommonName != username:
@@ -169,7 +170,7 @@ func kubeletRequest(username string, wanted *x509.CertificateRequest) error {
 	return nil
 }
 
-// addressesOf returns in what the names of a request are not those of a Node.
+// addressesOf returns why the names of a request are not those of a Node, or nil.
 func addressesOf(node *corev1.Node, wanted *x509.CertificateRequest) error {
 	var names, addresses, ips []string
 	for _, address := range node.Status.Addresses {
@@ -204,8 +205,8 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(set(a), set(b))
 }
 
-// checkAgent returns why the certificate of a node agent is denied, or nil; the second error is why that cannot be told.
-func (r *Reconciler) checkAgent(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, wanted *x509.CertificateRequest) (reason, err error) {
+// checkAgent returns why the certificate of a node agent is denied, or nil; the second error is a failure of the check.
+func (r *reconciler) checkAgent(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, wanted *x509.CertificateRequest) (reason, err error) {
 	if reason := agentRequest(csr, wanted); reason != nil {
 		return reason, nil
 	}
@@ -223,25 +224,24 @@ func (r *Reconciler) checkAgent(ctx context.Context, csr *certificatesv1.Certifi
 	return agentUser(csr.Spec.Username, wanted.Subject.CommonName, machine), nil
 }
 
-// agentRequest returns what is wrong with a request by itself. The group is what a certificate gives power by: one more, and it could be
-// that of an administrator.
+// agentRequest validates the request itself. The groups of a certificate determine its permissions, so no other group is allowed.
 func agentRequest(csr *certificatesv1.CertificateSigningRequest, wanted *x509.CertificateRequest) error {
 	if !slices.Equal(wanted.Subject.Organization, []string{constants.NodeAgentsGroup}) {
 		return fmt.Errorf("organizations %q are not just %q", wanted.Subject.Organization, constants.NodeAgentsGroup)
 	}
 	if slices.Contains(csr.Spec.Usages, certificatesv1.UsageServerAuth) || len(wanted.DNSNames)+len(wanted.IPAddresses) > 0 {
-		return errors.New("a certificate for a client has no use as one for a server")
+		return errors.New("a client certificate must not have the usages or names of a server certificate")
 	}
 	return nil
 }
 
-// agentUser returns why a user may not have the certificate of a node agent. Without a Machine, the agent's name is that of its node.
+// agentUser returns why a user may not have the certificate of a node agent, or nil. Without a Machine, the name of the agent is that of its node.
 func agentUser(username, commonName string, machine *machinev1alpha1.Machine) error {
 	hasNode := machine != nil && machine.Labels[machinev1alpha1.NodeLabelKey] != ""
 	switch {
 	case strings.HasPrefix(username, nodeUserPrefix): // a new node
 		if machine == nil && strings.TrimPrefix(username, nodeUserPrefix) != strings.TrimPrefix(commonName, constants.NodeAgentUserNamePrefix) {
-			return fmt.Errorf("user %q asks for another node", username)
+			return fmt.Errorf("user %q requests a certificate for another node", username)
 		}
 		if hasNode {
 			return fmt.Errorf("Machine %q has a node already", machine.Name)
@@ -252,14 +252,14 @@ func agentUser(username, commonName string, machine *machinev1alpha1.Machine) er
 		}
 	case strings.HasPrefix(username, constants.NodeAgentUserNamePrefix): // a renewal
 		if username != commonName {
-			return fmt.Errorf("user %q asks for the certificate of another one", username)
+			return fmt.Errorf("user %q requests the certificate of another node agent", username)
 		}
 	case username == migratingUser && machine != nil: // a node that had a token
 		if !hasNode {
 			return fmt.Errorf("Machine %q has no node yet", machine.Name)
 		}
 	default:
-		return fmt.Errorf("user %q is no node agent", username)
+		return fmt.Errorf("user %q is not a node agent", username)
 	}
 	return nil
 }

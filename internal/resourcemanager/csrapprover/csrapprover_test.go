@@ -77,7 +77,7 @@ func TestReconcile(t *testing.T) {
 	}{
 		"kubelet":                         {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes", "n1", "10.0.0.1")},
 		"kubelet, no machines":            {signer: kubelet, user: "system:node:n2", request: request(t, "system:node:n2", "system:nodes", "n2", "10.0.0.1"), without: true},
-		"kubelet, user is no node":        {signer: kubelet, user: "admin", request: request(t, "admin", "system:nodes", "n1"), denied: "is no node"},
+		"kubelet, user is no node":        {signer: kubelet, user: "admin", request: request(t, "admin", "system:nodes", "n1"), denied: "is not a node"},
 		"kubelet, no names":               {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes"), denied: "neither DNS names nor"},
 		"kubelet, other common name":      {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n2", "system:nodes", "n1"), denied: "common name"},
 		"kubelet, other organization":     {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes system:masters", "n1"), denied: "organizations"},
@@ -87,22 +87,22 @@ func TestReconcile(t *testing.T) {
 		"kubelet, other DNS name":         {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes", "n1", "kubernetes", "10.0.0.1"), denied: "DNS names"},
 		"kubelet, other address":          {signer: kubelet, user: "system:node:n1", request: request(t, "system:node:n1", "system:nodes", "n1", "1.2.3.4"), denied: "IP addresses"},
 		"kubelet, no request at all":      {signer: kubelet, user: "system:node:n1", request: []byte("x"), denied: "no certificate request"},
-		"somebody else":                   {signer: agent, user: "admin", request: request(t, "admin", "system:masters"), ignored: true},
+		"another client":                  {signer: agent, user: "admin", request: request(t, "admin", "system:masters"), ignored: true},
 		"agent of a new node":             {signer: agent, user: "system:node:n9", request: request(t, prefix+"free", agents)},
 		"agent of a machine with a node":  {signer: agent, user: "system:node:n9", request: request(t, prefix+"m1", agents), denied: "has a node already"},
 		"agent of a new machine":          {signer: agent, user: "system:bootstrap:abcdef", request: request(t, prefix+"free", agents)},
 		"token of a machine with a node":  {signer: agent, user: "system:bootstrap:abcdef", request: request(t, prefix+"m1", agents), denied: "has a node already"},
-		"token, no machines":              {signer: agent, user: "system:bootstrap:abcdef", request: request(t, prefix+"n1", agents), without: true, denied: "is no node agent"},
+		"token, no machines":              {signer: agent, user: "system:bootstrap:abcdef", request: request(t, prefix+"n1", agents), without: true, denied: "is not a node agent"},
 		"agent of no machine":             {signer: agent, user: "system:node:n9", request: request(t, prefix+"x", agents), denied: `there is no Machine "x"`},
 		"agent renews":                    {signer: agent, user: prefix + "m1", request: request(t, prefix+"m1", agents)},
-		"agent wants to be another":       {signer: agent, user: prefix + "m1", request: request(t, prefix+"free", agents), denied: "of another one"},
+		"agent wants to be another":       {signer: agent, user: prefix + "m1", request: request(t, prefix+"free", agents), denied: "of another node agent"},
 		"agent wants to be administrator": {signer: agent, user: prefix + "m1", request: request(t, prefix+"m1", agents+" system:masters"), denied: "organizations"},
-		"agent wants to be a server":      {signer: agent, user: prefix + "m1", request: request(t, prefix+"m1", agents, "kubernetes"), denied: "no use as one for a server"},
+		"agent wants to be a server":      {signer: agent, user: prefix + "m1", request: request(t, prefix+"m1", agents, "kubernetes"), denied: "must not have the usages"},
 		"agent that had a token":          {signer: agent, user: migratingUser, request: request(t, prefix+"m1", agents)},
 		"agent that had a token, no node": {signer: agent, user: migratingUser, request: request(t, prefix+"free", agents), denied: "has no node yet"},
-		"agent, any user":                 {signer: agent, user: "admin", request: request(t, prefix+"m1", agents), denied: "is no node agent"},
+		"agent, any user":                 {signer: agent, user: "admin", request: request(t, prefix+"m1", agents), denied: "is not a node agent"},
 		"agent, no machines":              {signer: agent, user: "system:node:n1", request: request(t, prefix+"n1", agents), without: true},
-		"agent, no machines, other node":  {signer: agent, user: "system:node:n1", request: request(t, prefix+"n2", agents), without: true, denied: "asks for another node"},
+		"agent, no machines, other node":  {signer: agent, user: "system:node:n1", request: request(t, prefix+"n2", agents), without: true, denied: "for another node"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			csr := &certificatesv1.CertificateSigningRequest{
@@ -112,7 +112,7 @@ func TestReconcile(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(csr).WithObjects(
 				csr, node("n1"), node("n2"), node("n3"), machine("m1", "n1"), machine("m3", "n3"), machine("m4", "n3"), machine("free", ""),
 			).Build()
-			r := &Reconciler{machines: c, machineNamespace: "shoot", targetClient: c, targetReader: c}
+			r := &reconciler{machines: c, machineNamespace: "shoot", targetClient: c, targetReader: c}
 			if tc.without {
 				r.machineNamespace = ""
 			}

@@ -1,7 +1,7 @@
 // Package garbagecollector deletes immutable ConfigMaps and Secrets that no object refers to any more.
 //
-// It reads the metadata of those that are labelled for it and of workloads and ManagedResources, and deletes the former. Nothing is
-// cached, as it looks rarely. Source: concepts.txt, Gardener Resource Manager, "Garbage Collector For Immutable ConfigMaps/Secrets".
+// It reads the metadata of those with its label, and of workloads and ManagedResources, and deletes the former. Nothing is cached, as it
+// runs rarely. Source: concepts.txt, Gardener Resource Manager, "Garbage Collector For Immutable ConfigMaps/Secrets".
 package garbagecollector
 
 import (
@@ -35,11 +35,11 @@ import (
 )
 
 const (
-	// passTimeout limits a pass, which lists the metadata of all workload.
+	// passTimeout limits a collection, which lists the metadata of all workloads.
 	passTimeout = 3 * time.Minute
 	// pageSize is how many objects are listed at once.
 	pageSize = 500
-	// minimumLifetime is how old an object must be to be deleted, as what refers to it may be created after it.
+	// minimumLifetime is the minimum age of objects that are deleted, as objects that refer to them may be created later.
 	minimumLifetime = 10 * time.Minute
 )
 
@@ -48,7 +48,7 @@ var (
 		references.KindConfigMap: corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 		references.KindSecret:    corev1.SchemeGroupVersion.WithKind("Secret"),
 	}
-	// referring are the kinds whose annotations count.
+	// referring are the kinds with references in annotations.
 	referring = []schema.GroupVersionKind{
 		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 		appsv1.SchemeGroupVersion.WithKind("DaemonSet"), batchv1.SchemeGroupVersion.WithKind("Job"),
@@ -59,14 +59,14 @@ var (
 
 // Values are the settings of the controller.
 type Values struct {
-	// SyncPeriod is how often it looks.
+	// SyncPeriod is the time between two collections.
 	SyncPeriod time.Duration
-	// Namespaces are those that it looks at. None means all of them.
+	// Namespaces are those that it collects garbage in. None means all of them.
 	Namespaces []string
 }
 
-// Reconciler deletes what is not in use.
-type Reconciler struct {
+// reconciler deletes objects that are not in use.
+type reconciler struct {
 	client     client.Client
 	syncPeriod time.Duration
 	namespaces []string
@@ -81,12 +81,12 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, v Values) error {
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{client: live, syncPeriod: v.SyncPeriod, namespaces: v.Namespaces, clock: clock.RealClock{}}
+	r := &reconciler{client: live, syncPeriod: v.SyncPeriod, namespaces: v.Namespaces, clock: clock.RealClock{}}
 	c, err := controller.New("garbage-collector", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 1})
 	if err != nil {
 		return err
 	}
-	// It starts with the process, and each pass asks for the next.
+	// The first collection starts with the process, and each requeues the next.
 	return c.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(reconcile.Request{})
 		return nil
@@ -100,10 +100,10 @@ type object struct {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
-	// First what there is, then what is in use: who refers to something made in between is seen.
+	// Candidates are listed before references, so that references to them which are created in between are found.
 	candidates := map[object]*metav1.PartialObjectMetadata{}
 	for kind, gvk := range collected {
 		err := r.each(ctx, gvk, func(o *metav1.PartialObjectMetadata) {
@@ -134,7 +134,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	log := logf.FromContext(ctx)
 	for _, o := range candidates {
 		log.Info("Deleting an object that is not in use", "kind", o.Kind, "object", klog.KObj(o))
-		// Somebody may have begun to use it again, and marked it.
+		// The precondition fails if the object was changed since, because it is used again.
 		err := r.client.Delete(ctx, o, client.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			errs = append(errs, fmt.Errorf("delete %s %s: %w", o.Kind, client.ObjectKeyFromObject(o), err))
@@ -143,8 +143,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: r.syncPeriod}, errors.Join(errs...)
 }
 
-// each calls a function for the metadata of all objects of a kind. Of a kind that the cluster does not have, there are none.
-func (r *Reconciler) each(ctx context.Context, gvk schema.GroupVersionKind, do func(*metav1.PartialObjectMetadata), options ...client.ListOption) error {
+// each calls a function for the metadata of all objects of a kind. A kind that the cluster does not have has none.
+func (r *reconciler) each(ctx context.Context, gvk schema.GroupVersionKind, do func(*metav1.PartialObjectMetadata), options ...client.ListOption) error {
 	namespaces := r.namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}

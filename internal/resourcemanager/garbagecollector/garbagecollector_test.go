@@ -54,7 +54,7 @@ func TestReconcile(t *testing.T) {
 		objects = append(objects, referrer, &corev1.Secret{ObjectMeta: old("a", name)})
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	r := &Reconciler{client: c, syncPeriod: time.Hour, clock: clocktesting.NewFakePassiveClock(now)}
+	r := &reconciler{client: c, syncPeriod: time.Hour, clock: clocktesting.NewFakePassiveClock(now)}
 	result, err := r.Reconcile(t.Context(), reconcile.Request{})
 	if err != nil || result.RequeueAfter != time.Hour {
 		t.Errorf("Reconcile() is %v, %v", result, err)

@@ -28,26 +28,26 @@ import (
 	"gardener.cloud/gardener/internal/resourcemanager/managedresource"
 )
 
-// Add adds the controller to a manager of the source cluster. The target may be the same cluster; the cache has what is managed there.
-func Add(mgr manager.Manager, targetCluster cluster.Cluster, managed cache.Cache, s Settings) error {
+// Add adds the controller to a manager of the source cluster. The target may be the same cluster; the cache has the managed objects there.
+func Add(mgr manager.Manager, targetCluster cluster.Cluster, managed cache.Cache, v Values) error {
 	live, err := client.NewWithWatch(targetCluster.GetConfig(), client.Options{
 		Scheme: targetCluster.GetScheme(), Mapper: targetCluster.GetRESTMapper(), HTTPClient: targetCluster.GetHTTPClient(),
 	})
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{Settings: s, source: mgr.GetClient(), clock: clock.RealClock{}, target: &target{
+	r := &reconciler{Values: v, source: mgr.GetClient(), clock: clock.RealClock{}, target: &target{
 		live: live, seen: managed, generations: map[key]generation{},
 	}, pods: newOldPods(live)}
 	c, err := controller.New("health", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: s.Concurrency, RateLimiter: managedresource.Retries(),
+		Reconciler: r, MaxConcurrentReconciles: v.Concurrency, RateLimiter: managedresource.Retries(),
 	})
 	if err != nil {
 		return err
 	}
 	r.target.watch = func(object client.Object) error {
 		return c.Watch(source.Kind(managed, object, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-			return managedresource.Owner(s.ClusterID, object)
+			return managedresource.Owner(v.ClusterID, object)
 		}), changed(object)))
 	}
 	return errors.Join(
@@ -56,21 +56,21 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, managed cache.Cache
 	)
 }
 
-// concerns lets through ManagedResources of this process. Their status tells what there is to check; that it changes also when this
-// controller writes it costs a look at the caches.
-func (r *Reconciler) concerns() predicate.TypedPredicate[*resourcesv1alpha1.ManagedResource] {
-	ours := func(mr *resourcesv1alpha1.ManagedResource) bool { return managedresource.Responsible(r.Class, mr) }
+// concerns passes ManagedResources of this process, also after changes of their status, which lists the objects to check. A status write of
+// this controller causes another check, which only reads caches.
+func (r *reconciler) concerns() predicate.TypedPredicate[*resourcesv1alpha1.ManagedResource] {
+	handled := func(mr *resourcesv1alpha1.ManagedResource) bool { return managedresource.Responsible(r.Class, mr) }
 	return predicate.TypedFuncs[*resourcesv1alpha1.ManagedResource]{
-		CreateFunc: func(e event.TypedCreateEvent[*resourcesv1alpha1.ManagedResource]) bool { return ours(e.Object) },
+		CreateFunc: func(e event.TypedCreateEvent[*resourcesv1alpha1.ManagedResource]) bool { return handled(e.Object) },
 		UpdateFunc: func(e event.TypedUpdateEvent[*resourcesv1alpha1.ManagedResource]) bool {
-			return ours(e.ObjectNew) && (!apiequality.Semantic.DeepEqual(e.ObjectOld.Status, e.ObjectNew.Status) ||
+			return handled(e.ObjectNew) && (!apiequality.Semantic.DeepEqual(e.ObjectOld.Status, e.ObjectNew.Status) ||
 				e.ObjectOld.Annotations[resourcesv1alpha1.Ignore] != e.ObjectNew.Annotations[resourcesv1alpha1.Ignore])
 		},
 		DeleteFunc: func(event.TypedDeleteEvent[*resourcesv1alpha1.ManagedResource]) bool { return false },
 	}
 }
 
-// changed leaves out changes of objects that have no health: that they come and go is enough.
+// changed ignores updates of objects that have no health: for these, only creation and deletion matter.
 func changed(object client.Object) predicate.Predicate {
 	_, metadataOnly := object.(*metav1.PartialObjectMetadata)
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -78,13 +78,13 @@ func changed(object client.Object) predicate.Predicate {
 	}}
 }
 
-// key names an object in the target cluster.
+// key identifies an object in the target cluster.
 type key struct {
 	schema.GroupVersionKind
 	client.ObjectKey
 }
 
-// generation is the newest one that was seen of an object.
+// generation is the newest generation of an object that was seen.
 type generation struct {
 	uid    string
 	number int64
@@ -92,9 +92,9 @@ type generation struct {
 
 // target reads the objects of the target cluster.
 type target struct {
-	// live asks the API server.
+	// live reads from the API server.
 	live client.WithWatch
-	// seen has what is managed, in full if it has health, else its metadata.
+	// seen is the cache of managed objects: complete ones if they have health, otherwise metadata.
 	seen client.Reader
 	// watch starts a watch.
 	watch func(client.Object) error
@@ -121,11 +121,11 @@ func (t *target) objectOf(gvk schema.GroupVersionKind) client.Object {
 	return object
 }
 
-// ensureWatch watches a kind from now on, if the cluster has it.
+// ensureWatch starts a watch of a kind, if the cluster has it.
 func (t *target) ensureWatch(gvk schema.GroupVersionKind) error {
 	if _, err := t.live.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
 		if meta.IsNoMatchError(err) {
-			return nil // then there is no such object, which is what the check says
+			return nil // then the check reports that the object does not exist
 		}
 		return err
 	}
@@ -144,16 +144,16 @@ func (t *target) ensureWatch(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// pass is what the checks of one pass share.
+// pass is shared by the checks of one reconciliation.
 type pass struct {
-	// fresh says that the API server is asked for all objects.
+	// fresh says that all objects are read from the API server.
 	fresh bool
-	// unseen are the kinds whose watch has not begun in time. It is not waited for with each of their objects.
+	// unseen are the kinds whose watch has not synced in time. The check of their other objects does not wait for it.
 	unseen map[schema.GroupVersionKind]bool
 }
 
-// get returns an object, or nil if it does not exist. What the cache has may be older than what this process has applied or seen
-// already: then the API server is asked, as an old status would tell of an old roll-out.
+// get returns an object, or nil if it does not exist. If the cache has an older one than this process has applied or seen before, the
+// object is read from the API server, as an old status would be about an old rollout.
 func (t *target) get(ctx context.Context, k key, p *pass) (client.Object, error) {
 	object := t.objectOf(k.GroupVersionKind)
 	if !p.fresh && !p.unseen[k.GroupVersionKind] {
@@ -170,7 +170,7 @@ func (t *target) get(ctx context.Context, k key, p *pass) (client.Object, error)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.generations, k)
-		return nil, nil // not there is an answer
+		return nil, nil // it does not exist
 	}
 	if err != nil {
 		return nil, err
@@ -179,13 +179,13 @@ func (t *target) get(ctx context.Context, k key, p *pass) (client.Object, error)
 	return object, nil
 }
 
-// newEnough tells whether an object is not older than what was seen before, and remembers it.
+// newEnough says whether an object is not older than one that was seen before, and records it.
 func (t *target) newEnough(k key, object client.Object) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now, before := generation{string(object.GetUID()), object.GetGeneration()}, t.generations[k]
 	if before.uid != "" && (now.uid != before.uid || now.number < before.number) {
-		// It may be that the object was deleted and created again since: one request tells.
+		// The object may have been recreated since: a read from the API server shows that.
 		t.generations[k] = generation{}
 		return false
 	}

@@ -33,7 +33,7 @@ func TestDecide(t *testing.T) {
 		want     []corev1beta1.Condition
 	}{
 		"nothing":     {want: []corev1beta1.Condition{healthy, done}},
-		"all is well": {findings: []finding{found("Deployment", "d")}, want: []corev1beta1.Condition{healthy, done}},
+		"all healthy": {findings: []finding{found("Deployment", "d")}, want: []corev1beta1.Condition{healthy, done}},
 		"the order of objects does not matter": {
 			findings: []finding{with(found("Deployment", "d"), few, few), missing},
 			want: []corev1beta1.Condition{

@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// followTimeout limits how long old pods are watched. They may have long to end; afterwards the next pass looks again.
+	// followTimeout limits how long old pods are watched. They may have a long grace period; the next reconciliation checks again.
 	followTimeout = 10 * time.Minute
-	// waiting is how many Deployments may wait to be followed.
+	// waiting is how many Deployments may be queued to be followed.
 	waiting = 100
-	// revisionAnnotation has the number of the roll-out, on a Deployment and on its ReplicaSets.
+	// revisionAnnotation has the number of the rollout, on a Deployment and on its ReplicaSets.
 	revisionAnnotation = "deployment.kubernetes.io/revision"
 )
 
-// oldPods finds pods of earlier revisions of Deployments that have not ended. Pods are not labelled as managed and there may be many,
-// so they are not cached: they are listed once per roll-out, and if there are old ones, these are watched until they are gone.
+// oldPods finds pods of earlier revisions of Deployments that have not ended. Pods do not have the label of managed objects and there may be many,
+// so they are not cached: they are listed once per rollout, and if there are old ones, these are watched until they are gone.
 type oldPods struct {
 	live client.WithWatch
 
 	mu sync.Mutex
-	// settled are the generations of Deployments whose old pods are gone.
+	// settled are the generations of Deployments without old pods.
 	settled map[types.NamespacedName]generation
 	// followed are the Deployments whose pods are being watched.
 	followed map[types.UID]bool
 	requests chan follow
 }
 
-// follow asks for a pass when the old pods of a Deployment are gone.
+// follow requests a reconciliation when the old pods of a Deployment are gone.
 type follow struct {
 	uid     types.UID
 	request reconcile.Request
@@ -99,13 +99,13 @@ func (o *oldPods) check(ctx context.Context, request reconcile.Request, d *appsv
 		select {
 		case o.requests <- follow{d.UID, request, options, hash}:
 			o.followed[d.UID] = true
-		default: // the next pass sees them too
+		default: // the next reconciliation finds them again
 		}
 	}
 	return fmt.Errorf("%d old pods are not gone", count), nil
 }
 
-// currentHash is the label of the pods of the current revision, or empty if it cannot be told.
+// currentHash is the pod-template-hash of the current revision, or empty if it is unknown.
 func (o *oldPods) currentHash(ctx context.Context, d *appsv1.Deployment, options []client.ListOption) (string, error) {
 	sets := metadataList("ReplicaSet", appsv1.SchemeGroupVersion.String())
 	if err := o.live.List(ctx, sets, options...); err != nil {
@@ -119,7 +119,7 @@ func (o *oldPods) currentHash(ctx context.Context, d *appsv1.Deployment, options
 	return "", nil
 }
 
-// isOld tells whether a pod is of an earlier revision. Pods that somebody else made with the same labels have no hash.
+// isOld says whether a pod is of an earlier revision. Pods with the same labels that no ReplicaSet created have no hash.
 func isOld(pod *metav1.PartialObjectMetadata, hash string) bool {
 	of, ok := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
 	return ok && of != hash

@@ -1,4 +1,4 @@
-// Package health tells whether the objects of ManagedResources are there, work, and are rolled out.
+// Package health checks whether the objects of ManagedResources exist, are healthy, and are rolled out.
 //
 // It reads ManagedResources in the source cluster and their objects in the target cluster, and writes the conditions ResourcesHealthy
 // and ResourcesProgressing. Source: concepts.txt, Gardener Resource Manager, "health Controller".
@@ -23,27 +23,27 @@ import (
 )
 
 const (
-	// passTimeout limits a pass, which mostly looks at caches.
+	// passTimeout limits a reconciliation, which mostly reads caches.
 	passTimeout = time.Minute
-	// lookTimeout is how long a new watch may take until it has seen all objects; without it, the object is read.
+	// lookTimeout is how long a new watch may take to sync; after that, the object is read from the API server.
 	lookTimeout = 5 * time.Second
 )
 
-// Settings are what the controller takes from the configuration.
-type Settings struct {
+// Values are the settings of the controller.
+type Values struct {
 	// Class is the class of ManagedResources that this process is responsible for: a name, or "*" for all.
 	Class string
-	// Concurrency is how many ManagedResources are worked on at once.
+	// Concurrency is how many ManagedResources are reconciled at once.
 	Concurrency int
-	// SyncPeriod is how often each is looked at if no event came.
+	// SyncPeriod is how often each is checked without events.
 	SyncPeriod time.Duration
-	// ClusterID is in front of the origin of objects, if it is not empty.
+	// ClusterID is the prefix of the origin of objects. It may be empty.
 	ClusterID string
 }
 
-// Reconciler checks the objects of a ManagedResource.
-type Reconciler struct {
-	Settings
+// reconciler checks the objects of a ManagedResource.
+type reconciler struct {
+	Values
 	source client.Client
 	target *target
 	pods   *oldPods
@@ -51,7 +51,7 @@ type Reconciler struct {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	mr := &resourcesv1alpha1.ManagedResource{}
@@ -59,9 +59,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !ready(r.Class, mr) {
-		return reconcile.Result{}, nil // the change that makes it ready starts a pass
+		return reconcile.Result{}, nil // the change that makes it ready requeues it
 	}
-	// The first check after a change asks the API server, as the caches may not have heard of it.
+	// The first check after a change reads from the API server, as the caches may not have it yet.
 	progressing := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesProgressing)
 	p := &pass{fresh: progressing == nil || progressing.Status == corev1beta1.ConditionUnknown, unseen: map[schema.GroupVersionKind]bool{}}
 	findings := make([]finding, 0, len(mr.Status.Resources))
@@ -78,8 +78,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.SyncPeriod}, nil
 }
 
-// look finds out about one object.
-func (r *Reconciler) look(ctx context.Context, request reconcile.Request, ref resourcesv1alpha1.ObjectReference, p *pass) (finding, error) {
+// look checks one object.
+func (r *reconciler) look(ctx context.Context, request reconcile.Request, ref resourcesv1alpha1.ObjectReference, p *pass) (finding, error) {
 	f := finding{kind: ref.Kind, name: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
 	if managedresource.Truthy(ref.Annotations[resourcesv1alpha1.SkipHealthCheck]) {
 		return f, nil
@@ -98,7 +98,7 @@ func (r *Reconciler) look(ctx context.Context, request reconcile.Request, ref re
 		f.unhealthy, f.progressing = kube.Healthy(object), kube.RolledOut(object)
 		if deployment, ok := object.(*appsv1.Deployment); ok && f.progressing == nil {
 			if f.progressing, err = r.pods.check(ctx, request, deployment); err != nil {
-				return f, fmt.Errorf("look for old pods of %s: %w", f, err)
+				return f, fmt.Errorf("list old pods of %s: %w", f, err)
 			}
 		}
 	}

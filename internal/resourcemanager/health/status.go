@@ -10,9 +10,9 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// report writes the conditions if they differ. The controller that applies the objects takes them back when the manifests change;
-// who has not seen that yet gets a conflict.
-func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, conditions []corev1beta1.Condition) error {
+// report writes the conditions if they differ. The managedresource controller resets them when the manifests change, so a write that is
+// based on the state before gets a conflict.
+func (r *reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, conditions []corev1beta1.Condition) error {
 	before, changed := mr.DeepCopy(), false
 	for _, condition := range conditions {
 		var differs bool

@@ -31,10 +31,10 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// secretsIndex finds ManagedResources by the Secrets that they name.
+// secretsIndex indexes ManagedResources by the Secrets that they refer to.
 const secretsIndex = "spec.secretRefs.name"
 
-// NewCache returns a cache of what is managed in a cluster, for all who look at it. If namespaces are given, it sees no others.
+// NewCache returns a cache of the managed objects in a cluster, for all controllers that read them. Namespaces restrict it, if there are any.
 func NewCache(targetCluster cluster.Cluster, managedBy string, namespaces []string) (cache.Cache, error) {
 	managed, err := labels.Parse(resourcesv1alpha1.ManagedBy + "=" + managedBy)
 	if err != nil {
@@ -53,17 +53,16 @@ func NewCache(targetCluster cluster.Cluster, managedBy string, namespaces []stri
 	return cache.New(targetCluster.GetConfig(), options)
 }
 
-// Add adds the controller to a manager of the source cluster. The target may be the same cluster. In the cache of what is managed
-// there, only metadata is watched: that is enough to see that something differs, and takes little memory in clusters with many
-// objects.
-func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster, managed cache.Cache, s Settings) error {
+// Add adds the controller to a manager of the source cluster. The target may be the same cluster. Only metadata is watched in the cache of
+// managed objects: that is enough to detect changes, and takes little memory in clusters with many objects.
+func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster, managed cache.Cache, v Values) error {
 	live, err := client.New(targetCluster.GetConfig(), client.Options{Scheme: targetCluster.GetScheme(), Mapper: targetCluster.GetRESTMapper(), HTTPClient: targetCluster.GetHTTPClient()})
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{
-		Settings: s, source: mgr.GetClient(), secrets: mgr.GetAPIReader(), clock: clock.RealClock{},
-		target: &target{live: live, seen: managed, clock: clock.RealClock{}, always: s.AlwaysUpdate, applied: map[objectKey]record{}},
+	r := &reconciler{
+		Values: v, source: mgr.GetClient(), secrets: mgr.GetAPIReader(), clock: clock.RealClock{},
+		target: &target{live: live, seen: managed, clock: clock.RealClock{}, always: v.AlwaysUpdate, applied: map[objectKey]record{}},
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &resourcesv1alpha1.ManagedResource{}, secretsIndex, func(obj client.Object) []string {
 		var names []string
@@ -75,32 +74,31 @@ func Add(ctx context.Context, mgr manager.Manager, targetCluster cluster.Cluster
 		return err
 	}
 	c, err := controller.New("managedresource", mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: s.Concurrency,
+		Reconciler: r, MaxConcurrentReconciles: v.Concurrency,
 		RateLimiter: Retries(),
 	})
 	if err != nil {
 		return err
 	}
-	r.watches = &watches{controller: c, cache: managed, mapper: live.RESTMapper(), origin: s.ClusterID, kinds: map[schema.GroupVersionKind]bool{}}
+	r.watches = &watches{controller: c, cache: managed, mapper: live.RESTMapper(), origin: v.ClusterID, kinds: map[schema.GroupVersionKind]bool{}}
 	return errors.Join(
 		c.Watch(source.Kind(mgr.GetCache(), &resourcesv1alpha1.ManagedResource{}, &handler.TypedEnqueueRequestForObject[*resourcesv1alpha1.ManagedResource]{}, r.concerns())),
-		// The data is read when it is needed.
+		// Only metadata is watched; the data is read when it is needed.
 		c.Watch(source.Kind[client.Object](mgr.GetCache(), kube.Metadata(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.usersOf))),
 	)
 }
 
-// Retries says when a failed pass over a ManagedResource is repeated.
+// Retries is the backoff after failed reconciliations of a ManagedResource.
 func Retries() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
 }
 
-// concerns lets through ManagedResources of this process, and those that were, and only what it has not caused itself by writing
-// the status.
-func (r *Reconciler) concerns() predicate.TypedPredicate[*resourcesv1alpha1.ManagedResource] {
+// concerns passes ManagedResources that have or had the class of this process, but not status updates, which the process writes itself.
+func (r *reconciler) concerns() predicate.TypedPredicate[*resourcesv1alpha1.ManagedResource] {
 	return predicate.TypedFuncs[*resourcesv1alpha1.ManagedResource]{
-		CreateFunc: func(e event.TypedCreateEvent[*resourcesv1alpha1.ManagedResource]) bool { return r.ours(e.Object) },
+		CreateFunc: func(e event.TypedCreateEvent[*resourcesv1alpha1.ManagedResource]) bool { return r.handles(e.Object) },
 		UpdateFunc: func(e event.TypedUpdateEvent[*resourcesv1alpha1.ManagedResource]) bool {
-			return r.ours(e.ObjectNew) && (e.ObjectOld.Generation != e.ObjectNew.Generation ||
+			return r.handles(e.ObjectNew) && (e.ObjectOld.Generation != e.ObjectNew.Generation ||
 				e.ObjectOld.Annotations[resourcesv1alpha1.Ignore] != e.ObjectNew.Annotations[resourcesv1alpha1.Ignore] ||
 				!slices.Equal(e.ObjectOld.Finalizers, e.ObjectNew.Finalizers) || e.ObjectNew.DeletionTimestamp != nil && e.ObjectOld.DeletionTimestamp == nil)
 		},
@@ -108,26 +106,26 @@ func (r *Reconciler) concerns() predicate.TypedPredicate[*resourcesv1alpha1.Mana
 	}
 }
 
-func (r *Reconciler) ours(mr *resourcesv1alpha1.ManagedResource) bool {
+func (r *reconciler) handles(mr *resourcesv1alpha1.ManagedResource) bool {
 	return r.responsible(mr) || slices.Contains(mr.Finalizers, r.finalizer())
 }
 
-// usersOf are the ManagedResources that name a Secret.
-func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconcile.Request {
+// usersOf are the ManagedResources that refer to a Secret.
+func (r *reconciler) usersOf(ctx context.Context, secret client.Object) []reconcile.Request {
 	list := &resourcesv1alpha1.ManagedResourceList{}
 	if err := r.source.List(ctx, list, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretsIndex: secret.GetName()}); err != nil {
-		return nil // only while the cache is not there, and then all come anyway
+		return nil // only until the cache has synced; all objects are enqueued then
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if r.ours(&list.Items[i]) {
+		if r.handles(&list.Items[i]) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
 	return requests
 }
 
-// watches are of the kinds that were applied, one each.
+// watches are the watches of applied kinds, one per kind.
 type watches struct {
 	controller controller.Controller
 	cache      cache.Cache
@@ -138,7 +136,7 @@ type watches struct {
 	kinds map[schema.GroupVersionKind]bool
 }
 
-// ensure starts watches that are missing.
+// ensure starts missing watches.
 func (w *watches) ensure(kinds []schema.GroupVersionKind) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,8 +154,8 @@ func (w *watches) ensure(kinds []schema.GroupVersionKind) error {
 	return errors.Join(errs...)
 }
 
-// ensureReferenced starts watches for objects that a status names. Of kinds that the cluster does not have any more there are no
-// objects, and a watch would never begin.
+// ensureReferenced starts watches for the objects in a status. Kinds that the cluster does not have any more are skipped: they have no
+// objects, and their watch would never sync.
 func (w *watches) ensureReferenced(refs []resourcesv1alpha1.ObjectReference) error {
 	var kinds []schema.GroupVersionKind
 	for _, ref := range refs {
@@ -169,18 +167,18 @@ func (w *watches) ensureReferenced(refs []resourcesv1alpha1.ObjectReference) err
 		case err == nil:
 			kinds = append(kinds, gvk)
 		case !meta.IsNoMatchError(err):
-			return failed{fmt.Errorf("look for kind %s: %w", gvk.Kind, err)}
+			return failed{fmt.Errorf("get REST mapping of kind %s: %w", gvk.Kind, err)}
 		}
 	}
 	return w.ensure(kinds)
 }
 
-// owner is the ManagedResource that an object says it comes from.
+// owner is the ManagedResource in the origin annotation of an object.
 func (w *watches) owner(_ context.Context, object client.Object) []reconcile.Request {
 	return Owner(w.origin, object)
 }
 
-// Owner returns the ManagedResource that an object says it comes from, if it is one of the source cluster with this identity.
+// Owner returns the ManagedResource in the origin annotation of an object, if it is in the source cluster with this identity.
 func Owner(clusterID string, object client.Object) []reconcile.Request {
 	origin := object.GetAnnotations()[resourcesv1alpha1.OriginAnnotation]
 	if clusterID != "" {
@@ -196,13 +194,13 @@ func Owner(clusterID string, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-// metadataChanged leaves out changes of a status, which are frequent. They change no generation, of kinds that have one.
+// metadataChanged ignores updates of the status, which are frequent. They do not change the generation of kinds that have one.
 func metadataChanged() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // the pass that created it is there already
+		CreateFunc: func(event.CreateEvent) bool { return false }, // the reconciliation that created it handles it
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectNew.GetGeneration() == 0 && e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-				e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || // another one, while the watch was interrupted
+				e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || // it was recreated while the watch was interrupted
 				!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || !maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) ||
 				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 		},

@@ -8,12 +8,12 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
-// description tells people who look at an object in the cluster not to change it.
+// description is the annotation of managed objects that warns users not to change them.
 const description = "DO NOT EDIT - This resource is managed by gardener-resource-manager.\nAny modifications are discarded and the resource is returned to the original state."
 
-// decorate adds what every managed object gets: the labels to be injected, in templates too, and where it comes from.
+// decorate adds the metadata of managed objects: injected labels, in templates too, the label managed-by, and the annotations with origin and description.
 func decorate(object *unstructured.Unstructured, inject map[string]string, managedBy, origin string) {
-	// A manifest may be of an object of another cluster.
+	// A manifest may have been read from another cluster.
 	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}

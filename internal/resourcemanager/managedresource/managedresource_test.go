@@ -22,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -42,7 +41,7 @@ type garden struct {
 	config *rest.Config
 	// reads and writes count the controller's requests for what it manages.
 	reads, writes atomic.Int64
-	// refuse tells which requests of the controller fail.
+	// refuse returns which requests of the controller fail.
 	refuse atomic.Pointer[func(*http.Request) bool]
 }
 
@@ -67,7 +66,7 @@ func start(t *testing.T) *garden {
 		t.Fatal(err)
 	}
 	// Discovery may be a moment behind the condition of a definition.
-	awaitCtx, cancel := context.WithTimeout(t.Context(), patience)
+	awaitCtx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	served := func([]*resourcesv1alpha1.ManagedResource) error { return nil }
 	if err := kube.Await(awaitCtx, g, &resourcesv1alpha1.ManagedResourceList{}, served, nil); err != nil {
@@ -100,7 +99,7 @@ func start(t *testing.T) *garden {
 	if err := mgr.Add(managed); err != nil {
 		t.Fatal(err)
 	}
-	if err := managedresource.Add(t.Context(), mgr, mgr, managed, managedresource.Settings{
+	if err := managedresource.Add(t.Context(), mgr, mgr, managed, managedresource.Values{
 		Class: resourcesv1alpha1.DefaultResourceClass, Concurrency: 5, SyncPeriod: time.Hour, ManagedBy: resourcesv1alpha1.GardenerManager,
 	}); err != nil {
 		t.Fatal(err)
@@ -121,13 +120,13 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// patience is how long something may take that takes well below a second on an idle machine.
-const patience = time.Minute
+// timeout is for steps that take much less than a second on an idle machine.
+const timeout = time.Minute
 
-// await waits until an object is as it should be.
+// await waits until a check of an object succeeds.
 func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, namespace, name string, check func(T) error) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	var found T
 	if err := kube.Await(ctx, g, list, func(objects []T) error {
@@ -144,11 +143,11 @@ func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, nam
 
 func awaitGone[T client.Object](t *testing.T, g *garden, list client.ObjectList, namespace, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := kube.Await(ctx, g, list, func(objects []T) error {
 		if len(objects) > 0 {
-			return fmt.Errorf("%s is still there", name)
+			return fmt.Errorf("%s still exists", name)
 		}
 		return nil
 	}, nil, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name}); err != nil {
@@ -156,7 +155,7 @@ func awaitGone[T client.Object](t *testing.T, g *garden, list client.ObjectList,
 	}
 }
 
-// create makes a namespace of its own with a ManagedResource of manifests in it.
+// create creates a namespace with a ManagedResource of manifests in it.
 func (g *garden) create(t *testing.T, name, manifests string, change ...func(*resourcesv1alpha1.ManagedResource)) *resourcesv1alpha1.ManagedResource {
 	t.Helper()
 	mr := &resourcesv1alpha1.ManagedResource{
@@ -249,7 +248,7 @@ func TestManagedResources(t *testing.T) {
 	g := start(t)
 	configMaps := func() client.ObjectList { return &corev1.ConfigMapList{} }
 
-	t.Run("applies, heals, prunes and deletes", func(t *testing.T) {
+	t.Run("apply, revert changes, prune and delete", func(t *testing.T) {
 		const ns = "heal"
 		mr := g.create(t, ns, configMap(ns, "a", "1")+configMap(ns, "b", "1")+deployment(ns, "d", 1), func(mr *resourcesv1alpha1.ManagedResource) {
 			mr.Spec.InjectLabels = map[string]string{"injected": "yes"}
@@ -304,7 +303,7 @@ func TestManagedResources(t *testing.T) {
 		awaitGone[*corev1.ConfigMap](t, g, configMaps(), ns, "a")
 	})
 
-	t.Run("labels of others stay unless they are overwritten", func(t *testing.T) {
+	t.Run("labels of other clients are kept unless they are overwritten", func(t *testing.T) {
 		const ns = "labels"
 		manifest := func(labels string) string {
 			return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: %s, labels: {%s}}\n", ns, labels)
@@ -355,7 +354,7 @@ func TestManagedResources(t *testing.T) {
 				return nil
 			})
 		}
-		// An autoscaler neither stops a workload nor starts one.
+		// An autoscaler does not scale to zero, nor from zero.
 		for _, want := range []int32{0, 2} {
 			g.setManifests(t, ns, deployment(ns, "scaled", int(want)))
 			await(t, g, &appsv1.DeploymentList{}, ns, "scaled", func(d *appsv1.Deployment) error {
@@ -367,7 +366,7 @@ func TestManagedResources(t *testing.T) {
 		}
 	})
 
-	t.Run("what fails is neither tried nor reported all the time", func(t *testing.T) {
+	t.Run("failures are retried with backoff, and reported once", func(t *testing.T) {
 		const ns = "failing"
 		mr := g.create(t, ns, configMap(ns, "a", "1")+configMap("missing", "b", "1"))
 		g.awaitApplied(t, mr, corev1beta1.ConditionFalse, `namespaces "missing" not found`)
@@ -382,9 +381,9 @@ func TestManagedResources(t *testing.T) {
 			t.Errorf("%d writes in 3 seconds", got)
 		}
 		if len(versions) > 2 {
-			t.Errorf("the ManagedResource was changed %d times, and nothing had changed", len(versions)-1)
+			t.Errorf("the ManagedResource was written %d times without a change", len(versions)-1)
 		}
-		g.remove(t, mr) // its writes would count as those of others
+		g.remove(t, mr) // its writes would be counted in other tests
 	})
 
 	t.Run("a kind and its objects in one ManagedResource, and the kind is deleted", func(t *testing.T) {
@@ -428,7 +427,7 @@ spec:
 		awaitGone[*apiextensionsv1.CustomResourceDefinition](t, g, &apiextensionsv1.CustomResourceDefinitionList{}, "", "things.example.org")
 	})
 
-	t.Run("a kind that cannot be watched holds up nobody for long", func(t *testing.T) {
+	t.Run("a kind that cannot be watched does not block for long", func(t *testing.T) {
 		const ns = "unseen"
 		var manifests strings.Builder
 		for i := range 80 {
@@ -441,7 +440,7 @@ spec:
 		})
 	})
 
-	t.Run("claims go with their StatefulSet, whatever comes in between", func(t *testing.T) {
+	t.Run("claims are deleted with their StatefulSet, also after an error", func(t *testing.T) {
 		const ns = "claims"
 		mr := g.create(t, ns, `
 apiVersion: apps/v1
@@ -453,7 +452,7 @@ spec:
   template:
     metadata: {labels: {app: x}}
     spec: {containers: [{name: x, image: x}]}
-`, func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.DeletePersistentVolumeClaims = ptr.To(true) })
+`, func(mr *resourcesv1alpha1.ManagedResource) { mr.Spec.DeletePersistentVolumeClaims = new(true) })
 		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
 		if err := g.Create(t.Context(), &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "data-s-0", Labels: map[string]string{"app": "x"}},
@@ -474,14 +473,14 @@ spec:
 		})
 		awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr")
 		await(t, g, &corev1.PersistentVolumeClaimList{}, ns, "data-s-0", func(claim *corev1.PersistentVolumeClaim) error {
-			if claim.DeletionTimestamp == nil { // nobody takes its finalizer off here
+			if claim.DeletionTimestamp == nil { // no controller removes its finalizer here
 				return errors.New("it is not deleted")
 			}
 			return nil
 		})
 	})
 
-	t.Run("objects are applied when the class before has let go of them", func(t *testing.T) {
+	t.Run("objects are applied when the process of the class before has removed its finalizer", func(t *testing.T) {
 		const ns, finalizer = "handover", resourcesv1alpha1.FinalizerName + "-other"
 		mr := g.create(t, ns, configMap(ns, "a", "1"), func(mr *resourcesv1alpha1.ManagedResource) { mr.Finalizers = []string{finalizer} })
 		g.awaitApplied(t, g.create(t, ns+"-later", configMap(ns+"-later", "a", "1")), corev1beta1.ConditionTrue, "")
@@ -497,7 +496,7 @@ spec:
 		await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "1"}))
 	})
 
-	t.Run("what is to stay stays", func(t *testing.T) {
+	t.Run("objects that are kept", func(t *testing.T) {
 		const ns = "stay"
 		manifests := configMap(ns, "mine", "1") +
 			strings.Replace(configMap(ns, "created-once", "1"), "namespace: stay", "namespace: stay, annotations: {resources.gardener.cloud/ignore: 't'}", 1) +
@@ -513,7 +512,7 @@ spec:
 		await(t, g, configMaps(), ns, "mine", hasData(map[string]string{"key": "1"}))
 		await(t, g, configMaps(), ns, "created-once", hasData(map[string]string{"key": "2"}))
 
-		// An object that moves to another ManagedResource is forgotten first.
+		// An object that moves to another ManagedResource first gets the mode Ignore.
 		g.setManifests(t, ns, strings.Replace(manifests, "{name: mine, namespace: stay}", "{name: mine, namespace: stay, annotations: {resources.gardener.cloud/mode: Ignore}}", 1))
 		await(t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr", func(mr *resourcesv1alpha1.ManagedResource) error {
 			if len(mr.Status.Resources) != 2 {
@@ -529,11 +528,11 @@ spec:
 		await(t, g, configMaps(), ns, "mine", func(*corev1.ConfigMap) error { return nil })
 		kept := await(t, g, configMaps(), ns, "kept", func(*corev1.ConfigMap) error { return nil })
 		if _, ok := kept.Annotations[resourcesv1alpha1.OriginAnnotation]; ok {
-			t.Error("the object still says that it is managed")
+			t.Error("the object still has the metadata of managed objects")
 		}
 	})
 
-	t.Run("mistakes are named and nothing is deleted", func(t *testing.T) {
+	t.Run("errors are reported and nothing is deleted", func(t *testing.T) {
 		const ns = "mistakes"
 		mr := g.create(t, ns, configMap(ns, "a", "1"))
 		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
@@ -552,7 +551,7 @@ spec:
 			t.Fatal(err)
 		}
 		await(t, g, configMaps(), "nowhere", "b", hasData(map[string]string{"key": "1"}))
-		g.remove(t, mr) // it goes on looking for the kind
+		g.remove(t, mr) // it would continue to retry
 	})
 
 	t.Run("compressed, and the class changes", func(t *testing.T) {
@@ -583,7 +582,7 @@ spec:
 		})
 	})
 
-	t.Run("finalizers are taken off when the grace period is over", func(t *testing.T) {
+	t.Run("finalizers are removed after the grace period", func(t *testing.T) {
 		const ns = "grace"
 		mr := g.create(t, ns, strings.Replace(configMap(ns, "a", "1"), "namespace: grace",
 			"namespace: grace, finalizers: [example.org/stuck], annotations: {resources.gardener.cloud/finalize-deletion-after: 5s}", 1))
@@ -613,8 +612,8 @@ spec:
 		await(t, g, configMaps(), ns, "c17", hasData(map[string]string{"key": "1"}))
 		t.Logf("drift healed after %s", time.Since(begin))
 
-		// Touching the Secret starts a pass over all objects; the one over a second ManagedResource, which shares nothing with it, tells
-		// when the queue has come that far.
+		// A change of the Secret requeues the ManagedResource with all objects; the reconciliation of a second ManagedResource shows
+		// when the queue is processed.
 		before, reads := g.writes.Load(), g.reads.Load()
 		if err := g.Patch(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "manifests"}},
 			client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"touched":"yes"}}}`))); err != nil {

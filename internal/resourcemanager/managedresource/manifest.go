@@ -23,11 +23,11 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
-// maxManifestBytes is how large the manifests of one key may be when they are decompressed: more than etcd takes, and little
-// enough that a bomb does no harm.
+// maxManifestBytes is the maximum size of the decompressed manifests of one key: more than etcd allows, and little enough that a
+// decompression bomb does no harm.
 const maxManifestBytes = 64 << 20
 
-// checksum identifies the content of Secrets, whatever the order they are in.
+// checksum returns a checksum of the data of Secrets, which does not depend on their order.
 func checksum(secrets []*corev1.Secret) string {
 	hash := sha256.New()
 	for _, secret := range slices.SortedFunc(slices.Values(secrets), func(a, b *corev1.Secret) int { return cmp.Compare(a.Name, b.Name) }) {
@@ -71,10 +71,10 @@ func decodeKey(key string, data []byte) ([]*unstructured.Unstructured, error) {
 			break
 		}
 		if err != nil {
-			// The decoder's text may quote the manifest, which may be secret.
+			// The error of the decoder may quote the manifest, which may be secret.
 			errs = append(errs, fmt.Errorf("manifest %d is not valid YAML or JSON", i))
 			if !errors.As(err, new(yaml.YAMLSyntaxError)) {
-				break // it cannot go on
+				break // the decoder cannot continue
 			}
 			continue
 		}
@@ -82,7 +82,7 @@ func decodeKey(key string, data []byte) ([]*unstructured.Unstructured, error) {
 			continue // a comment, or nothing between two separators
 		}
 		content := map[string]any{}
-		if err := json.Unmarshal(raw.Raw, &content); err != nil { // whole numbers stay such
+		if err := json.Unmarshal(raw.Raw, &content); err != nil { // keeps integers
 			errs = append(errs, fmt.Errorf("manifest %d is not an object", i))
 			continue
 		}
@@ -96,7 +96,7 @@ func decodeKey(key string, data []byte) ([]*unstructured.Unstructured, error) {
 	return objects, errors.Join(errs...)
 }
 
-// usable tells what every object has to say.
+// usable validates the fields that every object needs.
 func usable(object *unstructured.Unstructured) error {
 	for _, field := range []string{"apiVersion", "kind"} {
 		if value, ok := object.Object[field].(string); !ok || value == "" {
@@ -118,13 +118,13 @@ func usable(object *unstructured.Unstructured) error {
 	}
 	for _, field := range []string{"labels", "annotations"} {
 		if _, _, err := unstructured.NestedStringMap(metadata, field); err != nil {
-			return fmt.Errorf("metadata.%s must have texts as values", field)
+			return fmt.Errorf("metadata.%s must have strings as values", field)
 		}
 	}
 	return nil
 }
 
-// limitedReader fails when there is more than it may read, where io.LimitReader would pretend that this was all.
+// limitedReader fails if there is more to read than its limit, where io.LimitReader would report the end.
 type limitedReader struct {
 	reader io.Reader
 	left   int

@@ -14,21 +14,21 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
-// before is what the manifest of an object said when it was applied last.
+// before are labels and annotations of the manifest that was applied last.
 type before struct {
 	labels, annotations map[string]string
 }
 
-// mergeOptions say what in the cluster is to be kept.
+// mergeOptions say which fields of the live object are kept.
 type mergeOptions struct {
-	// overwriteLabels and overwriteAnnotations remove those that others put on the object.
+	// overwriteLabels and overwriteAnnotations remove those that are not in the manifest.
 	overwriteLabels, overwriteAnnotations bool
-	// keepReplicas keeps the number of replicas in the cluster, because somebody scales the workload.
+	// keepReplicas keeps spec.replicas, because an autoscaler sets it.
 	keepReplicas bool
 }
 
-// merge returns the object as it is to be written: what the manifest says, in place of all that the object has, but for what
-// belongs to the cluster: its status and identity, labels and annotations of others, and fields that controllers fill.
+// merge returns the object for an update: the manifest, with what is kept of the live object: its status and identity, labels and
+// annotations of other clients, and fields that controllers set.
 func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions) *unstructured.Unstructured {
 	merged := desired.DeepCopy()
 	metadata, _ := live.DeepCopy().Object["metadata"].(map[string]any)
@@ -69,7 +69,7 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 	case schema.GroupKind{Kind: "Service"}:
 		mergeService(merged, live)
 	case schema.GroupKind{Kind: "Secret"}:
-		// The token is not in the manifest; it is put in.
+		// The token is not in the manifest; the token controller writes it.
 		if kind, _, _ := unstructured.NestedString(desired.Object, "type"); kind == string(corev1.SecretTypeServiceAccountToken) {
 			for _, key := range []string{corev1.ServiceAccountTokenKey, corev1.ServiceAccountRootCAKey, corev1.ServiceAccountNamespaceKey} {
 				takeDefault(merged, live, "data", key)
@@ -114,7 +114,7 @@ func merge(desired, live *unstructured.Unstructured, last before, o mergeOptions
 	return merged
 }
 
-// isWorkload tells whether objects of a kind have replicas of a template.
+// isWorkload says whether objects of a kind have a pod template.
 func isWorkload(kind schema.GroupKind) bool {
 	switch kind.Kind {
 	case "Deployment", "StatefulSet", "ReplicaSet", "DaemonSet":
@@ -125,7 +125,7 @@ func isWorkload(kind schema.GroupKind) bool {
 	return false
 }
 
-// three merges what is wanted, what is there, and what was wanted last: what others added stays, what was dropped goes.
+// three is a three-way merge of desired, live and last applied values: additions of other clients are kept, entries that are no longer desired are removed.
 func three(desired, live, last map[string]string, overwrite bool) map[string]string {
 	out := map[string]string{}
 	if !overwrite {
@@ -138,7 +138,7 @@ func three(desired, live, last map[string]string, overwrite bool) map[string]str
 	return out
 }
 
-// mergeService keeps the addresses and ports that the cluster has given to a Service.
+// mergeService keeps the addresses and ports that the cluster has allocated for a Service.
 func mergeService(merged, live *unstructured.Unstructured) {
 	typeOf := func(o *unstructured.Unstructured) string {
 		kind, _, _ := unstructured.NestedString(o.Object, "spec", "type")
@@ -166,7 +166,7 @@ func mergeService(merged, live *unstructured.Unstructured) {
 	}
 }
 
-// keepResources keeps what containers of a pod in the cluster request.
+// keepResources keeps the resources of containers in the live object.
 func keepResources(merged, live *unstructured.Unstructured, pod ...string) {
 	for _, list := range []string{"containers", "initContainers"} {
 		overNamed(merged, live, append(slices.Clone(pod), list), func(wanted, have map[string]any) {
@@ -177,7 +177,7 @@ func keepResources(merged, live *unstructured.Unstructured, pod ...string) {
 	}
 }
 
-// mergeNamed takes a field of the elements of a list over from elements of the same name, where it is not set.
+// mergeNamed copies a field of list elements from the live elements of the same name, if it is not set.
 func mergeNamed(merged, live *unstructured.Unstructured, list, field []string) {
 	overNamed(merged, live, list, func(wanted, have map[string]any) {
 		if _, ok, err := unstructured.NestedFieldNoCopy(wanted, field...); ok || err != nil {
@@ -208,7 +208,7 @@ func overNamed(merged, live *unstructured.Unstructured, list []string, do func(w
 	}
 }
 
-// take takes a field over from the cluster; if it is not set there, it is not set.
+// take copies a field from the live object, or removes it if that does not have it.
 func take(merged, live *unstructured.Unstructured, path ...string) {
 	value, ok, err := unstructured.NestedFieldCopy(live.Object, path...)
 	if err != nil {
@@ -221,7 +221,7 @@ func take(merged, live *unstructured.Unstructured, path ...string) {
 	set(merged, value, path...)
 }
 
-// takeDefault takes a field over from the cluster where the manifest does not say it.
+// takeDefault copies a field from the live object if the manifest does not have it.
 func takeDefault(merged, live *unstructured.Unstructured, path ...string) {
 	if _, ok, err := unstructured.NestedFieldNoCopy(merged.Object, path...); ok || err != nil {
 		return
@@ -245,7 +245,7 @@ func union(have, wanted []any) []any {
 	return out
 }
 
-// Truthy reads the value of an annotation that switches something on.
+// Truthy parses the value of a boolean annotation. An invalid value counts as false.
 func Truthy(value string) bool {
 	on, err := strconv.ParseBool(value)
 	return err == nil && on

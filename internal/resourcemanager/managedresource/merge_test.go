@@ -65,16 +65,16 @@ func reference(namespace string, labels ...string) resourcesv1alpha1.ObjectRefer
 	return ref
 }
 
-// TestLabelsOfFailedAttempts is about a label that came and went in manifests whose other objects could not be applied.
+// TestLabelsOfFailedAttempts is about a label that was added and removed in manifests whose other objects could not be applied.
 func TestLabelsOfFailedAttempts(t *testing.T) {
 	got := withBefore([]resourcesv1alpha1.ObjectReference{reference("n", "new", "both")}, []resourcesv1alpha1.ObjectReference{reference("n", "both", "old")})
 	if diff := cmp.Diff(map[string]string{"old": "x", "both": "x", "new": "x"}, got[0].Labels); diff != "" {
-		t.Errorf("labels that are taken off when they are not wanted (-want +got):\n%s", diff)
+		t.Errorf("labels that are removed when they are not desired (-want +got):\n%s", diff)
 	}
 }
 
-// TestNamespaceOfAnUnknownKind is about objects whose kind the cluster cannot tell anything about for a while. They must not be taken
-// for others, and deleted.
+// TestNamespaceOfAnUnknownKind is about objects whose kind is not in discovery for a while. They must not be mistaken for others, and
+// deleted.
 func TestNamespaceOfAnUnknownKind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		manifest string
@@ -84,8 +84,8 @@ func TestNamespaceOfAnUnknownKind(t *testing.T) {
 		"never applied":      {manifest: "n", want: "n"},
 		"as it was":          {manifest: "n", before: []resourcesv1alpha1.ObjectReference{reference("n")}, want: "n"},
 		"it was the default": {before: []resourcesv1alpha1.ObjectReference{reference("default")}, want: "default"},
-		"it has none, whatever its manifest says":       {manifest: "n", before: []resourcesv1alpha1.ObjectReference{reference("")}},
-		"another object of this name is another object": {manifest: "n", before: []resourcesv1alpha1.ObjectReference{reference("m")}, want: "n"},
+		"cluster-scoped, with a namespace in the manifest": {manifest: "n", before: []resourcesv1alpha1.ObjectReference{reference("")}},
+		"another object of this name is another object":    {manifest: "n", before: []resourcesv1alpha1.ObjectReference{reference("m")}, want: "n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`)
@@ -97,13 +97,12 @@ func TestNamespaceOfAnUnknownKind(t *testing.T) {
 	}
 }
 
-// TestReplacedWhileNobodyWatched is about an object that was deleted and created again while a watch was interrupted: the next one
-// tells of a change.
-func TestReplacedWhileNobodyWatched(t *testing.T) {
+// TestRecreatedWhileWatchIsInterrupted is about an object that was recreated while a watch was interrupted: the event is an update.
+func TestRecreatedWhileWatchIsInterrupted(t *testing.T) {
 	object := func(uid string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Generation: 1}}
 	}
 	if changed := metadataChanged(); !changed.Update(event.UpdateEvent{ObjectOld: object("1"), ObjectNew: object("2")}) || changed.Update(event.UpdateEvent{ObjectOld: object("1"), ObjectNew: object("1")}) {
-		t.Error("another object is a change, and the same one is none")
+		t.Error("another UID is a change, and the same object is none")
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// ranks say which kinds are applied before others because those need them, and deleted after them. Kinds that are not listed
-// have the rank of workloads.
+// ranks are the order in which kinds are applied, as later ones may need earlier ones. They are deleted in the reverse order. Kinds that are
+// not listed have the rank of workloads.
 var ranks = map[string]int{
 	"Namespace":                1,
 	"CustomResourceDefinition": 2,
@@ -28,7 +28,7 @@ var ranks = map[string]int{
 	"PersistentVolume":         5,
 	"PersistentVolumeClaim":    5,
 	"Service":                  6,
-	// Requests hang on these while nobody serves them.
+	// Requests fail while these have no ready server, so they are last.
 	"APIService":                       9,
 	"MutatingWebhookConfiguration":     9,
 	"ValidatingWebhookConfiguration":   9,
@@ -47,7 +47,7 @@ func rank(kind string) int {
 	return workloadRank
 }
 
-// inGroups puts what has the same rank together, lowest first, and keeps the order within.
+// inGroups groups items by rank, lowest first, and keeps the order within a group.
 func inGroups[T any](items []T, kind func(T) string) [][]T {
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, func(a, b T) int { return cmp.Compare(rank(kind(a)), rank(kind(b))) })

@@ -1,8 +1,8 @@
-// Package managedresource applies the objects of ManagedResources to a cluster, keeps them as their manifests say, and
-// deletes them in the end.
+// Package managedresource applies the objects of ManagedResources to a cluster, reverts changes of other clients, and
+// deletes the objects with the ManagedResource.
 //
-// It reads ManagedResources and their Secrets in the source cluster, writes the status of ManagedResources but for what the
-// health controller finds, and writes objects in the target cluster.
+// It reads ManagedResources and their Secrets in the source cluster, writes the status of ManagedResources, except for the conditions of the
+// health controller, and writes objects in the target cluster.
 // Source: concepts.txt, Gardener Resource Manager, "ManagedResource Controller".
 package managedresource
 
@@ -35,52 +35,52 @@ import (
 )
 
 const (
-	// passTimeout limits a pass. What is not done by then is done in the next one.
+	// passTimeout limits a reconciliation. What is not done by then is done in the next one.
 	passTimeout = 2 * time.Minute
 	// reportTimeout limits writing a status.
 	reportTimeout = 5 * time.Second
-	// firstRetry and lastRetry are after what time a failed pass is repeated. What it failed for, such as a namespace or an admission
-	// webhook, comes without telling.
+	// firstRetry and lastRetry are the shortest and the longest backoff. What is missing after a failure, such as a namespace or an admission
+	// webhook, is not watched.
 	firstRetry, lastRetry = 20 * time.Millisecond, time.Minute
 )
 
-// Settings are what the controller takes from the configuration.
-type Settings struct {
+// Values are the settings of the controller.
+type Values struct {
 	// Class is the class of ManagedResources that this process is responsible for: a name, or "*" for all.
 	Class string
-	// Concurrency is how many ManagedResources are worked on at once.
+	// Concurrency is how many ManagedResources are reconciled at once.
 	Concurrency int
-	// SyncPeriod is how often each is looked at if no event came.
+	// SyncPeriod is how often each is reconciled without events.
 	SyncPeriod time.Duration
-	// AlwaysUpdate writes objects in each pass, whether they differ or not.
+	// AlwaysUpdate writes objects in each reconciliation, even if they do not differ.
 	AlwaysUpdate bool
-	// ManagedBy is the value of the label that every object gets.
+	// ManagedBy is the value of the label managed-by of all objects.
 	ManagedBy string
-	// ClusterID is put in front of the origin of objects, if it is not empty.
+	// ClusterID is the prefix of the origin of objects. It may be empty.
 	ClusterID string
-	// CollectsGarbage says that the garbage collector runs, so that what it finds is left to it.
+	// CollectsGarbage says that the garbage collector is enabled, so that objects with its label are not deleted here.
 	CollectsGarbage bool
 }
 
-// Reconciler applies the objects of a ManagedResource, or deletes them.
-type Reconciler struct {
-	Settings
+// reconciler applies the objects of a ManagedResource, or deletes them.
+type reconciler struct {
+	Values
 	// source has the ManagedResources; secrets reads their Secrets, which are not cached, as they are large and change rarely.
 	source  client.Client
 	secrets client.Reader
 	target  *target
 	watches *watches
 	clock   clock.PassiveClock
-	// attempts has for each ManagedResource, by its UID, what was tried last. A failure that is tried again is no news.
+	// attempts has the last attempt for each ManagedResource, by its UID. A retry does not reset conditions.
 	attempts sync.Map
 }
 
-// failed is about manifests, or about objects in the target cluster. Whatever an API server says about them, that does not mean that
-// the pass came too early or too late, and is to be repeated at once.
+// failed is an error of manifests, or of objects in the target cluster. If it is a conflict or the like, that is not because of an outdated
+// cache, and the reconciliation is retried with backoff.
 type failed struct{ error }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	mr := &resourcesv1alpha1.ManagedResource{}
@@ -103,11 +103,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return kube.Result(err)
 }
 
-func (r *Reconciler) responsible(mr *resourcesv1alpha1.ManagedResource) bool {
+func (r *reconciler) responsible(mr *resourcesv1alpha1.ManagedResource) bool {
 	return Responsible(r.Class, mr)
 }
 
-// Responsible tells whether a process of a class, or of all classes, works on a ManagedResource.
+// Responsible says whether a process of a class, or of all classes, manages a ManagedResource.
 func Responsible(class string, mr *resourcesv1alpha1.ManagedResource) bool {
 	return class == resourcesv1alpha1.AllResourceClass || ClassOf(mr) == class
 }
@@ -120,22 +120,22 @@ func ClassOf(mr *resourcesv1alpha1.ManagedResource) string {
 	return *mr.Spec.Class
 }
 
-// finalizer is what this process puts on the ManagedResources that it is responsible for.
-func (r *Reconciler) finalizer() string {
+// finalizer is the finalizer of ManagedResources that this process is responsible for.
+func (r *reconciler) finalizer() string {
 	if r.Class == resourcesv1alpha1.DefaultResourceClass || r.Class == resourcesv1alpha1.AllResourceClass {
 		return resourcesv1alpha1.FinalizerName
 	}
 	return resourcesv1alpha1.FinalizerName + "-" + r.Class
 }
 
-// busy tells whether the process of the class that a ManagedResource had before is still deleting its objects.
-func (r *Reconciler) busy(mr *resourcesv1alpha1.ManagedResource) bool {
+// busy says whether the process of an earlier class of a ManagedResource is still deleting its objects.
+func (r *reconciler) busy(mr *resourcesv1alpha1.ManagedResource) bool {
 	return !slices.Contains(mr.Finalizers, r.finalizer()) &&
 		slices.ContainsFunc(mr.Finalizers, func(f string) bool { return strings.HasPrefix(f, resourcesv1alpha1.FinalizerName) })
 }
 
-// origin says in the target cluster whose objects these are.
-func (r *Reconciler) origin(mr *resourcesv1alpha1.ManagedResource) string {
+// origin is the value of the origin annotation of objects.
+func (r *reconciler) origin(mr *resourcesv1alpha1.ManagedResource) string {
 	origin := mr.Namespace + "/" + mr.Name
 	if r.ClusterID != "" {
 		return r.ClusterID + ":" + origin
@@ -143,32 +143,32 @@ func (r *Reconciler) origin(mr *resourcesv1alpha1.ManagedResource) string {
 	return origin
 }
 
-func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+func (r *reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	if r.busy(mr) {
-		return reconcile.Result{}, nil // that it lets go starts the next pass
+		return reconcile.Result{}, nil // the removal of its finalizer requeues the ManagedResource
 	}
 	if !slices.Contains(mr.Finalizers, r.finalizer()) {
-		// The change starts the next pass.
+		// The change requeues the ManagedResource.
 		return reconcile.Result{}, kube.AddFinalizer(ctx, r.source, mr, r.finalizer())
 	}
 	manifests, err := r.manifests(ctx, mr)
 	if err != nil {
-		// Nothing is deleted on the ground of what could not be read.
+		// Nothing is deleted if the manifests cannot be read.
 		return reconcile.Result{}, errors.Join(failed{err}, r.report(ctx, mr, verdict{err: err, reason: resourcesv1alpha1.ConditionDecodingFailed}))
 	}
 	items, errs := r.items(mr, manifests.objects)
-	wanted := map[objectKey]bool{}
+	desired := map[objectKey]bool{}
 	for _, item := range items {
-		wanted[item.key()] = true
+		desired[item.key()] = true
 	}
 	var stale []resourcesv1alpha1.ObjectReference
 	for _, ref := range mr.Status.Resources {
-		if key := refKey(ref); !wanted[key] && !manifests.forgotten[key] && !equivalent(mr.Spec.Equivalences, key, wanted) {
+		if key := refKey(ref); !desired[key] && !manifests.ignored[key] && !equivalent(mr.Spec.Equivalences, key, desired) {
 			stale = append(stale, ref)
 		}
 	}
 	refs := references(items)
-	// Should the process end now, the next one must know what there may be to delete, and which labels to take off.
+	// If the process crashes now, the next one must know which objects may have to be deleted, and which labels to be removed.
 	known := slices.Concat(withBefore(refs, mr.Status.Resources), stale)
 	if err := r.begin(ctx, mr, known, manifests.checksum); err != nil {
 		return reconcile.Result{}, err
@@ -202,22 +202,22 @@ func (r *Reconciler) apply(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// manifests are what the Secrets of a ManagedResource hold.
+// manifests is the content of the Secrets of a ManagedResource.
 type manifests struct {
 	objects []*unstructured.Unstructured
-	// forgotten are objects that are not managed any more, and not deleted either.
-	forgotten map[objectKey]bool
-	checksum  string
+	// ignored are objects with the mode Ignore: they are no longer managed, but not deleted.
+	ignored  map[objectKey]bool
+	checksum string
 }
 
-func (r *Reconciler) manifests(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*manifests, error) {
+func (r *reconciler) manifests(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (*manifests, error) {
 	var secrets []*corev1.Secret
 	var errs []error
 	for _, ref := range mr.Spec.SecretRefs {
 		secret := &corev1.Secret{}
 		if err := r.secrets.Get(ctx, types.NamespacedName{Namespace: mr.Namespace, Name: ref.Name}, secret); err != nil {
 			if apierrors.IsNotFound(err) {
-				err = fmt.Errorf("secret %q does not exist", ref.Name) // an event tells when it does
+				err = fmt.Errorf("secret %q does not exist", ref.Name) // its creation is an event
 			}
 			errs = append(errs, err)
 			continue
@@ -231,10 +231,10 @@ func (r *Reconciler) manifests(ctx context.Context, mr *resourcesv1alpha1.Manage
 	if err != nil {
 		return nil, err
 	}
-	m := &manifests{checksum: checksum(secrets), forgotten: map[objectKey]bool{}}
+	m := &manifests{checksum: checksum(secrets), ignored: map[objectKey]bool{}}
 	for _, object := range decoded {
 		if object.GetAnnotations()[resourcesv1alpha1.Mode] == resourcesv1alpha1.ModeIgnore {
-			m.forgotten[keyOf(object)] = true
+			m.ignored[keyOf(object)] = true
 			continue
 		}
 		m.objects = append(m.objects, object)
@@ -244,7 +244,7 @@ func (r *Reconciler) manifests(ctx context.Context, mr *resourcesv1alpha1.Manage
 
 // items are the objects as they are to be applied. Those of a kind that the cluster does not have are an error each; the others
 // are applied all the same.
-func (r *Reconciler) items(mr *resourcesv1alpha1.ManagedResource, objects []*unstructured.Unstructured) ([]item, []error) {
+func (r *reconciler) items(mr *resourcesv1alpha1.ManagedResource, objects []*unstructured.Unstructured) ([]item, []error) {
 	last := map[objectKey]before{}
 	for _, ref := range mr.Status.Resources {
 		last[refKey(ref)] = before{labels: ref.Labels, annotations: ref.Annotations}
@@ -257,7 +257,7 @@ func (r *Reconciler) items(mr *resourcesv1alpha1.ManagedResource, objects []*uns
 		switch {
 		case meta.IsNoMatchError(err):
 			errs = append(errs, fmt.Errorf("%s: the cluster has no kind %s of %s", describe(keyOf(object)), object.GetKind(), object.GetAPIVersion()))
-			// It is not applied, but it is wanted: nothing is deleted.
+			// It cannot be applied, but it is desired, so it must not be deleted.
 			object.SetNamespace(namespaceBefore(object, mr.Status.Resources))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", describe(keyOf(object)), err))
@@ -268,7 +268,7 @@ func (r *Reconciler) items(mr *resourcesv1alpha1.ManagedResource, objects []*uns
 			object.SetNamespace(metav1.NamespaceDefault)
 		}
 		if key := keyOf(object); twice[key] {
-			errs = append(errs, fmt.Errorf("%s is in the manifests twice", describe(key)))
+			errs = append(errs, fmt.Errorf("%s is in the manifests more than once", describe(key)))
 			continue
 		}
 		twice[keyOf(object)] = true
@@ -280,7 +280,7 @@ func (r *Reconciler) items(mr *resourcesv1alpha1.ManagedResource, objects []*uns
 	return items, errs
 }
 
-// references are what the status says about the objects, in a stable order.
+// references are status.resources, in a stable order.
 func references(items []item) []resourcesv1alpha1.ObjectReference {
 	refs := make([]resourcesv1alpha1.ObjectReference, 0, len(items))
 	for _, item := range items {
@@ -297,7 +297,7 @@ func references(items []item) []resourcesv1alpha1.ObjectReference {
 	return refs
 }
 
-// namespaceBefore returns the namespace of an object that was applied, when the cluster does not say whether its kind has one.
+// namespaceBefore returns the namespace with which an object was applied, if the cluster does not return whether its kind is namespaced.
 func namespaceBefore(object *unstructured.Unstructured, before []resourcesv1alpha1.ObjectReference) string {
 	namespace := object.GetNamespace()
 	for _, ref := range before {
@@ -309,8 +309,8 @@ func namespaceBefore(object *unstructured.Unstructured, before []resourcesv1alph
 	return namespace
 }
 
-// withBefore returns the references with all labels and annotations that the objects may have been applied with: those of the last
-// time, which may be there still, and those of this time, which may be there when it fails.
+// withBefore returns the references with all labels and annotations that the objects may have: those that were applied before, and those that
+// are applied now, which they may have even if this reconciliation fails.
 func withBefore(refs, before []resourcesv1alpha1.ObjectReference) []resourcesv1alpha1.ObjectReference {
 	last := map[objectKey]resourcesv1alpha1.ObjectReference{}
 	for _, ref := range before {
@@ -335,14 +335,14 @@ func kindsOf(items []item) []schema.GroupVersionKind {
 	return slices.Collect(maps.Keys(kinds))
 }
 
-// equivalent tells whether an object is wanted under another kind that stands for the same object.
-func equivalent(equivalences [][]metav1.GroupKind, key objectKey, wanted map[objectKey]bool) bool {
+// equivalent says whether an object is desired as an equivalent kind.
+func equivalent(equivalences [][]metav1.GroupKind, key objectKey, desired map[objectKey]bool) bool {
 	for _, kinds := range equivalences {
 		if !slices.Contains(kinds, metav1.GroupKind{Group: key.Group, Kind: key.Kind}) {
 			continue
 		}
 		for _, kind := range kinds {
-			if wanted[objectKey{schema.GroupKind{Group: kind.Group, Kind: kind.Kind}, key.NamespacedName}] {
+			if desired[objectKey{schema.GroupKind{Group: kind.Group, Kind: kind.Kind}, key.NamespacedName}] {
 				return true
 			}
 		}
@@ -350,15 +350,15 @@ func equivalent(equivalences [][]metav1.GroupKind, key objectKey, wanted map[obj
 	return false
 }
 
-func (r *Reconciler) remover(mr *resourcesv1alpha1.ManagedResource) remover {
+func (r *reconciler) remover(mr *resourcesv1alpha1.ManagedResource) remover {
 	return remover{origin: r.origin(mr), collects: r.CollectsGarbage, withClaims: ptr.Deref(mr.Spec.DeletePersistentVolumeClaims, false)}
 }
 
 func keep(mr *resourcesv1alpha1.ManagedResource) bool { return ptr.Deref(mr.Spec.KeepObjects, false) }
 
-// delete deletes all objects and then lets go of the ManagedResource. If it is not this process's any more, the one that is
-// responsible now applies them.
-func (r *Reconciler) delete(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
+// delete deletes all objects and then removes the finalizer of the ManagedResource. If it has another class now, the responsible process
+// applies the objects after that.
+func (r *reconciler) delete(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) (reconcile.Result, error) {
 	if !slices.Contains(mr.Finalizers, r.finalizer()) {
 		return reconcile.Result{}, nil
 	}
@@ -371,7 +371,7 @@ func (r *Reconciler) delete(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		if err := sortedErrors(errs); err != nil {
 			return reconcile.Result{}, errors.Join(failed{err}, r.report(ctx, mr, verdict{err: err, reason: resourcesv1alpha1.ReleaseOfOrphanedResourcesFailed}))
 		}
-		return reconcile.Result{}, r.letGo(ctx, mr)
+		return reconcile.Result{}, r.release(ctx, mr)
 	}
 	if err := r.watches.ensureReferenced(mr.Status.Resources); err != nil {
 		return reconcile.Result{}, err
@@ -383,7 +383,7 @@ func (r *Reconciler) delete(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 		return reconcile.Result{}, errors.Join(failed{err}, r.report(ctx, mr, v))
 	}
 	if len(left) == 0 {
-		return reconcile.Result{}, r.letGo(ctx, mr)
+		return reconcile.Result{}, r.release(ctx, mr)
 	}
 	if err := r.report(ctx, mr, v); err != nil {
 		return reconcile.Result{}, err
@@ -394,8 +394,9 @@ func (r *Reconciler) delete(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	return reconcile.Result{RequeueAfter: min(again, r.SyncPeriod)}, nil
 }
 
-// letGo ends the work on a ManagedResource. Who is responsible now, perhaps for another cluster, is not to find these objects in it.
-func (r *Reconciler) letGo(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+// release removes the finalizer of a ManagedResource. A process that is responsible for it now may manage another cluster, so the objects are
+// removed from the status before.
+func (r *reconciler) release(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	if mr.DeletionTimestamp == nil {
 		if err := r.write(ctx, mr, func(status *resourcesv1alpha1.ManagedResourceStatus) {
 			status.Resources, status.SecretsDataChecksum = nil, nil
@@ -406,7 +407,7 @@ func (r *Reconciler) letGo(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	return kube.RemoveFinalizer(ctx, r.source, mr, r.finalizer())
 }
 
-// sortedErrors joins errors in an order that is the same on the next pass, for conditions.
+// sortedErrors joins errors in a stable order, for conditions.
 func sortedErrors(errs []error) error {
 	byLine := map[string]error{}
 	for _, err := range errs {

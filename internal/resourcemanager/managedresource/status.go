@@ -12,24 +12,24 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// verdict is what a pass found out.
+// verdict is the result of a reconciliation.
 type verdict struct {
-	// err is why not everything could be done, and reason what that was.
+	// err is the error, and reason that of the condition.
 	err    error
 	reason string
-	// resources are the objects that there are or may be.
+	// resources are the objects that exist or may exist.
 	resources []resourcesv1alpha1.ObjectReference
-	// pending are those of them that are being deleted.
+	// pending are those that are being deleted.
 	pending []resourcesv1alpha1.ObjectReference
-	// checksum is of the Secrets that were applied, empty if not all of them were.
+	// checksum is that of the applied Secrets, empty if not all objects were applied.
 	checksum string
-	// ignored says that an annotation asks to leave everything as it is.
+	// ignored says that the ManagedResource has the annotation to be ignored.
 	ignored bool
 }
 
-// begin writes down which objects there will be, before any of them is written. What the health controller found about the
-// objects as they were does not count any more when the manifests have changed.
-func (r *Reconciler) begin(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, resources []resourcesv1alpha1.ObjectReference, checksum string) error {
+// begin writes into the status which objects there will be, before any of them is written. If the manifests have changed, it resets the
+// conditions of the health controller.
+func (r *reconciler) begin(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, resources []resourcesv1alpha1.ObjectReference, checksum string) error {
 	attempt := fmt.Sprintf("%d %s", mr.Generation, checksum)
 	last, _ := r.attempts.Swap(mr.UID, attempt)
 	changed := attempt != last &&
@@ -48,8 +48,8 @@ func (r *Reconciler) begin(ctx context.Context, mr *resourcesv1alpha1.ManagedRes
 	})
 }
 
-// report writes what a pass found out.
-func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, v verdict) error {
+// report writes the result of a reconciliation.
+func (r *reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, v verdict) error {
 	return r.write(ctx, mr, func(status *resourcesv1alpha1.ManagedResourceStatus) {
 		if v.ignored {
 			const message = "The ManagedResource is marked to be ignored."
@@ -78,13 +78,13 @@ func (r *Reconciler) report(ctx context.Context, mr *resourcesv1alpha1.ManagedRe
 	})
 }
 
-func (r *Reconciler) set(status *resourcesv1alpha1.ManagedResourceStatus, typ corev1beta1.ConditionType, value corev1beta1.ConditionStatus, reason, message string) {
+func (r *reconciler) set(status *resourcesv1alpha1.ManagedResourceStatus, typ corev1beta1.ConditionType, value corev1beta1.ConditionStatus, reason, message string) {
 	status.Conditions, _ = kube.SetCondition(status.Conditions, corev1beta1.Condition{Type: typ, Status: value, Reason: reason, Message: message}, r.clock.Now())
 }
 
-// write sends a changed status, also if the time of the pass is up. The health controller writes conditions, too, and a list cannot
-// be merged: who is late reads again.
-func (r *Reconciler) write(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, change func(*resourcesv1alpha1.ManagedResourceStatus)) error {
+// write writes a changed status, also if the reconciliation has timed out. The health controller writes conditions, too, and a list cannot
+// be merged, so the error may be a conflict.
+func (r *reconciler) write(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, change func(*resourcesv1alpha1.ManagedResourceStatus)) error {
 	before := mr.DeepCopy()
 	change(&mr.Status)
 	if apiequality.Semantic.DeepEqual(before.Status, mr.Status) {

@@ -31,39 +31,38 @@ import (
 const (
 	// parallel is how many objects of one ManagedResource are written at once.
 	parallel = 10
-	// lookTimeout is how long a new watch may take until it has seen all objects; without it, the object is read.
+	// lookTimeout is how long a new watch may take to sync; after that, the object is read from the API server.
 	lookTimeout = 5 * time.Second
-	// tries is how often an object is read and written that somebody else writes meanwhile.
+	// tries is how often an object is read and written if there are conflicts.
 	tries = 5
 )
 
 // target applies objects to a cluster and deletes them.
 //
-// It remembers, for each object, what it looked like after it was applied. As long as the manifest is the same, and the
-// metadata of the object too, which a watch keeps up to date, nothing is sent. What it remembers may be lost: then the
-// object is read, compared and, if it differs, written again.
+// It has a record of each object as it was after it was applied. As long as neither the manifest nor the metadata in the cache have
+// changed, no request is sent. Without a record, the object is read, compared and, if it differs, written.
 type target struct {
 	// live reads and writes objects in the cluster, without a cache.
 	live client.Client
-	// seen reads metadata that a watch keeps up to date.
+	// seen reads metadata from a cache.
 	seen  client.Reader
 	clock clock.PassiveClock
-	// always writes objects that do not differ, too.
+	// always writes objects even if they do not differ.
 	always bool
 
 	mu      sync.Mutex
 	applied map[objectKey]record
 }
 
-// objectKey names an object in the cluster.
+// objectKey identifies an object in the cluster.
 type objectKey struct {
 	schema.GroupKind
 	types.NamespacedName
 }
 
-// record is what an object looked like after it was applied.
+// record is the state of an object after it was applied.
 type record struct {
-	manifest        string // checksum of what was asked for
+	manifest        string // checksum of the manifest and the merge options
 	uid             types.UID
 	generation      int64  // zero for kinds that have none
 	resourceVersion string // of kinds that have no generation
@@ -79,7 +78,7 @@ func newRecord(manifest string, i item, object metav1.Object) record {
 	if r.generation == 0 {
 		r.resourceVersion = object.GetResourceVersion()
 	}
-	// What others put on the object does not matter, unless it is to be removed.
+	// Labels and annotations of other clients do not matter, unless they are to be removed.
 	if !i.overwriteLabels {
 		r.labels = only(r.labels, i.object.GetLabels())
 	}
@@ -89,10 +88,10 @@ func newRecord(manifest string, i item, object metav1.Object) record {
 	return r
 }
 
-// only returns the entries whose keys are wanted.
-func only(have, wanted map[string]string) map[string]string {
+// only returns the entries with the given keys.
+func only(have, keys map[string]string) map[string]string {
 	out := map[string]string{}
-	for key := range wanted {
+	for key := range keys {
 		if value, ok := have[key]; ok {
 			out[key] = value
 		}
@@ -100,14 +99,14 @@ func only(have, wanted map[string]string) map[string]string {
 	return out
 }
 
-// unchanged tells whether an object is as it was when it was applied, by its metadata.
+// unchanged says whether an object has not changed since it was applied, by its metadata.
 func (r record) unchanged(i item, object metav1.Object) bool {
 	now := newRecord(r.manifest, i, object)
 	return object.GetDeletionTimestamp() == nil && r.uid == now.uid && r.generation == now.generation && r.resourceVersion == now.resourceVersion &&
 		maps.Equal(r.labels, now.labels) && maps.Equal(r.annotations, now.annotations)
 }
 
-// item is an object that is to be in the cluster.
+// item is an object to be applied.
 type item struct {
 	object *unstructured.Unstructured
 	last   before
@@ -122,7 +121,7 @@ func keyOf(object *unstructured.Unstructured) objectKey {
 	return objectKey{object.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(object)}
 }
 
-// apply makes the objects as they are to be, group by group, and returns all errors.
+// apply applies the objects, group by group, and returns all errors.
 func (t *target) apply(ctx context.Context, items []item) error {
 	var errs []error
 	unseen := &sync.Map{}
@@ -137,7 +136,7 @@ func (t *target) apply(ctx context.Context, items []item) error {
 	return errors.Join(errs...)
 }
 
-// each calls a function for all items, some at once.
+// each calls a function for all items, with limited concurrency.
 func each[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
 	errs := make([]error, len(items))
 	next := make(chan int)
@@ -168,14 +167,14 @@ func (t *target) applyOne(ctx context.Context, i item, unseen *sync.Map) error {
 	for try := 1; ; try++ {
 		err := t.write(ctx, i, sum)
 		if try < tries && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)) {
-			continue // somebody else was faster: look again
+			continue // another client was faster: read again
 		}
 		return err
 	}
 }
 
-// look returns the metadata of the object as the watch last saw it, or nil. A kind whose watch has not begun in time is unseen: it is
-// not waited for with each of its objects.
+// look returns the metadata of the object in the cache, or nil. A kind whose watch does not sync in time is recorded as unseen, so that its
+// other objects do not wait for it.
 func (t *target) look(ctx context.Context, i item, unseen *sync.Map) *metav1.PartialObjectMetadata {
 	kind := i.object.GroupVersionKind()
 	if _, ok := unseen.Load(kind); ok {
@@ -193,7 +192,7 @@ func (t *target) look(ctx context.Context, i item, unseen *sync.Map) *metav1.Par
 	return nil
 }
 
-// checksum identifies what is asked for.
+// checksum returns a checksum of the manifest and the merge options.
 func (i item) checksum() (string, error) {
 	raw, err := i.object.MarshalJSON()
 	if err != nil {
@@ -203,7 +202,7 @@ func (i item) checksum() (string, error) {
 	return string(sum[:]), nil
 }
 
-// upToDate tells whether an object that looks like this is as it should be.
+// upToDate says whether an object is as it was applied.
 func (t *target) upToDate(i item, sum string, object metav1.Object) bool {
 	t.mu.Lock()
 	have, ok := t.applied[i.key()]
@@ -221,28 +220,28 @@ func (t *target) write(ctx context.Context, i item, sum string) error {
 		if err := t.live.Create(ctx, created); err != nil {
 			return err
 		}
-		t.remember(i, sum, created)
+		t.record(i, sum, created)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	if t.upToDate(i, sum, live) {
-		return nil // only the watch is behind
+		return nil // only the cache was behind
 	}
 	if live.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("it is being deleted; it is created again when it is gone, which %q hold up", live.GetFinalizers())
+		return fmt.Errorf("it is being deleted, and will be recreated when the finalizers %q are removed", live.GetFinalizers())
 	}
 	if Truthy(i.object.GetAnnotations()[resourcesv1alpha1.Ignore]) {
-		t.remember(i, sum, live)
-		return nil // created once, and left alone since
+		t.record(i, sum, live)
+		return nil // it is only created, not updated
 	}
 	if i.keepReplicas, err = t.scaled(ctx, i, live); err != nil {
 		return err
 	}
 	merged := merge(i.object, live, i.last, i.mergeOptions)
 	if !t.always && apiequality.Semantic.DeepEqual(merged.Object, live.Object) {
-		t.remember(i, sum, live)
+		t.record(i, sum, live)
 		return nil
 	}
 	err = t.live.Update(ctx, merged)
@@ -252,11 +251,11 @@ func (t *target) write(ctx context.Context, i item, sum string) error {
 	if err != nil {
 		return err
 	}
-	t.remember(i, sum, merged)
+	t.record(i, sum, merged)
 	return nil
 }
 
-// replace deletes an object that cannot be updated. The next pass, which its disappearance starts, creates it again.
+// replace deletes an object that cannot be updated, and recreates it.
 func (t *target) replace(ctx context.Context, live *unstructured.Unstructured, i item) error {
 	policy := metav1.DeletionPropagation(i.object.GetAnnotations()[resourcesv1alpha1.DeletionPropagationOnInvalidUpdate])
 	if policy == "" {
@@ -273,8 +272,8 @@ func (t *target) replace(ctx context.Context, live *unstructured.Unstructured, i
 	return nil
 }
 
-// scaled tells whether an autoscaler decides on the number of replicas. It leaves a workload alone that has none: who stops it or
-// starts it again is somebody else.
+// scaled says whether an autoscaler sets the number of replicas. Autoscalers ignore workloads with zero replicas, so the manifest decides
+// about these.
 func (t *target) scaled(ctx context.Context, i item, live *unstructured.Unstructured) (bool, error) {
 	gvk := i.object.GroupVersionKind()
 	if !isWorkload(gvk.GroupKind()) || stopped(i.object) || stopped(live) {
@@ -282,7 +281,7 @@ func (t *target) scaled(ctx context.Context, i item, live *unstructured.Unstruct
 	}
 	list := &autoscalingv2.HorizontalPodAutoscalerList{}
 	if err := t.live.List(ctx, list, client.InNamespace(i.object.GetNamespace())); err != nil {
-		return false, fmt.Errorf("look for an autoscaler: %w", err)
+		return false, fmt.Errorf("list HorizontalPodAutoscalers: %w", err)
 	}
 	return slices.ContainsFunc(list.Items, func(a autoscalingv2.HorizontalPodAutoscaler) bool {
 		return a.Spec.ScaleTargetRef.Kind == gvk.Kind && a.Spec.ScaleTargetRef.Name == i.object.GetName()
@@ -294,7 +293,7 @@ func stopped(workload *unstructured.Unstructured) bool {
 	return ok && err == nil && replicas == 0
 }
 
-func (t *target) remember(i item, sum string, object metav1.Object) {
+func (t *target) record(i item, sum string, object metav1.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.applied[i.key()] = newRecord(sum, i, object)
@@ -308,16 +307,16 @@ func (t *target) forget(key objectKey) {
 
 // remover says how objects are deleted.
 type remover struct {
-	// origin is whose objects these are; an object that another ManagedResource has taken over is left alone.
+	// origin is the value of the origin annotation; an object with another one belongs to another ManagedResource, and is not deleted.
 	origin string
-	// collects says that a garbage collector takes care of what it finds.
+	// collects says that the garbage collector deletes objects with its label.
 	collects bool
 	// withClaims deletes the PersistentVolumeClaims of StatefulSets too.
 	withClaims bool
 }
 
-// remove deletes objects, the last group first, and returns those that are still there. A group is begun when the one after
-// it is gone. The duration is when finalizers of one of them are to be taken off, if none of the watches reports it earlier.
+// remove deletes objects, the last group first, and returns those that still exist. A group is only deleted when the one after
+// it is gone. The duration is when finalizers of one of them have to be removed, unless an event requeues the ManagedResource earlier.
 func (t *target) remove(ctx context.Context, refs []resourcesv1alpha1.ObjectReference, r remover) (left []resourcesv1alpha1.ObjectReference, again time.Duration, err error) {
 	groups := inGroups(refs, func(ref resourcesv1alpha1.ObjectReference) string { return ref.Kind })
 	var mu sync.Mutex
@@ -372,7 +371,7 @@ func (t *target) removeOne(ctx context.Context, ref resourcesv1alpha1.ObjectRefe
 	}
 	if object.GetDeletionTimestamp() == nil {
 		if r.withClaims && key.Kind == "StatefulSet" {
-			// Pods hold them for as long as they run. Without the StatefulSet, nobody would know which they are.
+			// They are protected while pods use them. They have to be deleted first, as the selector is only in the StatefulSet.
 			if err := t.removeClaims(ctx, object); err != nil {
 				return false, 0, err
 			}
@@ -382,7 +381,7 @@ func (t *target) removeOne(ctx context.Context, ref resourcesv1alpha1.ObjectRefe
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return false, 0, err
 		}
-		// Most objects are gone at once; whoever still sees this one hears from the watch when it goes.
+		// Most objects are gone at once. If not, the watch requeues the ManagedResource when this one is.
 		err = t.live.Get(ctx, key.NamespacedName, object)
 		if apierrors.IsNotFound(err) {
 			t.forget(key)
@@ -396,7 +395,7 @@ func (t *target) removeOne(ctx context.Context, ref resourcesv1alpha1.ObjectRefe
 	return false, again, err
 }
 
-// finalize takes the finalizers off an object that has been in deletion for as long as its annotation allows.
+// finalize removes the finalizers of an object that has been in deletion for as long as its annotation says.
 func (t *target) finalize(ctx context.Context, object *unstructured.Unstructured, ref resourcesv1alpha1.ObjectReference) (time.Duration, error) {
 	value := ref.Annotations[resourcesv1alpha1.FinalizeDeletionAfter]
 	if value == "" || object.GetDeletionTimestamp() == nil || len(object.GetFinalizers()) == 0 {
@@ -414,7 +413,7 @@ func (t *target) finalize(ctx context.Context, object *unstructured.Unstructured
 	return time.Second, client.IgnoreNotFound(t.live.Patch(ctx, object, patch))
 }
 
-// removeClaims deletes the claims that a StatefulSet has made.
+// removeClaims deletes the PersistentVolumeClaims of a StatefulSet.
 func (t *target) removeClaims(ctx context.Context, set *unstructured.Unstructured) error {
 	match, _, _ := unstructured.NestedStringMap(set.Object, "spec", "selector", "matchLabels")
 	if len(match) == 0 {
@@ -424,7 +423,7 @@ func (t *target) removeClaims(ctx context.Context, set *unstructured.Unstructure
 		client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(match)})
 }
 
-// release takes the marks of a managed object off one that stays.
+// release removes the labels and annotations of managed objects from one that is kept.
 func (t *target) release(ctx context.Context, ref resourcesv1alpha1.ObjectReference, origin string) error {
 	t.forget(refKey(ref))
 	object := kube.Metadata(ref.GroupVersionKind())
@@ -448,7 +447,7 @@ func refKey(ref resourcesv1alpha1.ObjectReference) objectKey {
 	return objectKey{ref.GroupVersionKind().GroupKind(), types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}
 }
 
-// describe names an object for people.
+// describe returns kind and name of an object, for messages.
 func describe(key objectKey) string {
 	name := key.Name
 	if key.Namespace != "" {

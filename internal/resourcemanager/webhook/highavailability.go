@@ -19,20 +19,20 @@ import (
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
-// mostHosts is over how many hosts pods are spread at least if there are that many pods.
+// mostHosts is the minimum number of hosts that pods are spread over, if there are as many pods.
 const mostHosts = 3
 
-// highAvailability makes workload survive the loss of nodes or zones.
+// highAvailability configures workloads to tolerate the failure of nodes or zones.
 type highAvailability struct {
 	target client.Reader
-	// notReady and unreachable are for how many seconds pods stay on such a node. Nil leaves it to the API server.
+	// notReady and unreachable are for how many seconds pods tolerate these taints. Nil means the default of the API server.
 	notReady, unreachable *int64
 }
 
-// aim is what a namespace asks for its workload.
+// aim is the configuration of a namespace for its workloads.
 type aim struct {
 	zones []string
-	// failureTolerance is nil if the namespace does not say, and empty if there is none.
+	// failureTolerance is nil if the namespace has no annotation for it, and empty if the annotation is empty.
 	failureTolerance *string
 	pinned           bool
 }
@@ -85,7 +85,7 @@ func (h *highAvailability) workload(
 	most := int32(0)
 	autoscalers := &autoscalingv2.HorizontalPodAutoscalerList{}
 	if err := h.target.List(ctx, autoscalers, client.InNamespace(request.Namespace)); err != nil {
-		return fmt.Errorf("look for an autoscaler: %w", err)
+		return fmt.Errorf("list HorizontalPodAutoscalers: %w", err)
 	}
 	for _, autoscaler := range autoscalers.Items {
 		if ref := autoscaler.Spec.ScaleTargetRef; ref.Kind == request.Kind.Kind && ref.Name == metadata.Name {
@@ -93,7 +93,7 @@ func (h *highAvailability) workload(
 		}
 	}
 	have := ptr.Deref(*replicas, 1)
-	// Nothing runs while it sleeps, and an autoscaler may have asked for more.
+	// Zero replicas of a hibernated workload stay, and an autoscaler may have set more.
 	if want != nil && have != 0 && (most == 0 || have < *want) {
 		*replicas = want
 		have = *want
@@ -107,7 +107,7 @@ func (h *highAvailability) workload(
 	return nil
 }
 
-// scaler sets how many pods an autoscaler leaves at least.
+// scaler sets minReplicas of an autoscaler.
 func scaler(a aim, autoscaler *autoscalingv2.HorizontalPodAutoscaler) error {
 	want, err := replicasFor(a, autoscaler.ObjectMeta)
 	if err != nil || want == nil || ptr.Deref(autoscaler.Spec.MinReplicas, 1) == 0 {
@@ -118,28 +118,28 @@ func scaler(a aim, autoscaler *autoscalingv2.HorizontalPodAutoscaler) error {
 	return nil
 }
 
-// replicasFor returns how many pods there are to be, or nil if nobody says.
+// replicasFor returns the number of replicas, or nil if it is not configured.
 func replicasFor(a aim, metadata metav1.ObjectMeta) (*int32, error) {
 	if value, ok := metadata.Annotations[resourcesv1alpha1.HighAvailabilityConfigReplicas]; ok {
 		n, err := strconv.ParseInt(value, 10, 32)
 		if err != nil || n < 0 {
 			return nil, &invalidError{fmt.Errorf("annotation %s: %q is not a number of pods", resourcesv1alpha1.HighAvailabilityConfigReplicas, value)}
 		}
-		return ptr.To(int32(n)), nil
+		return new(int32(n)), nil
 	}
 	switch metadata.Labels[resourcesv1alpha1.HighAvailabilityConfigType] {
 	case resourcesv1alpha1.HighAvailabilityConfigTypeServer:
-		return ptr.To[int32](2), nil
+		return new(int32(2)), nil
 	case resourcesv1alpha1.HighAvailabilityConfigTypeController:
 		if a.failureTolerance != nil && *a.failureTolerance == "" {
-			return ptr.To[int32](1), nil
+			return new(int32(1)), nil
 		}
-		return ptr.To[int32](2), nil
+		return new(int32(2)), nil
 	}
-	return nil, nil // nobody says
+	return nil, nil
 }
 
-// pin lets pods run in these zones only.
+// pin restricts pods to zones.
 func pin(pod *corev1.PodSpec, zones []string) {
 	if pod.Affinity == nil {
 		pod.Affinity = &corev1.Affinity{}
@@ -163,7 +163,7 @@ func pin(pod *corev1.PodSpec, zones []string) {
 	}
 }
 
-// constraints are how pods are spread over hosts and zones.
+// constraints are the topology spread constraints for hosts and zones.
 func constraints(a aim, replicas, most int32, selector *metav1.LabelSelector, hostSpread bool) []corev1.TopologySpreadConstraint {
 	if replicas <= 1 {
 		return nil
@@ -174,19 +174,19 @@ func constraints(a aim, replicas, most int32, selector *metav1.LabelSelector, ho
 	if strict := hostSpread || ptr.Deref(a.failureTolerance, "") != ""; strict {
 		hosts.WhenUnsatisfiable = corev1.DoNotSchedule
 		if len(a.zones) <= 1 {
-			hosts.MinDomains = ptr.To(min(most, mostHosts))
+			hosts.MinDomains = new(min(most, mostHosts))
 		}
 	}
 	if len(a.zones) <= 1 {
 		return []corev1.TopologySpreadConstraint{hosts}
 	}
 	return []corev1.TopologySpreadConstraint{hosts, {
-		TopologyKey: corev1.LabelTopologyZone, MinDomains: ptr.To(min(most, int32(len(a.zones)))), // a handful
+		TopologyKey: corev1.LabelTopologyZone, MinDomains: new(min(most, int32(len(a.zones)))), // zones are few
 		MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector,
 	}}
 }
 
-// spread sets the constraints of a pod. Those for other topologies stay.
+// spread sets the constraints of a pod. Those for other topology keys are not changed.
 func spread(pod *corev1.PodSpec, wanted []corev1.TopologySpreadConstraint) {
 	others := slices.DeleteFunc(slices.Clone(pod.TopologySpreadConstraints), func(c corev1.TopologySpreadConstraint) bool {
 		return slices.ContainsFunc(wanted, func(w corev1.TopologySpreadConstraint) bool { return w.TopologyKey == c.TopologyKey })
@@ -194,7 +194,7 @@ func spread(pod *corev1.PodSpec, wanted []corev1.TopologySpreadConstraint) {
 	pod.TopologySpreadConstraints = slices.Concat(others, wanted)
 }
 
-// tolerate lets pods stay on a node with a taint for some time, unless they say something else.
+// tolerate adds a toleration for a taint with a duration, unless the pod has one.
 func tolerate(pod *corev1.PodSpec, taint string, seconds *int64) {
 	if seconds == nil || slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool {
 		return t.Key == taint && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute)

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// maxReviewBytes is how large a question may be, and reviewTimeout how long an answer may take.
+	// maxReviewBytes limits the size of a SubjectAccessReview, and reviewTimeout the time of its response.
 	maxReviewBytes, reviewTimeout = 1 << 20, 10 * time.Second
 
 	nodeAgentPrefix = "gardener-node-agent-" // of Leases, and of the Secrets of pools
 	valitailSecret  = "gardener-valitail"    // a name
 )
 
-// nodeAgents says what gardener-node-agents may do: look after their own node, and nothing else. About others it has no opinion.
+// nodeAgents authorizes gardener-node-agents, for their own node only. It has no opinion about other users.
 type nodeAgents struct {
 	// source has the Machines, in a namespace; an empty one means that there are none, and agents are named after their nodes.
 	source           client.Reader
@@ -37,13 +37,13 @@ type nodeAgents struct {
 	target           client.Reader
 }
 
-// ServeHTTP answers a SubjectAccessReview.
+// ServeHTTP handles a SubjectAccessReview.
 func (n *nodeAgents) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	ctx, cancel := context.WithTimeout(request.Context(), reviewTimeout)
 	defer cancel()
 	review := &authorizationv1.SubjectAccessReview{}
 	if err := json.NewDecoder(http.MaxBytesReader(w, request.Body, maxReviewBytes)).Decode(review); err != nil {
-		http.Error(w, "the body is no SubjectAccessReview", http.StatusBadRequest)
+		http.Error(w, "the body is not a SubjectAccessReview", http.StatusBadRequest)
 		return
 	}
 	reason, err := n.refuse(ctx, &review.Spec)
@@ -53,20 +53,20 @@ func (n *nodeAgents) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(review); err != nil {
-		logf.FromContext(ctx).V(1).Info("Could not answer", "reason", err.Error()) // who asked is gone
+		logf.FromContext(ctx).V(1).Info("Writing the response failed", "reason", err.Error()) // the client has closed the connection
 	}
 }
 
-// refuse returns why a request is not allowed, or nothing if it is.
+// refuse returns why a request is not allowed, or an empty text if it is.
 func (n *nodeAgents) refuse(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) (string, error) {
 	name, ok := strings.CutPrefix(spec.User, constants.NodeAgentUserNamePrefix)
 	if !ok || name == "" || !slices.Contains(spec.Groups, constants.NodeAgentsGroup) {
 		return "not a node agent", nil
 	}
 	a := spec.ResourceAttributes
-	// The status of a Node has a condition of the agent's.
+	// Agents write a condition into the status of their Node.
 	if a == nil || a.Subresource != "" && (a.Group != "" || a.Resource != "nodes" || a.Subresource != "status" || a.Verb != "patch") {
-		return "node agents need nothing of this kind", nil
+		return "node agents have no permission for this resource", nil
 	}
 	verbs := func(allowed ...string) bool { return slices.Contains(allowed, a.Verb) }
 	switch a.Group + "/" + a.Resource {
@@ -111,7 +111,7 @@ func (n *nodeAgents) refuse(ctx context.Context, spec *authorizationv1.SubjectAc
 		}
 		return "not a Secret of the agent's worker pool", err
 	}
-	return "node agents need nothing of this kind", nil
+	return "node agents have no permission for this resource", nil
 }
 
 func (n *nodeAgents) refuseCertificate(ctx context.Context, user string, a *authorizationv1.ResourceAttributes) (string, error) {
@@ -131,8 +131,8 @@ func (n *nodeAgents) refuseCertificate(ctx context.Context, user string, a *auth
 	return "", nil
 }
 
-// nodeOf returns the node of an agent, empty if it has none yet, and the Secrets with the configuration of its worker pool: the one
-// that the node has, and the one that it is to have.
+// nodeOf returns the node of an agent, empty if it has none yet, and the Secrets with the configuration of its worker pool: the current and
+// the desired one.
 func (n *nodeAgents) nodeOf(ctx context.Context, agent string) (name string, secrets []string, err error) {
 	name = agent
 	believed := func(secret string) bool { return strings.HasPrefix(secret, nodeAgentPrefix) }
@@ -153,15 +153,15 @@ func (n *nodeAgents) nodeOf(ctx context.Context, agent string) (name string, sec
 	if err := n.target.Get(ctx, client.ObjectKey{Name: name}, node); client.IgnoreNotFound(err) != nil {
 		return "", nil, fmt.Errorf("read Node %q: %w", name, err)
 	}
-	// The agent may change the labels of its Node, so what is written there must not open any other Secret.
+	// The agent may change the labels of its Node, so these must not give access to any other Secret.
 	if secret := node.Labels[constants.WorkerPoolGardenerNodeAgentSecretName]; believed(secret) {
 		secrets = append(secrets, secret)
 	}
 	return name, secrets, nil
 }
 
-// ofPool tells whether a Secret has a configuration of a worker pool by its name, with any hash. A hash has no dash, but names of other
-// pools may go on with one.
+// ofPool says whether a Secret has the name of a configuration of a worker pool, with any hash. A hash has no dash, but names of other
+// pools may begin with the name of this one and a dash.
 func ofPool(secret, pool string) bool {
 	hash, ok := strings.CutPrefix(secret, operatingsystemconfig.SecretName(pool, ""))
 	return ok && pool != "" && hash != "" && !strings.Contains(hash, "-")

@@ -39,7 +39,7 @@ func TestNodeAgents(t *testing.T) {
 	poolless := machine("m5", map[string]string{"node": "n5"})
 	delete(poolless.Spec.NodeTemplate.ObjectMeta.Labels, poolLabel)
 	own, other := certificatesv1.CertificateSigningRequest{}, certificatesv1.CertificateSigningRequest{}
-	own.Name, own.Spec.Username, other.Name, other.Spec.Username = "own", "gardener.cloud:node-agent:machine:m1", "other", "somebody"
+	own.Name, own.Spec.Username, other.Name, other.Spec.Username = "own", "gardener.cloud:node-agent:machine:m1", "other", "other-user"
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		machine("m1", map[string]string{"node": "n1"}), machine("new", nil), &own, &other, node("n1", "gardener-node-agent-a-old"),
 		// What these agents wrote on their Nodes.

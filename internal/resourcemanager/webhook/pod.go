@@ -16,13 +16,14 @@ import (
 
 	resourcemanagerconfigv1alpha1 "gardener.cloud/gardener/api/config/resourcemanager/v1alpha1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
 )
 
 const (
 	serviceHost = "KUBERNETES_SERVICE_HOST"
 
-	// Clients look for their token at this path; the names are those that people know from Kubernetes.
+	// Clients read their token from this path; the names are those of Kubernetes.
 	tokenVolume, tokenPath = "kube-api-access-gardener", "/var/run/secrets/kubernetes.io/serviceaccount"
 	tokenVolumePrefix      = "kube-api-access-"
 	rootCAConfigMap        = "kube-root-ca.crt"
@@ -32,7 +33,7 @@ const (
 	templateHash = "pod-template-hash"
 )
 
-// setServiceHost lets pods reach the API server directly. Who sets the variable knows better.
+// setServiceHost sets the host of the API server in an environment variable, unless the container has it.
 func setServiceHost(pod *corev1.Pod, host string) {
 	if pod.Labels[resourcesv1alpha1.KubernetesServiceHostInject] == "disable" {
 		return
@@ -54,7 +55,7 @@ func setSeccompProfile(pod *corev1.Pod) {
 	}
 }
 
-// spreadTemplate makes topology spread constraints count pods of one template only, so that a rolling update ends in balance.
+// spreadTemplate restricts topology spread constraints to pods of one template, so that pods are balanced after a rolling update.
 func spreadTemplate(pod *corev1.Pod) {
 	hash, ok := pod.Labels[templateHash]
 	if _, skip := pod.Labels[resourcesv1alpha1.PodTopologySpreadConstraintsSkip]; !ok || skip {
@@ -69,7 +70,7 @@ func spreadTemplate(pod *corev1.Pod) {
 	}
 }
 
-// mountToken mounts a token into pods whose account does not have it mounted by itself.
+// mountToken mounts a token into pods whose service account disables the default one.
 func mountToken(ctx context.Context, target client.Reader, pod *corev1.Pod, seconds int64) error {
 	name := pod.Spec.ServiceAccountName
 	if pod.Labels[resourcesv1alpha1.ProjectedTokenSkip] == "true" || name == "" || name == "default" ||
@@ -91,7 +92,7 @@ func mountToken(ctx context.Context, target client.Reader, pod *corev1.Pod, seco
 		seconds = wanted
 	}
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: tokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		DefaultMode: ptr.To[int32](420),
+		DefaultMode: new(int32(420)),
 		Sources: []corev1.VolumeProjection{
 			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: &seconds, Path: "token"}},
 			{ConfigMap: &corev1.ConfigMapProjection{
@@ -110,7 +111,7 @@ func mountToken(ctx context.Context, target client.Reader, pod *corev1.Pod, seco
 	return nil
 }
 
-// placeSystemComponent puts pods on nodes for system components. Pods of DaemonSets have their nodes already.
+// placeSystemComponent assigns pods to nodes for system components. Pods of DaemonSets have their node already.
 func placeSystemComponent(
 	ctx context.Context, target client.Reader, pod *corev1.Pod, c resourcemanagerconfigv1alpha1.SystemComponentsConfigWebhookConfig,
 ) error {
@@ -145,7 +146,7 @@ func placeSystemComponent(
 	return nil
 }
 
-// knownTaint tells whether a taint comes and goes with the state of a node. Who tolerated it would run where nothing can.
+// knownTaint says whether a taint depends on the state of a node. Pods must not tolerate these in general.
 func knownTaint(taint corev1.Taint) bool {
 	for _, prefix := range []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"} {
 		if strings.HasPrefix(taint.Key, prefix) {
@@ -153,7 +154,7 @@ func knownTaint(taint corev1.Taint) bool {
 		}
 	}
 	return slices.Contains([]string{
-		constants.TaintNodeCriticalComponentsNotReady, "deployment.machine.sapcloud.io/prefer-no-schedule",
+		constants.TaintNodeCriticalComponentsNotReady, machinev1alpha1.PreferNoScheduleKey,
 		"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler",
 	}, taint.Key)
 }

@@ -13,7 +13,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 )
 
-// protect refuses to delete what nobody confirmed the deletion of. When many are deleted at once, the API server asks for each.
+// protect denies deletions that are not confirmed. For a deletion of a collection, the API server calls the webhook for each object.
 func protect(_ context.Context, request admission.Request) admission.Response {
 	if request.Operation != admissionv1.Delete {
 		return admission.Allowed("")
@@ -23,7 +23,7 @@ func protect(_ context.Context, request admission.Request) admission.Response {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decode the object to be deleted: %w", err))
 	}
 	if request.Kind.Kind == "CustomResourceDefinition" && object.Labels[constants.DeletionProtected] != "true" {
-		return admission.Allowed("it is not protected")
+		return admission.Allowed("the object is not protected")
 	}
 	if object.Annotations[constants.ConfirmationDeletion] != "true" {
 		return admission.Denied(fmt.Sprintf("annotation %s must be true to delete %s %q", constants.ConfirmationDeletion, request.Kind.Kind, object.Name))

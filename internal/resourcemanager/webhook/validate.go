@@ -19,7 +19,7 @@ import (
 	extensionsvalidation "gardener.cloud/gardener/internal/validation/extensions"
 )
 
-// validators are the handlers for objects whose definitions say less about them than we know, by path.
+// validators are the handlers that validate more than the CustomResourceDefinitions do, by path.
 func validators() map[string]admission.HandlerFunc {
 	return map[string]admission.HandlerFunc{
 		component.PathValidateExtension("backupbucket"):            extension[extensionsv1alpha1.BackupBucket](),
@@ -49,7 +49,7 @@ func extension[T any, P interface {
 	)
 }
 
-// validate returns a handler that refuses objects with mistakes, and names all of them.
+// validate returns a handler that denies invalid objects, with all errors.
 func validate[T any, P interface {
 	*T
 	client.Object

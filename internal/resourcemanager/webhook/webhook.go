@@ -1,6 +1,6 @@
-// Package webhook answers what the API server of the target cluster asks before it admits an object.
+// Package webhook has the admission webhooks of gardener-resource-manager, which the API server of the target cluster calls.
 //
-// What it changes depends on the object, its namespace and a few objects of the target cluster, which are cached; it writes nothing.
+// They read the object, its namespace and a few cached objects of the target cluster, and write nothing.
 // Source: concepts.txt, Gardener Resource Manager, "Webhooks".
 package webhook
 
@@ -25,11 +25,11 @@ import (
 	component "gardener.cloud/gardener/internal/component/resourcemanager"
 )
 
-// Add adds the webhooks that are switched on to the server of a manager, which every replica runs.
+// Add adds the enabled webhooks to the server of a manager, which every replica runs.
 func Add(mgr manager.Manager, targetCluster cluster.Cluster, c *resourcemanagerconfigv1alpha1.ResourceManagerWebhookConfiguration) {
 	target := reader{targetCluster.GetClient(), targetCluster.GetAPIReader()}
 	register := func(path string, handler admission.HandlerFunc) {
-		mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: handler}) // the server starts with the first of them
+		mgr.GetWebhookServer().Register(path, &admission.Webhook{Handler: handler}) // the server starts with the first webhook
 	}
 	pods := func(enabled bool, path string, mutate func(context.Context, *corev1.Pod) error) {
 		if enabled {
@@ -76,20 +76,20 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, c *resourcemanagerc
 		}
 	}
 	if c.NodeAgentAuthorizer.Enabled {
-		// This one answers whether a request is allowed at all.
+		// This one is for authorization, not for admission.
 		mgr.GetWebhookServer().Register(component.PathNodeAgentAuthorizer, &nodeAgents{
 			source: reader{mgr.GetClient(), mgr.GetAPIReader()}, machineNamespace: ptr.Deref(c.NodeAgentAuthorizer.MachineNamespace, ""), target: target,
 		})
 	}
 }
 
-// mutatePod returns a handler that changes new pods.
+// mutatePod returns a handler that mutates new pods.
 func mutatePod(mutate func(context.Context, *corev1.Pod) error) admission.HandlerFunc {
 	return func(ctx context.Context, request admission.Request) admission.Response {
 		pod := &corev1.Pod{}
 		return change(request, pod, func() error {
 			if pod.Namespace == "" {
-				pod.Namespace = request.Namespace // the API server fills it in later
+				pod.Namespace = request.Namespace // the API server sets it later
 				defer func() { pod.Namespace = "" }()
 			}
 			return mutate(ctx, pod)
@@ -97,7 +97,7 @@ func mutatePod(mutate func(context.Context, *corev1.Pod) error) admission.Handle
 	}
 }
 
-// change decodes the object of a request, changes it, and answers with what differs. Fields that we do not know stay as they are.
+// change decodes the object of a request, mutates it, and returns the difference as a patch. Unknown fields are not changed.
 func change(request admission.Request, object runtime.Object, mutate func() error) admission.Response {
 	if request.SubResource != "" || request.Operation == admissionv1.Delete {
 		return admission.Allowed("")
@@ -122,10 +122,10 @@ func change(request admission.Request, object runtime.Object, mutate func() erro
 	return admission.PatchResponseFromRaw(before, after)
 }
 
-// invalidError says that whoever sent the object has to change something.
+// invalidError says that the object has to be corrected by its author.
 type invalidError struct{ error }
 
-// containersOf returns all containers of a pod, to be changed.
+// containersOf returns pointers to all containers of a pod.
 func containersOf(spec *corev1.PodSpec) []*corev1.Container {
 	var all []*corev1.Container
 	for i := range spec.InitContainers {
@@ -137,7 +137,7 @@ func containersOf(spec *corev1.PodSpec) []*corev1.Container {
 	return all
 }
 
-// reader reads objects of the target cluster from a cache. One that was made a moment ago, and is not there yet, is asked for.
+// reader reads objects of the target cluster from a cache, and those that it does not have yet from the API server.
 type reader struct {
 	client.Reader
 	live client.Reader

@@ -91,17 +91,17 @@ func TestReplicas(t *testing.T) {
 		scaled     bool
 		want       int32
 	}{
-		"controller, nothing said":   {namespace(), deployment("controller", ptr.To[int32](1)), false, 2},
-		"controller, no tolerance":   {namespace("failure-tolerance-type", ""), deployment("controller", ptr.To[int32](3)), false, 1},
+		"controller, nothing said":   {namespace(), deployment("controller", new(int32(1))), false, 2},
+		"controller, no tolerance":   {namespace("failure-tolerance-type", ""), deployment("controller", new(int32(3))), false, 1},
 		"controller, node":           {namespace("failure-tolerance-type", "node"), deployment("controller", nil), false, 2},
-		"server, nothing said":       {namespace(), deployment("server", ptr.To[int32](1)), false, 2},
-		"server, no tolerance":       {namespace("failure-tolerance-type", ""), deployment("server", ptr.To[int32](1)), false, 2},
-		"server, zone":               {namespace("failure-tolerance-type", "zone"), deployment("server", ptr.To[int32](4)), false, 2},
-		"neither":                    {namespace("failure-tolerance-type", "zone"), deployment("", ptr.To[int32](4)), false, 4},
-		"asleep":                     {namespace(), deployment("server", ptr.To[int32](0)), false, 0},
-		"a number of its own":        {namespace(), deployment("server", ptr.To[int32](1), "replicas", "5"), false, 5},
-		"more by an autoscaler":      {namespace(), deployment("server", ptr.To[int32](7)), true, 7},
-		"fewer than by its standing": {namespace(), deployment("server", ptr.To[int32](1)), true, 2},
+		"server, nothing said":       {namespace(), deployment("server", new(int32(1))), false, 2},
+		"server, no tolerance":       {namespace("failure-tolerance-type", ""), deployment("server", new(int32(1))), false, 2},
+		"server, zone":               {namespace("failure-tolerance-type", "zone"), deployment("server", new(int32(4))), false, 2},
+		"neither":                    {namespace("failure-tolerance-type", "zone"), deployment("", new(int32(4))), false, 4},
+		"no replicas":                {namespace(), deployment("server", new(int32(0))), false, 0},
+		"a number of its own":        {namespace(), deployment("server", new(int32(1)), "replicas", "5"), false, 5},
+		"more by an autoscaler":      {namespace(), deployment("server", new(int32(7))), true, 7},
+		"fewer than by its standing": {namespace(), deployment("server", new(int32(1))), true, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			builder := fake.NewClientBuilder().WithObjects(tc.namespace)
@@ -144,27 +144,27 @@ func TestSpread(t *testing.T) {
 		"one zone": {namespace: namespace("zones", "a"), replicas: 2, want: []corev1.TopologySpreadConstraint{constraint(hosts, nil, "ScheduleAnyway")}},
 		"one zone, tolerant": {
 			namespace: namespace("zones", "a", "failure-tolerance-type", "node"), replicas: 5, zones: []string{"a"},
-			want: []corev1.TopologySpreadConstraint{constraint(hosts, ptr.To[int32](3), "DoNotSchedule")},
+			want: []corev1.TopologySpreadConstraint{constraint(hosts, new(int32(3)), "DoNotSchedule")},
 		},
 		"one zone, on several hosts": {
 			namespace: namespace("zones", "a"), replicas: 2, annotations: []string{"host-spread", "true"},
-			want: []corev1.TopologySpreadConstraint{constraint(hosts, ptr.To[int32](2), "DoNotSchedule")},
+			want: []corev1.TopologySpreadConstraint{constraint(hosts, new(int32(2)), "DoNotSchedule")},
 		},
 		"three zones, pinned": {
 			namespace: namespace("zones", "a, b,c,", "zone-pinning", "true"), replicas: 2, zones: []string{"a", "b", "c"},
-			want: []corev1.TopologySpreadConstraint{constraint(hosts, nil, "ScheduleAnyway"), constraint(zones, ptr.To[int32](2), "DoNotSchedule")},
+			want: []corev1.TopologySpreadConstraint{constraint(hosts, nil, "ScheduleAnyway"), constraint(zones, new(int32(2)), "DoNotSchedule")},
 		},
 		"two zones, tolerant": {
 			namespace: namespace("zones", "a,b", "failure-tolerance-type", "zone"), replicas: 3, zones: []string{"a", "b"},
-			want: []corev1.TopologySpreadConstraint{constraint(hosts, nil, "DoNotSchedule"), constraint(zones, ptr.To[int32](2), "DoNotSchedule")},
+			want: []corev1.TopologySpreadConstraint{constraint(hosts, nil, "DoNotSchedule"), constraint(zones, new(int32(2)), "DoNotSchedule")},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &highAvailability{target: fake.NewClientBuilder().WithObjects(tc.namespace).Build(), notReady: ptr.To[int64](60)}
+			h := &highAvailability{target: fake.NewClientBuilder().WithObjects(tc.namespace).Build(), notReady: new(int64(60))}
 			d := deployment("", &tc.replicas, tc.annotations...)
 			d.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{constraint("rack", nil, "DoNotSchedule")}
 			if tc.replicas > 1 {
-				d.Spec.Template.Spec.TopologySpreadConstraints = append(d.Spec.Template.Spec.TopologySpreadConstraints, constraint(hosts, ptr.To[int32](9), "DoNotSchedule"))
+				d.Spec.Template.Spec.TopologySpreadConstraints = append(d.Spec.Template.Spec.TopologySpreadConstraints, constraint(hosts, new(int32(9)), "DoNotSchedule"))
 			}
 			spec := send(t, h.handle, "Deployment", d).Spec.Template.Spec
 			want := append([]corev1.TopologySpreadConstraint{constraint("rack", nil, "DoNotSchedule")}, tc.want...)
@@ -178,7 +178,7 @@ func TestSpread(t *testing.T) {
 			if diff := cmp.Diff(tc.zones, pinned, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("zones (-want +got):\n%s", diff)
 			}
-			tolerations := []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: ptr.To[int64](60)}}
+			tolerations := []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: new(int64(60))}}
 			if diff := cmp.Diff(tolerations, spec.Tolerations); diff != "" {
 				t.Errorf("tolerations (-want +got):\n%s", diff)
 			}
@@ -190,7 +190,7 @@ func TestMountToken(t *testing.T) {
 	account := func(name string, automount *bool) *corev1.ServiceAccount {
 		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}, AutomountServiceAccountToken: automount}
 	}
-	target := fake.NewClientBuilder().WithObjects(account("own", ptr.To(false)), account("usual", nil)).Build()
+	target := fake.NewClientBuilder().WithObjects(account("own", new(false)), account("usual", nil)).Build()
 	pod := func(account string, change ...func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{Spec: corev1.PodSpec{
 			ServiceAccountName: account, Containers: []corev1.Container{{Name: "c"}, {Name: "own", VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: tokenPath}}}},
@@ -279,7 +279,7 @@ func TestOtherPodWebhooks(t *testing.T) {
 	if diff := cmp.Diff(want, pod.Spec); diff != "" {
 		t.Errorf("pod (-want +got):\n%s", diff)
 	}
-	daemon := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Controller: ptr.To(true)}}}}
+	daemon := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Controller: new(true)}}}}
 	if err := placeSystemComponent(t.Context(), nodes, daemon, config); err != nil || daemon.Spec.NodeSelector != nil {
 		t.Errorf("a pod of a DaemonSet is moved: %v, %v", daemon.Spec, err)
 	}
@@ -295,7 +295,7 @@ func TestProtect(t *testing.T) {
 		"a definition that is protected, confirmed": {"CustomResourceDefinition", `{"labels":{"gardener.cloud/deletion-protected":"true"},"annotations":{"confirmation.gardener.cloud/deletion":"true"}}`, ""},
 		"an object":            {"Worker", `{"name":"x"}`, "annotation confirmation.gardener.cloud/deletion must be true"},
 		"an object, confirmed": {"Worker", `{"name":"x","annotations":{"confirmation.gardener.cloud/deletion":"true"}}`, ""},
-		"nothing that could be looked at is refused": {"Worker", `"`, "decode the object"},
+		"an invalid object":    {"Worker", `"`, "decode the object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := protect(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
@@ -315,7 +315,7 @@ func TestValidators(t *testing.T) {
 	for _, object := range component.Webhooks(&config, component.Scope{URL: "https://x"}) {
 		for _, webhook := range object.(*admissionregistrationv1.ValidatingWebhookConfiguration).Webhooks {
 			if path := strings.TrimPrefix(*webhook.ClientConfig.URL, "https://x"); all[path] == nil {
-				t.Errorf("nobody serves %s", path)
+				t.Errorf("%s is not served", path)
 			}
 		}
 	}

@@ -81,7 +81,7 @@ func (in Inputs) record(name string, d *Domain) flow.Task {
 		values := in.Run.ExtensionValues()
 		values.Always = false // a record that has not changed needs no request to the provider
 		record := in.Run.DNSRecord(name)
-		if err := extensionobject.Order(ctx, values, record, func(record *extensionsv1alpha1.DNSRecord) {
+		if err := extensionobject.Apply(ctx, values, record, func(record *extensionsv1alpha1.DNSRecord) {
 			record.Spec.Type, record.Spec.Zone = d.Provider, d.Zone
 			record.Spec.SecretRef = corev1.SecretReference{Namespace: in.Run.Namespace, Name: secret}
 			record.Spec.Name, record.Spec.RecordType, record.Spec.Values = d.Host(constants.APIServerFQDNPrefix), recordType(address), []string{address}

@@ -122,7 +122,7 @@ func (in Inputs) backupEntry(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write BackupEntry %q: %w", entry.Name, err)
 	}
-	ctx, observe, stop := extensionobject.Impatient(ctx)
+	ctx, observe, stop := extensionobject.WithErrorTimeout(ctx)
 	defer stop()
 	return stage.AwaitOne(ctx, in.Run.GardenAPI, entry.Namespace, entry.Name, &corev1beta1.BackupEntryList{}, func(current *corev1beta1.BackupEntry) error {
 		last := current.Status.LastOperation

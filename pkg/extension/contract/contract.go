@@ -1,6 +1,6 @@
-// Package contract is a suite of tests for extensions: it does to an object of a kind what gardenlet does, and checks that the extension
-// answers as gardenlet expects. It needs an API server with the kinds of extensions.gardener.cloud, and an extension that runs against
-// it; a test of the extension provides both.
+// Package contract is a test suite for extensions: it creates, changes and deletes an object of a kind as gardenlet does, and checks that the
+// extension behaves as gardenlet expects. It needs an API server with the kinds of extensions.gardener.cloud, and an extension that is connected
+// to it; a test of the extension provides both.
 package contract
 
 import (
@@ -22,36 +22,36 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 )
 
-// defaultPatience is how long an operation may take.
-const defaultPatience = time.Minute
+// defaultTimeout limits an operation.
+const defaultTimeout = time.Minute
 
-// Suite says what is tested.
+// Suite describes the kind that is tested.
 type Suite struct {
 	// Client is a client of the API server.
 	Client client.WithWatch
-	// New returns an object of the kind that the extension can fulfil. Its name has to be a new one each time.
+	// New returns an object of the kind that the extension can reconcile. Its name has to be a new one each time.
 	New func() extensionsv1alpha1.Object
-	// Foreign changes an object so that another extension is responsible for it. Others must be left alone.
+	// Foreign changes an object so that another extension is responsible for it. The test of foreign objects is skipped if it is nil.
 	Foreign func(extensionsv1alpha1.Object)
-	// Fulfilled checks that what the object stands for exists, and Gone that it no longer does. They may be nil.
+	// Fulfilled checks that what the object describes exists, and Gone that it no longer does. They may be nil.
 	Fulfilled, Gone func(*testing.T, extensionsv1alpha1.Object)
-	// Immovable says that objects of the kind cannot move to another seed.
+	// Immovable says that objects of the kind cannot migrate to another seed.
 	Immovable bool
-	// Patience is how long an operation may take. Zero means 30 seconds.
-	Patience time.Duration
+	// Timeout limits an operation. Zero means a minute.
+	Timeout time.Duration
 }
 
 // Run runs the suite.
 func Run(t *testing.T, suite Suite) {
 	t.Helper()
 	s := &run{suite}
-	if s.Patience == 0 {
-		s.Patience = defaultPatience
+	if s.Timeout == 0 {
+		s.Timeout = defaultTimeout
 	}
-	t.Run("an object comes and goes", s.lifecycle)
-	t.Run("objects of others are left alone", s.foreign)
+	t.Run("create, reconcile, delete", s.lifecycle)
+	t.Run("skip objects of other extensions", s.foreign)
 	if !suite.Immovable {
-		t.Run("an object moves", s.migration)
+		t.Run("migrate and restore", s.migration)
 	}
 }
 
@@ -61,10 +61,10 @@ func (s *run) lifecycle(t *testing.T) {
 	obj := s.create(t, constants.GardenerOperationReconcile, nil)
 	s.await(t, obj, done(corev1beta1.LastOperationTypeCreate))
 	if len(obj.GetFinalizers()) == 0 {
-		t.Error("nothing keeps the object until the extension has cleaned up")
+		t.Error("the object has no finalizer of the extension")
 	}
 	s.fulfilled(t, obj)
-	s.order(t, obj, constants.GardenerOperationReconcile)
+	s.request(t, obj, constants.GardenerOperationReconcile)
 	s.await(t, obj, done(corev1beta1.LastOperationTypeReconcile))
 	s.fulfilled(t, obj)
 	s.delete(t, obj)
@@ -75,17 +75,17 @@ func (s *run) lifecycle(t *testing.T) {
 
 func (s *run) foreign(t *testing.T) {
 	if s.Foreign == nil {
-		t.Skip("the suite was not told how an object of another extension looks")
+		t.Skip("Suite.Foreign is not set")
 	}
 	obj := s.create(t, constants.GardenerOperationReconcile, s.Foreign)
-	// Once one of its own is done, the extension would have seen this one, too.
+	// When an object of its own that was created later is ready, the extension has observed this one, too.
 	own := s.create(t, constants.GardenerOperationReconcile, nil)
 	s.await(t, own, done(corev1beta1.LastOperationTypeCreate))
 	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		t.Fatal(err)
 	}
 	if obj.GetAnnotations()[constants.GardenerOperation] == "" || obj.GetExtensionStatus().GetLastOperation() != nil || len(obj.GetFinalizers()) > 0 {
-		t.Errorf("the extension has worked on it: annotations %v, finalizers %v, last operation %+v",
+		t.Errorf("the extension has reconciled it: annotations %v, finalizers %v, last operation %+v",
 			obj.GetAnnotations(), obj.GetFinalizers(), obj.GetExtensionStatus().GetLastOperation())
 	}
 	s.delete(t, obj)
@@ -95,14 +95,14 @@ func (s *run) foreign(t *testing.T) {
 func (s *run) migration(t *testing.T) {
 	obj := s.create(t, constants.GardenerOperationReconcile, nil)
 	s.await(t, obj, done(corev1beta1.LastOperationTypeCreate))
-	s.order(t, obj, constants.GardenerOperationMigrate)
+	s.request(t, obj, constants.GardenerOperationMigrate)
 	s.await(t, obj, func(o extensionsv1alpha1.Object) error {
 		if len(o.GetFinalizers()) > 0 {
-			return fmt.Errorf("it is still held by %v", o.GetFinalizers())
+			return fmt.Errorf("it still has finalizers %v", o.GetFinalizers())
 		}
 		return done(corev1beta1.LastOperationTypeMigrate)(o)
 	})
-	s.order(t, obj, constants.GardenerOperationRestore)
+	s.request(t, obj, constants.GardenerOperationRestore)
 	s.await(t, obj, done(corev1beta1.LastOperationTypeRestore))
 	s.fulfilled(t, obj)
 	s.delete(t, obj)
@@ -115,7 +115,7 @@ func done(typ corev1beta1.LastOperationType) func(extensionsv1alpha1.Object) err
 		last := status.GetLastOperation()
 		switch {
 		case obj.GetAnnotations()[constants.GardenerOperation] != "":
-			return errors.New("the order is not answered")
+			return errors.New("the annotation gardener.cloud/operation is not removed")
 		case last == nil:
 			return errors.New("there is no last operation")
 		case status.GetLastError() != nil:
@@ -123,7 +123,7 @@ func done(typ corev1beta1.LastOperationType) func(extensionsv1alpha1.Object) err
 		case last.Type != typ || last.State != corev1beta1.LastOperationStateSucceeded:
 			return fmt.Errorf("last operation is %s %s: %s", last.Type, last.State, last.Description)
 		case status.GetObservedGeneration() != obj.GetGeneration():
-			return fmt.Errorf("it is about generation %d of %d", status.GetObservedGeneration(), obj.GetGeneration())
+			return fmt.Errorf("observed generation is %d, want %d", status.GetObservedGeneration(), obj.GetGeneration())
 		case last.Progress != 100:
 			return fmt.Errorf("progress is %d", last.Progress)
 		}
@@ -144,13 +144,13 @@ func (s *run) create(t *testing.T, operation string, change func(extensionsv1alp
 	return obj
 }
 
-// order asks for an operation.
-func (s *run) order(t *testing.T, obj extensionsv1alpha1.Object, operation string) {
+// request requests an operation.
+func (s *run) request(t *testing.T, obj extensionsv1alpha1.Object, operation string) {
 	t.Helper()
 	before := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has its original's type
 	annotate(obj, operation)
 	if err := s.Client.Patch(t.Context(), obj, client.MergeFrom(before)); err != nil {
-		t.Fatalf("order: %v", err)
+		t.Fatalf("request operation: %v", err)
 	}
 }
 
@@ -179,14 +179,14 @@ func (s *run) fulfilled(t *testing.T, obj extensionsv1alpha1.Object) {
 	}
 }
 
-// await waits until an object is as wanted, and reads it. Without a check, it waits until the object is gone.
+// await waits until a check of an object returns nil, and reads the object. Without a check, it waits until the object is gone.
 func (s *run) await(t *testing.T, obj extensionsv1alpha1.Object, check func(extensionsv1alpha1.Object) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), s.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), s.Timeout)
 	defer cancel()
 	changes := s.watch(ctx, t, obj)
 	defer changes.Stop()
-	key, reason := client.ObjectKeyFromObject(obj), errors.New("it is still there")
+	key, reason := client.ObjectKeyFromObject(obj), errors.New("it still exists")
 	for {
 		err := s.Client.Get(ctx, key, obj)
 		switch {
@@ -207,12 +207,12 @@ func (s *run) await(t *testing.T, obj extensionsv1alpha1.Object, check func(exte
 		case <-ctx.Done():
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("not so after %s: %v", s.Patience, reason)
+			t.Fatalf("timed out after %s: %v", s.Timeout, reason)
 		}
 	}
 }
 
-// watch tells of changes to an object, and first of what it is.
+// watch returns the events of one object, first one for its current state.
 func (s *run) watch(ctx context.Context, t *testing.T, obj extensionsv1alpha1.Object) watch.Interface {
 	t.Helper()
 	gvk, err := apiutil.GVKForObject(obj, s.Client.Scheme())

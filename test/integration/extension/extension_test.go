@@ -349,7 +349,7 @@ func (s *seed) testTimeout(t *testing.T) {
 	})
 	s.create(t, newInfrastructure("hanging", "reconcile"))
 	s.await(t, "hanging", func(obj *extensionsv1alpha1.Infrastructure) error {
-		if last := obj.Status.LastError; last == nil || last.Description != "context deadline exceeded (not done after 5s)" {
+		if last := obj.Status.LastError; last == nil || last.Description != "context deadline exceeded (timed out after 5s)" {
 			return fmt.Errorf("last error is %+v", last)
 		}
 		return nil

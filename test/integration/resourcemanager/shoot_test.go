@@ -1,4 +1,4 @@
-// Package resourcemanager tests gardener-resource-manager as it is deployed for a shoot: with two clusters, and only the rights it gets.
+// Package resourcemanager tests gardener-resource-manager as it is deployed for a shoot: with two clusters, and only its own permissions.
 package resourcemanager
 
 import (
@@ -43,7 +43,7 @@ import (
 const (
 	namespace = "shoot--a--b"
 	owner     = "test"
-	patience  = 90 * time.Second
+	timeout  = 90 * time.Second
 )
 
 func TestShoot(t *testing.T) {
@@ -61,11 +61,11 @@ func TestShoot(t *testing.T) {
 		ClientCertificateData: shoot.config.CertData, ClientKeyData: shoot.config.KeyData,
 	})
 	config.Server.HealthProbes, config.Server.Metrics = freeServer(t), freeServer(t)
-	// A busy computer does not end the process, which would be right elsewhere.
+	// On a busy machine, leader election would otherwise time out and end the process.
 	config.LeaderElection.LeaseDuration.Duration, config.LeaderElection.RenewDeadline.Duration = 2*time.Minute, time.Minute
 	run(t, config)
 
-	// What every shoot has, and what the resource manager itself needs there.
+	// The objects of every shoot, and those that the resource manager itself needs there.
 	apply(t, seed, pack(t, seed, shootsystem.ManagedResourceName, shootsystem.Objects(shootsystem.Values{Workerless: true, ClusterIdentity: "me"})...)...)
 	apply(t, seed, pack(t, seed, "shoot-core-gardener-resource-manager", component.TargetObjects(values)...)...)
 	for _, name := range []string{shootsystem.ManagedResourceName, "shoot-core-gardener-resource-manager"} {
@@ -79,20 +79,20 @@ func TestShoot(t *testing.T) {
 		t.Errorf("origin is %q", got)
 	}
 
-	// A component of the control plane gets a token, which is good for the shoot.
+	// A component of the control plane gets a token, which is valid in the shoot.
 	token := awaitToken(t, seed, shootaccess.SecretName(component.Name))
 	access := rest.AnonymousClientConfig(shoot.config)
 	access.BearerToken = token
 	own := connect(t, access)
 	var last error
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
 		last = own.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
-		return !apierrors.IsForbidden(last), nil // a role is known a moment later
+		return !apierrors.IsForbidden(last), nil // the authorizer reads roles with a delay
 	}); err != nil || last != nil {
-		t.Errorf("its token is no good: %v", last)
+		t.Errorf("its token is not valid: %v", last)
 	}
 
-	// In the end, it takes its objects with it, and is not locked out before.
+	// When the ManagedResources are deleted, its own permissions are deleted last.
 	for _, name := range []string{"shoot-core-gardener-resource-manager", shootsystem.ManagedResourceName} {
 		mr := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		if err := seed.Delete(t.Context(), mr); err != nil {
@@ -101,16 +101,16 @@ func TestShoot(t *testing.T) {
 	}
 	await(t, seed, &resourcesv1alpha1.ManagedResourceList{}, func(list []*resourcesv1alpha1.ManagedResource) error {
 		if len(list) > 0 {
-			return fmt.Errorf("ManagedResource %s is still there: %+v", list[0].Name, list[0].Status.Conditions)
+			return fmt.Errorf("ManagedResource %s still exists: %+v", list[0].Name, list[0].Status.Conditions)
 		}
 		return nil
 	})
 	if err := own.Get(t.Context(), client.ObjectKey{Name: "gardener.cloud:target:resource-manager"}, &rbacv1.ClusterRole{}); err != nil {
-		t.Errorf("its rights went before it: %v", err)
+		t.Errorf("its permissions were deleted too early: %v", err)
 	}
 }
 
-// cluster is one of the two, as an administrator sees it.
+// cluster is one of the two, with a client of an administrator.
 type cluster struct {
 	client.WithWatch
 	config *rest.Config
@@ -150,7 +150,7 @@ func apply(t *testing.T, c *cluster, objects ...client.Object) {
 	}
 }
 
-// deploy applies what the resource manager is rendered as, and returns its configuration.
+// deploy applies the rendered resource manager, and returns its configuration.
 func deploy(t *testing.T, seed *cluster, values component.Values) *resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
 	t.Helper()
 	objects, err := component.Objects(values)
@@ -169,7 +169,7 @@ func deploy(t *testing.T, seed *cluster, values component.Values) *resourcemanag
 	return config
 }
 
-// kubeconfigOfAccount writes a kubeconfig of the account that the pods have.
+// kubeconfigOfAccount writes a kubeconfig of the service account of the pods.
 func kubeconfigOfAccount(t *testing.T, seed *cluster) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
@@ -199,7 +199,7 @@ func freeServer(t *testing.T) *resourcemanagerconfigv1alpha1.Server {
 	return &resourcemanagerconfigv1alpha1.Server{BindAddress: "127.0.0.1", Port: ports.Free(t, 1)[0]}
 }
 
-// run runs the process with a configuration until the test is over.
+// run runs the process with a configuration until the test ends.
 func run(t *testing.T, config *resourcemanagerconfigv1alpha1.ResourceManagerConfiguration) {
 	t.Helper()
 	data, err := yaml.Marshal(config)
@@ -236,10 +236,10 @@ func pack(t *testing.T, seed *cluster, name string, objects ...client.Object) []
 	return packed
 }
 
-// await waits until the objects of a kind in the namespace are as they should be.
+// await waits until a check of the objects of a kind in the namespace succeeds.
 func await[T client.Object](t *testing.T, c *cluster, list client.ObjectList, check func([]T) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := kube.Await(ctx, c, list, check, nil, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func (s *run) createCertificates(ctx context.Context) error {
 	}
 	if _, err := manager.Generate(ctx, &secrets.CertificateAuthority{
 		Name: constants.SecretNameCASeed, CommonName: "kubernetes", Validity: caValidity,
-	}, secrets.RenewAuthority(), secrets.KeepOld()); err != nil {
+	}, secrets.RenewCA(), secrets.KeepOld()); err != nil {
 		return err
 	}
 	bundle, ok := manager.Get(constants.SecretNameCASeed, secrets.Bundle)

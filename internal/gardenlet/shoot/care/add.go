@@ -81,7 +81,7 @@ func healthChanged() predicate.Funcs {
 	health := func(object client.Object) error {
 		switch o := object.(type) {
 		case *appsv1.Deployment:
-			return kube.DeploymentHealthy(o)
+			return kube.DeploymentComplete(o)
 		case *druidv1alpha1.Etcd:
 			return etcdProblem(o)
 		}

@@ -36,7 +36,7 @@ func controlPlaneProblems(shoot *corev1beta1.Shoot, o *observed, now time.Time) 
 	}
 	for i := range o.deployments {
 		if d := &o.deployments[i]; !forObservability(d) {
-			errs = append(errs, kube.DeploymentHealthy(d))
+			errs = append(errs, kube.DeploymentComplete(d))
 		}
 	}
 	for _, name := range []string{"etcd-main", "etcd-events"} {

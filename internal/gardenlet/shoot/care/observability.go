@@ -23,7 +23,7 @@ func observabilityProblems(o *observed) []error {
 	var errs []error
 	for i := range o.deployments {
 		if d := &o.deployments[i]; forObservability(d) {
-			errs = append(errs, kube.DeploymentHealthy(d))
+			errs = append(errs, kube.DeploymentComplete(d))
 		}
 	}
 	for i := range o.statefulSets {

@@ -30,7 +30,7 @@ func TestExtensionsKnowOfADeletion(t *testing.T) {
 	if err != nil || cluster == nil {
 		t.Fatal(cluster, err)
 	}
-	if reason := cluster.Resting(); reason != "" {
+	if reason := cluster.SkipReason(); reason != "" {
 		t.Errorf("extensions still ignore it: %s", reason)
 	}
 }

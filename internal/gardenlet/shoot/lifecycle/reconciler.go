@@ -107,7 +107,7 @@ func (r *reconciler) endIgnoring(ctx context.Context, shoot *corev1beta1.Shoot, 
 		return nil
 	}
 	cluster, err := extension.ReadCluster(ctx, r.SeedAPI, shoot.Status.TechnicalID)
-	if err != nil || cluster.Resting() == "" {
+	if err != nil || cluster.SkipReason() == "" {
 		return err
 	}
 	return r.updateCluster(ctx, shoot, seed)

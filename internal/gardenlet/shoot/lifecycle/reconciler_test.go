@@ -205,7 +205,7 @@ func TestEndOfIgnoring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reason := cluster.Resting(); reason != "" {
+	if reason := cluster.SkipReason(); reason != "" {
 		t.Errorf("extensions still ignore it: %s", reason)
 	}
 }
@@ -233,7 +233,7 @@ func TestExtensionsIgnoreWhatTheGardenletIgnores(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := cluster.Resting(); got != tc.want {
+			if got := cluster.SkipReason(); got != tc.want {
 				t.Errorf("extensions ignore it as %q, want %q", got, tc.want)
 			}
 		})

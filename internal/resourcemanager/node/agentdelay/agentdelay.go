@@ -1,4 +1,4 @@
-// Package agentdelay spreads over time when the gardener-node-agents of a cluster apply a new configuration.
+// Package agentdelay distributes over time when the gardener-node-agents of a cluster apply a new configuration.
 //
 // It reads the metadata of the Nodes of the target cluster and annotates them.
 // Source: concepts.txt, Gardener Resource Manager, "Node Agent Reconciliation Delay Controller".
@@ -27,17 +27,17 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// passTimeout limits a pass, which may have to annotate every Node.
+// passTimeout limits a reconciliation, which may have to annotate every Node.
 const passTimeout = 3 * time.Minute
 
 // Add adds the controller to a manager. Delays are between the given ones.
 func Add(mgr manager.Manager, targetCluster cluster.Cluster, shortest, longest time.Duration) error {
-	r := &Reconciler{client: targetCluster.GetClient(), shortest: shortest, longest: longest}
+	r := &reconciler{client: targetCluster.GetClient(), shortest: shortest, longest: longest}
 	c, err := controller.New("node-agent-reconciliation-delay", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: 1})
 	if err != nil {
 		return err
 	}
-	// One pass does all Nodes. It is due when their number changes, or when somebody takes an annotation off.
+	// One reconciliation is for all Nodes. It is necessary when their number changes, or when an annotation is removed.
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{{}} })
 	return c.Watch(source.Kind[client.Object](targetCluster.GetCache(), metadata(), all, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetAnnotations()[constants.NodeAgentReconciliationDelay] != e.ObjectNew.GetAnnotations()[constants.NodeAgentReconciliationDelay]
@@ -48,14 +48,14 @@ func metadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Node"}}
 }
 
-// Reconciler annotates all Nodes.
-type Reconciler struct {
+// reconciler annotates all Nodes.
+type reconciler struct {
 	client            client.Client
 	shortest, longest time.Duration
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	nodes := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "NodeList"}}
@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{}, errors.Join(errs...)
 }
 
-// delay is that of one of several Nodes, in whole seconds: evenly between the shortest and the longest.
+// delay is the delay of one of several Nodes, in whole seconds, evenly distributed between the shortest and the longest.
 func delay(index, count int, shortest, longest time.Duration) time.Duration {
 	return (shortest + (longest-shortest)*time.Duration(index)/time.Duration(count)).Truncate(time.Second)
 }

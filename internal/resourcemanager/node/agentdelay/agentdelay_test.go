@@ -31,7 +31,7 @@ func TestReconcile(t *testing.T) {
 				builder = builder.WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i)}})
 			}
 			c := builder.Build()
-			r := &Reconciler{client: c, shortest: tc.shortest, longest: tc.longest}
+			r := &reconciler{client: c, shortest: tc.shortest, longest: tc.longest}
 			if _, err := r.Reconcile(t.Context(), reconcile.Request{}); err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,6 @@
-// Package criticalcomponents frees new Nodes for pods when the components that every pod needs are ready there.
+// Package criticalcomponents removes a taint of new Nodes when the critical components, which all pods need, are ready on them.
 //
-// It reads Nodes, DaemonSets, Pods and CSINodes of the target cluster, and takes a taint off Nodes.
+// It reads Nodes, DaemonSets, Pods and CSINodes of the target cluster, and writes taints of Nodes.
 // Source: concepts.txt, Gardener Resource Manager, "Critical Components Controller".
 package criticalcomponents
 
@@ -35,7 +35,7 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// passTimeout limits a pass, which makes a handful of requests.
+// passTimeout limits a reconciliation, which makes a few requests.
 const passTimeout = time.Minute
 
 // critical selects DaemonSets and Pods that every other pod needs.
@@ -43,7 +43,7 @@ var critical = client.MatchingLabels{constants.NodeCriticalComponent: "true"}
 
 // Add adds the controller to a manager.
 func Add(mgr manager.Manager, targetCluster cluster.Cluster, concurrency int, backoff time.Duration) error {
-	r := &Reconciler{client: targetCluster.GetClient(), reader: targetCluster.GetAPIReader(), backoff: backoff}
+	r := &reconciler{client: targetCluster.GetClient(), reader: targetCluster.GetAPIReader(), backoff: backoff}
 	c, err := controller.New("node-critical-components", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: cmp.Or(concurrency, 1)})
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, concurrency int, ba
 			UpdateFunc: func(event.TypedUpdateEvent[*corev1.Node]) bool { return false },
 			DeleteFunc: func(event.TypedDeleteEvent[*corev1.Node]) bool { return false },
 		})),
-		// DaemonSets tell when another of their pods is ready, and are few, while pods are many.
+		// The status of DaemonSets shows when another of their pods is ready. They are few, while pods are many.
 		c.Watch(source.Kind(targetCluster.GetCache(), &appsv1.DaemonSet{}, handler.TypedEnqueueRequestsFromMapFunc(r.waiting), predicate.TypedFuncs[*appsv1.DaemonSet]{
 			CreateFunc: func(event.TypedCreateEvent[*appsv1.DaemonSet]) bool { return false },
 			UpdateFunc: func(e event.TypedUpdateEvent[*appsv1.DaemonSet]) bool {
@@ -66,24 +66,26 @@ func Add(mgr manager.Manager, targetCluster cluster.Cluster, concurrency int, ba
 	)
 }
 
-func tainted(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, ours) }
+func tainted(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, isCriticalTaint) }
 
-func ours(taint corev1.Taint) bool { return taint.Key == constants.TaintNodeCriticalComponentsNotReady }
+func isCriticalTaint(taint corev1.Taint) bool {
+	return taint.Key == constants.TaintNodeCriticalComponentsNotReady
+}
 
-// Reconciler takes the taint off a Node.
-type Reconciler struct {
+// reconciler removes the taint of a Node.
+type reconciler struct {
 	client client.Client
-	// reader asks the API server: pods of a node are looked at a few times in its life.
+	// reader reads from the API server: pods of a Node are only read a few times.
 	reader client.Reader
-	// backoff is when to look again, should no DaemonSet tell that a pod is ready.
+	// backoff is when to check again without an event of a DaemonSet.
 	backoff time.Duration
 }
 
 // waiting returns the Nodes that still have the taint.
-func (r *Reconciler) waiting(ctx context.Context, _ *appsv1.DaemonSet) []reconcile.Request {
+func (r *reconciler) waiting(ctx context.Context, _ *appsv1.DaemonSet) []reconcile.Request {
 	nodes := &corev1.NodeList{}
 	if err := r.client.List(ctx, nodes); err != nil {
-		return nil // They look again by themselves.
+		return nil // They are requeued anyway.
 	}
 	var requests []reconcile.Request
 	for i := range nodes.Items {
@@ -95,7 +97,7 @@ func (r *Reconciler) waiting(ctx context.Context, _ *appsv1.DaemonSet) []reconci
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	node := &corev1.Node{}
@@ -111,19 +113,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.reader.List(ctx, pods, critical, client.MatchingFields{"spec.nodeName": node.Name}),
 		client.IgnoreNotFound(r.reader.Get(ctx, client.ObjectKeyFromObject(node), drivers)),
 	); err != nil {
-		return reconcile.Result{}, fmt.Errorf("look for critical components: %w", err)
+		return reconcile.Result{}, fmt.Errorf("read critical components: %w", err)
 	}
 	if reason := ready(node, sets.Items, pods.Items, drivers); reason != nil {
 		logf.FromContext(ctx).Info("Waiting for critical components", "reason", reason.Error())
 		return reconcile.Result{RequeueAfter: r.backoff}, nil
 	}
-	logf.FromContext(ctx).Info("Taking off the taint")
+	logf.FromContext(ctx).Info("Removing the taint of critical components")
 	after := node.DeepCopy()
-	after.Spec.Taints = slices.DeleteFunc(after.Spec.Taints, ours)
+	after.Spec.Taints = slices.DeleteFunc(after.Spec.Taints, isCriticalTaint)
 	return kube.Result(r.client.Patch(ctx, after, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})))
 }
 
-// ready returns which critical components are not ready on a Node, or nil.
+// ready returns an error with the critical components that are not ready on a Node, or nil.
 func ready(node *corev1.Node, sets []appsv1.DaemonSet, pods []corev1.Pod, drivers *storagev1.CSINode) error {
 	var errs []error
 	present := map[string]bool{}
@@ -144,7 +146,7 @@ func ready(node *corev1.Node, sets []appsv1.DaemonSet, pods []corev1.Pod, driver
 	}
 	for i := range sets {
 		if set := &sets[i]; runsOn(set, node) && !present[string(set.UID)] {
-			errs = append(errs, fmt.Errorf("DaemonSet %q of namespace %q has no pod here yet", set.Name, set.Namespace))
+			errs = append(errs, fmt.Errorf("DaemonSet %q of namespace %q has no pod on the node yet", set.Name, set.Namespace))
 		}
 	}
 	for _, driver := range slices.Sorted(maps.Keys(wanted)) {
@@ -161,7 +163,7 @@ var ofDaemons = []string{
 	corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable, corev1.TaintNodeNetworkUnavailable,
 }
 
-// runsOn tells whether a DaemonSet is to have a pod on a Node.
+// runsOn says whether a DaemonSet has a pod on a Node.
 func runsOn(set *appsv1.DaemonSet, node *corev1.Node) bool {
 	pod := &corev1.Pod{Spec: set.Spec.Template.Spec}
 	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {

@@ -40,9 +40,9 @@ func TestReady(t *testing.T) {
 		want    string
 	}{
 		"nothing is critical":         {},
-		"not scheduled":               {sets: []appsv1.DaemonSet{set(tolerant)}, want: `DaemonSet "d" of namespace "kube-system" has no pod here yet`},
+		"not scheduled":               {sets: []appsv1.DaemonSet{set(tolerant)}, want: `DaemonSet "d" of namespace "kube-system" has no pod on the node yet`},
 		"not for this node":           {sets: []appsv1.DaemonSet{set(elsewhere)}},
-		"kept away by the taint":      {sets: []appsv1.DaemonSet{set(corev1.PodSpec{})}},
+		"without toleration":          {sets: []appsv1.DaemonSet{set(corev1.PodSpec{})}},
 		"not ready":                   {sets: []appsv1.DaemonSet{set(tolerant)}, pods: pod("False", nil), want: `Pod "d-x" is not ready`},
 		"ready":                       {sets: []appsv1.DaemonSet{set(tolerant)}, pods: pod("True", nil)},
 		"ready, its driver is not":    {pods: pod("True", csi), want: `driver "disk.csi.example" is not registered`},

@@ -1,7 +1,9 @@
-// Package extension judges what an extension made of its resource, and says so in the status of what ordered it.
-package extension
+package extensionobject
 
 import (
+	"errors"
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -9,18 +11,19 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 )
 
-// Verdict is how far an extension is with a resource.
+// Verdict is how far an extension controller is with a resource.
 type Verdict struct {
-	// Ready says that the resource is as it was last asked for.
+	// Ready says that the last requested operation succeeded for the current spec.
 	Ready bool
-	// Error is the error of the extension's last try. The extension tries again by itself.
+	// Error is the error of the extension controller's last attempt, or nil. The controller retries by itself.
 	Error *corev1beta1.LastError
-	// Progress and Message say how far it is, for people.
+	// Progress is that of the last operation, in percent, and Message its description or what is missing, for users.
 	Progress int32
 	Message  string
 }
 
-// Judge tells how far an extension is with a resource. It counts what was said about the current spec, after the last order.
+// Judge returns how far an extension controller is with a resource. Only a status counts that was written for the current spec, after the
+// last request of an operation.
 func Judge(obj extensionsv1alpha1.Object) Verdict {
 	status := obj.GetExtensionStatus()
 	last := status.GetLastOperation()
@@ -28,7 +31,7 @@ func Judge(obj extensionsv1alpha1.Object) Verdict {
 	case obj.GetAnnotations()[constants.GardenerOperation] != "":
 		return Verdict{Message: "The extension has not begun yet."}
 	case last == nil || status.GetObservedGeneration() != obj.GetGeneration():
-		return Verdict{Message: "The extension has not seen the last change yet."}
+		return Verdict{Message: "The extension has not observed the last change yet."}
 	case status.GetLastError() != nil:
 		return Verdict{Error: status.GetLastError(), Progress: last.Progress, Message: status.GetLastError().Description}
 	case last.State == corev1beta1.LastOperationStateError || last.State == corev1beta1.LastOperationStateFailed:
@@ -39,8 +42,19 @@ func Judge(obj extensionsv1alpha1.Object) Verdict {
 	return Verdict{Progress: last.Progress, Message: last.Description}
 }
 
-// Record puts a verdict into the status of what ordered the resource. Done is what to say when it is ready. What did not change keeps its
-// time.
+// Err returns why the resource is not ready, or nil if it is.
+func (v Verdict) Err() error {
+	switch {
+	case v.Ready:
+		return nil
+	case v.Error != nil || v.Progress == 0:
+		return errors.New(v.Message)
+	}
+	return fmt.Errorf("%d%%: %s", v.Progress, v.Message)
+}
+
+// Record writes a verdict into the last operation and the last error of the garden resource that the extension resource was created for, such
+// as a BackupBucket. The description is done when the resource is ready. The times only change if something else does.
 func Record(last **corev1beta1.LastOperation, lastError **corev1beta1.LastError, operation corev1beta1.LastOperationType, verdict Verdict,
 	done string, now metav1.Time,
 ) {
