@@ -2,7 +2,8 @@
 // for each Seed, and for each self-hosted Shoot.
 //
 // It reads Seeds, Shoots, BackupBuckets, BackupEntries, ControllerRegistrations, ControllerDeployments and the metadata of Secrets
-// and ConfigMaps in the namespace "garden". It writes ControllerInstallations except for their status, which the gardenlet writes. Source: concepts.txt, ControllerRegistration controller, "Main" reconciler.
+// and ConfigMaps in the namespace "garden". It writes ControllerInstallations except for their status, which the gardenlet writes.
+// Source: concepts.txt, ControllerRegistration controller, "Main" reconciler.
 package installation
 
 import (
