@@ -59,9 +59,6 @@ func (p *Plugin) authorizers(ctx context.Context, in *input) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i, reference := range config.StructuredAuthorization.Kubeconfigs {
-		if reference.SecretName == "" {
-			continue
-		}
 		path := field.NewPath("spec", "kubernetes", "kubeAPIServer", "structuredAuthorization", "kubeconfigs").Index(i).Child("secretName")
 		secret := &corev1.Secret{}
 		if err := p.kube.Get(ctx, client.ObjectKey{Namespace: in.shoot.Namespace, Name: reference.SecretName}, secret); err == nil {
