@@ -91,7 +91,7 @@ func TestAdmissionPlugin(t *testing.T) {
 		"security of another kind": {plugin: "PodSecurity", config: `{"defaults":{}}`, errs: []string{invalid}},
 		"security with unknown":    {plugin: "PodSecurity", config: security + `"defaults":{"enforced":"baseline"}}`, errs: []string{invalid}},
 		"security, all wrong": {plugin: "PodSecurity", config: security + `"defaults":{"enforce":"some","audit-version":"1"},"exemptions":{"namespaces":["A b"]}}`, errs: []string{
-			invalid + ".defaults.enforce", invalid + ".defaults.audit-version", invalid + ".exemptions.namespaces[0]",
+			invalid, invalid, invalid,
 		}},
 
 		"quota": {

@@ -256,7 +256,11 @@ func validatePodSecurity(config *podsecurityv1.PodSecurityConfiguration, path *f
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
-	return under(path, podsecurityvalidation.ValidatePodSecurityConfiguration(loaded))
+	var invalid field.ErrorList
+	for _, err := range podsecurityvalidation.ValidatePodSecurityConfiguration(loaded) { // as the original has it, all are errors of the whole
+		invalid = append(invalid, field.Invalid(path, field.OmitValueType{}, err.Error()))
+	}
+	return invalid
 }
 
 func validateResourceQuota(config *resourcequotav1.Configuration, path *field.Path) field.ErrorList {
@@ -318,16 +322,6 @@ func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList 
 	}
 	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
 		errs = append(errs, field.Invalid(path.Child("effect"), t.Effect, "must be NoExecute with tolerationSeconds"))
-	}
-	return errs
-}
-
-// under puts a path before those of errors.
-func under(path *field.Path, errs field.ErrorList) field.ErrorList {
-	for _, err := range errs {
-		if path != nil {
-			err.Field = path.Child(err.Field).String()
-		}
 	}
 	return errs
 }

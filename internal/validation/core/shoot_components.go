@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -109,7 +110,9 @@ func admissionPlugins(plugins []corev1beta1.AdmissionPlugin, version kubeVersion
 			errs = append(errs, field.Required(path.Child("name"), "must be set"))
 			continue
 		}
-		if slices.ContainsFunc(plugins[:i], func(other corev1beta1.AdmissionPlugin) bool { return other.Name == plugin.Name }) {
+		if slices.ContainsFunc(plugins[:i], func(other corev1beta1.AdmissionPlugin) bool {
+			return other.Name == plugin.Name && !apiequality.Semantic.DeepEqual(other, plugin) // on and off, say: no API server would start
+		}) {
 			errs = append(errs, field.Duplicate(path.Child("name"), plugin.Name))
 		}
 		known, ok := knownAdmissionPlugins[plugin.Name]

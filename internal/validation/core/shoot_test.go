@@ -193,6 +193,11 @@ func TestValidateShoot(t *testing.T) {
 		},
 		"an admission plugin twice": {
 			change: func(s *v1beta1.Shoot) {
+				s.Spec.Kubernetes.KubeAPIServer.AdmissionPlugins = []v1beta1.AdmissionPlugin{{Name: "AlwaysPullImages"}, {Name: "AlwaysPullImages"}}
+			},
+		},
+		"an admission plugin on and off": {
+			change: func(s *v1beta1.Shoot) {
 				s.Spec.Kubernetes.KubeAPIServer.AdmissionPlugins = []v1beta1.AdmissionPlugin{{Name: "AlwaysPullImages"}, {Name: "AlwaysPullImages", Disabled: new(true)}}
 			},
 			want: []string{"FieldValueDuplicate spec.kubernetes.kubeAPIServer.admissionPlugins[1].name"},
