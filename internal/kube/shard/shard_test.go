@@ -12,10 +12,11 @@ func TestOf(t *testing.T) {
 	counts := map[uint64]int{}
 	for i := range 3000 {
 		uid := types.UID(fmt.Sprintf("4a3b-%d", i))
-		if Of(uid, 3) != Of(uid, 3) {
-			t.Errorf("the place of %q changes", uid)
+		place := Of(uid, 3)
+		if again := Of(uid, 3); again != place {
+			t.Errorf("the place of %q changes from %d to %d", uid, place, again)
 		}
-		counts[Of(uid, 3)]++
+		counts[place]++
 	}
 	for place := range uint64(3) {
 		if counts[place] < 900 || counts[place] > 1100 {
