@@ -43,7 +43,7 @@ import (
 const (
 	namespace = "shoot--a--b"
 	owner     = "test"
-	timeout  = 90 * time.Second
+	timeout   = 90 * time.Second
 )
 
 func TestShoot(t *testing.T) {
