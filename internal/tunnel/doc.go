@@ -10,5 +10,4 @@
 // A connection begins with a message from each side, and each stream with a request (message.go). For each stream, the connection with the
 // fewest streams is selected, among the healthy ones: those whose last echo came back. If there are several servers, each client connects
 // to all of them. A terminating process announces that (drain), and gets no more streams.
-
 package tunnel
