@@ -93,7 +93,6 @@ type AccessValues struct {
 
 // Access renders the permissions of new machines, kubelets and node agents in the shoot: machines with a bootstrap token may request
 // certificates, which kube-controller-manager approves for kubelets, and gardener-resource-manager for node agents.
-
 func Access(v AccessValues) []client.Object {
 	group := func(name string) rbacv1.Subject {
 		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}
