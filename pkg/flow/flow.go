@@ -18,7 +18,7 @@ import (
 
 // Task is one step of a flow.
 type Task struct {
-	// ID identifies the task, such as "deploy-etcd-main". It is stable: users see it in status.lastErrors.
+	// ID identifies the task, such as "etcd-main". It is stable: users see it in status.lastErrors.
 	ID string
 	// Title says what the task does, such as "Deploying etcd", for status.lastOperation. The default is the ID.
 	Title string

@@ -1,6 +1,7 @@
 package extensionobject
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -35,11 +36,12 @@ func Judge(obj extensionsv1alpha1.Object) Verdict {
 	case status.GetLastError() != nil:
 		return Verdict{Error: status.GetLastError(), Progress: last.Progress, Message: status.GetLastError().Description}
 	case last.State == corev1beta1.LastOperationStateError || last.State == corev1beta1.LastOperationStateFailed:
-		return Verdict{Error: &corev1beta1.LastError{Description: last.Description}, Progress: last.Progress, Message: last.Description}
+		description := cmp.Or(last.Description, fmt.Sprintf("%s is %s", last.Type, last.State))
+		return Verdict{Error: &corev1beta1.LastError{Description: description}, Progress: last.Progress, Message: description}
 	case last.State == corev1beta1.LastOperationStateSucceeded:
 		return Verdict{Ready: true, Progress: 100, Message: last.Description}
 	}
-	return Verdict{Progress: last.Progress, Message: last.Description}
+	return Verdict{Progress: last.Progress, Message: cmp.Or(last.Description, fmt.Sprintf("%s is %s", last.Type, last.State))}
 }
 
 // Err returns why the resource is not ready, or nil if it is.

@@ -24,6 +24,12 @@ func TestJudge(t *testing.T) {
 		"processing":               {func(b *extensionsv1alpha1.BackupBucket) { b.Status.LastOperation.State = "Processing" }, Verdict{Progress: 40, Message: "said"}},
 		"failed":                   {func(b *extensionsv1alpha1.BackupBucket) { b.Status.LastError = failure }, Verdict{Error: failure, Progress: 40, Message: "no quota"}},
 		"failed without lastError": {func(b *extensionsv1alpha1.BackupBucket) { b.Status.LastOperation.State = "Error" }, Verdict{Error: &corev1beta1.LastError{Description: "said"}, Progress: 40, Message: "said"}},
+		"processing without a description": {func(b *extensionsv1alpha1.BackupBucket) {
+			b.Status.LastOperation.Type, b.Status.LastOperation.State, b.Status.LastOperation.Description = "Create", "Processing", ""
+		}, Verdict{Progress: 40, Message: "Create is Processing"}},
+		"failed without a description": {func(b *extensionsv1alpha1.BackupBucket) {
+			b.Status.LastOperation.Type, b.Status.LastOperation.State, b.Status.LastOperation.Description = "Create", "Failed", ""
+		}, Verdict{Error: &corev1beta1.LastError{Description: "Create is Failed"}, Progress: 40, Message: "Create is Failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bucket := &extensionsv1alpha1.BackupBucket{}

@@ -22,11 +22,13 @@ func TestFlows(t *testing.T) {
 		"plain": {}, "backup": {Backup: &corev1beta1.Backup{}},
 		"autoscaled": {Settings: &corev1beta1.SeedSettings{VerticalPodAutoscaler: &corev1beta1.SeedSettingVerticalPodAutoscaler{Enabled: true}}},
 	} {
-		f, err := r.newFlow(&corev1beta1.Seed{Spec: spec})
-		if err != nil {
-			t.Fatal(err)
-		}
-		golden.Text(t, "flows/"+name+".txt", f.String())
+		t.Run(name, func(t *testing.T) {
+			f, err := r.newFlow(&corev1beta1.Seed{Spec: spec})
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Text(t, "flows/"+name+".txt", f.String())
+		})
 	}
 	f, err := r.newDeletion(&corev1beta1.Seed{})
 	if err != nil {

@@ -63,18 +63,20 @@ func TestFlows(t *testing.T) {
 			o.External.Provider, o.Seed.Spec.Backup = "unmanaged", nil
 		},
 	} {
-		o := observedtest.State()
-		change(o)
-		f, err := (&reconciler{}).reconcileFlow(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		golden.Text(t, "flows/"+name+".txt", f.String())
-		f, err = (&reconciler{}).deletionFlow(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		golden.Text(t, "flows/"+name+"-deletion.txt", f.String())
+		t.Run(name, func(t *testing.T) {
+			o := observedtest.State()
+			change(o)
+			f, err := (&reconciler{}).reconcileFlow(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Text(t, "flows/"+name+".txt", f.String())
+			f, err = (&reconciler{}).deletionFlow(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Text(t, "flows/"+name+"-deletion.txt", f.String())
+		})
 	}
 	f, err := (&reconciler{}).forcedFlow(observedtest.State())
 	if err != nil {
