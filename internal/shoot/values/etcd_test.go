@@ -1,0 +1,38 @@
+package values
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"gardener.cloud/gardener/internal/component/etcd"
+	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
+	"gardener.cloud/gardener/internal/stage/credentials"
+)
+
+// etcdSource returns the source for an etcd of a shoot with backups.
+func etcdSource(t *testing.T) Source {
+	t.Helper()
+	set := credentials.New(credentials.Values{SeedAPI: fake.NewFakeClient(), Clock: clocktesting.NewFakePassiveClock(metav1.Now().Time)})
+	if err := set.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return Source{State: observedtest.State(), Credentials: set}
+}
+
+// Both etcds are defragmented, with backups and without.
+func TestEtcdIsDefragmented(t *testing.T) {
+	for _, backup := range []bool{true, false} {
+		s := etcdSource(t)
+		if !backup {
+			s.Seed.Spec.Backup = nil
+		}
+		for _, role := range []etcd.Role{etcd.Main, etcd.Events} {
+			if got, want := s.Etcd(role, 1).DefragmentationSchedule, s.DefragmentationSchedule(string(role)); got != want {
+				t.Errorf("etcd %s with backup=%v: schedule is %q, want %q", role, backup, got, want)
+			}
+		}
+	}
+}
