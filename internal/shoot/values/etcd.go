@@ -27,9 +27,7 @@ func (s Source) Etcd(role etcd.Role, replicas int32) etcd.Values {
 				v.StorageClass = provider.Name
 			}
 		}
-		if volume.MinimumSize != nil {
-			v.StorageCapacity = volume.MinimumSize.String()
-		}
+		v.MinimumStorage = volume.MinimumSize
 	}
 	if workload.Autoscaled(s.Seed) {
 		autoscaling := cautious(s.State)
