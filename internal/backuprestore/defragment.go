@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/robfig/cron/v3"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/utils/clock"
 
@@ -56,6 +57,27 @@ func (d *defragmenter) defragment(ctx context.Context) error {
 		}
 		if err := d.one(ctx, member.Name, member.ClientURLs[0]); err != nil {
 			return err
+		}
+	}
+	return d.disarm(ctx)
+}
+
+// disarm ends the alarms that the databases are full, which etcd does not do by itself: it rejects writes until then, and raises the alarm
+// again at the next write if a database is still full. Other alarms, such as that of a corrupt database, stay.
+func (d *defragmenter) disarm(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	list, err := d.own.AlarmList(ctx)
+	if err != nil {
+		return fmt.Errorf("list alarms: %w", err)
+	}
+	for _, alarm := range list.Alarms {
+		if alarm.Alarm != etcdserverpb.AlarmType_NOSPACE {
+			continue
+		}
+		logr.FromContextOrDiscard(ctx).Info("Disarming the alarm of a full database", "memberID", fmt.Sprintf("%x", alarm.MemberID))
+		if _, err := d.own.AlarmDisarm(ctx, (*clientv3.AlarmMember)(alarm)); err != nil {
+			return fmt.Errorf("disarm alarm %s of member %x: %w", alarm.Alarm, alarm.MemberID, err)
 		}
 	}
 	return nil

@@ -17,8 +17,17 @@ func (r *Run) ExtensionValues() extensionobject.Values {
 	return extensionobject.Values{Client: r.SeedAPI, Clock: r.Clock, Always: true}
 }
 
-// Extend writes a resource of an extension as mutate makes it, and waits until its extension has reconciled it.
+// Extend writes a resource of an extension as mutate makes it, and waits until its extension has reconciled it if the run waits for readiness.
 func Extend[T extensionsv1alpha1.Object](ctx context.Context, r *Run, obj T, mutate func(T)) error {
+	if r.SkipReadiness {
+		return extensionobject.Apply(ctx, r.ExtensionValues(), obj, mutate)
+	}
+	return ExtendAndAwait(ctx, r, obj, mutate)
+}
+
+// ExtendAndAwait writes a resource of an extension as mutate makes it, and waits until its extension has reconciled it. It is for resources
+// whose status other tasks need.
+func ExtendAndAwait[T extensionsv1alpha1.Object](ctx context.Context, r *Run, obj T, mutate func(T)) error {
 	if err := extensionobject.Apply(ctx, r.ExtensionValues(), obj, mutate); err != nil {
 		return err
 	}

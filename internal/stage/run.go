@@ -46,6 +46,8 @@ type Run struct {
 	Autoscalers func(objects []client.Object) []client.Object
 	// Target is the cluster itself, which the control plane is for.
 	Target *Target
+	// SkipReadiness is whether extensions are not waited for whose results no other task needs.
+	SkipReadiness bool
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }

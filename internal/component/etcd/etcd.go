@@ -40,9 +40,10 @@ const (
 const (
 	// labelRole and application are in the labels that select the pods of one role.
 	labelRole, application = "role", "etcd-statefulset"
-
-	defaultStorage = "10Gi"
 )
+
+// defaultStorage is the size of a volume.
+var defaultStorage = resource.MustParse("10Gi")
 
 // Values are what an etcd cluster is deployed with.
 type Values struct {
@@ -54,8 +55,12 @@ type Values struct {
 	Replicas int32
 	// Spread are the topology keys over which members have to be spread: corev1.LabelHostname, and corev1.LabelTopologyZone with failure tolerance type zone.
 	Spread []string
-	// StorageClass and StorageCapacity are those of the volumes, as the seed sets them. Empty means the defaults.
-	StorageClass, StorageCapacity string
+	// StorageClass is that of the volumes, as the seed sets it. Empty means the default.
+	StorageClass string
+	// MinimumStorage is the smallest volume that the seed has, which is larger than the default or without effect. Nil means none.
+	MinimumStorage *resource.Quantity
+	// Existing is the Etcd as it is. Its volumes are kept, as most of what describes them is immutable. Nil means that there is none.
+	Existing *druidv1alpha1.Etcd
 	// Secrets are the Secrets with its CAs and certificates.
 	Secrets Secrets
 	// MinAllowed are the minimum requests of etcd, from the Shoot. It may be nil.
@@ -163,10 +168,6 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 		TLSCASecretRef: caSecret(v.Secrets.CA), ServerTLSSecretRef: reference(v.Secrets.Server),
 		ClientTLSSecretRef: new(reference(v.Secrets.Client)),
 	}
-	storage := v.StorageCapacity
-	if storage == "" {
-		storage = defaultStorage
-	}
 	etcd := &druidv1alpha1.Etcd{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: v.Namespace, Name: name, Labels: labels,
@@ -197,14 +198,9 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 			SharedConfig: &druidv1alpha1.SharedConfig{
 				AutoCompactionMode: new(druidv1alpha1.CompactionModePeriodic), AutoCompactionRetention: new("30m"),
 			},
-			StorageCapacity: new(resource.MustParse(storage)),
-			// The name says what a volume is for where only volumes are listed.
-			VolumeClaimTemplate: &name,
 		},
 	}
-	if v.StorageClass != "" {
-		etcd.Spec.StorageClass = &v.StorageClass
-	}
+	v.volumes(&etcd.Spec)
 	if v.DefragmentationSchedule != "" {
 		etcd.Spec.Etcd.DefragmentationSchedule = &v.DefragmentationSchedule
 	}
@@ -221,6 +217,25 @@ func (v Values) etcd() *druidv1alpha1.Etcd {
 		}
 	}
 	return etcd
+}
+
+// volumes sets what describes the volumes. A change in the seed is for new Etcds: the API server rejects another StorageClass, and volumes
+// of many StorageClasses cannot grow, so that no shoot of the seed could be reconciled any more.
+func (v Values) volumes(spec *druidv1alpha1.EtcdSpec) {
+	if existing := v.Existing; existing != nil {
+		spec.StorageClass, spec.StorageCapacity = existing.Spec.StorageClass, existing.Spec.StorageCapacity
+		spec.VolumeClaimTemplate = existing.Spec.VolumeClaimTemplate
+		return
+	}
+	spec.StorageCapacity = new(defaultStorage.DeepCopy())
+	if minimum := v.MinimumStorage; minimum != nil && minimum.Cmp(defaultStorage) > 0 {
+		spec.StorageCapacity = new(minimum.DeepCopy())
+	}
+	if v.StorageClass != "" {
+		spec.StorageClass = &v.StorageClass
+	}
+	// The name says what a volume is for where only volumes are listed.
+	spec.VolumeClaimTemplate = new(Name(v.Role))
 }
 
 // policies are labels that allow the pods to connect to DNS, the seed's API server for Leases, object stores, and each other.

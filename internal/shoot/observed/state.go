@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -207,15 +208,24 @@ func MaintenanceWindow(shoot *corev1beta1.Shoot, now time.Time) (begin time.Time
 
 // SnapshotSchedule returns when full snapshots of etcd are taken: once a day, at a time that differs between shoots, in the first hour of
 // the maintenance time window if there is one. It is a cron schedule in UTC.
-func (s *State) SnapshotSchedule() string {
+func (s *State) SnapshotSchedule() string { return s.schedule(s.Shoot.UID, "*") }
+
+// DefragmentationSchedule returns when the etcd of a role is defragmented: every third day, at a time like that of full snapshots, which
+// differs between the roles, as an etcd does not respond meanwhile. It is a cron schedule in UTC.
+func (s *State) DefragmentationSchedule(role string) string {
+	return s.schedule(s.Shoot.UID+types.UID("/defragmentation/"+role), "*/3")
+}
+
+// schedule returns a cron schedule in UTC, at a time for a key in the first hour of the maintenance time window if there is one.
+func (s *State) schedule(key types.UID, days string) string {
 	begin, length, ok := MaintenanceWindow(s.Shoot, time.Time{})
 	if !ok {
 		begin, length = time.Time{}, 24*time.Hour
 	} else {
 		length = min(length, time.Hour)
 	}
-	at := begin.UTC().Add(time.Duration(shard.Of(s.Shoot.UID, uint64(length)))) //nolint:gosec // less than a duration
-	return fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())
+	at := begin.UTC().Add(time.Duration(shard.Of(key, uint64(length)))) //nolint:gosec // less than a duration
+	return fmt.Sprintf("%d %d %s * *", at.Minute(), at.Hour(), days)
 }
 
 // BackupEntry returns the desired BackupEntry of the shoot.

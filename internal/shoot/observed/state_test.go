@@ -1,6 +1,7 @@
 package observed_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -16,5 +17,21 @@ func TestSnapshotSchedule(t *testing.T) {
 	schedule := o.SnapshotSchedule()
 	if hour := schedule[len(schedule)-len("21 * * *"):]; hour != "21 * * *" {
 		t.Errorf("schedule is %q, want it to be between 21:00 and 22:00 UTC", schedule)
+	}
+}
+
+// The main and the events etcd are defragmented in the maintenance time window, but not at the same time.
+func TestDefragmentationSchedule(t *testing.T) {
+	o := observedtest.State()
+	o.Shoot.UID = "8a5a4c9c-6a0f-4dbb-bb3f-6ce5e3a3b7d1"
+	o.Shoot.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "220000+0100", End: "230000+0100"}}
+	main, events := o.DefragmentationSchedule("main"), o.DefragmentationSchedule("events")
+	for _, schedule := range []string{main, events} {
+		if !strings.HasSuffix(schedule, " 21 */3 * *") {
+			t.Errorf("schedule is %q, want it to be every third day between 21:00 and 22:00 UTC", schedule)
+		}
+	}
+	if main == events || main != o.DefragmentationSchedule("main") {
+		t.Errorf("schedules are %q and %q, want stable and different ones", main, events)
 	}
 }

@@ -19,7 +19,7 @@ func (s Source) Etcd(role etcd.Role, replicas int32) etcd.Values {
 			CA: set.BundleName(constants.SecretNameCAETCD), PeerCA: set.BundleName(constants.SecretNameCAETCDPeer),
 			Server: set.Name(credentials.EtcdServer), Client: set.Name(credentials.EtcdClient), PeerServer: set.Name(credentials.EtcdPeerServer),
 		},
-		MinAllowed: etcdMinimum(s.Shoot, role),
+		MinAllowed: etcdMinimum(s.Shoot, role), DefragmentationSchedule: s.DefragmentationSchedule(string(role)),
 	}
 	if volume := s.Seed.Spec.Volume; volume != nil {
 		for _, provider := range volume.Providers {
@@ -27,9 +27,7 @@ func (s Source) Etcd(role etcd.Role, replicas int32) etcd.Values {
 				v.StorageClass = provider.Name
 			}
 		}
-		if volume.MinimumSize != nil {
-			v.StorageCapacity = volume.MinimumSize.String()
-		}
+		v.MinimumStorage = volume.MinimumSize
 	}
 	if workload.Autoscaled(s.Seed) {
 		autoscaling := cautious(s.State)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -55,12 +56,19 @@ func Tasks(in Inputs) []flow.Task {
 // Deploy returns what a task does that writes an Etcd. etcd-druid acts on changes of an existing one only when an annotation asks for it.
 func Deploy(in Inputs, role component.Role, replicas int32) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := in.Run.Apply(ctx, component.Objects(in.Values(role, replicas))...); err != nil {
+		current, key := &druidv1alpha1.Etcd{}, client.ObjectKey{Namespace: in.Run.Namespace, Name: component.Name(role)}
+		values := in.Values(role, replicas)
+		switch err := in.Run.SeedAPI.Get(ctx, key, current); {
+		case err == nil:
+			values.Existing = current.DeepCopy()
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("read Etcd %q: %w", key.Name, err)
+		}
+		if err := in.Run.Apply(ctx, component.Objects(values)...); err != nil {
 			return err
 		}
-		current := &druidv1alpha1.Etcd{}
-		if err := in.Run.SeedAPI.Get(ctx, client.ObjectKey{Namespace: in.Run.Namespace, Name: component.Name(role)}, current); err != nil {
-			return fmt.Errorf("read Etcd %q: %w", component.Name(role), err)
+		if err := in.Run.SeedAPI.Get(ctx, key, current); err != nil {
+			return fmt.Errorf("read Etcd %q: %w", key.Name, err)
 		}
 		if observed := current.Status.ObservedGeneration; observed != nil && *observed == current.Generation {
 			return nil

@@ -99,7 +99,7 @@ func WakeUp(in Inputs) flow.Task {
 
 func (in Inputs) reconcileInfrastructure(ctx context.Context) error {
 	obj, provider := in.Run.Infrastructure(), in.Shoot.Spec.Provider
-	if err := stage.Extend(ctx, in.Run, obj, func(obj *extensionsv1alpha1.Infrastructure) {
+	if err := stage.ExtendAndAwait(ctx, in.Run, obj, func(obj *extensionsv1alpha1.Infrastructure) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, provider.Type, provider.InfrastructureConfig)
 		obj.Spec.Region, obj.Spec.SecretRef = in.Shoot.Spec.Region, in.Run.CloudProvider()
 		if key := in.Credentials.Current(constants.SecretNameSSHKeyPair); key != nil {

@@ -46,7 +46,7 @@ func (in Inputs) reconcileSystemConfigs(ctx context.Context, result *pools) erro
 			list[index].Reconcile = obj
 		}
 		extend = append(extend, func(ctx context.Context) error {
-			return stage.Extend(ctx, in.Run, obj, func(obj *extensionsv1alpha1.OperatingSystemConfig) {
+			return stage.ExtendAndAwait(ctx, in.Run, obj, func(obj *extensionsv1alpha1.OperatingSystemConfig) {
 				class := obj.Spec.Class
 				obj.Labels, obj.Spec = want.Labels, want.Spec
 				obj.Spec.Class = class

@@ -24,6 +24,8 @@ import (
 func (r *reconciler) reconcileFlow(o *observed.State) (*flow.Flow, error) {
 	var tasks []flow.Task
 	s := r.stages(o)
+	skip := skipsReadiness(o.Shoot)
+	s.foundation.Run.SkipReadiness = skip
 	switch {
 	case o.Hibernated():
 		tasks = s.hibernated()
@@ -33,6 +35,9 @@ func (r *reconciler) reconcileFlow(o *observed.State) (*flow.Flow, error) {
 		tasks = s.running()
 	}
 	tasks = append(tasks, foundation.Cleanup(s.foundation, flow.Last(tasks)...))
+	if skip {
+		tasks = skipReadiness(tasks)
+	}
 	return flow.New("Shoot reconciliation", tasks...)
 }
 

@@ -61,14 +61,6 @@ func TestInterruption(t *testing.T) {
 	}
 	logf.SetLogger(logr.Discard())
 	workerless := func(w *observed.State) { w.Shoot.Spec.Provider.Workers, w.Extensions = nil, nil }
-	workers := func(w *observed.State) {
-		w.Shoot.Spec.Provider = corev1beta1.Provider{Type: "local", WorkersSettings: &corev1beta1.WorkersSettings{SSHAccess: &corev1beta1.SSHAccess{}}} // its key takes seconds
-		w.Shoot.Spec.Provider.Workers = []corev1beta1.Worker{{
-			Name: "a", Machine: corev1beta1.Machine{Type: "small", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: new("1.0.0")}},
-			CRI: &corev1beta1.CRI{Name: corev1beta1.CRINameContainerD},
-		}}
-		w.Shoot.Spec.Networking = &corev1beta1.Networking{Type: new("local"), Pods: new("10.5.0.0/16"), Services: new("10.4.0.0/16"), Nodes: new("10.6.0.0/16")}
-	}
 	for name, test := range map[string]struct {
 		change func(*observed.State)
 		// every is after how many tasks one run is interrupted, again and again. Zero means a run of its own for each interruption.
@@ -88,12 +80,7 @@ func TestInterruption(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := observedtest.State()
-			test.change(w)
-			w.Seed.Spec.Backup = nil
-			w.Shoot.Spec.Kubernetes.Version = "1.36.3"
-			w.CloudProfile, w.Seed.Name, w.Identity = &corev1beta1.CloudProfile{}, "here", "id"
-			w.Shoot.Status.Networking = &corev1beta1.NetworkingStatus{Services: []string{"10.4.0.0/16"}}
+			w := complete(test.change)
 			begin := func(t *testing.T) *landscape {
 				t.Helper()
 				s := newLandscape(t)
@@ -124,6 +111,27 @@ func TestInterruption(t *testing.T) {
 			}
 		})
 	}
+}
+
+// complete returns the state of a shoot whose flows run to their end in a landscape.
+func complete(change func(*observed.State)) *observed.State {
+	w := observedtest.State()
+	change(w)
+	w.Seed.Spec.Backup = nil
+	w.Shoot.Spec.Kubernetes.Version = "1.36.3"
+	w.CloudProfile, w.Seed.Name, w.Identity = &corev1beta1.CloudProfile{}, "here", "id"
+	w.Shoot.Status.Networking = &corev1beta1.NetworkingStatus{Services: []string{"10.4.0.0/16"}}
+	return w
+}
+
+// workers adds a worker pool to a shoot.
+func workers(w *observed.State) {
+	w.Shoot.Spec.Provider = corev1beta1.Provider{Type: "local", WorkersSettings: &corev1beta1.WorkersSettings{SSHAccess: &corev1beta1.SSHAccess{}}} // its key takes seconds
+	w.Shoot.Spec.Provider.Workers = []corev1beta1.Worker{{
+		Name: "a", Machine: corev1beta1.Machine{Type: "small", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: new("1.0.0")}},
+		CRI: &corev1beta1.CRI{Name: corev1beta1.CRINameContainerD},
+	}}
+	w.Shoot.Spec.Networking = &corev1beta1.Networking{Type: new("local"), Pods: new("10.5.0.0/16"), Services: new("10.4.0.0/16"), Nodes: new("10.6.0.0/16")}
 }
 
 // run runs a flow and stops it when a number of tasks are done; a negative number does not stop it. It returns how many there are.

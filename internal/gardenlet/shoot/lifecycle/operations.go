@@ -65,8 +65,9 @@ func (r *reconciler) updateAnnotation(ctx context.Context, shoot *corev1beta1.Sh
 		if err := r.GardenAPI.Get(ctx, client.ObjectKeyFromObject(shoot), current); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		rest := left(current.Annotations[annotation])
-		if rest == current.Annotations[annotation] {
+		value, exists := current.Annotations[annotation]
+		rest := left(value)
+		if rest == value && (rest != "" || !exists) {
 			return nil
 		}
 		before := current.DeepCopy()

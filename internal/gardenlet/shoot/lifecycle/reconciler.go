@@ -170,6 +170,9 @@ func (r *reconciler) operate(ctx context.Context, shoot *corev1beta1.Shoot, seed
 	if err := r.removeTasks(ctx, status.shoot, requestedTasks(o.Shoot)); err != nil {
 		return kube.Result(err)
 	}
+	if err := r.removeSkipReadiness(ctx, o.Shoot); err != nil {
+		return kube.Result(err)
+	}
 	// Extensions read the last operation, too.
 	if err := r.writeCluster(ctx, o, status.shoot); err != nil {
 		return reconcile.Result{}, err
