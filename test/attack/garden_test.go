@@ -147,7 +147,7 @@ func (g *garden) reconcileShoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := lifecycle.Add(mgr, lifecycle.Values{
-		SeedName: seedName, Garden: mgr, GardenClient: g.c, SeedClient: g.c, Gardener: corev1beta1.Gardener{Version: gardenerVersion},
+		SeedName: seedName, Garden: mgr, GardenAPI: g.c, SeedAPI: g.c, Gardener: corev1beta1.Gardener{Version: gardenerVersion},
 		Connect: func(config *rest.Config) (client.WithWatch, error) {
 			return client.NewWithWatch(config, client.Options{Scheme: g.Scheme})
 		},

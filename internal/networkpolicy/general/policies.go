@@ -17,7 +17,7 @@ import (
 type Networks struct {
 	// Own are those of the cluster: its nodes, pods and Services. Other policies allow connections to them.
 	Own []string
-	// Blocked are those that no pod may reach without a label for it, such as a network of the operator. Those of alwaysBlocked are added.
+	// Blocked are those that pods may only connect to with a label for it, besides alwaysBlocked.
 	Blocked []string
 }
 
@@ -31,7 +31,7 @@ var (
 	// alwaysBlocked are link-local addresses, and addresses of the metadata services of infrastructures, which give credentials of the seed's
 	// nodes to any pod that connects to them.
 	alwaysBlocked = []string{
-		"169.254.0.0/16",     // 169.254.169.254 of most infrastructures, 169.254.170.2 of AWS
+		"169.254.0.0/16", // 169.254.169.254 of most infrastructures, 169.254.170.2 of AWS
 		"fe80::/10",
 		"fd00:ec2::/32",      // AWS: fd00:ec2::254
 		"fd20:ce::254/128",   // Google Cloud
@@ -39,7 +39,7 @@ var (
 		"168.63.129.16/32",   // Azure
 		"192.0.0.192/32",     // Oracle Cloud
 	}
-	// nodeLocalDNS is where the cache for DNS on each node listens, if there is one.
+	// nodeLocalDNS are the addresses of the DNS cache on each node, if there is one.
 	nodeLocalDNS = []string{"169.254.20.10/32", "fd30:1319:f1e:230b::1/128"}
 )
 
