@@ -18,6 +18,17 @@ func (b *busy) begin() {
 	b.n++
 }
 
+// beginUnder is begin, unless as many streams as the limit have begun; then it returns false.
+func (b *busy) beginUnder(limit int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.n >= limit {
+		return false
+	}
+	b.n++
+	return true
+}
+
 func (b *busy) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

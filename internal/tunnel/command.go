@@ -26,6 +26,15 @@ const (
 	APIServerProxyName = "apiserver-proxy"
 )
 
+// Flags of the server's limits, which errors name.
+const (
+	flagMaxHandshakes      = "max-handshakes"
+	flagMaxAgents          = "max-agents"
+	flagMaxProxies         = "max-apiserver-proxies"
+	flagMaxStreams         = "max-streams"
+	flagMaxStreamsPerProxy = "max-streams-per-apiserver-proxy"
+)
+
 // common are the flags of all commands.
 type common struct {
 	certificateDirectory string
@@ -87,6 +96,12 @@ func NewServerCommand() *cobra.Command {
 			flags.IntVar(&o.tunnelPort, "tunnel-port", 8132, "port that agents and proxies connect to")
 			flags.IntVar(&o.proxyPort, "proxy-port", 9443, "port of the HTTP proxy for connections into the shoot")
 			flags.IntVar(&o.replicas, "replicas", 1, "number of instances; agents connect to all of them")
+			limits := DefaultLimits()
+			flags.IntVar(&o.limits.Handshakes, flagMaxHandshakes, limits.Handshakes, "maximum number of connections that are not authenticated yet; at more, the oldest one is closed")
+			flags.IntVar(&o.limits.Agents, flagMaxAgents, limits.Agents, "maximum number of connections of agents")
+			flags.IntVar(&o.limits.APIServerProxies, flagMaxProxies, limits.APIServerProxies, "maximum number of connections of proxies for the kube-apiserver, two for each node of the shoot")
+			flags.IntVar(&o.limits.Streams, flagMaxStreams, limits.Streams, "maximum number of connections through the tunnel, in both directions")
+			flags.IntVar(&o.limits.StreamsPerConnection, flagMaxStreamsPerProxy, limits.StreamsPerConnection, "maximum number of connections of pods of one node to the kube-apiserver")
 			flags.StringVar(&o.apiServer, "apiserver", "kube-apiserver:443", "address of the kube-apiserver")
 			flags.StringSliceVar(&o.agents, "agent", []string{"vpn-shoot-client"}, "common names of agents")
 			flags.StringSliceVar(&o.proxies, "apiserver-proxy", []string{"apiserver-proxy-client"}, "common names of proxies for the kube-apiserver")
@@ -99,6 +114,7 @@ type serverOptions struct {
 	tunnelPort, proxyPort, replicas int
 	apiServer                       string
 	agents, proxies, clients        []string
+	limits                          Limits
 }
 
 func runServer(ctx context.Context, c *common, o *serverOptions) error {
@@ -115,7 +131,8 @@ func runServer(ctx context.Context, c *common, o *serverOptions) error {
 	}
 	return c.serve(ctx, func(running context.Context, metrics *Metrics) (*service, error) {
 		server := NewServer(ServerValues{
-			ID: c.id, Replicas: o.replicas, Roles: roles, ProxyClients: o.clients, APIServer: o.apiServer, Metrics: metrics, Clock: clock.RealClock{},
+			ID: c.id, Replicas: o.replicas, Roles: roles, ProxyClients: o.clients, APIServer: o.apiServer,
+			Limits: o.limits, Metrics: metrics, Clock: clock.RealClock{},
 		})
 		tunnel, err := listen(running, o.tunnelPort)
 		if err != nil {

@@ -141,7 +141,7 @@ func (l *Links) link(ctx context.Context, running *sync.WaitGroup) (int, bool, e
 			return max(theirs.Replicas, 1), false, nil
 		}
 	}
-	p, err := newPeer(conn, theirs.ID, true)
+	p, err := newPeer(conn, theirs.ID, true, streamWindow, streamLimits{opened: unlimited})
 	if err != nil {
 		_ = conn.Close()
 		return 0, false, err

@@ -21,6 +21,8 @@ type hello struct {
 	ID string `json:"id"`
 	// Replicas is how many instances of the server there are.
 	Replicas int `json:"replicas,omitempty"`
+	// Error is why the connection is refused, and what to do.
+	Error string `json:"error,omitempty"`
 }
 
 // requestType says what a stream is for.
@@ -50,6 +52,7 @@ const (
 	replyOK          replyCode = "ok"
 	replyForbidden   replyCode = "forbidden"
 	replyUnreachable replyCode = "unreachable"
+	replyBusy        replyCode = "busy"
 )
 
 // reply is the response to a request for a connection. The bytes of the connection follow if it is OK.
@@ -65,6 +68,8 @@ func (r reply) err() error {
 		return nil
 	case replyForbidden:
 		return fmt.Errorf("%w: %s", errForbidden, r.Message)
+	case replyBusy:
+		return fmt.Errorf("%w: %s", errBusy, r.Message)
 	case replyUnreachable:
 	}
 	return fmt.Errorf("%w: %s", errUnreachable, r.Message)

@@ -14,6 +14,7 @@ type Metrics struct {
 	dials       *prometheus.HistogramVec
 	bytes       *prometheus.CounterVec
 	echoes      *prometheus.HistogramVec
+	refused     *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics.
@@ -34,9 +35,12 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		echoes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tunnel_echo_duration_seconds", Help: "Round trip of bytes through a stream.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}, []string{"role"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tunnel_refused_total", Help: "Number of handshakes, connections and streams that were refused or closed because of a limit, by that limit.",
+		}, []string{"limit"}),
 	}
 	return m, errors.Join(registry.Register(m.connections), registry.Register(m.streams), registry.Register(m.dials),
-		registry.Register(m.bytes), registry.Register(m.echoes))
+		registry.Register(m.bytes), registry.Register(m.echoes), registry.Register(m.refused))
 }
 
 func (m *Metrics) dialed(typ requestType, err error, took time.Duration) {
@@ -46,6 +50,8 @@ func (m *Metrics) dialed(typ requestType, err error, took time.Duration) {
 		result = "forbidden"
 	case errors.Is(err, errDisconnected):
 		result = "disconnected"
+	case errors.Is(err, errBusy):
+		result = "busy"
 	case err != nil:
 		result = "unreachable"
 	}
@@ -54,6 +60,9 @@ func (m *Metrics) dialed(typ requestType, err error, took time.Duration) {
 		m.dials.WithLabelValues(string(typ)).Observe(took.Seconds())
 	}
 }
+
+// refuse counts what a limit has refused.
+func (m *Metrics) refuse(limit string) { m.refused.WithLabelValues(limit).Inc() }
 
 func (m *Metrics) carried(there, back int64) {
 	m.bytes.WithLabelValues("sent").Add(float64(there))

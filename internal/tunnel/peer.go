@@ -29,6 +29,12 @@ const (
 	streamWindow = 1 << 20
 	// halfClosed is how long a stream may live in one direction when the other has ended. It frees what a broken connection leaves.
 	halfClosed = time.Minute
+	// uploadWindow is streamWindow of connections of an apiserver-proxy at the server: requests of pods are small, and pods are many.
+	uploadWindow = 256 << 10
+	// refusalTimeout is how long the other side may take to receive that a stream is refused.
+	refusalTimeout = 2 * time.Second
+	// maxID is the maximum length of the name of an instance, that of a host's name.
+	maxID = 253
 )
 
 // replacementTimeout is how long a terminating side stays in use until the other side is connected to another instance. A new pod on another
@@ -46,18 +52,24 @@ type peer struct {
 	healthy, drained atomic.Bool
 	// received is when bytes were last received, in Unix nanoseconds.
 	received *atomic.Int64
+	limits   streamLimits
+	served   counter
 }
 
-// receiver is a connection that records when bytes are received.
+// receiver is a connection that records when bytes are received, and ends when a frame is not allowed.
 type receiver struct {
 	net.Conn
-	last *atomic.Int64
+	last   *atomic.Int64
+	frames *frames
 }
 
 func (r receiver) Read(b []byte) (int, error) {
 	n, err := r.Conn.Read(b)
 	if n > 0 {
 		r.last.Store(time.Now().UnixNano())
+		if bad := r.frames.check(b[:n]); bad != nil {
+			return 0, bad
+		}
 	}
 	return n, err
 }
@@ -75,18 +87,24 @@ func exchangeHellos(conn net.Conn, mine hello) (hello, error) {
 	if err := readMessage(conn, &theirs); err != nil {
 		return theirs, err
 	}
+	if theirs.Error != "" {
+		return theirs, fmt.Errorf("the other side refuses the connection: %s", theirs.Error)
+	}
+	if len(theirs.ID) > maxID {
+		return theirs, fmt.Errorf("the name of the other side has %d bytes, more than %d", len(theirs.ID), maxID)
+	}
 	if theirs.Version != protocolVersion || theirs.ID == "" {
 		return theirs, fmt.Errorf("the other side has version %d of the protocol, want %d", theirs.Version, protocolVersion)
 	}
 	return theirs, conn.SetDeadline(time.Time{})
 }
 
-// newPeer starts multiplexing streams over a connection. The side that has dialed is the client.
-func newPeer(conn net.Conn, id string, client bool) (*peer, error) {
+// newPeer starts multiplexing streams over a connection. The side that has dialed is the client. The window is that of streams to this side.
+func newPeer(conn net.Conn, id string, client bool, window uint32, limits streamLimits) (*peer, error) {
 	config := yamux.DefaultConfig()
 	config.EnableKeepAlive = false // see watch
 	config.ConnectionWriteTimeout = writeTimeout
-	config.MaxStreamWindowSize = streamWindow
+	config.MaxStreamWindowSize = window
 	config.StreamCloseTimeout = halfClosed
 	config.LogOutput = io.Discard // it also returns the errors
 	start := yamux.Server
@@ -94,15 +112,28 @@ func newPeer(conn net.Conn, id string, client bool) (*peer, error) {
 		start = yamux.Client
 	}
 	received := &atomic.Int64{}
-	session, err := start(receiver{conn, received}, config)
+	session, err := start(receiver{conn, received, &frames{}}, config)
 	if err != nil {
 		return nil, err
 	}
-	return &peer{session: session, id: id, received: received}, nil
+	return &peer{session: session, id: id, received: received, limits: limits}, nil
 }
+
+// refused records that a limit was reached.
+func (p *peer) refused(reason string) {
+	if p.limits.refused != nil {
+		p.limits.refused(reason)
+	}
+}
+
+// full says whether there are so many streams that no more are possible.
+func (p *peer) full() bool { return p.limits.total > 0 && p.session.NumStreams() > p.limits.total }
 
 // open opens a stream for a request.
 func (p *peer) open(req request) (*yamux.Stream, error) {
+	if p.full() {
+		return nil, fmt.Errorf("open stream: %w: the other side does not close its streams", errBusy)
+	}
 	stream, err := p.session.OpenStream()
 	if err != nil {
 		return nil, fmt.Errorf("open stream: %w", err)
@@ -202,7 +233,18 @@ func (p *peer) serve(ctx context.Context, clk clock.WithTicker, set *peers, obse
 			_ = p.session.Close()
 			return
 		}
+		if p.full() {
+			p.refused(refusedUnclosed)
+			_ = p.session.Close()
+			return
+		}
+		if !p.served.take(p.limits.opened) {
+			p.refused(refusedStreamOfConnection)
+			go refuse(stream, fmt.Sprintf("the connection has %d streams; close some", p.limits.opened))
+			continue
+		}
 		go func() {
+			defer p.served.give()
 			defer stream.Close() //nolint:errcheck // everything was sent
 			var req request
 			if err := stream.SetReadDeadline(time.Now().Add(requestTimeout)); err != nil {
@@ -227,6 +269,13 @@ func (p *peer) serve(ctx context.Context, clk clock.WithTicker, set *peers, obse
 			}
 		}()
 	}
+}
+
+// refuse replies that a limit is reached. The other side has to close the stream then; see streamLimits for one that does not.
+func refuse(stream *yamux.Stream, message string) {
+	_ = stream.SetWriteDeadline(time.Now().Add(refusalTimeout))
+	_ = writeMessage(stream, reply{Code: replyBusy, Message: message})
+	_ = stream.Close()
 }
 
 // silent waits until no byte was received for a time, and returns true, or until the channel is closed, and returns false.

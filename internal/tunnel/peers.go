@@ -98,12 +98,19 @@ func (s *peers) awaitUndrained(ctx context.Context) {
 func (s *peers) connect(ctx context.Context, req request) (*yamux.Stream, error) {
 	for {
 		usable, changed := s.usable()
+		var busy error
 		for _, p := range usable {
 			stream, err := p.connect(ctx, req)
 			if err == nil || errors.Is(err, errForbidden) || errors.Is(err, errUnreachable) || ctx.Err() != nil {
 				return stream, err
 			}
-			// The connection is broken; try the next one.
+			if errors.Is(err, errBusy) {
+				busy = err
+			}
+			// The connection is broken or has too many streams; try the next one.
+		}
+		if busy != nil {
+			return nil, busy
 		}
 		select {
 		case <-changed:

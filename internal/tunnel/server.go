@@ -46,6 +46,8 @@ type ServerValues struct {
 	ProxyClients []string
 	// APIServer is the address of the kube-apiserver, with a port.
 	APIServer string
+	// Limits are those of clients.
+	Limits Limits
 	// Metrics are updated, and Clock is used for intervals and durations. Both are required.
 	Metrics *Metrics
 	Clock   clock.WithTicker
@@ -56,6 +58,9 @@ type ServerValues struct {
 type Server struct {
 	ServerValues
 	agents, proxies *peers
+	handshakes      handshakes
+	// connected are the numbers of authenticated connections.
+	connected map[Role]*counter
 
 	mu       sync.Mutex
 	draining bool
@@ -64,7 +69,10 @@ type Server struct {
 
 // NewServer returns a server.
 func NewServer(v ServerValues) *Server {
-	return &Server{ServerValues: v, agents: newPeers(), proxies: newPeers()}
+	v.Limits = v.Limits.withDefaults()
+	return &Server{
+		ServerValues: v, agents: newPeers(), proxies: newPeers(), connected: map[Role]*counter{RoleAgent: {}, RoleAPIServerProxy: {}},
+	}
 }
 
 // ServeTunnel accepts agents and proxies until the listener is closed. The listener has to return TLS connections that verify client certificates.
@@ -84,11 +92,15 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close() //nolint:errcheck // it is over
 	log := logf.FromContext(ctx).WithValues("remote", conn.RemoteAddr().String())
 	p, role, err := s.handshake(ctx, conn)
+	if errors.Is(err, errBusy) {
+		s.Metrics.refuse(refusedConnection)
+	}
 	if err != nil {
 		// Probes and scanners connect too, so this is not at level Info.
 		log.V(1).Info("Refusing connection", "reason", err.Error())
 		return
 	}
+	defer s.connected[role].give()
 	log = log.WithValues("role", role, "peer", p.id)
 	log.Info("Serving connection")
 	set := s.proxies
@@ -107,7 +119,11 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	}
 	p.serve(ctx, s.Clock, set, s.Metrics.echo(role), func(ctx context.Context, stream *yamux.Stream, req request) {
 		if role == RoleAPIServerProxy && req.Type == requestAPIServer {
-			s.streams.begin()
+			if !s.streams.beginUnder(s.Limits.Streams) {
+				s.Metrics.refuse(refusedStream)
+				refuse(stream, s.tooManyStreams().Error())
+				return
+			}
 			defer s.streams.end()
 			serveDial(ctx, stream, req.Type, s.Metrics, func(ctx context.Context) (net.Conn, error) {
 				return (&net.Dialer{}).DialContext(ctx, "tcp", s.APIServer)
@@ -118,7 +134,24 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	})
 }
 
-// handshake authenticates a client, and exchanges the first messages.
+// tooManyStreams is the error if Limits.Streams is reached.
+func (s *Server) tooManyStreams() error {
+	return limitError("connections through the tunnel", s.Limits.Streams, flagMaxStreams)
+}
+
+// admit counts a connection of a role, or returns errBusy if there are too many.
+func (s *Server) admit(role Role) error {
+	limit, flag := s.Limits.APIServerProxies, flagMaxProxies
+	if role == RoleAgent {
+		limit, flag = s.Limits.Agents, flagMaxAgents
+	}
+	if s.connected[role].take(limit) {
+		return nil
+	}
+	return limitError("connections of the role "+string(role), limit, flag)
+}
+
+// handshake authenticates a client, exchanges the first messages, and counts the connection.
 func (s *Server) handshake(ctx context.Context, conn net.Conn) (*peer, Role, error) {
 	secure, ok := conn.(*tls.Conn)
 	if !ok {
@@ -126,6 +159,10 @@ func (s *Server) handshake(ctx context.Context, conn net.Conn) (*peer, Role, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
+	if s.handshakes.add(secure.NetConn(), s.Limits.Handshakes) {
+		s.Metrics.refuse(refusedHandshake)
+	}
+	defer s.handshakes.remove(secure.NetConn())
 	if err := secure.HandshakeContext(ctx); err != nil {
 		return nil, "", err
 	}
@@ -133,12 +170,26 @@ func (s *Server) handshake(ctx context.Context, conn net.Conn) (*peer, Role, err
 	if !ok {
 		return nil, "", fmt.Errorf("%q has no role", commonName(secure))
 	}
-	theirs, err := exchangeHellos(conn, hello{ID: s.ID, Replicas: s.Replicas})
-	if err != nil {
+	if err := s.admit(role); err != nil {
+		_ = conn.SetDeadline(time.Now().Add(refusalTimeout))
+		_ = writeMessage(conn, hello{Version: protocolVersion, Error: err.Error()})
 		return nil, "", err
 	}
-	p, err := newPeer(conn, theirs.ID, false)
-	return p, role, err
+	theirs, err := exchangeHellos(conn, hello{ID: s.ID, Replicas: s.Replicas})
+	if err != nil {
+		s.connected[role].give()
+		return nil, "", err
+	}
+	window, limits := uint32(uploadWindow), streamLimits{opened: s.Limits.StreamsPerConnection, total: 2 * s.Limits.StreamsPerConnection, refused: s.Metrics.refuse}
+	if role == RoleAgent {
+		window, limits.opened, limits.total = streamWindow, agentStreams, agentStreams+2*s.Limits.Streams
+	}
+	p, err := newPeer(conn, theirs.ID, false, window, limits)
+	if err != nil {
+		s.connected[role].give()
+		return nil, "", err
+	}
+	return p, role, nil
 }
 
 // serveDial dials a connection, replies, and carries bytes between the stream and the connection.
@@ -179,7 +230,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the target is not an address with a port", http.StatusBadRequest)
 		return
 	}
-	s.streams.begin()
+	if !s.streams.beginUnder(s.Limits.Streams) {
+		s.Metrics.refuse(refusedStream)
+		http.Error(w, s.tooManyStreams().Error(), http.StatusServiceUnavailable)
+		return
+	}
 	defer s.streams.end()
 	began := s.Clock.Now()
 	ctx, cancel := context.WithTimeoutCause(r.Context(), connectTimeout, errors.New("timed out"))
@@ -233,7 +288,7 @@ func statusOf(err error) int {
 	switch {
 	case errors.Is(err, errForbidden):
 		return http.StatusForbidden
-	case errors.Is(err, errDisconnected):
+	case errors.Is(err, errDisconnected), errors.Is(err, errBusy):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusBadGateway

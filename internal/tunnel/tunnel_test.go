@@ -541,7 +541,7 @@ func TestUnknownClientIsRefused(t *testing.T) {
 func TestConnectionThatTakesNoBytesIsNoticed(t *testing.T) {
 	conn, end := net.Pipe() // nothing reads at its end
 	t.Cleanup(func() { _ = end.Close() })
-	p, err := newPeer(conn, "there", true)
+	p, err := newPeer(conn, "there", true, streamWindow, streamLimits{opened: unlimited})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -566,11 +566,11 @@ func TestConnectionThatTakesNoBytesIsNoticed(t *testing.T) {
 // A client that keeps its connection open does not keep a stream whose tunnel is closed.
 func TestConnectionsEndWithTheTunnel(t *testing.T) {
 	a, b := net.Pipe()
-	here, err := newPeer(a, "there", true)
+	here, err := newPeer(a, "there", true, streamWindow, streamLimits{opened: unlimited})
 	if err != nil {
 		t.Fatal(err)
 	}
-	there, err := newPeer(b, "here", false)
+	there, err := newPeer(b, "here", false, streamWindow, streamLimits{opened: unlimited})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -647,11 +647,11 @@ func TestDeadConnectionIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
 		freeze := make(chan struct{})
-		here, err := newPeer(frozen{a, freeze}, "there", true)
+		here, err := newPeer(frozen{a, freeze}, "there", true, streamWindow, streamLimits{opened: unlimited})
 		if err != nil {
 			t.Fatal(err)
 		}
-		there, err := newPeer(b, "here", false)
+		there, err := newPeer(b, "here", false, streamWindow, streamLimits{opened: unlimited})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,11 +2,27 @@ package gateway
 
 import "fmt"
 
+// Limits of what one client can take of a gateway that all shoots of a seed share. HAProxy reads them from environment variables.
+const (
+	// EnvConnections is the number of connections from one source, and to one Service, at a time. A source is an IPv4 address, or an IPv6
+	// network of 64 bits. The nodes of a cluster may have a common address, and a load balancer may replace all of them by its own, so the pod
+	// sets a large share of what its HAProxy can have, see share.
+	EnvConnections = "GATEWAY_CONNECTIONS"
+	// EnvRate is the number of new connections from one source, and to one Service, in ten seconds.
+	EnvRate = "GATEWAY_RATE"
+
+	connections, rate = 10000, 10000
+)
+
 // Configuration returns the configuration of HAProxy for a directory that it shares with its controller. It does not depend on
 // routes, which are in maps that change at run time, so HAProxy is never reloaded.
 //
 // A connection is inspected until it has sent a server name, which may take several packets, and refused without one. Connections may
 // be silent for long, as watches and tunnels are; TCP keepalive closes them if the other side is gone.
+//
+// Refusals are counted by haproxy_frontend_denied_connections_total (by source) and haproxy_frontend_requests_denied_total (without a known
+// name, or by Service). The limit by Service is counted by the address, of which a
+// Service has one, and only for known names, so that unknown ones do not fill the table.
 //
 // A connection attempt times out before the kernel repeats its first packet, after a second, and is retried with another socket. If
 // the first packet of a socket were refused by ICMP, as kube-proxy does without endpoints, and the second one accepted, HAProxy 2.6 would
@@ -30,6 +46,12 @@ defaults
   timeout client-fin 30s
   timeout server-fin 30s
 
+backend by-source
+  stick-table type ipv6 size 100k expire 1m store conn_cur,conn_rate(10s)
+
+backend by-service
+  stick-table type string len 64 size 100k expire 1m store conn_cur,conn_rate(10s)
+
 frontend tls
   mode tcp
   bind :::%[2]d v4v6
@@ -37,11 +59,17 @@ frontend tls
   clitcpka-idle 30s
   clitcpka-intvl 10s
   clitcpka-cnt 3
+  tcp-request connection track-sc0 src,ipmask(32,64) table by-source
+  tcp-request connection reject if { sc0_conn_cur(by-source) gt "${%[5]s-%[6]d}" }
+  tcp-request connection reject if { sc0_conn_rate(by-source) gt "${%[7]s-%[8]d}" }
   tcp-request inspect-delay 10s
   tcp-request content reject unless { req.ssl_sni -m found }
   tcp-request content set-var(txn.to) req.ssl_sni,lower,map_str(%[1]s/exact.map)
   tcp-request content set-var(txn.to) req.ssl_sni,lower,map_end(%[1]s/suffix.map) unless { var(txn.to) -m found }
   tcp-request content reject unless { var(txn.to) -m sub / }
+  tcp-request content track-sc1 var(txn.to) table by-service
+  tcp-request content reject if { sc1_conn_cur(by-service) gt "${%[5]s-%[6]d}" }
+  tcp-request content reject if { sc1_conn_rate(by-service) gt "${%[7]s-%[8]d}" }
   tcp-request content set-dst var(txn.to),field(1,/)
   tcp-request content set-dst-port var(txn.to),field(2,/)
   default_backend services
@@ -60,5 +88,5 @@ frontend health
   http-request return status 200 content-type text/plain string ok if { path /healthz }
   http-request use-service prometheus-exporter if { path /metrics }
   http-request return status 404
-`, dir, port, health, drainSeconds)
+`, dir, port, health, drainSeconds, EnvConnections, connections, EnvRate, rate)
 }

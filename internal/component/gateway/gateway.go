@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -121,6 +122,9 @@ func Objects(v Values) []client.Object {
 	return append(objects, gateway(w)...)
 }
 
+// share is a command that sets EnvConnections to a quarter of the connections that HAProxy can have, each with two files, of 100000 at most.
+const share = `n=$(ulimit -Hn); [ "$n" -le 100000 ] 2>/dev/null || n=100000; export ` + EnvConnections + `=$((n / 8))`
+
 // proxy is the container of HAProxy.
 func proxy(image string) corev1.Container {
 	context := workload.Unprivileged()
@@ -128,7 +132,7 @@ func proxy(image string) corev1.Container {
 		Name: "haproxy", Image: image,
 		// HAProxy needs the files of the maps to exist. After a restart of this container, they still have the routes.
 		Command: []string{"/bin/sh", "-c", fmt.Sprintf(
-			": >>%[1]s/exact.map && : >>%[1]s/suffix.map && exec haproxy -W -db -f %[2]s/haproxy.cfg", sharedDir, configDir)},
+			": >>%[1]s/exact.map && : >>%[1]s/suffix.map && %[3]s && exec haproxy -W -db -f %[2]s/haproxy.cfg", sharedDir, configDir, share)},
 		Ports: []corev1.ContainerPort{
 			{Name: "tls", ContainerPort: proxyPort, Protocol: corev1.ProtocolTCP},
 			{Name: "proxy-metrics", ContainerPort: proxyHealth, Protocol: corev1.ProtocolTCP},
@@ -140,7 +144,11 @@ func proxy(image string) corev1.Container {
 		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{
 			"/bin/sh", "-c", fmt.Sprintf("sleep %d; kill -USR1 1; sleep %d", unpublishSeconds, drainSeconds),
 		}}}},
-		Resources:       workload.Requests("20m", "60Mi"),
+		// The limit is above what all connections take, if each of them has its buffers: 40 KB. Idle ones have none.
+		Resources: corev1.ResourceRequirements{
+			Requests: workload.Requests("20m", "60Mi").Requests,
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+		},
 		SecurityContext: context,
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "shared", MountPath: sharedDir}, {Name: "configuration", MountPath: configDir, ReadOnly: true},

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +60,8 @@ type Values struct {
 	CASecret string
 	// Host is the server name (SNI) that agents and proxies use, for the route of the gateway.
 	Host string
+	// Nodes is the maximum number of nodes of the shoot. What its clients can open, and the memory for that, is proportional.
+	Nodes int32
 	// Gateway is the Gateway of the route. The default is that of the seed.
 	Gateway client.ObjectKey
 }
@@ -83,6 +86,7 @@ func Objects(v Values) ([]client.Object, error) {
 		return workload.HTTPProbe(path, int(HealthPort), corev1.URISchemeHTTP)
 	}
 	labels := map[string]string{constants.App: Name, constants.GardenRole: constants.GardenRoleControlPlane}
+	l := limitsFor(v.Nodes)
 	w := workload.Workload{
 		Name: Name, Namespace: v.Namespace, Labels: map[string]string{constants.App: Name}, Replicas: v.Replicas,
 		PriorityClass: constants.PriorityClassNameShootControlPlane300,
@@ -96,6 +100,7 @@ func Objects(v Values) ([]client.Object, error) {
 				"--tunnel-port=" + number(TunnelPort), "--proxy-port=" + number(ProxyPort), "--health-port=" + number(HealthPort),
 				"--replicas=" + number(max(v.Replicas, 1)),
 				"--apiserver=" + kubeapiserver.Name + ":" + number(kubeapiserver.Port),
+				"--max-apiserver-proxies=" + number(l.proxies), "--max-streams=" + number(l.streams),
 				"--agent=" + AgentCommonName, "--apiserver-proxy=" + APIServerProxyCommonName, "--proxy-client=" + ProxyClientCommonName,
 			},
 			Ports: []corev1.ContainerPort{
@@ -106,7 +111,12 @@ func Objects(v Values) ([]client.Object, error) {
 			ReadinessProbe: probe("/readyz"), StartupProbe: workload.Eager(probe("/readyz")), LivenessProbe: probe("/healthz"),
 			// Until no client opens new connections any more.
 			Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 2}}},
-			Resources: workload.Requests("10m", "30Mi"),
+			Resources: corev1.ResourceRequirements{
+				Requests: workload.Requests("10m", "30Mi").Requests,
+				Limits:   corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(l.memory, resource.BinarySI)},
+			},
+			// The garbage collector runs more often near the limit.
+			Env: []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: strconv.FormatInt(l.memory/10*9>>20, 10) + "MiB"}},
 			VolumeMounts: []corev1.VolumeMount{
 				{Name: "server", MountPath: serverDir, ReadOnly: true}, {Name: "ca", MountPath: caDir, ReadOnly: true},
 			},
@@ -145,6 +155,32 @@ func Objects(v Values) ([]client.Object, error) {
 	return append(objects, exposure.Objects(exposure.Values{
 		Namespace: v.Namespace, Hosts: []string{v.Host}, Service: Name, Port: TunnelPort, Gateway: v.Gateway,
 	})...), nil
+}
+
+// limits are the maximum numbers of what clients can open, and the memory in bytes. Clients can be run by the owner of the shoot.
+type limits struct {
+	proxies, streams int32
+	memory           int64
+}
+
+// limitsFor returns the limits for a number of nodes. It is rounded up to a power of two, as each change replaces the pods.
+func limitsFor(nodes int32) limits {
+	const (
+		fewest, most = 32, 8192 // the owner of a shoot sets the maximum of a worker pool
+		// Two connections of each node, as a new one may exist before the old one has ended. A pod that uses the API has one stream.
+		proxiesPerNode, streamsPerNode = 2, 32
+		// For connections that do not grow with the nodes: kubectl exec and logs, webhooks.
+		streams, mostStreams = 1024, 16384
+		// Twice what the buffers and goroutines of a connection and of a stream take.
+		memory, memoryPerProxy, memoryPerStream = 256 << 20, 128 << 10, 128 << 10
+	)
+	size := int32(fewest)
+	for size < min(nodes, most) {
+		size *= 2
+	}
+	l := limits{proxies: proxiesPerNode * size, streams: min(streams+streamsPerNode*size, mostStreams)}
+	l.memory = memory + memoryPerProxy*int64(l.proxies) + memoryPerStream*int64(l.streams)
+	return l
 }
 
 func service(w workload.Workload, labels map[string]string) *corev1.Service {

@@ -1,8 +1,10 @@
 package vpnseedserver
 
 import (
+	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -10,6 +12,20 @@ import (
 	"gardener.cloud/gardener/internal/tunnel"
 	"gardener.cloud/gardener/test/golden"
 )
+
+func TestLimitsFor(t *testing.T) {
+	const MiB = 1 << 20
+	for nodes, want := range map[int32]limits{
+		0:             {proxies: 64, streams: 2048, memory: 520 * MiB},
+		32:            {proxies: 64, streams: 2048, memory: 520 * MiB},
+		33:            {proxies: 128, streams: 3072, memory: 656 * MiB},
+		math.MaxInt32: {proxies: 16384, streams: 16384, memory: 4352 * MiB},
+	} {
+		if diff := cmp.Diff(want, limitsFor(nodes), cmp.AllowUnexported(limits{})); diff != "" {
+			t.Errorf("limitsFor(%d) (-want +got):\n%s", nodes, diff)
+		}
+	}
+}
 
 func TestObjects(t *testing.T) {
 	objects, err := Objects(Values{

@@ -17,7 +17,7 @@ import (
 type Networks struct {
 	// Own are those of the cluster: its nodes, pods and Services. Other policies allow connections to them.
 	Own []string
-	// Blocked are those that pods may only connect to with a label for it, such as the metadata service of an infrastructure.
+	// Blocked are those that pods may only connect to with a label for it, besides alwaysBlocked.
 	Blocked []string
 }
 
@@ -28,6 +28,17 @@ var (
 	everywhere = []string{"0.0.0.0/0", "::/0"}
 	// private are the ranges of RFC 1918, RFC 6598 and RFC 4193.
 	private = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"}
+	// alwaysBlocked are link-local addresses, and addresses of the metadata services of infrastructures, which give credentials of the seed's
+	// nodes to any pod that connects to them.
+	alwaysBlocked = []string{
+		"169.254.0.0/16", // 169.254.169.254 of most infrastructures, 169.254.170.2 of AWS
+		"fe80::/10",
+		"fd00:ec2::/32",      // AWS: fd00:ec2::254
+		"fd20:ce::254/128",   // Google Cloud
+		"100.100.100.200/32", // Alibaba Cloud
+		"168.63.129.16/32",   // Azure
+		"192.0.0.192/32",     // Oracle Cloud
+	}
 	// nodeLocalDNS are the addresses of the DNS cache on each node, if there is one.
 	nodeLocalDNS = []string{"169.254.20.10/32", "fd30:1319:f1e:230b::1/128"}
 )
@@ -35,17 +46,18 @@ var (
 // policies are those of every namespace: all traffic is denied that pods have no label for. The endpoints are those of the API server of
 // the cluster.
 func policies(networks Networks, endpoints []endpoint) []*networkingv1.NetworkPolicy {
+	networks.Blocked = slices.Concat(alwaysBlocked, networks.Blocked)
 	blocked := labelled("allow-to-blocked-cidrs", constants.NetworkPolicyToBlockedCIDRs)
-	for _, cidr := range networks.Blocked {
+	for _, cidr := range minimal(networks.Blocked) {
 		blocked.Spec.Egress = append(blocked.Spec.Egress, to(cidr))
 	}
 	publicNetworks := labelled("allow-to-public-networks", constants.NetworkPolicyToPublicNetworks)
 	for _, cidr := range everywhere {
-		publicNetworks.Spec.Egress = append(publicNetworks.Spec.Egress, to(cidr, slices.Concat(private, networks.Own, networks.Blocked)...))
+		publicNetworks.Spec.Egress = append(publicNetworks.Spec.Egress, toAllBut(cidr, slices.Concat(private, networks.Own, networks.Blocked))...)
 	}
 	privateNetworks := labelled("allow-to-private-networks", constants.NetworkPolicyToPrivateNetworks)
 	for _, cidr := range private {
-		privateNetworks.Spec.Egress = append(privateNetworks.Spec.Egress, to(cidr, slices.Concat(networks.Own, networks.Blocked)...))
+		privateNetworks.Spec.Egress = append(privateNetworks.Spec.Egress, toAllBut(cidr, slices.Concat(networks.Own, networks.Blocked))...)
 	}
 	apiServer := labelled("allow-to-runtime-apiserver", constants.NetworkPolicyToRuntimeAPIServer)
 	for _, e := range endpoints {
@@ -112,15 +124,42 @@ func port(protocol corev1.Protocol, number int32) networkingv1.NetworkPolicyPort
 	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(number))}
 }
 
-// to allows traffic to a range, except for those of the other ranges that are within it.
-func to(cidr string, except ...string) networkingv1.NetworkPolicyEgressRule {
-	block := &networkingv1.IPBlock{CIDR: cidr}
-	for _, other := range except {
-		if within(other, cidr) && !slices.Contains(block.Except, other) {
-			block.Except = append(block.Except, other)
+// to is the rule for a range.
+func to(cidr string) networkingv1.NetworkPolicyEgressRule {
+	return networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: cidr}}}}
+}
+
+// toAllBut is the rule for a range without others. There is none if another covers the range.
+func toAllBut(cidr string, others []string) []networkingv1.NetworkPolicyEgressRule {
+	others = minimal(others)
+	if slices.ContainsFunc(others, func(other string) bool { return other == cidr || within(cidr, other) }) {
+		return nil
+	}
+	rule := to(cidr)
+	for _, other := range others {
+		if within(other, cidr) {
+			rule.To[0].IPBlock.Except = append(rule.To[0].IPBlock.Except, other)
 		}
 	}
-	return networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{{IPBlock: block}}}
+	return []networkingv1.NetworkPolicyEgressRule{rule}
+}
+
+// minimal returns the valid ranges, without those that others cover.
+func minimal(cidrs []string) []string {
+	var out []string
+	for _, cidr := range cidrs {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			continue
+		}
+		cidr = prefix.Masked().String() // so that equal ranges have equal strings
+		covered := func(other string) bool { return other == cidr || within(cidr, other) }
+		if slices.ContainsFunc(out, covered) {
+			continue
+		}
+		out = append(slices.DeleteFunc(out, func(other string) bool { return within(other, cidr) }), cidr)
+	}
+	return out
 }
 
 // within says whether a range is a part of another one, which the API requires of exceptions.

@@ -1,11 +1,15 @@
 package values
 
 import (
+	"cmp"
+	"math"
 	"net"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/component/apiserverproxy"
@@ -31,7 +35,21 @@ func (s Source) TunnelServer(replicas int32) (vpnseedserver.Values, error) {
 	return vpnseedserver.Values{
 		Namespace: s.Namespace, Image: image, Replicas: replicas, Spread: s.Spread(),
 		ServerSecret: s.Credentials.Name(credentials.VPNSeedServer), CASecret: s.Credentials.BundleName(constants.SecretNameCAVPN), Host: s.TunnelHost(),
+		Nodes: mostNodes(s.Shoot),
 	}, err
+}
+
+// mostNodes is how many nodes a shoot can have, also while they are replaced.
+func mostNodes(shoot *corev1beta1.Shoot) int32 {
+	var n int64 // each maximum may be that of its type
+	for _, worker := range shoot.Spec.Provider.Workers {
+		surge, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(worker.MaxSurge, new(intstr.FromInt32(1))), int(worker.Maximum), true)
+		if err != nil {
+			surge = 1 // it has been validated
+		}
+		n += int64(worker.Maximum) + int64(surge)
+	}
+	return int32(min(n, math.MaxInt32)) //nolint:gosec // checked here
 }
 
 // TunnelAgent returns the values of the vpn-shoot.

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apiserver/pkg/audit"
 	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
+
+	"gardener.cloud/gardener/internal/validation/destination"
 )
 
 // authenticationV1 is since when kube-apiservers know the final version, egressSelector since when that field.
@@ -69,6 +71,11 @@ func Authentication(text string, kubernetes *version.Version, issuers []string) 
 	}
 	errs := apiservervalidation.ValidateAuthenticationConfiguration(claims(), config, issuers)
 	for i, jwt := range config.JWT {
+		// An issuer in the network of the shoot is reached through the tunnel, whose agent only connects to that.
+		if issuer := field.NewPath("jwt").Index(i).Child("issuer"); jwt.Issuer.EgressSelectorType != apiserver.EgressSelectorCluster {
+			errs = append(errs, destination.URL(jwt.Issuer.URL, issuer.Child("url"))...)
+			errs = append(errs, destination.URL(jwt.Issuer.DiscoveryURL, issuer.Child("discoveryURL"))...)
+		}
 		if jwt.Issuer.EgressSelectorType != "" && kubernetes.LessThan(egressSelector) {
 			errs = append(errs, field.Forbidden(field.NewPath("jwt").Index(i).Child("issuer", "egressSelectorType"), "needs Kubernetes "+egressSelector.String()))
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/validation/destination"
 	"gardener.cloud/gardener/internal/validation/ordered"
 )
 
@@ -237,6 +238,7 @@ func OIDCConfig(config *corev1beta1.OIDCConfig, path *field.Path) field.ErrorLis
 	}
 	if config.IssuerURL != nil {
 		errs = append(errs, oidcIssuer(*config.IssuerURL, path.Child("issuerURL"))...)
+		errs = append(errs, destination.URL(*config.IssuerURL, path.Child("issuerURL"))...)
 	}
 	for name, value := range ordered.Map(map[string]*string{
 		"groupsClaim": config.GroupsClaim, "groupsPrefix": config.GroupsPrefix, "usernameClaim": config.UsernameClaim, "usernamePrefix": config.UsernamePrefix,

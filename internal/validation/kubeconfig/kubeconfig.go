@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/util/cert"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"gardener.cloud/gardener/internal/validation/destination"
 )
 
 var (
@@ -180,7 +182,7 @@ func validateServer(server string, path *field.Path) field.ErrorList {
 	case parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "":
 		return field.ErrorList{field.Forbidden(path, "must be a URL with neither user, query nor fragment")}
 	}
-	return nil
+	return destination.URL(server, path)
 }
 
 // validateUser refuses what makes a client fail when it starts.

@@ -195,7 +195,7 @@ func TestContexts(t *testing.T) {
 			rest + "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}, {name: a, context: {}}]", []string{"contexts[1].name"},
 		},
 		"others are checked, too": {
-			"users: [{name: b, user: {exec: {command: x}}}]\nclusters: [{name: a, cluster: {server: 'http://x'}}, {name: a, cluster: {server: 'https://x'}}]",
+			"users: [{name: b, user: {exec: {command: x}}}]\nclusters: [{name: a, cluster: {server: 'http://x'}}, {name: a, cluster: {server: 'https://x.example'}}]",
 			[]string{"clusters[0].cluster.server", "clusters[1].name", "users[0].user.exec"},
 		},
 		"empty": {"", []string{"current-context"}},

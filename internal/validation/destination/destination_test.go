@@ -1,0 +1,48 @@
+package destination
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func TestURL(t *testing.T) {
+	for raw, want := range map[string]string{
+		"https://issuer.example.com":                                  "",
+		"https://issuer.example.com:8443/realms/a":                    "",
+		"https://xn--bcher-kva.xn--p1ai":                              "",
+		"https://10.1.2.3":                                            "",
+		"https://[2001:db8::1]:443":                                   "",
+		"https://login.garden":                                        "",
+		"not a URL":                                                   "",
+		"https://169.254.169.254/latest":                              "metadata",
+		"https://169.254.1.1":                                         "link-local",
+		"https://[fe80::1%25eth0]":                                    "link-local",
+		"https://[fd00:ec2::254]":                                     "metadata",
+		"https://[FD00:0EC2:0:0::254]:443":                            "metadata",
+		"https://[::ffff:169.254.169.254]":                            "metadata",
+		"https://100.100.100.200":                                     "metadata",
+		"https://metadata.google.internal./x":                         "metadata",
+		"https://127.0.0.1:10250":                                     "itself",
+		"https://[::1]":                                               "itself",
+		"https://0.0.0.0":                                             "itself",
+		"https://localhost:443":                                       "itself",
+		"https://x.LOCALHOST":                                         "itself",
+		"https://2852039166":                                          "usual form",
+		"https://127.1":                                               "usual form",
+		"https://kubernetes":                                          "Service",
+		"https://kube-apiserver.shoot--dev--first":                    "Service",
+		"https://kube-apiserver.shoot--dev--first.svc":                "Service",
+		"https://kube-apiserver.shoot--d--f.svc.cluster.local./":      "Service",
+		"https://Vpn-Seed-Server.Shoot--Dev--First.SVC.cluster.LOCAL": "Service",
+	} {
+		errs := URL(raw, field.NewPath("issuer"))
+		switch {
+		case want == "" && len(errs) > 0:
+			t.Errorf("URL(%q) = %v, want no error", raw, errs)
+		case want != "" && (len(errs) != 1 || errs[0].Field != "issuer" || !strings.Contains(errs[0].Detail, want)):
+			t.Errorf("URL(%q) = %v, want an error of issuer with %q", raw, errs, want)
+		}
+	}
+}
