@@ -98,6 +98,7 @@ func testKubeconfigs(t *testing.T, e *env.Env) {
 		{Name: "external", URL: "https://api.reached.example.com"},
 		{Name: "internal", URL: "https://api.reached.internal.example.com"},
 		{Name: "service-account-issuer", URL: "https://issuer.example.com"},
+		{Name: "wildcard-tls-seed-bound", URL: "https://api-reached.ingress.example.com"},
 		{Name: "dashboards", URL: "https://dashboards.example.com", Application: new("plutono")},
 	}
 	if err := c.Status().Update(ctx, shoot); err != nil {
@@ -126,7 +127,7 @@ func testKubeconfigs(t *testing.T, e *env.Env) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkCertificate(t, answer.Status.Kubeconfig, caPEM, pkix.Name{CommonName: tc.user, Organization: []string{tc.group}}, tc.lifetime)
+			checkCertificate(t, answer.Status.Kubeconfig, caPEM, pkix.Name{CommonName: "gardener.cloud:user:" + tc.user, Organization: []string{tc.group}}, tc.lifetime)
 			if left := time.Until(answer.Status.ExpirationTimestamp.Time); left > tc.lifetime || left < tc.lifetime-time.Minute {
 				t.Errorf("expires in %s, want %s", left, tc.lifetime)
 			}
@@ -170,12 +171,12 @@ func testKubeconfigs(t *testing.T, e *env.Env) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkCertificate(t, answer.Status.Kubeconfig, caPEM, pkix.Name{CommonName: "member", Organization: []string{"gardener.cloud:project:admins"}}, 10*time.Minute)
+		checkCertificate(t, answer.Status.Kubeconfig, caPEM, pkix.Name{CommonName: "gardener.cloud:user:member", Organization: []string{"gardener.cloud:project:admins"}}, 10*time.Minute)
 		viewer := &authenticationv1alpha1.ViewerKubeconfigRequest{}
 		if err := member.SubResource("viewerkubeconfig").Create(ctx, shoot, viewer); err != nil {
 			t.Fatal(err)
 		}
-		checkCertificate(t, viewer.Status.Kubeconfig, caPEM, pkix.Name{CommonName: "member", Organization: []string{"gardener.cloud:project:viewers"}}, time.Hour)
+		checkCertificate(t, viewer.Status.Kubeconfig, caPEM, pkix.Name{CommonName: "gardener.cloud:user:member", Organization: []string{"gardener.cloud:project:viewers"}}, time.Hour)
 	})
 	t.Run("a stranger", func(t *testing.T) {
 		if _, err := request(as(t, e, "stranger"), 600); !apierrors.IsForbidden(err) {

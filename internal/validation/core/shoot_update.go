@@ -1,7 +1,9 @@
 package core
 
 import (
+	"reflect"
 	"slices"
+	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -10,13 +12,46 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
-// ValidateShootUpdate checks a changed Shoot, after defaulting and mutating admission.
+// ValidateShootUpdate checks a changed Shoot, after defaulting and mutating admission. The spec of a Shoot that is being deleted cannot
+// change: the deletion needs the credentials, networks and pools that the resources were created with.
 func ValidateShootUpdate(shoot, old *corev1beta1.Shoot, opts Options) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaUpdate(&shoot.ObjectMeta, &old.ObjectMeta, metadataPath)
-	if shoot.DeletionTimestamp == nil || !equal(shoot.Spec, old.Spec) {
+	if shoot.DeletionTimestamp == nil {
 		errs = append(errs, shootSpecUpdate(shoot, old, field.NewPath("spec"))...)
+	} else if frozen := unchanged(reflect.ValueOf(shoot.Spec), reflect.ValueOf(old.Spec), field.NewPath("spec")); len(frozen) > 0 {
+		return append(errs, frozen...)
 	}
 	return append(errs, validateShoot(shoot, old, opts)...)
+}
+
+// unchanged refuses each change between two values of the same API type, at the path of the field that differs.
+func unchanged(value, old reflect.Value, path *field.Path) field.ErrorList {
+	if equal(value.Interface(), old.Interface()) {
+		return nil
+	}
+	var errs field.ErrorList
+	switch {
+	case value.Kind() == reflect.Pointer && !value.IsNil() && !old.IsNil():
+		return unchanged(value.Elem(), old.Elem(), path)
+	case value.Kind() == reflect.Slice && value.Type().Elem().Kind() == reflect.Struct && value.Len() == old.Len():
+		for i := range value.Len() {
+			errs = append(errs, unchanged(value.Index(i), old.Index(i), path.Index(i))...)
+		}
+	case value.Kind() == reflect.Struct:
+		for i := range value.NumField() {
+			if f := value.Type().Field(i); f.IsExported() {
+				child := path
+				if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" { // embedded, or the bytes of a RawExtension
+					child = path.Child(name)
+				}
+				errs = append(errs, unchanged(value.Field(i), old.Field(i), child)...)
+			}
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	return field.ErrorList{field.Forbidden(path, "cannot be changed while the shoot is being deleted")}
 }
 
 // ValidateShootTemplateUpdate checks a changed template: replicas follow it, so what they cannot change it cannot either.

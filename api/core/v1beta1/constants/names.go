@@ -121,6 +121,9 @@ const (
 	ShootUserNamePrefix = "gardener.cloud:system:shoot:"
 	// GardenadmUserNamePrefix is the prefix of the user names that gardenadm acts under.
 	GardenadmUserNamePrefix = "gardener.cloud:gardenadm:shoot:"
+	// KubeconfigUserNamePrefix is the prefix that users of the garden have in shoots, with the kubeconfigs of shoots/adminkubeconfig and
+	// shoots/viewerkubeconfig. The user names of Kubernetes, of service accounts and of components never begin with it.
+	KubeconfigUserNamePrefix = "gardener.cloud:user:"
 	// ShootSystemAdminsGroupName is the group of administrators of the landscape in shoots.
 	ShootSystemAdminsGroupName = "gardener.cloud:system:admins"
 	// ShootSystemViewersGroupName is the group of viewers of the landscape in shoots.

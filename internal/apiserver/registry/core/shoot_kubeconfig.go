@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,10 @@ const (
 	// clockSkew is by how much the clocks of a shoot's nodes may lag behind for a new certificate to be valid there.
 	clockSkew = time.Minute
 )
+
+// kubeAPIServerAddresses are the advertised addresses that kubeconfigs may contain: those of a kube-apiserver with a certificate of the
+// shoot's CA. Anything else that is advertised does not get the user's requests.
+var kubeAPIServerAddresses = []string{constants.AdvertisedAddressExternal, constants.AdvertisedAddressInternal, constants.AdvertisedAddressUnmanaged}
 
 // kubeconfig serves a subresource of shoots that responds with short-lived credentials.
 type kubeconfig struct {
@@ -135,7 +140,10 @@ func (r *kubeconfig) Create(
 	if dryrun.IsDryRun(options.DryRun) {
 		return obj, nil
 	}
-	certificate, key, err := ca.sign(pkix.Name{CommonName: user.GetName(), Organization: groups}, now.Add(-clockSkew), until)
+	// The prefix keeps a user of the garden from being a subject of the shoot's RBAC with more permissions than the groups have, for example
+	// a service account with the same namespace and name.
+	subject := pkix.Name{CommonName: constants.KubeconfigUserNamePrefix + user.GetName(), Organization: groups}
+	certificate, key, err := ca.sign(subject, now.Add(-clockSkew), until)
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("sign a client certificate for shoot %s/%s: %w", namespace, name, err))
 	}
@@ -181,7 +189,7 @@ func (r *kubeconfig) readCA(ctx context.Context, shoot *corev1beta1.Shoot) (*sho
 	}
 	ca := &shootCA{}
 	for _, address := range shoot.Status.AdvertisedAddresses {
-		if address.Application == nil && address.Name != constants.AdvertisedAddressServiceAccountIssuer {
+		if address.Application == nil && slices.Contains(kubeAPIServerAddresses, address.Name) {
 			ca.addresses = append(ca.addresses, address)
 		}
 	}
@@ -276,9 +284,6 @@ func (ca *shootCA) kubeconfig(shoot *corev1beta1.Shoot, certificate, key []byte)
 	for _, address := range ca.addresses {
 		name := userName + "-" + address.Name
 		cluster := clientcmdv1.Cluster{Server: address.URL, CertificateAuthorityData: ca.bundle}
-		if address.Name == constants.AdvertisedAddressWildcardTLSSeedBound {
-			cluster.CertificateAuthorityData = nil // its certificate is from a public CA
-		}
 		config.Clusters = append(config.Clusters, clientcmdv1.NamedCluster{Name: name, Cluster: cluster})
 		config.Contexts = append(config.Contexts, clientcmdv1.NamedContext{Name: name, Context: clientcmdv1.Context{Cluster: name, AuthInfo: userName}})
 	}
