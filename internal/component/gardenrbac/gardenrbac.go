@@ -44,9 +44,10 @@ var (
 	all          = []string{rbacv1.VerbAll}
 )
 
-// Objects returns the roles, the bindings to groups, and the ConfigMap that all authenticated users may read.
+// Objects returns the roles, the bindings to groups, the ConfigMap that all authenticated users may read, and the policies for what members
+// write.
 func Objects(v Values) []client.Object {
-	return slices.Concat(componentRoles(), landscapeRoles(), projectRoles(), gardenletRoles(v))
+	return slices.Concat(componentRoles(), landscapeRoles(), projectRoles(), gardenletRoles(v), admissionPolicies())
 }
 
 // landscapeRoles are for operators, and for all authenticated users.
