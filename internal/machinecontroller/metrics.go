@@ -119,8 +119,10 @@ type counted struct {
 func newCounted(d driver.Driver, provider string, registry prometheus.Registerer) (driver.Driver, error) {
 	c := counted{
 		Driver: d, provider: provider,
-		calls:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcm_cloud_api_requests_total", Help: "Calls of the driver."}, []string{"provider", "service"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcm_cloud_api_requests_failed_total", Help: "Calls of the driver that failed, except those for machines that were not found."}, []string{"provider", "service"}),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcm_cloud_api_requests_total", Help: "Calls of the driver."}, []string{"provider", "service"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcm_cloud_api_requests_failed_total", Help: "Calls of the driver that failed, except those for machines that were not found.",
+		}, []string{"provider", "service"}),
 	}
 	for _, vec := range []prometheus.Collector{c.calls, c.failures} {
 		if err := registry.Register(vec); err != nil {

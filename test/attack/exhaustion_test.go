@@ -539,7 +539,7 @@ func TestGatewayIsNotExhausted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer response.Body.Close() //nolint:errcheck // it was read
+		defer response.Body.Close()
 		metrics, err := io.ReadAll(response.Body)
 		if err != nil {
 			t.Fatal(err)

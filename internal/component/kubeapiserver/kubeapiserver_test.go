@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/pkg/errorcode"
@@ -56,28 +55,28 @@ func full() Values {
 		AdmissionPlugins: []corev1beta1.AdmissionPlugin{
 			{Name: "PodNodeSelector", Config: &runtime.RawExtension{Raw: []byte(`{"podNodeSelectorPluginConfig":{"clusterDefaultNodeSelector":"a=b"}}`)}},
 			{Name: "AlwaysPullImages"},
-			{Name: "RuntimeClass", Disabled: ptr.To(true)},
-			{Name: "ValidatingAdmissionWebhook", KubeconfigSecretName: ptr.To("webhooks")},
+			{Name: "RuntimeClass", Disabled: new(true)},
+			{Name: "ValidatingAdmissionWebhook", KubeconfigSecretName: new("webhooks")},
 		},
 		APIAudiences:  []string{"theirs"},
 		AuditConfig:   &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "policy"}}},
 		RuntimeConfig: map[string]bool{"internal.apiserver.k8s.io/v1alpha1": true},
 		ServiceAccountConfig: &corev1beta1.ServiceAccountConfig{
-			Issuer: ptr.To("https://issuer.example"), AcceptedIssuers: []string{"https://older.example"},
-			ExtendTokenExpiration: ptr.To(false), MaxTokenExpiration: &metav1.Duration{Duration: 30 * 24 * time.Hour},
+			Issuer: new("https://issuer.example"), AcceptedIssuers: []string{"https://older.example"},
+			ExtendTokenExpiration: new(false), MaxTokenExpiration: &metav1.Duration{Duration: 30 * 24 * time.Hour},
 		},
 		WatchCacheSizes: &corev1beta1.WatchCacheSizes{Resources: []corev1beta1.ResourceWatchCacheSize{
-			{Resource: "secrets", CacheSize: 100}, {APIGroup: ptr.To("apps"), Resource: "deployments", CacheSize: 0},
+			{Resource: "secrets", CacheSize: 100}, {APIGroup: new("apps"), Resource: "deployments", CacheSize: 0},
 		}},
-		Requests:                            &corev1beta1.APIServerRequests{MaxNonMutatingInflight: ptr.To[int32](800), MaxMutatingInflight: ptr.To[int32](300)},
+		Requests:                            &corev1beta1.APIServerRequests{MaxNonMutatingInflight: new(int32(800)), MaxMutatingInflight: new(int32(300))},
 		EventTTL:                            &metav1.Duration{Duration: 2 * time.Hour},
-		Logging:                             &corev1beta1.APIServerLogging{Verbosity: ptr.To[int32](3), HTTPAccessVerbosity: ptr.To[int32](4)},
-		DefaultNotReadyTolerationSeconds:    ptr.To[int64](60),
-		DefaultUnreachableTolerationSeconds: ptr.To[int64](120),
+		Logging:                             &corev1beta1.APIServerLogging{Verbosity: new(int32(3)), HTTPAccessVerbosity: new(int32(4))},
+		DefaultNotReadyTolerationSeconds:    new(int64(60)),
+		DefaultUnreachableTolerationSeconds: new(int64(120)),
 		StructuredAuthentication:            &corev1beta1.StructuredAuthentication{ConfigMapName: "authentication"},
 		StructuredAuthorization:             &corev1beta1.StructuredAuthorization{ConfigMapName: "authorization"},
 		Autoscaling:                         &corev1beta1.ControlPlaneAutoscaling{MinAllowed: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}},
-		TLSMinVersion:                       ptr.To("VersionTLS13"),
+		TLSMinVersion:                       new("VersionTLS13"),
 	}
 	v.Files = Files{
 		AuditPolicy: "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Metadata\n",

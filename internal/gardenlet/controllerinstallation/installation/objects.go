@@ -216,7 +216,7 @@ func injectAccess(object *unstructured.Unstructured, kubeconfigSecret, seedName 
 // project is one key of a Secret as a file. It may come later than the pod.
 func project(secret, key string) corev1.VolumeProjection {
 	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Items: []corev1.KeyToPath{{Key: key, Path: key}}, Optional: ptr.To(false),
+		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Items: []corev1.KeyToPath{{Key: key, Path: key}}, Optional: new(false),
 	}}
 }
 
