@@ -2,7 +2,7 @@
 # Generates generated.proto and generated.pb.go for the API groups that clients may talk to in the Kubernetes protobuf
 # format. Field numbers are in the struct tags of the types; they are wire format and never change.
 #
-# Needs protoc (Debian: protobuf-compiler) and the Go module proxy. Usage: hack/generate-protobuf.sh
+# Needs protoc with its include files (Debian: protobuf-compiler libprotobuf-dev) and the Go module proxy. Usage: hack/generate-protobuf.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,7 +31,7 @@ foreign=(
   -k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1
 )
 
-command -v protoc >/dev/null || { echo "protoc not found; install it with: apt-get install protobuf-compiler" >&2; exit 1; }
+command -v protoc >/dev/null || { echo "protoc not found; install it with: apt-get install protobuf-compiler libprotobuf-dev" >&2; exit 1; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
