@@ -121,7 +121,7 @@ func (u *user) during(t *testing.T, waitsFor string, do func(), args ...string) 
 			}
 		case code := <-end:
 			if do != nil {
-				t.Errorf("gardenctl %s ended before it said %q", strings.Join(args, " "), waitsFor)
+				t.Fatalf("gardenctl %s ended before it said %q", strings.Join(args, " "), waitsFor)
 			}
 			return code
 		}
@@ -210,8 +210,8 @@ func TestGardenctl(t *testing.T) {
 	u.createNode(t)
 
 	t.Run("without a target", func(t *testing.T) {
-		u.fails(t, "no project is given or targeted; say --project NAME", "get", "shoots")
-		u.fails(t, `project "none" not found; list what there is with: gardenctl get projects`, "get", "shoots", "--project", "none")
+		u.fails(t, "no project is given or targeted; set --project NAME", "get", "shoots")
+		u.fails(t, `project "none" not found; list existing ones with: gardenctl get projects`, "get", "shoots", "--project", "none")
 	})
 	t.Run("get", func(t *testing.T) { testGet(t, u) })
 	t.Run("target", func(t *testing.T) { testTarget(t, u) })
@@ -249,7 +249,7 @@ func testGet(t *testing.T, u *user) {
 	if one := u.must(t, "get", "project", "dev", "-o", "yaml"); !strings.HasPrefix(one, "apiVersion: core.gardener.cloud/v1beta1\nkind: Project\n") {
 		t.Errorf("get project -o yaml:\n%s", one)
 	}
-	u.fails(t, `shoot "third" in namespace "garden-dev" not found; list what there is with: gardenctl get shoots`, "get", "shoot", "third", "--project", "dev")
+	u.fails(t, `shoot "third" in namespace "garden-dev" not found; list existing ones with: gardenctl get shoots`, "get", "shoot", "third", "--project", "dev")
 	if _, errOut, code := u.run(t.Context(), "get", "seeds"); code != 0 || errOut != "No seeds found.\n" {
 		t.Errorf("get seeds: exit code %d, %q", code, errOut)
 	}
@@ -258,7 +258,7 @@ func testGet(t *testing.T, u *user) {
 func testTarget(t *testing.T, u *user) {
 	u.fails(t, `project "none" not found`, "target", "project", "none")
 	u.must(t, "target", "project", "dev")
-	u.fails(t, `shoot "third" in namespace "garden-dev" not found; list what there is with: gardenctl get shoots -n garden-dev`, "target", "shoot", "third")
+	u.fails(t, `shoot "third" in namespace "garden-dev" not found; list existing ones with: gardenctl get shoots -n garden-dev`, "target", "shoot", "third")
 	u.must(t, "target", "shoot", "first")
 	want := "Garden:     " + u.Config.Host + " (of the current kubeconfig)\nProject:    dev\nNamespace:  garden-dev\nShoot:      first\n"
 	if diff := cmp.Diff(want, u.must(t, "target")); diff != "" {
@@ -290,7 +290,7 @@ func testDescribe(t *testing.T, u *user) {
 		})
 	}
 	out := u.must(t, "describe", "shoot/second")
-	for _, want := range []string{"Project:      dev (namespace garden-dev)\n", "Status:       waits for the gardenlet of seed one\n", "Tested   it begins\n"} {
+	for _, want := range []string{"Project:      dev (namespace garden-dev)\n", "Status:       waiting for the gardenlet of seed one\n", "Tested   it begins\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("describe has no %q:\n%s", want, out)
 		}
@@ -299,7 +299,7 @@ func testDescribe(t *testing.T, u *user) {
 }
 
 func testOperations(t *testing.T, u *user) {
-	u.fails(t, "it is not made yet", "reconcile", "shoot", "second")
+	u.fails(t, "it is not created yet", "reconcile", "shoot", "second")
 	u.fails(t, "use: gardenctl reconcile shoot first -n garden-dev", "retry", "first")
 	generation := u.shoot(t, "first").Generation
 	u.must(t, "reconcile", "shoot", "first")
@@ -308,7 +308,7 @@ func testOperations(t *testing.T, u *user) {
 	}
 	u.operated(t, "first", corev1beta1.LastOperationStateFailed, 40)
 	u.fails(t, "use: gardenctl retry shoot first -n garden-dev", "reconcile", "shoot", "first")
-	code := u.during(t, "the last change is to be taken up", func() {
+	code := u.during(t, "the last change is not reconciled yet", func() {
 		if s := u.shoot(t, "first"); s.Generation != generation+2 {
 			t.Errorf("generation after retry is %d, want %d", s.Generation, generation+2)
 		}
@@ -321,13 +321,13 @@ func testOperations(t *testing.T, u *user) {
 	if got := u.shoot(t, "first").Annotations[constants.GardenerOperation]; got != "maintain" {
 		t.Errorf("operation after maintain is %q", got)
 	}
-	u.fails(t, `operation "maintain" is not taken up yet`, "reconcile", "first")
+	u.fails(t, `operation "maintain" is pending`, "reconcile", "first")
 }
 
 func testWait(t *testing.T, u *user) {
-	u.fails(t, "waited 500ms for shoot \"second\" to be healthy: waits for the gardenlet", "wait", "shoot", "second", "--timeout=500ms")
+	u.fails(t, "waited 500ms for shoot \"second\" to be healthy: waiting for the gardenlet", "wait", "shoot", "second", "--timeout=500ms")
 	u.fails(t, `shoot "third" in namespace "garden-dev" not found`, "wait", "shoot", "third")
-	code := u.during(t, "waits for the gardenlet", func() {
+	code := u.during(t, "waiting for the gardenlet", func() {
 		u.operated(t, "second", corev1beta1.LastOperationStateSucceeded, 100)
 		s := u.shoot(t, "second")
 		s.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.ShootAPIServerAvailable, Status: corev1beta1.ConditionTrue}}
@@ -419,10 +419,10 @@ func testKubeconfig(t *testing.T, u *user, garden string) {
 		return data
 	}
 
-	if got := ask(read(strings.TrimSpace(u.must(t, "kubeconfig", "first", "--viewer")))); !strings.HasPrefix(got, "admin ") {
+	if got := ask(read(strings.TrimSpace(u.must(t, "kubeconfig", "first", "--viewer")))); !strings.HasPrefix(got, constants.KubeconfigUserNamePrefix+"admin ") {
 		t.Errorf("the shoot knows us as %q", got)
 	}
-	if got := ask([]byte(u.must(t, "kubeconfig", "shoot", "first", "-o", "json", "--expiration=20m"))); !strings.HasPrefix(got, "admin ") {
+	if got := ask([]byte(u.must(t, "kubeconfig", "shoot", "first", "-o", "json", "--expiration=20m"))); !strings.HasPrefix(got, constants.KubeconfigUserNamePrefix+"admin ") {
 		t.Errorf("the shoot knows us as %q", got)
 	}
 
@@ -477,7 +477,7 @@ func testKubeconfig(t *testing.T, u *user, garden string) {
 }
 
 func testLogs(t *testing.T, u *user) {
-	u.fails(t, `no access to seed "one"; say --seed-kubeconfig FILE, or: gardenctl config add seed one FILE`, "logs", "shoot", "first", "--list")
+	u.fails(t, `no access to seed "one"; set --seed-kubeconfig FILE, or run: gardenctl config add seed one FILE`, "logs", "shoot", "first", "--list")
 	const namespace = "shoot--dev--first"
 	u.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	for name, owner := range map[string]metav1.OwnerReference{
@@ -524,7 +524,7 @@ func testDelete(t *testing.T, u *user) {
 	if err := u.Client.Update(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	u.fails(t, "say --yes", "delete", "shoot", "first")
+	u.fails(t, "add --yes", "delete", "shoot", "first")
 	asked := *u
 	asked.options.Interactive, asked.options.In = true, strings.NewReader("no\n")
 	if _, errOut, code := asked.run(t.Context(), "delete", "shoot", "first"); code != 1 || !strings.HasSuffix(errOut, "error: not confirmed; nothing is deleted\n") {
@@ -538,7 +538,7 @@ func testDelete(t *testing.T, u *user) {
 	if s := u.shoot(t, "first"); s.DeletionTimestamp == nil || s.Annotations[constants.ConfirmationDeletion] != "true" {
 		t.Errorf("deleted at %v, annotations %v", s.DeletionTimestamp, s.Annotations)
 	}
-	code := u.during(t, "the deletion is to be taken up", func() {
+	code := u.during(t, "the deletion has not started yet", func() {
 		s := u.shoot(t, "first")
 		s.Finalizers = nil
 		if err := u.Client.Update(t.Context(), s); err != nil {
