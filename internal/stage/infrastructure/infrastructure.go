@@ -21,6 +21,9 @@ import (
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
+// ControlPlaneTask is the ID of the task that reconciles the ControlPlane.
+const ControlPlaneTask = "control-plane"
+
 // Inputs are what the tasks read.
 type Inputs struct {
 	Run *stage.Run
@@ -85,7 +88,7 @@ func Tasks(in Inputs) []flow.Task {
 		return tasks
 	}
 	return append(tasks,
-		flow.Await(stage.ExtensionTimeout, "control-plane", "Waiting for ControlPlane", in.reconcileControlPlane, "infrastructure", "resource-manager-ready"),
+		flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting for ControlPlane", in.reconcileControlPlane, "infrastructure", "resource-manager-ready"),
 		flow.Await(stage.ExtensionTimeout, "network", "Waiting for Network", in.reconcileNetwork, "resource-manager-ready"),
 	)
 }
@@ -93,7 +96,7 @@ func Tasks(in Inputs) []flow.Task {
 // WakeUp returns the task that reconciles the existing ControlPlane of a hibernated cluster which is deleted: what deletes its volumes
 // does not run while it is hibernated.
 func WakeUp(in Inputs) flow.Task {
-	return flow.Await(stage.ExtensionTimeout, "control-plane", "Waiting for ControlPlane", in.wakeControlPlane,
+	return flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting for ControlPlane", in.wakeControlPlane,
 		"cluster", "credentials", "resource-manager-ready").IfPresent("cloudprovider")
 }
 

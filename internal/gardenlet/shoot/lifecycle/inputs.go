@@ -31,14 +31,38 @@ import (
 	"gardener.cloud/gardener/internal/stage/nodes"
 	"gardener.cloud/gardener/internal/stage/publication"
 	"gardener.cloud/gardener/internal/stage/restart"
-	"gardener.cloud/gardener/pkg/flow"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
 // accessValidity is for how long the certificate is valid with which the gardenlet reaches the shoot. Each run of the flow renews it in time.
 const accessValidity = 60 * 24 * time.Hour
 
-// stages are the inputs of all stages, as they are for a shoot that runs. Flows change some of them.
+// kind is what a flow is for. Some inputs of the stages depend on it.
+type kind int
+
+const (
+	// kindRunning is for a control plane that runs in the end.
+	kindRunning kind = iota
+	// kindHibernating is for one that runs and is stopped.
+	kindHibernating
+	// kindHibernated is for one of which nothing runs: what is left of it is kept up to date.
+	kindHibernated
+	// kindDeletion is for one that is deleted, also by force.
+	kindDeletion
+)
+
+// kindOf returns what a flow that reconciles a shoot is for.
+func kindOf(o *observed.State) kind {
+	switch {
+	case o.Hibernated():
+		return kindHibernated
+	case o.Shoot.HibernationWanted():
+		return kindHibernating
+	}
+	return kindRunning
+}
+
+// stages are the inputs of all stages.
 type stages struct {
 	foundation     foundation.Inputs
 	publication    publication.Inputs
@@ -55,24 +79,25 @@ type stages struct {
 	deletion       deletion.Inputs
 	// workers is whether the shoot has worker pools.
 	workers bool
-	// replacesCAs is whether a rotation of CAs is prepared or completed.
-	replacesCAs bool
+	// wakesUp is whether the ControlPlane of a hibernated shoot that is deleted is reconciled first.
+	wakesUp bool
 }
 
-// stages returns the inputs for a shoot.
-func (r *reconciler) stages(o *observed.State) stages {
+// stages returns the inputs for a flow of a shoot. Flows use them as they are.
+func (r *reconciler) stages(o *observed.State, k kind) stages {
 	shoot, workers := o.Shoot, !o.Shoot.Workerless()
 	set := credentials.New(values.Credentials(o, r.SeedAPI, r.Clock))
 	run := &stage.Run{
 		SeedAPI: r.SeedAPI, GardenCache: r.gardenCache, GardenAPI: r.GardenAPI, Namespace: o.Namespace, Name: shoot.Name, FieldManager: fieldManager,
 		Autoscalers: func(objects []client.Object) []client.Object { return values.Autoscalers(o, objects) },
 		Target:      stage.NewTarget(gardenletAccess(set, o.SeedHost()), r.Connect, r.Discover), Clock: r.Clock,
+		SkipReadiness: k != kindDeletion && skipsReadiness(shoot),
 	}
 	source := values.Source{
 		State: o, Credentials: set, Infrastructure: &infrastructure.Result{}, Images: r.Images, GardenerVersion: r.Gardener.Version,
 	}
 	s := stages{
-		workers: workers, replacesCAs: o.ReplacesCAs(),
+		workers: workers, wakesUp: k == kindDeletion && (shoot.HibernationWanted() || shoot.Status.Hibernated),
 		foundation: foundation.Inputs{
 			Run: run, Namespace: source.ControlPlaneNamespace(), Cluster: r.clusterValues(o, shoot), Credentials: set, Shoot: shoot,
 			CloudProvider: o.CloudProvider,
@@ -81,14 +106,12 @@ func (r *reconciler) stages(o *observed.State) stages {
 			Run: run, Shoot: shoot, Project: o.Project, Issuer: o.Issuer, HadIssuer: hasManagedIssuer(shoot), Credentials: set,
 		},
 		dns: dns.Inputs{Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, TTL: r.Config.DNSEntryTTLSeconds},
-		etcd: etcd.Inputs{
-			Run: run, Values: source.Etcd, Replicas: o.Members(), Ready: etcd.Healthy,
-		},
+		etcd: etcd.Inputs{Run: run, Values: source.Etcd},
 		controlPlane: controlplane.Inputs{
 			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: source.ResourceManager, KubeControllerManager: source.KubeControllerManager,
 			System: source.System, Kubeconfigs: source.Kubeconfigs(),
 		},
-		extensions: extension.Inputs{Run: run, Desired: o.Extensions, Stale: o.StaleExtensions},
+		extensions: extension.Inputs{Run: run, Desired: o.Extensions, Stale: o.StaleExtensions, Hibernated: k == kindHibernated},
 		restart:    r.restartInputs(run, shoot),
 		cleanup:    cleanup.Inputs{Run: run, GracePeriod: cleanup.GracePeriod(shoot)},
 		deletion: deletion.Inputs{
@@ -96,18 +119,28 @@ func (r *reconciler) stages(o *observed.State) stages {
 			BackupEntry: client.ObjectKey{Namespace: shoot.Namespace, Name: o.BackupEntryName()},
 		},
 	}
+	switch k {
+	case kindRunning, kindHibernating:
+		s.etcd.Replicas, s.etcd.Ready = o.Members(), etcd.Healthy
+	case kindDeletion:
+		s.etcd.Replicas, s.etcd.Ready = o.Members(), etcd.Serves
+	case kindHibernated: // no members, and nothing to wait for
+	}
 	if o.Seed.Spec.Backup != nil {
 		s.etcd.BackupEntry = o.BackupEntry()
 	}
-	s.apiserver = r.apiServerInputs(run, source)
-	s.apiserver.After = afterEtcd(s.etcd, s.replacesCAs)
+	if s.wakesUp {
+		s.cleanup.After = []string{infrastructure.ControlPlaneTask}
+	}
+	s.apiserver = r.apiServerInputs(run, source, k)
 	if workers {
 		s.controlPlane.KubeScheduler = source.KubeScheduler
-		s.infrastructure = infrastructure.Inputs{Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure}
+		s.infrastructure = infrastructure.Inputs{Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure, Hibernated: k == kindHibernated}
 		s.nodes = nodes.Inputs{
 			Run: run, OperatingSystemConfigs: source.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
-			KubeProxy: source.KubeProxy, Replicas: o.Replicas(), Existing: o.HasNodes(), ReplacesCAs: s.replacesCAs,
+			KubeProxy: source.KubeProxy, Replicas: o.Replicas(), Existing: o.HasNodes(), ReplacesCAs: o.ReplacesCAs(),
+			Hibernates: k == kindHibernating,
 		}
 		if nodelocaldns.Enabled(shoot) {
 			s.nodes.NodeLocalDNS = source.NodeLocalDNS
@@ -118,11 +151,12 @@ func (r *reconciler) stages(o *observed.State) stages {
 }
 
 // apiServerInputs are those of the kube-apiserver.
-func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source) apiserver.Inputs {
+func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source, k kind) apiserver.Inputs {
 	o := source.State
 	rewrites := o.PreparesEncryptionKey() || observed.ChangesEncryption(o.Shoot)
 	in := apiserver.Inputs{
-		Run: run, Credentials: source.Credentials, Replicas: o.Replicas(), IfPresent: extension.IDsBeforeAPIServer(o.Extensions),
+		Run: run, Credentials: source.Credentials, Hibernated: k == kindHibernated,
+		After: afterEtcd(o, k), IfPresent: extension.IDsBeforeAPIServer(o.Extensions),
 		Values: func(ctx context.Context, replicas int32) (kubeapiserver.Values, error) {
 			files, err := apiServerFiles(ctx, r.GardenAPI, o.Shoot)
 			if err != nil {
@@ -132,6 +166,9 @@ func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source) apise
 		},
 		ReplacesKeys: o.PreparesServiceAccountKey() || rewrites,
 		Encryption:   apiserver.Encryption{Desired: source.Encryption, Mark: source.EncryptionMark, Rewrite: rewrites},
+	}
+	if !in.Hibernated {
+		in.Replicas = o.Replicas()
 	}
 	if o.EncryptsMore() {
 		in.Encryption.Former = source.FormerEncryption
@@ -144,11 +181,14 @@ func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source) apise
 
 // afterEtcd are the tasks that the kube-apiserver comes after while CAs are replaced: an etcd that does not trust the new CA yet rejects a
 // kube-apiserver with its certificate. Otherwise both start together.
-func afterEtcd(in etcd.Inputs, replacesCAs bool) []string {
-	if !replacesCAs {
+func afterEtcd(o *observed.State, k kind) []string {
+	switch {
+	case !o.ReplacesCAs():
 		return nil
+	case k == kindHibernated:
+		return []string{etcd.MainTask, etcd.EventsTask}
 	}
-	return flow.Last(etcd.Tasks(in))
+	return []string{etcd.MainReadyTask, etcd.EventsReadyTask}
 }
 
 // restartInputs are those for the tasks in an annotation that restart pods.
