@@ -35,7 +35,7 @@ func (r *reconciler) reconcileFlow(o *observed.State) (*flow.Flow, error) {
 	}
 	tasks = append(tasks, foundation.Cleanup(s.foundation, flow.Last(tasks)...))
 	if s.foundation.Run.SkipReadiness {
-		tasks = skipReadiness(tasks)
+		tasks = withoutReadiness(tasks)
 	}
 	return flow.New("Shoot reconciliation", tasks...)
 }
