@@ -40,10 +40,11 @@ type Inputs struct {
 	// is done.
 	TunnelAgent    func() (vpnshoot.Values, error)
 	APIServerProxy func() (apiserverproxy.Values, error)
-	// CoreDNS, MetricsServer and KubeProxy return those of system components. KubeProxy gets the nodes that exist.
+	// CoreDNS and MetricsServer return those of system components.
 	CoreDNS       func() (coredns.Values, error)
 	MetricsServer func() (metricsserver.Values, error)
-	KubeProxy     func([]corev1.Node) (kubeproxy.Values, error)
+	// KubeProxy returns those of kube-proxy, given the nodes that exist. Nil means that it is not desired.
+	KubeProxy func([]corev1.Node) (kubeproxy.Values, error)
 	// NodeLocalDNS returns those of the node-local-dns. Nil means that it is not desired.
 	NodeLocalDNS func() (nodelocaldns.Values, error)
 	// Replicas is the number of pods of the vpn-seed-server.
@@ -95,8 +96,14 @@ func Tasks(in Inputs) []flow.Task {
 		agents,
 		worker,
 		flow.Do("system-components", "Deploying system components", in.deploySystemComponents, "infrastructure"),
-		flow.Do("kube-proxy", "Deploying kube-proxy", in.deployKubeProxy, "kube-apiserver-ready"),
 	)
+	if in.KubeProxy != nil {
+		tasks = append(tasks, flow.Do("kube-proxy", "Deploying kube-proxy", in.deployKubeProxy, "kube-apiserver-ready"))
+	} else {
+		tasks = append(tasks, flow.Do("stale-kube-proxy", "Deleting kube-proxy", func(ctx context.Context) error {
+			return in.Run.DeleteManaged(ctx, kubeproxy.ManagedResourceName)
+		}, "kube-apiserver-ready"))
+	}
 	if !in.Hibernates {
 		tasks = append(tasks,
 			flow.Await(tunnelTimeout, "tunnel", "Waiting for the VPN tunnel to the nodes", func(ctx context.Context) error {

@@ -38,6 +38,10 @@ func TestFlows(t *testing.T) {
 		"skip-readiness": func(o *observed.State) {
 			o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/skip-readiness": "true"}
 		},
+		"without-kube-proxy": func(o *observed.State) {
+			o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/tasks": "restartCoreAddons"}
+			o.Shoot.Spec.Kubernetes.KubeProxy = &corev1beta1.KubeProxyConfig{Enabled: new(false)}
+		},
 		"waking-up": func(o *observed.State) {
 			o.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
 			o.Shoot.Status.Hibernated = true

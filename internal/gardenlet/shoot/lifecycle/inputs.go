@@ -12,6 +12,7 @@ import (
 	etcdcomponent "gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
+	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/kubescheduler"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
 	"gardener.cloud/gardener/internal/shoot/observed"
@@ -139,8 +140,11 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		s.nodes = nodes.Inputs{
 			Run: run, OperatingSystemConfigs: source.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
-			KubeProxy: source.KubeProxy, Replicas: o.Replicas(), Existing: o.HasNodes(), ReplacesCAs: o.ReplacesCAs(),
+			Replicas: o.Replicas(), Existing: o.HasNodes(), ReplacesCAs: o.ReplacesCAs(),
 			Hibernates: k == kindHibernating,
+		}
+		if kubeproxy.Enabled(shoot) {
+			s.nodes.KubeProxy = source.KubeProxy
 		}
 		if nodelocaldns.Enabled(shoot) {
 			s.nodes.NodeLocalDNS = source.NodeLocalDNS
