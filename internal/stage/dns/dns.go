@@ -75,7 +75,10 @@ func (in Inputs) record(name string, d *Domain) flow.Task {
 			return err
 		}
 		secret := usercopy.DNSRecord(in.Run.Name, name)
-		if err := d.Credentials.Copy(ctx, in.Run, secret, nil); err != nil {
+		if err := d.Credentials.Write(ctx, in.Run, secret, nil); err != nil {
+			return err
+		}
+		if err := d.Credentials.AwaitToken(ctx, in.Run, secret); err != nil {
 			return err
 		}
 		values := in.Run.ExtensionValues()

@@ -82,7 +82,7 @@ func (r *Result) Networks(status *corev1beta1.NetworkingStatus) *corev1beta1.Net
 func Tasks(in Inputs) []flow.Task {
 	tasks := []flow.Task{
 		flow.Await(stage.ExtensionTimeout, "infrastructure", "Waiting for Infrastructure", in.reconcileInfrastructure, "credentials", "cluster").
-			IfPresent("cloudprovider"),
+			IfPresent("cloudprovider", "cloudprovider-token"),
 	}
 	if in.Hibernated {
 		return tasks
@@ -97,7 +97,7 @@ func Tasks(in Inputs) []flow.Task {
 // does not run while it is hibernated.
 func WakeUp(in Inputs) flow.Task {
 	return flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting for ControlPlane", in.wakeControlPlane,
-		"cluster", "credentials", "resource-manager-ready").IfPresent("cloudprovider")
+		"cluster", "credentials", "resource-manager-ready").IfPresent("cloudprovider", "cloudprovider-token")
 }
 
 func (in Inputs) reconcileInfrastructure(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
 	"gardener.cloud/gardener/internal/stage/extension"
+	"gardener.cloud/gardener/internal/stage/usercredential"
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -41,6 +42,9 @@ func TestFlows(t *testing.T) {
 		"without-kube-proxy": func(o *observed.State) {
 			o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/tasks": "restartCoreAddons"}
 			o.Shoot.Spec.Kubernetes.KubeProxy = &corev1beta1.KubeProxyConfig{Enabled: new(false)}
+		},
+		"workload-identity": func(o *observed.State) {
+			o.CloudProvider = &usercredential.Credential{Kind: usercredential.WorkloadIdentity}
 		},
 		"waking-up": func(o *observed.State) {
 			o.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
