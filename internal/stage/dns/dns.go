@@ -69,7 +69,7 @@ func Tasks(in Inputs) []flow.Task {
 
 // record returns the task for a DNSRecord with the name of the kube-apiserver in a domain.
 func (in Inputs) record(name string, d *Domain) flow.Task {
-	return flow.Await(stage.ExtensionTimeout, "dnsrecord-"+name, "Waiting for the "+name+" DNSRecord", func(ctx context.Context) error {
+	return flow.Await(stage.ExtensionTimeout, "dnsrecord-"+name, "Waiting until "+name+" DNSRecord is ready", func(ctx context.Context) error {
 		address, err := gatewayAddress(ctx, in.Run.SeedAPI)
 		if err != nil {
 			return err

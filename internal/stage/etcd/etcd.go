@@ -48,13 +48,13 @@ func Tasks(in Inputs) []flow.Task {
 	}
 	if in.Ready != nil {
 		tasks = append(tasks,
-			flow.Await(stage.PodsTimeout, MainReadyTask, "Waiting for main etcd", in.await(component.Main), MainTask),
-			flow.Await(stage.PodsTimeout, EventsReadyTask, "Waiting for events etcd", in.await(component.Events), EventsTask),
+			flow.Await(stage.PodsTimeout, MainReadyTask, "Waiting until main etcd is ready", in.await(component.Main), MainTask),
+			flow.Await(stage.PodsTimeout, EventsReadyTask, "Waiting until events etcd is ready", in.await(component.Events), EventsTask),
 		)
 	}
 	if in.BackupEntry != nil {
 		// The extension writes the credentials of backups into the namespace, and nothing if that does not exist.
-		tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "backup-entry", "Waiting for the BackupEntry", in.backupEntry, "namespace", "cluster"))
+		tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "backup-entry", "Waiting until BackupEntry is ready", in.backupEntry, "namespace", "cluster"))
 	}
 	return tasks
 }

@@ -106,7 +106,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		publication: publication.Inputs{
 			Run: run, Shoot: shoot, Project: o.Project, Issuer: o.Issuer, HadIssuer: hasManagedIssuer(shoot), Credentials: set,
 		},
-		dns: dns.Inputs{Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, TTL: r.Config.DNSEntryTTLSeconds},
+		dns:  dns.Inputs{Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, TTL: r.Config.DNSEntryTTLSeconds},
 		etcd: etcd.Inputs{Run: run, Values: source.Etcd},
 		controlPlane: controlplane.Inputs{
 			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: source.ResourceManager, KubeControllerManager: source.KubeControllerManager,
@@ -218,16 +218,15 @@ func (r *reconciler) restartInputs(run *stage.Run, shoot *corev1beta1.Shoot) res
 
 // hibernationInputs are the deployments of the other stages, without pods.
 func (s stages) hibernationInputs() hibernation.Inputs {
-	type run = func(context.Context) error
 	in := hibernation.Inputs{
-		Controllers:     []run{controlplane.DeployKubeControllerManager(s.controlPlane, 0)},
-		ResourceManager: controlplane.DeployResourceManager(s.controlPlane, 0),
-		APIServer:       []run{apiserver.Deploy(s.apiserver, 0)},
-		Etcd:            []run{etcd.Deploy(s.etcd, etcdcomponent.Main, 0), etcd.Deploy(s.etcd, etcdcomponent.Events, 0)},
+		KubeControllerManager: controlplane.DeployKubeControllerManager(s.controlPlane, 0),
+		ResourceManager:       controlplane.DeployResourceManager(s.controlPlane, 0),
+		KubeAPIServer:         apiserver.Deploy(s.apiserver, 0),
+		EtcdMain:              etcd.Deploy(s.etcd, etcdcomponent.Main, 0),
+		EtcdEvents:            etcd.Deploy(s.etcd, etcdcomponent.Events, 0),
 	}
 	if s.workers {
-		in.Controllers = append(in.Controllers, controlplane.DeployKubeScheduler(s.controlPlane, 0))
-		in.APIServer = append(in.APIServer, nodes.DeployTunnelServer(s.nodes, 0))
+		in.KubeScheduler, in.TunnelServer = controlplane.DeployKubeScheduler(s.controlPlane, 0), nodes.DeployTunnelServer(s.nodes, 0)
 	}
 	return in
 }
