@@ -36,7 +36,6 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -191,15 +190,5 @@ func (g *garden) create(t *testing.T, objects ...client.Object) {
 		if err := g.c.Create(t.Context(), object); err != nil {
 			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
 		}
-	}
-}
-
-// await waits until the objects of a list are as wanted.
-func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := kube.Await(ctx, g.c, list, check, nil, options...); err != nil {
-		t.Fatal(err)
 	}
 }

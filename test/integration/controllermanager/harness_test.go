@@ -4,7 +4,6 @@ package controllermanager
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -30,7 +28,6 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/controllermanager"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/maintenance"
 	"gardener.cloud/gardener/test/env"
 )
@@ -216,43 +213,6 @@ func work(t *testing.T) float64 {
 	return busy
 }
 
-// await waits until a check of an object succeeds, and returns the object. The error of the check is reported on a timeout.
-func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, obj T, check func(T) error) T {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	var found T
-	err := kube.Await(ctx, g.client, list, func(objects []T) error {
-		for _, o := range objects {
-			if o.GetName() == obj.GetName() && o.GetNamespace() == obj.GetNamespace() {
-				found = o
-				return check(o)
-			}
-		}
-		return fmt.Errorf("%T %q not found", obj, obj.GetName())
-	}, nil, client.InNamespace(obj.GetNamespace()), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", obj.GetName())})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-// awaitDeleted waits until an object is deleted.
-func awaitDeleted[T client.Object](t *testing.T, g *garden, list client.ObjectList, obj T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	err := kube.Await(ctx, g.client, list, func(objects []T) error {
-		if len(objects) > 0 {
-			return fmt.Errorf("%T %q is not deleted, with finalizers %v", obj, obj.GetName(), objects[0].GetFinalizers())
-		}
-		return nil
-	}, nil, client.InNamespace(obj.GetNamespace()), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", obj.GetName())})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (g *garden) create(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, obj := range objects {
@@ -286,7 +246,7 @@ func editStatus[T client.Object](t *testing.T, g *garden, obj T, change func(T))
 // finishNamespace finalizes a namespace that is being deleted and empty, as the kube-controller-manager does.
 func (g *garden) finishNamespace(t *testing.T, name string) {
 	t.Helper()
-	namespace := await(t, g, &corev1.NamespaceList{}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(n *corev1.Namespace) error {
+	namespace := env.Await(t, g.client, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(n *corev1.Namespace) error {
 		if n.DeletionTimestamp == nil {
 			return errors.New("namespace is not being deleted")
 		}

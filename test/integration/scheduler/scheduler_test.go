@@ -32,7 +32,6 @@ import (
 	schedulerconfigv1alpha1 "gardener.cloud/gardener/api/config/scheduler/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/scheduler/shoot"
 	"gardener.cloud/gardener/test/env"
 )
@@ -76,7 +75,7 @@ func leastUsed(t *testing.T, g *garden) {
 		g.shoot(t, "new-")
 	}
 	g.await(t, placed(map[string]int{"a": 2, "b": 2}))
-	err := kube.Await(g.context(t), g.watch, &eventsv1.EventList{}, func(events []*eventsv1.Event) error {
+	env.AwaitList(t, g.watch, func(events []*eventsv1.Event) error {
 		bound := 0
 		for _, event := range events {
 			if event.Reason == "SchedulingSuccessful" && event.Regarding.Kind == "Shoot" && strings.HasPrefix(event.Regarding.Name, "new-") {
@@ -87,10 +86,7 @@ func leastUsed(t *testing.T, g *garden) {
 			return fmt.Errorf("%d events about shoots that were bound, want 3", bound)
 		}
 		return nil
-	}, nil)
-	if err != nil {
-		t.Error(err)
-	}
+	})
 }
 
 func pending(t *testing.T, g *garden) {
@@ -116,7 +112,7 @@ func pending(t *testing.T, g *garden) {
 		t.Fatal(err)
 	}
 	g.await(t, placed(map[string]int{"a": 2}))
-	err := kube.Await(g.context(t), g.watch, &eventsv1.EventList{}, func(events []*eventsv1.Event) error {
+	env.AwaitList(t, g.watch, func(events []*eventsv1.Event) error {
 		var failed []string
 		for _, event := range events {
 			if event.Reason == "SchedulingFailed" && event.Note == hidden {
@@ -127,10 +123,7 @@ func pending(t *testing.T, g *garden) {
 			return fmt.Errorf("events about shoots %v, want one for each", failed)
 		}
 		return nil
-	}, nil)
-	if err != nil {
-		t.Error(err)
-	}
+	})
 }
 
 func otherScheduler(t *testing.T, g *garden) {
@@ -376,12 +369,6 @@ func (g *garden) clean(t *testing.T) {
 	}
 }
 
-func (g *garden) context(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // schedule starts a scheduler that stops with the test, and returns the number of its writes. Functions are called before each binding.
 func (g *garden) schedule(t *testing.T, beforeBinding ...func(context.Context, client.Object) error) (writes *atomic.Int64) {
 	t.Helper()
@@ -547,9 +534,7 @@ func (g *garden) shoot(t *testing.T, name string, change ...func(*corev1beta1.Sh
 // await waits until a check of the Shoots succeeds.
 func (g *garden) await(t *testing.T, check func([]*corev1beta1.Shoot) error) {
 	t.Helper()
-	if err := kube.Await(g.context(t), g.watch, &corev1beta1.ShootList{}, check, nil, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
+	env.AwaitList(t, g.watch, check, client.InNamespace(namespace))
 }
 
 // placed checks how many Shoots each seed has.

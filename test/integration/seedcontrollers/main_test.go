@@ -44,7 +44,6 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/shoot/hibernation"
 	shootquota "gardener.cloud/gardener/internal/controllermanager/shoot/quota"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/retry"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -209,16 +208,6 @@ func changeStatus[T client.Object](t testing.TB, g *garden, obj T, mutate func(T
 	}
 }
 
-// await waits until a check of the objects of a list succeeds.
-func await[T client.Object](t testing.TB, g *garden, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	if err := kube.Await(ctx, g.client, list, check, nil, options...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // awaitCached waits until the cache of the controllers has the current version of objects.
 func (g *garden) awaitCached(t testing.TB, objects ...client.Object) {
 	t.Helper()
@@ -231,26 +220,11 @@ func (g *garden) awaitCached(t testing.TB, objects ...client.Object) {
 }
 
 // guarded waits until an object has a finalizer.
-func guarded[T client.Object](t testing.TB, g *garden, list client.ObjectList, obj T, finalizer string) {
+func guarded[T client.Object](t testing.TB, g *garden, obj T, finalizer string) {
 	t.Helper()
-	await(t, g, list, func(objects []T) error {
-		for _, o := range objects {
-			if client.ObjectKeyFromObject(o) == client.ObjectKeyFromObject(obj) && !slices.Contains(o.GetFinalizers(), finalizer) {
-				return fmt.Errorf("%T %s has finalizers %v, not %s", o, o.GetName(), o.GetFinalizers(), finalizer)
-			}
-		}
-		return nil
-	})
-}
-
-// awaitDeleted waits until an object is deleted.
-func awaitDeleted[T client.Object](t testing.TB, g *garden, list client.ObjectList, obj T) {
-	t.Helper()
-	await(t, g, list, func(objects []T) error {
-		for _, o := range objects {
-			if client.ObjectKeyFromObject(o) == client.ObjectKeyFromObject(obj) {
-				return fmt.Errorf("%T %s is not deleted, with finalizers %v", o, o.GetName(), o.GetFinalizers())
-			}
+	env.Await(t, g.client, obj, func(o T) error {
+		if !slices.Contains(o.GetFinalizers(), finalizer) {
+			return fmt.Errorf("finalizers are %v, without %s", o.GetFinalizers(), finalizer)
 		}
 		return nil
 	})
