@@ -69,6 +69,15 @@ func None[T client.Object](objects []T) error {
 	return fmt.Errorf("%T %s still exists, with finalizers %v", first, client.ObjectKeyFromObject(first), first.GetFinalizers())
 }
 
+// AwaitServed waits until a kind is served and in discovery, which may be a moment behind the conditions of its definition.
+func AwaitServed[T client.Object](t testing.TB, c client.WithWatch) {
+	t.Helper()
+	AwaitList(t, c, func([]T) error { return nil })
+}
+
+// Exists is a check of Await: any object will do.
+func Exists[T client.Object](T) error { return nil }
+
 // Named returns an object with nothing but a name, and a namespace unless that is empty: it is what Await waits for.
 func Named[T client.Object](namespace, name string) T {
 	obj := empty[T]()

@@ -45,7 +45,7 @@ func TestAwait(t *testing.T) {
 
 	metadata := Named[*metav1.PartialObjectMetadata]("default", "a")
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	if got := Await(t, c, metadata, func(*metav1.PartialObjectMetadata) error { return nil }); got.UID != found.UID {
+	if got := Await(t, c, metadata, Exists); got.UID != found.UID {
 		t.Errorf("metadata is %+v", got)
 	}
 

@@ -115,7 +115,7 @@ func testProject(t *testing.T, g *garden) {
 	if !strings.HasPrefix(name, "garden-dev-") || len(name) != len("garden-dev-")+5 {
 		t.Errorf("namespace is %q, want garden-dev- and five characters more", name)
 	}
-	ns := env.Await(t, g.client, namespace(name, nil), func(*corev1.Namespace) error { return nil })
+	ns := env.Await(t, g.client, namespace(name, nil), env.Exists)
 	gotLabels, gotAnnotations := maps.Clone(ns.Labels), ns.Annotations
 	delete(gotLabels, "kubernetes.io/metadata.name")
 	if diff := cmp.Diff(map[string]string{"gardener.cloud/role": "project", "project.gardener.cloud/name": "dev"}, gotLabels) +

@@ -133,8 +133,7 @@ func prepareSeed(t *testing.T, seed *cluster) {
 		t.Fatal(err)
 	}
 	apply(t, seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	// Discovery may be a moment behind the condition of a definition.
-	env.AwaitList(t, seed, func([]*resourcesv1alpha1.ManagedResource) error { return nil })
+	env.AwaitServed[*resourcesv1alpha1.ManagedResource](t, seed)
 }
 
 func apply(t *testing.T, c *cluster, objects ...client.Object) {

@@ -36,11 +36,7 @@ import (
 	"gardener.cloud/gardener/test/env"
 )
 
-const (
-	namespace = "garden-dev"
-	// timeout is how long a test waits for a change. It takes milliseconds on an idle machine.
-	timeout = time.Minute
-)
+const namespace = "garden-dev"
 
 func TestScheduler(t *testing.T) {
 	g := newGarden(t)

@@ -189,14 +189,7 @@ func (g *garden) testSelfHosted(t *testing.T) {
 		}
 		return fmt.Errorf("no installation for the shoot")
 	})
-	env.AwaitList(t, g.client, func(shoots []*corev1beta1.Shoot) error {
-		for _, s := range shoots {
-			if s.Name == "self" && !slices.Contains(s.Finalizers, constants.FinalizerControllerRegistration) {
-				return fmt.Errorf("finalizers are %v", s.Finalizers)
-			}
-		}
-		return nil
-	})
+	guarded(t, g, shoot, constants.FinalizerControllerRegistration)
 	change(t, g, shoot, func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"} })
 	g.delete(t, shoot)
 	env.AwaitGone(t, g.client, installation)

@@ -73,12 +73,7 @@ func (g *garden) testClusterRoles(t *testing.T) {
 		Labels:      map[string]string{"authorization.gardener.cloud/custom-extensions-permissions": "true"},
 		Annotations: map[string]string{"authorization.gardener.cloud/extensions-serviceaccount-selector": `{"matchLabels":{"extension":"yes"}}`},
 	}}
-	env.AwaitList(t, g.client, func(namespaces []*corev1.Namespace) error {
-		if !slices.ContainsFunc(namespaces, func(n *corev1.Namespace) bool { return n.Name == "seed-east" }) {
-			return fmt.Errorf("namespace seed-east not found")
-		}
-		return nil
-	})
+	env.Await(t, g.client, env.Named[*corev1.Namespace]("", "seed-east"), env.Exists)
 	g.create(t, account("seed-east", "a", selected), account("seed-east", "c", nil), account("other", "d", selected), role)
 	bound := func(want ...string) {
 		t.Helper()
@@ -160,18 +155,12 @@ func (g *garden) testSecrets(t *testing.T) {
 // condition waits until a seed has a condition with a status. An empty status means that the condition is missing.
 func (g *garden) condition(t *testing.T, seed string, typ corev1beta1.ConditionType, want corev1beta1.ConditionStatus) {
 	t.Helper()
-	env.AwaitList(t, g.client, func(seeds []*corev1beta1.Seed) error {
-		for _, s := range seeds {
-			if s.Name != seed {
-				continue
-			}
-			condition := kube.Condition(s.Status.Conditions, typ)
-			if condition == nil && want == "" || condition != nil && condition.Status == want {
-				return nil
-			}
-			return fmt.Errorf("condition is %v, want %q", condition, want)
+	env.Await(t, g.client, env.Named[*corev1beta1.Seed]("", seed), func(s *corev1beta1.Seed) error {
+		condition := kube.Condition(s.Status.Conditions, typ)
+		if condition == nil && want == "" || condition != nil && condition.Status == want {
+			return nil
 		}
-		return fmt.Errorf("seed not found")
+		return fmt.Errorf("condition is %v, want %q", condition, want)
 	})
 }
 

@@ -2,7 +2,6 @@ package seedcontrollers
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -113,18 +112,8 @@ func (g *garden) testGuards(t *testing.T) {
 	shoot := newShoot("exposed", "east")
 	shoot.Spec.ExposureClassName = new("class")
 	g.create(t, quota, binding, class, shoot)
-	env.AwaitList(t, g.client, func(quotas []*corev1beta1.Quota) error {
-		if len(quotas) != 1 || !slices.Contains(quotas[0].Finalizers, constants.FinalizerGardenerName) {
-			return fmt.Errorf("the quota has no finalizer")
-		}
-		return nil
-	})
-	env.AwaitList(t, g.client, func(classes []*corev1beta1.ExposureClass) error {
-		if len(classes) != 1 || !slices.Contains(classes[0].Finalizers, constants.FinalizerGardenerName) {
-			return fmt.Errorf("the class has no finalizer")
-		}
-		return nil
-	})
+	guarded(t, g, quota, constants.FinalizerGardenerName)
+	guarded(t, g, class, constants.FinalizerGardenerName)
 	// The finalizers stay because of users in the cache.
 	g.awaitCached(t, shoot, binding)
 	g.delete(t, quota)
