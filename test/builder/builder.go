@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -42,7 +43,7 @@ func Workers(n int) func(*corev1beta1.Shoot) {
 		s.Spec.Networking = &corev1beta1.Networking{Type: new(Local), Nodes: new("10.0.0.0/16"), Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16")}
 		for i := range n {
 			s.Spec.Provider.Workers = append(s.Spec.Provider.Workers, corev1beta1.Worker{
-				Name: fmt.Sprintf("%c", 'a'+i), Minimum: 1, Maximum: 3,
+				Name: fmt.Sprintf("%c", 'a'+i), Minimum: 1, Maximum: 3, MaxSurge: new(intstr.FromInt32(1)),
 				Machine: corev1beta1.Machine{Type: Local, Image: &corev1beta1.ShootMachineImage{Name: Local, Version: new("1.0.0")}},
 			})
 		}

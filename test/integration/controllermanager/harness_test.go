@@ -14,7 +14,6 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +28,7 @@ import (
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/controllermanager"
 	"gardener.cloud/gardener/pkg/maintenance"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -268,14 +268,10 @@ func secret(namespace, name string) *corev1.Secret {
 
 // shoot returns a valid Shoot without workers.
 func shoot(namespace, name string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
-	s := &corev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{"confirmation.gardener.cloud/deletion": "true"}},
-		Spec: corev1beta1.ShootSpec{
-			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"},
-			Region:       "local", Provider: corev1beta1.Provider{Type: "local"}, Kubernetes: corev1beta1.Kubernetes{Version: "1.36.1"},
-			Maintenance: &corev1beta1.Maintenance{TimeWindow: windowIn(12 * time.Hour)},
-		},
-	}
+	s := builder.Shoot(name, builder.In(namespace), builder.Confirmed, func(s *corev1beta1.Shoot) {
+		s.Spec.Kubernetes.Version = builder.NewerVersion
+		s.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: windowIn(12 * time.Hour)}
+	})
 	for _, c := range change {
 		c(s)
 	}
@@ -291,12 +287,8 @@ func windowIn(later time.Duration) *corev1beta1.MaintenanceTimeWindow {
 // withWorkers adds a worker pool and credentials to a Shoot.
 func withWorkers(binding string) func(*corev1beta1.Shoot) {
 	return func(s *corev1beta1.Shoot) {
+		builder.Workers(1)(s)
 		s.Spec.CredentialsBindingName = &binding
-		s.Spec.Networking = &corev1beta1.Networking{Type: new("flannel"), Nodes: new("10.0.0.0/16")}
-		s.Spec.Provider.Workers = []corev1beta1.Worker{{
-			Name: "pool", Minimum: 1, Maximum: 1, MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0)),
-			Machine: corev1beta1.Machine{Type: "small", Image: &corev1beta1.ShootMachineImage{Name: "image", Version: new("1.0.0")}},
-		}}
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -91,23 +92,6 @@ func testAdoption(t *testing.T, g *garden) {
 	})
 }
 
-func cloudProfile(name string, versions ...string) *corev1beta1.CloudProfile {
-	p := &corev1beta1.CloudProfile{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1beta1.CloudProfileSpec{
-			Type: "local", Regions: []corev1beta1.Region{{Name: "local"}},
-			MachineImages: []corev1beta1.MachineImage{{
-				Name: "image", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.0.0"}}},
-			}},
-			MachineTypes: []corev1beta1.MachineType{{Name: "small"}},
-		},
-	}
-	for _, version := range versions {
-		p.Spec.Kubernetes.Versions = append(p.Spec.Kubernetes.Versions, corev1beta1.ExpirableVersion{Version: version})
-	}
-	return p
-}
-
 func hasFinalizer[T client.Object](finalizer string, want bool) func(T) error {
 	return func(obj T) error {
 		if slices.Contains(obj.GetFinalizers(), finalizer) != want {
@@ -130,7 +114,7 @@ func namespacedProfile(namespace, name, parent string, change ...func(*corev1bet
 
 func testCloudProfile(t *testing.T, g *garden) {
 	g.create(t, namespace("garden-profile", nil))
-	profile, child := cloudProfile("used", "1.36.1"), namespacedProfile("garden-profile", "child", "used")
+	profile, child := builder.CloudProfile("used", builder.Versions("1.36.1")), namespacedProfile("garden-profile", "child", "used")
 	user := shoot("garden-profile", "user", func(s *corev1beta1.Shoot) { s.Spec.CloudProfile.Name = "used" })
 	g.create(t, profile)
 	env.Await(t, g.client, profile, hasFinalizer[*corev1beta1.CloudProfile]("gardener", true))
@@ -149,7 +133,7 @@ func testCloudProfile(t *testing.T, g *garden) {
 
 func testNamespacedCloudProfile(t *testing.T, g *garden) {
 	later := metav1.NewTime(time.Now().Add(1000 * time.Hour).Truncate(time.Second))
-	parent := cloudProfile("parent", "1.36.1", "1.35.4")
+	parent := builder.CloudProfile("parent", builder.Versions("1.36.1", "1.35.4"))
 	child := namespacedProfile("garden-profile", "longer", "parent", func(p *corev1beta1.NamespacedCloudProfile) {
 		p.Spec.Kubernetes = &corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.35.4", ExpirationDate: &later}}}
 		p.Spec.MachineTypes = []corev1beta1.MachineType{{Name: "large"}}
@@ -175,13 +159,13 @@ func testNamespacedCloudProfile(t *testing.T, g *garden) {
 			return nil
 		})
 	}
-	merged("1.36.1:false 1.35.4:true small large")
+	merged("1.36.1:false 1.35.4:true local large")
 	edit(t, g, parent, func(p *corev1beta1.CloudProfile) {
 		p.Spec.Kubernetes.Versions = append(p.Spec.Kubernetes.Versions, corev1beta1.ExpirableVersion{Version: "1.34.9"})
 	})
-	merged("1.36.1:false 1.35.4:true 1.34.9:false small large")
+	merged("1.36.1:false 1.35.4:true 1.34.9:false local large")
 	edit(t, g, child, func(p *corev1beta1.NamespacedCloudProfile) { p.Spec.Kubernetes = nil })
-	merged("1.36.1:false 1.35.4:false 1.34.9:false small large")
+	merged("1.36.1:false 1.35.4:false 1.34.9:false local large")
 
 	user := shoot("garden-profile", "custom", func(s *corev1beta1.Shoot) {
 		s.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "longer"}
@@ -405,17 +389,7 @@ func testConditions(t *testing.T, g *garden) {
 	editStatus(t, g, s, func(s *corev1beta1.Shoot) {
 		s.Status.Conditions = []corev1beta1.Condition{condition("EveryNodeReady", "own")}
 	})
-	seed := &corev1beta1.Seed{
-		ObjectMeta: metav1.ObjectMeta{Name: "soil"},
-		Spec: corev1beta1.SeedSpec{
-			Provider: corev1beta1.SeedProvider{Type: "local", Region: "local"}, DNS: corev1beta1.SeedDNS{},
-			Ingress:  &corev1beta1.Ingress{Domain: "ingress.example.com", Controller: corev1beta1.IngressController{Kind: "nginx"}},
-			Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16", Nodes: new("10.3.0.0/16")},
-		},
-	}
-	dns := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"}
-	seed.Spec.DNS.Provider = &corev1beta1.SeedDNSProvider{Type: "local", CredentialsRef: &dns}
-	seed.Spec.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{Type: "local", Domain: "internal.example.com", CredentialsRef: dns}
+	seed := builder.Seed("soil")
 	g.create(t, seed)
 	editStatus(t, g, seed, func(s *corev1beta1.Seed) {
 		s.Status.Conditions = []corev1beta1.Condition{condition(corev1beta1.SeedGardenletReady, "first")}
@@ -502,7 +476,7 @@ func testShootState(t *testing.T, g *garden) {
 
 func testMaintenance(t *testing.T, g *garden) {
 	g.create(t, namespace("garden-maintained", nil))
-	profile := cloudProfile("maintained", "1.35.4", "1.35.5")
+	profile := builder.CloudProfile("maintained", builder.Versions("1.35.4", "1.35.5"))
 	newer := profile.Spec.MachineImages[0].Versions[0]
 	newer.Version = "2.0.0"
 	profile.Spec.MachineImages[0].Versions = append(profile.Spec.MachineImages[0].Versions, newer)
@@ -556,7 +530,7 @@ func testMaintenance(t *testing.T, g *garden) {
 func testRestart(t *testing.T, g *garden) {
 	g.create(t, namespace("garden-away", nil))
 	credentials, resource := secret("garden-away", "credentials"), secret("garden-away", "resource")
-	profile := cloudProfile("away", "1.36.1")
+	profile := builder.CloudProfile("away", builder.Versions("1.36.1"))
 	binding := credentialsBinding("garden-away", "away", corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden-away", Name: "credentials"})
 	s := shoot("garden-away", "away", withWorkers("away"), func(s *corev1beta1.Shoot) {
 		s.Spec.CloudProfile.Name = "away"
