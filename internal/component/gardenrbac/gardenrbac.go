@@ -151,7 +151,9 @@ func gardenletRoles(v Values) []client.Object {
 			rule([]string{core}, []string{
 				"backupbuckets/status", "backupentries/status", "controllerinstallations/status", "seeds/status", "shoots/status",
 			}, []string{"get", "patch", "update"}),
-			rule([]string{security}, []string{"credentialsbindings", "workloadidentities"}, read),
+			rule([]string{security}, []string{"credentialsbindings"}, read),
+			// Those that backups use get a finalizer.
+			rule([]string{security}, []string{"workloadidentities"}, []string{"get", "list", "patch", "watch"}),
 			rule([]string{security}, []string{"workloadidentities/token"}, []string{"create"}),
 			rule([]string{seedManagement}, []string{"gardenlets", "managedseeds"}, []string{"get", "list", "patch", "update", "watch"}),
 			rule([]string{seedManagement}, []string{"gardenlets/status", "managedseeds/status"}, []string{"get", "patch", "update"}),
