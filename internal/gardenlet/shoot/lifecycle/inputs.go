@@ -15,6 +15,7 @@ import (
 	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/kubescheduler"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
+	"gardener.cloud/gardener/internal/shoot/access"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/shoot/values"
 	"gardener.cloud/gardener/internal/stage"
@@ -32,11 +33,7 @@ import (
 	"gardener.cloud/gardener/internal/stage/nodes"
 	"gardener.cloud/gardener/internal/stage/publication"
 	"gardener.cloud/gardener/internal/stage/restart"
-	"gardener.cloud/gardener/pkg/secrets"
 )
-
-// accessValidity is for how long the certificate is valid with which the gardenlet reaches the shoot. Each run of the flow renews it in time.
-const accessValidity = 60 * 24 * time.Hour
 
 // kind is what a flow is for. Some inputs of the stages depend on it.
 type kind int
@@ -91,7 +88,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 	run := &stage.Run{
 		SeedAPI: r.SeedAPI, GardenCache: r.gardenCache, GardenAPI: r.GardenAPI, Namespace: o.Namespace, Name: shoot.Name, FieldManager: fieldManager,
 		Autoscalers: func(objects []client.Object) []client.Object { return values.Autoscalers(o, objects) },
-		Target:      stage.NewTarget(gardenletAccess(set, o.SeedHost()), r.Connect, r.Discover), Clock: r.Clock,
+		Target:      stage.NewTarget(r.access(o), r.Connect, r.Discover), Clock: r.Clock,
 		SkipReadiness: k != kindDeletion && skipsReadiness(shoot),
 	}
 	source := values.Source{
@@ -231,14 +228,12 @@ func (s stages) hibernationInputs() hibernation.Inputs {
 	return in
 }
 
-// gardenletAccess returns a function that generates a kubeconfig for the gardenlet, with all permissions in the shoot.
-func gardenletAccess(set *credentials.Set, host string) func(context.Context) ([]byte, error) {
+// access issues a kubeconfig for a run, with all permissions in the shoot.
+func (r *reconciler) access(o *observed.State) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
-		secret, err := set.Kubeconfig(ctx, credentials.GardenletAccess, "gardener.cloud:gardenlet", []string{"system:masters"}, "https://"+host, accessValidity)
-		if err != nil {
-			return nil, err
-		}
-		return secret.Data[secrets.DataKeyKubeconfig], nil
+		return access.Kubeconfig(ctx, access.Values{
+			SeedAPI: r.SeedAPI, Namespace: o.Namespace, Host: o.SeedHost(), Status: o.Shoot.Status.Credentials, Now: r.Clock.Now(),
+		})
 	}
 }
 
