@@ -90,7 +90,7 @@ func (r *reconciler) stages(o *observed.State) stages {
 		},
 		extensions: extension.Inputs{Run: run, Desired: o.Extensions, Stale: o.StaleExtensions},
 		restart:    r.restartInputs(run, shoot),
-		cleanup:    cleanup.Inputs{Run: run, GracePeriod: cleanup.GracePeriod(shoot)},
+		cleanup:    cleanup.Inputs{Run: run, Periods: cleanup.PeriodsOf(shoot), OnlyInfrastructure: cleanup.OnlyInfrastructure(shoot)},
 		deletion: deletion.Inputs{
 			Run: run, HasNamespace: o.HasNamespace, HasWorkers: workers, Extensions: slices.Concat(o.Extensions, o.StaleExtensions),
 			BackupEntry: client.ObjectKey{Namespace: shoot.Namespace, Name: o.BackupEntryName()},
