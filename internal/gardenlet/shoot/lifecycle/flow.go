@@ -96,7 +96,7 @@ func (r *reconciler) deletionFlow(o *observed.State) (*flow.Flow, error) {
 	s := r.stages(o)
 	switch {
 	case o.HasNamespace && s.workers: // machines, volumes and load balancers are deleted by what runs in the control plane
-		s.etcd.Ready = etcd.Serves
+		s.etcd.Ready, s.controlPlane.Rotation = etcd.Serves, controlplane.Rotation{} // nothing uses the new credentials for long
 		tasks = slices.Concat(
 			foundation.Tasks(s.foundation),
 			publication.Tasks(s.publication),   // after the credentials

@@ -87,6 +87,9 @@ func (r *reconciler) stages(o *observed.State) stages {
 		controlPlane: controlplane.Inputs{
 			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: source.ResourceManager, KubeControllerManager: source.KubeControllerManager,
 			System: source.System, Kubeconfigs: source.Kubeconfigs(),
+			Rotation: controlplane.Rotation{
+				CA: o.ReplacesCAs(), PreparesKey: o.PreparesServiceAccountKey(), CompletesKey: o.CompletesServiceAccountKey(),
+			},
 		},
 		extensions: extension.Inputs{Run: run, Desired: o.Extensions, Stale: o.StaleExtensions},
 		restart:    r.restartInputs(run, shoot),
