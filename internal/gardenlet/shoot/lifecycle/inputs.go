@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -127,11 +128,13 @@ func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source) apise
 	in := apiserver.Inputs{
 		Run: run, Credentials: source.Credentials, Replicas: o.Replicas(), IfPresent: extension.IDsBeforeAPIServer(o.Extensions),
 		Values: func(ctx context.Context, replicas int32) (kubeapiserver.Values, error) {
-			files, err := apiServerFiles(ctx, r.GardenAPI, o.Shoot)
-			if err != nil {
-				return kubeapiserver.Values{}, err
+			values, err := apiServerValues(ctx, r.GardenAPI, source, replicas)
+			if err != nil && o.Shoot.DeletionTimestamp != nil && usersFault(err) {
+				logf.FromContext(ctx).Info("Deploying kube-apiserver without the configuration that the deleted Shoot refers to", "reason", err.Error())
+				values, err = source.KubeAPIServer(replicas, kubeapiserver.Files{})
+				values.Config = withoutPlugins(values.Config)
 			}
-			return source.KubeAPIServer(replicas, files)
+			return values, err
 		},
 		ReplacesKeys: o.PreparesServiceAccountKey() || rewrites,
 		Encryption:   apiserver.Encryption{Desired: source.Encryption, Mark: source.EncryptionMark, Rewrite: rewrites},
