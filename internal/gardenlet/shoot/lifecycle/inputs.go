@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -108,10 +109,13 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		controlPlane: controlplane.Inputs{
 			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: source.ResourceManager, KubeControllerManager: source.KubeControllerManager,
 			System: source.System, Kubeconfigs: source.Kubeconfigs(),
+			Rotation: controlplane.Rotation{
+				CA: o.ReplacesCAs(), PreparesKey: o.PreparesServiceAccountKey(), CompletesKey: o.CompletesServiceAccountKey(),
+			},
 		},
 		extensions: extension.Inputs{Run: run, Desired: o.Extensions, Stale: o.StaleExtensions, Hibernated: k == kindHibernated},
 		restart:    r.restartInputs(run, shoot),
-		cleanup:    cleanup.Inputs{Run: run, GracePeriod: cleanup.GracePeriod(shoot)},
+		cleanup:    cleanup.Inputs{Run: run, Periods: cleanup.PeriodsOf(shoot), OnlyInfrastructure: cleanup.OnlyInfrastructure(shoot)},
 		deletion: deletion.Inputs{
 			Run: run, HasNamespace: o.HasNamespace, HasWorkers: workers, Extensions: slices.Concat(o.Extensions, o.StaleExtensions),
 			BackupEntry: client.ObjectKey{Namespace: shoot.Namespace, Name: o.BackupEntryName()},
@@ -122,6 +126,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		s.etcd.Replicas, s.etcd.Ready = o.Members(), etcd.Healthy
 	case kindDeletion:
 		s.etcd.Replicas, s.etcd.Ready = o.Members(), etcd.Serves
+		s.controlPlane.Rotation = controlplane.Rotation{} // nothing uses the new credentials for long
 	case kindHibernated: // no members, and nothing to wait for
 	}
 	if o.Seed.Spec.Backup != nil {
@@ -159,11 +164,13 @@ func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source, k kin
 		Run: run, Credentials: source.Credentials, Hibernated: k == kindHibernated,
 		After: afterEtcd(o, k), IfPresent: extension.IDsBeforeAPIServer(o.Extensions),
 		Values: func(ctx context.Context, replicas int32) (kubeapiserver.Values, error) {
-			files, err := apiServerFiles(ctx, r.GardenAPI, o.Shoot)
-			if err != nil {
-				return kubeapiserver.Values{}, err
+			values, err := apiServerValues(ctx, r.GardenAPI, source, replicas)
+			if err != nil && o.Shoot.DeletionTimestamp != nil && usersFault(err) {
+				logf.FromContext(ctx).Info("Deploying kube-apiserver without the configuration that the deleted Shoot refers to", "reason", err.Error())
+				values, err = source.KubeAPIServer(replicas, kubeapiserver.Files{})
+				values.Config = withoutPlugins(values.Config)
 			}
-			return source.KubeAPIServer(replicas, files)
+			return values, err
 		},
 		ReplacesKeys: o.PreparesServiceAccountKey() || rewrites,
 		Encryption:   apiserver.Encryption{Desired: source.Encryption, Mark: source.EncryptionMark, Rewrite: rewrites},
