@@ -278,7 +278,8 @@ func (r observer) managedIssuer(ctx context.Context, o *observed.State) (string,
 			return fmt.Sprintf("https://%s/projects/%s/shoots/%s/issuer", host, o.Project, o.Shoot.UID), nil
 		}
 	}
-	return "", errorcode.With(errors.New("the landscape has no host for managed issuers of service account tokens"), corev1beta1.ErrorConfigurationProblem)
+	// No code: gardener-apiserver has seen a host in the garden namespace, so that its copy comes, and only an operator can create it again.
+	return "", fmt.Errorf("no Secret in the namespace of seed %q has the host of managed issuers of service account tokens", o.Seed.Name)
 }
 
 // clusterIdentity reads the identity of a cluster. It is empty if there is none.
