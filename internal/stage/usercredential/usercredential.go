@@ -49,6 +49,13 @@ func (c Credential) Secret(namespace, name string, labels map[string]string) *co
 
 // Read reads the credential that a Shoot refers to.
 func Read(ctx context.Context, gardenAPI client.Reader, shoot *corev1beta1.Shoot, ref corev1.ObjectReference) (Credential, error) {
+	return ReadFor(ctx, gardenAPI, securityv1alpha1.ContextObject{
+		Kind: "Shoot", APIVersion: corev1beta1.SchemeGroupVersion.String(), Namespace: &shoot.Namespace, Name: shoot.Name, UID: shoot.UID,
+	}, ref)
+}
+
+// ReadFor reads the credential that an owner, a Shoot or a Seed, refers to. Tokens of WorkloadIdentities are requested for the owner.
+func ReadFor(ctx context.Context, gardenAPI client.Reader, owner securityv1alpha1.ContextObject, ref corev1.ObjectReference) (Credential, error) {
 	c, key := Credential{Kind: ref.Kind}, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
 	var err error
 	switch ref.Kind {
@@ -61,7 +68,7 @@ func Read(ctx context.Context, gardenAPI client.Reader, shoot *corev1beta1.Shoot
 		err = gardenAPI.Get(ctx, key, secret)
 		c.Data = secret.Data
 	case WorkloadIdentity:
-		return forIdentity(ctx, gardenAPI, shoot, key)
+		return forIdentity(ctx, gardenAPI, owner, key)
 	default:
 		return c, errorcode.With(fmt.Errorf("credentials of kind %s are not supported", ref.Kind), corev1beta1.ErrorConfigurationProblem)
 	}
@@ -71,15 +78,13 @@ func Read(ctx context.Context, gardenAPI client.Reader, shoot *corev1beta1.Shoot
 	return c, nil
 }
 
-// forIdentity reads a WorkloadIdentity. Another controller writes a token for the Shoot into the Secret in the seed, and renews it.
-func forIdentity(ctx context.Context, gardenAPI client.Reader, shoot *corev1beta1.Shoot, key client.ObjectKey) (Credential, error) {
+// forIdentity reads a WorkloadIdentity. Another controller writes a token for the owner into the Secret in the seed, and renews it.
+func forIdentity(ctx context.Context, gardenAPI client.Reader, owner securityv1alpha1.ContextObject, key client.ObjectKey) (Credential, error) {
 	c, identity := Credential{Kind: WorkloadIdentity}, &securityv1alpha1.WorkloadIdentity{}
 	if err := gardenAPI.Get(ctx, key, identity); err != nil {
 		return c, fmt.Errorf("read WorkloadIdentity %q: %w", key, err)
 	}
-	about, err := json.Marshal(securityv1alpha1.ContextObject{
-		Kind: "Shoot", APIVersion: corev1beta1.SchemeGroupVersion.String(), Namespace: &shoot.Namespace, Name: shoot.Name, UID: shoot.UID,
-	})
+	about, err := json.Marshal(owner)
 	if err != nil {
 		return c, fmt.Errorf("encode context of WorkloadIdentity %q: %w", key, err)
 	}
