@@ -55,6 +55,8 @@ type Values struct {
 	Images Images
 	// ETCD configures etcd-druid. It may be nil.
 	ETCD *gardenletconfigv1alpha1.ETCDConfig
+	// NodeToleration is how long pods in the seed tolerate failed nodes if they do not say it. It may be nil.
+	NodeToleration *gardenletconfigv1alpha1.NodeToleration
 	// SyncPeriod is how often an unchanged Seed is reconciled.
 	SyncPeriod time.Duration
 	// Metrics counts and times the tasks. It may be nil.

@@ -69,7 +69,7 @@ func (r *reconciler) stages(o *observed.State) stages {
 		Target:      stage.NewTarget(gardenletAccess(set, o.SeedHost()), r.Connect, r.Discover), Clock: r.Clock,
 	}
 	source := values.Source{
-		State: o, Credentials: set, Infrastructure: &infrastructure.Result{}, Images: r.Images, GardenerVersion: r.Gardener.Version,
+		State: o, Credentials: set, Infrastructure: &infrastructure.Result{}, Images: r.Images, GardenerVersion: r.Gardener.Version, ETCD: r.ETCD,
 	}
 	s := stages{
 		workers: workers, replacesCAs: o.ReplacesCAs(),
