@@ -38,6 +38,12 @@ func (s Source) Etcd(role etcd.Role, replicas int32) etcd.Values {
 			Provider: backup.Provider, Container: string(s.Seed.UID), Prefix: s.BackupEntryName(), SecretName: constants.BackupSecretName,
 			FullSnapshotSchedule: s.SnapshotSchedule(),
 		}
+		if c := s.ETCD; c != nil {
+			v.Backup.DeltaSnapshotRetentionPeriod = c.DeltaSnapshotRetentionPeriod
+			if election := c.BackupLeaderElection; election != nil {
+				v.Backup.ReelectionPeriod, v.Backup.ConnectionTimeout = election.ReelectionPeriod, election.ETCDConnectionTimeout
+			}
+		}
 	}
 	return v
 }

@@ -2,12 +2,15 @@ package values
 
 import (
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
@@ -36,6 +39,22 @@ func TestEtcdIsDefragmented(t *testing.T) {
 				t.Errorf("etcd %s with backup=%v: schedule is %q, want %q", role, backup, got, want)
 			}
 		}
+	}
+}
+
+// The gardenlet's configuration of backups is for the etcd that has them.
+func TestEtcdBackupSettings(t *testing.T) {
+	s := etcdSource(t)
+	seconds := func(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Second} }
+	s.ETCD = &gardenletconfigv1alpha1.ETCDConfig{
+		DeltaSnapshotRetentionPeriod: seconds(1),
+		BackupLeaderElection:         &gardenletconfigv1alpha1.ETCDBackupLeaderElection{ReelectionPeriod: seconds(2), ETCDConnectionTimeout: seconds(3)},
+	}
+	b := s.Etcd(etcd.Main, 1).Backup
+	if diff := cmp.Diff([]*metav1.Duration{seconds(1), seconds(2), seconds(3)}, []*metav1.Duration{
+		b.DeltaSnapshotRetentionPeriod, b.ReelectionPeriod, b.ConnectionTimeout,
+	}); diff != "" {
+		t.Errorf("Backup (-want +got):\n%s", diff)
 	}
 }
 

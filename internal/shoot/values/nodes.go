@@ -15,6 +15,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/cloudprofile"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
 	"gardener.cloud/gardener/internal/component/operatingsystemconfig"
 	"gardener.cloud/gardener/internal/component/systemcomponent"
@@ -114,6 +115,9 @@ func nodeLabels(shoot *corev1beta1.Shoot, worker *corev1beta1.Worker, hash strin
 	labels[constants.WorkerPoolGardenerNodeAgentSecretName] = operatingsystemconfig.SecretName(worker.Name, hash)
 	labels[constants.WorkerPoolSystemComponents] = fmt.Sprint(worker.SystemComponents == nil || worker.SystemComponents.Allow)
 	labels[constants.NodeLocalDNS] = fmt.Sprint(nodelocaldns.Enabled(shoot))
+	if worker.ControlPlane != nil {
+		labels[constants.NodeRoleControlPlane] = ""
+	}
 	if worker.CRI != nil {
 		labels[constants.WorkerCRIName] = string(worker.CRI.Name)
 		for _, runtime := range worker.CRI.ContainerRuntimes {
@@ -160,7 +164,7 @@ func workerPool(s *observed.State, p *nodes.Pool) (*extensionsv1alpha1.WorkerPoo
 		UserDataSecretRef: corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: p.Provision.Status.CloudConfig.SecretRef.Name}, Key: extensionsv1alpha1.OperatingSystemConfigSecretDataKey,
 		},
-		KubeletDataVolumeName: worker.KubeletDataVolumeName, Zones: worker.Zones, MachineControllerManager: worker.MachineControllerManager,
+		KubeletDataVolumeName: worker.KubeletDataVolumeName, Zones: worker.Zones, MachineControllerManager: machineSettings(s.CloudProfile, worker),
 		KubernetesVersion: &version, KubeletConfig: worker.KubeletConfig(kubernetes.Kubelet), Architecture: worker.Machine.Architecture,
 		Priority: worker.Priority, UpdateStrategy: worker.UpdateStrategy, NodeTemplate: nodeTemplate(s.CloudProfile, worker),
 	}
@@ -180,6 +184,25 @@ func workerPool(s *observed.State, p *nodes.Pool) (*extensionsv1alpha1.WorkerPoo
 		}
 	}
 	return w, nil
+}
+
+// machineSettings returns the settings of a pool for its machines. Without a creation timeout of its own, it has that of its machine type in the
+// CloudProfile.
+func machineSettings(profile *corev1beta1.CloudProfile, worker *corev1beta1.Worker) *corev1beta1.MachineControllerManagerSettings {
+	settings := worker.MachineControllerManager
+	if profile == nil || settings != nil && settings.MachineCreationTimeout != nil {
+		return settings
+	}
+	machine := cloudprofile.FindMachineType(&profile.Spec, worker.Machine.Type)
+	if machine == nil || machine.MachineControllerManager == nil || machine.MachineControllerManager.MachineCreationTimeout == nil {
+		return settings
+	}
+	combined := corev1beta1.MachineControllerManagerSettings{}
+	if settings != nil {
+		combined = *settings
+	}
+	combined.MachineCreationTimeout = machine.MachineControllerManager.MachineCreationTimeout
+	return &combined
 }
 
 // decimal encodes a number as resources of extensions have it, in which there are no fractions.

@@ -2,6 +2,7 @@
 package values
 
 import (
+	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	"gardener.cloud/gardener/imagevector"
 	"gardener.cloud/gardener/internal/component/controlplanenamespace"
 	"gardener.cloud/gardener/internal/shoot/observed"
@@ -20,6 +21,8 @@ type Source struct {
 	// Images are those of all components, and GardenerVersion the tag of the image with all processes of Gardener.
 	Images          imagevector.Vector
 	GardenerVersion string
+	// ETCD is the gardenlet's configuration of backups. It may be nil.
+	ETCD *gardenletconfigv1alpha1.ETCDConfig
 }
 
 // ControlPlaneNamespace returns the values of the namespace of the control plane.

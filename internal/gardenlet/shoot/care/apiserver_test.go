@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +30,7 @@ func TestAgainstAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shootClient, err := Connector(clientgoscheme.Scheme, "test")(kubeconfig)
+	shootClient, err := Connector(clientgoscheme.Scheme, "test", func(*rest.Config) {})(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}

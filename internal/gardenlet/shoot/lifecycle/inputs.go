@@ -93,7 +93,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		SkipReadiness: k != kindDeletion && skipsReadiness(shoot),
 	}
 	source := values.Source{
-		State: o, Credentials: set, Infrastructure: &infrastructure.Result{}, Images: r.Images, GardenerVersion: r.Gardener.Version,
+		State: o, Credentials: set, Infrastructure: &infrastructure.Result{}, Images: r.Images, GardenerVersion: r.Gardener.Version, ETCD: r.ETCD,
 	}
 	s := stages{
 		workers: workers, wakesUp: k == kindDeletion && (shoot.HibernationWanted() || shoot.Status.Hibernated),
