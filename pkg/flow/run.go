@@ -25,7 +25,7 @@ type Options struct {
 
 // Progress is how far a run is.
 type Progress struct {
-	// Total is the number of tasks, Done of those that succeeded or were skipped.
+	// Total is the number of tasks, Done of those that succeeded.
 	Total, Done int
 	// Running and Failed are titles of tasks, in the order of the flow.
 	Running, Failed []string
@@ -161,27 +161,18 @@ func (r *run) start(ctx context.Context, n *node) {
 		for _, first := range n.after {
 			t.After = append(t.After, first.ID)
 		}
-		t.Skipped, t.Err = n.execute(ctx)
+		t.Err = n.execute(ctx)
 		t.End = r.options.Clock.Now()
 		r.ended <- outcome{n, t}
 	}()
 }
 
 // execute runs a task with its timeout and retries.
-func (n *node) execute(ctx context.Context) (skipped bool, err error) {
+func (n *node) execute(ctx context.Context) (err error) {
 	if n.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, n.Timeout, fmt.Errorf("timed out after %s", n.Timeout))
 		defer cancel()
-	}
-	err = caught(func() error {
-		if n.Skip != nil {
-			skipped = n.Skip()
-		}
-		return nil
-	})
-	if skipped || err != nil {
-		return skipped, err
 	}
 	try := func(ctx context.Context) (bool, error) {
 		err = caught(func() error { return n.Run(ctx) })
@@ -199,7 +190,7 @@ func (n *node) execute(ctx context.Context) (skipped bool, err error) {
 	if err != nil && n.Timeout > 0 && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
-	return false, err
+	return err
 }
 
 // Panic is the error of a task that panicked. It is not retried within the same run.

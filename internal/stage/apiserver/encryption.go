@@ -62,7 +62,7 @@ func EncryptionTasks(in Inputs) []flow.Task {
 	var tasks []flow.Task
 	e := in.Encryption
 	if e.Backup {
-		tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "encryption-key-backup", "Waiting for an etcd backup without the old encryption key",
+		tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "encryption-key-backup", "Waiting until etcd has a backup without the old encryption key",
 			in.backUp, "etcd-main-ready"))
 	}
 	if !e.Rewrite {
@@ -75,7 +75,7 @@ func EncryptionTasks(in Inputs) []flow.Task {
 	rewrite.After = append(rewrite.After, "encryption-key-used")
 	return append(tasks,
 		flow.Do("encryption-key", "Deploying kube-apiserver with the new encryption", in.useEncryption, "old-kube-apiserver-gone"),
-		flow.Await(stage.PodsTimeout, "encryption-key-used", "Waiting for kube-apiserver with the new encryption", func(ctx context.Context) error {
+		flow.Await(stage.PodsTimeout, "encryption-key-used", "Waiting until kube-apiserver with the new encryption is ready", func(ctx context.Context) error {
 			if err := in.ready(ctx); err != nil {
 				return err
 			}

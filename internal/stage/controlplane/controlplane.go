@@ -42,8 +42,8 @@ type Inputs struct {
 // task kube-apiserver-ready.
 func Tasks(in Inputs) []flow.Task {
 	tasks := []flow.Task{
-		flow.Do("access-secrets", "Writing Secrets for tokens of control plane components", in.applyAccessSecrets, "credentials"),
-		flow.Do("tokens", "Requesting tokens of control plane components", in.requestTokens, "access-secrets", "kube-apiserver-ready").
+		flow.Do("access-secrets", "Creating Secrets for ServiceAccount tokens of control plane components", in.applyAccessSecrets, "credentials"),
+		flow.Do("tokens", "Requesting ServiceAccount tokens of control plane components", in.requestTokens, "access-secrets", "kube-apiserver-ready").
 			IfPresent("old-kube-apiserver-gone"), // it would sign with the old key
 		flow.Do("resource-manager", "Deploying gardener-resource-manager", DeployResourceManager(in, in.Replicas), "tokens"),
 		in.ready("resource-manager", resourcemanager.Name),
@@ -58,7 +58,7 @@ func Tasks(in Inputs) []flow.Task {
 	}
 	return append(tasks,
 		flow.Do("shoot-core", "Deploying resources that every shoot contains", in.deploySystem, "kube-apiserver-ready"), // it is asked which kinds it serves
-		flow.Await(stage.PodsTimeout, "shoot-core-applied", "Waiting for resources that every shoot contains", func(ctx context.Context) error {
+		flow.Await(stage.PodsTimeout, "shoot-core-applied", "Waiting until resources that every shoot contains are applied", func(ctx context.Context) error {
 			return flow.Parallel(ctx,
 				func(ctx context.Context) error { return in.Run.ManagedApplied(ctx, shootsystem.ManagedResourceName) },
 				func(ctx context.Context) error { return in.Run.ManagedApplied(ctx, resourceManagerResource) },
@@ -69,7 +69,7 @@ func Tasks(in Inputs) []flow.Task {
 
 // ready returns the task that waits for a Deployment after the task with an ID.
 func (in Inputs) ready(id, deployment string) flow.Task {
-	return flow.Await(stage.PodsTimeout, id+"-ready", "Waiting for "+deployment, func(ctx context.Context) error {
+	return flow.Await(stage.PodsTimeout, id+"-ready", "Waiting until "+deployment+" is ready", func(ctx context.Context) error {
 		return in.Run.DeploymentReady(ctx, deployment)
 	}, id)
 }

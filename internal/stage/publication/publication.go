@@ -49,7 +49,7 @@ type Inputs struct {
 func Tasks(in Inputs) []flow.Task {
 	tasks := []flow.Task{flow.Do("publish-credentials", "Publishing CA bundles and SSH keys in the garden", in.publish, "credentials")}
 	if in.Issuer != "" {
-		tasks = append(tasks, flow.Do("publish-issuer", "Publishing the documents of the managed issuer", in.publishIssuer, "credentials"))
+		tasks = append(tasks, flow.Do("publish-issuer", "Publishing OpenID configuration and public keys of the managed ServiceAccount issuer in the garden", in.publishIssuer, "credentials"))
 	}
 	return tasks
 }

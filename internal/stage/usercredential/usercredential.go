@@ -98,10 +98,15 @@ func forIdentity(ctx context.Context, gardenAPI client.Reader, shoot *corev1beta
 	return c, nil
 }
 
-// Copy writes a credential into the seed. For a WorkloadIdentity, it waits until the Secret has a token.
-func (c Credential) Copy(ctx context.Context, run *stage.Run, name string, labels map[string]string) error {
-	if err := run.Apply(ctx, c.Secret(run.Namespace, name, labels)); err != nil || c.Kind != WorkloadIdentity {
-		return err
+// Write writes a credential into the seed. The Secret of a WorkloadIdentity has no token yet.
+func (c Credential) Write(ctx context.Context, run *stage.Run, name string, labels map[string]string) error {
+	return run.Apply(ctx, c.Secret(run.Namespace, name, labels))
+}
+
+// AwaitToken waits until the Secret of a WorkloadIdentity has a token. Other credentials are complete when they are written.
+func (c Credential) AwaitToken(ctx context.Context, run *stage.Run, name string) error {
+	if c.Kind != WorkloadIdentity {
+		return nil
 	}
 	return stage.AwaitOne(ctx, run.SeedAPI, run.Namespace, name, &corev1.SecretList{}, func(secret *corev1.Secret) error {
 		if len(secret.Data[securityv1alpha1.DataKeyToken]) == 0 {
