@@ -195,8 +195,9 @@ func (r *renderer) authorization() error {
 // nodeAgentAuthorizer asks the resource manager about requests of node agents, and nobody else's.
 func nodeAgentAuthorizer() map[string]any {
 	return map[string]any{"type": "Webhook", "name": authorizerNodeAgents, "webhook": map[string]any{
-		// The answers change with Machines, and there are few questions.
-		"authorizedTTL": "0s", "unauthorizedTTL": "0s", "timeout": "10s", "failurePolicy": "Deny",
+		// Answers change with Machines, Nodes and the Secrets of pools, and there are few questions, so they are cached for the shortest time.
+		// Zero would mean the defaults, 5m and 30s.
+		"authorizedTTL": "1ns", "unauthorizedTTL": "1ns", "timeout": "10s", "failurePolicy": "Deny",
 		"subjectAccessReviewVersion": "v1", "matchConditionSubjectAccessReviewVersion": "v1",
 		"matchConditions": []any{map[string]any{"expression": "'gardener.cloud:node-agents' in request.groups"}},
 	}}
