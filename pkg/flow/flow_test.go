@@ -312,3 +312,37 @@ func TestManyTasks(t *testing.T) {
 		t.Errorf("%d tasks ran: %v", sum.Load(), err)
 	}
 }
+
+// A run may be stopped by an error: what runs is interrupted, and is not reported as failed.
+func TestRunStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin, quota := time.Now(), errorcode.With(errors.New("no quota"), corev1beta1.ErrorInfraQuotaExceeded)
+		var tries int
+		f := mustNew(t,
+			Task{ID: "early", Run: func(context.Context) error { return errors.New("no luck") }},
+			Task{ID: "dns", Retry: writeRetry, Run: func(ctx context.Context) error {
+				tries++
+				return errors.Join(takes(time.Second)(ctx), quota)
+			}},
+			Task{ID: "worker", Run: takes(time.Hour)},
+			Task{ID: "tunnel", Run: nothing, After: []string{"worker"}},
+		)
+		var reported Progress
+		_, err := f.Run(t.Context(), Options{
+			StopOn: func(err error) bool { return errors.Is(err, quota) }, Progress: func(p Progress) { reported = p },
+		})
+		var failed *Error
+		if !errors.As(err, &failed) || len(failed.Tasks) != 2 || failed.Tasks[0].ID != "early" || failed.Tasks[1].ID != "dns" {
+			t.Fatalf("Run() = %v, want errors of the tasks that failed by themselves", err)
+		}
+		if diff := cmp.Diff([]string{"worker", "tunnel"}, failed.Waiting); diff != "" {
+			t.Errorf("waiting (-want +got):\n%s", diff)
+		}
+		if took := time.Since(begin); took != time.Second || tries != 1 {
+			t.Errorf("it took %s and %d tries", took, tries)
+		}
+		if len(reported.Failed) != 2 {
+			t.Errorf("reported as failed are %q", reported.Failed)
+		}
+	})
+}

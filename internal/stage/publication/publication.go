@@ -23,12 +23,8 @@ import (
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
-const (
-	// publicKeysLabel says of which kind of tokens a Secret has the public keys. The server of managed issuers finds them by it.
-	publicKeysLabel, serviceAccountKeys = "authentication.gardener.cloud/public-keys", "serviceaccount"
-	// openIDConfigKey and keySetKey have the two documents of an issuer.
-	openIDConfigKey, keySetKey = "openid-config", "jwks"
-)
+// openIDConfigKey and keySetKey have the two documents of an issuer.
+const openIDConfigKey, keySetKey = "openid-config", "jwks"
 
 // Inputs are what the tasks read.
 type Inputs struct {
@@ -141,7 +137,9 @@ func (in Inputs) issuerSecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: constants.GardenerShootIssuerNamespace, Name: in.Project + "--" + string(in.Shoot.UID),
 		Labels: map[string]string{
-			publicKeysLabel: serviceAccountKeys, constants.ProjectName: in.Project, constants.ShootName: in.Shoot.Name, constants.ShootNamespace: in.Shoot.Namespace,
+			// The server of managed issuers finds it by this one.
+			constants.DiscoveryPublic: constants.DiscoveryServiceAccount,
+			constants.ProjectName:     in.Project, constants.ShootName: in.Shoot.Name, constants.ShootNamespace: in.Shoot.Namespace,
 		},
 	}}
 }

@@ -96,7 +96,7 @@ type reader struct {
 func (r reader) configMap(ctx context.Context, name, key string) (string, error) {
 	configMap := &corev1.ConfigMap{}
 	if err := r.gardenAPI.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, configMap); err != nil {
-		return "", fmt.Errorf("read ConfigMap %q in the garden: %w", name, err)
+		return "", errorcode.IfNotFound(fmt.Errorf("read ConfigMap %q in the garden: %w", name, err), corev1beta1.ErrorConfigurationProblem)
 	}
 	if configMap.Data[key] == "" {
 		return "", errorcode.With(fmt.Errorf("ConfigMap %q in the garden has no key %q", name, key), corev1beta1.ErrorConfigurationProblem)
@@ -108,7 +108,7 @@ func (r reader) configMap(ctx context.Context, name, key string) (string, error)
 func (r reader) kubeconfig(ctx context.Context, into *map[string][]byte, user, name string) error {
 	secret := &corev1.Secret{}
 	if err := r.gardenAPI.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, secret); err != nil {
-		return fmt.Errorf("read Secret %q in the garden: %w", name, err)
+		return errorcode.IfNotFound(fmt.Errorf("read Secret %q in the garden: %w", name, err), corev1beta1.ErrorConfigurationProblem)
 	}
 	if len(secret.Data[kubeconfigKey]) == 0 {
 		return errorcode.With(fmt.Errorf("Secret %q in the garden has no key %q", name, kubeconfigKey), corev1beta1.ErrorConfigurationProblem)

@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -133,7 +132,13 @@ func (r observer) cloudProfile(ctx context.Context, shoot *corev1beta1.Shoot) (*
 	return profile, nil
 }
 
-// domains returns the domains of a shoot. One that neither the shoot nor the landscape has credentials for is unmanaged.
+// missing adds a code to an error about an object that the Shoot refers to, if it does not exist.
+func missing(err error) error {
+	return errorcode.IfNotFound(err, corev1beta1.ErrorConfigurationProblem)
+}
+
+// domains returns the domains of a shoot. A domain that neither the shoot nor the landscape has a provider for is an error of the configuration.
+// Such a shoot can be deleted.
 func (r observer) domains(ctx context.Context, o *observed.State) (internal, external *dns.Domain, err error) {
 	if offer := o.Seed.Spec.DNS.Internal; offer != nil {
 		credential, err := usercredential.Read(ctx, r.gardenAPI, o.Shoot, offer.CredentialsRef)
@@ -146,7 +151,7 @@ func (r observer) domains(ctx context.Context, o *observed.State) (internal, ext
 	if spec == nil || spec.Domain == nil {
 		return internal, nil, nil
 	}
-	external = &dns.Domain{Name: *spec.Domain, Provider: constants.DNSProviderUnmanaged}
+	external = &dns.Domain{Name: *spec.Domain}
 	for _, provider := range spec.Providers {
 		if !ptr.Deref(provider.Primary, false) {
 			continue
@@ -160,17 +165,27 @@ func (r observer) domains(ctx context.Context, o *observed.State) (internal, ext
 			break
 		}
 		if external.Credentials, err = usercredential.Read(ctx, r.gardenAPI, o.Shoot, ref); err != nil {
-			return nil, nil, fmt.Errorf("domain %q: %w", external.Name, err)
+			return nil, nil, missing(fmt.Errorf("domain %q: %w", external.Name, err))
 		}
 		return internal, external, nil
 	}
-	if external.Managed() || len(spec.Providers) == 0 {
-		return internal, external, r.defaultDomain(ctx, o, external)
+	if external.Managed() {
+		if err := r.defaultDomain(ctx, o, external); err != nil {
+			return nil, nil, err
+		}
+	}
+	switch {
+	case external.Provider != "":
+	case o.Shoot.DeletionTimestamp != nil:
+		external.Provider = constants.DNSProviderUnmanaged // there are no records to delete
+	default:
+		return nil, nil, errorcode.With(fmt.Errorf("spec.dns.providers: domain %q is in no default domain, and has no primary provider with a type", external.Name),
+			corev1beta1.ErrorConfigurationProblem)
 	}
 	return internal, external, nil
 }
 
-// defaultDomain finds the credentials for a domain that the seed offers or, if it offers none itself, the landscape. Other domains stay as
+// defaultDomain finds the provider and the credentials for a domain that the seed offers or, if it offers none itself, the landscape. Other domains stay as
 // they are.
 func (r observer) defaultDomain(ctx context.Context, o *observed.State, d *dns.Domain) error {
 	offers := o.Seed.Spec.DNS.Defaults
@@ -228,24 +243,21 @@ func (r observer) cloudProvider(ctx context.Context, shoot *corev1beta1.Shoot) (
 	case shoot.Spec.CredentialsBindingName != nil:
 		binding := &securityv1alpha1.CredentialsBinding{}
 		if err := r.gardenAPI.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.CredentialsBindingName}, binding); err != nil {
-			return nil, fmt.Errorf("read CredentialsBinding %q: %w", *shoot.Spec.CredentialsBindingName, err)
+			return nil, missing(fmt.Errorf("read CredentialsBinding %q: %w", *shoot.Spec.CredentialsBindingName, err))
 		}
 		ref = binding.CredentialsRef
 	case shoot.Spec.SecretBindingName != nil:
 		binding := &corev1beta1.SecretBinding{}
 		if err := r.gardenAPI.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.SecretBindingName}, binding); err != nil {
-			return nil, fmt.Errorf("read SecretBinding %q: %w", *shoot.Spec.SecretBindingName, err)
+			return nil, missing(fmt.Errorf("read SecretBinding %q: %w", *shoot.Spec.SecretBindingName, err))
 		}
 		ref.Kind, ref.Namespace, ref.Name = usercredential.Secret, cmp.Or(binding.SecretRef.Namespace, shoot.Namespace), binding.SecretRef.Name
 	default:
 		return nil, nil //nolint:nilnil // some infrastructures need none
 	}
 	credential, err := usercredential.Read(ctx, r.gardenAPI, shoot, ref)
-	if apierrors.IsNotFound(err) {
-		err = errorcode.With(err, corev1beta1.ErrorInfraUnauthenticated)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("credentials for the infrastructure: %w", err)
+		return nil, errorcode.IfNotFound(fmt.Errorf("credentials for the infrastructure: %w", err), corev1beta1.ErrorInfraUnauthenticated)
 	}
 	return &credential, nil
 }
@@ -289,7 +301,8 @@ func (r observer) managedIssuer(ctx context.Context, o *observed.State) (string,
 			return fmt.Sprintf("https://%s/projects/%s/shoots/%s/issuer", host, o.Project, o.Shoot.UID), nil
 		}
 	}
-	return "", errorcode.With(errors.New("the landscape has no host for managed issuers of service account tokens"), corev1beta1.ErrorConfigurationProblem)
+	// No code: gardener-apiserver has seen a host in the garden namespace, so that its copy comes, and only an operator can create it again.
+	return "", fmt.Errorf("no Secret in the namespace of seed %q has the host of managed issuers of service account tokens", o.Seed.Name)
 }
 
 // clusterIdentity reads the identity of a cluster. It is empty if there is none.

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +14,7 @@ import (
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
 	"gardener.cloud/gardener/internal/stage/dns"
 	"gardener.cloud/gardener/internal/stage/usercredential"
+	"gardener.cloud/gardener/pkg/errorcode"
 )
 
 func TestManagedIssuer(t *testing.T) {
@@ -69,6 +71,7 @@ func TestExternalDomain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seed []corev1beta1.SeedDNSProviderConfig
 		want dns.Domain
+		code corev1beta1.ErrorCode // of the error, if there is one
 	}{
 		"the longest of the landscape": {
 			want: dns.Domain{Name: domain, Provider: "long", Credentials: usercredential.Credential{Kind: "Secret", Data: map[string][]byte{"of": []byte("long")}}},
@@ -79,7 +82,7 @@ func TestExternalDomain(t *testing.T) {
 		},
 		"none of a seed that has others": {
 			seed: []corev1beta1.SeedDNSProviderConfig{ofSeed("x", "example.org")},
-			want: dns.Domain{Name: domain, Provider: "unmanaged"},
+			code: corev1beta1.ErrorConfigurationProblem,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,6 +93,12 @@ func TestExternalDomain(t *testing.T) {
 				offer("short", "example.com", "10"), offer("long", "b.example.com", "1"), offer("other", "example.net", "20"), secret("x"), secret("y"), secret("z"),
 			).Build()
 			_, external, err := observer{gardenAPI: garden}.domains(t.Context(), o)
+			if tc.code != "" {
+				if codes := errorcode.Of(err); !slices.Contains(codes, tc.code) {
+					t.Errorf("error %v has codes %v, want %s", err, codes, tc.code)
+				}
+				return
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
