@@ -7,12 +7,15 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // connectShoot returns a client for a shoot. Flows and their waits use it, so that its requests have no rate limit.
 func (a *agent) connectShoot(config *rest.Config) (client.WithWatch, error) {
 	config = rest.AddUserAgent(config, Name)
 	config.QPS = -1
+	kube.LimitResponses(config, kube.MaxShootResponse)
 	return client.NewWithWatch(config, client.Options{Scheme: a.GetScheme()})
 }
 
@@ -23,6 +26,7 @@ const discoverTimeout = 15 * time.Second
 func discoverShoot(config *rest.Config) ([]*metav1.APIResourceList, error) {
 	config = rest.AddUserAgent(config, Name)
 	config.Timeout = discoverTimeout
+	kube.LimitResponses(config, kube.MaxShootResponse)
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err

@@ -73,14 +73,14 @@ func newFixture(t *testing.T) *fixture {
 	bucket.Name, bucket.Generation = "b", 1
 	f := &fixture{
 		garden: fake.NewClientBuilder().WithScheme(scheme).WithObjects(bucket).WithStatusSubresource(bucket).Build(),
-		seed:   fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupBucket{}).
+		seed: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupBucket{}).
 			WithIndex(&corev1.Secret{}, "metadata.name", func(object client.Object) []string { return []string{object.GetName()} }).Build(),
-		kind:   &stub{credentials: usercredential.Credential{Kind: "Secret", Data: map[string][]byte{"password": []byte("1")}}},
+		kind: &stub{credentials: usercredential.Credential{Kind: "Secret", Data: map[string][]byte{"password": []byte("1")}}},
 	}
 	f.reconciler = &Reconciler[*corev1beta1.BackupBucket, *extensionsv1alpha1.BackupBucket]{
 		Kind: f.kind, KindName: "BackupBucket", SeedName: "here", GardenCache: f.garden, SeedCache: f.seed,
 		SeedAPI: interceptor.NewClient(f.seed, interceptor.Funcs{Watch: stagetest.WatchWithoutList}),
-		Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
+		Clock:   clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
 	}
 	return f
 }

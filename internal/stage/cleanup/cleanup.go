@@ -122,18 +122,31 @@ func deleteAndWait[T client.Object](ctx context.Context, shootClient client.With
 	return g.await(ctx, shootClient, list, counts, func(ctx context.Context) error { return kube.Await(ctx, shootClient, list, gone, nil) })
 }
 
+const (
+	// pageSize is how many objects are read at a time: users decide how many there are, and how large.
+	pageSize = 100
+	// deletionsTimeout is the end of the deletions of one kind, and requestTimeout that of one of them. Webhooks that users create again and
+	// again can make each take long, while other shoots wait for the worker. The next pass goes on.
+	deletionsTimeout, requestTimeout = 3 * time.Minute, 10 * time.Second
+)
+
 // deleteUsers deletes the objects of a kind that users have created.
 func deleteUsers(ctx context.Context, shootClient client.Client, kind string, list client.ObjectList, counts func(client.Object) bool) error {
-	if err := shootClient.List(ctx, list); err != nil {
-		return fmt.Errorf("list %s in the shoot: %w", kind, err)
-	}
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		object := item.(client.Object) //nolint:forcetypeassert // lists have nothing else
+	ctx, cancel := context.WithTimeout(ctx, deletionsTimeout)
+	defer cancel()
+	err := eachObject(ctx, shootClient, list, func(object client.Object) error {
 		if !usersOwn(object) || counts != nil && !counts(object) || object.GetDeletionTimestamp() != nil {
 			return nil
 		}
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
 		// Objects that it owns are deleted, too, which is not the default of all kinds.
-		return client.IgnoreNotFound(shootClient.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		err := shootClient.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if err != nil && ctx.Err() != nil {
+			return errorcode.With(fmt.Errorf("delete %q: the kube-apiserver did not respond within %s; webhooks may be slow: %w", client.ObjectKeyFromObject(object), requestTimeout, err),
+				corev1beta1.ErrorCleanupClusterResources)
+		}
+		return client.IgnoreNotFound(err)
 	})
 	if err != nil {
 		return fmt.Errorf("delete %s in the shoot: %w", kind, err)
@@ -147,4 +160,21 @@ func uncontrolled(object client.Object) bool { return metav1.GetControllerOfNoCo
 // usersOwn is whether an object is no part of Gardener.
 func usersOwn(object client.Object) bool {
 	return object.GetLabels()[constants.ShootNoCleanup] != "true"
+}
+
+// eachObject calls a function with each object of a kind, and reads a page of them at a time.
+func eachObject(ctx context.Context, shootClient client.Client, list client.ObjectList, do func(client.Object) error) error {
+	for next := ""; ; {
+		if err := shootClient.List(ctx, list, client.Limit(pageSize), client.Continue(next)); err != nil {
+			return fmt.Errorf("list: %w", err)
+		}
+		if err := meta.EachListItem(list, func(item runtime.Object) error {
+			return do(item.(client.Object)) //nolint:forcetypeassert // lists have nothing else
+		}); err != nil {
+			return err
+		}
+		if next = list.GetContinue(); next == "" {
+			return nil
+		}
+	}
 }

@@ -6,9 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,12 +59,8 @@ func (g grace) await(ctx context.Context, shootClient client.Client, list client
 
 // finalize removes the finalizers of objects whose period is over, and returns for how long that of the next one lasts.
 func (g grace) finalize(ctx context.Context, shootClient client.Client, list client.ObjectList, counts func(client.Object) bool) (time.Duration, error) {
-	if err := shootClient.List(ctx, list); err != nil {
-		return 0, fmt.Errorf("list objects that are left in the shoot: %w", err)
-	}
 	next := g.period
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		object := item.(client.Object) //nolint:forcetypeassert // lists have nothing else
+	err := eachObject(ctx, shootClient, list, func(object client.Object) error {
 		if object.GetDeletionTimestamp() == nil || !usersOwn(object) || !counts(object) {
 			return nil
 		}
@@ -74,6 +68,8 @@ func (g grace) finalize(ctx context.Context, shootClient client.Client, list cli
 			next = min(next, left)
 			return nil
 		}
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
 		return client.IgnoreNotFound(kube.PatchMetadata(ctx, shootClient, object, func(o *metav1.PartialObjectMetadata) { o.Finalizers = nil }))
 	})
 	if err != nil {

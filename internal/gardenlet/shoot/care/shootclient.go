@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/kube"
 )
 
 // ShootClient is a client for the API server of a shoot, without a cache.
@@ -38,6 +40,7 @@ func Connector(scheme *runtime.Scheme, userAgent string) func(kubeconfig []byte)
 		}
 		config = rest.AddUserAgent(config, userAgent)
 		config.QPS = -1 // the number of passes is limited, so that the requests of one pass need no limit
+		kube.LimitResponses(config, kube.MaxShootResponse)
 		// With a function, client-go does not cache the transport, so that Close can close its connections.
 		config.Proxy = http.ProxyFromEnvironment
 		httpClient, err := rest.HTTPClientFor(config)
