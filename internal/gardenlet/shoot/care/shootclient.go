@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/shoot/access"
 )
 
@@ -42,6 +43,7 @@ func Connector(scheme *runtime.Scheme, userAgent string, set func(*rest.Config))
 		}
 		config = rest.AddUserAgent(config, userAgent)
 		set(config)
+		kube.LimitResponses(config, kube.MaxShootResponse)
 		// With a function, client-go does not cache the transport, so that Close can close its connections.
 		config.Proxy = http.ProxyFromEnvironment
 		httpClient, err := rest.HTTPClientFor(config)
