@@ -71,24 +71,23 @@ func TestExtensionIsWritten(t *testing.T) {
 	in := Inputs{Run: clusters.Run(), Desired: []Extension{{Type: "dns", Config: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}}}}
 	got := &extensionsv1alpha1.Extension{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: "dns"}}
 	class := extensionsv1alpha1.ExtensionClassShoot
-	for range 2 {
+	for _, before := range []*extensionsv1alpha1.ExtensionClass{nil, &class} {
+		if before != nil {
+			got.Spec.Class = before
+			if err := clusters.Seed.Update(t.Context(), got); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := stagetest.RunTask(t.Context(), t, Tasks(in), "extension-dns"); err != nil {
 			t.Fatal(err)
 		}
 		if err := clusters.Seed.Get(t.Context(), client.ObjectKeyFromObject(got), got); err != nil {
 			t.Fatal(err)
 		}
-		want := extensionsv1alpha1.DefaultSpec{Type: "dns", Class: got.Spec.Class, ProviderConfig: in.Desired[0].Config}
+		want := extensionsv1alpha1.DefaultSpec{Type: "dns", Class: before, ProviderConfig: in.Desired[0].Config}
 		if diff := cmp.Diff(want, got.Spec.DefaultSpec); diff != "" {
 			t.Errorf("spec (-want +got):\n%s", diff)
 		}
-		got.Spec.Class = &class
-		if err := clusters.Seed.Update(t.Context(), got); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got.Spec.Class == nil || *got.Spec.Class != class {
-		t.Errorf("the class is %v", got.Spec.Class)
 	}
 }
 
@@ -141,7 +140,9 @@ func TestExtensionsFail(t *testing.T) {
 	clusters := stagetest.New(t)
 	in := Inputs{Run: clusters.Run(), Desired: []Extension{{Type: "dns"}}, Stale: []Extension{{Type: "former"}}}
 	in.Run.SeedAPI = interceptor.NewClient(clusters.Seed, interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return fails },
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return fails
+		},
 	})
 	for _, hibernated := range []bool{false, true} {
 		in.Hibernated = hibernated
@@ -186,8 +187,8 @@ func TestDesired(t *testing.T) {
 		"workerless, which is supported": {
 			resource: corev1beta1.ControllerResource{Kind: "Extension", Type: "a", AutoEnable: auto, WorkerlessSupported: new(true)}, want: []Extension{usual},
 		},
-		"of another kind":  {resource: corev1beta1.ControllerResource{Kind: "Network", Type: "a", AutoEnable: auto}, workers: 1},
-		"not the primary":  {resource: corev1beta1.ControllerResource{Kind: "Extension", Type: "a", AutoEnable: auto, Primary: new(false)}, workers: 1},
+		"of another kind": {resource: corev1beta1.ControllerResource{Kind: "Network", Type: "a", AutoEnable: auto}, workers: 1},
+		"not the primary": {resource: corev1beta1.ControllerResource{Kind: "Extension", Type: "a", AutoEnable: auto, Primary: new(false)}, workers: 1},
 		"with a lifecycle": {
 			resource: corev1beta1.ControllerResource{
 				Kind: "Extension", Type: "a", AutoEnable: auto, ReconcileTimeout: &metav1.Duration{Duration: time.Minute},

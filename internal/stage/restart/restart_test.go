@@ -142,7 +142,9 @@ func TestRestartOfSystemComponents(t *testing.T) {
 
 func TestRestartFails(t *testing.T) {
 	fails := errors.New("no answer")
-	broken := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error { return fails }}
+	broken := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		return fails
+	}}
 	clusters := stagetest.New(t)
 	in := inputs(clusters)
 	in.ControlPlane, in.SystemComponents = []string{"kube-controller-manager"}, true
