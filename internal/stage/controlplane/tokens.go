@@ -92,7 +92,7 @@ func (in Inputs) requestTokens(ctx context.Context) error {
 	}
 	valid := func(token string) bool { return serviceaccountkey.Signs(key, token) }
 	requestor := tokenrequestor.New(in.Run.SeedAPI, shootClient, set.Bundle(constants.SecretNameCACluster), tokenrequestor.Values{
-		Class: resourcesv1alpha1.ResourceManagerClassShoot, Clock: in.Run.Clock, Good: valid,
+		Class: resourcesv1alpha1.ResourceManagerClassShoot, Clock: in.Run.Clock, Valid: valid,
 	})
 	var requests []func(context.Context) error
 	for _, secret := range list.Items {
