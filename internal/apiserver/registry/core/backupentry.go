@@ -2,7 +2,6 @@ package core
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -20,7 +19,6 @@ func backupEntry() *kind.Kind[corev1beta1.BackupEntry] {
 		Namespaced:       true,
 		HasStatus:        true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &corev1beta1.BackupEntryList{} },
 
 		Canonicalize:   func(b *corev1beta1.BackupEntry) { labelSeeds(&b.ObjectMeta, b.Spec.SeedName, b.Status.SeedName) },
 		Validate:       core.ValidateBackupEntry,

@@ -2,7 +2,6 @@ package core
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -18,7 +17,6 @@ func controllerInstallation() *kind.Kind[corev1beta1.ControllerInstallation] {
 		Categories:       all,
 		HasStatus:        true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &corev1beta1.ControllerInstallationList{} },
 
 		Validate:       core.ValidateControllerInstallation,
 		ValidateUpdate: core.ValidateControllerInstallationUpdate,

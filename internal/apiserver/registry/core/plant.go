@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -19,7 +18,6 @@ func plant() *kind.Kind[corev1beta1.Plant] {
 		Namespaced:       true,
 		HasStatus:        true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &corev1beta1.PlantList{} },
 
 		Validate:             core.ValidatePlant,
 		ValidateUpdate:       core.ValidatePlantUpdate,

@@ -8,7 +8,6 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/ptr"
@@ -27,7 +26,6 @@ func shoot(settings Settings) *kind.Kind[corev1beta1.Shoot] {
 		Namespaced:       true,
 		HasStatus:        true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &corev1beta1.ShootList{} },
 
 		Canonicalize: canonicalizeShoot,
 		Validate:     func(s *corev1beta1.Shoot) field.ErrorList { return core.ValidateShoot(s, settings.Validation) },

@@ -2,7 +2,9 @@
 package kind
 
 import (
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -38,8 +40,6 @@ type Kind[T any] struct {
 	// UnconditionalUpdate is whether an update may leave the resource version out, and overwrite any version.
 	UnconditionalUpdate bool
 
-	NewList func() runtime.Object
-
 	PrepareForCreate func(obj *T)
 	PrepareForUpdate func(obj, old *T)
 	// Canonicalize sets what follows from the rest, such as labels. The object was validated before.
@@ -73,8 +73,8 @@ type Any interface {
 	FieldSelectors() []string
 	// Strategies returns how requests are prepared and validated.
 	Strategies(typer runtime.ObjectTyper) Strategies
-	// Storage returns the resources by their paths, such as "shoots" and "shoots/status".
-	Storage(typer runtime.ObjectTyper, getter generic.RESTOptionsGetter) (map[string]rest.Storage, error)
+	// Storage returns the resources by their paths, such as "shoots" and "shoots/status". The scheme has the type and that of its list.
+	Storage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter) (map[string]rest.Storage, error)
 }
 
 // Effect is what an operation does to the generation of its object.
@@ -115,6 +115,21 @@ func (k *Kind[T]) FieldSelectors() []string {
 func (k *Kind[T]) singular() string { return strings.ToLower(k.GroupVersionKind.Kind) }
 
 func (k *Kind[T]) newObject() runtime.Object { return any(new(T)).(runtime.Object) }
+
+// newList returns a function that creates lists of the kind: those that the scheme has under its name.
+func (k *Kind[T]) newList(scheme *runtime.Scheme) (func() runtime.Object, error) {
+	list := k.GroupVersionKind
+	list.Kind += "List"
+	obj, err := scheme.New(list)
+	if err != nil {
+		return nil, err
+	}
+	typ := reflect.TypeOf(obj).Elem()
+	if items, ok := typ.FieldByName("Items"); !ok || items.Type != reflect.TypeFor[[]T]() {
+		return nil, fmt.Errorf("%s is no list of %s", typ, reflect.TypeFor[T]())
+	}
+	return func() runtime.Object { return reflect.New(typ).Interface().(runtime.Object) }, nil
+}
 
 func typed[T any](obj runtime.Object) *T { return any(obj).(*T) }
 

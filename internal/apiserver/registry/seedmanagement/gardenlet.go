@@ -3,7 +3,6 @@ package seedmanagement
 import (
 	"cmp"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -21,7 +20,6 @@ func gardenlet() *kind.Kind[seedmanagementv1alpha1.Gardenlet] {
 		HasStatus:        true,
 		StatusOnCreate:   true,
 		HasGeneration:    true,
-		NewList:          func() runtime.Object { return &seedmanagementv1alpha1.GardenletList{} },
 
 		Validate:             seedmanagement.ValidateGardenlet,
 		ValidateUpdate:       seedmanagement.ValidateGardenletUpdate,
