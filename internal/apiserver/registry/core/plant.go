@@ -22,6 +22,7 @@ func plant() *kind.Kind[corev1beta1.Plant] {
 		Validate:             core.ValidatePlant,
 		ValidateUpdate:       core.ValidatePlantUpdate,
 		ValidateStatusUpdate: core.ValidatePlantStatusUpdate,
+		Conditions:           func(p *corev1beta1.Plant) []corev1beta1.Condition { return p.Status.Conditions },
 		Columns: []kind.Column[corev1beta1.Plant]{
 			{
 				Name: "Provider", Description: "Type of the provider.",
@@ -35,18 +36,8 @@ func plant() *kind.Kind[corev1beta1.Plant] {
 				Name: "K8S Version", Description: "Kubernetes version.",
 				Value: func(p *corev1beta1.Plant) any { return cmp.Or(clusterInfo(p).Kubernetes.Version, kind.Unknown) },
 			},
-			{
-				Name: "APIServer", Description: "Whether the kube-apiserver of the cluster is available.",
-				Value: func(p *corev1beta1.Plant) any {
-					return kind.ConditionStatus(p.Status.Conditions, corev1beta1.ShootAPIServerAvailable)
-				},
-			},
-			{
-				Name: "Nodes", Description: "Whether all nodes are ready.",
-				Value: func(p *corev1beta1.Plant) any {
-					return kind.ConditionStatus(p.Status.Conditions, corev1beta1.ShootEveryNodeReady)
-				},
-			},
+			{Name: "APIServer", Description: "Whether the kube-apiserver of the cluster is available.", Condition: corev1beta1.ShootAPIServerAvailable},
+			{Name: "Nodes", Description: "Whether all nodes are ready.", Condition: corev1beta1.ShootEveryNodeReady},
 		},
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/tools/cache"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
 // Kind describes a kind with the Go type T. A function that is nil has nothing to do, except Validate and ValidateUpdate, which each
@@ -59,6 +61,8 @@ type Kind[T any] struct {
 	IndexedFields []string
 	// Columns of tables are those between Name and Age, ColumnsAfterAge the ones behind Age.
 	Columns, ColumnsAfterAge []Column[T]
+	// Conditions returns those of an object, for columns with a condition.
+	Conditions func(obj *T) []corev1beta1.Condition
 	// AgeAsString is whether the type of the column Age is "string" instead of "date".
 	AgeAsString bool
 	// Subresources returns those besides the status, by their names.
