@@ -56,9 +56,10 @@ type garden struct {
 	c client.WithWatch
 }
 
-func start(t *testing.T) *garden {
+// start starts a garden with some admission plugins.
+func start(t *testing.T, plugins ...string) *garden {
 	t.Helper()
-	e := env.Start(t, env.Lenient(), env.Flags(
+	e := env.Start(t, env.Lenient(plugins...), env.Flags(
 		"--workload-identity-token-issuer=https://garden.example.com/issuer", "--workload-identity-signing-key-file="+signingKey(t),
 	))
 	for _, add := range []func(*runtime.Scheme) error{

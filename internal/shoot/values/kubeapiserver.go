@@ -10,6 +10,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/apiserverproxy"
+	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/component/systemcomponent"
@@ -68,13 +69,13 @@ func (s Source) KubeAPIServer(replicas int32, files kubeapiserver.Files) (kubeap
 }
 
 // Encryption returns which resources are encrypted with which keys: the new one, and while a rotation is prepared, the old one for reading.
-func (s Source) Encryption() (kubeapiserver.Encryption, error) {
+func (s Source) Encryption() (encryption.Values, error) {
 	set, err := s.Credentials.All()
 	if err != nil {
-		return kubeapiserver.Encryption{}, err
+		return encryption.Values{}, err
 	}
 	desired, former := observed.EncryptedResources(s.Shoot)
-	e := kubeapiserver.Encryption{Resources: append([]string{"secrets"}, desired...), PlainResources: former}
+	e := encryption.Values{Resources: append([]string{"secrets"}, desired...), PlainResources: former}
 	provider := corev1beta1.EncryptionProviderType("")
 	if c := s.Shoot.Spec.Kubernetes.KubeAPIServer; c != nil && c.EncryptionConfig != nil {
 		provider = ptr.Deref(c.EncryptionConfig.Provider.Type, "")
@@ -83,7 +84,7 @@ func (s Source) Encryption() (kubeapiserver.Encryption, error) {
 		if secret == nil {
 			continue
 		}
-		key := kubeapiserver.EncryptionKey{
+		key := encryption.Key{
 			Provider: provider, Name: string(secret.Data[secrets.DataKeyEncryptionKeyName]), Secret: secret.Data[secrets.DataKeyEncryptionSecret],
 		}
 		if key.Provider == "" {
@@ -95,7 +96,7 @@ func (s Source) Encryption() (kubeapiserver.Encryption, error) {
 }
 
 // FormerEncryption returns the encryption that writes as before this run, and reads what is written after it.
-func (s Source) FormerEncryption() (kubeapiserver.Encryption, error) {
+func (s Source) FormerEncryption() (encryption.Values, error) {
 	e, err := s.Encryption()
 	if err != nil {
 		return e, err

@@ -36,6 +36,8 @@ type Inputs struct {
 	System func(served []*metav1.APIResourceList) (shootsystem.Values, error)
 	// Kubeconfigs are Secrets with kubeconfigs for extensions and the gardenlet, each with the URL of the kube-apiserver in it.
 	Kubeconfigs map[string]string
+	// Rotation is which credentials in the cluster itself are replaced.
+	Rotation Rotation
 }
 
 // Tasks returns the tasks that deploy the components, and after them those for what the cluster contains. The first ones need the
@@ -56,6 +58,7 @@ func Tasks(in Inputs) []flow.Task {
 			in.ready("kube-scheduler", kubescheduler.Name),
 		)
 	}
+	tasks = append(tasks, in.rotationTasks()...)
 	return append(tasks,
 		flow.Do("shoot-core", "Deploying resources that every shoot contains", in.deploySystem, "kube-apiserver-ready"), // it is asked which kinds it serves
 		flow.Await(stage.PodsTimeout, "shoot-core-applied", "Waiting until resources that every shoot contains are applied", func(ctx context.Context) error {

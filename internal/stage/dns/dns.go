@@ -78,7 +78,7 @@ func (in Inputs) record(name string, d *Domain) flow.Task {
 		if err := d.Credentials.Write(ctx, in.Run, secret, nil); err != nil {
 			return err
 		}
-		if err := d.Credentials.AwaitToken(ctx, in.Run, secret); err != nil {
+		if err := d.Credentials.AwaitToken(ctx, in.Run.SeedAPI, in.Run.Namespace, secret); err != nil {
 			return err
 		}
 		values := in.Run.ExtensionValues()

@@ -65,7 +65,7 @@ func Tasks(in Inputs) []flow.Task {
 		if in.CloudProvider.Kind == usercredential.WorkloadIdentity {
 			tasks = append(tasks, flow.Await(tokenTimeout, "cloudprovider-token", "Waiting until the WorkloadIdentity of the infrastructure has a token",
 				func(ctx context.Context) error {
-					return in.CloudProvider.AwaitToken(ctx, in.Run, usercopy.CloudProvider)
+					return in.CloudProvider.AwaitToken(ctx, in.Run.SeedAPI, in.Run.Namespace, usercopy.CloudProvider)
 				}, "cloudprovider"))
 		}
 	}

@@ -77,3 +77,22 @@ func TestReferencesAreCopied(t *testing.T) {
 		t.Errorf("ConfigMap in the seed (-want +got):\n%s", diff)
 	}
 }
+
+// A Shoot can be deleted although an object is missing that it refers to. Otherwise, that is an error, as extensions need it.
+func TestMissingReferences(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).Build()
+	shoot := &corev1beta1.Shoot{}
+	for _, kind := range []string{"Secret", "ConfigMap", "WorkloadIdentity"} {
+		resource := corev1beta1.NamedResourceReference{Name: kind}
+		resource.ResourceRef.Kind, resource.ResourceRef.Name = kind, "missing"
+		shoot.Spec.Resources = append(shoot.Spec.Resources, resource)
+	}
+	in := Inputs{Run: &stage.Run{SeedAPI: c, GardenAPI: c, Namespace: stagetest.Namespace, FieldManager: "gardenlet"}, Shoot: shoot}
+	if err := in.copyReferences(t.Context()); err == nil {
+		t.Error("no error says that objects are missing")
+	}
+	shoot.DeletionTimestamp = new(metav1.Now())
+	if err := in.copyReferences(t.Context()); err != nil {
+		t.Errorf("the shoot cannot be deleted: %v", err)
+	}
+}

@@ -127,6 +127,9 @@ func newCluster(scheme *runtime.Scheme) client.WithWatch {
 	} {
 		builder = builder.WithIndex(kind, "metadata.name", byName)
 	}
+	builder = builder.WithIndex(&corev1.ConfigMap{}, "metadata.name", byName).WithIndex(&corev1.Secret{}, "type", func(object client.Object) []string {
+		return []string{string(object.(*corev1.Secret).Type)} //nolint:forcetypeassert // the kind of the index
+	})
 	return builder.WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 			err := c.Get(ctx, key, object, opts...)

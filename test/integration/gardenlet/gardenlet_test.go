@@ -101,6 +101,7 @@ func TestGardenlet(t *testing.T) {
 	g := &garden{Env: e, c: c}
 	g.prepare(t)
 	g.playNodes(t)
+	t.Run("cleanup of a shoot", g.testCleanup)
 	t.Run("without any access", g.testNoAccess)
 	t.Run("denied", g.testDenied)
 	g.sign(t)

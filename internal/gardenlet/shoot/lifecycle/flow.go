@@ -97,12 +97,10 @@ func (r *reconciler) deletionFlow(o *observed.State) (*flow.Flow, error) {
 			apiserver.Tasks(s.apiserver),       // after the credentials; while CAs are replaced, after etcd
 			controlplane.Tasks(s.controlPlane), // after kube-apiserver is ready
 		)
-		if !cleanup.Skipped(o.Shoot) {
-			if s.wakesUp {
-				tasks = append(tasks, infrastructure.WakeUp(s.infrastructure)) // after gardener-resource-manager is ready
-			}
-			tasks = append(tasks, cleanup.Tasks(s.cleanup)...) // after kube-apiserver is ready and kube-controller-manager deployed
+		if s.wakesUp {
+			tasks = append(tasks, infrastructure.WakeUp(s.infrastructure)) // after gardener-resource-manager is ready
 		}
+		tasks = append(tasks, cleanup.Tasks(s.cleanup)...) // after kube-apiserver is ready and kube-controller-manager deployed
 	case o.HasNamespace:
 		tasks = []flow.Task{foundation.Cluster(s.foundation)}
 	}

@@ -26,7 +26,13 @@ func TestFlows(t *testing.T) {
 		"rotating": func(o *observed.State) {
 			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
 				CertificateAuthorities: &corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing},
+				ServiceAccountKey:      &corev1beta1.ServiceAccountKeyRotation{Phase: corev1beta1.RotationPreparing},
 				ETCDEncryptionKey:      &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationPreparing},
+			}}
+		},
+		"completing-service-account-key": func(o *observed.State) {
+			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				ServiceAccountKey: &corev1beta1.ServiceAccountKeyRotation{Phase: corev1beta1.RotationCompleting},
 			}}
 		},
 		"completing-encryption-key": func(o *observed.State) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
@@ -15,6 +16,7 @@ import (
 	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/kubescheduler"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
+	"gardener.cloud/gardener/internal/shoot/access"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/shoot/values"
 	"gardener.cloud/gardener/internal/stage"
@@ -32,11 +34,7 @@ import (
 	"gardener.cloud/gardener/internal/stage/nodes"
 	"gardener.cloud/gardener/internal/stage/publication"
 	"gardener.cloud/gardener/internal/stage/restart"
-	"gardener.cloud/gardener/pkg/secrets"
 )
-
-// accessValidity is for how long the certificate is valid with which the gardenlet reaches the shoot. Each run of the flow renews it in time.
-const accessValidity = 60 * 24 * time.Hour
 
 // kind is what a flow is for. Some inputs of the stages depend on it.
 type kind int
@@ -91,7 +89,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 	run := &stage.Run{
 		SeedAPI: r.SeedAPI, GardenCache: r.gardenCache, GardenAPI: r.GardenAPI, Namespace: o.Namespace, Name: shoot.Name, FieldManager: fieldManager,
 		Autoscalers: func(objects []client.Object) []client.Object { return values.Autoscalers(o, objects) },
-		Target:      stage.NewTarget(gardenletAccess(set, o.SeedHost()), r.Connect, r.Discover), Clock: r.Clock,
+		Target:      stage.NewTarget(r.access(o), r.Connect, r.Discover), Clock: r.Clock,
 		SkipReadiness: k != kindDeletion && skipsReadiness(shoot),
 	}
 	source := values.Source{
@@ -111,10 +109,13 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		controlPlane: controlplane.Inputs{
 			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: source.ResourceManager, KubeControllerManager: source.KubeControllerManager,
 			System: source.System, Kubeconfigs: source.Kubeconfigs(),
+			Rotation: controlplane.Rotation{
+				CA: o.ReplacesCAs(), PreparesKey: o.PreparesServiceAccountKey(), CompletesKey: o.CompletesServiceAccountKey(),
+			},
 		},
 		extensions: extension.Inputs{Run: run, Desired: o.Extensions, Stale: o.StaleExtensions, Hibernated: k == kindHibernated},
 		restart:    r.restartInputs(run, shoot),
-		cleanup:    cleanup.Inputs{Run: run, GracePeriod: cleanup.GracePeriod(shoot)},
+		cleanup:    cleanup.Inputs{Run: run, Periods: cleanup.PeriodsOf(shoot), OnlyInfrastructure: cleanup.OnlyInfrastructure(shoot)},
 		deletion: deletion.Inputs{
 			Run: run, HasNamespace: o.HasNamespace, HasWorkers: workers, Extensions: slices.Concat(o.Extensions, o.StaleExtensions),
 			BackupEntry: client.ObjectKey{Namespace: shoot.Namespace, Name: o.BackupEntryName()},
@@ -125,6 +126,7 @@ func (r *reconciler) stages(o *observed.State, k kind) stages {
 		s.etcd.Replicas, s.etcd.Ready = o.Members(), etcd.Healthy
 	case kindDeletion:
 		s.etcd.Replicas, s.etcd.Ready = o.Members(), etcd.Serves
+		s.controlPlane.Rotation = controlplane.Rotation{} // nothing uses the new credentials for long
 	case kindHibernated: // no members, and nothing to wait for
 	}
 	if o.Seed.Spec.Backup != nil {
@@ -162,11 +164,13 @@ func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source, k kin
 		Run: run, Credentials: source.Credentials, Hibernated: k == kindHibernated,
 		After: afterEtcd(o, k), IfPresent: extension.IDsBeforeAPIServer(o.Extensions),
 		Values: func(ctx context.Context, replicas int32) (kubeapiserver.Values, error) {
-			files, err := apiServerFiles(ctx, r.GardenAPI, o.Shoot)
-			if err != nil {
-				return kubeapiserver.Values{}, err
+			values, err := apiServerValues(ctx, r.GardenAPI, source, replicas)
+			if err != nil && o.Shoot.DeletionTimestamp != nil && usersFault(err) {
+				logf.FromContext(ctx).Info("Deploying kube-apiserver without the configuration that the deleted Shoot refers to", "reason", err.Error())
+				values, err = source.KubeAPIServer(replicas, kubeapiserver.Files{})
+				values.Config = withoutPlugins(values.Config)
 			}
-			return source.KubeAPIServer(replicas, files)
+			return values, err
 		},
 		ReplacesKeys: o.PreparesServiceAccountKey() || rewrites,
 		Encryption:   apiserver.Encryption{Desired: source.Encryption, Mark: source.EncryptionMark, Rewrite: rewrites},
@@ -231,14 +235,12 @@ func (s stages) hibernationInputs() hibernation.Inputs {
 	return in
 }
 
-// gardenletAccess returns a function that generates a kubeconfig for the gardenlet, with all permissions in the shoot.
-func gardenletAccess(set *credentials.Set, host string) func(context.Context) ([]byte, error) {
+// access issues a kubeconfig for a run, with all permissions in the shoot.
+func (r *reconciler) access(o *observed.State) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
-		secret, err := set.Kubeconfig(ctx, credentials.GardenletAccess, "gardener.cloud:gardenlet", []string{"system:masters"}, "https://"+host, accessValidity)
-		if err != nil {
-			return nil, err
-		}
-		return secret.Data[secrets.DataKeyKubeconfig], nil
+		return access.Kubeconfig(ctx, access.Values{
+			SeedAPI: r.SeedAPI, Namespace: o.Namespace, Host: o.SeedHost(), Status: o.Shoot.Status.Credentials, Now: r.Clock.Now(),
+		})
 	}
 }
 

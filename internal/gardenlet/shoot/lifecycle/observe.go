@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +18,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/shoot/dnsname"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/stage/dns"
 	"gardener.cloud/gardener/internal/stage/extension"
@@ -169,35 +170,55 @@ func (r observer) domains(ctx context.Context, o *observed.State) (internal, ext
 	return internal, external, nil
 }
 
-// defaultDomain finds the credentials for a domain that the landscape offers. Other domains stay as they are.
+// defaultDomain finds the credentials for a domain that the seed offers or, if it offers none itself, the landscape. Other domains stay as
+// they are.
 func (r observer) defaultDomain(ctx context.Context, o *observed.State, d *dns.Domain) error {
-	for _, offer := range o.Seed.Spec.DNS.Defaults {
-		if !strings.HasSuffix(d.Name, "."+offer.Domain) {
-			continue
-		}
-		credential, err := usercredential.Read(ctx, r.gardenAPI, o.Shoot, offer.CredentialsRef)
-		if err != nil {
-			return fmt.Errorf("domain %q: %w", d.Name, err)
-		}
-		d.Provider, d.Zone, d.Credentials = offer.Type, offer.Zone, credential
+	offers := o.Seed.Spec.DNS.Defaults
+	if len(offers) == 0 {
+		return r.gardenDefaultDomain(ctx, o, d)
+	}
+	closest := closestOffer(d.Name, offers, func(offer corev1beta1.SeedDNSProviderConfig) string { return offer.Domain })
+	if closest == nil {
 		return nil
 	}
+	credential, err := usercredential.Read(ctx, r.gardenAPI, o.Shoot, closest.CredentialsRef)
+	if err != nil {
+		return fmt.Errorf("domain %q: %w", d.Name, err)
+	}
+	d.Provider, d.Zone, d.Credentials = closest.Type, closest.Zone, credential
+	return nil
+}
+
+// gardenDefaultDomain finds the credentials for a domain that the landscape offers to seeds without default domains.
+func (r observer) gardenDefaultDomain(ctx context.Context, o *observed.State, d *dns.Domain) error {
 	offers := &corev1.SecretList{}
 	// gardener-controller-manager copies them to the namespace of the seed.
 	if err := r.gardenAPI.List(ctx, offers, client.InNamespace(constants.SeedNamespaceNamePrefix+o.Seed.Name),
 		client.MatchingLabels{constants.GardenRole: constants.GardenRoleDefaultDomain}); err != nil {
 		return fmt.Errorf("list default domains: %w", err)
 	}
-	for _, offer := range offers.Items {
-		if base := offer.Annotations[constants.DNSDomain]; base == "" || !strings.HasSuffix(d.Name, "."+base) {
-			continue
-		}
-		d.Provider, d.Credentials = offer.Annotations[constants.DNSProvider], usercredential.Credential{Kind: usercredential.Secret, Data: offer.Data}
-		if zone := offer.Annotations[constants.DNSZone]; zone != "" {
-			d.Zone = &zone
-		}
+	closest := closestOffer(d.Name, offers.Items, func(offer corev1.Secret) string { return offer.Annotations[constants.DNSDomain] })
+	if closest == nil {
+		return nil
+	}
+	d.Provider, d.Credentials = closest.Annotations[constants.DNSProvider], usercredential.Credential{Kind: usercredential.Secret, Data: closest.Data}
+	if zone := closest.Annotations[constants.DNSZone]; zone != "" {
+		d.Zone = &zone
 	}
 	return nil
+}
+
+// closestOffer returns the offer with the longest domain that another domain is within. It is nil if there is none.
+func closestOffer[T any](name string, offers []T, domainOf func(T) string) *T {
+	domains := make([]string, len(offers))
+	for i, offer := range offers {
+		domains[i] = domainOf(offer)
+	}
+	closest := dnsname.Closest(name, domains)
+	if closest == "" {
+		return nil
+	}
+	return &offers[slices.Index(domains, closest)]
 }
 
 // cloudProvider reads the credential for the infrastructure. A shoot without workers has none.
