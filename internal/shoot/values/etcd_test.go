@@ -15,15 +15,14 @@ import (
 	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
 	"gardener.cloud/gardener/internal/stage/credentials"
+	"gardener.cloud/gardener/internal/stage/stagetest"
 )
 
 // etcdSource returns the source for an etcd of a shoot with backups.
 func etcdSource(t *testing.T) Source {
 	t.Helper()
 	set := credentials.New(credentials.Values{SeedAPI: fake.NewFakeClient(), Clock: clocktesting.NewFakePassiveClock(metav1.Now().Time)})
-	if err := set.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	stagetest.Generate(t, set)
 	return Source{State: observedtest.State(), Credentials: set}
 }
 
@@ -35,8 +34,9 @@ func TestEtcdIsDefragmented(t *testing.T) {
 			s.Seed.Spec.Backup = nil
 		}
 		for _, role := range []etcd.Role{etcd.Main, etcd.Events} {
-			if got, want := s.Etcd(role, 1).DefragmentationSchedule, s.DefragmentationSchedule(string(role)); got != want {
-				t.Errorf("etcd %s with backup=%v: schedule is %q, want %q", role, backup, got, want)
+			v, err := s.Etcd(role, 1)
+			if got, want := v.DefragmentationSchedule, s.DefragmentationSchedule(string(role)); got != want || err != nil {
+				t.Errorf("etcd %s with backup=%v: schedule is %q, want %q (%v)", role, backup, got, want, err)
 			}
 		}
 	}
@@ -65,7 +65,10 @@ func TestEtcdVolumes(t *testing.T) {
 		MinimumSize: new(resource.MustParse("25Gi")), Providers: []corev1beta1.SeedVolumeProvider{{Purpose: "etcd-main", Name: "fast"}},
 	}
 	for role, class := range map[etcd.Role]string{etcd.Main: "fast", etcd.Events: ""} {
-		v := s.Etcd(role, 1)
+		v, err := s.Etcd(role, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if v.MinimumStorage == nil || v.MinimumStorage.String() != "25Gi" || v.StorageClass != class {
 			t.Errorf("etcd %s has volumes of at least %v of class %q", role, v.MinimumStorage, v.StorageClass)
 		}

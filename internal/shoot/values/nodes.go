@@ -27,8 +27,8 @@ import (
 
 // OperatingSystemConfigs returns the values of the OperatingSystemConfigs of all worker pools.
 func (s Source) OperatingSystemConfigs() (operatingsystemconfig.Values, error) {
-	shoot, set := s.Shoot, s.Credentials
-	agent, err := s.gardenerImage()
+	shoot := s.Shoot
+	agent, set, err := s.gardenerImageAndCredentials()
 	if err != nil {
 		return operatingsystemconfig.Values{}, err
 	}
@@ -138,11 +138,19 @@ func (s Source) Worker(list []nodes.Pool) (func(*extensionsv1alpha1.Worker), err
 		}
 		pools = append(pools, *p)
 	}
+	set, err := s.Credentials.All()
+	if err != nil {
+		return nil, err
+	}
+	status, err := s.Infrastructure.ProviderStatus()
+	if err != nil {
+		return nil, err
+	}
 	return func(obj *extensionsv1alpha1.Worker) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, shoot.Spec.Provider.Type, nil)
-		obj.Spec.Region, obj.Spec.InfrastructureProviderStatus = shoot.Spec.Region, s.Infrastructure.ProviderStatus()
+		obj.Spec.Region, obj.Spec.InfrastructureProviderStatus = shoot.Spec.Region, status
 		obj.Spec.SecretRef = corev1.SecretReference{Namespace: s.Namespace, Name: constants.SecretNameCloudProvider}
-		if key := s.Credentials.Current(constants.SecretNameSSHKeyPair); key != nil && shoot.Spec.Provider.SSHAccessEnabled() {
+		if key := set.Current(constants.SecretNameSSHKeyPair); key != nil && shoot.Spec.Provider.SSHAccessEnabled() {
 			obj.Spec.SSHPublicKey = key.Data[secrets.DataKeySSHAuthorizedKeys]
 		}
 		obj.Spec.Pools = pools

@@ -24,23 +24,42 @@ func TestAllNetworks(t *testing.T) {
 	chosen.Status.Networking = &extensionsv1alpha1.InfrastructureStatusNetworking{Nodes: []string{"10.1.0.0/16"}}
 	older := &extensionsv1alpha1.Infrastructure{}
 	older.Status.NodesCIDR = new("10.2.0.0/16")
+	published, err := (&infrastructure.Result{Infrastructure: chosen}).Networks(desired)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		status *corev1beta1.NetworkingStatus
 		infra  *extensionsv1alpha1.Infrastructure
 		want   []string
 	}{
-		"nothing is chosen":          {desired, nil, []string{"10.0.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
+		"nothing is chosen":          {desired, &extensionsv1alpha1.Infrastructure{}, []string{"10.0.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
 		"nodes are chosen":           {desired, chosen, []string{"10.1.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
 		"nodes are chosen as before": {desired, older, []string{"10.2.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
-		"and published":              {(&infrastructure.Result{Infrastructure: chosen}).Networks(desired), chosen, []string{"10.1.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
+		"and published":              {published, chosen, []string{"10.1.0.0/16", "10.3.0.0/16", "10.4.0.0/16"}},
 		"the spec has none":          {nil, chosen, []string{"10.1.0.0/16"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Source{State: &observed.State{Shoot: &corev1beta1.Shoot{Status: corev1beta1.ShootStatus{Networking: tc.status}}}, Infrastructure: &infrastructure.Result{Infrastructure: tc.infra}}
-			if diff := cmp.Diff(tc.want, s.allNetworks()); diff != "" {
+			got, err := s.allNetworks()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("networks (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A task that does not come after the task infrastructure fails.
+func TestInfrastructureIsReadTooEarly(t *testing.T) {
+	s := Source{State: observedtest.State(), Infrastructure: &infrastructure.Result{}}
+	if got, err := s.allNetworks(); err == nil {
+		t.Errorf("networks are %v", got)
+	}
+	if got, err := s.Infrastructure.ProviderStatus(); err == nil {
+		t.Errorf("status is %v", got)
 	}
 }
 

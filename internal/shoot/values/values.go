@@ -50,10 +50,28 @@ func (s Source) gardenerImage() (string, error) {
 
 func (s Source) version() string { return s.Shoot.Spec.Kubernetes.Version }
 
-func (s Source) certificate(name string) []byte {
-	return s.Credentials.Current(name).Data[secrets.DataKeyCertificate]
+// imageAndCredentials returns the image of a component of Kubernetes, and the credentials.
+func (s Source) imageAndCredentials(name string) (string, credentials.Generated, error) {
+	image, err := s.image(name)
+	if err != nil {
+		return "", credentials.Generated{}, err
+	}
+	set, err := s.Credentials.All()
+	return image, set, err
 }
 
-func (s Source) key(name string) []byte {
-	return s.Credentials.Current(name).Data[secrets.DataKeyPrivateKey]
+// gardenerImageAndCredentials returns the image with all processes of Gardener, and the credentials.
+func (s Source) gardenerImageAndCredentials() (string, credentials.Generated, error) {
+	image, err := s.gardenerImage()
+	if err != nil {
+		return "", credentials.Generated{}, err
+	}
+	set, err := s.Credentials.All()
+	return image, set, err
+}
+
+// keyPair returns the certificate and the private key of a credential, as PEM.
+func keyPair(set credentials.Generated, name string) (certificate, key []byte) {
+	data := set.Current(name).Data
+	return data[secrets.DataKeyCertificate], data[secrets.DataKeyPrivateKey]
 }

@@ -50,7 +50,7 @@ func (in Inputs) rotationTasks() []flow.Task {
 	}
 	var tasks []flow.Task
 	if in.Rotation.CA {
-		tasks = append(tasks, await("root-ca-published", "Waiting for the new CA bundle in all namespaces of the shoot", in.rootCAPublished))
+		tasks = append(tasks, await("root-ca-published", "Waiting until all namespaces of the shoot have the new CA bundle", in.rootCAPublished))
 	}
 	if in.Rotation.PreparesKey {
 		tasks = append(tasks, await("new-static-tokens", "Creating static tokens of ServiceAccounts with the new key", in.createStaticTokens))
@@ -64,7 +64,11 @@ func (in Inputs) rotationTasks() []flow.Task {
 // rootCAPublished waits until all namespaces, and all Secrets with static tokens, have the CA bundle: with another one, their pods would not
 // trust the kube-apiserver after the next step. In namespaces that are being deleted, it is not updated.
 func (in Inputs) rootCAPublished(ctx context.Context, shootClient client.WithWatch) error {
-	bundle := in.Credentials.Bundle(constants.SecretNameCACluster)
+	set, err := in.Credentials.All()
+	if err != nil {
+		return err
+	}
+	bundle := set.Bundle(constants.SecretNameCACluster)
 	return flow.Parallel(ctx,
 		func(ctx context.Context) error {
 			return kube.Await(ctx, shootClient, &corev1.ConfigMapList{}, func(found []*corev1.ConfigMap) error {
@@ -196,7 +200,11 @@ type signingKey struct {
 }
 
 func (in Inputs) currentKey() (signingKey, error) {
-	current := in.Credentials.Current(constants.SecretNameServiceAccountKey)
+	set, err := in.Credentials.All()
+	if err != nil {
+		return signingKey{}, err
+	}
+	current := set.Current(constants.SecretNameServiceAccountKey)
 	id, err := serviceaccountkey.ID(current)
 	sum := sha256.Sum256([]byte(id))
 	return signingKey{name: current.Name, id: id, suffix: hex.EncodeToString(sum[:3])}, err

@@ -37,11 +37,7 @@ func rotated(t *testing.T, clusters *stagetest.Clusters, phase corev1beta1.Crede
 		ServiceAccountKey:      &corev1beta1.ServiceAccountKeyRotation{Phase: phase, LastInitiationTime: begin},
 	}}
 	in := inputs(t, clusters, o)
-	for _, open := range []func(context.Context) error{in.Credentials.Open, in.Credentials.Etcd, in.Credentials.Rest} {
-		if err := open(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	stagetest.Generate(t, in.Credentials)
 	return in
 }
 
@@ -50,7 +46,11 @@ func TestRootCAIsPublished(t *testing.T) {
 	rotated(t, clusters, "")
 	in := rotated(t, clusters, corev1beta1.RotationPreparing)
 	in.Rotation.CA = true
-	bundle := string(in.Credentials.Bundle("ca"))
+	set, err := in.Credentials.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := string(set.Bundle("ca"))
 	if strings.Count(bundle, "BEGIN CERTIFICATE") != 2 {
 		t.Fatalf("the bundle of a rotation is not of two CAs: %s", bundle)
 	}
@@ -86,7 +86,7 @@ func TestRootCAIsPublished(t *testing.T) {
 		defer cancel()
 		return stagetest.RunTask(ctx, t, Tasks(in), "root-ca-published")
 	}
-	err := published()
+	err = published()
 	for _, want := range []string{
 		"ConfigMap kube-root-ca.crt does not have the new CA bundle in 2 namespaces: b, c", "1 Secrets with static tokens do not have the new CA bundle: a/static",
 	} {
@@ -112,7 +112,11 @@ func TestStaticTokens(t *testing.T) {
 		if secret.Type != corev1.SecretTypeServiceAccountToken || len(secret.Data["token"]) > 0 {
 			return nil
 		}
-		id, err := serviceaccountkey.ID(set.Current("service-account-key"))
+		all, err := set.All()
+		if err != nil {
+			return err
+		}
+		id, err := serviceaccountkey.ID(all.Current("service-account-key"))
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ type rotated struct {
 	status corev1beta1.CARotation
 	// replicated is whether etcd has several members.
 	replicated bool
-	set        *Set
+	all        Generated
 }
 
 // enter makes the credentials of a phase, as a reconciliation does. The first phase is none.
@@ -34,17 +34,30 @@ func (r *rotated) enter(t *testing.T, phase corev1beta1.CredentialsRotationPhase
 		r.status.LastInitiationTime = new(metav1.NewTime(r.clock.Now()))
 	}
 	r.status.Phase = phase
-	r.set = New(Values{
+	set := New(Values{
 		SeedAPI: r.client, Namespace: "shoot--a--b", Workers: true, Replicated: r.replicated, Clock: r.clock,
 		Status: &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{CertificateAuthorities: r.status.DeepCopy()}},
 	})
-	if err := r.set.Open(t.Context()); err != nil {
+	if err := set.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.set.Etcd(t.Context()); err != nil {
+	if _, err := set.OfEtcd(); err == nil {
+		t.Error("credentials of etcd are read before they are generated")
+	}
+	if err := set.Etcd(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.set.Rest(t.Context()); err != nil {
+	if _, err := set.OfEtcd(); err != nil {
+		t.Error(err)
+	}
+	if _, err := set.All(); err == nil {
+		t.Error("credentials are read before they are generated")
+	}
+	if err := set.Rest(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if r.all, err = set.All(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -52,7 +65,7 @@ func (r *rotated) enter(t *testing.T, phase corev1beta1.CredentialsRotationPhase
 // certificate returns that of a credential.
 func (r *rotated) certificate(t *testing.T, name, key string) *x509.Certificate {
 	t.Helper()
-	block, _ := pem.Decode(r.set.Current(name).Data[key])
+	block, _ := pem.Decode(r.all.Current(name).Data[key])
 	if block == nil {
 		t.Fatalf("%q has no certificate", name)
 	}
@@ -65,7 +78,7 @@ func (r *rotated) certificate(t *testing.T, name, key string) *x509.Certificate 
 
 // trusted returns how many certificates of a CA are trusted.
 func (r *rotated) trusted(ca string) int {
-	count, rest := 0, r.set.Bundle(ca)
+	count, rest := 0, r.all.Bundle(ca)
 	for block, left := pem.Decode(rest); block != nil; block, left = pem.Decode(left) {
 		count++
 	}
@@ -134,7 +147,7 @@ func TestMembersOfEtcdUnderstandEachOther(t *testing.T) {
 			} {
 				r.enter(t, phase)
 				after := &member{cert: r.certificate(t, name, secrets.DataKeyCertificate), roots: x509.NewCertPool()}
-				after.roots.AppendCertsFromPEM(r.set.Bundle(ca))
+				after.roots.AppendCertsFromPEM(r.all.Bundle(ca))
 				if before != nil && replicated && (!trusts(*before, *after) || !trusts(*after, *before)) {
 					t.Errorf("%s: in phase %q, restarted members and others reject each other", ca, phase)
 				}

@@ -94,11 +94,15 @@ func (in Inputs) copyCloudProvider(ctx context.Context) error {
 
 // announceKubeconfig writes the name of the kubeconfig that pods of the control plane share to where extensions read it.
 func (in Inputs) announceKubeconfig(ctx context.Context) error {
+	set, err := in.Credentials.All()
+	if err != nil {
+		return err
+	}
 	cluster := &extensionsv1alpha1.Cluster{}
 	if err := in.Run.SeedAPI.Get(ctx, client.ObjectKey{Name: in.Run.Namespace}, cluster); err != nil {
 		return fmt.Errorf("read Cluster %q: %w", in.Run.Namespace, err)
 	}
 	return kube.PatchMetadata(ctx, in.Run.SeedAPI, cluster, func(o *metav1.PartialObjectMetadata) {
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, extensionsv1alpha1.AnnotationGenericKubeconfigSecretName, in.Credentials.Name(constants.SecretNameGenericTokenKubeconfig))
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, extensionsv1alpha1.AnnotationGenericKubeconfigSecretName, set.Name(constants.SecretNameGenericTokenKubeconfig))
 	})
 }

@@ -4,6 +4,7 @@ package infrastructure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -43,22 +44,25 @@ type Result struct {
 	Infrastructure *extensionsv1alpha1.Infrastructure
 }
 
+// errNotReconciled is the error of a task that should come after the task infrastructure.
+var errNotReconciled = errors.New("the status of the Infrastructure is read before the task infrastructure is done")
+
 // ProviderStatus is what the extension for the infrastructure reports to other extensions. It may be nil.
-func (r *Result) ProviderStatus() *runtime.RawExtension {
+func (r *Result) ProviderStatus() (*runtime.RawExtension, error) {
 	if r.Infrastructure == nil {
-		return nil
+		return nil, errNotReconciled
 	}
-	return r.Infrastructure.Status.ProviderStatus
+	return r.Infrastructure.Status.ProviderStatus, nil
 }
 
 // Networks returns the networks of a Shoot's status with those that the infrastructure has chosen, which replace these.
-func (r *Result) Networks(status *corev1beta1.NetworkingStatus) *corev1beta1.NetworkingStatus {
+func (r *Result) Networks(status *corev1beta1.NetworkingStatus) (*corev1beta1.NetworkingStatus, error) {
+	if r.Infrastructure == nil {
+		return nil, errNotReconciled
+	}
 	n := &corev1beta1.NetworkingStatus{}
 	if status != nil {
 		n = status.DeepCopy()
-	}
-	if r.Infrastructure == nil {
-		return n
 	}
 	chosen := r.Infrastructure.Status
 	if cidr := chosen.NodesCIDR; cidr != nil {
@@ -75,7 +79,7 @@ func (r *Result) Networks(status *corev1beta1.NetworkingStatus) *corev1beta1.Net
 		}
 	}
 	n.EgressCIDRs = chosen.EgressCIDRs
-	return n
+	return n, nil
 }
 
 // Tasks returns the tasks of the stage.
@@ -101,17 +105,25 @@ func WakeUp(in Inputs) flow.Task {
 }
 
 func (in Inputs) reconcileInfrastructure(ctx context.Context) error {
+	set, err := in.Credentials.All()
+	if err != nil {
+		return err
+	}
 	obj, provider := in.Run.Infrastructure(), in.Shoot.Spec.Provider
 	if err := stage.ExtendAndAwait(ctx, in.Run, obj, func(obj *extensionsv1alpha1.Infrastructure) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, provider.Type, provider.InfrastructureConfig)
 		obj.Spec.Region, obj.Spec.SecretRef = in.Shoot.Spec.Region, in.Run.CloudProvider()
-		if key := in.Credentials.Current(constants.SecretNameSSHKeyPair); key != nil {
+		if key := set.Current(constants.SecretNameSSHKeyPair); key != nil {
 			obj.Spec.SSHPublicKey = key.Data[secrets.DataKeySSHAuthorizedKeys]
 		}
 	}); err != nil {
 		return err
 	}
-	if err := in.publishNetworks(ctx, (&Result{obj}).Networks(in.Shoot.Status.Networking)); err != nil {
+	networks, err := (&Result{obj}).Networks(in.Shoot.Status.Networking)
+	if err != nil {
+		return err
+	}
+	if err := in.publishNetworks(ctx, networks); err != nil {
 		return err
 	}
 	in.Result.Infrastructure = obj
@@ -135,9 +147,13 @@ func (in Inputs) publishNetworks(ctx context.Context, networks *corev1beta1.Netw
 
 func (in Inputs) reconcileControlPlane(ctx context.Context) error {
 	provider := in.Shoot.Spec.Provider
+	status, err := in.Result.ProviderStatus()
+	if err != nil {
+		return err
+	}
 	return stage.Extend(ctx, in.Run, in.Run.ControlPlane(), func(obj *extensionsv1alpha1.ControlPlane) {
 		obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, provider.Type, provider.ControlPlaneConfig)
-		obj.Spec.Region, obj.Spec.SecretRef, obj.Spec.InfrastructureProviderStatus = in.Shoot.Spec.Region, in.Run.CloudProvider(), in.Result.ProviderStatus()
+		obj.Spec.Region, obj.Spec.SecretRef, obj.Spec.InfrastructureProviderStatus = in.Shoot.Spec.Region, in.Run.CloudProvider(), status
 	})
 }
 

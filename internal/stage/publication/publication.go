@@ -88,11 +88,11 @@ func (in Inputs) metadata(suffix, role string) metav1.ObjectMeta {
 
 // publish writes into the garden the CA bundles that clients trust, the CA that signs certificates of clients, and the SSH keys of nodes.
 func (in Inputs) publish(ctx context.Context) error {
-	bundle := in.Credentials.Bundle(constants.SecretNameCACluster)
-	signer := in.Credentials.Current(constants.SecretNameCAClient)
-	if len(bundle) == 0 || signer == nil {
-		return errors.New("the CAs of the cluster were not generated yet")
+	set, err := in.Credentials.All()
+	if err != nil {
+		return err
 	}
+	bundle, signer := set.Bundle(constants.SecretNameCACluster), set.Current(constants.SecretNameCAClient)
 	c := in.Run.GardenCache
 	errs := []error{ // none depends on another one
 		write(ctx, c, &corev1.ConfigMap{ObjectMeta: in.metadata(constants.ShootProjectSecretSuffixCACluster, constants.GardenRoleCACluster)},
@@ -107,14 +107,14 @@ func (in Inputs) publish(ctx context.Context) error {
 				}
 			}),
 	}
-	if kubelet := in.Credentials.Bundle(constants.SecretNameCAKubelet); len(kubelet) > 0 {
+	if kubelet := set.Bundle(constants.SecretNameCAKubelet); len(kubelet) > 0 {
 		errs = append(errs, write(ctx, c,
 			&corev1.ConfigMap{ObjectMeta: in.metadata(constants.ShootProjectConfigMapSuffixCAKubelet, constants.GardenRoleCAKubelet)},
 			func(o *corev1.ConfigMap) { o.Data = map[string]string{secrets.DataKeyCertificateCA: string(kubelet)} }))
 	}
 	for suffix, key := range map[string]*corev1.Secret{
-		constants.ShootProjectSecretSuffixSSHKeypair:    in.Credentials.Current(constants.SecretNameSSHKeyPair),
-		constants.ShootProjectSecretSuffixOldSSHKeypair: in.Credentials.Old(constants.SecretNameSSHKeyPair),
+		constants.ShootProjectSecretSuffixSSHKeypair:    set.Current(constants.SecretNameSSHKeyPair),
+		constants.ShootProjectSecretSuffixOldSSHKeypair: set.Old(constants.SecretNameSSHKeyPair),
 	} {
 		secret := &corev1.Secret{ObjectMeta: in.metadata(suffix, constants.GardenRoleSSHKeyPair)}
 		if key == nil {
@@ -146,9 +146,13 @@ func (in Inputs) issuerSecret() *corev1.Secret {
 
 // publishIssuer writes the documents of the managed issuer into the garden, where its server finds them.
 func (in Inputs) publishIssuer(ctx context.Context) error {
+	set, err := in.Credentials.All()
+	if err != nil {
+		return err
+	}
 	var keys []crypto.PublicKey
 	for _, secret := range []*corev1.Secret{
-		in.Credentials.Current(constants.SecretNameServiceAccountKey), in.Credentials.Old(constants.SecretNameServiceAccountKey),
+		set.Current(constants.SecretNameServiceAccountKey), set.Old(constants.SecretNameServiceAccountKey),
 	} {
 		if secret == nil {
 			continue

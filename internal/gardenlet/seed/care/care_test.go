@@ -87,7 +87,7 @@ func TestStop(t *testing.T) {
 	} {
 		seed := &corev1beta1.Seed{}
 		seed.Annotations = map[string]string{"shoot.gardener.cloud/emergency-stop-reconciliations": tc.annotation}
-		conditions, changed := withStop(before, Stopped(seed), now)
+		conditions, changed := withStop(before, seed.ShootReconciliationsStopped(), now)
 		if diff := cmp.Diff(tc.want, types(conditions)); diff != "" || changed != (len(tc.want) > 1) {
 			t.Errorf("%q: changed is %t, conditions (-want +got):\n%s", tc.annotation, changed, diff)
 		}
