@@ -224,7 +224,7 @@ func nameOf(object client.Object) string {
 // usersOwn is whether an object is no part of Gardener.
 func usersOwn(object client.Object) bool {
 	labels := object.GetLabels()
-	return labels[constants.ShootNoCleanup] != "true" && labels[resourcesv1alpha1.ManagedBy] != "gardener"
+	return labels[constants.ShootNoCleanup] != "true" && labels[resourcesv1alpha1.ManagedBy] != resourcesv1alpha1.GardenerManager
 }
 
 // uncontrolled is whether an object has no controller. Others are deleted with their controller, which may be a system component.

@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/kube"
@@ -116,7 +118,7 @@ func (in Inputs) createStaticTokens(ctx context.Context, shootClient client.With
 	}
 	created := map[client.ObjectKey]bool{}
 	for _, account := range accounts {
-		name := account.Name + "-token-" + key.suffix
+		name := key.secretName(account.Name)
 		if !slices.ContainsFunc(account.Secrets, func(ref corev1.ObjectReference) bool {
 			return secrets[client.ObjectKey{Namespace: account.Namespace, Name: ref.Name}] != nil
 		}) {
@@ -127,7 +129,9 @@ func (in Inputs) createStaticTokens(ctx context.Context, shootClient client.With
 			Type:       corev1.SecretTypeServiceAccountToken,
 		}
 		if account.Labels[keyNameLabel] != key.name {
-			if err := shootClient.Create(ctx, secret); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			if err := shootClient.Create(ctx, secret); apierrors.IsForbidden(err) {
+				// A quota is used up, or the namespace is being deleted. The completion has tokens of the old key signed again.
+				logf.FromContext(ctx).Info("Keeping the static token of a ServiceAccount", "serviceAccount", client.ObjectKeyFromObject(account), "reason", err.Error())
 				continue
 			} else if client.IgnoreAlreadyExists(err) != nil {
 				return fmt.Errorf("create Secret %q in the shoot: %w", client.ObjectKeyFromObject(secret), err)
@@ -197,6 +201,12 @@ func (in Inputs) replaceStaticTokens(ctx context.Context, shootClient client.Wit
 type signingKey struct {
 	// name is that of its Secret, id is in tokens, and suffix is part of names.
 	name, id, suffix string
+}
+
+// secretName is that of the Secret with a token of the key for a ServiceAccount. It is not longer than names may be.
+func (k signingKey) secretName(account string) string {
+	suffix := "-token-" + k.suffix
+	return strings.TrimRight(account[:min(len(account), validation.DNS1123SubdomainMaxLength-len(suffix))], ".-") + suffix
 }
 
 func (in Inputs) currentKey() (signingKey, error) {
