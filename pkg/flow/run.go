@@ -122,8 +122,8 @@ type run struct {
 	running map[*node]bool
 	// interrupted are tasks that have failed as the run was stopped.
 	interrupted map[*node]bool
-	done    int
-	ended   chan outcome
+	done        int
+	ended       chan outcome
 }
 
 type outcome struct {

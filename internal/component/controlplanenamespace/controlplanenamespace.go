@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podsecurity "k8s.io/pod-security-admission/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -37,10 +38,13 @@ func Object(v Values) client.Object {
 		constants.ProjectName:                            v.Project,
 		constants.ShootUID:                               string(v.Shoot.UID),
 		resourcesv1alpha1.HighAvailabilityConfigConsider: "true",
+		// Extensions have pods here that are privileged.
+		podsecurity.EnforceLevelLabel: string(podsecurity.LevelPrivileged),
 	}
 	if networking := v.Shoot.Spec.Networking; networking != nil && networking.Type != nil {
 		labels[constants.NetworkingProvider] = *networking.Type
 	}
+	labels[constants.BackupProvider] = v.Seed.Spec.Provider.Type
 	if backup := v.Seed.Spec.Backup; backup != nil {
 		labels[constants.BackupProvider] = backup.Provider
 	}

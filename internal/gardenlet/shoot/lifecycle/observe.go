@@ -132,7 +132,9 @@ func (r observer) cloudProfile(ctx context.Context, shoot *corev1beta1.Shoot) (*
 }
 
 // missing adds a code to an error about an object that the Shoot refers to, if it does not exist.
-func missing(err error) error { return errorcode.IfNotFound(err, corev1beta1.ErrorConfigurationProblem) }
+func missing(err error) error {
+	return errorcode.IfNotFound(err, corev1beta1.ErrorConfigurationProblem)
+}
 
 // domains returns the domains of a shoot. A domain that neither the shoot nor the landscape has a provider for is an error of the configuration.
 // Such a shoot can be deleted.
