@@ -88,7 +88,7 @@ func (p *Process) Objects() ([]client.Object, error) {
 		Volumes: append(slices.Clone(p.volumes), shootaccess.Volume(p.GenericKubeconfig, p.Name)),
 	}
 	deployment := w.Deployment()
-	deployment.Labels = labels
+	deployment.Labels = workload.Mutable(labels)
 	pod := &deployment.Spec.Template.Spec
 	pod.ServiceAccountName = "" // it does not use the API of the seed
 	pod.AutomountServiceAccountToken = new(false)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/internal/component/immutable"
 	"gardener.cloud/gardener/internal/component/workload"
@@ -54,9 +55,10 @@ func (r *renderer) configMap(name string, data map[string]string) string {
 	return r.mountConfig(name, workload.ConfigMapVolume(name, object.Name))
 }
 
-// secretConfig adds a Secret with configuration, mounts it, and returns the directory it is in.
-func (r *renderer) secretConfig(name string, data map[string][]byte) string {
+// secretConfig adds a Secret with configuration and some more labels, mounts it, and returns the directory it is in.
+func (r *renderer) secretConfig(name string, data map[string][]byte, labels map[string]string) string {
 	object := immutable.Secret(r.Namespace, Name+"-"+name, data)
+	maps.Copy(object.Labels, labels)
 	r.objects = append(r.objects, object)
 	return r.mountConfig(name, workload.SecretVolume(name, object.Name))
 }
@@ -174,7 +176,7 @@ func (r *renderer) authorization() error {
 		for name, kubeconfig := range kubeconfigs {
 			data[name+"-kubeconfig.yaml"] = kubeconfig
 		}
-		dir := r.secretConfig("authorization-kubeconfigs", data)
+		dir := r.secretConfig("authorization-kubeconfigs", data, nil)
 		for _, item := range authorizers {
 			authorizer := item.(map[string]any)
 			if webhook, ok := authorizer["webhook"].(map[string]any); ok { // a value of the user is replaced
@@ -242,7 +244,7 @@ func (r *renderer) admission() error {
 		}
 	}
 	if len(kubeconfigs) > 0 {
-		r.secretConfig(admissionKubeconfigs, kubeconfigs)
+		r.secretConfig(admissionKubeconfigs, kubeconfigs, nil)
 	}
 	if len(enabled) > 0 {
 		r.set("enable-admission-plugins", strings.Join(slices.Sorted(maps.Keys(enabled)), ","))
@@ -264,7 +266,9 @@ func (r *renderer) encryption() error {
 	if err != nil || text == nil {
 		return err
 	}
-	r.set("encryption-provider-config", r.secretConfig("etcd-encryption-configuration", map[string][]byte{configKey: text})+configKey)
+	// Tools find the configuration of a control plane by its role.
+	role := map[string]string{constants.Role: constants.SecretNamePrefixETCDEncryptionConfiguration}
+	r.set("encryption-provider-config", r.secretConfig("etcd-encryption-configuration", map[string][]byte{configKey: text}, role)+configKey)
 	return nil
 }
 

@@ -38,6 +38,7 @@ const (
 	APIServerProxy        = "apiserver-proxy-client"
 	MetricsServer         = "metrics-server"
 	identity              = "gardenlet"
+	monitoringUser        = "admin"
 	caValidity            = 10 * 365 * 24 * time.Hour
 	tokenFile             = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token" //nolint:gosec // a path
 )
@@ -61,6 +62,8 @@ type Values struct {
 	Workers bool
 	// SSHKey is whether users may log in to nodes.
 	SSHKey bool
+	// Monitoring is whether users have credentials for the monitoring of their shoot.
+	Monitoring bool
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }
@@ -124,6 +127,9 @@ func rotations(status *corev1beta1.ShootCredentials) map[string]time.Time {
 	}
 	if key := status.Rotation.SSHKeypair; key != nil && key.LastInitiationTime != nil {
 		times[constants.SecretNameSSHKeyPair] = key.LastInitiationTime.Time
+	}
+	if observability := status.Rotation.Observability; observability != nil && observability.LastInitiationTime != nil {
+		times[constants.SecretNameObservabilityIngressUsers] = observability.LastInitiationTime.Time
 	}
 	return times
 }
@@ -270,6 +276,10 @@ func (s *Set) keys(ctx context.Context) error {
 	if s.values.SSHKey {
 		// The old one stays, as nodes trust the new one only after they have applied their OperatingSystemConfig.
 		_, err := s.manager.Generate(ctx, &secrets.SSHKeyPair{Name: constants.SecretNameSSHKeyPair, RSABits: 4096}, secrets.Persist(), secrets.KeepOld())
+		errs = append(errs, err)
+	}
+	if s.values.Monitoring {
+		_, err := s.manager.Generate(ctx, &secrets.Password{Name: constants.SecretNameObservabilityIngressUsers, Username: monitoringUser}, secrets.Persist())
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

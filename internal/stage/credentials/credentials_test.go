@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"testing"
@@ -159,5 +160,39 @@ func TestMembersOfEtcdUnderstandEachOther(t *testing.T) {
 				before = after
 			}
 		}
+	}
+}
+
+// Credentials for monitoring are replaced in place by a rotation: the old ones are not valid any more.
+func TestMonitoringIsRotatedInPlace(t *testing.T) {
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	seedAPI := fake.NewClientBuilder().Build()
+	generate := func(status *corev1beta1.ShootCredentials, at time.Time) Generated {
+		t.Helper()
+		set := New(Values{SeedAPI: seedAPI, Namespace: "shoot--a--b", Monitoring: true, Status: status, Clock: clocktesting.NewFakePassiveClock(at)})
+		for _, step := range []func(context.Context) error{set.Open, set.Etcd, set.Rest} {
+			if err := step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := set.All()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	password := func(set Generated) string {
+		return string(set.Current(constants.SecretNameObservabilityIngressUsers).Data[secrets.DataKeyPassword])
+	}
+	first := password(generate(nil, noon))
+	if again := password(generate(nil, noon.Add(time.Hour))); first == "" || again != first {
+		t.Errorf("without a rotation, the password has changed")
+	}
+	started := metav1.NewTime(noon.Add(2 * time.Hour))
+	set := generate(&corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+		Observability: &corev1beta1.ObservabilityRotation{LastInitiationTime: &started},
+	}}, started.Add(time.Minute))
+	if password(set) == first || set.Old(constants.SecretNameObservabilityIngressUsers) != nil {
+		t.Error("after a rotation, the old password is used")
 	}
 }

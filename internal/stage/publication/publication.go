@@ -1,5 +1,5 @@
 // Package publication is the stage that publishes in the garden what users and other processes need to reach a cluster: CA bundles, the
-// CA of client certificates, SSH keys, and the documents of a managed issuer.
+// CA of client certificates, SSH keys, credentials for monitoring, and the documents of a managed issuer.
 package publication
 
 import (
@@ -61,6 +61,7 @@ func Deletion(in Inputs, after ...string) flow.Task {
 		&corev1.Secret{ObjectMeta: meta(constants.ShootProjectSecretSuffixCACluster)},
 		&corev1.Secret{ObjectMeta: meta(constants.ShootProjectSecretSuffixSSHKeypair)},
 		&corev1.Secret{ObjectMeta: meta(constants.ShootProjectSecretSuffixOldSSHKeypair)},
+		&corev1.Secret{ObjectMeta: meta(constants.ShootProjectSecretSuffixMonitoring)},
 		&corev1beta1.InternalSecret{ObjectMeta: meta(constants.ShootProjectSecretSuffixCAClient)},
 	}
 	if in.HadIssuer {
@@ -86,7 +87,22 @@ func (in Inputs) metadata(suffix, role string) metav1.ObjectMeta {
 	}
 }
 
-// publish writes into the garden the CA bundles that clients trust, the CA that signs certificates of clients, and the SSH keys of nodes.
+// restricted is metadata of a CA bundle, which only Gardener may change.
+func (in Inputs) restricted(suffix, role string) metav1.ObjectMeta {
+	m := in.metadata(suffix, role)
+	m.Labels[constants.UpdateRestriction] = "true"
+	return m
+}
+
+// published is restricted for a CA bundle that a server publishes.
+func (in Inputs) published(suffix, role string) metav1.ObjectMeta {
+	m := in.restricted(suffix, role)
+	m.Labels[constants.DiscoveryPublic] = constants.DiscoveryShootCA
+	return m
+}
+
+// publish writes into the garden the CA bundles that clients trust, the CA that signs certificates of clients, the SSH keys of nodes, and the
+// credentials for monitoring.
 func (in Inputs) publish(ctx context.Context) error {
 	set, err := in.Credentials.All()
 	if err != nil {
@@ -95,9 +111,9 @@ func (in Inputs) publish(ctx context.Context) error {
 	bundle, signer := set.Bundle(constants.SecretNameCACluster), set.Current(constants.SecretNameCAClient)
 	c := in.Run.GardenCache
 	errs := []error{ // none depends on another one
-		write(ctx, c, &corev1.ConfigMap{ObjectMeta: in.metadata(constants.ShootProjectSecretSuffixCACluster, constants.GardenRoleCACluster)},
+		write(ctx, c, &corev1.ConfigMap{ObjectMeta: in.published(constants.ShootProjectSecretSuffixCACluster, constants.GardenRoleCACluster)},
 			func(o *corev1.ConfigMap) { o.Data = map[string]string{secrets.DataKeyCertificateCA: string(bundle)} }),
-		write(ctx, c, &corev1.Secret{ObjectMeta: in.metadata(constants.ShootProjectSecretSuffixCACluster, constants.GardenRoleCACluster)},
+		write(ctx, c, &corev1.Secret{ObjectMeta: in.restricted(constants.ShootProjectSecretSuffixCACluster, constants.GardenRoleCACluster)},
 			func(o *corev1.Secret) { o.Data = map[string][]byte{secrets.DataKeyCertificateCA: bundle} }),
 		write(ctx, c, &corev1beta1.InternalSecret{ObjectMeta: in.metadata(constants.ShootProjectSecretSuffixCAClient, constants.GardenRoleCAClient)},
 			func(o *corev1beta1.InternalSecret) {
@@ -109,19 +125,23 @@ func (in Inputs) publish(ctx context.Context) error {
 	}
 	if kubelet := set.Bundle(constants.SecretNameCAKubelet); len(kubelet) > 0 {
 		errs = append(errs, write(ctx, c,
-			&corev1.ConfigMap{ObjectMeta: in.metadata(constants.ShootProjectConfigMapSuffixCAKubelet, constants.GardenRoleCAKubelet)},
+			&corev1.ConfigMap{ObjectMeta: in.restricted(constants.ShootProjectConfigMapSuffixCAKubelet, constants.GardenRoleCAKubelet)},
 			func(o *corev1.ConfigMap) { o.Data = map[string]string{secrets.DataKeyCertificateCA: string(kubelet)} }))
 	}
-	for suffix, key := range map[string]*corev1.Secret{
-		constants.ShootProjectSecretSuffixSSHKeypair:    set.Current(constants.SecretNameSSHKeyPair),
-		constants.ShootProjectSecretSuffixOldSSHKeypair: set.Old(constants.SecretNameSSHKeyPair),
+	for _, credential := range []struct {
+		suffix, role string
+		source       *corev1.Secret
+	}{
+		{constants.ShootProjectSecretSuffixSSHKeypair, constants.GardenRoleSSHKeyPair, set.Current(constants.SecretNameSSHKeyPair)},
+		{constants.ShootProjectSecretSuffixOldSSHKeypair, constants.GardenRoleSSHKeyPair, set.Old(constants.SecretNameSSHKeyPair)},
+		{constants.ShootProjectSecretSuffixMonitoring, constants.GardenRoleMonitoring, set.Current(constants.SecretNameObservabilityIngressUsers)},
 	} {
-		secret := &corev1.Secret{ObjectMeta: in.metadata(suffix, constants.GardenRoleSSHKeyPair)}
-		if key == nil {
+		secret := &corev1.Secret{ObjectMeta: in.metadata(credential.suffix, credential.role)}
+		if credential.source == nil {
 			errs = append(errs, in.unpublish(ctx, secret))
 			continue
 		}
-		errs = append(errs, write(ctx, c, secret, func(o *corev1.Secret) { o.Data = key.Data }))
+		errs = append(errs, write(ctx, c, secret, func(o *corev1.Secret) { o.Data = credential.source.Data }))
 	}
 	return errors.Join(errs...)
 }
