@@ -109,7 +109,7 @@ func (r *reconciler) credentials(ctx context.Context, shoot *corev1beta1.Shoot) 
 	}
 	var binding client.Object = &securityv1alpha1.CredentialsBinding{}
 	if ref.Kind == references.SecretBinding {
-		binding = &corev1beta1.SecretBinding{} //nolint:staticcheck // still in use
+		binding = &corev1beta1.SecretBinding{}
 	}
 	if err := r.gardenCache.Get(ctx, ref.ObjectKey(), binding); apierrors.IsNotFound(err) {
 		return nil, nil
