@@ -394,7 +394,7 @@ func (l *landscape) keepArtifacts(t *testing.T) {
 	common := []string{"--name", l.name, "--dir", l.dir}
 	save("status.txt", l.binary, append(common, "status")...)
 	save("journal.txt", l.binary, append(common, "logs", "runtime-0", "-n", "2000")...)
-	for _, service := range []string{"registry", "resolver", "containerd"} {
+	for _, service := range []string{"registry", "registry-push", "resolver", "containerd"} {
 		save(service+".log", l.binary, append(common, "logs", service, "-n", "500")...)
 	}
 	if l.clientset != nil {

@@ -100,11 +100,14 @@ func testRoles(t *testing.T, e *env.Env) {
 		{
 			seed, "garden",
 			[]string{
-				"list shoots" + core, "patch shoots" + core + "/status", "create internalsecrets" + core, "create shootstates" + core,
-				"create workloadidentities" + security + "/token", "create leases.coordination.k8s.io", "get secrets", "create backupentries" + core,
+				"list shoots" + core, "patch shoots" + core + "/status", "create shootstates" + core,
+				"create workloadidentities" + security + "/token", "create leases.coordination.k8s.io", "get configmaps", "create backupentries" + core,
 				"update managedseeds.seedmanagement.gardener.cloud/status", "update shoots" + core + "/finalizers", "patch workloadidentities" + security,
 			},
-			[]string{"create shoots" + core, "delete shoots" + core, "create projects" + core, "update shoots" + core + "/binding", "create clusterroles.rbac.authorization.k8s.io"},
+			[]string{
+				"create shoots" + core, "delete shoots" + core, "create projects" + core, "update shoots" + core + "/binding", "create clusterroles.rbac.authorization.k8s.io",
+				"get secrets", "create secrets", "get internalsecrets" + core, "create serviceaccounts", "create serviceaccounts/token",
+			},
 		},
 		{
 			bootstrap, "",

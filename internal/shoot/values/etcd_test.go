@@ -50,7 +50,11 @@ func TestEtcdBackupSettings(t *testing.T) {
 		DeltaSnapshotRetentionPeriod: seconds(1),
 		BackupLeaderElection:         &gardenletconfigv1alpha1.ETCDBackupLeaderElection{ReelectionPeriod: seconds(2), ETCDConnectionTimeout: seconds(3)},
 	}
-	b := s.Etcd(etcd.Main, 1).Backup
+	v, err := s.Etcd(etcd.Main, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := v.Backup
 	if diff := cmp.Diff([]*metav1.Duration{seconds(1), seconds(2), seconds(3)}, []*metav1.Duration{
 		b.DeltaSnapshotRetentionPeriod, b.ReelectionPeriod, b.ConnectionTimeout,
 	}); diff != "" {
