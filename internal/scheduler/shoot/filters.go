@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/shoot/dnsname"
 )
 
 // reason is why a seed does not fit a Shoot. Messages list reasons in this order.
@@ -22,6 +23,7 @@ const (
 	notInShootSelector
 	taintNotTolerated
 	restrictionNotSupported
+	domainNotOffered
 	tooFewZones
 	noDefaultNetworks
 	networksOverlap
@@ -42,6 +44,7 @@ var texts = [reasons]string{
 	notInShootSelector:      "not matching the seed selector of the shoot",
 	taintNotTolerated:       "with taints that the shoot does not tolerate",
 	restrictionNotSupported: "not supporting the access restrictions of the shoot",
+	domainNotOffered:        "not offering the domain of the shoot (spec.dns.domain)",
 	tooFewZones:             "with less than three zones",
 	noDefaultNetworks:       "without default networks for a shoot that leaves them open",
 	networksOverlap:         "with networks that overlap with those of the shoot",
@@ -67,6 +70,8 @@ func check(r *request, p *profile, s *seed, shoots int64) reason {
 		return taintNotTolerated
 	case !supported(r.restrictions, s.restrictions):
 		return restrictionNotSupported
+	case !domainOffered(r.domain, s.defaultDomains):
+		return domainNotOffered
 	case r.zonal && s.zones < zonesForZonalControlPlane:
 		return tooFewZones
 	case !networksComplete(r, s):
@@ -108,6 +113,12 @@ func supported(required, offered []string) bool {
 		}
 	}
 	return true
+}
+
+// domainOffered reports whether the landscape can write records of a domain for a shoot on a seed with some default domains. A seed without any
+// has those of Secrets, which the scheduler may not read; the API server checks them when the shoot is bound.
+func domainOffered(domain string, defaults []string) bool {
+	return domain == "" || len(defaults) == 0 || dnsname.Closest(domain, defaults) != ""
 }
 
 func networksComplete(r *request, s *seed) bool {

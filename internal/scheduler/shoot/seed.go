@@ -29,6 +29,7 @@ type seed struct {
 	labels               labels.Set
 	taints               []corev1beta1.SeedTaint
 	restrictions         []string
+	defaultDomains       []string // empty if it has those of the landscape
 	networks             []netip.Prefix
 	defaultPods          []netip.Prefix // for shoots without own networks
 	defaultServices      []netip.Prefix
@@ -50,6 +51,9 @@ func newSeed(s *corev1beta1.Seed) *seed {
 	}
 	for _, restriction := range s.Spec.AccessRestrictions {
 		out.restrictions = append(out.restrictions, restriction.Name)
+	}
+	for _, domain := range s.Spec.DNS.Defaults {
+		out.defaultDomains = append(out.defaultDomains, domain.Domain)
 	}
 	if defaults := s.Spec.Networks.ShootDefaults; defaults != nil {
 		out.defaultPods, out.defaultServices = prefixes(defaults.Pods), prefixes(defaults.Services)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,15 +33,16 @@ type References struct {
 	Owner securityv1alpha1.ContextObject
 	// Resources are those of the spec.
 	Resources []corev1beta1.NamedResourceReference
+	// Deleted is whether the Shoot is being deleted. Then objects may be missing: extensions delete with what was copied before.
+	Deleted bool
 	// Labels are on the copies, besides their role. They tell the copies from those of other owners in the same namespace of the seed.
 	Labels map[string]string
 }
 
 func (in Inputs) references() References {
 	return References{
-		Run: in.Run, Namespace: in.Shoot.Namespace, Resources: in.Shoot.Spec.Resources, Owner: securityv1alpha1.ContextObject{
-			Kind: "Shoot", APIVersion: corev1beta1.SchemeGroupVersion.String(), Namespace: &in.Shoot.Namespace, Name: in.Shoot.Name, UID: in.Shoot.UID,
-		},
+		Run: in.Run, Namespace: in.Shoot.Namespace, Resources: in.Shoot.Spec.Resources, Owner: usercredential.UserOf("Shoot", in.Shoot),
+		Deleted: in.Shoot.DeletionTimestamp != nil,
 	}
 }
 
@@ -73,10 +75,13 @@ func (r References) Copy(ctx context.Context) error {
 			from, err = usercredential.ReadFor(ctx, r.Run.GardenAPI, r.Owner, corev1.ObjectReference{Kind: ref.Kind, Namespace: key.Namespace, Name: key.Name})
 			object = from.Secret(copied.Namespace, copied.Name, copied.Labels)
 		default:
-			err = fmt.Errorf("kind %q is not supported", ref.Kind)
+			err = errorcode.With(fmt.Errorf("kind %q is not supported", ref.Kind), corev1beta1.ErrorConfigurationProblem)
+		}
+		if apierrors.IsNotFound(err) && r.Deleted {
+			continue
 		}
 		if err != nil {
-			return errorcode.With(fmt.Errorf("spec.resources: %q: %s %q: %w", resource.Name, ref.Kind, ref.Name, err), corev1beta1.ErrorConfigurationProblem)
+			return errorcode.IfNotFound(fmt.Errorf("spec.resources: %q: %s %q: %w", resource.Name, ref.Kind, ref.Name, err), corev1beta1.ErrorConfigurationProblem)
 		}
 		objects = append(objects, object)
 	}

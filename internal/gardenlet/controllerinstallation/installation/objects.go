@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	podsecurityapi "k8s.io/pod-security-admission/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -39,9 +40,6 @@ const (
 	accessVolume = "garden-kubeconfig"
 	accessPath   = "/var/run/secrets/gardener.cloud/garden/generic-kubeconfig"
 
-	// podSecurityEnforceLabel is the label of a namespace with the pod security level that its pods must keep.
-	podSecurityEnforceLabel = "pod-security.kubernetes.io/enforce"
-
 	envKubeconfig = "GARDEN_KUBECONFIG"
 	envSeedName   = "SEED_NAME"
 )
@@ -49,7 +47,7 @@ const (
 // namespaceName is the namespace of an extension.
 func namespaceName(ci *corev1beta1.ControllerInstallation) string { return "extension-" + ci.Name }
 
-// namespace renders the namespace of an extension. Its pods are spread over the zones of the seed.
+// namespace renders the namespace of an extension, with the pod security level of its registration. Without one, the cluster decides. Its pods are spread over the zones of the seed.
 func namespace(ci *corev1beta1.ControllerInstallation, zones []string) *corev1.Namespace {
 	labels := map[string]string{
 		constants.GardenRole:                             constants.GardenRoleExtension,
@@ -57,7 +55,7 @@ func namespace(ci *corev1beta1.ControllerInstallation, zones []string) *corev1.N
 		resourcesv1alpha1.HighAvailabilityConfigConsider: "true",
 	}
 	if level := ci.Annotations[constants.PodSecurityEnforce]; level != "" {
-		labels[podSecurityEnforceLabel] = level
+		labels[podsecurityapi.EnforceLevelLabel] = level
 	}
 	annotations := map[string]string{resourcesv1alpha1.HighAvailabilityConfigZones: strings.Join(zones, ",")}
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(ci), Labels: labels, Annotations: annotations}}
