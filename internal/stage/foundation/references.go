@@ -33,16 +33,17 @@ type References struct {
 	Owner securityv1alpha1.ContextObject
 	// Resources are those of the spec.
 	Resources []corev1beta1.NamedResourceReference
-	// Deleted is whether the Shoot is being deleted. Then objects may be missing: extensions delete with what was copied before.
-	Deleted bool
+	// Deleting says that the owner is being deleted, so that objects may be missing.
+	Deleting bool
 	// Labels are on the copies, besides their role. They tell the copies from those of other owners in the same namespace of the seed.
 	Labels map[string]string
 }
 
 func (in Inputs) references() References {
 	return References{
-		Run: in.Run, Namespace: in.Shoot.Namespace, Resources: in.Shoot.Spec.Resources, Owner: usercredential.UserOf("Shoot", in.Shoot),
-		Deleted: in.Shoot.DeletionTimestamp != nil,
+		Run: in.Run, Namespace: in.Shoot.Namespace, Resources: in.Shoot.Spec.Resources, Deleting: in.Shoot.DeletionTimestamp != nil, Owner: securityv1alpha1.ContextObject{
+			Kind: "Shoot", APIVersion: corev1beta1.SchemeGroupVersion.String(), Namespace: &in.Shoot.Namespace, Name: in.Shoot.Name, UID: in.Shoot.UID,
+		},
 	}
 }
 
@@ -77,8 +78,8 @@ func (r References) Copy(ctx context.Context) error {
 		default:
 			err = errorcode.With(fmt.Errorf("kind %q is not supported", ref.Kind), corev1beta1.ErrorConfigurationProblem)
 		}
-		if apierrors.IsNotFound(err) && r.Deleted {
-			continue
+		if apierrors.IsNotFound(err) && r.Deleting {
+			continue // extensions delete with what was copied before
 		}
 		if err != nil {
 			return errorcode.IfNotFound(fmt.Errorf("spec.resources: %q: %s %q: %w", resource.Name, ref.Kind, ref.Name, err), corev1beta1.ErrorConfigurationProblem)

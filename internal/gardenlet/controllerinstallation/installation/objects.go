@@ -47,7 +47,7 @@ const (
 // namespaceName is the namespace of an extension.
 func namespaceName(ci *corev1beta1.ControllerInstallation) string { return "extension-" + ci.Name }
 
-// namespace renders the namespace of an extension, with the pod security level of its registration. Without one, the cluster decides. Its pods are spread over the zones of the seed.
+// namespace renders the namespace of an extension. Its pods are spread over the zones of the seed.
 func namespace(ci *corev1beta1.ControllerInstallation, zones []string) *corev1.Namespace {
 	labels := map[string]string{
 		constants.GardenRole:                             constants.GardenRoleExtension,

@@ -107,7 +107,9 @@ func TestExtensionProblems(t *testing.T) {
 		change(&e)
 		return e
 	}
-	failed := func(e *extensionsv1alpha1.Extension) { e.Status.LastError = &corev1beta1.LastError{Description: "no quota"} }
+	failed := func(e *extensionsv1alpha1.Extension) {
+		e.Status.LastError = &corev1beta1.LastError{Description: "no quota"}
+	}
 	unhealthy := func(status corev1beta1.ConditionStatus) func(*extensionsv1alpha1.Extension) {
 		return func(e *extensionsv1alpha1.Extension) {
 			e.Status.Conditions = []corev1beta1.Condition{{Type: corev1beta1.SeedSystemComponentsHealthy, Status: status, Message: "no pods"}}

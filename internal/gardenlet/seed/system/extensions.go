@@ -11,11 +11,11 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/extension"
 	"gardener.cloud/gardener/internal/stage/foundation"
-	"gardener.cloud/gardener/internal/stage/usercredential"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
@@ -60,7 +60,10 @@ func (s *run) stageRun() *stage.Run {
 func (s *run) references() foundation.References {
 	return foundation.References{
 		Run: s.stageRun(), Namespace: constants.GardenNamespace, Resources: s.seed.Spec.Resources,
-		Owner:  usercredential.UserOf("Seed", s.seed),
+		Deleting: s.seed.DeletionTimestamp != nil,
+		Owner: securityv1alpha1.ContextObject{
+			Kind: "Seed", APIVersion: corev1beta1.SchemeGroupVersion.String(), Name: s.seed.Name, UID: s.seed.UID,
+		},
 		Labels: map[string]string{constants.PrefixSeedName + s.seed.Name: "true"},
 	}
 }
