@@ -113,8 +113,9 @@ func (a *agent) addShootControllers(garden *gardenCluster) error {
 			Gardener: a.gardener, Images: a.vector, Config: *c.Shoot, ETCD: a.config.ETCDConfig, Metrics: a.shoots, FlowMetrics: a.flows, Clock: a.clock,
 		}),
 		shootcare.Add(a.Manager, shootcare.Values{
-			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedAPI: a.seedAPI, Connect: shootcare.Connector(a.GetScheme(), Name, process.SetConnection(a.config.ShootClientConnection.ClientConnectionConfiguration)),
-			Config: *c.ShootCare, Clock: a.clock,
+			SeedName: a.config.SeedConfig.Name, Garden: garden, SeedAPI: a.seedAPI,
+			Connect: shootcare.Connector(a.GetScheme(), Name, process.SetConnection(a.config.ShootClientConnection.ClientConnectionConfiguration)),
+			Config:  *c.ShootCare, Clock: a.clock,
 		}),
 		shootstate.Add(a.Manager, shootstate.Values{
 			SeedName: a.config.SeedConfig.Name, Garden: garden, GardenAPI: garden.api, SeedAPI: a.seedAPI, Config: *c.ShootState, Clock: a.clock,

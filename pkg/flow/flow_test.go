@@ -305,7 +305,7 @@ func TestLatestEvery(t *testing.T) {
 		offer, stop := LatestEvery(time.Minute, func(i int) { got = append(got, fmt.Sprintf("%d after %s", i, time.Since(begin))) })
 		for i := range 13 {
 			offer(i)
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 			synctest.Wait()
 		}
 		offer(13)

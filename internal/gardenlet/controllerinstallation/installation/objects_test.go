@@ -242,6 +242,11 @@ func TestNamespace(t *testing.T) {
 	if diff := cmp.Diff(want, namespace(ci, []string{"a", "b"}).ObjectMeta); diff != "" {
 		t.Errorf("namespace() (-want +got):\n%s", diff)
 	}
+	ci.Annotations = nil
+	delete(want.Labels, "pod-security.kubernetes.io/enforce")
+	if diff := cmp.Diff(want, namespace(ci, []string{"a", "b"}).ObjectMeta); diff != "" {
+		t.Errorf("namespace() without a level (-want +got):\n%s", diff)
+	}
 }
 
 // deploymentWith has a chart with one template, and two resources.
