@@ -257,14 +257,15 @@ func (s *gardenerAPIServerEncryption) AwaitUsed(ctx context.Context) error {
 	return awaitGardenAPI(ctx, s.c, s.detail)
 }
 
-// Rewrite encrypts what is stored. The resources are discovered a moment after their APIService is available, and nothing notifies of that.
+// Rewrite encrypts what is stored. The resources are discovered and served a moment after their APIService is available, also by other
+// processes of the kube-apiserver, and nothing notifies of that.
 func (s *gardenerAPIServerEncryption) Rewrite(ctx context.Context) error {
 	const interval = 250 * time.Millisecond
 	for _, resource := range gardenerapiserver.EncryptedResources() {
 		s.detail("encrypting " + resource)
 		if err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 			err := encryption.Rewrite(ctx, s.c, resource)
-			if meta.IsNoMatchError(err) {
+			if meta.IsNoMatchError(err) || apierrors.IsServiceUnavailable(err) {
 				return false, nil
 			}
 			return err == nil, err
