@@ -258,8 +258,8 @@ func selects(r *rule, a kauthorizer.Attributes, of requester) bool {
 		return false
 	}
 	// Requirements that cannot be read are dropped here. They limit the answer further, so that the others still count.
-	byField, _ := a.GetFieldSelector() //nolint:errcheck // see above
-	byLabel, _ := a.GetLabelSelector() //nolint:errcheck // see above
+	byField, _ := a.GetFieldSelector()
+	byLabel, _ := a.GetLabelSelector()
 	for _, want := range r.fields {
 		key, value := want.key.of(of), want.value.of(of)
 		if !slices.ContainsFunc(byField, func(got fields.Requirement) bool {

@@ -131,8 +131,14 @@ func seedRules() []rule {
 	return []rule{
 		{group: coreGroup, resource: "backupbuckets", kind: graph.BackupBucket, always: all(justAdd, read), related: all(change, remove), subresources: finalizer},
 		{group: coreGroup, resource: "backupentries", kind: graph.BackupEntry, always: all(justAdd, read), related: all(change, remove), subresources: status},
-		{group: operationsGroup, resource: "bastions", kind: graph.Bastion, always: justAdd, related: all(read, change), subresources: status, fields: []selector{{"spec.seedName", "<seed>"}}},
-		{group: certificatesGroup, resource: "certificatesigningrequests", kind: graph.CertificateSigningRequest, only: gardenlet, always: justAdd, related: read, subresources: []string{"seedclient"}},
+		{
+			group: operationsGroup, resource: "bastions", kind: graph.Bastion, always: justAdd,
+			related: all(read, change), subresources: status, fields: []selector{{"spec.seedName", "<seed>"}},
+		},
+		{
+			group: certificatesGroup, resource: "certificatesigningrequests", kind: graph.CertificateSigningRequest, only: gardenlet, always: justAdd,
+			related: read, subresources: []string{"seedclient"},
+		},
 		{group: certificatesGroup, resource: "certificatesigningrequests", kind: graph.CertificateSigningRequest, only: extension, related: read},
 		{group: coreGroup, resource: "cloudprofiles", kind: graph.CloudProfile, related: read},
 		{group: coreGroup, resource: "namespacedcloudprofiles", kind: graph.NamespacedCloudProfile, related: read},
@@ -147,7 +153,10 @@ func seedRules() []rule {
 			{verbs: verbs{verbGet}, namespace: constants.GardenerSystemPublicNamespace, name: named(constants.ConfigMapNameGardenerInfo)},
 		}},
 		{group: coreGroup, resource: "controllerdeployments", kind: graph.ControllerDeployment, related: read},
-		{group: coreGroup, resource: "controllerinstallations", kind: graph.ControllerInstallation, related: all(read, change), subresources: status, fields: []selector{{"spec.seedRef.name", "<seed>"}}},
+		{
+			group: coreGroup, resource: "controllerinstallations", kind: graph.ControllerInstallation,
+			related: all(read, change), subresources: status, fields: []selector{{"spec.seedRef.name", "<seed>"}},
+		},
 		{group: coreGroup, resource: "controllerregistrations", kind: graph.ControllerRegistration, always: read},
 		{group: securityGroup, resource: "credentialsbindings", kind: graph.CredentialsBinding, related: read},
 		{resource: "events", always: verbs{verbCreate, verbPatch}},
@@ -156,7 +165,10 @@ func seedRules() []rule {
 		{group: coreGroup, resource: "internalsecrets", kind: graph.InternalSecret, always: justAdd, related: all(read, change, remove)},
 		{group: leaseGroup, resource: "leases", kind: graph.Lease, only: gardenlet, always: justAdd, related: all(read, change)},
 		{group: leaseGroup, resource: "leases", kind: graph.Lease, only: extension, always: allVerbs, namespace: seedNamespace},
-		{group: seedManagementGroup, resource: "gardenlets", kind: graph.Gardenlet, always: justAdd, related: all(read, change), namespace: constants.GardenNamespace, subresources: status, fields: []selector{{"metadata.name", "<seed>"}}},
+		{
+			group: seedManagementGroup, resource: "gardenlets", kind: graph.Gardenlet, always: justAdd,
+			related: all(read, change), namespace: constants.GardenNamespace, subresources: status, fields: []selector{{"metadata.name", "<seed>"}},
+		},
 		{group: seedManagementGroup, resource: "managedseeds", kind: graph.ManagedSeed, related: all(read, change), subresources: status, labels: byLabel},
 		{resource: "namespaces", kind: graph.Namespace, related: read},
 		{group: coreGroup, resource: "projects", kind: graph.Project, related: read},
@@ -192,8 +204,14 @@ func shootRules() []rule {
 	return []rule{
 		{group: coreGroup, resource: "backupbuckets", kind: graph.BackupBucket, always: justAdd, related: all(read, change, remove), subresources: finalizer, fields: byShoot},
 		{group: coreGroup, resource: "backupentries", kind: graph.BackupEntry, always: justAdd, related: all(read, change, remove), subresources: status, fields: byShoot},
-		{group: operationsGroup, resource: "bastions", kind: graph.Bastion, related: all(read, change), namespace: shootNamespace, subresources: status, fields: []selector{{"spec.shootRef.name", "<shoot>"}}},
-		{group: certificatesGroup, resource: "certificatesigningrequests", kind: graph.CertificateSigningRequest, only: gardenlet, always: justAdd, related: read, subresources: []string{"shootclient"}},
+		{
+			group: operationsGroup, resource: "bastions", kind: graph.Bastion,
+			related: all(read, change), namespace: shootNamespace, subresources: status, fields: []selector{{"spec.shootRef.name", "<shoot>"}},
+		},
+		{
+			group: certificatesGroup, resource: "certificatesigningrequests", kind: graph.CertificateSigningRequest, only: gardenlet, always: justAdd,
+			related: read, subresources: []string{"shootclient"},
+		},
 		{group: certificatesGroup, resource: "certificatesigningrequests", kind: graph.CertificateSigningRequest, only: extension, related: read},
 		{resource: "configmaps", kind: graph.ConfigMap, always: justAdd, related: all(read, change, remove)},
 		{group: coreGroup, resource: "controllerdeployments", kind: graph.ControllerDeployment, related: read},
@@ -201,7 +219,10 @@ func shootRules() []rule {
 		{group: coreGroup, resource: "controllerregistrations", kind: graph.ControllerRegistration, always: read},
 		{resource: "events", always: verbs{verbCreate, verbPatch}},
 		{group: eventsGroup, resource: "events", always: verbs{verbCreate, verbPatch}},
-		{group: seedManagementGroup, resource: "gardenlets", kind: graph.Gardenlet, always: justAdd, related: all(read, change), namespace: shootNamespace, subresources: status, fields: []selector{{"metadata.name", "self-hosted-shoot-<shoot>"}}},
+		{
+			group: seedManagementGroup, resource: "gardenlets", kind: graph.Gardenlet, always: justAdd,
+			related: all(read, change), namespace: shootNamespace, subresources: status, fields: []selector{{"metadata.name", "self-hosted-shoot-<shoot>"}},
+		},
 		{group: coreGroup, resource: "internalsecrets", kind: graph.InternalSecret, always: justAdd, related: all(read, change, remove)},
 		{group: leaseGroup, resource: "leases", kind: graph.Lease, only: gardenlet, always: justAdd, related: all(read, change)},
 		{group: leaseGroup, resource: "leases", kind: graph.Lease, only: extension, always: allVerbs, namespace: shootNamespace, exceptions: []exception{
@@ -209,7 +230,10 @@ func shootRules() []rule {
 				return lease != "" && !strings.HasPrefix(lease, of.shoot+"--")
 			}, subresources: true, reason: "its name does not begin with that of the shoot"},
 		}},
-		{group: seedManagementGroup, resource: "managedseeds", kind: graph.ManagedSeed, related: all(read, change), namespace: shootNamespace, subresources: status, fields: []selector{{"spec.shoot.name", "<shoot>"}}},
+		{
+			group: seedManagementGroup, resource: "managedseeds", kind: graph.ManagedSeed,
+			related: all(read, change), namespace: shootNamespace, subresources: status, fields: []selector{{"spec.shoot.name", "<shoot>"}},
+		},
 		{resource: "namespaces", kind: graph.Namespace, related: read},
 		{group: coreGroup, resource: "projects", kind: graph.Project, related: read},
 		{resource: "secrets", kind: graph.Secret, always: justAdd, related: all(read, change, remove), exceptions: []exception{

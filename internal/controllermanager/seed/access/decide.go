@@ -95,6 +95,7 @@ func (o *observed) rules() map[string][]rbacv1.PolicyRule {
 		grant(read, references.Of(shoot, references.Secret)...)
 		for _, suffix := range []string{
 			constants.ShootProjectSecretSuffixCACluster, constants.ShootProjectSecretSuffixSSHKeypair, constants.ShootProjectSecretSuffixOldSSHKeypair,
+			constants.ShootProjectSecretSuffixMonitoring,
 		} {
 			grant(own, secret(shoot.Namespace, shoot.Name+"."+suffix))
 		}
