@@ -276,9 +276,17 @@ func (s *State) KubernetesServiceIP() (net.IP, error) {
 	return ip, nil
 }
 
-// Networks returns the ranges of the shoot. They are those of the status, as an infrastructure may have chosen some.
-func (s *State) Networks() corev1beta1.NetworkingStatus {
-	return ptr.Deref(s.Shoot.Status.Networking, corev1beta1.NetworkingStatus{})
+// NetworksKnown reports whether the ranges of nodes, pods and Services are known before the infrastructure is reconciled, one of each for every
+// IP family. Otherwise the control plane and the configuration of nodes come after it.
+func (s *State) NetworksKnown() bool {
+	n, families := s.Shoot.Status.Networking, 1
+	if n == nil {
+		return false
+	}
+	if spec := s.Shoot.Spec.Networking; spec != nil {
+		families = max(families, len(spec.IPFamilies))
+	}
+	return min(len(n.Nodes), len(n.Pods), len(n.Services)) >= families
 }
 
 // NetworkingStatus returns the networking status of a shoot: the ranges of its spec, but for those that the infrastructure has chosen,

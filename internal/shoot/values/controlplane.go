@@ -65,7 +65,7 @@ func (s Source) KubeControllerManager(replicas int32) (kubecontrollermanager.Val
 	return kubecontrollermanager.Values{
 		Namespace: s.Namespace, Image: image, Replicas: replicas, Spread: s.Spread(), Workerless: s.Shoot.Workerless(),
 		Config: s.Shoot.Spec.Kubernetes.KubeControllerManager, ClusterName: s.Namespace,
-		PodNetworks: s.Networks().Pods, ServiceNetworks: s.Networks().Services,
+		PodNetworks: s.networks().Pods, ServiceNetworks: s.networks().Services,
 		Secrets: kubecontrollermanager.Secrets{
 			GenericKubeconfig: set.Name(constants.SecretNameGenericTokenKubeconfig), Server: set.Name(credentials.KubeControllerManager),
 			CA: set.BundleName(constants.SecretNameCACluster), ClientCA: set.Name(constants.SecretNameCAClient),
@@ -92,7 +92,7 @@ func (s Source) System(served []*metav1.APIResourceList) shootsystem.Values {
 		Resources: served, Workerless: shoot.Workerless(), ClusterIdentity: s.Identity, EncryptedResources: s.Encryption().Resources,
 		Info: shootsystem.Info{
 			ProjectName: s.Project, ShootName: shoot.Name, Provider: shoot.Spec.Provider.Type, Region: shoot.Spec.Region, KubernetesVersion: s.version(),
-			PodNetworks: s.Networks().Pods, ServiceNetworks: s.Networks().Services, NodeNetworks: s.Networks().Nodes,
+			PodNetworks: s.networks().Pods, ServiceNetworks: s.networks().Services, NodeNetworks: s.networks().Nodes,
 		},
 	}
 	if shoot.Spec.DNS != nil {

@@ -22,14 +22,14 @@ import (
 
 // KubeAPIServer returns the values of the kube-apiserver with a number of pods. The files are those to which its configuration refers.
 func (s Source) KubeAPIServer(replicas int32, files kubeapiserver.Files) (kubeapiserver.Values, error) {
-	shoot, set := s.Shoot, s.Credentials
+	shoot, set := s.shoot(), s.Credentials
 	image, err := s.image(kubeapiserver.Name)
 	if err != nil {
 		return kubeapiserver.Values{}, err
 	}
 	v := kubeapiserver.Values{
 		Namespace: s.Namespace, Image: image, Version: s.version(), Replicas: replicas, Spread: s.Spread(), Workerless: shoot.Workerless(),
-		Config: shoot.Spec.Kubernetes.KubeAPIServer, ServiceNetworks: s.Networks().Services, Issuer: s.DefaultIssuer(),
+		Config: shoot.Spec.Kubernetes.KubeAPIServer, ServiceNetworks: s.networks().Services, Issuer: s.DefaultIssuer(),
 		Secrets: kubeapiserver.Secrets{
 			ClientCA: set.BundleName(constants.SecretNameCAClient), EtcdCA: set.BundleName(constants.SecretNameCAETCD),
 			FrontProxyCA: set.BundleName(constants.SecretNameCAFrontProxy), KubeletCA: set.BundleName(constants.SecretNameCAKubelet),

@@ -35,7 +35,7 @@ func (s Source) OperatingSystemConfigs() (operatingsystemconfig.Values, error) {
 	if err != nil {
 		return operatingsystemconfig.Values{}, err
 	}
-	dns, err := dnsServers(shoot)
+	dns, err := dnsServers(s.shoot())
 	if err != nil {
 		return operatingsystemconfig.Values{}, err
 	}

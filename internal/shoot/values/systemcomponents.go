@@ -71,7 +71,7 @@ func (s Source) APIServerProxy() (apiserverproxy.Values, error) {
 	if err != nil {
 		return apiserverproxy.Values{}, err
 	}
-	networks, err := systemcomponent.NetworksOf(s.Shoot)
+	networks, err := systemcomponent.NetworksOf(s.shoot())
 	if err != nil {
 		return apiserverproxy.Values{}, err
 	}
@@ -82,10 +82,9 @@ func (s Source) APIServerProxy() (apiserverproxy.Values, error) {
 	}, nil
 }
 
-// allNetworks returns the ranges of nodes, pods and Services. In the first run, the infrastructure has chosen some that the status does
-// not have yet.
+// allNetworks returns the ranges of nodes, pods and Services.
 func (s Source) allNetworks() []string {
-	n := s.Infrastructure.Networks(s.Shoot.Status.Networking)
+	n := s.networks()
 	all := slices.Concat(n.Nodes, n.Pods, n.Services)
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -93,7 +92,7 @@ func (s Source) allNetworks() []string {
 
 // CoreDNS returns the values of CoreDNS.
 func (s Source) CoreDNS() (coredns.Values, error) {
-	v, err := coredns.For(s.Shoot)
+	v, err := coredns.For(s.shoot())
 	if err != nil {
 		return v, err
 	}
@@ -116,7 +115,7 @@ func (s Source) MetricsServer() (metricsserver.Values, error) {
 
 // NodeLocalDNS returns the values of the node-local-dns.
 func (s Source) NodeLocalDNS() (nodelocaldns.Values, error) {
-	v, err := nodelocaldns.For(s.Shoot)
+	v, err := nodelocaldns.For(s.shoot())
 	if err != nil {
 		return v, err
 	}
@@ -129,7 +128,7 @@ func (s Source) NodeLocalDNS() (nodelocaldns.Values, error) {
 
 // KubeProxy returns the values of kube-proxy for all pools, and for the versions of the nodes that exist.
 func (s Source) KubeProxy(nodes []corev1.Node) (kubeproxy.Values, error) {
-	v, err := kubeproxy.For(s.Shoot, nodes, func(version string) (string, error) {
+	v, err := kubeproxy.For(s.shoot(), nodes, func(version string) (string, error) {
 		image, err := s.Images.Find("kube-proxy", imagevector.Query{TargetVersion: version})
 		return image.String(), err
 	})

@@ -35,6 +35,7 @@ func TestFlows(t *testing.T) {
 			o.Shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{EncryptionConfig: &corev1beta1.EncryptionConfig{Resources: []string{"configmaps"}}}
 			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{EncryptionAtRest: &corev1beta1.EncryptionAtRest{}}
 		},
+		"networks-of-the-infrastructure": func(o *observed.State) { o.Shoot.Status.Networking.Nodes = nil },
 		"waking-up": func(o *observed.State) {
 			o.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
 			o.Shoot.Status.Hibernated = true

@@ -38,6 +38,9 @@ import (
 // accessValidity is for how long the certificate is valid with which the gardenlet reaches the shoot. Each run of the flow renews it in time.
 const accessValidity = 60 * 24 * time.Hour
 
+// infrastructureTask is the task that other stages come after if the infrastructure chooses networks which they need.
+const infrastructureTask = "infrastructure"
+
 // stages are the inputs of all stages, as they are for a shoot that runs. Flows change some of them.
 type stages struct {
 	foundation     foundation.Inputs
@@ -62,6 +65,8 @@ type stages struct {
 // stages returns the inputs for a shoot.
 func (r *reconciler) stages(o *observed.State) stages {
 	shoot, workers := o.Shoot, !o.Shoot.Workerless()
+	tasks := requestedTasks(shoot)
+	requested := func(task string) bool { return slices.Contains(tasks, task) }
 	set := credentials.New(values.Credentials(o, r.SeedAPI, r.Clock))
 	run := &stage.Run{
 		SeedAPI: r.SeedAPI, GardenCache: r.gardenCache, GardenAPI: r.GardenAPI, Namespace: o.Namespace, Name: shoot.Name, FieldManager: fieldManager,
@@ -70,6 +75,10 @@ func (r *reconciler) stages(o *observed.State) stages {
 	}
 	source := values.Source{
 		State: o, Credentials: set, Infrastructure: &infrastructure.Result{}, Images: r.Images, GardenerVersion: r.Gardener.Version,
+	}
+	early, afterNetworks := source, []string{infrastructureTask}
+	if o.NetworksKnown() {
+		early.Infrastructure, afterNetworks = &infrastructure.Result{}, nil
 	}
 	s := stages{
 		workers: workers, replacesCAs: o.ReplacesCAs(),
@@ -85,8 +94,8 @@ func (r *reconciler) stages(o *observed.State) stages {
 			Run: run, Values: source.Etcd, Replicas: o.Members(), Ready: etcd.Healthy,
 		},
 		controlPlane: controlplane.Inputs{
-			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: source.ResourceManager, KubeControllerManager: source.KubeControllerManager,
-			System: source.System, Kubeconfigs: source.Kubeconfigs(),
+			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: early.ResourceManager, KubeControllerManager: early.KubeControllerManager,
+			System: early.System, Kubeconfigs: source.Kubeconfigs(),
 		},
 		extensions: extension.Inputs{Run: run, Desired: o.Extensions, Stale: o.StaleExtensions},
 		restart:    r.restartInputs(run, shoot),
@@ -99,15 +108,20 @@ func (r *reconciler) stages(o *observed.State) stages {
 	if o.Seed.Spec.Backup != nil {
 		s.etcd.BackupEntry = o.BackupEntry()
 	}
-	s.apiserver = r.apiServerInputs(run, source)
+	s.apiserver = r.apiServerInputs(run, early)
+	s.apiserver.IfPresent = append(s.apiserver.IfPresent, afterNetworks...)
 	s.apiserver.After = afterEtcd(s.etcd, s.replacesCAs)
 	if workers {
-		s.controlPlane.KubeScheduler = source.KubeScheduler
-		s.infrastructure = infrastructure.Inputs{Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure}
+		s.controlPlane.KubeScheduler = early.KubeScheduler
+		s.infrastructure = infrastructure.Inputs{
+			Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure,
+			WriteCluster: func(ctx context.Context, shoot *corev1beta1.Shoot) error { return r.writeCluster(ctx, o, shoot) },
+			Requested:    requested(constants.ShootTaskDeployInfrastructure),
+		}
 		s.nodes = nodes.Inputs{
-			Run: run, OperatingSystemConfigs: source.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
+			Run: run, IfPresent: afterNetworks, OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
-			KubeProxy: source.KubeProxy, Replicas: o.Replicas(), Existing: o.HasNodes(), ReplacesCAs: s.replacesCAs,
+			KubeProxy: early.KubeProxy, Replicas: o.Replicas(), Existing: o.HasNodes(), ReplacesCAs: s.replacesCAs,
 		}
 		if nodelocaldns.Enabled(shoot) {
 			s.nodes.NodeLocalDNS = source.NodeLocalDNS
