@@ -89,7 +89,11 @@ func (r *reconciler) stages(o *observed.State) stages {
 		publication: publication.Inputs{
 			Run: run, Shoot: shoot, Project: o.Project, Issuer: o.Issuer, HadIssuer: hasManagedIssuer(shoot), Credentials: set,
 		},
-		dns: dns.Inputs{Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, TTL: r.Config.DNSEntryTTLSeconds},
+		dns: dns.Inputs{
+			Run: run, Hosts: o.Hosts(), Internal: o.Internal, External: o.External, TTL: r.Config.DNSEntryTTLSeconds,
+			InternalRequested: requested(constants.ShootTaskDeployDNSRecordInternal),
+			ExternalRequested: requested(constants.ShootTaskDeployDNSRecordExternal),
+		},
 		etcd: etcd.Inputs{
 			Run: run, Values: source.Etcd, Replicas: o.Members(), Ready: etcd.Healthy,
 		},
