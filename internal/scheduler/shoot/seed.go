@@ -25,7 +25,8 @@ type seed struct {
 	unusable             reason // fits if it is usable
 	providerType, region string
 	place                place // the parts of the region's name
-	zones                int
+	zones                []string
+	enforcesZones        bool // control planes are in zones of the workers only
 	labels               labels.Set
 	taints               []corev1beta1.SeedTaint
 	restrictions         []string
@@ -42,7 +43,7 @@ func newSeed(s *corev1beta1.Seed) *seed {
 		providerType: s.Spec.Provider.Type,
 		region:       s.Spec.Provider.Region,
 		place:        newPlace(s.Spec.Provider.Region),
-		zones:        len(s.Spec.Provider.Zones),
+		zones:        s.Spec.Provider.Zones,
 		labels:       s.Labels,
 		taints:       s.Spec.Taints,
 		networks:     prefixes(s.Spec.Networks.Nodes, &s.Spec.Networks.Pods, &s.Spec.Networks.Services),
@@ -50,6 +51,9 @@ func newSeed(s *corev1beta1.Seed) *seed {
 	}
 	for _, restriction := range s.Spec.AccessRestrictions {
 		out.restrictions = append(out.restrictions, restriction.Name)
+	}
+	if settings := s.Spec.Settings; settings != nil && settings.ZoneSelection != nil {
+		out.enforcesZones = settings.ZoneSelection.Mode == corev1beta1.ZoneSelectionModeEnforce
 	}
 	if defaults := s.Spec.Networks.ShootDefaults; defaults != nil {
 		out.defaultPods, out.defaultServices = prefixes(defaults.Pods), prefixes(defaults.Services)
@@ -68,6 +72,8 @@ func usability(s *corev1beta1.Seed) reason {
 		return beingDeleted
 	case settings != nil && settings.Scheduling != nil && !settings.Scheduling.Visible:
 		return invisible
+	case kube.SeedStopped(s):
+		return stopped
 	case s.Status.LastOperation == nil:
 		return notReconciled
 	}

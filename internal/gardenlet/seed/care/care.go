@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -71,7 +70,7 @@ func Add(mgr manager.Manager, v Values) error {
 		// Reconcile requeues itself, as thresholds pass without an event.
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.Seed{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.Seed]{},
 			predicate.TypedFuncs[*corev1beta1.Seed]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1beta1.Seed]) bool {
-				return Stopped(e.ObjectOld) != Stopped(e.ObjectNew)
+				return kube.SeedStopped(e.ObjectOld) != kube.SeedStopped(e.ObjectNew)
 			}})).
 		// All updates count: the messages of their conditions are in that of the Seed.
 		Watches(&resourcesv1alpha1.ManagedResource{}, toSeed, builder.WithPredicates(predicate.NewPredicateFuncs(ofSeed))).
@@ -130,7 +129,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	now := r.clock.Now()
 	want := decide(kube.Condition(seed.Status.Conditions, corev1beta1.SeedSystemComponentsHealthy), managedResources, problems, now, r.threshold)
 	conditions, changed := kube.SetCondition(seed.Status.Conditions, want, now)
-	conditions, stopChanged := withStop(conditions, Stopped(seed), now)
+	conditions, stopChanged := withStop(conditions, kube.SeedStopped(seed), now)
 	if changed || stopChanged {
 		after := seed.DeepCopy()
 		after.Status.Conditions = conditions
@@ -139,12 +138,6 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	return reconcile.Result{RequeueAfter: r.period}, nil
-}
-
-// Stopped is whether an operator has stopped the reconciliation of the shoots of a seed. An invalid value of the annotation counts as false.
-func Stopped(seed *corev1beta1.Seed) bool {
-	stopped, _ := strconv.ParseBool(seed.Annotations[constants.EmergencyStopShootReconciliations])
-	return stopped
 }
 
 // withStop returns the conditions with or without EmergencyStopShootReconciliations, and whether they have changed.

@@ -13,6 +13,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/kube"
 )
 
 func TestDecide(t *testing.T) {
@@ -86,7 +87,7 @@ func TestStop(t *testing.T) {
 	} {
 		seed := &corev1beta1.Seed{}
 		seed.Annotations = map[string]string{"shoot.gardener.cloud/emergency-stop-reconciliations": tc.annotation}
-		conditions, changed := withStop(before, Stopped(seed), now)
+		conditions, changed := withStop(before, kube.SeedStopped(seed), now)
 		if diff := cmp.Diff(tc.want, types(conditions)); diff != "" || changed != (len(tc.want) > 1) {
 			t.Errorf("%q: changed is %t, conditions (-want +got):\n%s", tc.annotation, changed, diff)
 		}

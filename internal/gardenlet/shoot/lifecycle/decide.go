@@ -9,7 +9,6 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/gardenlet/seed/care"
 	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/kube/shard"
 	"gardener.cloud/gardener/internal/shoot/observed"
@@ -150,7 +149,7 @@ func seedUnready(seed *corev1beta1.Seed, version string) string {
 	switch {
 	case seed == nil:
 		return "its seed was not found"
-	case care.Stopped(seed):
+	case kube.SeedStopped(seed):
 		return "an operator has stopped the reconciliation of shoots of its seed"
 	case seed.Status.Gardener == nil || seed.Status.Gardener.Version != version:
 		return "its seed was not reconciled by this version of the gardenlet yet"
