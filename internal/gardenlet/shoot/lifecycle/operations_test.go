@@ -170,7 +170,7 @@ func TestRequestedTasks(t *testing.T) {
 		"deployDNSRecordInternal":  {false, true, false},
 		"deployDNSRecordExternal":  {false, false, true},
 		"deployDNSRecordIngress":   {},
-		"x, deployInfrastructure ": {true, false, false},
+		"x, deployInfrastructure": {true, false, false},
 		"deployInfrastructure,deployDNSRecordInternal,deployDNSRecordExternal": {true, true, true},
 	} {
 		o := observedtest.State()
