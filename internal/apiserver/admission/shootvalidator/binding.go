@@ -133,7 +133,7 @@ func selects(selector *corev1beta1.SeedSelector, seed *corev1beta1.Seed) error {
 		return fmt.Errorf("the labels of seed %q do not match", seed.Name)
 	}
 	if types := selector.ProviderTypes; len(types) > 0 && !slices.Contains(types, "*") && !slices.Contains(types, seed.Spec.Provider.Type) {
-		return fmt.Errorf("providerTypes has not the type %q of seed %q", seed.Spec.Provider.Type, seed.Name)
+		return fmt.Errorf("providerTypes does not contain %q, the type of seed %q", seed.Spec.Provider.Type, seed.Name)
 	}
 	return nil
 }
