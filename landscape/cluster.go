@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -82,12 +83,20 @@ func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluste
 	if _, err := c.Run(ctx, machine.Name, nil, "test", "-e", "/var/lib/landscape/node-done"); err == nil {
 		return nil
 	}
-	values := map[string]any{
-		"Name": machine.Name, "Address": l.network().Machine(machine.Number), "IgnoredChecks": ignoredChecks,
-		"Cluster": cluster.Name, "Version": cluster.Version, "APIServer": l.apiServer(cluster),
-		"Pods": cluster.pods(), "Services": cluster.services(), "EtcdTag": etcdTag,
-	}
-	if verb(cluster, machine) == "join" {
+	values := map[string]any{}
+	if verb(cluster, machine) == "init" {
+		// All data is encrypted from the start.
+		state, err := l.encryptionState(cluster)
+		if err != nil {
+			return err
+		}
+		if err := l.saveEncryptionState(cluster, state); err != nil {
+			return err
+		}
+		if values["Encryption"], err = l.writeEncryptionConfig(cluster, state.Keys); err != nil {
+			return err
+		}
+	} else {
 		token, err := c.Run(ctx, cluster.Machines[0].Name, nil, "kubeadm", "token", "create", "--ttl=1h", "--description=landscape: "+machine.Name)
 		if err != nil {
 			return fmt.Errorf("create bootstrap token: %w", err)
@@ -101,11 +110,7 @@ func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluste
 		}
 		values["Token"] = strings.TrimSpace(token)
 	}
-	config, err := render("kubeadm-"+verb(cluster, machine)+".yaml.tmpl", values)
-	if err != nil {
-		return err
-	}
-	if err := host.WriteFile(filepath.Join(l.userDataDir(machine.Name), "kubeadm.yaml"), config, 0o600); err != nil {
+	if err := l.writeKubeadmConfig(cluster, machine, etcdTag, values); err != nil {
 		return err
 	}
 	for component, cpu := range map[string]string{"kube-apiserver": "50m", "kube-controller-manager": "20m", "kube-scheduler": "10m", "etcd": "30m"} {
@@ -122,6 +127,20 @@ func (l *Landscape) ensureNode(ctx context.Context, c *containers.Client, cluste
 		return fmt.Errorf("kubeadm %s failed on machine %q; see its log with: landscape logs %s\n%s", verb(cluster, machine), machine.Name, machine.Name, journal)
 	}
 	return nil
+}
+
+// writeKubeadmConfig writes what kubeadm is configured with on a machine. The values are those besides what all machines have.
+func (l *Landscape) writeKubeadmConfig(cluster Cluster, machine Machine, etcdTag string, values map[string]any) error {
+	maps.Copy(values, map[string]any{
+		"Name": machine.Name, "Address": l.network().Machine(machine.Number), "IgnoredChecks": ignoredChecks,
+		"Cluster": cluster.Name, "Version": cluster.Version, "APIServer": l.apiServer(cluster),
+		"Pods": cluster.pods(), "Services": cluster.services(), "EtcdTag": etcdTag, "EncryptionDir": encryptionDir,
+	})
+	config, err := render("kubeadm-"+verb(cluster, machine)+".yaml.tmpl", values)
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(filepath.Join(l.userDataDir(machine.Name), "kubeadm.yaml"), config, 0o600)
 }
 
 // lineWriter is called with each line that starts like a step of kubeadm.

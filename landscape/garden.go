@@ -15,6 +15,7 @@ import (
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/imagevector"
+	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/internal/component/gardenerapiserver"
 	"gardener.cloud/gardener/internal/component/gardenercontrollermanager"
 	"gardener.cloud/gardener/internal/component/gardenerscheduler"
@@ -44,11 +45,19 @@ func (u *upRun) bringUpGarden(ctx context.Context, cluster Cluster) error {
 		if err != nil {
 			return err
 		}
-		server, clients, err := u.gardenObjects(ctx, c, cluster, image)
+		server, values, clients, err := u.gardenObjects(ctx, c, cluster, image)
 		if err != nil {
 			return err
 		}
 		if err := kube.Apply(ctx, c, fieldOwner, server...); err != nil {
+			return err
+		}
+		apiServer := &gardenerAPIServerEncryption{c: c, values: values, detail: detail}
+		state, err := apiServer.state(ctx)
+		if err != nil {
+			return err
+		}
+		if err := encryption.Reconcile(ctx, apiServer, u.dueRotation(state)); err != nil {
 			return err
 		}
 		// The other processes would crash until this API is served.
@@ -93,54 +102,53 @@ func (u *upRun) gardenerImage(ctx context.Context) (string, error) {
 	return image.Reference + "@" + image.Digest, u.push(ctx, image.Reference, loaded)
 }
 
-// gardenObjects are the objects of the garden: those that serve its API, and those that use it.
-func (u *upRun) gardenObjects(ctx context.Context, c client.Client, cluster Cluster, image string) (server, clients []client.Object, err error) {
+// gardenObjects are the objects of the garden: those that gardener-apiserver needs, what that is deployed with, and those that use it.
+func (u *upRun) gardenObjects(
+	ctx context.Context, c client.Client, cluster Cluster, image string,
+) (server []client.Object, values gardenerapiserver.Values, clients []client.Object, err error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: constants.GardenNamespace}}
 	if err := kube.Apply(ctx, c, fieldOwner, append(priorityclass.Garden(), namespace)...); err != nil {
-		return nil, nil, err
+		return nil, values, nil, err
 	}
 	etcd, err := u.etcdCredentials(ctx, cluster)
 	if err != nil {
-		return nil, nil, err
+		return nil, values, nil, err
 	}
 	manager, err := secrets.New(ctx, secrets.Values{Client: c, Namespace: namespace.Name, Identity: fieldOwner})
 	if err != nil {
-		return nil, nil, err
+		return nil, values, nil, err
 	}
 	const ca = "ca-gardener"
 	caBundle, err := manager.Generate(ctx, &secrets.CertificateAuthority{Name: ca, CommonName: "gardener"}, secrets.KeepOld())
 	if err != nil {
-		return nil, nil, err
+		return nil, values, nil, err
 	}
 	certificate, err := manager.Generate(ctx, &secrets.Certificate{
 		Name: gardenerapiserver.Name, CommonName: gardenerapiserver.Name, Usage: secrets.ServerCert,
 		DNSNames: gardenerapiserver.DNSNames(namespace.Name),
 	}, secrets.SignedBy(ca))
 	if err != nil {
-		return nil, nil, err
+		return nil, values, nil, err
 	}
 	if err := manager.Cleanup(ctx); err != nil {
-		return nil, nil, err
+		return nil, values, nil, err
 	}
 
-	server, err = gardenerapiserver.Objects(gardenerapiserver.Values{
+	values = gardenerapiserver.Values{
 		Namespace: namespace.Name, Image: image, Replicas: 1, ClusterIdentity: "garden-" + u.Name,
 		EtcdServers: []string{fmt.Sprintf("https://%s:2379", u.network().Machine(cluster.Machines[0].Number))}, EtcdSecret: etcd.Name,
 		Certificate: certificate.Name, CA: caBundle.Data[secrets.DataKeyCertificateCA],
-	})
-	if err != nil {
-		return nil, nil, err
 	}
 	controllerManager, err := gardenercontrollermanager.Objects(gardenercontrollermanager.Values{Namespace: namespace.Name, Image: image, Replicas: 1})
 	if err != nil {
-		return nil, nil, err
+		return nil, values, nil, err
 	}
 	scheduler, err := gardenerscheduler.Objects(gardenerscheduler.Values{Namespace: namespace.Name, Image: image, Replicas: 1})
 	if err != nil {
-		return nil, nil, err
+		return nil, values, nil, err
 	}
-	server = slices.Concat([]client.Object{etcd}, gardenrbac.Objects(gardenrbac.Values{}), server)
-	return server, slices.Concat(controllerManager, scheduler), nil
+	server = append([]client.Object{etcd}, gardenrbac.Objects(gardenrbac.Values{})...)
+	return server, values, slices.Concat(controllerManager, scheduler), nil
 }
 
 // etcdCredentials is a Secret with kubeadm's client certificate for the cluster's etcd.
@@ -178,8 +186,13 @@ func awaitGardenAPI(ctx context.Context, c client.WithWatch, detail func(string)
 
 // awaitGarden returns when all processes of the garden are healthy.
 func awaitGarden(ctx context.Context, c client.WithWatch, detail func(string)) error {
+	return awaitDeployments(ctx, c, detail, gardenerapiserver.Name, gardenercontrollermanager.Name, gardenerscheduler.Name)
+}
+
+// awaitDeployments returns when Deployments of the garden are rolled out and healthy.
+func awaitDeployments(ctx context.Context, c client.WithWatch, detail func(string), names ...string) error {
 	return kube.Await(ctx, c, &appsv1.DeploymentList{}, func(deployments []*appsv1.Deployment) error {
-		for _, name := range []string{gardenerapiserver.Name, gardenercontrollermanager.Name, gardenerscheduler.Name} {
+		for _, name := range names {
 			index := slices.IndexFunc(deployments, func(d *appsv1.Deployment) bool { return d.Name == name })
 			if index < 0 {
 				return fmt.Errorf("Deployment %q not found", name)

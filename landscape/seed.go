@@ -54,6 +54,8 @@ const (
 	backupSecret = "backup-local"
 	// defaultDomainSecret has the domain of shoots that do not have one of their own.
 	defaultDomainSecret = "default-domain-local"
+	// issuerSecret has the host of managed issuers of service account tokens. Shoots may have such an issuer if it exists.
+	issuerSecret = "shoot-service-account-issuer"
 )
 
 // bringUpSeed makes the runtime cluster a seed, by deploying a gardenlet with a bootstrap token.
@@ -179,7 +181,18 @@ func (u *upRun) localProvider(cluster Cluster, image string, images map[string]s
 			},
 			Type: corev1.SecretTypeOpaque,
 		},
+		u.issuerHost(),
 	}, nil
+}
+
+// issuerHost names the host of managed issuers. No process serves their documents there yet, which are in the garden.
+func (u *upRun) issuerHost() *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: constants.GardenNamespace, Name: issuerSecret, Labels: map[string]string{constants.GardenRole: constants.GardenRoleShootServiceAccountIssuer},
+		},
+		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"hostname": []byte("discovery.ingress." + u.domain())},
+	}
 }
 
 // samples are the objects that Shoots of the landscape refer to: a project, a cloud profile with the machine image of this distribution,

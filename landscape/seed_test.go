@@ -15,3 +15,14 @@ func TestKubernetesVersions(t *testing.T) {
 		t.Errorf("versions (-want +got):\n%s", diff)
 	}
 }
+
+// gardener-apiserver admits shoots with a managed issuer if a Secret with this role exists, and gardenlets take the host from it.
+func TestIssuerHost(t *testing.T) {
+	secret := (&upRun{Landscape: &Landscape{Name: "mine"}}).issuerHost()
+	if secret.Namespace != "garden" || secret.Labels["gardener.cloud/role"] != "shoot-service-account-issuer" {
+		t.Errorf("the Secret is %s/%s with labels %v", secret.Namespace, secret.Name, secret.Labels)
+	}
+	if diff := cmp.Diff("discovery.ingress.mine.local.gardener.cloud", string(secret.Data["hostname"])); diff != "" {
+		t.Errorf("hostname (-want +got):\n%s", diff)
+	}
+}

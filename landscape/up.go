@@ -49,6 +49,8 @@ type UpOptions struct {
 	Images imagevector.Vector
 	// Gardener is the path of the binary gardener. Empty for clusters without a garden.
 	Gardener string
+	// RotateEncryptionKeys rotates the keys that Secrets and resources of the garden are encrypted with in etcd. Old ones are rotated anyway.
+	RotateEncryptionKeys bool
 	// Shoot creates the sample shoot and waits for it. It needs a garden.
 	Shoot bool
 }
@@ -129,7 +131,7 @@ func (l *Landscape) Up(ctx context.Context, builds *distribution.Distribution, p
 		return err
 	}
 
-	u := &upRun{Landscape: l, Printer: printer, builds: builds, artifacts: artifacts, images: options.Images, gardener: options.Gardener}
+	u := &upRun{Landscape: l, Printer: printer, builds: builds, artifacts: artifacts, images: options.Images, gardener: options.Gardener, rotateKeys: options.RotateEncryptionKeys}
 	if err := u.step(ctx, "Preparing the host's network", "", u.prepareHost); err != nil {
 		return err
 	}
@@ -327,7 +329,9 @@ type upRun struct {
 	artifacts *artifacts
 	images    imagevector.Vector
 	gardener  string
-	client    *containers.Client
+	// rotateKeys rotates the keys that data in etcd is encrypted with.
+	rotateKeys bool
+	client     *containers.Client
 }
 
 // step runs one step; log is the container whose log explains a failure, empty if none does.
@@ -457,6 +461,13 @@ func (u *upRun) bringUpCluster(ctx context.Context, cluster Cluster) error {
 					return err
 				}
 				return u.installAddons(ctx, cluster, images)
+			}); err != nil {
+				return err
+			}
+			if err := u.step(ctx, "Encrypting Secrets of cluster "+cluster.Name+" in etcd", "", func(ctx context.Context, detail func(string)) error {
+				ctx, cancel := context.WithTimeoutCause(ctx, encryptionTimeout, fmt.Errorf("not done after %s", encryptionTimeout))
+				defer cancel()
+				return u.encryptSecrets(ctx, cluster, tagOf(etcd.Reference), detail)
 			}); err != nil {
 				return err
 			}

@@ -99,6 +99,8 @@ func (c *cli) upCommand() *cobra.Command {
 	cmd.Flags().StringVar(&options.Cluster, "cluster", "", "cluster to bring up or change (default: runtime)")
 	cmd.Flags().IntVar(&options.Machines, "machines", 0, "number of machines of the cluster (default: what it has, or 1)")
 	cmd.Flags().StringVar(&options.Version, "kubernetes-version", "", "Kubernetes version of a new cluster, such as v1.35.4 (default: the distribution's); it must have been built")
+	cmd.Flags().BoolVar(&options.RotateEncryptionKeys, "rotate-encryption-keys", false,
+		"rotate the keys that Secrets and resources of the garden are encrypted with in etcd; keys of more than 90 days are rotated anyway")
 	cmd.Flags().BoolVar(&onlyClusters, "only-clusters", false, "bring up clusters without a garden")
 	cmd.Flags().BoolVar(&withoutShoot, "without-shoot", false, "do not create the sample shoot; an existing one stays")
 	cmd.Flags().BoolVar(&check, "check", false, "only check whether this computer can run the landscape, and change nothing")

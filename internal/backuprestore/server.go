@@ -148,7 +148,10 @@ func (s *server) lead(ctx context.Context) {
 			logr.FromContextOrDiscard(ctx).Error(err, "Cannot defragment") // cannot happen: the configuration was validated
 			return
 		}
-		d := &defragmenter{own: s.own, schedule: schedule, timeout: defragmentation.Timeout.Duration, clock: clock.RealClock{}, metrics: s.metrics}
+		d := &defragmenter{
+			own: s.own, schedule: schedule, timeout: defragmentation.Timeout.Duration, period: s.config.LeaderElection.Period.Duration,
+			clock: clock.RealClock{}, metrics: s.metrics,
+		}
 		running.Go(func() { d.Run(ctx) })
 	}
 }

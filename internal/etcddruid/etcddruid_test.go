@@ -26,12 +26,8 @@ import (
 	etcddruidconfigv1alpha1 "gardener.cloud/gardener/api/config/etcddruid/v1alpha1"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/test/env"
 )
-
-// timeout is how long to wait for anything on a busy machine.
-const timeout = 60 * time.Second
 
 // cluster is a kube-apiserver with etcd-druid. There are no pods: tests write what a StatefulSet's controller and the sidecars would.
 type cluster struct {
@@ -95,30 +91,9 @@ images:
 	return &cluster{T: t, client: c}
 }
 
-// await watches the object until a check passes.
-func await[T client.Object](c *cluster, list client.ObjectList, key client.ObjectKey, check func(T) error) T {
-	c.Helper()
-	var found T
-	ctx, cancel := context.WithTimeout(c.Context(), timeout)
-	defer cancel()
-	err := kube.Await(ctx, c.client, list, func(all []T) error {
-		for _, object := range all {
-			if client.ObjectKeyFromObject(object) == key {
-				found = object
-				return check(object)
-			}
-		}
-		return errors.New("it is not there")
-	}, nil, client.InNamespace(key.Namespace))
-	if err != nil {
-		c.Fatalf("waiting for %T %s: %v", found, key, err)
-	}
-	return found
-}
-
 func (c *cluster) awaitEtcd(key client.ObjectKey, check func(*druidv1alpha1.Etcd) error) *druidv1alpha1.Etcd {
 	c.Helper()
-	return await(c, &druidv1alpha1.EtcdList{}, key, check)
+	return env.Await(c, c.client, env.Named[*druidv1alpha1.Etcd](key.Namespace, key.Name), check)
 }
 
 func (c *cluster) namespace(name string) string {
@@ -154,7 +129,7 @@ func (c *cluster) pods(key client.ObjectKey, ready int32) {
 // sign renews a Lease as a sidecar does.
 func (c *cluster) sign(key client.ObjectKey, holder string, at time.Time, annotations map[string]string) {
 	c.Helper()
-	lease := await(c, &coordinationv1.LeaseList{}, key, func(*coordinationv1.Lease) error { return nil }).DeepCopy()
+	lease := env.Await(c, c.client, env.Named[*coordinationv1.Lease](key.Namespace, key.Name), env.Exists).DeepCopy()
 	before := lease.DeepCopy()
 	lease.Spec.HolderIdentity, lease.Spec.RenewTime = &holder, &metav1.MicroTime{Time: at}
 	for key, value := range annotations {
@@ -269,7 +244,7 @@ func testLife(c *cluster) {
 	if err := c.client.Update(c.Context(), service); err != nil {
 		c.Fatal(err)
 	}
-	await(c, &corev1.ServiceList{}, named("-client"), func(s *corev1.Service) error {
+	env.Await(c, c.client, service, func(s *corev1.Service) error {
 		if s.Spec.SessionAffinity != corev1.ServiceAffinityNone {
 			return fmt.Errorf("session affinity is %s", s.Spec.SessionAffinity)
 		}
@@ -338,12 +313,12 @@ func testLife(c *cluster) {
 	if err := c.client.Delete(c.Context(), etcd); err != nil {
 		c.Fatal(err)
 	}
-	c.awaitGone(&appsv1.StatefulSetList{}, namespace)
+	env.AwaitList(c, c.client, env.None[*appsv1.StatefulSet], client.InNamespace(namespace))
 	c.get(named("-config"), &corev1.ConfigMap{}) // the pod still needs it
 	if err := c.client.Delete(c.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
 		c.Fatal(err)
 	}
-	c.awaitGone(&druidv1alpha1.EtcdList{}, namespace)
+	env.AwaitGone(c, c.client, etcd)
 	for _, object := range []client.Object{&corev1.Service{}, &coordinationv1.Lease{}, &corev1.ConfigMap{}} {
 		for _, suffix := range []string{"-client", "-peer", "-0", "-config"} {
 			if err := c.client.Get(c.Context(), named(suffix), object); !apierrors.IsNotFound(err) {
@@ -351,29 +326,6 @@ func testLife(c *cluster) {
 			}
 		}
 	}
-}
-
-func (c *cluster) awaitGone(list client.ObjectList, namespace string) {
-	c.Helper()
-	ctx, cancel := context.WithTimeout(c.Context(), timeout)
-	defer cancel()
-	var err error
-	switch list.(type) {
-	case *appsv1.StatefulSetList:
-		err = kube.Await(ctx, c.client, list, none[*appsv1.StatefulSet], nil, client.InNamespace(namespace))
-	case *druidv1alpha1.EtcdList:
-		err = kube.Await(ctx, c.client, list, none[*druidv1alpha1.Etcd], nil, client.InNamespace(namespace))
-	}
-	if err != nil {
-		c.Fatalf("waiting for the end: %v", err)
-	}
-}
-
-func none[T client.Object](all []T) error {
-	if len(all) > 0 {
-		return fmt.Errorf("%T %s still exists", all[0], all[0].GetName())
-	}
-	return nil
 }
 
 func testAnnotation(c *cluster) {
@@ -434,7 +386,7 @@ func testPeerTLS(c *cluster) {
 		}
 		return nil
 	})
-	statefulSet := await(c, &appsv1.StatefulSetList{}, key, func(s *appsv1.StatefulSet) error {
+	statefulSet := env.Await(c, c.client, env.Named[*appsv1.StatefulSet](key.Namespace, key.Name), func(s *appsv1.StatefulSet) error {
 		for _, volume := range s.Spec.Template.Spec.Volumes {
 			if volume.Name == "peer-ca" {
 				return nil
@@ -486,7 +438,7 @@ func testCopy(c *cluster) {
 	if err := c.client.Create(c.Context(), task); err != nil {
 		c.Fatal(err)
 	}
-	job := await(c, &batchv1.JobList{}, client.ObjectKey{Namespace: task.Namespace, Name: "move-worker"}, func(*batchv1.Job) error { return nil }).DeepCopy()
+	job := env.Await(c, c.client, env.Named[*batchv1.Job](task.Namespace, "move-worker"), env.Exists).DeepCopy()
 	want := []string{
 		"etcd-backup-restore", "copy",
 		"--source-provider=Local", "--source-container=/var/etcd/backups-source", "--source-prefix=etcd-main",
@@ -508,7 +460,7 @@ func testCopy(c *cluster) {
 	if err := c.client.Status().Patch(c.Context(), job, client.MergeFrom(before)); err != nil {
 		c.Fatal(err)
 	}
-	await(c, &druidv1alpha1.EtcdCopyBackupsTaskList{}, client.ObjectKeyFromObject(task), func(task *druidv1alpha1.EtcdCopyBackupsTask) error {
+	env.Await(c, c.client, task, func(task *druidv1alpha1.EtcdCopyBackupsTask) error {
 		got := map[druidv1alpha1.ConditionType]druidv1alpha1.ConditionStatus{}
 		for _, c := range task.Status.Conditions {
 			got[c.Type] = c.Status

@@ -394,7 +394,7 @@ var effects = []struct {
 	{constants.ConfirmationDeletion, "its deletion is confirmed", true},
 	{constants.ConfirmationForceDeletion, "it is deleted without cleaning up its infrastructure", true},
 	{constants.ShootExpirationTimestamp, "it is deleted at this time", false},
-	{constants.ShootSkipCleanup, "its deletion does not delete objects in it", true},
+	{constants.ShootSkipCleanup, "its deletion deletes only load balancers, volumes and snapshots in it", true},
 }
 
 func (d *description) annotations(out *bytes.Buffer) {

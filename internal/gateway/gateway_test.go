@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -59,24 +58,9 @@ func start(t *testing.T) *cluster {
 	if err := crds.Deploy(t.Context(), c, "test", definitions...); err != nil {
 		t.Fatal(err)
 	}
-	// Discovery may be a moment behind the condition of a definition.
-	awaitCtx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	for _, list := range []func() error{
-		func() error {
-			return kube.Await(awaitCtx, c, &gatewayv1.GatewayList{}, func([]*gatewayv1.Gateway) error { return nil }, nil)
-		},
-		func() error {
-			return kube.Await(awaitCtx, c, &gatewayv1.GatewayClassList{}, func([]*gatewayv1.GatewayClass) error { return nil }, nil)
-		},
-		func() error {
-			return kube.Await(awaitCtx, c, &gatewayv1.TLSRouteList{}, func([]*gatewayv1.TLSRoute) error { return nil }, nil)
-		},
-	} {
-		if err := list(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	env.AwaitServed[*gatewayv1.Gateway](t, c)
+	env.AwaitServed[*gatewayv1.GatewayClass](t, c)
+	env.AwaitServed[*gatewayv1.TLSRoute](t, c)
 	if err := kube.Apply(t.Context(), c, "test", deployed.Objects(deployed.Values{ControllerImage: "i", ProxyImage: "i", Replicas: 1})...); err != nil {
 		t.Fatal(err)
 	}
@@ -107,26 +91,9 @@ func start(t *testing.T) *cluster {
 // timeout is for steps that take much less than a second on an idle machine.
 const timeout = time.Minute
 
-// await waits until a check of the object with a name succeeds.
-func await[T client.Object](t *testing.T, c *cluster, list client.ObjectList, name string, check func(T) error) {
+func (c *cluster) awaitRoute(t *testing.T, namespace, name string, want metav1.ConditionStatus, reason string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	if err := kube.Await(ctx, c, list, func(all []T) error {
-		for _, object := range all {
-			if object.GetName() == name {
-				return check(object)
-			}
-		}
-		return errors.New("it does not exist")
-	}, nil); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (c *cluster) awaitRoute(t *testing.T, name string, want metav1.ConditionStatus, reason string) {
-	t.Helper()
-	await(t, c, &gatewayv1.TLSRouteList{}, name, func(r *gatewayv1.TLSRoute) error {
+	env.Await(t, c, env.Named[*gatewayv1.TLSRoute](namespace, name), func(r *gatewayv1.TLSRoute) error {
 		if len(r.Status.Parents) != 1 {
 			return fmt.Errorf("parents are %+v", r.Status.Parents)
 		}
@@ -172,7 +139,7 @@ func TestRoutesBecomeMaps(t *testing.T) {
 	const namespace = "shoot--dev--first"
 	c.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	c.create(t, exposure.Objects(exposure.ForAPIServer(namespace, "api.first.example.com"))...)
-	c.awaitRoute(t, "kube-apiserver", metav1.ConditionTrue, "Accepted")
+	c.awaitRoute(t, namespace, "kube-apiserver", metav1.ConditionTrue, "Accepted")
 	c.awaitMap(t, "api.first.example.com -\n")
 
 	service := &corev1.Service{
@@ -196,7 +163,7 @@ func TestRoutesBecomeMaps(t *testing.T) {
 	c.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other}})
 	second := exposure.Objects(exposure.Values{Namespace: other, Name: "second", Hosts: []string{"api.first.example.com"}, Service: "kube-apiserver", Port: 443})
 	c.create(t, second...)
-	c.awaitRoute(t, "second", metav1.ConditionFalse, "HostnameConflict")
+	c.awaitRoute(t, other, "second", metav1.ConditionFalse, "HostnameConflict")
 
 	front := &corev1.Service{}
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: deployed.Namespace, Name: deployed.Name}, front); err != nil {
@@ -206,7 +173,7 @@ func TestRoutesBecomeMaps(t *testing.T) {
 	if err := c.Status().Update(t.Context(), front); err != nil {
 		t.Fatal(err)
 	}
-	await(t, c, &gatewayv1.GatewayList{}, deployed.Name, func(g *gatewayv1.Gateway) error {
+	env.Await(t, c, env.Named[*gatewayv1.Gateway](deployed.Namespace, deployed.Name), func(g *gatewayv1.Gateway) error {
 		if !meta.IsStatusConditionTrue(g.Status.Conditions, string(gatewayv1.GatewayConditionProgrammed)) ||
 			len(g.Status.Addresses) != 1 || g.Status.Addresses[0].Value != "192.0.2.9" || g.Status.Listeners[0].AttachedRoutes != 1 {
 			return fmt.Errorf("status is %+v", g.Status)
@@ -218,6 +185,6 @@ func TestRoutesBecomeMaps(t *testing.T) {
 	if err := c.DeleteAllOf(t.Context(), &gatewayv1.TLSRoute{}, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)
 	}
-	c.awaitRoute(t, "second", metav1.ConditionTrue, "Accepted")
+	c.awaitRoute(t, other, "second", metav1.ConditionTrue, "Accepted")
 	c.awaitMap(t, "api.first.example.com -\n")
 }

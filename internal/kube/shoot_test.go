@@ -19,7 +19,7 @@ func TestShootHealthy(t *testing.T) {
 	}{
 		"no operation": {corev1beta1.ShootStatus{}, "no operation has begun yet"},
 		"under way": {
-			corev1beta1.ShootStatus{LastOperation: operation(corev1beta1.LastOperationStateProcessing, 40, "Waiting for etcd")}, "Create Processing 40%, Waiting for etcd",
+			corev1beta1.ShootStatus{LastOperation: operation(corev1beta1.LastOperationStateProcessing, 40, "Waiting until main etcd is ready")}, "Create Processing 40%, Waiting until main etcd is ready",
 		},
 		"in error, with codes in order": {
 			corev1beta1.ShootStatus{

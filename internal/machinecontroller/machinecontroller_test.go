@@ -33,7 +33,6 @@ import (
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
 	"gardener.cloud/gardener/internal/component/machinecontrollermanager"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/machinecontroller/driver"
 	"gardener.cloud/gardener/internal/process"
 	"gardener.cloud/gardener/test/env"
@@ -268,20 +267,11 @@ func (c *site) create(t *testing.T, objects ...client.Object) {
 	}
 }
 
-func await[T client.Object](t *testing.T, c *site, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := kube.Await(ctx, c.WithWatch, list, check, nil, options...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // machines waits until a check of the scenario's machines succeeds.
 func (s *scenario) machines(t *testing.T, check func([]*machinev1alpha1.Machine) error) []*machinev1alpha1.Machine {
 	t.Helper()
 	var result []*machinev1alpha1.Machine
-	await(t, s.site, &machinev1alpha1.MachineList{}, func(found []*machinev1alpha1.Machine) error {
+	env.AwaitList(t, s.site, func(found []*machinev1alpha1.Machine) error {
 		slices.SortFunc(found, func(a, b *machinev1alpha1.Machine) int { return strings.Compare(a.Name, b.Name) })
 		if err := check(found); err != nil {
 			return err
@@ -389,12 +379,7 @@ func (s *scenario) gone(t *testing.T) {
 		}
 		return nil
 	})
-	await(t, s.site, &machinev1alpha1.MachineDeploymentList{}, func(found []*machinev1alpha1.MachineDeployment) error {
-		if len(found) > 0 {
-			return fmt.Errorf("MachineDeployment %s is left", found[0].Name)
-		}
-		return nil
-	}, client.InNamespace(s.namespace))
+	env.AwaitList(t, s.site, env.None[*machinev1alpha1.MachineDeployment], client.InNamespace(s.namespace))
 	if left := s.names(); len(left) > 0 {
 		t.Errorf("the infrastructure still has %v", left)
 	}
@@ -440,7 +425,7 @@ func testLife(t *testing.T, s *scenario) {
 		!slices.Contains(node.Finalizers, machinev1alpha1.NodeFinalizerName) {
 		t.Errorf("Node has labels %v, taints %v, finalizers %v", node.Labels, node.Spec.Taints, node.Finalizers)
 	}
-	await(t, s.site, &corev1.SecretList{}, func(found []*corev1.Secret) error {
+	env.AwaitList(t, s.site, func(found []*corev1.Secret) error {
 		for _, secret := range found {
 			if secret.Type == corev1.SecretTypeBootstrapToken {
 				return fmt.Errorf("token %s is left", secret.Name)
@@ -448,7 +433,7 @@ func testLife(t *testing.T, s *scenario) {
 		}
 		return nil
 	}, client.InNamespace(metav1.NamespaceSystem))
-	await(t, s.site, &machinev1alpha1.MachineDeploymentList{}, func(found []*machinev1alpha1.MachineDeployment) error {
+	env.AwaitList(t, s.site, func(found []*machinev1alpha1.MachineDeployment) error {
 		if status := found[0].Status; status.AvailableReplicas != 1 || status.UpdatedReplicas != 1 || status.UnavailableReplicas != 0 {
 			return fmt.Errorf("status is %+v", status)
 		}
@@ -459,7 +444,7 @@ func testLife(t *testing.T, s *scenario) {
 	s.edit(t, deployment, func(d *machinev1alpha1.MachineDeployment) {
 		d.Spec.Template.Spec.NodeTemplate = machinev1alpha1.NodeTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pool": "z2"}}}
 	})
-	await(t, s.site, &corev1.NodeList{}, func(found []*corev1.Node) error {
+	env.AwaitList(t, s.site, func(found []*corev1.Node) error {
 		for _, node := range found {
 			if node.Name == machine.Name && (node.Labels["pool"] != "z2" || slices.ContainsFunc(node.Spec.Taints, mine)) {
 				return fmt.Errorf("labels are %v, taints %v", node.Labels, node.Spec.Taints)
@@ -482,7 +467,7 @@ func testLife(t *testing.T, s *scenario) {
 	if err := s.Get(t.Context(), client.ObjectKey{Name: machine.Name}, node); !apierrors.IsNotFound(err) {
 		t.Errorf("Node: %v", err)
 	}
-	await(t, s.site, &machinev1alpha1.MachineClassList{}, func(found []*machinev1alpha1.MachineClass) error {
+	env.AwaitList(t, s.site, func(found []*machinev1alpha1.MachineClass) error {
 		for _, class := range found {
 			if len(class.Finalizers) > 0 {
 				return fmt.Errorf("class %s has finalizers %v", class.Name, class.Finalizers)
@@ -572,7 +557,7 @@ func testRolling(t *testing.T, s *scenario) {
 			t.Errorf("machine %s is left", machine.Name)
 		}
 	}
-	await(t, s.site, &machinev1alpha1.MachineDeploymentList{}, func(found []*machinev1alpha1.MachineDeployment) error {
+	env.AwaitList(t, s.site, func(found []*machinev1alpha1.MachineDeployment) error {
 		status := found[0].Status
 		at := slices.IndexFunc(status.Conditions, func(c machinev1alpha1.MachineDeploymentCondition) bool {
 			return c.Type == machinev1alpha1.MachineDeploymentProgressing && c.Reason == "NewMachineSetAvailable"
@@ -755,7 +740,7 @@ func testFailure(t *testing.T, s *scenario) {
 		}
 		return nil
 	})[0]
-	await(t, s.site, &machinev1alpha1.MachineDeploymentList{}, func(found []*machinev1alpha1.MachineDeployment) error {
+	env.AwaitList(t, s.site, func(found []*machinev1alpha1.MachineDeployment) error {
 		if failed := found[0].Status.FailedMachines; len(failed) != 1 || failed[0].LastOperation.ErrorCode != "ResourceExhausted" {
 			return fmt.Errorf("failed machines: %+v", failed)
 		}
@@ -801,7 +786,7 @@ func testInPlace(t *testing.T, s *scenario) {
 		d.Spec.Template.Spec.Class.Name = "new"
 		d.Spec.Replicas = 2
 	})
-	await(t, s.site, &machinev1alpha1.MachineDeploymentList{}, func(found []*machinev1alpha1.MachineDeployment) error {
+	env.AwaitList(t, s.site, func(found []*machinev1alpha1.MachineDeployment) error {
 		for _, condition := range found[0].Status.Conditions {
 			if condition.Reason == "InPlaceUpdateNotSupported" {
 				return nil

@@ -89,19 +89,13 @@ func TestMachineBecomesANodeAndStaysOne(t *testing.T) {
 		}
 		return fmt.Errorf("conditions are %v", node.Status.Conditions)
 	})
-	ctx, cancel := s.soon()
-	defer cancel()
-	err = kube.Await(ctx, s.client, &coordinationv1.LeaseList{}, func(leases []*coordinationv1.Lease) error {
-		for _, lease := range leases {
-			if lease.Name == "gardener-node-agent-"+nodeName && lease.OwnerReferences[0].Name == nodeName && *lease.Spec.LeaseDurationSeconds == 40 {
-				return nil
-			}
+	lease := env.Named[*coordinationv1.Lease](metav1.NamespaceSystem, "gardener-node-agent-"+nodeName)
+	env.Await(t, s.client, lease, func(lease *coordinationv1.Lease) error {
+		if lease.OwnerReferences[0].Name != nodeName || *lease.Spec.LeaseDurationSeconds != 40 {
+			return fmt.Errorf("the Lease is of %v, for %d seconds", lease.OwnerReferences, *lease.Spec.LeaseDurationSeconds)
 		}
-		return fmt.Errorf("there are %d Leases", len(leases))
-	}, nil, client.InNamespace(metav1.NamespaceSystem))
-	if err != nil {
-		t.Fatal(err)
-	}
+		return nil
+	})
 
 	// A new configuration is published.
 	s.publish("second")
@@ -308,19 +302,7 @@ func (s *shoot) annotate(key, value string) {
 
 func (s *shoot) awaitNode(check func(*corev1.Node) error) {
 	s.t.Helper()
-	ctx, cancel := s.soon()
-	defer cancel()
-	err := kube.Await(ctx, s.client, &corev1.NodeList{}, func(nodes []*corev1.Node) error {
-		for _, node := range nodes {
-			if node.Name == nodeName {
-				return check(node)
-			}
-		}
-		return errors.New("there is no Node")
-	}, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	env.Await(s.t, s.client, env.Named[*corev1.Node]("", nodeName), check)
 }
 
 // awaitChecksum returns the checksum of the applied configuration, once it differs from an earlier one.

@@ -82,13 +82,7 @@ func start(t *testing.T) *testCluster {
 	if err := crds.Deploy(t.Context(), c, "test", definitions...); err != nil {
 		t.Fatal(err)
 	}
-	// Discovery may be a moment behind the condition of a definition.
-	awaitCtx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	served := func([]*resourcesv1alpha1.ManagedResource) error { return nil }
-	if err := kube.Await(awaitCtx, c, &resourcesv1alpha1.ManagedResourceList{}, served, nil); err != nil {
-		t.Fatal(err)
-	}
+	env.AwaitServed[*resourcesv1alpha1.ManagedResource](t, c)
 	settings := &config{Webhooks: component.ForSeed().Webhooks}
 	scope := component.Scope{}
 	settings.Server.Webhooks.BindAddress = "127.0.0.1"
@@ -156,26 +150,16 @@ func (w *testCluster) create(t *testing.T, objects ...client.Object) {
 // timeout is for steps that take much less than a second on an idle machine.
 const timeout = time.Minute
 
-// await waits until a check of the objects of a kind in a namespace succeeds.
-func await[T client.Object](t *testing.T, w *testCluster, list client.ObjectList, namespace string, check func([]T) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	if err := kube.Await(ctx, w, list, check, nil, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // awaitCondition waits for a status and a text in the message of a condition of the ManagedResource in a namespace.
 func (w *testCluster) awaitCondition(t *testing.T, namespace string, typ corev1beta1.ConditionType, status corev1beta1.ConditionStatus, text string) {
 	t.Helper()
-	await(t, w, &resourcesv1alpha1.ManagedResourceList{}, namespace, func(list []*resourcesv1alpha1.ManagedResource) error {
+	env.AwaitList(t, w, func(list []*resourcesv1alpha1.ManagedResource) error {
 		condition := kube.Condition(list[0].Status.Conditions, typ)
 		if condition == nil || condition.Status != status || !strings.Contains(condition.Message, text) {
 			return fmt.Errorf("conditions are %+v", list[0].Status.Conditions)
 		}
 		return nil
-	})
+	}, client.InNamespace(namespace))
 }
 
 const healthManifests = `
@@ -277,8 +261,8 @@ func (w *testCluster) token(t *testing.T) {
 				"serviceaccount.resources.gardener.cloud/inject-ca-bundle": "true",
 			},
 		}})
-	await(t, w, &corev1.SecretList{}, "token", func(list []*corev1.Secret) error {
-		if secret := list[0]; strings.Count(string(secret.Data["token"]), ".") != 2 || !strings.Contains(string(secret.Data["bundle.crt"]), "BEGIN CERTIFICATE") {
+	env.Await(t, w, env.Named[*corev1.Secret]("token", "access"), func(secret *corev1.Secret) error {
+		if strings.Count(string(secret.Data["token"]), ".") != 2 || !strings.Contains(string(secret.Data["bundle.crt"]), "BEGIN CERTIFICATE") {
 			return fmt.Errorf("the Secret has %d keys", len(secret.Data))
 		}
 		return nil
@@ -305,22 +289,21 @@ func (w *testCluster) networkPolicies(t *testing.T) {
 		}
 	}
 	w.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "net"}}, service)
-	policies := &networkingv1.NetworkPolicyList{}
-	await(t, w, policies, "net", names("egress-to-s-tcp-80", "ingress-to-s-tcp-80"))
+	env.AwaitList(t, w, names("egress-to-s-tcp-80", "ingress-to-s-tcp-80"), client.InNamespace("net"))
 	// A namespace appears that the Service is to be reached from.
 	w.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "net-b"}})
-	await(t, w, policies, "net", names("egress-to-s-tcp-80", "ingress-to-s-tcp-80", "ingress-to-s-tcp-80-from-net-b"))
-	await(t, w, policies, "net-b", names("egress-to-net-s-tcp-80"))
+	env.AwaitList(t, w, names("egress-to-s-tcp-80", "ingress-to-s-tcp-80", "ingress-to-s-tcp-80-from-net-b"), client.InNamespace("net"))
+	env.AwaitList(t, w, names("egress-to-net-s-tcp-80"), client.InNamespace("net-b"))
 	// A deleted policy is recreated.
 	if err := w.DeleteAllOf(t.Context(), &networkingv1.NetworkPolicy{}, client.InNamespace("net-b")); err != nil {
 		t.Fatal(err)
 	}
-	await(t, w, policies, "net-b", names("egress-to-net-s-tcp-80"))
+	env.AwaitList(t, w, names("egress-to-net-s-tcp-80"), client.InNamespace("net-b"))
 	if err := w.Delete(t.Context(), service); err != nil {
 		t.Fatal(err)
 	}
-	await(t, w, policies, "net", names())
-	await(t, w, policies, "net-b", names())
+	env.AwaitList(t, w, names(), client.InNamespace("net"))
+	env.AwaitList(t, w, names(), client.InNamespace("net-b"))
 }
 
 func (w *testCluster) webhooks(t *testing.T) {
@@ -383,14 +366,14 @@ func (w *testCluster) node(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node.gardener.cloud/critical-components-not-ready", Effect: corev1.TaintEffectNoSchedule}}},
 	})
-	await(t, w, &corev1.NodeList{}, "", func(nodes []*corev1.Node) error {
-		for _, taint := range nodes[0].Spec.Taints {
+	env.Await(t, w, env.Named[*corev1.Node]("", "n1"), func(node *corev1.Node) error {
+		for _, taint := range node.Spec.Taints {
 			if taint.Key == "node.gardener.cloud/critical-components-not-ready" {
-				return fmt.Errorf("taints are %v", nodes[0].Spec.Taints)
+				return fmt.Errorf("taints are %v", node.Spec.Taints)
 			}
 		}
-		if nodes[0].Annotations["node-agent.gardener.cloud/reconciliation-delay"] != "0s" {
-			return fmt.Errorf("annotations are %v", nodes[0].Annotations)
+		if node.Annotations["node-agent.gardener.cloud/reconciliation-delay"] != "0s" {
+			return fmt.Errorf("annotations are %v", node.Annotations)
 		}
 		return nil
 	})
@@ -421,11 +404,9 @@ func (w *testCluster) criticalPod(t *testing.T) {
 	pod.Spec.NodeName, pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = "n2", "default", new(false)
 	w.create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}, pod)
 	// Another controller writes the delay: by then, the first check of the Node is over, or comes after the creation of the pod.
-	await(t, w, &corev1.NodeList{}, "", func(nodes []*corev1.Node) error {
-		for _, node := range nodes {
-			if node.Name == "n2" && node.Annotations["node-agent.gardener.cloud/reconciliation-delay"] == "" {
-				return errors.New("there is no delay yet")
-			}
+	env.Await(t, w, env.Named[*corev1.Node]("", "n2"), func(node *corev1.Node) error {
+		if node.Annotations["node-agent.gardener.cloud/reconciliation-delay"] == "" {
+			return errors.New("there is no delay yet")
 		}
 		return nil
 	})
@@ -436,11 +417,9 @@ func (w *testCluster) criticalPod(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, w, &corev1.NodeList{}, "", func(nodes []*corev1.Node) error {
-		for _, node := range nodes {
-			if node.Name == "n2" && slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "node.gardener.cloud/critical-components-not-ready" }) {
-				return fmt.Errorf("taints are %v", node.Spec.Taints)
-			}
+	env.Await(t, w, env.Named[*corev1.Node]("", "n2"), func(node *corev1.Node) error {
+		if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "node.gardener.cloud/critical-components-not-ready" }) {
+			return fmt.Errorf("taints are %v", node.Spec.Taints)
 		}
 		return nil
 	})
@@ -464,8 +443,8 @@ func (w *testCluster) certificate(t *testing.T) {
 			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 		},
 	})
-	await(t, w, &certificatesv1.CertificateSigningRequestList{}, "", func(list []*certificatesv1.CertificateSigningRequest) error {
-		conditions := list[0].Status.Conditions
+	env.Await(t, w, env.Named[*certificatesv1.CertificateSigningRequest]("", "csr"), func(csr *certificatesv1.CertificateSigningRequest) error {
+		conditions := csr.Status.Conditions
 		if len(conditions) != 1 || conditions[0].Type != certificatesv1.CertificateDenied || !strings.Contains(conditions[0].Message, `user "admin" is not a node`) {
 			return fmt.Errorf("conditions are %+v", conditions)
 		}

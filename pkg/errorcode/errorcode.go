@@ -4,6 +4,8 @@ package errorcode
 import (
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
@@ -21,6 +23,14 @@ func With(err error, codes ...corev1beta1.ErrorCode) error {
 		return err
 	}
 	return &coded{error: err, codes: codes}
+}
+
+// IfNotFound adds codes to an error if it says that an object is missing. Other errors of an API server may be temporary.
+func IfNotFound(err error, codes ...corev1beta1.ErrorCode) error {
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	return With(err, codes...)
 }
 
 // Of returns the codes of an error and of all errors that it wraps, sorted, each once.

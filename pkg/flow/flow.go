@@ -28,9 +28,6 @@ type Task struct {
 	AfterIfPresent []string
 	// Run does the work. It must be idempotent, and return soon after its context ends.
 	Run func(ctx context.Context) error
-	// Skip is called before Run. It is for what is only known during the run; a task that the object never needs is left out
-	// of the flow instead. A skipped task counts as done.
-	Skip func() bool
 	// Timeout limits all attempts of the task together. Zero means no limit but that of the flow.
 	Timeout time.Duration
 	// Retry is the backoff with which a failed Run is retried within this run of the flow. The zero value means no retries.

@@ -96,7 +96,6 @@ func TestRunIsConcurrent(t *testing.T) {
 			Task{ID: "etcd", Run: takes(5 * time.Second), After: []string{"secrets"}},
 			Task{ID: "dns", Run: takes(2 * time.Second)},
 			Task{ID: "api", Run: takes(3 * time.Second), After: []string{"etcd", "dns"}},
-			Task{ID: "later", Run: takes(time.Hour), After: []string{"dns"}, Skip: func() bool { return true }},
 		)
 		start := time.Now()
 		result, err := f.Run(t.Context(), Options{})
@@ -106,20 +105,18 @@ func TestRunIsConcurrent(t *testing.T) {
 		type span struct {
 			ID         string
 			Start, End time.Duration
-			Skipped    bool
 		}
 		spans := func(timings []Timing) (out []span) {
 			for _, t := range timings {
-				out = append(out, span{t.ID, t.Start.Sub(start), t.End.Sub(start), t.Skipped})
+				out = append(out, span{t.ID, t.Start.Sub(start), t.End.Sub(start)})
 			}
 			return out
 		}
 		want := []span{
-			{"secrets", 0, time.Second, false},
-			{"etcd", time.Second, 6 * time.Second, false},
-			{"dns", 0, 2 * time.Second, false},
-			{"api", 6 * time.Second, 9 * time.Second, false},
-			{"later", 2 * time.Second, 2 * time.Second, true},
+			{"secrets", 0, time.Second},
+			{"etcd", time.Second, 6 * time.Second},
+			{"dns", 0, 2 * time.Second},
+			{"api", 6 * time.Second, 9 * time.Second},
 		}
 		if diff := cmp.Diff(want, spans(result.Timings)); diff != "" {
 			t.Errorf("timings (-want +got):\n%s", diff)
@@ -314,4 +311,38 @@ func TestManyTasks(t *testing.T) {
 	if _, err := mustNew(t, tasks...).Run(t.Context(), Options{}); err != nil || sum.Load() != 300 {
 		t.Errorf("%d tasks ran: %v", sum.Load(), err)
 	}
+}
+
+// A run may be stopped by an error: what runs is interrupted, and is not reported as failed.
+func TestRunStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin, quota := time.Now(), errorcode.With(errors.New("no quota"), corev1beta1.ErrorInfraQuotaExceeded)
+		var tries int
+		f := mustNew(t,
+			Task{ID: "early", Run: func(context.Context) error { return errors.New("no luck") }},
+			Task{ID: "dns", Retry: writeRetry, Run: func(ctx context.Context) error {
+				tries++
+				return errors.Join(takes(time.Second)(ctx), quota)
+			}},
+			Task{ID: "worker", Run: takes(time.Hour)},
+			Task{ID: "tunnel", Run: nothing, After: []string{"worker"}},
+		)
+		var reported Progress
+		_, err := f.Run(t.Context(), Options{
+			StopOn: func(err error) bool { return errors.Is(err, quota) }, Progress: func(p Progress) { reported = p },
+		})
+		var failed *Error
+		if !errors.As(err, &failed) || len(failed.Tasks) != 2 || failed.Tasks[0].ID != "early" || failed.Tasks[1].ID != "dns" {
+			t.Fatalf("Run() = %v, want errors of the tasks that failed by themselves", err)
+		}
+		if diff := cmp.Diff([]string{"worker", "tunnel"}, failed.Waiting); diff != "" {
+			t.Errorf("waiting (-want +got):\n%s", diff)
+		}
+		if took := time.Since(begin); took != time.Second || tries != 1 {
+			t.Errorf("it took %s and %d tries", took, tries)
+		}
+		if len(reported.Failed) != 2 {
+			t.Errorf("reported as failed are %q", reported.Failed)
+		}
+	})
 }

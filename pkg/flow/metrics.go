@@ -14,7 +14,7 @@ func NewMetrics(process string, registerer prometheus.Registerer) (*Metrics, err
 	m := &Metrics{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: process, Subsystem: "flow", Name: "task_duration_seconds",
-			Help:    "How long tasks of flows took, by flow, task and result (success, failure, skipped).",
+			Help:    "How long tasks of flows took, by flow, task and result (success, failure).",
 			Buckets: prometheus.ExponentialBucketsRange(0.01, 600, 12),
 		}, []string{"flow", "task", "result"}),
 	}
@@ -26,10 +26,7 @@ func (m *Metrics) observe(flow string, t Timing) {
 		return
 	}
 	result := "success"
-	switch {
-	case t.Skipped:
-		result = "skipped"
-	case t.Err != nil:
+	if t.Err != nil {
 		result = "failure"
 	}
 	m.duration.WithLabelValues(flow, t.ID, result).Observe(t.Duration().Seconds())

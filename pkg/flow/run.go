@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
+
+	"gardener.cloud/gardener/pkg/errorcode"
 )
 
 // Options are what a run of a flow can have besides its tasks.
@@ -21,11 +23,14 @@ type Options struct {
 	Metrics *Metrics
 	// Clock is for the timings. The default is the real one.
 	Clock clock.PassiveClock
+	// StopOn says whether the error of a task makes it useless to go on: no more tasks are started, and the running ones are interrupted. Those
+	// did not fail, but are among the waiting ones. Nil means that all tasks that do not depend on the failed one still run.
+	StopOn func(error) bool
 }
 
 // Progress is how far a run is.
 type Progress struct {
-	// Total is the number of tasks, Done of those that succeeded or were skipped.
+	// Total is the number of tasks, Done of those that succeeded.
 	Total, Done int
 	// Running and Failed are titles of tasks, in the order of the flow.
 	Running, Failed []string
@@ -51,7 +56,7 @@ type Error struct {
 	Flow string
 	// Tasks are the tasks that failed. It is empty if the context ended before the next task could start.
 	Tasks []*TaskError
-	// Waiting are the IDs of tasks that were not started because others failed or the context ended.
+	// Waiting are the IDs of tasks that were not started, or interrupted, because others failed or the context ended.
 	Waiting []string
 	cause   error
 }
@@ -88,7 +93,7 @@ func (e *TaskError) Error() string { return fmt.Sprintf("task %q: %v", e.ID, e.E
 func (e *TaskError) Unwrap() error { return e.Err }
 
 // Run runs the tasks, each as soon as its dependencies are done. When a task fails, the tasks that depend on it are not
-// started, and all others still run. When ctx ends, no more tasks are started, and Run returns as soon as the running ones have
+// started, and all others still run, unless Options.StopOn says otherwise. When ctx ends, no more tasks are started, and Run returns as soon as the running ones have
 // returned. The error is nil or an *Error.
 func (f *Flow) Run(ctx context.Context, options Options) (*Result, error) {
 	if options.Clock == nil {
@@ -97,10 +102,16 @@ func (f *Flow) Run(ctx context.Context, options Options) (*Result, error) {
 	r := run{
 		Flow: f, options: options,
 		waits: make(map[*node]int, len(f.tasks)), timings: make(map[*node]*Timing, len(f.tasks)),
-		running: map[*node]bool{}, ended: make(chan outcome),
+		running: map[*node]bool{}, interrupted: map[*node]bool{}, ended: make(chan outcome),
 	}
-	return r.run(ctx)
+	stoppable, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r.run(stoppable, stop)
+	return r.result(ctx)
 }
+
+// errStopped interrupts tasks, see Options.StopOn.
+var errStopped = errors.New("another task failed")
 
 // run is the state of one run of a flow. Only the goroutine of Run uses it; tasks send their outcomes.
 type run struct {
@@ -109,8 +120,10 @@ type run struct {
 	waits   map[*node]int // how many tasks each still waits for
 	timings map[*node]*Timing
 	running map[*node]bool
-	done    int
-	ended   chan outcome
+	// interrupted are tasks that have failed as the run was stopped.
+	interrupted map[*node]bool
+	done        int
+	ended       chan outcome
 }
 
 type outcome struct {
@@ -118,7 +131,7 @@ type outcome struct {
 	Timing
 }
 
-func (r *run) run(ctx context.Context) (*Result, error) {
+func (r *run) run(ctx context.Context, stop context.CancelCauseFunc) {
 	for _, n := range r.tasks {
 		r.waits[n] = len(n.after)
 	}
@@ -136,17 +149,21 @@ func (r *run) run(ctx context.Context) (*Result, error) {
 		if r.options.Ended != nil {
 			r.options.Ended(o.Timing)
 		}
-		if o.Err == nil {
+		switch {
+		case o.Err == nil:
 			r.done++
 			for _, next := range o.before {
 				if r.waits[next]--; r.waits[next] == 0 {
 					r.start(ctx, next)
 				}
 			}
+		case r.options.StopOn != nil && r.options.StopOn(o.Err):
+			stop(errStopped)
+		case errors.Is(context.Cause(ctx), errStopped):
+			r.interrupted[o.node] = true
 		}
 		r.report()
 	}
-	return r.result(ctx)
 }
 
 // start starts a task, unless the context has ended.
@@ -161,27 +178,18 @@ func (r *run) start(ctx context.Context, n *node) {
 		for _, first := range n.after {
 			t.After = append(t.After, first.ID)
 		}
-		t.Skipped, t.Err = n.execute(ctx)
+		t.Err = n.execute(ctx)
 		t.End = r.options.Clock.Now()
 		r.ended <- outcome{n, t}
 	}()
 }
 
-// execute runs a task with its timeout and retries.
-func (n *node) execute(ctx context.Context) (skipped bool, err error) {
+// execute runs a task with its timeout and retries. An error that only the user can fix is not retried.
+func (n *node) execute(ctx context.Context) (err error) {
 	if n.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, n.Timeout, fmt.Errorf("timed out after %s", n.Timeout))
 		defer cancel()
-	}
-	err = caught(func() error {
-		if n.Skip != nil {
-			skipped = n.Skip()
-		}
-		return nil
-	})
-	if skipped || err != nil {
-		return skipped, err
 	}
 	try := func(ctx context.Context) (bool, error) {
 		err = caught(func() error { return n.Run(ctx) })
@@ -189,7 +197,7 @@ func (n *node) execute(ctx context.Context) (skipped bool, err error) {
 		if errors.As(err, &fault) {
 			return false, err
 		}
-		return err == nil, nil
+		return err == nil || errorcode.NeedsUser(errorcode.Of(err)), nil
 	}
 	if n.Retry.Steps == 0 {
 		_, _ = try(ctx)
@@ -199,7 +207,7 @@ func (n *node) execute(ctx context.Context) (skipped bool, err error) {
 	if err != nil && n.Timeout > 0 && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
-	return false, err
+	return err
 }
 
 // Panic is the error of a task that panicked. It is not retried within the same run.
@@ -232,7 +240,7 @@ func (r *run) report() {
 		switch t := r.timings[n]; {
 		case r.running[n]:
 			p.Running = append(p.Running, n.Title)
-		case t != nil && t.Err != nil:
+		case t != nil && t.Err != nil && !r.interrupted[n]:
 			p.Failed = append(p.Failed, n.Title)
 		}
 	}
@@ -248,7 +256,9 @@ func (r *run) result(ctx context.Context) (*Result, error) {
 			continue
 		}
 		result.Timings = append(result.Timings, *t)
-		if t.Err != nil {
+		if r.interrupted[n] {
+			failed.Waiting = append(failed.Waiting, n.ID)
+		} else if t.Err != nil {
 			failed.Tasks = append(failed.Tasks, &TaskError{ID: n.ID, Title: n.Title, Err: t.Err})
 		}
 	}

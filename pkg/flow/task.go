@@ -32,6 +32,39 @@ func (t Task) IfPresent(ids ...string) Task {
 	return t
 }
 
+// Without returns the tasks except those with some IDs. What comes after one of these comes after what that comes after.
+func Without(tasks []Task, ids ...string) []Task {
+	left := map[string]Task{}
+	for _, t := range tasks {
+		if slices.Contains(ids, t.ID) {
+			left[t.ID] = t
+		}
+	}
+	var resolve func([]string, func(Task) []string) []string
+	resolve = func(after []string, of func(Task) []string) (out []string) {
+		for _, id := range after {
+			if t, ok := left[id]; ok {
+				out = append(out, resolve(of(t), of)...)
+			} else {
+				out = append(out, id)
+			}
+		}
+		return out
+	}
+	required := func(t Task) []string { return t.After }
+	// What is only present in some flows may come before what is required, so that both ways are followed.
+	all := func(t Task) []string { return slices.Concat(t.After, t.AfterIfPresent) }
+	var out []Task
+	for _, t := range tasks {
+		if _, ok := left[t.ID]; ok {
+			continue
+		}
+		t.After, t.AfterIfPresent = resolve(t.After, required), resolve(all(t), all)
+		out = append(out, t)
+	}
+	return out
+}
+
 // Last returns the IDs of the tasks that no other task of the list comes after. A task after them comes after the whole list.
 func Last(tasks []Task) []string {
 	followed := map[string]bool{}

@@ -26,6 +26,14 @@ func TestTasksOfAFlow(t *testing.T) {
 	if diff := cmp.Diff("namespace\netcd <- namespace\netcd-ready <- etcd\ndns <- namespace\n", f.String()); diff != "" {
 		t.Errorf("flow (-want +got):\n%s", diff)
 	}
+	f, err = New("test", Without(append(tasks, Do("shoot", "Deploying the shoot", run, "etcd-ready"), Do("backup", "Creating the backup", run)),
+		"etcd", "etcd-ready")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("namespace\ndns <- namespace\nbackup\nshoot <- namespace, backup\n", f.String()); diff != "" {
+		t.Errorf("flow without two tasks (-want +got):\n%s", diff)
+	}
 	if tasks[0].Retry.Steps == 0 || tasks[2].Retry.Steps != 0 {
 		t.Errorf("a write is retried (%d steps), and a wait is not (%d steps)", tasks[0].Retry.Steps, tasks[2].Retry.Steps)
 	}

@@ -20,8 +20,6 @@ type Timing struct {
 	Start, End time.Time
 	// After are the IDs of its dependencies.
 	After []string
-	// Skipped says that it was skipped.
-	Skipped bool
 	// Err is its error, or nil.
 	Err error
 }
@@ -65,9 +63,6 @@ func LogTimings(log logr.Logger, flow string) func(Timing) {
 		pairs := []any{
 			"flow", flow, "task", t.ID, "start", t.Start.UTC().Format(time.RFC3339Nano), "took", t.Duration().String(), "after", t.After,
 		}
-		if t.Skipped {
-			pairs = append(pairs, "skipped", true)
-		}
 		if t.Err != nil {
 			pairs = append(pairs, "error", t.Err.Error())
 		}
@@ -107,7 +102,6 @@ func readTiming(line []byte) (LoggedTiming, bool) {
 		Msg, Flow, Task, Took, Error string
 		Start                        time.Time
 		After                        []string
-		Skipped                      bool
 		Namespace, Name, ReconcileID string
 	}
 	if json.Unmarshal(line, &l) != nil || l.Msg != endedTask {
@@ -118,7 +112,7 @@ func readTiming(line []byte) (LoggedTiming, bool) {
 		return LoggedTiming{}, false
 	}
 	t := LoggedTiming{
-		Timing: Timing{ID: l.Task, Start: l.Start, End: l.Start.Add(took), After: l.After, Skipped: l.Skipped},
+		Timing: Timing{ID: l.Task, Start: l.Start, End: l.Start.Add(took), After: l.After},
 		Flow:   l.Flow, Namespace: l.Namespace, Name: l.Name, ReconcileID: l.ReconcileID,
 	}
 	if l.Error != "" {

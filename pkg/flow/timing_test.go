@@ -52,7 +52,7 @@ func TestTimingsGoThroughALog(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time.UTC)
 	timings := []Timing{
 		{ID: "a", Start: start, End: start.Add(1234567 * time.Nanosecond), After: []string{"x", "y"}},
-		{ID: "b", Start: start, End: start, Skipped: true},
+		{ID: "b", Start: start, End: start},
 		{ID: "c", Start: start, End: start.Add(time.Minute), Err: errors.New("no quota")},
 	}
 	want := make([]LoggedTiming, 0, len(timings))

@@ -420,6 +420,9 @@ func unix(t time.Time) string {
 	return strconv.FormatInt(t.Unix(), 10)
 }
 
+// IssuedAt returns when a secret of a Manager was created, or the zero time if its label does not have it.
+func IssuedAt(secret *corev1.Secret) time.Time { return timeLabel(secret, LabelKeyIssuedAtTime) }
+
 // timeLabel returns the time in a label, or the zero time without one.
 func timeLabel(secret *corev1.Secret, label string) time.Time {
 	seconds, err := strconv.ParseInt(secret.Labels[label], 10, 64)

@@ -43,7 +43,7 @@ func TestSpecChangesDuringDeletion(t *testing.T) {
 			s.Provider.InfrastructureConfig = &runtime.RawExtension{Raw: []byte(`{"a":"c"}`)}
 		}, []string{"spec.provider.infrastructureConfig"}},
 		"another machine and hibernation": {func(s *corev1beta1.ShootSpec) {
-			s.Provider.Workers[0].Maximum = 3
+			s.Provider.Workers[0].Maximum = 4
 			s.Hibernation = &corev1beta1.Hibernation{Enabled: new(true)}
 		}, []string{"spec.hibernation", "spec.provider.workers[0].maximum"}},
 	} {

@@ -36,7 +36,7 @@ import (
 	"gardener.cloud/gardener/internal/gardenlet"
 	"gardener.cloud/gardener/internal/gardenlet/seed/system"
 	"gardener.cloud/gardener/internal/gardenlet/shoot/lifecycle"
-	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -56,9 +56,10 @@ type garden struct {
 	c client.WithWatch
 }
 
-func start(t *testing.T) *garden {
+// start starts a garden with some admission plugins.
+func start(t *testing.T, plugins ...string) *garden {
 	t.Helper()
-	e := env.Start(t, env.Lenient(), env.Flags(
+	e := env.Start(t, env.Lenient(plugins...), env.Flags(
 		"--workload-identity-token-issuer=https://garden.example.com/issuer", "--workload-identity-signing-key-file="+signingKey(t),
 	))
 	for _, add := range []func(*runtime.Scheme) error{
@@ -74,26 +75,13 @@ func start(t *testing.T) *garden {
 		t.Fatal(err)
 	}
 	g := &garden{Env: e, c: c}
-	dns := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"}
-	seed := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: seedName}, Spec: corev1beta1.SeedSpec{
-		Provider: corev1beta1.SeedProvider{Type: "local", Region: "local", Zones: []string{"a"}},
-		Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16", Nodes: new("172.18.0.0/16")},
-		Ingress:  &corev1beta1.Ingress{Domain: "ingress.local.example.com", Controller: corev1beta1.IngressController{Kind: "nginx"}},
-		DNS: corev1beta1.SeedDNS{
-			Provider: &corev1beta1.SeedDNSProvider{Type: "local", CredentialsRef: &dns},
-			Internal: &corev1beta1.SeedDNSProviderConfig{Type: "local", Domain: "internal.example.com", CredentialsRef: dns},
-		},
-	}}
-	version := corev1beta1.ExpirableVersion{Version: "1.0.0"}
+	seed := builder.Seed(seedName)
 	g.create(t,
 		namespace(attackers), namespace("seed-"+seedName),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "dns"}},
 		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "attacker"}, Spec: corev1beta1.ProjectSpec{Namespace: new(attackers)}},
-		&corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}, Spec: corev1beta1.CloudProfileSpec{
-			Type: "local", Regions: []corev1beta1.Region{{Name: "local"}}, MachineTypes: []corev1beta1.MachineType{{Name: "local"}},
-			MachineImages: []corev1beta1.MachineImage{{Name: "local", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: version}}}},
-			Kubernetes:    corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.35.4"}}},
-		}},
+		builder.CloudProfile(builder.Local),
+
 		&securityv1alpha1.CredentialsBinding{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: attackers, Name: "evil"},
 			CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: attackers, Name: "evil"},
@@ -165,20 +153,11 @@ func (g *garden) reconcileShoots(t *testing.T) {
 	t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// newShoot returns a Shoot of the attacker. Its credentials are in the Secret "evil", which is not there yet.
+// newShoot returns a Shoot of the attacker. Its credentials are in the Secret "evil", which does not exist yet.
 func newShoot(name string) *corev1beta1.Shoot {
-	return &corev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: attackers, Name: name},
-		Spec: corev1beta1.ShootSpec{
-			CloudProfile:           &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"},
-			CredentialsBindingName: new("evil"), Region: "local", SeedName: new(seedName), Kubernetes: corev1beta1.Kubernetes{Version: "1.35.4"},
-			Networking: &corev1beta1.Networking{Type: new("local"), Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16"), Nodes: new("10.0.0.0/16")},
-			Provider: corev1beta1.Provider{Type: "local", Workers: []corev1beta1.Worker{{
-				Name: "pool", Minimum: 1, Maximum: 1,
-				Machine: corev1beta1.Machine{Type: "local", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: new("1.0.0")}},
-			}}},
-		},
-	}
+	return builder.Shoot(name, builder.In(attackers), builder.Workers(1), builder.On(seedName), func(s *corev1beta1.Shoot) {
+		s.Spec.CredentialsBindingName = new("evil")
+	})
 }
 
 func namespace(name string) *corev1.Namespace {
@@ -191,15 +170,5 @@ func (g *garden) create(t *testing.T, objects ...client.Object) {
 		if err := g.c.Create(t.Context(), object); err != nil {
 			t.Fatalf("create %T %s: %v", object, object.GetName(), err)
 		}
-	}
-}
-
-// await waits until the objects of a list are as wanted.
-func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := kube.Await(ctx, g.c, list, check, nil, options...); err != nil {
-		t.Fatal(err)
 	}
 }

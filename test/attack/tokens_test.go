@@ -20,6 +20,7 @@ import (
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/gardenlet/workloadidentity"
 	"gardener.cloud/gardener/internal/tokenrequestor"
+	"gardener.cloud/gardener/test/env"
 )
 
 // attackerNamespace is the namespace of the attacker's shoot in the seed.
@@ -84,7 +85,7 @@ func TestTokensOfOthersByMetadataOfCredentials(t *testing.T) {
 		},
 	}
 	got := map[string]metav1.ObjectMeta{}
-	await(t, g, &corev1.SecretList{}, func(secrets []*corev1.Secret) error {
+	env.AwaitList(t, g.c, func(secrets []*corev1.Secret) error {
 		clear(got)
 		for _, secret := range secrets {
 			if _, ok := want[secret.Name]; ok {

@@ -25,8 +25,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/component/crds"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -276,14 +276,8 @@ func testServedExamples(t *testing.T, e *env.Env) {
 		}
 	}
 	// The profile that the shoots of provider-local name is in no example.
-	local := &corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}, Spec: corev1beta1.CloudProfileSpec{
-		Type: "local", Regions: []corev1beta1.Region{{Name: "local"}},
-		Kubernetes:   corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.36.0"}}},
-		MachineTypes: []corev1beta1.MachineType{{Name: "local", CPU: resource.MustParse("1"), GPU: resource.MustParse("0"), Memory: resource.MustParse("4Gi")}},
-		MachineImages: []corev1beta1.MachineImage{{Name: "local", Versions: []corev1beta1.MachineImageVersion{{
-			ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.0.0"}, CRI: []corev1beta1.CRI{{Name: corev1beta1.CRINameContainerD}},
-		}}}},
-	}}
+	local := builder.CloudProfile(builder.Local, builder.Versions("1.36.0"))
+
 	if err := e.Client.Create(t.Context(), local); err != nil {
 		t.Fatal(err)
 	}

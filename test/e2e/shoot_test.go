@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/example"
 	"gardener.cloud/gardener/internal/kube"
@@ -91,6 +94,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 		t.Fatal(err)
 	}
 	shoot := sample(t, example.ShootWorkerless)
+	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, constants.AuthenticationIssuer, constants.AuthenticationIssuerManaged)
 	key := l.create(t, shoot)
 	l.basic(t, "it becomes healthy and reports its progress", func(t *testing.T) {
 		var progress []int32
@@ -120,6 +124,7 @@ func testWorkerless(t *testing.T, l *landscape) {
 			t.Errorf("the viewer lists Secrets: %v", err)
 		}
 	})
+	l.timed(t, "its tokens have a managed issuer, whose documents are in the garden", func(t *testing.T) { l.expectManagedIssuer(t, key, admin) })
 	l.timed(t, "a change of its kube-apiserver is rolled out, and objects stay", func(t *testing.T) {
 		l.patchShoot(t, key, `{"spec":{"kubernetes":{"kubeAPIServer":{"eventTTL":"30m"}}}}`)
 		l.awaitShoot(t, key, kube.ShootHealthy)
@@ -154,6 +159,43 @@ func testWorkerless(t *testing.T, l *landscape) {
 		l.deleteShoot(t, key)
 		l.expectAsBefore(t, before, other)
 	})
+}
+
+// expectManagedIssuer expects that Gardener has the documents of the issuer of a shoot's tokens.
+func (l *landscape) expectManagedIssuer(t *testing.T, key client.ObjectKey, admin cluster) {
+	t.Helper()
+	shoot := &corev1beta1.Shoot{}
+	if err := l.client.Get(t.Context(), key, shoot); err != nil {
+		t.Fatal(err)
+	}
+	var issuer string
+	for _, address := range shoot.Status.AdvertisedAddresses {
+		if address.Name == constants.AdvertisedAddressServiceAccountIssuer {
+			issuer = address.URL
+		}
+	}
+	if want := fmt.Sprintf("/projects/local/shoots/%s/issuer", shoot.UID); !strings.HasSuffix(issuer, want) {
+		t.Fatalf("the advertised issuer is %q, want one that ends with %q", issuer, want)
+	}
+	documents := &corev1.Secret{}
+	name := client.ObjectKey{Namespace: constants.GardenerShootIssuerNamespace, Name: "local--" + string(shoot.UID)}
+	if err := l.client.Get(t.Context(), name, documents); err != nil {
+		t.Fatal(err)
+	}
+	if config := string(documents.Data["openid-config"]); !strings.Contains(config, `"`+issuer+`"`) || len(documents.Data["jwks"]) == 0 {
+		t.Errorf("the documents are %s and %s", config, documents.Data["jwks"])
+	}
+	request, account := &authenticationv1.TokenRequest{}, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}
+	if err := admin.client.SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatal(err)
+	}
+	claims, err := base64.RawURLEncoding.DecodeString(strings.Split(request.Status.Token+"..", ".")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(claims), `"iss":"`+issuer+`"`) {
+		t.Errorf("a token has the claims %s, want the issuer %q", claims, issuer)
+	}
 }
 
 // rotate rotates all credentials of a shoot. Old kubeconfigs are valid until the completion.

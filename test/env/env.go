@@ -107,13 +107,13 @@ func KubeAPIServerFlags(flags ...string) Option {
 	return func(o *options) { o.kubeAPIServer = append(o.kubeAPIServer, flags...) }
 }
 
-// Lenient turns off the admission plugins of the garden, except for the one that gives projects an owner: what objects refer to need
-// not exist, and deletions need no confirmation. It is for tests of controllers.
-func Lenient() Option {
+// Lenient turns off the admission plugins of the garden, except for some by their names and the one that gives projects an owner: what
+// objects refer to need not exist, and deletions need no confirmation. It is for tests of controllers.
+func Lenient(except ...string) Option {
 	return func(o *options) {
 		kubernetes := genericoptions.NewAdmissionOptions().RecommendedPluginOrder
 		off := slices.DeleteFunc(admission.NewOptions().RecommendedPluginOrder, func(name string) bool {
-			return name == projectmutator.Name || slices.Contains(kubernetes, name)
+			return name == projectmutator.Name || slices.Contains(kubernetes, name) || slices.Contains(except, name)
 		})
 		o.flags = append(o.flags, "--disable-admission-plugins="+strings.Join(off, ","))
 	}

@@ -14,6 +14,7 @@ import (
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -116,12 +117,11 @@ func testAdmission(t *testing.T, e *env.Env) {
 		project := &corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "admission"}, Spec: corev1beta1.ProjectSpec{
 			Namespace: new(namespace), DualApprovalForDeletion: []corev1beta1.DualApprovalForDeletion{{Resource: "shoots"}},
 		}}
-		shoot := &corev1beta1.Shoot{ObjectMeta: meta("shoot"), Spec: corev1beta1.ShootSpec{
-			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}, Region: "local", SeedName: new("confirmed"),
-			Kubernetes: corev1beta1.Kubernetes{Version: "1.35.1"}, Provider: corev1beta1.Provider{Type: "local"},
-			Networking: &corev1beta1.Networking{Services: new("10.3.0.0/16")},
-		}}
-		on := seed("confirmed")
+		on := builder.Seed("confirmed")
+		shoot := builder.Shoot("shoot", builder.In(namespace), builder.On(on.Name), func(s *corev1beta1.Shoot) {
+			s.Spec.Networking = &corev1beta1.Networking{Services: new("10.3.0.0/16")}
+		})
+
 		create(t, admin, project, on, shoot)
 
 		if err := admin.Delete(ctx, on); !apierrors.IsForbidden(err) {

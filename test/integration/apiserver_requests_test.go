@@ -18,41 +18,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
 const devNamespace = "garden-dev"
 
-// newShoot is a shoot that is valid.
+// newShoot is a shoot with two worker pools. Without a time window, a new one is chosen each time.
 func newShoot(name string) *corev1beta1.Shoot {
-	return &corev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: devNamespace, Name: name},
-		Spec: corev1beta1.ShootSpec{
-			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}, Region: "local",
-			CredentialsBindingName: new("local"), Kubernetes: corev1beta1.Kubernetes{Version: "1.35.1"},
-			Networking: &corev1beta1.Networking{
-				Type: new("local"), Nodes: new("10.0.0.0/16"), Pods: new("10.1.0.0/16"), Services: new("10.2.0.0/16"),
-			},
-			// Without one, a new one is chosen each time.
-			Maintenance: &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "010000+0000", End: "020000+0000"}},
-			Provider: corev1beta1.Provider{Type: "local", Workers: []corev1beta1.Worker{
-				{
-					Name: "a", Minimum: 1, Maximum: 2, MaxSurge: new(intstr.FromInt32(1)),
-					Machine: corev1beta1.Machine{Type: "local", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: new("1.0.0")}},
-				},
-				{
-					Name: "b", Minimum: 1, Maximum: 2, MaxSurge: new(intstr.FromInt32(1)),
-					Machine: corev1beta1.Machine{Type: "local", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: new("1.0.0")}},
-				},
-			}},
-		},
-	}
+	return builder.Shoot(name, builder.Workers(2), builder.Window)
 }
 
 func create[T client.Object](t *testing.T, e *env.Env, obj T) T {
@@ -90,7 +69,7 @@ func testPatches(t *testing.T, e *env.Env) {
 		want       []int32
 		generation int64
 	}{
-		{types.StrategicMergePatchType, `{"spec":{"provider":{"workers":[{"name":"b","maximum":5}]}}}`, []int32{2, 5}, 2},
+		{types.StrategicMergePatchType, `{"spec":{"provider":{"workers":[{"name":"b","maximum":5}]}}}`, []int32{3, 5}, 2},
 		{types.JSONPatchType, `[{"op":"replace","path":"/spec/provider/workers/0/maximum","value":4}]`, []int32{4, 5}, 3},
 		{types.MergePatchType, `{"spec":{"region":"local"}}`, []int32{4, 5}, 3},
 		{types.MergePatchType, `{"metadata":{"labels":{"a":"b"}},"status":{"technicalID":"mine"}}`, []int32{4, 5}, 3},
@@ -291,7 +270,7 @@ func testDiscovery(t *testing.T, e *env.Env) {
 		t.Fatal(err)
 	}
 	want := []any{
-		"printed", "local", "local", "local", "<none>", "1.35.1", "Awake", "<pending>", "<pending>", "evaluation", "<unknown>", "<unknown>",
+		"printed", "local", "local", "local", "<none>", builder.Version, "Awake", "<pending>", "<pending>", "evaluation", "<unknown>", "<unknown>",
 		"<unknown>", "<unknown>", "<unknown>", "<unknown>",
 	}
 	if diff := cmp.Diff(want, table.Rows[0].Cells[:len(want)]); diff != "" {

@@ -30,6 +30,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -286,7 +287,7 @@ func testTokens(t *testing.T, e *env.Env, files files) {
 	if want := "gardener.cloud:workloadidentity:garden-dev:identity:" + string(identity.UID); identity.Status.Sub != want {
 		t.Errorf("subject is %q, want %q", identity.Status.Sub, want)
 	}
-	seed := create(t, e, newSeed("claimed"))
+	seed := create(t, e, builder.Seed("claimed"))
 	project := &corev1beta1.Project{}
 	if err := c.Get(ctx, client.ObjectKey{Name: "dev"}, project); err != nil {
 		t.Fatal(err)
@@ -349,29 +350,13 @@ func testTokens(t *testing.T, e *env.Env, files files) {
 	}
 }
 
-func newSeed(name string) *corev1beta1.Seed {
-	credentials := &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"}
-	return &corev1beta1.Seed{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1beta1.SeedSpec{
-			Provider: corev1beta1.SeedProvider{Type: "local", Region: "local", Zones: []string{"a"}},
-			Networks: corev1beta1.SeedNetworks{Nodes: new("10.9.0.0/16"), Pods: "10.4.0.0/16", Services: "10.5.0.0/16"},
-			DNS: corev1beta1.SeedDNS{
-				Provider: &corev1beta1.SeedDNSProvider{Type: "local", CredentialsRef: credentials},
-				Internal: &corev1beta1.SeedDNSProviderConfig{Type: "local", Domain: "internal.example.com", CredentialsRef: *credentials},
-			},
-			Ingress: &corev1beta1.Ingress{Domain: "ingress.example.com", Controller: corev1beta1.IngressController{Kind: "nginx"}},
-		},
-	}
-}
-
 func testScale(t *testing.T, e *env.Env) {
 	ctx, c := t.Context(), e.Client
 	labels := map[string]string{"set": "a"}
 	shoot := newShoot("replica")
 	config, err := json.Marshal(map[string]any{
 		"apiVersion": "gardenlet.config.gardener.cloud/v1alpha1", "kind": "GardenletConfiguration",
-		"seedConfig": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": newSeed("").Spec},
+		"seedConfig": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": builder.Seed("set").Spec},
 	})
 	if err != nil {
 		t.Fatal(err)

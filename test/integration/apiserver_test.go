@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -21,6 +20,7 @@ import (
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -29,7 +29,7 @@ func TestGardenAPI(t *testing.T) {
 	files := writeFiles(t)
 	e := env.Start(t, env.Flags(files.flags()...))
 	ctx, c := t.Context(), e.Client
-	for _, obj := range append(landscape(), seed("seed-a"), seed("seed-b")) {
+	for _, obj := range append(landscape(), builder.Seed("seed-a"), builder.Seed("seed-b")) {
 		if err := c.Create(ctx, obj); err != nil {
 			t.Fatalf("create %T %s: %v", obj, obj.GetName(), err)
 		}
@@ -238,29 +238,8 @@ func landscape() []client.Object {
 			ObjectMeta: local, Provider: securityv1alpha1.CredentialsBindingProvider{Type: "local"},
 			CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: local.Namespace, Name: local.Name},
 		},
-		&corev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "local"}, Spec: corev1beta1.CloudProfileSpec{
-			Type: "local", Regions: []corev1beta1.Region{{Name: "local"}},
-			Kubernetes:   corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.35.1"}, {Version: "1.34.1"}}},
-			MachineTypes: []corev1beta1.MachineType{{Name: "local", CPU: resource.MustParse("1"), GPU: resource.MustParse("0"), Memory: resource.MustParse("4Gi")}},
-			MachineImages: []corev1beta1.MachineImage{{Name: "local", Versions: []corev1beta1.MachineImageVersion{{
-				ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.0.0"}, CRI: []corev1beta1.CRI{{Name: corev1beta1.CRINameContainerD}},
-			}}}},
-		}},
+		builder.CloudProfile(builder.Local),
 	}
-}
-
-// seed is a Seed of the provider "local".
-func seed(name string) *corev1beta1.Seed {
-	ref := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"}
-	return &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1beta1.SeedSpec{
-		Provider: corev1beta1.SeedProvider{Type: "local", Region: "local", Zones: []string{"a", "b"}},
-		DNS: corev1beta1.SeedDNS{
-			Provider: &corev1beta1.SeedDNSProvider{Type: "local", CredentialsRef: &ref},
-			Internal: &corev1beta1.SeedDNSProviderConfig{Type: "local", Domain: "internal.example.org", CredentialsRef: ref},
-		},
-		Ingress:  &corev1beta1.Ingress{Domain: "ingress." + name + ".example.org", Controller: corev1beta1.IngressController{Kind: "nginx"}},
-		Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16"},
-	}}
 }
 
 // get sends a request for one format.

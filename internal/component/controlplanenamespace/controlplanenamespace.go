@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podsecurityapi "k8s.io/pod-security-admission/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -37,6 +38,8 @@ func Object(v Values) client.Object {
 		constants.ProjectName:                            v.Project,
 		constants.ShootUID:                               string(v.Shoot.UID),
 		resourcesv1alpha1.HighAvailabilityConfigConsider: "true",
+		// Extensions may need it for what they run there.
+		podsecurityapi.EnforceLevelLabel: string(podsecurityapi.LevelPrivileged),
 	}
 	if networking := v.Shoot.Spec.Networking; networking != nil && networking.Type != nil {
 		labels[constants.NetworkingProvider] = *networking.Type

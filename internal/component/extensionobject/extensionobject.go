@@ -4,6 +4,7 @@ package extensionobject
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,6 +28,9 @@ import (
 // errorTimeout is how long a wait goes on while an extension reports errors. It retries by itself, so that errors that pass within this time do
 // not fail the operation.
 const errorTimeout = 30 * time.Second
+
+// errNeedsUser ends a wait for an operation that has failed with an error that only the user can fix.
+var errNeedsUser = errors.New("it is not retried, as the user has to fix it first")
 
 // Values are what the functions of this package need.
 type Values struct {
@@ -63,16 +67,22 @@ func Apply[T extensionsv1alpha1.Object](ctx context.Context, v Values, obj T, mu
 	return nil
 }
 
-// Await waits until a resource is ready, and reads it. The error says what is missing, with the codes of the extension.
+// Await waits until a resource is ready, and reads it. The error says what is missing, with the codes of the extension. An error that only the
+// user can fix ends the wait at once.
 func Await(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
 	ctx, observe, stop := WithErrorTimeout(ctx)
 	defer stop()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	found, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object) error {
 		if current == nil {
 			return fmt.Errorf("%s does not exist", describe(v.Client, obj)) // it was deleted meanwhile; the next run creates it again
 		}
 		verdict := Judge(current)
 		observe(verdict.Error)
+		if verdict.Error != nil && needsUser(current, false) {
+			end(errNeedsUser)
+		}
 		if err := verdict.Err(); err != nil {
 			return withCodes(fmt.Errorf("%s: %w", describe(v.Client, obj), err), verdict.Error)
 		}
@@ -84,10 +94,35 @@ func Await(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
 	return v.Client.Get(ctx, client.ObjectKeyFromObject(found), obj)
 }
 
-// Delete confirms the deletion of a resource, and deletes it. Its extension controller has deleted what it is for when AwaitGone returns.
+// needsUser reports whether the deletion of a resource, or another operation, has failed with an error that only the user can fix since it was
+// requested last. An older error may be fixed by now.
+func needsUser(obj extensionsv1alpha1.Object, deletion bool) bool {
+	last, lastError := obj.GetExtensionStatus().GetLastOperation(), obj.GetExtensionStatus().GetLastError()
+	if last == nil || lastError == nil || !errorcode.NeedsUser(lastError.Codes) || obj.GetAnnotations()[constants.GardenerOperation] != "" {
+		return false
+	}
+	if ended := last.State == corev1beta1.LastOperationStateError || last.State == corev1beta1.LastOperationStateFailed; !ended ||
+		deletion != (last.Type == corev1beta1.LastOperationTypeDelete) {
+		return false
+	}
+	requested, err := time.Parse(time.RFC3339Nano, obj.GetAnnotations()[constants.GardenerTimestamp])
+	return err == nil && !last.LastUpdateTime.Time.Before(requested.Truncate(time.Second)) // times in a status have seconds
+}
+
+// Delete confirms the deletion of a resource, and deletes it. Its extension controller has deleted what it is for when AwaitGone returns. If it
+// has failed before, Delete requests that it tries again.
 func Delete(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
 	err := v.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-	if apierrors.IsNotFound(err) || err == nil && obj.GetDeletionTimestamp() != nil {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil && obj.GetDeletionTimestamp() != nil {
+		if !needsUser(obj, true) {
+			return nil
+		}
+		if err := RequestDeletion(ctx, v, obj); err != nil {
+			return fmt.Errorf("request the deletion of %s again: %w", describe(v.Client, obj), err)
+		}
 		return nil
 	}
 	if err == nil {
@@ -106,10 +141,21 @@ func Delete(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error 
 	return nil
 }
 
-// AwaitGone waits until a resource is gone. The error has the last error of its extension, with its codes.
+// RequestDeletion requests from its extension to try the deletion of a resource again, which has been deleted before.
+func RequestDeletion(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
+	return client.IgnoreNotFound(kube.PatchMetadata(ctx, v.Client, obj, func(o *metav1.PartialObjectMetadata) {
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, constants.GardenerOperationReconcile)
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerTimestamp, v.Clock.Now().UTC().Format(time.RFC3339Nano))
+	}))
+}
+
+// AwaitGone waits until a resource is gone. The error has the last error of its extension, with its codes. An error that only the user can fix
+// ends the wait at once.
 func AwaitGone(ctx context.Context, v Values, obj extensionsv1alpha1.Object) error {
 	ctx, observe, stop := WithErrorTimeout(ctx)
 	defer stop()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	_, err := await(ctx, v.Client, obj, func(current extensionsv1alpha1.Object) error {
 		if current == nil {
 			return nil
@@ -118,6 +164,9 @@ func AwaitGone(ctx context.Context, v Values, obj extensionsv1alpha1.Object) err
 		last := current.GetExtensionStatus().GetLastError()
 		if last != nil {
 			observe(last)
+			if needsUser(current, true) {
+				end(errNeedsUser)
+			}
 			err = fmt.Errorf("%w: %s", err, last.Description)
 		}
 		return withCodes(err, last)

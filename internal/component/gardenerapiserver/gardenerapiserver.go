@@ -4,6 +4,7 @@ package gardenerapiserver
 import (
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,8 +18,11 @@ import (
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	settingsv1alpha1 "gardener.cloud/gardener/api/settings/v1alpha1"
+	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/internal/component/gardenerprocess"
+	"gardener.cloud/gardener/internal/component/immutable"
 	"gardener.cloud/gardener/internal/component/workload"
+	"gardener.cloud/gardener/pkg/references"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
@@ -27,9 +31,12 @@ const Name = "gardener-apiserver"
 
 const (
 	port = 8443
+	role = "apiserver"
 
 	etcdDir         = "/etc/gardener/etcd"
 	certificatesDir = "/etc/gardener/certificates"
+	encryptionDir   = "/etc/gardener/encryption"
+	encryptionFile  = "config.yaml"
 )
 
 // Values are what the API server is deployed with.
@@ -49,8 +56,25 @@ type Values struct {
 	// Certificate is the Secret with the serving certificate, tls.crt and tls.key, and CA the PEM of its CA.
 	Certificate string
 	CA          []byte
+	// EncryptionKeys are the keys that EncryptedResources are encrypted with in etcd: all are tried to read, the first one writes. Without
+	// keys nothing is encrypted.
+	EncryptionKeys []encryption.Key
 	// Args are further flags.
 	Args []string
+}
+
+// EncryptedResources are the resources that are encrypted in etcd, as they have credentials. Source: concepts.txt, "ETCD Encryption Config".
+func EncryptedResources() []string {
+	var names []string
+	for _, resource := range []string{"controllerdeployments", "controllerregistrations", "internalsecrets", "shootstates"} {
+		names = append(names, corev1beta1.Resource(resource).String())
+	}
+	return names
+}
+
+// Labels are the labels of its pods.
+func Labels() map[string]string {
+	return gardenerprocess.Values{Name: Name, Role: role}.Workload().Labels
 }
 
 // DNSNames are the names that the serving certificate has to be for.
@@ -69,7 +93,7 @@ func Versions() []schema.GroupVersion {
 // Objects renders the API server for the cluster whose kube-apiserver aggregates it.
 func Objects(v Values) ([]client.Object, error) {
 	process := gardenerprocess.Values{
-		Name: Name, Role: "apiserver", Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
+		Name: Name, Role: role, Namespace: v.Namespace, Image: v.Image, Replicas: v.Replicas,
 		PriorityClass: constants.PriorityClassNameGardenSystem500,
 		Args: append([]string{
 			"--secure-port=8443",
@@ -89,16 +113,35 @@ func Objects(v Values) ([]client.Object, error) {
 			{Volume: workload.SecretVolume("certificates", v.Certificate), Path: certificatesDir},
 		},
 	}
-	objects, err := process.Objects()
+	config, err := encryption.Configuration(encryption.Values{Keys: v.EncryptionKeys, Resources: EncryptedResources()})
 	if err != nil {
 		return nil, err
 	}
+	var objects []client.Object
+	if config != nil {
+		secret := immutable.Secret(v.Namespace, Name+"-encryption", map[string][]byte{encryptionFile: config})
+		objects = append(objects, secret)
+		process.Args = append(process.Args, "--encryption-provider-config="+encryptionDir+"/"+encryptionFile)
+		process.Files = append(process.Files, gardenerprocess.File{Volume: workload.SecretVolume("encryption", secret.Name), Path: encryptionDir})
+	}
+	own, err := process.Objects()
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range own {
+		if deployment, ok := object.(*appsv1.Deployment); ok { // or the garbage collector would delete the Secret
+			if err := references.Inject(deployment, nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+	objects = append(objects, own...)
 	w := process.Workload()
-	const role = "gardener.cloud:system:apiserver"
+	const clusterRole = "gardener.cloud:system:apiserver"
 	objects = append(objects, w.Service("https", 443),
-		w.ClusterRoleBinding(role, role),
-		w.ClusterRoleBinding(role+":auth-delegator", "system:auth-delegator"),
-		w.RoleBinding(metav1.NamespaceSystem, role+":auth-reader", "extension-apiserver-authentication-reader"),
+		w.ClusterRoleBinding(clusterRole, clusterRole),
+		w.ClusterRoleBinding(clusterRole+":auth-delegator", "system:auth-delegator"),
+		w.RoleBinding(metav1.NamespaceSystem, clusterRole+":auth-reader", "extension-apiserver-authentication-reader"),
 	)
 	for _, version := range Versions() {
 		objects = append(objects, &apiregistrationv1.APIService{

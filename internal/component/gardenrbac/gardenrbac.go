@@ -99,8 +99,7 @@ func projectRoles() []client.Object {
 			rule([]string{kubernetes}, []string{"configmaps", "secrets"}, write),
 			rule([]string{kubernetes}, []string{"events"}, []string{"create", "get", "list", "patch", "update", "watch"}),
 			rule([]string{kubernetes}, []string{"resourcequotas", "serviceaccounts"}, read),
-			rule([]string{core}, []string{"namespacedcloudprofiles", "plants", "secretbindings", "shoots"}, write),
-			rule([]string{core}, []string{"quotas"}, read),
+			rule([]string{core}, []string{"namespacedcloudprofiles", "plants", "quotas", "secretbindings", "shoots"}, write),
 			rule([]string{core}, []string{"shoots/adminkubeconfig", "shoots/viewerkubeconfig"}, []string{"create"}),
 			rule([]string{security}, []string{"credentialsbindings", "workloadidentities"}, write),
 			bastions, presets,
@@ -151,7 +150,11 @@ func gardenletRoles(v Values) []client.Object {
 			rule([]string{core}, []string{
 				"backupbuckets/status", "backupentries/status", "controllerinstallations/status", "seeds/status", "shoots/status",
 			}, []string{"get", "patch", "update"}),
-			rule([]string{security}, []string{"credentialsbindings", "workloadidentities"}, read),
+			// Objects that they own: the admission plugin OwnerReferencesPermissionEnforcement asks for it.
+			rule([]string{core}, []string{"backupbuckets/finalizers", "seeds/finalizers", "shoots/finalizers"}, []string{"update"}),
+			rule([]string{security}, []string{"credentialsbindings"}, read),
+			// Those that backups use get a finalizer.
+			rule([]string{security}, []string{"workloadidentities"}, []string{"get", "list", "patch", "watch"}),
 			rule([]string{security}, []string{"workloadidentities/token"}, []string{"create"}),
 			rule([]string{seedManagement}, []string{"gardenlets", "managedseeds"}, []string{"get", "list", "patch", "update", "watch"}),
 			rule([]string{seedManagement}, []string{"gardenlets/status", "managedseeds/status"}, []string{"get", "patch", "update"}),

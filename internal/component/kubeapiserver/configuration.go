@@ -1,7 +1,6 @@
 package kubeapiserver
 
 import (
-	"encoding/base64"
 	"fmt"
 	"maps"
 	"net/url"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/internal/component/immutable"
 	"gardener.cloud/gardener/internal/component/workload"
 	"gardener.cloud/gardener/internal/validation/apiserverconfig"
@@ -195,8 +195,9 @@ func (r *renderer) authorization() error {
 // nodeAgentAuthorizer asks the resource manager about requests of node agents, and nobody else's.
 func nodeAgentAuthorizer() map[string]any {
 	return map[string]any{"type": "Webhook", "name": authorizerNodeAgents, "webhook": map[string]any{
-		// The answers change with Machines, and there are few questions.
-		"authorizedTTL": "0s", "unauthorizedTTL": "0s", "timeout": "10s", "failurePolicy": "Deny",
+		// Answers change with Machines, Nodes and the Secrets of pools, and there are few questions, so they are cached for the shortest time.
+		// Zero would mean the defaults, 5m and 30s.
+		"authorizedTTL": "1ns", "unauthorizedTTL": "1ns", "timeout": "10s", "failurePolicy": "Deny",
 		"subjectAccessReviewVersion": "v1", "matchConditionSubjectAccessReviewVersion": "v1",
 		"matchConditions": []any{map[string]any{"expression": "'gardener.cloud:node-agents' in request.groups"}},
 	}}
@@ -258,39 +259,8 @@ func (r *renderer) admission() error {
 
 // encryption encrypts resources at rest.
 func (r *renderer) encryption() error {
-	if len(r.Encryption.Keys) == 0 {
-		return nil
-	}
-	providers := make([]apiserverv1.ProviderConfiguration, 0, len(r.Encryption.Keys)+1)
-	for _, key := range r.Encryption.Keys {
-		keys := []apiserverv1.Key{{Name: key.Name, Secret: base64.StdEncoding.EncodeToString(key.Secret)}}
-		switch key.Provider {
-		case corev1beta1.EncryptionProviderTypeAESCBC, "":
-			providers = append(providers, apiserverv1.ProviderConfiguration{AESCBC: &apiserverv1.AESConfiguration{Keys: keys}})
-		case corev1beta1.EncryptionProviderTypeAESGCM:
-			providers = append(providers, apiserverv1.ProviderConfiguration{AESGCM: &apiserverv1.AESConfiguration{Keys: keys}})
-		case corev1beta1.EncryptionProviderTypeSecretbox:
-			providers = append(providers, apiserverv1.ProviderConfiguration{Secretbox: &apiserverv1.SecretboxConfiguration{Keys: keys}})
-		default:
-			return fmt.Errorf("encryption provider %q is not known", key.Provider)
-		}
-	}
-	// What was written before, or shall not be encrypted any more, is plain text.
-	plain := apiserverv1.ProviderConfiguration{Identity: &apiserverv1.IdentityConfiguration{}}
-	config := apiserverv1.EncryptionConfiguration{}
-	config.APIVersion, config.Kind = apiserverv1.SchemeGroupVersion.String(), "EncryptionConfiguration"
-	if len(r.Encryption.Resources) > 0 {
-		config.Resources = append(config.Resources, apiserverv1.ResourceConfiguration{
-			Resources: r.Encryption.Resources, Providers: append(slices.Clone(providers), plain),
-		})
-	}
-	if len(r.Encryption.PlainResources) > 0 {
-		config.Resources = append(config.Resources, apiserverv1.ResourceConfiguration{
-			Resources: r.Encryption.PlainResources, Providers: append([]apiserverv1.ProviderConfiguration{plain}, providers...),
-		})
-	}
-	text, err := yaml.Marshal(config)
-	if err != nil {
+	text, err := encryption.Configuration(r.Encryption)
+	if err != nil || text == nil {
 		return err
 	}
 	r.set("encryption-provider-config", r.secretConfig("etcd-encryption-configuration", map[string][]byte{configKey: text})+configKey)

@@ -14,6 +14,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/internal/component/workload"
 )
 
@@ -69,7 +70,7 @@ type Values struct {
 	// Secrets are what it proves itself and others by.
 	Secrets Secrets
 	// Encryption says how resources are encrypted at rest.
-	Encryption Encryption
+	Encryption encryption.Values
 	// Tunnel leads to the nodes. Nil for a workerless cluster.
 	Tunnel *Tunnel
 	// NodeAgents is the authorization webhook for gardener-node-agents. Nil means none.
@@ -106,27 +107,6 @@ type Secrets struct {
 	EtcdClient, KubeletClient, Aggregator string
 	// ServiceAccountKey has the key that signs tokens, in id_rsa, and ServiceAccountKeys all whose signatures are good, in bundle.key.
 	ServiceAccountKey, ServiceAccountKeys string
-}
-
-// Encryption says how resources are encrypted at rest.
-type Encryption struct {
-	// Keys are tried in this order to read; the first one writes. Empty means that nothing is encrypted.
-	Keys []EncryptionKey
-	// Resources are encrypted, such as "secrets" or "shoots.core.gardener.cloud".
-	Resources []string
-	// PlainResources are read encrypted and in plain text, and written in plain text: they were encrypted, or are to be as soon as all API
-	// servers can read them.
-	PlainResources []string
-}
-
-// EncryptionKey is a key for encryption at rest.
-type EncryptionKey struct {
-	// Provider is aescbc, aesgcm or secretbox.
-	Provider corev1beta1.EncryptionProviderType
-	// Name is that of the key in the configuration.
-	Name string
-	// Secret is the key: 32 bytes.
-	Secret []byte
 }
 
 // Tunnel says how the kube-apiserver reaches the networks of the shoot: by an HTTP CONNECT proxy that wants a client certificate.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/test/golden"
 )
@@ -26,8 +27,8 @@ func workerless() Values {
 			EtcdClient: "etcd-client-1", Aggregator: "kube-aggregator-1", ServiceAccountKey: "service-account-key-1",
 			ServiceAccountKeys: "service-account-key-bundle-1",
 		},
-		Encryption: Encryption{
-			Keys:      []EncryptionKey{{Provider: corev1beta1.EncryptionProviderTypeAESCBC, Name: "key1", Secret: []byte("01234567890123456789012345678901")}},
+		Encryption: encryption.Values{
+			Keys:      []encryption.Key{{Provider: corev1beta1.EncryptionProviderTypeAESCBC, Name: "key1", Secret: []byte("01234567890123456789012345678901")}},
 			Resources: []string{"secrets"},
 		},
 	}
@@ -47,7 +48,7 @@ func full() Values {
 	}
 	v.NodeAgents = &NodeAgents{Kubeconfig: []byte(someKubeconfig)}
 	v.Encryption.Keys = append(v.Encryption.Keys,
-		EncryptionKey{Provider: corev1beta1.EncryptionProviderTypeSecretbox, Name: "key0", Secret: []byte("12345678901234567890123456789012")})
+		encryption.Key{Provider: corev1beta1.EncryptionProviderTypeSecretbox, Name: "key0", Secret: []byte("12345678901234567890123456789012")})
 	v.Encryption.Resources = []string{"configmaps", "secrets"}
 	v.Encryption.PlainResources = []string{"roles.rbac.authorization.k8s.io"}
 	v.Config = &corev1beta1.KubeAPIServerConfig{

@@ -20,7 +20,7 @@ func TestEveryFieldReachesKubeProxy(t *testing.T) {
 				t.Fatal(err)
 			}
 			objects, err := Objects(v)
-			return everyfield.YAML(t, objects, err)
+			return everyfield.YAML(t, []any{Enabled(shoot), objects}, err)
 		},
 		Values: map[string][2]any{"mode": {corev1beta1.ProxyModeIPTables, corev1beta1.ProxyModeIPVS}},
 	})

@@ -51,8 +51,6 @@ const (
 
 // Values are what kube-proxy is deployed with.
 type Values struct {
-	// Disabled says that another component implements Services. There are no objects then.
-	Disabled bool
 	// Mode is its proxy mode. Empty means iptables.
 	Mode corev1beta1.ProxyMode
 	// FeatureGates are those of spec.kubernetes.kubeProxy.
@@ -75,6 +73,12 @@ type Pool struct {
 	Image string
 }
 
+// Enabled reports whether a Shoot has kube-proxy. Otherwise, another component implements Services.
+func Enabled(shoot *corev1beta1.Shoot) bool {
+	c := shoot.Spec.Kubernetes.KubeProxy
+	return c == nil || ptr.Deref(c.Enabled, true)
+}
+
 // For returns the values for a Shoot, without APIServer and CABundle. The nodes are those that exist: they may have pools or versions that the
 // Shoot no longer has. image returns the image of kube-proxy for a version.
 func For(shoot *corev1beta1.Shoot, nodes []corev1.Node, image func(version string) (string, error)) (Values, error) {
@@ -84,10 +88,7 @@ func For(shoot *corev1beta1.Shoot, nodes []corev1.Node, image func(version strin
 	}
 	v := Values{PodNetworks: networks.Pods}
 	if c := shoot.Spec.Kubernetes.KubeProxy; c != nil {
-		v.Disabled, v.Mode, v.FeatureGates = !ptr.Deref(c.Enabled, true), ptr.Deref(c.Mode, ""), c.FeatureGates
-	}
-	if v.Disabled {
-		return v, nil
+		v.Mode, v.FeatureGates = ptr.Deref(c.Mode, ""), c.FeatureGates
 	}
 	for i := range shoot.Spec.Provider.Workers {
 		worker := &shoot.Spec.Provider.Workers[i]
@@ -112,9 +113,6 @@ func For(shoot *corev1beta1.Shoot, nodes []corev1.Node, image func(version strin
 
 // Objects renders kube-proxy.
 func Objects(v Values) ([]client.Object, error) {
-	if v.Disabled {
-		return nil, nil
-	}
 	config, err := v.config()
 	if err != nil {
 		return nil, err

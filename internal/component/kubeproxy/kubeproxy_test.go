@@ -28,7 +28,6 @@ func TestObjects(t *testing.T) {
 			PodNetworks: []netip.Prefix{netip.MustParsePrefix("2001:db8::/56"), netip.MustParsePrefix("10.4.0.0/16")},
 			Mode:        corev1beta1.ProxyModeNFTables, FeatureGates: map[string]bool{"Some": true}, APIServer: "api.a.b.example",
 		},
-		"disabled": {Disabled: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := Objects(v)
@@ -78,12 +77,24 @@ func TestFor(t *testing.T) {
 			t.Error("no error")
 		}
 	})
-	t.Run("disabled needs no image", func(t *testing.T) {
-		off := shoot.DeepCopy()
-		off.Spec.Kubernetes.KubeProxy.Enabled = new(false)
-		got, err := For(off, []corev1.Node{node("b", "1.2.3")}, image)
-		if err != nil || !got.Disabled || got.Pools != nil {
-			t.Errorf("For() = %+v, %v", got, err)
-		}
-	})
+}
+
+func TestEnabled(t *testing.T) {
+	for name, tc := range map[string]struct {
+		config *corev1beta1.KubeProxyConfig
+		want   bool
+	}{
+		"not configured": {want: true},
+		"by default":     {config: &corev1beta1.KubeProxyConfig{}, want: true},
+		"enabled":        {config: &corev1beta1.KubeProxyConfig{Enabled: new(true)}, want: true},
+		"disabled":       {config: &corev1beta1.KubeProxyConfig{Enabled: new(false)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shoot := &corev1beta1.Shoot{}
+			shoot.Spec.Kubernetes.KubeProxy = tc.config
+			if got := Enabled(shoot); got != tc.want {
+				t.Errorf("Enabled() = %v, want %v", got, tc.want)
+			}
+		})
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"time"
 
@@ -25,12 +26,17 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/stage/usercredential"
 )
 
 // statusTimeout is the end of a write of the status, which may happen after the end of a pass.
 const statusTimeout = 5 * time.Second
+
+// tokenTimeout is how long a pass waits for a token of a WorkloadIdentity, which takes a request or two.
+const tokenTimeout = 30 * time.Second
 
 // Kind is what is particular to BackupBuckets or BackupEntries. T is the type in the garden, E that of the extension resource, which has the
 // same name.
@@ -41,9 +47,9 @@ type Kind[T client.Object, E extensionsv1alpha1.Object] interface {
 	Status(obj T) Status
 	// CopyName is the name of the Secret in the namespace garden of the seed with the copy of the credentials.
 	CopyName(obj T) string
-	// Prepare returns the Secret with the credentials, and a function that writes the desired spec of the extension resource, of which the
+	// Prepare returns the credentials, and a function that writes the desired spec of the extension resource, of which the
 	// copy is at ref. The error is a *Pending if an object in the garden is not ready yet.
-	Prepare(ctx context.Context, obj T) (credentials *corev1.Secret, setSpec func(resource E, ref corev1.SecretReference), err error)
+	Prepare(ctx context.Context, obj T) (credentials usercredential.Credential, setSpec func(resource E, ref corev1.SecretReference), err error)
 	// Applied is called when the extension resource is written, and with ready when its last operation has succeeded. It may change the
 	// status of the object, which is written later.
 	Applied(ctx context.Context, obj T, resource E, ready bool) error
@@ -144,11 +150,14 @@ func (r *Reconciler[T, E]) apply(ctx context.Context, obj T) (extensionobject.Ve
 	}
 	secret := r.copyOf(obj)
 	copied, err := controllerutil.CreateOrPatch(ctx, r.SeedCache, secret, func() error {
-		secret.Data, secret.Type = credentials.Data, credentials.Type
+		fill(secret, credentials)
 		return nil
 	})
 	if err != nil {
 		return extensionobject.Verdict{}, fmt.Errorf("copy credentials to Secret %q: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	if err := r.awaitToken(ctx, credentials, secret); err != nil {
+		return extensionobject.Verdict{}, err
 	}
 	ref := corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}
 	status := r.Kind.Status(obj)
@@ -234,6 +243,37 @@ func (r *Reconciler[T, E]) deleteResource(ctx context.Context, resource E) (exte
 // copyOf is the Secret with the copy of the credentials, without its data.
 func (r *Reconciler[T, E]) copyOf(obj T) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: constants.GardenNamespace, Name: r.Kind.CopyName(obj)}}
+}
+
+// fill writes credentials into their copy. The token of a WorkloadIdentity, which another controller writes and renews, stays as long as it
+// is the token of the same one for the same user.
+func fill(secret *corev1.Secret, credentials usercredential.Credential) {
+	of := func(key string) bool { return secret.Annotations[key] == credentials.Annotations[key] }
+	data, annotations := maps.Clone(credentials.Data), maps.Clone(credentials.Annotations)
+	if credentials.Kind == usercredential.WorkloadIdentity && of(securityv1alpha1.AnnotationWorkloadIdentityNamespace) &&
+		of(securityv1alpha1.AnnotationWorkloadIdentityName) && of(securityv1alpha1.AnnotationWorkloadIdentityContextObject) {
+		if token := secret.Data[securityv1alpha1.DataKeyToken]; len(token) > 0 {
+			if data == nil {
+				data = map[string][]byte{}
+			}
+			data[securityv1alpha1.DataKeyToken] = token
+		}
+		const renewal = securityv1alpha1.AnnotationWorkloadIdentityTokenRenewTimestamp
+		if at, ok := secret.Annotations[renewal]; ok {
+			annotations[renewal] = at
+		}
+	}
+	secret.Data, secret.Labels, secret.Annotations = data, credentials.Labels, annotations
+	if secret.UID == "" { // the type cannot change
+		secret.Type = corev1.SecretTypeOpaque
+	}
+}
+
+// awaitToken waits until the copy of credentials has the token of a WorkloadIdentity.
+func (r *Reconciler[T, E]) awaitToken(ctx context.Context, credentials usercredential.Credential, secret *corev1.Secret) error {
+	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	return credentials.AwaitToken(ctx, r.SeedAPI, secret.Namespace, secret.Name)
 }
 
 // patchStatus writes what differs in the status. It works after the end of the pass too.

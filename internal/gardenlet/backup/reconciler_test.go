@@ -13,16 +13,20 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/stage/stagetest"
+	"gardener.cloud/gardener/internal/stage/usercredential"
 )
 
 // stub is a Kind whose credentials never change, or that fails with an error.
 type stub struct {
-	err     error
-	deleted bool
+	err         error
+	deleted     bool
+	credentials usercredential.Credential
 }
 
 func (*stub) SeedName(b *corev1beta1.BackupBucket) *string { return b.Spec.SeedName }
@@ -33,8 +37,8 @@ func (*stub) Status(b *corev1beta1.BackupBucket) Status {
 
 func (*stub) CopyName(b *corev1beta1.BackupBucket) string { return "copy-" + b.Name }
 
-func (s *stub) Prepare(context.Context, *corev1beta1.BackupBucket) (*corev1.Secret, func(*extensionsv1alpha1.BackupBucket, corev1.SecretReference), error) {
-	return &corev1.Secret{Data: map[string][]byte{"password": []byte("1")}}, func(resource *extensionsv1alpha1.BackupBucket, ref corev1.SecretReference) {
+func (s *stub) Prepare(context.Context, *corev1beta1.BackupBucket) (usercredential.Credential, func(*extensionsv1alpha1.BackupBucket, corev1.SecretReference), error) {
+	return s.credentials, func(resource *extensionsv1alpha1.BackupBucket, ref corev1.SecretReference) {
 		resource.Spec.SecretRef = ref
 	}, s.err
 }
@@ -69,12 +73,14 @@ func newFixture(t *testing.T) *fixture {
 	bucket.Name, bucket.Generation = "b", 1
 	f := &fixture{
 		garden: fake.NewClientBuilder().WithScheme(scheme).WithObjects(bucket).WithStatusSubresource(bucket).Build(),
-		seed:   fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupBucket{}).Build(),
-		kind:   &stub{},
+		seed: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&extensionsv1alpha1.BackupBucket{}).
+			WithIndex(&corev1.Secret{}, "metadata.name", func(object client.Object) []string { return []string{object.GetName()} }).Build(),
+		kind: &stub{credentials: usercredential.Credential{Kind: "Secret", Data: map[string][]byte{"password": []byte("1")}}},
 	}
 	f.reconciler = &Reconciler[*corev1beta1.BackupBucket, *extensionsv1alpha1.BackupBucket]{
-		Kind: f.kind, KindName: "BackupBucket", SeedName: "here", GardenCache: f.garden, SeedCache: f.seed, SeedAPI: f.seed,
-		Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
+		Kind: f.kind, KindName: "BackupBucket", SeedName: "here", GardenCache: f.garden, SeedCache: f.seed,
+		SeedAPI: interceptor.NewClient(f.seed, interceptor.Funcs{Watch: stagetest.WatchWithoutList}),
+		Clock:   clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
 	}
 	return f
 }
@@ -202,5 +208,66 @@ func TestErrors(t *testing.T) {
 				t.Errorf("last operation (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The copy of a WorkloadIdentity asks for a token. The extension is requested when it has one, and later passes keep it.
+func TestWorkloadIdentity(t *testing.T) {
+	const nameKey, renewKey = "workloadidentity.security.gardener.cloud/name", "workloadidentity.security.gardener.cloud/token-renew-timestamp"
+	f := newFixture(t)
+	identity := func(name string) usercredential.Credential {
+		return usercredential.Credential{
+			Kind: "WorkloadIdentity", Data: map[string][]byte{"config": []byte("c")},
+			Labels: map[string]string{"security.gardener.cloud/purpose": "workload-identity-token-requestor"}, Annotations: map[string]string{nameKey: name},
+		}
+	}
+	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: "garden", Name: "copy-b"}
+	pass := func(ctx context.Context) error {
+		_, err := f.reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Name: "b"}})
+		if err := f.seed.Get(t.Context(), key, secret); err != nil {
+			t.Fatal(err)
+		}
+		return err
+	}
+	requested := func() bool {
+		return f.seed.Get(t.Context(), client.ObjectKey{Name: "b"}, &extensionsv1alpha1.BackupBucket{}) == nil
+	}
+
+	f.kind.credentials = identity("w")
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := pass(short); err == nil || requested() {
+		t.Errorf("the extension is requested before there is a token, or the pass succeeds: %v", err)
+	}
+	if secret.Annotations[nameKey] != "w" || secret.Labels["security.gardener.cloud/purpose"] == "" {
+		t.Fatalf("the copy does not ask for a token: %v", secret.ObjectMeta)
+	}
+
+	secret.Data["token"], secret.Annotations[renewKey] = []byte("t"), "2026-03-04T12:00:00Z"
+	if err := f.seed.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := pass(t.Context()); err != nil || !requested() {
+			t.Fatalf("with a token, the extension is not requested: %v", err)
+		}
+		if diff := cmp.Diff(map[string][]byte{"config": []byte("c"), "token": []byte("t")}, secret.Data); diff != "" || secret.Annotations[renewKey] == "" {
+			t.Errorf("data of the copy, with annotations %v (-want +got):\n%s", secret.Annotations, diff)
+		}
+	}
+
+	// The token of another one is not kept, nor that of credentials which are no WorkloadIdentity any more.
+	f.kind.credentials = identity("other")
+	short, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := pass(short); err == nil || secret.Data["token"] != nil || secret.Annotations[renewKey] != "" {
+		t.Errorf("the token of another WorkloadIdentity is kept: %v, %v", secret, err)
+	}
+	f.kind.credentials = usercredential.Credential{Kind: "Secret", Data: map[string][]byte{"password": []byte("2")}}
+	if err := pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string][]byte{"password": []byte("2")}, secret.Data); diff != "" || len(secret.Labels)+len(secret.Annotations) > 0 {
+		t.Errorf("data of the copy, with metadata %v (-want +got):\n%s", secret.ObjectMeta, diff)
 	}
 }

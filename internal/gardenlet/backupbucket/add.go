@@ -1,7 +1,7 @@
 // Package backupbucket reconciles BackupBuckets: the bucket with the backups of a seed.
 //
-// It reads BackupBuckets of the seed in the garden, and the Secrets with their credentials, and adds finalizers to both. In the seed it
-// writes a copy of the Secret and the BackupBucket of extensions.gardener.cloud; in the garden, the status, and a copy of the credentials
+// It reads BackupBuckets of the seed in the garden, and the Secrets or WorkloadIdentities with their credentials, and adds finalizers to both. In the seed it
+// writes a Secret with the credentials and the BackupBucket of extensions.gardener.cloud; in the garden, the status, and a copy of the credentials
 // if the extension has generated some. Source: concepts.txt, gardenlet, BackupBucket Controller.
 package backupbucket
 
@@ -43,7 +43,7 @@ func Add(mgr manager.Manager, v Values) error {
 	sameName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: obj.GetName()}}}
 	})
-	k := &kind{gardenCache: v.Garden.GetClient(), seedCache: mgr.GetClient()}
+	k := &kind{gardenCache: v.Garden.GetClient(), gardenAPI: v.Garden.GetAPIReader(), seedCache: mgr.GetClient()}
 	return builder.ControllerManagedBy(mgr).Named("backupbucket").
 		WithOptions(controller.Options{MaxConcurrentReconciles: v.ConcurrentSyncs}).
 		WatchesRawSource(source.Kind(v.Garden.GetCache(), &corev1beta1.BackupBucket{}, &handler.TypedEnqueueRequestForObject[*corev1beta1.BackupBucket]{},

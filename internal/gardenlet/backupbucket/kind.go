@@ -2,29 +2,29 @@ package backupbucket
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/gardenlet/backup"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/internal/stage/usercredential"
 )
-
-var errUnsupportedCredentials = errors.New("spec.credentialsRef: only Secrets are supported")
 
 // kind is what is particular to BackupBuckets.
 type kind struct {
 	gardenCache, seedCache client.Client
+	// gardenAPI reads credentials, which are in no cache.
+	gardenAPI client.Reader
 }
 
 func (*kind) SeedName(bucket *corev1beta1.BackupBucket) *string { return bucket.Spec.SeedName }
@@ -36,16 +36,21 @@ func (*kind) Status(bucket *corev1beta1.BackupBucket) backup.Status {
 
 func (*kind) CopyName(bucket *corev1beta1.BackupBucket) string { return "bucket-" + bucket.Name }
 
-// Prepare returns the Secret that the BackupBucket refers to, with a finalizer.
+// Prepare returns the credentials that the BackupBucket refers to. Their object gets a finalizer.
 func (k *kind) Prepare(
 	ctx context.Context, bucket *corev1beta1.BackupBucket,
-) (*corev1.Secret, func(*extensionsv1alpha1.BackupBucket, corev1.SecretReference), error) {
-	credentials, err := k.credentials(ctx, bucket)
+) (usercredential.Credential, func(*extensionsv1alpha1.BackupBucket, corev1.SecretReference), error) {
+	ref := ptr.Deref(bucket.Spec.CredentialsRef, corev1.ObjectReference{})
+	credentials, err := usercredential.ReadFor(ctx, k.gardenAPI, usercredential.UserOf("BackupBucket", bucket), ref)
 	if err != nil {
-		return nil, nil, err
+		return credentials, nil, err
 	}
-	if err := kube.AddFinalizer(ctx, k.gardenCache, credentials, constants.FinalizerGardener); err != nil {
-		return nil, nil, err
+	object, err := k.readMetadata(ctx, ref)
+	if err != nil {
+		return credentials, nil, err
+	}
+	if err := kube.AddFinalizer(ctx, k.gardenCache, object, constants.FinalizerGardener); err != nil {
+		return credentials, nil, err
 	}
 	return credentials, func(resource *extensionsv1alpha1.BackupBucket, ref corev1.SecretReference) {
 		resource.Spec = extensionsv1alpha1.BackupBucketSpec{
@@ -94,8 +99,12 @@ func (k *kind) BeforeDeletion(ctx context.Context, bucket *corev1beta1.BackupBuc
 
 // AfterDeletion removes the finalizer of the credentials, unless another BackupBucket of the seed uses them.
 func (k *kind) AfterDeletion(ctx context.Context, bucket *corev1beta1.BackupBucket) error {
-	credentials, err := k.credentials(ctx, bucket)
-	if apierrors.IsNotFound(err) || errors.Is(err, errUnsupportedCredentials) {
+	ref := ptr.Deref(bucket.Spec.CredentialsRef, corev1.ObjectReference{})
+	if ref.Kind != usercredential.Secret && ref.Kind != usercredential.WorkloadIdentity {
+		return nil
+	}
+	object, err := k.readMetadata(ctx, ref)
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
@@ -110,20 +119,16 @@ func (k *kind) AfterDeletion(ctx context.Context, bucket *corev1beta1.BackupBuck
 			return nil
 		}
 	}
-	return kube.RemoveFinalizer(ctx, k.gardenCache, credentials, constants.FinalizerGardener)
+	return kube.RemoveFinalizer(ctx, k.gardenCache, object, constants.FinalizerGardener)
 }
 
-// credentials reads the Secret with the credentials for the infrastructure.
-func (k *kind) credentials(ctx context.Context, bucket *corev1beta1.BackupBucket) (*corev1.Secret, error) {
-	ref := bucket.Spec.CredentialsRef
-	if ref == nil || ref.Kind != "Secret" || ref.APIVersion != "v1" {
-		return nil, reconcile.TerminalError(errUnsupportedCredentials)
+// readMetadata reads the metadata of the object with the credentials.
+func (k *kind) readMetadata(ctx context.Context, ref corev1.ObjectReference) (*metav1.PartialObjectMetadata, error) {
+	object, key := kube.Metadata(ref.GroupVersionKind()), client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+	if err := k.gardenAPI.Get(ctx, key, object); err != nil {
+		return nil, fmt.Errorf("read metadata of %s %q: %w", ref.Kind, key, err)
 	}
-	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
-	if err := k.gardenCache.Get(ctx, key, secret); err != nil {
-		return nil, fmt.Errorf("read credentials: Secret %q: %w", key, err)
-	}
-	return secret, nil
+	return object, nil
 }
 
 // generatedSecret is the Secret in the garden with the credentials that the extension has generated, without its data.

@@ -45,7 +45,7 @@ type Values struct {
 // Add adds the controller to a manager, whose cluster is the seed.
 func Add(mgr manager.Manager, v Values) error {
 	k := &kind{
-		gardenCache: v.Garden.GetClient(), clock: v.Clock,
+		gardenCache: v.Garden.GetClient(), gardenAPI: v.Garden.GetAPIReader(), clock: v.Clock,
 		gracePeriod: time.Duration(*v.Config.DeletionGracePeriodHours) * time.Hour, purposes: v.Config.DeletionGracePeriodShootPurposes,
 	}
 	return builder.ControllerManagedBy(mgr).Named("backupentry").

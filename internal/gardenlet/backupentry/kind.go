@@ -8,18 +8,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/gardenlet/backup"
+	"gardener.cloud/gardener/internal/stage/usercredential"
 )
 
 // kind is what is particular to BackupEntries.
 type kind struct {
 	gardenCache client.Client
-	clock       clock.PassiveClock
+	// gardenAPI reads credentials, which are in no cache.
+	gardenAPI client.Reader
+	clock     clock.PassiveClock
 	// gracePeriod is how long backups outlive their shoot, and purposes are those of the shoots for which it holds. Without any, it holds
 	// for all shoots.
 	gracePeriod time.Duration
@@ -38,17 +42,21 @@ func (*kind) CopyName(entry *corev1beta1.BackupEntry) string { return "entry-" +
 // Prepare returns the credentials of the BackupBucket, when that is ready.
 func (k *kind) Prepare(
 	ctx context.Context, entry *corev1beta1.BackupEntry,
-) (*corev1.Secret, func(*extensionsv1alpha1.BackupEntry, corev1.SecretReference), error) {
-	bucket := &corev1beta1.BackupBucket{}
+) (usercredential.Credential, func(*extensionsv1alpha1.BackupEntry, corev1.SecretReference), error) {
+	none, bucket := usercredential.Credential{}, &corev1beta1.BackupBucket{}
 	if err := k.gardenCache.Get(ctx, client.ObjectKey{Name: entry.Spec.BucketName}, bucket); err != nil {
-		return nil, nil, fmt.Errorf("read BackupBucket %q: %w", entry.Spec.BucketName, err)
+		return none, nil, fmt.Errorf("read BackupBucket %q: %w", entry.Spec.BucketName, err)
 	}
 	if !bucketReady(bucket) {
-		return nil, nil, &backup.Pending{Message: fmt.Sprintf("Waiting until BackupBucket %q is ready.", bucket.Name)}
+		return none, nil, &backup.Pending{Message: fmt.Sprintf("Waiting until BackupBucket %q is ready.", bucket.Name)}
 	}
-	credentials, err := k.credentials(ctx, bucket)
+	ref := ptr.Deref(bucket.Spec.CredentialsRef, corev1.ObjectReference{})
+	if generated := bucket.Status.GeneratedSecretRef; generated != nil { // by the extension
+		ref = corev1.ObjectReference{Kind: usercredential.Secret, Namespace: generated.Namespace, Name: generated.Name}
+	}
+	credentials, err := usercredential.ReadFor(ctx, k.gardenAPI, usercredential.UserOf("BackupEntry", entry), ref)
 	if err != nil {
-		return nil, nil, err
+		return none, nil, fmt.Errorf("credentials of BackupBucket %q: %w", bucket.Name, err)
 	}
 	return credentials, func(resource *extensionsv1alpha1.BackupEntry, ref corev1.SecretReference) {
 		resource.Spec = extensionsv1alpha1.BackupEntrySpec{
@@ -64,24 +72,6 @@ func (k *kind) Prepare(
 func bucketReady(bucket *corev1beta1.BackupBucket) bool {
 	last := bucket.Status.LastOperation
 	return last != nil && last.State == corev1beta1.LastOperationStateSucceeded
-}
-
-// credentials reads the Secret with the credentials for a bucket: those that the extension has generated, or else those of the BackupBucket.
-func (k *kind) credentials(ctx context.Context, bucket *corev1beta1.BackupBucket) (*corev1.Secret, error) {
-	var key client.ObjectKey
-	switch generated, ref := bucket.Status.GeneratedSecretRef, bucket.Spec.CredentialsRef; {
-	case generated != nil:
-		key = client.ObjectKey{Namespace: generated.Namespace, Name: generated.Name}
-	case ref != nil && ref.Kind == "Secret":
-		key = client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
-	default:
-		return nil, fmt.Errorf("BackupBucket %q has no Secret with credentials", bucket.Name)
-	}
-	credentials := &corev1.Secret{}
-	if err := k.gardenCache.Get(ctx, key, credentials); err != nil {
-		return nil, fmt.Errorf("read credentials of BackupBucket %q: %w", bucket.Name, err)
-	}
-	return credentials, nil
 }
 
 // Applied records the seed.

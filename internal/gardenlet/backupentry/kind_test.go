@@ -34,7 +34,7 @@ func TestMissingObjects(t *testing.T) {
 		want     string
 	}{
 		"the bucket":      {want: `read BackupBucket "bucket": backupbuckets.core.gardener.cloud "bucket" not found`},
-		"its credentials": {existing: []client.Object{bucket}, want: `read credentials of BackupBucket "bucket": secrets "creds" not found`},
+		"its credentials": {existing: []client.Object{bucket}, want: `credentials of BackupBucket "bucket": read Secret "garden/creds": secrets "creds" not found`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			entry := &corev1beta1.BackupEntry{}
@@ -43,7 +43,7 @@ func TestMissingObjects(t *testing.T) {
 			garden := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tc.existing, entry)...).WithStatusSubresource(entry).Build()
 			seed := fake.NewClientBuilder().WithScheme(scheme).Build()
 			r := &backup.Reconciler[*corev1beta1.BackupEntry, *extensionsv1alpha1.BackupEntry]{
-				Kind: &kind{gardenCache: garden}, KindName: "BackupEntry", SeedName: "here",
+				Kind: &kind{gardenCache: garden, gardenAPI: garden}, KindName: "BackupEntry", SeedName: "here",
 				GardenCache: garden, SeedCache: seed, SeedAPI: seed, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)),
 			}
 			if result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(entry)}); err == nil {

@@ -1,7 +1,7 @@
 // Package workloadidentity fills Secrets of the seed with tokens of WorkloadIdentities, and renews them.
 //
 // It reads and writes labelled Secrets of the seed, and asks the garden for tokens. Before, it reads in the garden whether the owner of the
-// Secret's namespace, a Shoot or the Seed, refers to the WorkloadIdentity. Source: concepts.txt, gardenlet, "TokenRequestor Controller For
+// Secret's namespace, a Shoot or the Seed, or the BackupBucket of its backups refers to the WorkloadIdentity. Source: concepts.txt, gardenlet, "TokenRequestor Controller For
 // WorkloadIdentitys".
 package workloadidentity
 

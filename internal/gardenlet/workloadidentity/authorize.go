@@ -19,11 +19,15 @@ import (
 // errRefused says that a Secret asks for a token that is not for the owner of its namespace.
 var errRefused = errors.New("the token is refused")
 
-// identityKind is the kind of references to WorkloadIdentities.
-const identityKind = "WorkloadIdentity"
+const (
+	// identityKind is the kind of references to WorkloadIdentities.
+	identityKind = "WorkloadIdentity"
+	// bucketKind and entryKind are the kinds of contexts for backups.
+	bucketKind, entryKind = "BackupBucket", "BackupEntry"
+)
 
 // authorize returns errRefused unless an order is one that the owner of the namespace may have: the Shoot whose control plane is in it, or the
-// Seed if it belongs to none. Labels and annotations of a Secret do not tell that, as they may come from someone else.
+// Seed if it belongs to none, or the backups of either. Labels and annotations of a Secret do not tell that, as they may come from someone else.
 func (r *reconciler) authorize(ctx context.Context, namespace string, o order) error {
 	ns := &corev1.Namespace{}
 	if err := r.SeedClient.Get(ctx, client.ObjectKey{Name: namespace}, ns); err != nil {
@@ -34,6 +38,9 @@ func (r *reconciler) authorize(ctx context.Context, namespace string, o order) e
 		return fmt.Errorf("read Seed %q: %w", r.SeedName, err)
 	}
 	uid := types.UID(ns.Annotations[constants.ShootUIDAnnotation])
+	if o.context != nil && (o.context.Kind == bucketKind || o.context.Kind == entryKind) {
+		return r.authorizeBackup(ctx, namespace, uid, o)
+	}
 	if uid == "" {
 		if !aboutSeed(o.context, seed) {
 			return fmt.Errorf("%w: annotation %s does not name Seed %q, whose namespace %q is",
@@ -55,6 +62,47 @@ func (r *reconciler) authorize(ctx context.Context, namespace string, o order) e
 	// The names of a shoot may be in domains of the seed.
 	if !contains(append(refs, domainCredentials(seed)...), o.identity) {
 		return fmt.Errorf("%w: Shoot %q does not refer to WorkloadIdentity %q", errRefused, client.ObjectKeyFromObject(shoot), o.identity)
+	}
+	return nil
+}
+
+// authorizeBackup returns errRefused unless an order is for backups of the seed: a BackupBucket, with its credentials, or a BackupEntry, with
+// those of its BackupBucket. In the control plane of a Shoot, with a UID, it is the BackupEntry of the Shoot, as etcd needs the token too.
+func (r *reconciler) authorizeBackup(ctx context.Context, namespace string, uid types.UID, o order) error {
+	refused := fmt.Errorf("%w: annotation %s does not name a BackupBucket or BackupEntry of Seed %q with WorkloadIdentity %q that namespace %q is for",
+		errRefused, securityv1alpha1.AnnotationWorkloadIdentityContextObject, r.SeedName, o.identity, namespace)
+	if o.context.APIVersion != corev1beta1.SchemeGroupVersion.String() {
+		return refused
+	}
+	read := func(key client.ObjectKey, obj client.Object) error {
+		err := r.GardenClient.Get(ctx, key, obj)
+		if apierrors.IsNotFound(err) {
+			return refused
+		}
+		return err
+	}
+	bucket, key := &corev1beta1.BackupBucket{}, client.ObjectKey{Namespace: ptr.Deref(o.context.Namespace, ""), Name: o.context.Name}
+	if o.context.Kind == bucketKind {
+		if err := read(key, bucket); err != nil {
+			return err
+		}
+		if uid != "" || bucket.UID != o.context.UID || ptr.Deref(bucket.Spec.SeedName, "") != r.SeedName {
+			return refused
+		}
+	} else {
+		entry := &corev1beta1.BackupEntry{}
+		if err := read(key, entry); err != nil {
+			return err
+		}
+		if entry.UID != o.context.UID || ptr.Deref(entry.Spec.SeedName, "") != r.SeedName || uid != "" && entry.Name != namespace+"--"+string(uid) {
+			return refused
+		}
+		if err := read(client.ObjectKey{Name: entry.Spec.BucketName}, bucket); err != nil {
+			return err
+		}
+	}
+	if ref := bucket.Spec.CredentialsRef; ref == nil || !contains([]corev1.ObjectReference{*ref}, o.identity) {
+		return refused
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -142,7 +143,14 @@ func gardenOf(t *testing.T, change ...func(*corev1beta1.Shoot)) client.WithWatch
 	seed.Spec.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{CredentialsRef: identity("garden", "internal")}
 	seed.Spec.Resources = []corev1beta1.NamedResourceReference{resource}
 	seed.Spec.Backup = &corev1beta1.Backup{CredentialsRef: new(identity("garden-dev", "w"))}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(shoot, seed, &securityv1alpha1.CredentialsBinding{
+	bucket := &corev1beta1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: "2", UID: "5"}}
+	bucket.Spec.SeedName, bucket.Spec.CredentialsRef = new("local"), new(identity("garden", "backup"))
+	entry := func(name string, uid types.UID, seed string) *corev1beta1.BackupEntry {
+		e := &corev1beta1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: name, UID: uid}}
+		e.Spec.SeedName, e.Spec.BucketName = &seed, "2"
+		return e
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(shoot, seed, bucket, entry("shoot--dev--a--1", "6", "local"), entry("other--3", "7", "local"), entry("elsewhere--4", "8", "else"), &securityv1alpha1.CredentialsBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "garden-dev", Name: "b"}, CredentialsRef: identity("garden-shared", "bound"),
 	}).Build()
 }
@@ -153,6 +161,14 @@ func TestAuthorize(t *testing.T) {
 		o := &securityv1alpha1.ContextObject{Kind: "Shoot", APIVersion: "core.gardener.cloud/v1beta1", Namespace: new("garden-dev"), Name: "a", UID: "1"}
 		if change != nil {
 			change(o)
+		}
+		return o
+	}
+	backup := client.ObjectKey{Namespace: "garden", Name: "backup"}
+	forBackup := func(kind, name string, uid types.UID) *securityv1alpha1.ContextObject {
+		o := &securityv1alpha1.ContextObject{Kind: kind, APIVersion: "core.gardener.cloud/v1beta1", Name: name, UID: uid}
+		if kind == "BackupEntry" {
+			o.Namespace = new("garden-dev")
 		}
 		return o
 	}
@@ -198,10 +214,22 @@ func TestAuthorize(t *testing.T) {
 			client.ObjectKey{Namespace: "garden", Name: "w"},
 			&securityv1alpha1.ContextObject{Kind: "Seed", APIVersion: "core.gardener.cloud/v1beta1", Name: "local", UID: "3"},
 		}, refused: true},
-		"for a shoot outside its namespace":   {order: order{client.ObjectKey{Namespace: "garden-dev", Name: "w"}, about(nil)}, refused: true},
-		"what the seed does not refer to":     {order: order{client.ObjectKey{Namespace: "garden-shared", Name: "bound"}, nil}, refused: true},
-		"for the bucket with backups":         {order: order{client.ObjectKey{Namespace: "garden-dev", Name: "w"}, nil}},
-		"for a domain, by a part of the seed": {order: order{client.ObjectKey{Namespace: "garden", Name: "internal"}, nil}},
+		"for a shoot outside its namespace":  {order: order{client.ObjectKey{Namespace: "garden-dev", Name: "w"}, about(nil)}, refused: true},
+		"what the seed does not refer to":    {order: order{client.ObjectKey{Namespace: "garden-shared", Name: "bound"}, nil}, refused: true},
+		"for the bucket with backups":        {order: order{client.ObjectKey{Namespace: "garden-dev", Name: "w"}, nil}},
+		"for the bucket, by its object":      {order: order{backup, forBackup("BackupBucket", "2", "5")}},
+		"for the bucket, in a control plane": {ofShoot: ofShoot, order: order{backup, forBackup("BackupBucket", "2", "5")}, refused: true},
+		"for another bucket of the name":     {order: order{backup, forBackup("BackupBucket", "2", "6")}, refused: true},
+		"for a bucket with other credentials": {
+			order: order{client.ObjectKey{Namespace: "garden-dev", Name: "w"}, forBackup("BackupBucket", "2", "5")}, refused: true,
+		},
+		"for the backups of a shoot":               {order: order{backup, forBackup("BackupEntry", "shoot--dev--a--1", "6")}},
+		"for its own backups, in a control plane":  {ofShoot: ofShoot, order: order{backup, forBackup("BackupEntry", "shoot--dev--a--1", "6")}},
+		"for other backups, in a control plane":    {ofShoot: ofShoot, order: order{backup, forBackup("BackupEntry", "other--3", "7")}, refused: true},
+		"for backups that are on another seed":     {order: order{backup, forBackup("BackupEntry", "elsewhere--4", "8")}, refused: true},
+		"for backups that do not exist":            {order: order{backup, forBackup("BackupEntry", "gone", "9")}, refused: true},
+		"for backups with credentials of the Seed": {order: order{client.ObjectKey{Namespace: "garden", Name: "internal"}, forBackup("BackupEntry", "other--3", "7")}, refused: true},
+		"for a domain, by a part of the seed":      {order: order{client.ObjectKey{Namespace: "garden", Name: "internal"}, nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shoot--dev--a"}}

@@ -65,13 +65,7 @@ func start(t *testing.T) *garden {
 	if err := crds.Deploy(t.Context(), g, "test", definitions...); err != nil {
 		t.Fatal(err)
 	}
-	// Discovery may be a moment behind the condition of a definition.
-	awaitCtx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	served := func([]*resourcesv1alpha1.ManagedResource) error { return nil }
-	if err := kube.Await(awaitCtx, g, &resourcesv1alpha1.ManagedResourceList{}, served, nil); err != nil {
-		t.Fatal(err)
-	}
+	env.AwaitServed[*resourcesv1alpha1.ManagedResource](t, g)
 	config := rest.CopyConfig(e.Config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -120,41 +114,6 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// timeout is for steps that take much less than a second on an idle machine.
-const timeout = time.Minute
-
-// await waits until a check of an object succeeds.
-func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, namespace, name string, check func(T) error) T {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	var found T
-	if err := kube.Await(ctx, g, list, func(objects []T) error {
-		if len(objects) == 0 {
-			return fmt.Errorf("%s does not exist", name)
-		}
-		found = objects[0]
-		return check(found)
-	}, nil, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name}); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return found
-}
-
-func awaitGone[T client.Object](t *testing.T, g *garden, list client.ObjectList, namespace, name string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	if err := kube.Await(ctx, g, list, func(objects []T) error {
-		if len(objects) > 0 {
-			return fmt.Errorf("%s still exists", name)
-		}
-		return nil
-	}, nil, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // create creates a namespace with a ManagedResource of manifests in it.
 func (g *garden) create(t *testing.T, name, manifests string, change ...func(*resourcesv1alpha1.ManagedResource)) *resourcesv1alpha1.ManagedResource {
 	t.Helper()
@@ -189,7 +148,7 @@ func (g *garden) setManifests(t *testing.T, namespace, manifests string) {
 // awaitApplied waits for a status of the condition ResourcesApplied and a text in its message.
 func (g *garden) awaitApplied(t *testing.T, mr *resourcesv1alpha1.ManagedResource, want corev1beta1.ConditionStatus, text string) *resourcesv1alpha1.ManagedResource {
 	t.Helper()
-	return await(t, g, &resourcesv1alpha1.ManagedResourceList{}, mr.Namespace, mr.Name, func(mr *resourcesv1alpha1.ManagedResource) error {
+	return env.Await(t, g, mr, func(mr *resourcesv1alpha1.ManagedResource) error {
 		condition := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied)
 		if condition == nil || condition.Status != want || !strings.Contains(condition.Message, text) ||
 			want == corev1beta1.ConditionTrue && mr.Status.ObservedGeneration != mr.Generation {
@@ -216,7 +175,7 @@ func (g *garden) remove(t *testing.T, mr *resourcesv1alpha1.ManagedResource) {
 	if err := g.Delete(t.Context(), mr); err != nil {
 		t.Fatal(err)
 	}
-	awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, mr.Namespace, mr.Name)
+	env.AwaitGone(t, g, mr)
 }
 
 func hasData(want map[string]string) func(*corev1.ConfigMap) error {
@@ -246,7 +205,6 @@ spec:
 
 func TestManagedResources(t *testing.T) {
 	g := start(t)
-	configMaps := func() client.ObjectList { return &corev1.ConfigMapList{} }
 
 	t.Run("apply, revert changes, prune and delete", func(t *testing.T) {
 		const ns = "heal"
@@ -257,11 +215,11 @@ func TestManagedResources(t *testing.T) {
 		if got := len(applied.Status.Resources); got != 3 || applied.Status.SecretsDataChecksum == nil {
 			t.Errorf("status names %d resources", got)
 		}
-		a := await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "1"}))
+		a := env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "a"), hasData(map[string]string{"key": "1"}))
 		if a.Annotations[resourcesv1alpha1.OriginAnnotation] != "heal/mr" || a.Labels[resourcesv1alpha1.ManagedBy] != "gardener" || a.Labels["injected"] != "yes" {
 			t.Errorf("metadata %+v", a.ObjectMeta)
 		}
-		d := await(t, g, &appsv1.DeploymentList{}, ns, "d", func(*appsv1.Deployment) error { return nil })
+		d := env.Await(t, g, env.Named[*appsv1.Deployment](ns, "d"), env.Exists)
 		if d.Spec.Template.Labels["injected"] != "yes" {
 			t.Error("pods do not have the injected label")
 		}
@@ -270,12 +228,12 @@ func TestManagedResources(t *testing.T) {
 		if err := g.Update(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
-		await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "1"}))
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "a"), hasData(map[string]string{"key": "1"}))
 		patch := client.RawPatch("application/json-patch+json", []byte(`[{"op":"add","path":"/spec/template/spec/containers/-","value":{"name":"y","image":"y"}},{"op":"remove","path":"/metadata/labels/own"}]`))
 		if err := g.Patch(t.Context(), d, patch); err != nil {
 			t.Fatal(err)
 		}
-		await(t, g, &appsv1.DeploymentList{}, ns, "d", func(d *appsv1.Deployment) error {
+		env.Await(t, g, env.Named[*appsv1.Deployment](ns, "d"), func(d *appsv1.Deployment) error {
 			if len(d.Spec.Template.Spec.Containers) != 1 || d.Labels["own"] != "label" {
 				return fmt.Errorf("%d containers, labels %v", len(d.Spec.Template.Spec.Containers), d.Labels)
 			}
@@ -284,7 +242,7 @@ func TestManagedResources(t *testing.T) {
 		if err := g.Delete(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
-		await(t, g, configMaps(), ns, "a", func(again *corev1.ConfigMap) error {
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "a"), func(again *corev1.ConfigMap) error {
 			if again.UID == a.UID {
 				return fmt.Errorf("it is the old one")
 			}
@@ -292,15 +250,15 @@ func TestManagedResources(t *testing.T) {
 		})
 
 		g.setManifests(t, ns, configMap(ns, "a", "4"))
-		await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "4"}))
-		awaitGone[*corev1.ConfigMap](t, g, configMaps(), ns, "b")
-		awaitGone[*appsv1.Deployment](t, g, &appsv1.DeploymentList{}, ns, "d")
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "a"), hasData(map[string]string{"key": "4"}))
+		env.AwaitGone(t, g, env.Named[*corev1.ConfigMap](ns, "b"))
+		env.AwaitGone(t, g, env.Named[*appsv1.Deployment](ns, "d"))
 
 		if err := g.Delete(t.Context(), mr); err != nil {
 			t.Fatal(err)
 		}
-		awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr")
-		awaitGone[*corev1.ConfigMap](t, g, configMaps(), ns, "a")
+		env.AwaitGone(t, g, env.Named[*resourcesv1alpha1.ManagedResource](ns, "mr"))
+		env.AwaitGone(t, g, env.Named[*corev1.ConfigMap](ns, "a"))
 	})
 
 	t.Run("labels of other clients are kept unless they are overwritten", func(t *testing.T) {
@@ -323,13 +281,13 @@ func TestManagedResources(t *testing.T) {
 				return nil
 			}
 		}
-		await(t, g, configMaps(), ns, "a", labels(map[string]string{"x": "one", "w": "two", "other": "z"}))
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "a"), labels(map[string]string{"x": "one", "w": "two", "other": "z"}))
 		g.setManifests(t, ns, manifest("x: one"))
-		await(t, g, configMaps(), ns, "a", labels(map[string]string{"x": "one", "other": "z"}))
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "a"), labels(map[string]string{"x": "one", "other": "z"}))
 		if err := g.Patch(t.Context(), mr, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"forceOverwriteLabels":true}}`))); err != nil {
 			t.Fatal(err)
 		}
-		await(t, g, configMaps(), ns, "a", labels(map[string]string{"x": "one"}))
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "a"), labels(map[string]string{"x": "one"}))
 	})
 
 	t.Run("an autoscaler decides on replicas", func(t *testing.T) {
@@ -347,7 +305,7 @@ func TestManagedResources(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := map[string]int32{"scaled": 3, "free": 1}[name]
-			await(t, g, &appsv1.DeploymentList{}, ns, name, func(d *appsv1.Deployment) error {
+			env.Await(t, g, env.Named[*appsv1.Deployment](ns, name), func(d *appsv1.Deployment) error {
 				if *d.Spec.Replicas != want || d.Spec.MinReadySeconds != 0 {
 					return fmt.Errorf("%d replicas, want %d; minReadySeconds %d", *d.Spec.Replicas, want, d.Spec.MinReadySeconds)
 				}
@@ -357,7 +315,7 @@ func TestManagedResources(t *testing.T) {
 		// An autoscaler does not scale to zero, nor from zero.
 		for _, want := range []int32{0, 2} {
 			g.setManifests(t, ns, deployment(ns, "scaled", int(want)))
-			await(t, g, &appsv1.DeploymentList{}, ns, "scaled", func(d *appsv1.Deployment) error {
+			env.Await(t, g, env.Named[*appsv1.Deployment](ns, "scaled"), func(d *appsv1.Deployment) error {
 				if *d.Spec.Replicas != want {
 					return fmt.Errorf("%d replicas, want %d", *d.Spec.Replicas, want)
 				}
@@ -405,15 +363,15 @@ spec:
 `
 		mr := g.create(t, ns, manifests)
 		g.awaitApplied(t, mr, corev1beta1.ConditionTrue, "")
-		things := func() client.ObjectList {
-			return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "example.org/v1", Kind: "ThingList"}}
+		thing := &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "example.org/v1", Kind: "Thing"}, ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"},
 		}
-		before := await(t, g, things(), ns, "a", func(*metav1.PartialObjectMetadata) error { return nil })
+		before := env.Await(t, g, thing, env.Exists)
 		definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things.example.org"}}
 		if err := g.Delete(t.Context(), definition); err != nil {
 			t.Fatal(err)
 		}
-		await(t, g, things(), ns, "a", func(again *metav1.PartialObjectMetadata) error {
+		env.Await(t, g, thing, func(again *metav1.PartialObjectMetadata) error {
 			if again.UID == before.UID {
 				return errors.New("it is the old one")
 			}
@@ -423,8 +381,8 @@ spec:
 		if err := g.Delete(t.Context(), mr); err != nil {
 			t.Fatal(err)
 		}
-		awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr")
-		awaitGone[*apiextensionsv1.CustomResourceDefinition](t, g, &apiextensionsv1.CustomResourceDefinitionList{}, "", "things.example.org")
+		env.AwaitGone(t, g, env.Named[*resourcesv1alpha1.ManagedResource](ns, "mr"))
+		env.AwaitGone(t, g, env.Named[*apiextensionsv1.CustomResourceDefinition]("", "things.example.org"))
 	})
 
 	t.Run("a kind that cannot be watched does not block for long", func(t *testing.T) {
@@ -471,8 +429,8 @@ spec:
 			}
 			g.awaitApplied(t, mr, corev1beta1.ConditionFalse, "refused by the test")
 		})
-		awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr")
-		await(t, g, &corev1.PersistentVolumeClaimList{}, ns, "data-s-0", func(claim *corev1.PersistentVolumeClaim) error {
+		env.AwaitGone(t, g, env.Named[*resourcesv1alpha1.ManagedResource](ns, "mr"))
+		env.Await(t, g, env.Named[*corev1.PersistentVolumeClaim](ns, "data-s-0"), func(claim *corev1.PersistentVolumeClaim) error {
 			if claim.DeletionTimestamp == nil { // no controller removes its finalizer here
 				return errors.New("it is not deleted")
 			}
@@ -493,7 +451,7 @@ spec:
 		if err := g.Patch(t.Context(), mr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 			t.Fatal(err)
 		}
-		await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "1"}))
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "a"), hasData(map[string]string{"key": "1"}))
 	})
 
 	t.Run("objects that are kept", func(t *testing.T) {
@@ -509,12 +467,12 @@ spec:
 				t.Fatal(err)
 			}
 		}
-		await(t, g, configMaps(), ns, "mine", hasData(map[string]string{"key": "1"}))
-		await(t, g, configMaps(), ns, "created-once", hasData(map[string]string{"key": "2"}))
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "mine"), hasData(map[string]string{"key": "1"}))
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "created-once"), hasData(map[string]string{"key": "2"}))
 
 		// An object that moves to another ManagedResource first gets the mode Ignore.
 		g.setManifests(t, ns, strings.Replace(manifests, "{name: mine, namespace: stay}", "{name: mine, namespace: stay, annotations: {resources.gardener.cloud/mode: Ignore}}", 1))
-		await(t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr", func(mr *resourcesv1alpha1.ManagedResource) error {
+		env.Await(t, g, env.Named[*resourcesv1alpha1.ManagedResource](ns, "mr"), func(mr *resourcesv1alpha1.ManagedResource) error {
 			if len(mr.Status.Resources) != 2 {
 				return fmt.Errorf("status names %d resources", len(mr.Status.Resources))
 			}
@@ -523,10 +481,10 @@ spec:
 		if err := g.Delete(t.Context(), mr); err != nil {
 			t.Fatal(err)
 		}
-		awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr")
-		awaitGone[*corev1.ConfigMap](t, g, configMaps(), ns, "created-once")
-		await(t, g, configMaps(), ns, "mine", func(*corev1.ConfigMap) error { return nil })
-		kept := await(t, g, configMaps(), ns, "kept", func(*corev1.ConfigMap) error { return nil })
+		env.AwaitGone(t, g, env.Named[*resourcesv1alpha1.ManagedResource](ns, "mr"))
+		env.AwaitGone(t, g, env.Named[*corev1.ConfigMap](ns, "created-once"))
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "mine"), env.Exists)
+		kept := env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "kept"), env.Exists)
 		if _, ok := kept.Annotations[resourcesv1alpha1.OriginAnnotation]; ok {
 			t.Error("the object still has the metadata of managed objects")
 		}
@@ -541,16 +499,16 @@ spec:
 		if message := kube.Condition(failed.Status.Conditions, resourcesv1alpha1.ResourcesApplied).Message; strings.Contains(message, "hunter2") {
 			t.Errorf("the content of a secret is in %q", message)
 		}
-		await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "1"}))
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "a"), hasData(map[string]string{"key": "1"}))
 
 		g.setManifests(t, ns, configMap(ns, "a", "2")+"---\napiVersion: example.org/v1\nkind: Unheard\nmetadata: {name: x}\n"+configMap("nowhere", "b", "1"))
 		g.awaitApplied(t, mr, corev1beta1.ConditionFalse, `the cluster has no kind Unheard of example.org/v1`)
 		g.awaitApplied(t, mr, corev1beta1.ConditionFalse, `ConfigMap "nowhere/b": namespaces "nowhere" not found`)
-		await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "2"}))
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "a"), hasData(map[string]string{"key": "2"}))
 		if err := g.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "nowhere"}}); err != nil {
 			t.Fatal(err)
 		}
-		await(t, g, configMaps(), "nowhere", "b", hasData(map[string]string{"key": "1"}))
+		env.Await(t, g, env.Named[*corev1.ConfigMap]("nowhere", "b"), hasData(map[string]string{"key": "1"}))
 		g.remove(t, mr) // it would continue to retry
 	})
 
@@ -569,12 +527,12 @@ spec:
 		if err := g.Update(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
-		await(t, g, configMaps(), ns, "a", hasData(map[string]string{"key": "1"}))
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "a"), hasData(map[string]string{"key": "1"}))
 		if err := g.Patch(t.Context(), mr, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"class":"other"}}`))); err != nil {
 			t.Fatal(err)
 		}
-		awaitGone[*corev1.ConfigMap](t, g, configMaps(), ns, "a")
-		await(t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr", func(mr *resourcesv1alpha1.ManagedResource) error {
+		env.AwaitGone(t, g, env.Named[*corev1.ConfigMap](ns, "a"))
+		env.Await(t, g, env.Named[*resourcesv1alpha1.ManagedResource](ns, "mr"), func(mr *resourcesv1alpha1.ManagedResource) error {
 			if len(mr.Finalizers) > 0 || len(mr.Status.Resources) > 0 { // another cluster may have objects of these names
 				return fmt.Errorf("finalizers are %v, resources %v", mr.Finalizers, mr.Status.Resources)
 			}
@@ -591,8 +549,8 @@ spec:
 			t.Fatal(err)
 		}
 		g.awaitApplied(t, mr, corev1beta1.ConditionProgressing, `the first is ConfigMap "grace/a"`)
-		awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr")
-		awaitGone[*corev1.ConfigMap](t, g, configMaps(), ns, "a")
+		env.AwaitGone(t, g, env.Named[*resourcesv1alpha1.ManagedResource](ns, "mr"))
+		env.AwaitGone(t, g, env.Named[*corev1.ConfigMap](ns, "a"))
 	})
 
 	t.Run("200 objects, and then nothing", func(t *testing.T) {
@@ -609,7 +567,7 @@ spec:
 		if err := g.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c17"}}, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"key":"2"}}`))); err != nil {
 			t.Fatal(err)
 		}
-		await(t, g, configMaps(), ns, "c17", hasData(map[string]string{"key": "1"}))
+		env.Await(t, g, env.Named[*corev1.ConfigMap](ns, "c17"), hasData(map[string]string{"key": "1"}))
 		t.Logf("drift healed after %s", time.Since(begin))
 
 		// A change of the Secret requeues the ManagedResource with all objects; the reconciliation of a second ManagedResource shows
@@ -633,7 +591,7 @@ spec:
 		if err := g.Delete(t.Context(), mr); err != nil {
 			t.Fatal(err)
 		}
-		awaitGone[*resourcesv1alpha1.ManagedResource](t, g, &resourcesv1alpha1.ManagedResourceList{}, ns, "mr")
+		env.AwaitGone(t, g, env.Named[*resourcesv1alpha1.ManagedResource](ns, "mr"))
 		t.Logf("deleted after %s", time.Since(begin))
 		if err := g.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "c0"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 			t.Errorf("an object is left: %v", err)

@@ -116,6 +116,16 @@ func TestDecide(t *testing.T) {
 	restricted := func(s *corev1beta1.Shoot) {
 		s.Spec.AccessRestrictions = []corev1beta1.AccessRestrictionWithOptions{{AccessRestriction: corev1beta1.AccessRestriction{Name: "eu-access-only"}}}
 	}
+	offering := func(domains ...string) func(*corev1beta1.Seed) {
+		return func(s *corev1beta1.Seed) {
+			for _, domain := range domains {
+				s.Spec.DNS.Defaults = append(s.Spec.DNS.Defaults, corev1beta1.SeedDNSProviderConfig{Domain: domain})
+			}
+		}
+	}
+	named := func(domain string, providers ...corev1beta1.DNSProvider) func(*corev1beta1.Shoot) {
+		return func(s *corev1beta1.Shoot) { s.Spec.DNS = &corev1beta1.DNS{Domain: &domain, Providers: providers} }
+	}
 	for name, tc := range map[string]struct {
 		seeds    []*corev1beta1.Seed
 		shoot    *corev1beta1.Shoot
@@ -221,6 +231,26 @@ func TestDecide(t *testing.T) {
 			seeds: []*corev1beta1.Seed{testSeed("a")},
 			shoot: testShoot(restricted),
 			want:  "none of 1 seeds fits: 1 not supporting the access restrictions of the shoot",
+		},
+		"a default domain of a seed": {
+			seeds: []*corev1beta1.Seed{testSeed("a", offering("example.org")), testSeed("b", offering("example.org", "example.com"))},
+			shoot: testShoot(named("a.dev.example.com")),
+			want:  "b",
+		},
+		"a default domain that no seed offers": {
+			seeds: []*corev1beta1.Seed{testSeed("a", offering("example.org"))},
+			shoot: testShoot(named("a.dev.example.com")),
+			want:  "none of 1 seeds fits: 1 not offering the domain of the shoot (spec.dns.domain)",
+		},
+		"a domain that may be of the landscape": {
+			seeds: []*corev1beta1.Seed{testSeed("a", offering("example.org")), testSeed("b")},
+			shoot: testShoot(named("a.dev.example.com")),
+			want:  "b",
+		},
+		"a domain with a provider": {
+			seeds: []*corev1beta1.Seed{testSeed("a", offering("example.org")), testSeed("b")},
+			shoot: testShoot(named("a.dev.example.com", corev1beta1.DNSProvider{Type: new("x")})),
+			want:  "a",
 		},
 		"a control plane in three zones": {
 			seeds: []*corev1beta1.Seed{

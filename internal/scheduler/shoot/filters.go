@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/internal/shoot/dnsname"
 )
 
 // reason is why a seed does not fit a Shoot. Messages list reasons in this order.
@@ -23,6 +24,7 @@ const (
 	notInShootSelector
 	taintNotTolerated
 	restrictionNotSupported
+	domainNotOffered
 	tooFewZones
 	zonesMissing
 	otherZones
@@ -46,6 +48,7 @@ var texts = [reasons]string{
 	notInShootSelector:      "not matching the seed selector of the shoot",
 	taintNotTolerated:       "with taints that the shoot does not tolerate",
 	restrictionNotSupported: "not supporting the access restrictions of the shoot",
+	domainNotOffered:        "not offering the domain of the shoot (spec.dns.domain)",
 	tooFewZones:             "with less than three zones",
 	zonesMissing:            "without the zones in spec.controlPlane.zones",
 	otherZones:              "with too few zones of the workers, where its control planes must be",
@@ -73,6 +76,8 @@ func check(r *request, p *profile, s *seed, shoots int64) reason {
 		return taintNotTolerated
 	case !supported(r.restrictions, s.restrictions):
 		return restrictionNotSupported
+	case !domainOffered(r.domain, s.defaultDomains):
+		return domainNotOffered
 	case r.zonal && len(s.zones) < zonesForZonalControlPlane:
 		return tooFewZones
 	case !supported(r.pinnedZones, s.zones):
@@ -136,6 +141,12 @@ func workerZonesSuffice(r *request, s *seed) bool {
 		}
 	}
 	return common >= want
+}
+
+// domainOffered reports whether the landscape can write records of a domain for a shoot on a seed with some default domains. A seed without any
+// has those of Secrets, which the scheduler may not read; the API server checks them when the shoot is bound.
+func domainOffered(domain string, defaults []string) bool {
+	return domain == "" || len(defaults) == 0 || dnsname.Closest(domain, defaults) != ""
 }
 
 func networksComplete(r *request, s *seed) bool {

@@ -11,6 +11,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/cloudprofile"
+	"gardener.cloud/gardener/internal/shoot/dnsname"
 )
 
 // request is what a Shoot requires of a seed.
@@ -26,6 +27,7 @@ type request struct {
 	selection            selection
 	tolerations          []corev1beta1.Toleration
 	restrictions         []string
+	domain               string // for whose records only the landscape has credentials
 	networks             []netip.Prefix
 	// Whether the networks come from the seed, and whether the seed must have defaults for them.
 	podsFromSeed, servicesFromSeed bool
@@ -42,6 +44,7 @@ func newRequest(s *corev1beta1.Shoot) (*request, error) {
 		testing:      ptr.Deref(s.Spec.Purpose, "") == corev1beta1.ShootPurposeTesting,
 		tolerations:  s.Spec.Tolerations,
 		workerZones:  s.Spec.WorkerZones(),
+		domain:       dnsname.OfLandscape(s.Spec.DNS),
 	}
 	if c := s.Spec.ControlPlane; c != nil {
 		r.zonal = c.HighAvailability != nil && c.HighAvailability.FailureTolerance.Type == corev1beta1.FailureToleranceTypeZone

@@ -30,6 +30,7 @@ type seed struct {
 	labels               labels.Set
 	taints               []corev1beta1.SeedTaint
 	restrictions         []string
+	defaultDomains       []string // empty if it has those of the landscape
 	networks             []netip.Prefix
 	defaultPods          []netip.Prefix // for shoots without own networks
 	defaultServices      []netip.Prefix
@@ -54,6 +55,9 @@ func newSeed(s *corev1beta1.Seed) *seed {
 	}
 	if settings := s.Spec.Settings; settings != nil && settings.ZoneSelection != nil {
 		out.enforcesZones = settings.ZoneSelection.Mode == corev1beta1.ZoneSelectionModeEnforce
+	}
+	for _, domain := range s.Spec.DNS.Defaults {
+		out.defaultDomains = append(out.defaultDomains, domain.Domain)
 	}
 	if defaults := s.Spec.Networks.ShootDefaults; defaults != nil {
 		out.defaultPods, out.defaultServices = prefixes(defaults.Pods), prefixes(defaults.Services)

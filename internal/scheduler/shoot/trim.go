@@ -59,6 +59,9 @@ func trimShoot(s *corev1beta1.Shoot) *corev1beta1.Shoot {
 	if n := s.Spec.Networking; n != nil {
 		out.Spec.Networking = &corev1beta1.Networking{Nodes: n.Nodes, Pods: n.Pods, Services: n.Services, IPFamilies: n.IPFamilies}
 	}
+	if s.Spec.DNS != nil {
+		out.Spec.DNS = &corev1beta1.DNS{Domain: s.Spec.DNS.Domain, Providers: s.Spec.DNS.Providers} //nolint:staticcheck // providers are still used
+	}
 	out.Spec.Provider.Type = s.Spec.Provider.Type
 	for _, w := range s.Spec.Provider.Workers {
 		out.Spec.Provider.Workers = append(out.Spec.Provider.Workers, corev1beta1.Worker{Name: w.Name, ControlPlane: w.ControlPlane, Zones: w.Zones})
@@ -76,6 +79,9 @@ func trimSeed(s *corev1beta1.Seed) *corev1beta1.Seed {
 	out.Spec = corev1beta1.SeedSpec{
 		Networks: s.Spec.Networks, Taints: s.Spec.Taints, Settings: s.Spec.Settings, AccessRestrictions: s.Spec.AccessRestrictions,
 		Provider: corev1beta1.SeedProvider{Type: s.Spec.Provider.Type, Region: s.Spec.Provider.Region, Zones: s.Spec.Provider.Zones},
+	}
+	for _, domain := range s.Spec.DNS.Defaults {
+		out.Spec.DNS.Defaults = append(out.Spec.DNS.Defaults, corev1beta1.SeedDNSProviderConfig{Domain: domain.Domain})
 	}
 	out.Status = corev1beta1.SeedStatus{
 		Conditions: s.Status.Conditions, Allocatable: s.Status.Allocatable, LastOperation: s.Status.LastOperation,

@@ -16,6 +16,12 @@ func (s *State) PreparesServiceAccountKey() bool {
 	return key != nil && (key.Phase == corev1beta1.RotationPreparing || key.Phase == corev1beta1.RotationPreparingWithoutWorkersRollout)
 }
 
+// CompletesServiceAccountKey reports whether this run ends the trust in the old key of tokens.
+func (s *State) CompletesServiceAccountKey() bool {
+	key := Rotation(s.Shoot).ServiceAccountKey
+	return key != nil && key.Phase == corev1beta1.RotationCompleting
+}
+
 // ReplacesCAs reports whether this run changes which CAs etcd, its clients and nodes trust.
 func (s *State) ReplacesCAs() bool {
 	ca := Rotation(s.Shoot).CertificateAuthorities

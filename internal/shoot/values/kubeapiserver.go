@@ -10,6 +10,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/component/apiserverproxy"
+	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/resourcemanager"
 	"gardener.cloud/gardener/internal/component/systemcomponent"
@@ -64,9 +65,9 @@ func (s Source) KubeAPIServer(replicas int32, files kubeapiserver.Files) (kubeap
 }
 
 // Encryption returns which resources are encrypted with which keys: the new one, and while a rotation is prepared, the old one for reading.
-func (s Source) Encryption() kubeapiserver.Encryption {
+func (s Source) Encryption() encryption.Values {
 	desired, former := observed.EncryptedResources(s.Shoot)
-	e := kubeapiserver.Encryption{Resources: append([]string{"secrets"}, desired...), PlainResources: former}
+	e := encryption.Values{Resources: append([]string{"secrets"}, desired...), PlainResources: former}
 	provider := corev1beta1.EncryptionProviderType("")
 	if c := s.Shoot.Spec.Kubernetes.KubeAPIServer; c != nil && c.EncryptionConfig != nil {
 		provider = ptr.Deref(c.EncryptionConfig.Provider.Type, "")
@@ -75,7 +76,7 @@ func (s Source) Encryption() kubeapiserver.Encryption {
 		if secret == nil {
 			continue
 		}
-		key := kubeapiserver.EncryptionKey{
+		key := encryption.Key{
 			Provider: provider, Name: string(secret.Data[secrets.DataKeyEncryptionKeyName]), Secret: secret.Data[secrets.DataKeyEncryptionSecret],
 		}
 		if key.Provider == "" {
@@ -87,7 +88,7 @@ func (s Source) Encryption() kubeapiserver.Encryption {
 }
 
 // FormerEncryption returns the encryption that writes as before this run, and reads what is written after it.
-func (s Source) FormerEncryption() kubeapiserver.Encryption {
+func (s Source) FormerEncryption() encryption.Values {
 	e := s.Encryption()
 	if s.PreparesEncryptionKey() {
 		slices.Reverse(e.Keys)

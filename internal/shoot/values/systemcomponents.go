@@ -132,7 +132,7 @@ func (s Source) KubeProxy(nodes []corev1.Node) (kubeproxy.Values, error) {
 		image, err := s.Images.Find("kube-proxy", imagevector.Query{TargetVersion: version})
 		return image.String(), err
 	})
-	if err != nil || v.Disabled {
+	if err != nil {
 		return v, err
 	}
 	v.APIServer, v.CABundle = s.Hosts()[0], s.Credentials.Bundle(constants.SecretNameCACluster)

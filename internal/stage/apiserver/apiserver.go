@@ -37,10 +37,10 @@ func Tasks(in Inputs) []flow.Task {
 	deploy.After = append(deploy.After, in.After...)
 	tasks := []flow.Task{deploy}
 	if !in.Hibernated {
-		tasks = append(tasks, flow.Await(stage.PodsTimeout, "kube-apiserver-ready", "Waiting for kube-apiserver", in.ready, "kube-apiserver"))
+		tasks = append(tasks, flow.Await(stage.PodsTimeout, "kube-apiserver-ready", "Waiting until kube-apiserver is ready", in.ready, "kube-apiserver"))
 	}
 	if in.ReplacesKeys {
-		tasks = append(tasks, flow.Await(stage.PodsTimeout, "old-kube-apiserver-gone", "Waiting for old pods of kube-apiserver to terminate", in.oldPodsGone,
+		tasks = append(tasks, flow.Await(stage.PodsTimeout, "old-kube-apiserver-gone", "Waiting until old pods of kube-apiserver have terminated", in.oldPodsGone,
 			flow.Last(tasks)...))
 	}
 	return tasks

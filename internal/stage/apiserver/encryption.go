@@ -13,13 +13,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
+	"gardener.cloud/gardener/internal/component/encryption"
 	"gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/kube"
@@ -30,8 +29,6 @@ import (
 )
 
 const (
-	// pageSize is how many objects are read at once to be rewritten.
-	pageSize = 500
 	// knownEncryptionKey is the annotation of the Deployment that says what all its pods can read: the mark of an encryption.
 	knownEncryptionKey = "credentials.gardener.cloud/known-encryption-key"
 	// snapshotTimeout is for how long a requested snapshot may take.
@@ -41,10 +38,10 @@ const (
 // Encryption is how the encryption of data at rest changes in a run.
 type Encryption struct {
 	// Desired is the one of the end of the run.
-	Desired func() kubeapiserver.Encryption
+	Desired func() encryption.Values
 	// Former writes as before the run, and reads what is written after it. It is set if the run encrypts data that pods of before cannot
 	// read: all pods can read it before one of them writes it.
-	Former func() kubeapiserver.Encryption
+	Former func() encryption.Values
 	// Mark names the desired encryption. The same resources may be added, removed and added again: each time is another one.
 	Mark func() string
 	// Rewrite is whether stored data is rewritten, as its encryption changes.
@@ -62,7 +59,7 @@ func EncryptionTasks(in Inputs) []flow.Task {
 	var tasks []flow.Task
 	e := in.Encryption
 	if e.Backup {
-		tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "encryption-key-backup", "Waiting for an etcd backup without the old encryption key",
+		tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "encryption-key-backup", "Waiting until etcd has a backup without the old encryption key",
 			in.backUp, "etcd-main-ready"))
 	}
 	if !e.Rewrite {
@@ -75,7 +72,7 @@ func EncryptionTasks(in Inputs) []flow.Task {
 	rewrite.After = append(rewrite.After, "encryption-key-used")
 	return append(tasks,
 		flow.Do("encryption-key", "Deploying kube-apiserver with the new encryption", in.useEncryption, "old-kube-apiserver-gone"),
-		flow.Await(stage.PodsTimeout, "encryption-key-used", "Waiting for kube-apiserver with the new encryption", func(ctx context.Context) error {
+		flow.Await(stage.PodsTimeout, "encryption-key-used", "Waiting until kube-apiserver with the new encryption is ready", func(ctx context.Context) error {
 			if err := in.ready(ctx); err != nil {
 				return err
 			}
@@ -175,39 +172,12 @@ func (in Inputs) rewrite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	encryption := in.Encryption.Desired()
-	for _, name := range slices.Concat(encryption.Resources, encryption.PlainResources) {
-		kind, err := shootClient.RESTMapper().KindFor(schema.ParseGroupResource(name).WithVersion(""))
-		if meta.IsNoMatchError(err) {
-			continue // a custom resource that does not exist has no objects
-		}
-		if err != nil {
-			return fmt.Errorf("find kind of %q in the shoot: %w", name, err)
-		}
-		if err := rewriteKind(ctx, shootClient, kind); err != nil {
-			return err
+	desired := in.Encryption.Desired()
+	for _, resource := range slices.Concat(desired.Resources, desired.PlainResources) {
+		err := encryption.Rewrite(ctx, shootClient, resource)
+		if err != nil && !meta.IsNoMatchError(err) { // a custom resource that does not exist has no objects
+			return fmt.Errorf("in the shoot: %w", err)
 		}
 	}
 	return nil
-}
-
-// rewriteKind sends an empty patch for each object of a kind: the API server writes what it has read with an old key.
-func rewriteKind(ctx context.Context, shootClient client.Client, kind schema.GroupVersionKind) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	for {
-		if err := shootClient.List(ctx, list, client.Limit(pageSize), client.Continue(list.Continue)); err != nil {
-			return fmt.Errorf("list %s in the shoot: %w", kind.Kind, err)
-		}
-		for i := range list.Items {
-			object := &list.Items[i]
-			object.SetGroupVersionKind(kind)
-			if err := shootClient.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte("{}"))); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("rewrite %s %s in the shoot: %w", kind.Kind, client.ObjectKeyFromObject(object), err)
-			}
-		}
-		if list.Continue == "" {
-			return nil
-		}
-	}
 }

@@ -1,150 +1,62 @@
-// Package cleanup is the stage that deletes, in a cluster that is deleted, the objects of users which have something in the infrastructure:
-// load balancers and volumes.
+// Package cleanup is the stage that deletes, in a cluster that is deleted, the objects of users which could block its deletion (webhooks,
+// admission policies, extended APIs) or have something in the infrastructure (workloads, load balancers, volumes, snapshots). Source: the
+// document "Cleanup of Shoot Clusters in Deletion" of the original.
 package cleanup
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
-	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/stage"
-	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/flow"
 )
 
 // Inputs are what the tasks read.
 type Inputs struct {
 	Run *stage.Run
-	// GracePeriod is for how long objects may keep their finalizers. It begins with the deletion of an object. Zero means forever, as the
-	// controller that has added a finalizer may have something to do.
-	GracePeriod time.Duration
+	// Periods are for how long objects may keep their finalizers.
+	Periods Periods
+	// OnlyInfrastructure keeps what costs nothing in the infrastructure, but for webhooks and admission policies.
+	OnlyInfrastructure bool
 	// After are the tasks that it comes after besides those of the kube-apiserver and kube-controller-manager.
 	After []string
 }
 
-// Tasks returns the tasks of the stage.
+// Tasks returns the tasks of the stage. Webhooks are deleted first, as their pods may not run any more. Extended APIs are deleted while the
+// controllers of their resources still run.
 func Tasks(in Inputs) []flow.Task {
-	return []flow.Task{flow.Await(stage.ExtensionTimeout, "clean-shoot", "Deleting load balancers and volumes of the shoot", in.clean,
+	task := func(id, title string, kinds []kind, after ...string) flow.Task {
+		return flow.Await(stage.ExtensionTimeout, id, title, func(ctx context.Context) error { return in.clean(ctx, kinds) }, after...)
+	}
+	const webhooks, extendedAPIs = "clean-webhooks", "clean-extended-apis"
+	last := webhooks
+	tasks := []flow.Task{task(webhooks, "Deleting webhooks and admission policies of the shoot", in.webhooks(),
 		slices.Concat([]string{"kube-apiserver-ready", "kube-controller-manager"}, in.After)...)}
+	if !in.OnlyInfrastructure {
+		last = extendedAPIs
+		tasks = append(tasks, task(extendedAPIs, "Deleting APIServices and CustomResourceDefinitions of the shoot", in.extendedAPIs(), webhooks))
+	}
+	return append(tasks,
+		task("clean-shoot", "Deleting workloads, load balancers and volumes of the shoot", in.resources(), last),
+		task("clean-snapshots", "Deleting volume snapshots of the shoot", in.snapshots(), last),
+	)
 }
 
-// clean deletes what has something in the infrastructure, and waits until it is gone: Services with load balancers, and volumes. Webhooks
-// of users go first, as their pods may not run any more. Then go workloads: a volume is kept as long as a pod uses it, and a StatefulSet
-// would create a new claim.
-func (in Inputs) clean(ctx context.Context) error {
+// clean deletes the objects of some kinds, in the order of the kinds, and then waits until they are gone.
+func (in Inputs) clean(ctx context.Context, kinds []kind) error {
 	shootClient, err := in.Run.Target.Client(ctx)
 	if err != nil {
 		return err
 	}
-	for kind, list := range map[string]client.ObjectList{
-		"ValidatingWebhookConfiguration": &admissionregistrationv1.ValidatingWebhookConfigurationList{},
-		"MutatingWebhookConfiguration":   &admissionregistrationv1.MutatingWebhookConfigurationList{},
-	} {
-		if err := deleteUsers(ctx, shootClient, kind, list, nil); err != nil {
+	var waits []func(context.Context) error
+	for _, k := range kinds {
+		wait, err := k.delete(ctx, shootClient)
+		if err != nil {
 			return err
 		}
-	}
-	if err := deleteWorkloads(ctx, shootClient); err != nil {
-		return err
-	}
-	g := grace{period: in.GracePeriod, clock: in.Run.Clock}
-	return flow.Parallel(ctx,
-		func(ctx context.Context) error {
-			return deleteAndWait(ctx, shootClient, "Service", &corev1.ServiceList{}, func(s *corev1.Service) bool { return s.Spec.Type == corev1.ServiceTypeLoadBalancer }, g)
-		},
-		func(ctx context.Context) error {
-			return deleteAndWait[*corev1.PersistentVolumeClaim](ctx, shootClient, "PersistentVolumeClaim", &corev1.PersistentVolumeClaimList{}, nil, g)
-		},
-		func(ctx context.Context) error {
-			return deleteAndWait[*corev1.PersistentVolume](ctx, shootClient, "PersistentVolume", &corev1.PersistentVolumeList{}, nil, g)
-		},
-	)
-}
-
-// deleteWorkloads deletes the workloads of users.
-func deleteWorkloads(ctx context.Context, shootClient client.Client) error {
-	for _, workload := range []struct {
-		kind string
-		list client.ObjectList
-	}{
-		{"CronJob", &batchv1.CronJobList{}},
-		{"Deployment", &appsv1.DeploymentList{}},
-		{"StatefulSet", &appsv1.StatefulSetList{}},
-		{"DaemonSet", &appsv1.DaemonSetList{}},
-		{"ReplicaSet", &appsv1.ReplicaSetList{}},
-		{"ReplicationController", &corev1.ReplicationControllerList{}},
-		{"Job", &batchv1.JobList{}},
-		{"Pod", &corev1.PodList{}},
-	} {
-		if err := deleteUsers(ctx, shootClient, workload.kind, workload.list, uncontrolled); err != nil {
-			return err
+		if wait {
+			waits = append(waits, func(ctx context.Context) error { return k.await(ctx, shootClient, in.Run.Clock) })
 		}
 	}
-	return nil
-}
-
-// deleteAndWait deletes the objects of a kind that users have created, and waits until they are gone. The error names those that are left.
-func deleteAndWait[T client.Object](ctx context.Context, shootClient client.WithWatch, kind string, list client.ObjectList, only func(T) bool, g grace) error {
-	counts := func(object client.Object) bool {
-		typed, ok := object.(T)
-		return ok && (only == nil || only(typed))
-	}
-	if err := deleteUsers(ctx, shootClient, kind, list, counts); err != nil {
-		return err
-	}
-	gone := func(objects []T) error {
-		var left []string
-		for _, object := range objects {
-			if usersOwn(object) && counts(object) {
-				left = append(left, client.ObjectKeyFromObject(object).String())
-			}
-		}
-		if len(left) == 0 {
-			return nil
-		}
-		return errorcode.With(fmt.Errorf("%d objects of kind %s are not deleted yet in the shoot: %s", len(left), kind, strings.Join(left[:min(len(left), stage.Named)], ", ")),
-			corev1beta1.ErrorCleanupClusterResources)
-	}
-	return g.await(ctx, shootClient, list, counts, func(ctx context.Context) error { return kube.Await(ctx, shootClient, list, gone, nil) })
-}
-
-// deleteUsers deletes the objects of a kind that users have created.
-func deleteUsers(ctx context.Context, shootClient client.Client, kind string, list client.ObjectList, counts func(client.Object) bool) error {
-	if err := shootClient.List(ctx, list); err != nil {
-		return fmt.Errorf("list %s in the shoot: %w", kind, err)
-	}
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		object := item.(client.Object) //nolint:forcetypeassert // lists have nothing else
-		if !usersOwn(object) || counts != nil && !counts(object) || object.GetDeletionTimestamp() != nil {
-			return nil
-		}
-		// Objects that it owns are deleted, too, which is not the default of all kinds.
-		return client.IgnoreNotFound(shootClient.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)))
-	})
-	if err != nil {
-		return fmt.Errorf("delete %s in the shoot: %w", kind, err)
-	}
-	return nil
-}
-
-// uncontrolled is whether an object has no controller. Others are deleted with their controller, which may be a system component.
-func uncontrolled(object client.Object) bool { return metav1.GetControllerOfNoCopy(object) == nil }
-
-// usersOwn is whether an object is no part of Gardener.
-func usersOwn(object client.Object) bool {
-	return object.GetLabels()[constants.ShootNoCleanup] != "true"
+	return flow.Parallel(ctx, waits...)
 }

@@ -1,55 +1,174 @@
 package cleanup
 
 import (
+	"context"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"gardener.cloud/gardener/internal/stage"
+	"gardener.cloud/gardener/internal/stage/stagetest"
 )
 
-// Volumes are not deleted before the pods that use them, and StatefulSets create new claims.
-func TestDeleteWorkloads(t *testing.T) {
-	object := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
-	system := object("system")
-	system.Labels = map[string]string{"shoot.gardener.cloud/no-cleanup": "true"}
-	controlled := object("controlled")
-	controlled.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "system", Controller: new(true)}}
-	shoot := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(
-		&appsv1.Deployment{ObjectMeta: object("user")}, &appsv1.Deployment{ObjectMeta: system}, &appsv1.StatefulSet{ObjectMeta: object("user")},
-		&batchv1.Job{ObjectMeta: object("user")}, &corev1.Pod{ObjectMeta: object("user")}, &corev1.Pod{ObjectMeta: controlled},
-	).Build()
-	if err := deleteWorkloads(t.Context(), shoot); err != nil {
+var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// newShoot returns a shoot that serves the snapshots of volumes, too.
+func newShoot(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme := stagetest.Scheme(t)
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	for kind, tc := range map[string]struct {
-		list client.ObjectList
-		want []string
+	snapshots := schema.GroupVersion{Group: "snapshot.storage.k8s.io", Version: "v1"}
+	for _, kind := range []string{"VolumeSnapshot", "VolumeSnapshotContent"} {
+		scheme.AddKnownTypeWithName(snapshots.WithKind(kind), &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(snapshots.WithKind(kind+"List"), &unstructured.UnstructuredList{})
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{Watch: stagetest.WatchWithoutList}).Build()
+}
+
+// snapshot returns a VolumeSnapshot or VolumeSnapshotContent.
+func snapshot(kind string, meta metav1.ObjectMeta) client.Object {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion("snapshot.storage.k8s.io/v1")
+	object.SetKind(kind)
+	object.SetNamespace(meta.Namespace)
+	object.SetName(meta.Name)
+	object.SetLabels(meta.Labels)
+	object.SetFinalizers(meta.Finalizers)
+	if meta.DeletionTimestamp != nil {
+		object.SetDeletionTimestamp(meta.DeletionTimestamp)
+	}
+	return object
+}
+
+// left returns what is left of the objects, as kind and name.
+func left(t *testing.T, shoot client.Client, objects []client.Object) []string {
+	t.Helper()
+	var names []string
+	for _, object := range objects {
+		gvk, err := shoot.GroupVersionKindFor(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		metadata := &metav1.PartialObjectMetadata{}
+		metadata.SetGroupVersionKind(gvk)
+		if err := shoot.Get(t.Context(), client.ObjectKeyFromObject(object), metadata); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		} else if err == nil {
+			names = append(names, gvk.Kind+" "+object.GetName())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestCleanup(t *testing.T) {
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
+	global := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+	labelled := func(name, label, value string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Labels: map[string]string{label: value}}
+	}
+	system := named("system")
+	system.Labels = map[string]string{"shoot.gardener.cloud/no-cleanup": "true"}
+	controlled := named("controlled")
+	controlled.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "system", Controller: new(true)}}
+	claiming := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{
+		VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "user"}},
+	}}}}
+	all := func() []client.Object {
+		return []client.Object{
+			&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: global("user")},
+			&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: global("user")},
+			&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: labelled("managed", "resources.gardener.cloud/managed-by", "gardener")},
+			&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: global("user")},
+			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: global("user")},
+			&apiregistrationv1.APIService{ObjectMeta: global("v1.user")},
+			&apiregistrationv1.APIService{ObjectMeta: labelled("v1.", "kube-aggregator.kubernetes.io/automanaged", "onstart")},
+			&apiextensionsv1.CustomResourceDefinition{ObjectMeta: global("users.example.com")},
+			&apiextensionsv1.CustomResourceDefinition{ObjectMeta: labelled("system.example.com", "shoot.gardener.cloud/no-cleanup", "true")},
+			&appsv1.Deployment{ObjectMeta: named("user")}, &appsv1.Deployment{ObjectMeta: system},
+			&appsv1.Deployment{ObjectMeta: named("volume"), Spec: appsv1.DeploymentSpec{Template: claiming}},
+			&appsv1.StatefulSet{ObjectMeta: named("user"), Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{}}}},
+			&appsv1.DaemonSet{ObjectMeta: named("user")}, &appsv1.ReplicaSet{ObjectMeta: named("user")},
+			&corev1.ReplicationController{ObjectMeta: named("user")},
+			&batchv1.CronJob{ObjectMeta: named("user")}, &batchv1.Job{ObjectMeta: named("user")},
+			&corev1.Pod{ObjectMeta: named("user")}, &corev1.Pod{ObjectMeta: named("volume"), Spec: claiming.Spec}, &corev1.Pod{ObjectMeta: controlled},
+			&networkingv1.Ingress{ObjectMeta: named("user")},
+			&corev1.Service{ObjectMeta: named("kubernetes")}, &corev1.Service{ObjectMeta: named("user")},
+			&corev1.Service{ObjectMeta: named("balanced"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}},
+			&corev1.PersistentVolumeClaim{ObjectMeta: named("user")}, &corev1.PersistentVolume{ObjectMeta: global("user")},
+			snapshot("VolumeSnapshot", named("user")), snapshot("VolumeSnapshotContent", global("user")), snapshot("VolumeSnapshot", system),
+		}
+	}
+	for name, tc := range map[string]struct {
+		onlyInfrastructure bool
+		want               []string
 	}{
-		"Deployment":  {&appsv1.DeploymentList{}, []string{"system"}},
-		"StatefulSet": {&appsv1.StatefulSetList{}, nil},
-		"Job":         {&batchv1.JobList{}, nil},
-		"Pod":         {&corev1.PodList{}, []string{"controlled"}},
+		"everything": {want: []string{
+			"APIService v1.", "CustomResourceDefinition system.example.com", "Deployment system", "MutatingWebhookConfiguration managed",
+			"Pod controlled", "Service kubernetes", "VolumeSnapshot system",
+		}},
+		"what costs money": {onlyInfrastructure: true, want: []string{
+			"APIService v1.", "APIService v1.user", "CronJob user", "CustomResourceDefinition system.example.com",
+			"CustomResourceDefinition users.example.com", "DaemonSet user", "Deployment system", "Deployment user", "Ingress user", "Job user",
+			"MutatingWebhookConfiguration managed", "Pod controlled", "Pod user", "ReplicaSet user", "ReplicationController user",
+			"Service kubernetes", "Service user", "VolumeSnapshot system",
+		}},
 	} {
-		if err := shoot.List(t.Context(), tc.list); err != nil {
-			t.Fatal(err)
-		}
-		var left []string
-		if err := meta.EachListItem(tc.list, func(item runtime.Object) error {
-			left = append(left, item.(client.Object).GetName()) //nolint:forcetypeassert // lists have nothing else
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(tc.want, left); diff != "" {
-			t.Errorf("objects of kind %s (-want +got):\n%s", kind, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			shoot := newShoot(t, all()...)
+			in := Inputs{Run: &stage.Run{Target: stage.NewConnectedTarget(shoot, nil), Clock: clocktesting.NewFakePassiveClock(now)}, OnlyInfrastructure: tc.onlyInfrastructure}
+			for _, task := range Tasks(in) {
+				if err := task.Run(t.Context()); err != nil {
+					t.Fatalf("%s: %v", task.ID, err)
+				}
+			}
+			if diff := cmp.Diff(tc.want, left(t, shoot, all())); diff != "" {
+				t.Errorf("what is left (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A shoot need not have the CustomResourceDefinitions of snapshots.
+func TestNoSnapshots(t *testing.T) {
+	shoot := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshot"}}
+		},
+	}).Build()
+	in := Inputs{Run: &stage.Run{Target: stage.NewConnectedTarget(shoot, nil), Clock: clocktesting.NewFakePassiveClock(now)}}
+	if err := stagetest.RunTask(t.Context(), t, Tasks(in), "clean-snapshots"); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is not deleted is named in the error.
+func TestGone(t *testing.T) {
+	k := kind{gvk: corev1.SchemeGroupVersion.WithKind("PersistentVolume")}
+	err := k.gone([]client.Object{
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+	})
+	if err == nil || !strings.Contains(err.Error(), "2 objects of kind PersistentVolume are not deleted yet in the shoot: a, b") {
+		t.Errorf("gone() = %v", err)
 	}
 }

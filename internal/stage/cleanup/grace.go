@@ -2,13 +2,11 @@ package cleanup
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,40 +15,61 @@ import (
 	"gardener.cloud/gardener/internal/kube"
 )
 
-// grace is for how long objects may keep their finalizers.
-type grace struct {
-	// period is that of Inputs.
-	period time.Duration
-	clock  clock.PassiveClock
+// The documented periods after which finalizers are removed.
+const webhooksPeriod, extendedAPIsPeriod, resourcesPeriod, snapshotsPeriod = 5 * time.Minute, time.Hour, 5 * time.Minute, time.Hour
+
+// Periods are for how long objects may keep their finalizers. They begin with the deletion of an object. Zero means forever.
+type Periods struct {
+	// Webhooks is for webhooks and admission policies, ExtendedAPIs for APIServices and CustomResourceDefinitions, Snapshots for snapshots of
+	// volumes and their contents.
+	Webhooks, ExtendedAPIs, Snapshots time.Duration
+	// Resources is for workloads, Ingresses, Services and PersistentVolumeClaims.
+	Resources time.Duration
+	// Volumes is for PersistentVolumes. The documents have no period for them, and one without its object costs money without being seen:
+	// it is zero unless the shoot owner has set the period of Resources.
+	Volumes time.Duration
 }
 
-// GracePeriod returns the period that the owner of a shoot has set. Zero means none: finalizers are kept forever.
-func GracePeriod(shoot *corev1beta1.Shoot) time.Duration {
-	seconds, err := strconv.ParseUint(shoot.Annotations[constants.ShootCleanupKubernetesResourcesFinalizeGracePeriodSeconds], 10, 31)
-	if err != nil {
-		return 0
+// PeriodsOf returns the documented periods, and those that the shoot owner has set instead.
+func PeriodsOf(shoot *corev1beta1.Shoot) Periods {
+	set := func(annotation string, otherwise time.Duration) time.Duration {
+		seconds, err := strconv.ParseUint(shoot.Annotations[annotation], 10, 31)
+		if err != nil {
+			return otherwise
+		}
+		return max(time.Second, time.Duration(seconds)*time.Second) //nolint:gosec // 31 bits
 	}
-	return max(time.Second, time.Duration(seconds)*time.Second) //nolint:gosec // 31 bits
+	return Periods{
+		Webhooks:     set(constants.ShootCleanupWebhooksFinalizeGracePeriodSeconds, webhooksPeriod),
+		ExtendedAPIs: set(constants.ShootCleanupExtendedAPIsFinalizeGracePeriodSeconds, extendedAPIsPeriod),
+		Resources:    set(constants.ShootCleanupKubernetesResourcesFinalizeGracePeriodSeconds, resourcesPeriod),
+		Snapshots:    set(constants.ShootCleanupKubernetesResourcesFinalizeGracePeriodSeconds, snapshotsPeriod),
+		Volumes:      set(constants.ShootCleanupKubernetesResourcesFinalizeGracePeriodSeconds, 0),
+	}
 }
 
-// Skipped reports whether the owner of a shoot has turned off the cleanup. An invalid value counts as false.
-func Skipped(shoot *corev1beta1.Shoot) bool {
+// OnlyInfrastructure reports whether the shoot owner has limited the cleanup to what costs money. An invalid value counts as false.
+func OnlyInfrastructure(shoot *corev1beta1.Shoot) bool {
 	skip, _ := strconv.ParseBool(shoot.Annotations[constants.ShootSkipCleanup])
 	return skip
 }
 
-// await waits until objects are gone, and removes the finalizers of those whose period is over.
-func (g grace) await(ctx context.Context, shootClient client.Client, list client.ObjectList, counts func(client.Object) bool, gone func(context.Context) error) error {
-	if g.period == 0 {
-		return gone(ctx)
+// await waits until the objects are gone, and removes the finalizers of those whose period is over.
+func (k kind) await(ctx context.Context, shootClient client.WithWatch, clock clock.PassiveClock) error {
+	object, err := k.newObject(shootClient.Scheme())
+	if err != nil {
+		return err
 	}
 	for {
-		next, err := g.finalize(ctx, shootClient, list, counts)
+		next, err := k.finalize(ctx, shootClient, clock.Now())
 		if err != nil {
 			return err
 		}
-		until, cancel := context.WithTimeout(ctx, next)
-		err = gone(until)
+		until, cancel := ctx, func() {}
+		if k.period > 0 {
+			until, cancel = context.WithTimeout(ctx, next)
+		}
+		err = kube.AwaitKind(until, shootClient, object, k.newList(), k.gone, nil)
 		over := until.Err() != nil && ctx.Err() == nil
 		cancel()
 		if !over || err == nil {
@@ -60,24 +79,30 @@ func (g grace) await(ctx context.Context, shootClient client.Client, list client
 }
 
 // finalize removes the finalizers of objects whose period is over, and returns for how long that of the next one lasts.
-func (g grace) finalize(ctx context.Context, shootClient client.Client, list client.ObjectList, counts func(client.Object) bool) (time.Duration, error) {
-	if err := shootClient.List(ctx, list); err != nil {
-		return 0, fmt.Errorf("list objects that are left in the shoot: %w", err)
+func (k kind) finalize(ctx context.Context, shootClient client.Client, now time.Time) (time.Duration, error) {
+	next := k.period
+	if next == 0 {
+		return 0, nil
 	}
-	next := g.period
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		object := item.(client.Object) //nolint:forcetypeassert // lists have nothing else
-		if object.GetDeletionTimestamp() == nil || !usersOwn(object) || !counts(object) {
-			return nil
-		}
-		if left := object.GetDeletionTimestamp().Add(g.period).Sub(g.clock.Now()); left > 0 {
-			next = min(next, left)
-			return nil
-		}
-		return client.IgnoreNotFound(kube.PatchMetadata(ctx, shootClient, object, func(o *metav1.PartialObjectMetadata) { o.Finalizers = nil }))
-	})
+	objects, _, err := k.objects(ctx, shootClient)
 	if err != nil {
-		return 0, fmt.Errorf("remove finalizers in the shoot: %w", err)
+		return 0, err
+	}
+	for _, object := range objects {
+		if object.GetDeletionTimestamp() == nil {
+			continue
+		}
+		if left := object.GetDeletionTimestamp().Add(k.period).Sub(now); left > 0 {
+			next = min(next, left)
+			continue
+		}
+		err := kube.PatchMetadata(ctx, shootClient, object, func(o *metav1.PartialObjectMetadata) { o.Finalizers = nil })
+		switch {
+		case apierrors.IsConflict(err): // its controller has just changed it
+			next = min(next, time.Second)
+		case client.IgnoreNotFound(err) != nil:
+			return 0, err
+		}
 	}
 	return next, nil
 }

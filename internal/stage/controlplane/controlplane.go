@@ -36,14 +36,16 @@ type Inputs struct {
 	System func(served []*metav1.APIResourceList) shootsystem.Values
 	// Kubeconfigs are Secrets with kubeconfigs for extensions and the gardenlet, each with the URL of the kube-apiserver in it.
 	Kubeconfigs map[string]string
+	// Rotation is which credentials in the cluster itself are replaced.
+	Rotation Rotation
 }
 
 // Tasks returns the tasks that deploy the components, and after them those for what the cluster contains. The first ones need the
 // task kube-apiserver-ready.
 func Tasks(in Inputs) []flow.Task {
 	tasks := []flow.Task{
-		flow.Do("access-secrets", "Writing Secrets for tokens of control plane components", in.applyAccessSecrets, "credentials"),
-		flow.Do("tokens", "Requesting tokens of control plane components", in.requestTokens, "access-secrets", "kube-apiserver-ready").
+		flow.Do("access-secrets", "Creating Secrets for ServiceAccount tokens of control plane components", in.applyAccessSecrets, "credentials"),
+		flow.Do("tokens", "Requesting ServiceAccount tokens of control plane components", in.requestTokens, "access-secrets", "kube-apiserver-ready").
 			IfPresent("old-kube-apiserver-gone"), // it would sign with the old key
 		flow.Do("resource-manager", "Deploying gardener-resource-manager", DeployResourceManager(in, in.Replicas), "tokens"),
 		in.ready("resource-manager", resourcemanager.Name),
@@ -56,9 +58,10 @@ func Tasks(in Inputs) []flow.Task {
 			in.ready("kube-scheduler", kubescheduler.Name),
 		)
 	}
+	tasks = append(tasks, in.rotationTasks()...)
 	return append(tasks,
 		flow.Do("shoot-core", "Deploying resources that every shoot contains", in.deploySystem, "kube-apiserver-ready"), // it is asked which kinds it serves
-		flow.Await(stage.PodsTimeout, "shoot-core-applied", "Waiting for resources that every shoot contains", func(ctx context.Context) error {
+		flow.Await(stage.PodsTimeout, "shoot-core-applied", "Waiting until resources that every shoot contains are applied", func(ctx context.Context) error {
 			return flow.Parallel(ctx,
 				func(ctx context.Context) error { return in.Run.ManagedApplied(ctx, shootsystem.ManagedResourceName) },
 				func(ctx context.Context) error { return in.Run.ManagedApplied(ctx, resourceManagerResource) },
@@ -69,7 +72,7 @@ func Tasks(in Inputs) []flow.Task {
 
 // ready returns the task that waits for a Deployment after the task with an ID.
 func (in Inputs) ready(id, deployment string) flow.Task {
-	return flow.Await(stage.PodsTimeout, id+"-ready", "Waiting for "+deployment, func(ctx context.Context) error {
+	return flow.Await(stage.PodsTimeout, id+"-ready", "Waiting until "+deployment+" is ready", func(ctx context.Context) error {
 		return in.Run.DeploymentReady(ctx, deployment)
 	}, id)
 }

@@ -37,11 +37,9 @@ const (
 	VPNShootClient        = "vpn-shoot-client"
 	APIServerProxy        = "apiserver-proxy-client"
 	MetricsServer         = "metrics-server"
-	// GardenletAccess is a kubeconfig with all permissions in the shoot.
-	GardenletAccess = "gardenlet-access"
-	identity        = "gardenlet"
-	caValidity      = 10 * 365 * 24 * time.Hour
-	tokenFile       = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token" //nolint:gosec // a path
+	identity              = "gardenlet"
+	caValidity            = 10 * 365 * 24 * time.Hour
+	tokenFile             = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/token" //nolint:gosec // a path
 )
 
 // Values say for which control plane credentials are.
@@ -307,14 +305,6 @@ func (s *Set) signedBy(ca string) secrets.Option {
 		return secrets.SignedByClass(ca, secrets.Current)
 	}
 	return secrets.SignedBy(ca)
-}
-
-// Kubeconfig generates a kubeconfig with a client certificate of limited validity, for clients that have no token yet.
-func (s *Set) Kubeconfig(ctx context.Context, name, user string, groups []string, server string, validity time.Duration) (*corev1.Secret, error) {
-	return s.manager.Generate(ctx, &secrets.Kubeconfig{
-		Name: name, ContextName: s.values.Namespace, Server: server, CA: s.Bundle(constants.SecretNameCACluster),
-		Certificate: &secrets.Certificate{CommonName: user, Organization: groups, Usage: secrets.ClientCert, Validity: validity},
-	}, secrets.SignedByClass(constants.SecretNameCAClient, secrets.Current))
 }
 
 // Name returns the name of the Secret with a credential.

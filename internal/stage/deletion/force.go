@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	"gardener.cloud/gardener/internal/component/extensionobject"
@@ -84,10 +83,7 @@ func (in Inputs) forceDeleteOne(ctx context.Context, obj extensionsv1alpha1.Obje
 		if err := extensionobject.Delete(ctx, values, obj); err != nil {
 			return err
 		}
-	} else if err := kube.PatchMetadata(ctx, in.Run.SeedAPI, obj, func(o *metav1.PartialObjectMetadata) { // it is deleted by force from now on
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerOperation, constants.GardenerOperationReconcile)
-		metav1.SetMetaDataAnnotation(&o.ObjectMeta, constants.GardenerTimestamp, in.Run.Clock.Now().UTC().Format(time.RFC3339Nano))
-	}); client.IgnoreNotFound(err) != nil {
+	} else if err := extensionobject.RequestDeletion(ctx, values, obj); err != nil { // it is deleted by force from now on
 		return err
 	}
 	waiting, cancel := context.WithTimeout(ctx, ForceTimeout)

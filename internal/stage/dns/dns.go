@@ -89,13 +89,16 @@ func Deletion(run *stage.Run, after ...string) []flow.Task {
 // record returns the task for a DNSRecord with the name of the kube-apiserver in a domain. A record that has not changed needs no request to the
 // provider, unless it was requested.
 func (in Inputs) record(name string, d *Domain, requested bool) flow.Task {
-	return flow.Await(stage.ExtensionTimeout, "dnsrecord-"+name, "Waiting for the "+name+" DNSRecord", func(ctx context.Context) error {
+	return flow.Await(stage.ExtensionTimeout, "dnsrecord-"+name, "Waiting until "+name+" DNSRecord is ready", func(ctx context.Context) error {
 		address, err := gatewayAddress(ctx, in.Run.SeedAPI)
 		if err != nil {
 			return err
 		}
 		secret := usercopy.DNSRecord(in.Run.Name, name)
-		if err := d.Credentials.Copy(ctx, in.Run, secret, nil); err != nil {
+		if err := d.Credentials.Write(ctx, in.Run, secret, nil); err != nil {
+			return err
+		}
+		if err := d.Credentials.AwaitToken(ctx, in.Run.SeedAPI, in.Run.Namespace, secret); err != nil {
 			return err
 		}
 		values := in.Run.ExtensionValues()

@@ -21,6 +21,12 @@ import (
 	"gardener.cloud/gardener/pkg/flow"
 )
 
+// IDs of tasks that tasks of other stages come after. Those that wait exist only if Inputs.Ready is set.
+const (
+	MainTask, EventsTask           = "etcd-main", "etcd-events"
+	MainReadyTask, EventsReadyTask = "etcd-main-ready", "etcd-events-ready"
+)
+
 // Inputs are what the tasks read.
 type Inputs struct {
 	Run *stage.Run
@@ -37,18 +43,18 @@ type Inputs struct {
 // Tasks returns the tasks of the stage.
 func Tasks(in Inputs) []flow.Task {
 	tasks := []flow.Task{
-		flow.Do("etcd-main", "Deploying main etcd", Deploy(in, component.Main, in.Replicas), "credentials-etcd").IfPresent("backup-entry"),
-		flow.Do("etcd-events", "Deploying events etcd", Deploy(in, component.Events, in.Replicas), "credentials-etcd"),
+		flow.Do(MainTask, "Deploying main etcd", Deploy(in, component.Main, in.Replicas), "credentials-etcd").IfPresent("backup-entry"),
+		flow.Do(EventsTask, "Deploying events etcd", Deploy(in, component.Events, in.Replicas), "credentials-etcd"),
 	}
 	if in.Ready != nil {
 		tasks = append(tasks,
-			flow.Await(stage.PodsTimeout, "etcd-main-ready", "Waiting for main etcd", in.await(component.Main), "etcd-main"),
-			flow.Await(stage.PodsTimeout, "etcd-events-ready", "Waiting for events etcd", in.await(component.Events), "etcd-events"),
+			flow.Await(stage.PodsTimeout, MainReadyTask, "Waiting until main etcd is ready", in.await(component.Main), MainTask),
+			flow.Await(stage.PodsTimeout, EventsReadyTask, "Waiting until events etcd is ready", in.await(component.Events), EventsTask),
 		)
 	}
 	if in.BackupEntry != nil {
 		// The extension writes the credentials of backups into the namespace, and nothing if that does not exist.
-		tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "backup-entry", "Waiting for the BackupEntry", in.backupEntry, "namespace", "cluster"))
+		tasks = append(tasks, flow.Await(stage.ExtensionTimeout, "backup-entry", "Waiting until BackupEntry is ready", in.backupEntry, "namespace", "cluster"))
 	}
 	return tasks
 }

@@ -68,7 +68,7 @@ func IDsBeforeAPIServer(desired []Extension) []string {
 func Tasks(in Inputs) []flow.Task {
 	tasks := make([]flow.Task, 0, len(in.Desired)+len(in.Stale))
 	for _, e := range in.Desired {
-		task := flow.Await(e.timeout(), ID(e.Type), "Waiting for Extension "+e.Type, func(ctx context.Context) error {
+		task := flow.Await(e.timeout(), ID(e.Type), "Waiting until Extension "+e.Type+" is ready", func(ctx context.Context) error {
 			return stage.Extend(ctx, in.Run, e.Object(in.Run.Namespace), func(obj *extensionsv1alpha1.Extension) {
 				obj.Spec.DefaultSpec = stage.DefaultSpec(obj.Spec.Class, e.Type, e.Config)
 			})

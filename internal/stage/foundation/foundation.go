@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,9 @@ import (
 	"gardener.cloud/gardener/internal/stage/usercredential"
 	"gardener.cloud/gardener/pkg/flow"
 )
+
+// tokenTimeout is for how long the token of a WorkloadIdentity may take, which the gardenlet requests from gardener-apiserver.
+const tokenTimeout = 2 * time.Minute
 
 // Inputs are what the tasks read.
 type Inputs struct {
@@ -58,6 +62,12 @@ func Tasks(in Inputs) []flow.Task {
 	}
 	if in.CloudProvider != nil {
 		tasks = append(tasks, flow.Do("cloudprovider", "Copying the credentials of the infrastructure", in.copyCloudProvider, "namespace"))
+		if in.CloudProvider.Kind == usercredential.WorkloadIdentity {
+			tasks = append(tasks, flow.Await(tokenTimeout, "cloudprovider-token", "Waiting until the WorkloadIdentity of the infrastructure has a token",
+				func(ctx context.Context) error {
+					return in.CloudProvider.AwaitToken(ctx, in.Run.SeedAPI, in.Run.Namespace, usercopy.CloudProvider)
+				}, "cloudprovider"))
+		}
 	}
 	return tasks
 }
@@ -79,7 +89,7 @@ func Cleanup(in Inputs, after ...string) flow.Task {
 
 // copyCloudProvider copies the credentials by which extensions reach the infrastructure.
 func (in Inputs) copyCloudProvider(ctx context.Context) error {
-	return in.CloudProvider.Copy(ctx, in.Run, usercopy.CloudProvider, map[string]string{constants.GardenerPurpose: usercopy.CloudProvider})
+	return in.CloudProvider.Write(ctx, in.Run, usercopy.CloudProvider, map[string]string{constants.GardenerPurpose: usercopy.CloudProvider})
 }
 
 // announceKubeconfig writes the name of the kubeconfig that pods of the control plane share to where extensions read it.

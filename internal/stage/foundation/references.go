@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,10 +47,13 @@ func (in Inputs) copyReferences(ctx context.Context) error {
 			from, err = usercredential.Read(ctx, in.Run.GardenAPI, in.Shoot, corev1.ObjectReference{Kind: ref.Kind, Namespace: key.Namespace, Name: key.Name})
 			object = from.Secret(copied.Namespace, copied.Name, copied.Labels)
 		default:
-			err = fmt.Errorf("kind %q is not supported", ref.Kind)
+			err = errorcode.With(fmt.Errorf("kind %q is not supported", ref.Kind), corev1beta1.ErrorConfigurationProblem)
+		}
+		if apierrors.IsNotFound(err) && in.Shoot.DeletionTimestamp != nil {
+			continue // extensions delete with what was copied before
 		}
 		if err != nil {
-			return errorcode.With(fmt.Errorf("spec.resources: %q: %s %q: %w", resource.Name, ref.Kind, ref.Name, err), corev1beta1.ErrorConfigurationProblem)
+			return errorcode.IfNotFound(fmt.Errorf("spec.resources: %q: %s %q: %w", resource.Name, ref.Kind, ref.Name, err), corev1beta1.ErrorConfigurationProblem)
 		}
 		objects = append(objects, object)
 	}

@@ -1,6 +1,7 @@
 package foundation
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -10,11 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/stagetest"
+	"gardener.cloud/gardener/pkg/errorcode"
 )
 
 func TestReferenced(t *testing.T) {
@@ -75,5 +78,57 @@ func TestReferencesAreCopied(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{"k": "v"}, configMap.Data); diff != "" {
 		t.Errorf("ConfigMap in the seed (-want +got):\n%s", diff)
+	}
+}
+
+// A Shoot can be deleted although an object is missing that it refers to. Otherwise, that is an error, as extensions need it.
+func TestMissingReferencesOfDeletedShoot(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).Build()
+	shoot := &corev1beta1.Shoot{}
+	for _, kind := range []string{"Secret", "ConfigMap", "WorkloadIdentity"} {
+		resource := corev1beta1.NamedResourceReference{Name: kind}
+		resource.ResourceRef.Kind, resource.ResourceRef.Name = kind, "missing"
+		shoot.Spec.Resources = append(shoot.Spec.Resources, resource)
+	}
+	in := Inputs{Run: &stage.Run{SeedAPI: c, GardenAPI: c, Namespace: stagetest.Namespace, FieldManager: "gardenlet"}, Shoot: shoot}
+	if err := in.copyReferences(t.Context()); err == nil {
+		t.Error("no error says that objects are missing")
+	}
+	shoot.DeletionTimestamp = new(metav1.Now())
+	if err := in.copyReferences(t.Context()); err != nil {
+		t.Errorf("the shoot cannot be deleted: %v", err)
+	}
+}
+
+// The user has to create a missing object. A garden that does not answer is a temporary error.
+func TestMissingReferences(t *testing.T) {
+	shoot := &corev1beta1.Shoot{}
+	resource := corev1beta1.NamedResourceReference{Name: "x"}
+	resource.ResourceRef.Kind, resource.ResourceRef.Name = "Secret", "creds"
+	shoot.Spec.Resources = append(shoot.Spec.Resources, resource)
+	for name, tc := range map[string]struct {
+		answer error
+		want   []corev1beta1.ErrorCode
+	}{
+		"missing":   {want: []corev1beta1.ErrorCode{corev1beta1.ErrorConfigurationProblem}},
+		"no answer": {answer: errors.New("no answer")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			garden := fake.NewClientBuilder().WithScheme(stagetest.Scheme(t)).WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+					if tc.answer != nil {
+						return tc.answer
+					}
+					return c.Get(ctx, key, obj, opts...)
+				},
+			}).Build()
+			err := Inputs{Run: &stage.Run{GardenAPI: garden, Namespace: stagetest.Namespace}, Shoot: shoot}.copyReferences(t.Context())
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if diff := cmp.Diff(tc.want, errorcode.Of(err)); diff != "" {
+				t.Errorf("codes (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -23,6 +23,9 @@ import (
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
+// ControlPlaneTask is the ID of the task that reconciles the ControlPlane.
+const ControlPlaneTask = "control-plane"
+
 // Inputs are what the tasks read.
 type Inputs struct {
 	Run *stage.Run
@@ -107,23 +110,23 @@ func chosen(infrastructure *extensionsv1alpha1.Infrastructure) extensionsv1alpha
 // Tasks returns the tasks of the stage.
 func Tasks(in Inputs) []flow.Task {
 	tasks := []flow.Task{
-		flow.Await(stage.ExtensionTimeout, "infrastructure", "Waiting for Infrastructure", in.reconcileInfrastructure, "credentials", "cluster").
-			IfPresent("cloudprovider"),
+		flow.Await(stage.ExtensionTimeout, "infrastructure", "Waiting until Infrastructure is ready", in.reconcileInfrastructure, "credentials", "cluster").
+			IfPresent("cloudprovider", "cloudprovider-token"),
 	}
 	if in.Hibernated {
 		return tasks
 	}
 	return append(tasks,
-		flow.Await(stage.ExtensionTimeout, "control-plane", "Waiting for ControlPlane", in.reconcileControlPlane, "infrastructure", "resource-manager-ready"),
-		flow.Await(stage.ExtensionTimeout, "network", "Waiting for Network", in.reconcileNetwork, "infrastructure", "resource-manager-ready"),
+		flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.reconcileControlPlane, "infrastructure", "resource-manager-ready"),
+		flow.Await(stage.ExtensionTimeout, "network", "Waiting until Network is ready", in.reconcileNetwork, "infrastructure", "resource-manager-ready"),
 	)
 }
 
 // WakeUp returns the task that reconciles the existing ControlPlane of a hibernated cluster which is deleted: what deletes its volumes
 // does not run while it is hibernated.
 func WakeUp(in Inputs) flow.Task {
-	return flow.Await(stage.ExtensionTimeout, "control-plane", "Waiting for ControlPlane", in.wakeControlPlane,
-		"cluster", "credentials", "resource-manager-ready").IfPresent("cloudprovider")
+	return flow.Await(stage.ExtensionTimeout, ControlPlaneTask, "Waiting until ControlPlane is ready", in.wakeControlPlane,
+		"cluster", "credentials", "resource-manager-ready").IfPresent("cloudprovider", "cloudprovider-token")
 }
 
 // reconcileInfrastructure reconciles the Infrastructure if it was requested, something has changed, or it is not ready: each time may take many

@@ -108,9 +108,6 @@ func (in Inputs) deployKubeProxy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if values.Disabled {
-		return in.Run.DeleteManaged(ctx, kubeproxy.ManagedResourceName)
-	}
 	objects, err := kubeproxy.Objects(values)
 	if err != nil {
 		return err

@@ -42,10 +42,11 @@ type Inputs struct {
 	// is done.
 	TunnelAgent    func() (vpnshoot.Values, error)
 	APIServerProxy func() (apiserverproxy.Values, error)
-	// CoreDNS, MetricsServer and KubeProxy return those of system components. KubeProxy gets the nodes that exist.
+	// CoreDNS and MetricsServer return those of system components.
 	CoreDNS       func() (coredns.Values, error)
 	MetricsServer func() (metricsserver.Values, error)
-	KubeProxy     func([]corev1.Node) (kubeproxy.Values, error)
+	// KubeProxy returns those of kube-proxy, given the nodes that exist. Nil means that it is not desired.
+	KubeProxy func([]corev1.Node) (kubeproxy.Values, error)
 	// NodeLocalDNS returns those of the node-local-dns. Nil means that it is not desired.
 	NodeLocalDNS func() (nodelocaldns.Values, error)
 	// Replicas is the number of pods of the vpn-seed-server.
@@ -70,7 +71,7 @@ type Pool struct {
 func Tasks(in Inputs) []flow.Task {
 	pools := &pools{}
 	agents := flow.Do("node-agents", "Writing the configuration of gardener-node-agents", in.deployNodeAgents, "operating-system-configs")
-	worker := flow.Await(stage.ExtensionTimeout, "worker", "Waiting for Worker", func(ctx context.Context) error { return in.reconcileWorker(ctx, pools) },
+	worker := flow.Await(stage.ExtensionTimeout, "worker", "Waiting until Worker is ready", func(ctx context.Context) error { return in.reconcileWorker(ctx, pools) },
 		"operating-system-configs", "infrastructure", "kube-apiserver")
 	if in.Existing || in.ReplacesCAs {
 		// Kubelets must not be newer than the kube-apiserver, and once they no longer trust an old CA, they refuse a kube-apiserver with its
@@ -83,7 +84,7 @@ func Tasks(in Inputs) []flow.Task {
 	if in.ReplacesCAs {
 		// A new machine requests its certificates soon, and would keep those that an old kube-controller-manager signs. A Deployment that is
 		// ready may still have old pods.
-		tasks = append(tasks, flow.Await(stage.PodsTimeout, "old-kube-controller-manager-gone", "Waiting for old pods of kube-controller-manager to terminate",
+		tasks = append(tasks, flow.Await(stage.PodsTimeout, "old-kube-controller-manager-gone", "Waiting until old pods of kube-controller-manager have terminated",
 			func(ctx context.Context) error { return in.Run.OldPodsGone(ctx, kubecontrollermanager.Labels()) }, "kube-controller-manager-ready"))
 		worker.After = append(worker.After, "old-kube-controller-manager-gone")
 		// A pod with old credentials would be rejected after the next step. If a node is lost just then, its machine is replaced first.
@@ -91,20 +92,26 @@ func Tasks(in Inputs) []flow.Task {
 	}
 	tasks = append(tasks,
 		flow.Do("vpn-seed-server", "Deploying vpn-seed-server", DeployTunnelServer(in, in.Replicas), "credentials"),
-		flow.Await(stage.ExtensionTimeout, "operating-system-configs", "Waiting for OperatingSystemConfigs", func(ctx context.Context) error {
+		flow.Await(stage.ExtensionTimeout, "operating-system-configs", "Waiting until OperatingSystemConfigs are ready", func(ctx context.Context) error {
 			return in.reconcileSystemConfigs(ctx, pools)
 		}, "credentials", "cluster").IfPresent(in.IfPresent...),
 		agents,
 		worker,
 		flow.Do("system-components", "Deploying system components", in.deploySystemComponents, "infrastructure"),
-		flow.Do("kube-proxy", "Deploying kube-proxy", in.deployKubeProxy, "kube-apiserver-ready"),
 	)
+	if in.KubeProxy != nil {
+		tasks = append(tasks, flow.Do("kube-proxy", "Deploying kube-proxy", in.deployKubeProxy, "kube-apiserver-ready"))
+	} else {
+		tasks = append(tasks, flow.Do("stale-kube-proxy", "Deleting kube-proxy", func(ctx context.Context) error {
+			return in.Run.DeleteManaged(ctx, kubeproxy.ManagedResourceName)
+		}, "kube-apiserver-ready"))
+	}
 	if !in.Hibernates {
 		tasks = append(tasks,
-			flow.Await(tunnelTimeout, "tunnel", "Waiting for the VPN tunnel to the nodes", func(ctx context.Context) error {
+			flow.Await(tunnelTimeout, "tunnel", "Waiting until the VPN tunnel to the nodes is ready", func(ctx context.Context) error {
 				return in.awaitTunnel(ctx, tunnel)
 			}, "system-components", "vpn-seed-server", "worker"),
-			flow.Await(stage.ExtensionTimeout, "nodes-updated", "Waiting for nodes to apply their OperatingSystemConfig", in.awaitNodeAgents,
+			flow.Await(stage.ExtensionTimeout, "nodes-updated", "Waiting until nodes have applied their OperatingSystemConfig", in.awaitNodeAgents,
 				"node-agents", "tunnel"),
 		)
 	}

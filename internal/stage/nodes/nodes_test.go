@@ -4,11 +4,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
 	"gardener.cloud/gardener/internal/stage"
 	"gardener.cloud/gardener/internal/stage/stagetest"
@@ -93,6 +95,45 @@ func TestNodeLocalDNSIsDeletedAfterItsLastNode(t *testing.T) {
 			}
 			if err := clean(); err != nil {
 				t.Errorf("a second time: %v", err)
+			}
+		})
+	}
+}
+
+func TestKubeProxyIsDeletedWhenItIsDisabled(t *testing.T) {
+	for name, tc := range map[string]struct {
+		enabled bool
+		task    string
+		want    []string
+	}{
+		"it is enabled": {enabled: true, task: "kube-proxy", want: []string{"shoot-core-kube-proxy"}},
+		"it is not":     {task: "stale-kube-proxy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clusters := stagetest.New(t)
+			in := Inputs{Run: clusters.Run()}
+			if tc.enabled {
+				in.KubeProxy = func([]corev1.Node) (kubeproxy.Values, error) { return kubeproxy.Values{}, nil }
+			}
+			before := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: stagetest.Namespace, Name: "shoot-core-kube-proxy"}}
+			if err := clusters.Seed.Create(t.Context(), before); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the second time, it is done already
+				if err := stagetest.RunTask(t.Context(), t, Tasks(in), tc.task); err != nil {
+					t.Fatal(err)
+				}
+				list := &resourcesv1alpha1.ManagedResourceList{}
+				if err := clusters.Seed.List(t.Context(), list); err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for i := range list.Items {
+					got = append(got, list.Items[i].Name)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("ManagedResources (-want +got):\n%s", diff)
+				}
 			}
 		})
 	}

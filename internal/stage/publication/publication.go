@@ -23,12 +23,8 @@ import (
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
-const (
-	// publicKeysLabel says of which kind of tokens a Secret has the public keys. The server of managed issuers finds them by it.
-	publicKeysLabel, serviceAccountKeys = "authentication.gardener.cloud/public-keys", "serviceaccount"
-	// openIDConfigKey and keySetKey have the two documents of an issuer.
-	openIDConfigKey, keySetKey = "openid-config", "jwks"
-)
+// openIDConfigKey and keySetKey have the two documents of an issuer.
+const openIDConfigKey, keySetKey = "openid-config", "jwks"
 
 // Inputs are what the tasks read.
 type Inputs struct {
@@ -49,7 +45,7 @@ type Inputs struct {
 func Tasks(in Inputs) []flow.Task {
 	tasks := []flow.Task{flow.Do("publish-credentials", "Publishing CA bundles and SSH keys in the garden", in.publish, "credentials")}
 	if in.Issuer != "" {
-		tasks = append(tasks, flow.Do("publish-issuer", "Publishing the documents of the managed issuer", in.publishIssuer, "credentials"))
+		tasks = append(tasks, flow.Do("publish-issuer", "Publishing OpenID configuration and public keys of the managed ServiceAccount issuer in the garden", in.publishIssuer, "credentials"))
 	}
 	return tasks
 }
@@ -141,7 +137,9 @@ func (in Inputs) issuerSecret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: constants.GardenerShootIssuerNamespace, Name: in.Project + "--" + string(in.Shoot.UID),
 		Labels: map[string]string{
-			publicKeysLabel: serviceAccountKeys, constants.ProjectName: in.Project, constants.ShootName: in.Shoot.Name, constants.ShootNamespace: in.Shoot.Namespace,
+			// The server of managed issuers finds it by this one.
+			constants.DiscoveryPublic: constants.DiscoveryServiceAccount,
+			constants.ProjectName:     in.Project, constants.ShootName: in.Shoot.Name, constants.ShootNamespace: in.Shoot.Namespace,
 		},
 	}}
 }

@@ -47,7 +47,7 @@ func Tasks(in Inputs) []flow.Task {
 	}
 	if in.SystemComponents {
 		tasks = append(tasks, flow.Do("restart-system-components", "Restarting CoreDNS and kube-proxy", in.restartSystemComponents,
-			"system-components", "kube-proxy"))
+			"system-components").IfPresent("kube-proxy"))
 	}
 	return tasks
 }

@@ -105,12 +105,15 @@ func newCluster(scheme *runtime.Scheme) client.WithWatch {
 			return []string{ptr.Deref(object.(*corev1beta1.Project).Spec.Namespace, "")} //nolint:forcetypeassert // the kind of the index
 		})
 	for _, kind := range []client.Object{
-		&corev1.Namespace{}, &gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &resourcesv1alpha1.ManagedResource{},
+		&corev1.Namespace{}, &corev1.Secret{}, &gatewayv1.Gateway{}, &appsv1.Deployment{}, &druidv1alpha1.Etcd{}, &resourcesv1alpha1.ManagedResource{},
 		&extensionsv1alpha1.DNSRecord{}, &extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.ControlPlane{}, &extensionsv1alpha1.Network{},
 		&extensionsv1alpha1.OperatingSystemConfig{}, &extensionsv1alpha1.Worker{}, &extensionsv1alpha1.Extension{},
 	} {
 		builder = builder.WithIndex(kind, "metadata.name", byName)
 	}
+	builder = builder.WithIndex(&corev1.ConfigMap{}, "metadata.name", byName).WithIndex(&corev1.Secret{}, "type", func(object client.Object) []string {
+		return []string{string(object.(*corev1.Secret).Type)} //nolint:forcetypeassert // the kind of the index
+	})
 	return builder.WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 			err := c.Get(ctx, key, object, opts...)

@@ -1,5 +1,5 @@
-// Package usercredential reads the credentials that users keep in the garden, for infrastructures and for DNS, and copies them to where
-// extensions find them in the seed.
+// Package usercredential reads credentials in the garden, for infrastructures, DNS and backups, and copies them to where extensions find them
+// in the seed.
 package usercredential
 
 import (
@@ -47,8 +47,24 @@ func (c Credential) Secret(namespace, name string, labels map[string]string) *co
 	}
 }
 
+// UserOf returns what the tokens of a WorkloadIdentity are for: an object of core.gardener.cloud that refers to it.
+func UserOf(kind string, obj client.Object) securityv1alpha1.ContextObject {
+	user := securityv1alpha1.ContextObject{
+		Kind: kind, APIVersion: corev1beta1.SchemeGroupVersion.String(), Name: obj.GetName(), UID: obj.GetUID(),
+	}
+	if namespace := obj.GetNamespace(); namespace != "" {
+		user.Namespace = &namespace
+	}
+	return user
+}
+
 // Read reads the credential that a Shoot refers to.
 func Read(ctx context.Context, gardenAPI client.Reader, shoot *corev1beta1.Shoot, ref corev1.ObjectReference) (Credential, error) {
+	return ReadFor(ctx, gardenAPI, UserOf("Shoot", shoot), ref)
+}
+
+// ReadFor reads the credential that another object refers to.
+func ReadFor(ctx context.Context, gardenAPI client.Reader, user securityv1alpha1.ContextObject, ref corev1.ObjectReference) (Credential, error) {
 	c, key := Credential{Kind: ref.Kind}, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
 	var err error
 	switch ref.Kind {
@@ -61,7 +77,7 @@ func Read(ctx context.Context, gardenAPI client.Reader, shoot *corev1beta1.Shoot
 		err = gardenAPI.Get(ctx, key, secret)
 		c.Data = secret.Data
 	case WorkloadIdentity:
-		return forIdentity(ctx, gardenAPI, shoot, key)
+		return forIdentity(ctx, gardenAPI, user, key)
 	default:
 		return c, errorcode.With(fmt.Errorf("credentials of kind %s are not supported", ref.Kind), corev1beta1.ErrorConfigurationProblem)
 	}
@@ -71,15 +87,13 @@ func Read(ctx context.Context, gardenAPI client.Reader, shoot *corev1beta1.Shoot
 	return c, nil
 }
 
-// forIdentity reads a WorkloadIdentity. Another controller writes a token for the Shoot into the Secret in the seed, and renews it.
-func forIdentity(ctx context.Context, gardenAPI client.Reader, shoot *corev1beta1.Shoot, key client.ObjectKey) (Credential, error) {
+// forIdentity reads a WorkloadIdentity. Another controller writes a token for its user into the Secret in the seed, and renews it.
+func forIdentity(ctx context.Context, gardenAPI client.Reader, user securityv1alpha1.ContextObject, key client.ObjectKey) (Credential, error) {
 	c, identity := Credential{Kind: WorkloadIdentity}, &securityv1alpha1.WorkloadIdentity{}
 	if err := gardenAPI.Get(ctx, key, identity); err != nil {
 		return c, fmt.Errorf("read WorkloadIdentity %q: %w", key, err)
 	}
-	about, err := json.Marshal(securityv1alpha1.ContextObject{
-		Kind: "Shoot", APIVersion: corev1beta1.SchemeGroupVersion.String(), Namespace: &shoot.Namespace, Name: shoot.Name, UID: shoot.UID,
-	})
+	about, err := json.Marshal(user)
 	if err != nil {
 		return c, fmt.Errorf("encode context of WorkloadIdentity %q: %w", key, err)
 	}
@@ -98,12 +112,17 @@ func forIdentity(ctx context.Context, gardenAPI client.Reader, shoot *corev1beta
 	return c, nil
 }
 
-// Copy writes a credential into the seed. For a WorkloadIdentity, it waits until the Secret has a token.
-func (c Credential) Copy(ctx context.Context, run *stage.Run, name string, labels map[string]string) error {
-	if err := run.Apply(ctx, c.Secret(run.Namespace, name, labels)); err != nil || c.Kind != WorkloadIdentity {
-		return err
+// Write writes a credential into the seed. The Secret of a WorkloadIdentity has no token yet.
+func (c Credential) Write(ctx context.Context, run *stage.Run, name string, labels map[string]string) error {
+	return run.Apply(ctx, c.Secret(run.Namespace, name, labels))
+}
+
+// AwaitToken waits until the Secret of a WorkloadIdentity has a token. Other credentials are complete when they are written.
+func (c Credential) AwaitToken(ctx context.Context, seedAPI client.WithWatch, namespace, name string) error {
+	if c.Kind != WorkloadIdentity {
+		return nil
 	}
-	return stage.AwaitOne(ctx, run.SeedAPI, run.Namespace, name, &corev1.SecretList{}, func(secret *corev1.Secret) error {
+	return stage.AwaitOne(ctx, seedAPI, namespace, name, &corev1.SecretList{}, func(secret *corev1.Secret) error {
 		if len(secret.Data[securityv1alpha1.DataKeyToken]) == 0 {
 			return fmt.Errorf("Secret %q has no token of its WorkloadIdentity yet", name)
 		}

@@ -86,7 +86,12 @@ func TestAdmissionPlugin(t *testing.T) {
 
 		"security": {
 			plugin: "PodSecurity", config: strings.Replace(security, "/v1", "/v1beta1", 1) + `"defaults":{"enforce":"baseline","enforce-version":"latest"},"exemptions":{"namespaces":["a"]}}`,
-			want: security + `"defaults":{"enforce":"baseline","enforce-version":"latest"},"exemptions":{"namespaces":["a"]}}`,
+			want: security + `"defaults":{"enforce":"baseline","enforce-version":"latest"},"exemptions":{"namespaces":["a","kube-system"]}}`,
+		},
+		"security without exemptions": {plugin: "PodSecurity", config: security + `"defaults":{"enforce":"restricted"}}`, want: security + `"defaults":{"enforce":"restricted"},"exemptions":{"namespaces":["kube-system"]}}`},
+		"security that exempts kube-system": {
+			plugin: "PodSecurity", config: security + `"defaults":{},"exemptions":{"namespaces":["kube-system"]}}`,
+			want: security + `"defaults":{},"exemptions":{"namespaces":["kube-system"]}}`,
 		},
 		"security of another kind": {plugin: "PodSecurity", config: `{"defaults":{}}`, errs: []string{invalid}},
 		"security with unknown":    {plugin: "PodSecurity", config: security + `"defaults":{"enforced":"baseline"}}`, errs: []string{invalid}},

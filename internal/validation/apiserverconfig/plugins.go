@@ -237,7 +237,8 @@ func validateEventRateLimit(config *eventRateLimit, path *field.Path) field.Erro
 	return errs
 }
 
-// validatePodSecurity has the plugin's own library decide. Versions of its configuration differ in their names only.
+// validatePodSecurity has the plugin's own library decide. Versions of its configuration differ in their names only. The namespace kube-system
+// is always exempt: system components need privileges.
 func validatePodSecurity(config *podsecurityv1.PodSecurityConfiguration, path *field.Path) field.ErrorList {
 	const kind, group = "PodSecurityConfiguration", "pod-security.admission.config.k8s.io/"
 	var kinds []metav1.TypeMeta
@@ -259,6 +260,9 @@ func validatePodSecurity(config *podsecurityv1.PodSecurityConfiguration, path *f
 	var invalid field.ErrorList
 	for _, err := range podsecurityvalidation.ValidatePodSecurityConfiguration(loaded) { // as the original has it, all are errors of the whole
 		invalid = append(invalid, field.Invalid(path, field.OmitValueType{}, err.Error()))
+	}
+	if exempt := &config.Exemptions.Namespaces; !slices.Contains(*exempt, metav1.NamespaceSystem) {
+		*exempt = append(*exempt, metav1.NamespaceSystem)
 	}
 	return invalid
 }

@@ -78,18 +78,17 @@ func ValidateShootTemplate(template *corev1beta1.ShootTemplate, opts Options, pa
 	return append(errs, selfHosted(&template.Spec, "", path)...)
 }
 
+// ForceDeletionConfirmed reports whether the owner of a Shoot has confirmed that it is deleted by force.
+func ForceDeletionConfirmed(shoot *corev1beta1.Shoot) bool {
+	force, err := strconv.ParseBool(shoot.Annotations[constants.ConfirmationForceDeletion])
+	return err == nil && force
+}
+
 // forceDeletion refuses the confirmation unless the Shoot is in deletion and the codes of its errors allow a forced deletion. Once
 // confirmed, it cannot be revoked: resources that were left are not deleted later.
 func forceDeletion(shoot, old *corev1beta1.Shoot, path *field.Path) field.ErrorList {
-	confirmed := func(shoot *corev1beta1.Shoot) bool {
-		if shoot == nil {
-			return false
-		}
-		force, err := strconv.ParseBool(shoot.Annotations[constants.ConfirmationForceDeletion])
-		return err == nil && force
-	}
 	path = path.Key(constants.ConfirmationForceDeletion)
-	switch before, now := confirmed(old), confirmed(shoot); {
+	switch before, now := old != nil && ForceDeletionConfirmed(old), ForceDeletionConfirmed(shoot); {
 	case before && !now:
 		return field.ErrorList{field.Forbidden(path, "cannot be taken back")}
 	case before == now:

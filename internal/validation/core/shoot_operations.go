@@ -46,6 +46,45 @@ var incompatibleOperations = map[string][]string{
 	constants.OperationRotateETCDEncryptionKey:                     {constants.OperationRotateETCDEncryptionKeyStart},
 }
 
+// rotatedByAll are operations that each start of the rotation of all credentials includes.
+var rotatedByAll = []string{
+	constants.OperationRotateETCDEncryptionKey, constants.OperationRotateETCDEncryptionKeyStart,
+	constants.OperationRotateObservabilityCredentials, constants.OperationRotateSSHKeypair,
+}
+
+// coveredOperations are those that are part of another one.
+var coveredOperations = map[string][]string{
+	constants.OperationRotateCredentialsStart: append([]string{
+		constants.OperationRotateCAStart, constants.OperationRotateServiceAccountKeyStart,
+	}, rotatedByAll...),
+	constants.OperationRotateCredentialsStartWithoutWorkersRollout: append([]string{
+		constants.OperationRotateCAStartWithoutWorkersRollout, constants.OperationRotateServiceAccountKeyStartWithoutWorkersRollout,
+	}, rotatedByAll...),
+	constants.OperationRotateCredentialsComplete: {
+		constants.OperationRotateCAComplete, constants.OperationRotateServiceAccountKeyComplete, constants.OperationRotateETCDEncryptionKeyComplete,
+	},
+}
+
+// CoveredOperation reports whether an operation is part of another one of an annotation.
+func CoveredOperation(annotation, operation string) bool {
+	for other := range strings.SplitSeq(annotation, constants.OperationsSeparator) {
+		if slices.Contains(coveredOperations[strings.TrimSpace(other)], strings.TrimSpace(operation)) {
+			return true
+		}
+	}
+	return false
+}
+
+// WithoutCoveredOperations returns an annotation without the operations that are part of another one of it.
+func WithoutCoveredOperations(annotation string) string {
+	operations := strings.Split(annotation, constants.OperationsSeparator)
+	left := slices.DeleteFunc(slices.Clone(operations), func(operation string) bool { return CoveredOperation(annotation, operation) })
+	if len(left) == len(operations) {
+		return annotation
+	}
+	return strings.Join(left, constants.OperationsSeparator)
+}
+
 // operation is one operation of an annotation, with the pools that follow after "=".
 type operation struct {
 	name     string

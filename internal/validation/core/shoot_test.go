@@ -43,7 +43,7 @@ func TestValidateShoot(t *testing.T) {
 		},
 		"an IPv4 range in an IPv6 cluster": {
 			change: func(s *v1beta1.Shoot) {
-				s.Spec.Networking = &v1beta1.Networking{Type: new("calico"), Pods: new("10.3.0.0/16"), IPFamilies: []v1beta1.IPFamily{v1beta1.IPFamilyIPv6}}
+				s.Spec.Networking = &v1beta1.Networking{Type: new("local"), Pods: new("10.3.0.0/16"), IPFamilies: []v1beta1.IPFamily{v1beta1.IPFamilyIPv6}}
 				s.Spec.Kubernetes.KubeControllerManager = nil
 			},
 			want: []string{"FieldValueInvalid spec.networking.pods"},
@@ -316,7 +316,7 @@ func TestValidateShootUpdate(t *testing.T) {
 		},
 		"the IP family is not exchanged": {
 			change: func(s *v1beta1.Shoot) {
-				s.Spec.Networking = &v1beta1.Networking{Type: new("calico"), Pods: s.Spec.Networking.Pods, Services: s.Spec.Networking.Services, IPFamilies: []v1beta1.IPFamily{v1beta1.IPFamilyIPv6, v1beta1.IPFamilyIPv4}}
+				s.Spec.Networking = &v1beta1.Networking{Type: new("local"), Pods: s.Spec.Networking.Pods, Services: s.Spec.Networking.Services, IPFamilies: []v1beta1.IPFamily{v1beta1.IPFamilyIPv6, v1beta1.IPFamilyIPv4}}
 			},
 			want: []string{"FieldValueForbidden spec.networking.ipFamilies"},
 		},

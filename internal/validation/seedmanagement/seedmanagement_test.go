@@ -15,6 +15,7 @@ import (
 	"gardener.cloud/gardener/internal/validation/core"
 	"gardener.cloud/gardener/internal/validation/seedmanagement"
 	"gardener.cloud/gardener/internal/validation/validationtest"
+	"gardener.cloud/gardener/test/builder"
 )
 
 // config is a gardenlet configuration as it is embedded in objects.
@@ -218,17 +219,7 @@ func managedSeedSet(t *testing.T) *seedmanagementv1alpha1.ManagedSeedSet {
 	}
 	s.Spec.Template.Labels, s.Spec.ShootTemplate.Labels = labels, labels
 	s.Spec.Template.Spec.Gardenlet.Config = config(t, nil)
-	shoot := &corev1beta1.Shoot{Spec: corev1beta1.ShootSpec{
-		CloudProfile:           &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"},
-		CredentialsBindingName: new("local"),
-		Region:                 "local",
-		Kubernetes:             corev1beta1.Kubernetes{Version: "1.35.4"},
-		Networking:             &corev1beta1.Networking{Type: new("calico"), Nodes: new("10.0.0.0/16")},
-		Provider: corev1beta1.Provider{Type: "local", Workers: []corev1beta1.Worker{{
-			Name: "pool", Minimum: 1, Maximum: 3,
-			Machine: corev1beta1.Machine{Type: "local", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: new("1.0.0")}},
-		}}},
-	}}
+	shoot := builder.Shoot("", builder.Workers(1))
 	corev1beta1.DefaultShoot(shoot)
 	s.Spec.ShootTemplate.Spec = shoot.Spec
 	seedmanagementv1alpha1.DefaultManagedSeedSet(s)

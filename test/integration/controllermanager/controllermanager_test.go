@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/test/env"
 )
 
 const quotas = `
@@ -93,7 +94,7 @@ func project(name string, change ...func(*corev1beta1.Project)) *corev1beta1.Pro
 
 func awaitPhase(t *testing.T, g *garden, name string, phase corev1beta1.ProjectPhase) *corev1beta1.Project {
 	t.Helper()
-	return await(t, g, &corev1beta1.ProjectList{}, project(name), func(p *corev1beta1.Project) error {
+	return env.Await(t, g.client, project(name), func(p *corev1beta1.Project) error {
 		if p.Status.Phase != phase || p.Status.ObservedGeneration != p.Generation {
 			return fmt.Errorf("phase is %q of generation %d, want %q of %d", p.Status.Phase, p.Status.ObservedGeneration, phase, p.Generation)
 		}
@@ -114,7 +115,7 @@ func testProject(t *testing.T, g *garden) {
 	if !strings.HasPrefix(name, "garden-dev-") || len(name) != len("garden-dev-")+5 {
 		t.Errorf("namespace is %q, want garden-dev- and five characters more", name)
 	}
-	ns := await(t, g, &corev1.NamespaceList{}, namespace(name, nil), func(*corev1.Namespace) error { return nil })
+	ns := env.Await(t, g.client, namespace(name, nil), env.Exists)
 	gotLabels, gotAnnotations := maps.Clone(ns.Labels), ns.Annotations
 	delete(gotLabels, "kubernetes.io/metadata.name")
 	if diff := cmp.Diff(map[string]string{"gardener.cloud/role": "project", "project.gardener.cloud/name": "dev"}, gotLabels) +
@@ -155,7 +156,7 @@ func testProject(t *testing.T, g *garden) {
 		edit(t, g, p, func(p *corev1beta1.Project) {
 			p.Spec.Members = []corev1beta1.ProjectMember{{Subject: user("bob"), Role: "admin"}}
 		})
-		awaitDeleted(t, g, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "gardener.cloud:extension:project:dev:foo"}})
+		env.AwaitGone(t, g.client, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "gardener.cloud:extension:project:dev:foo"}})
 		p = awaitPhase(t, g, "dev", corev1beta1.ProjectReady)
 		got := slices.DeleteFunc(rbacOf(t, g, p), func(s string) bool { return strings.HasPrefix(s, "ClusterRole ") })
 		want := []string{
@@ -177,7 +178,7 @@ func testProject(t *testing.T, g *garden) {
 		edit(t, g, role, func(r *rbacv1.ClusterRole) {
 			r.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 		})
-		await(t, g, &rbacv1.ClusterRoleList{}, role, func(r *rbacv1.ClusterRole) error {
+		env.Await(t, g.client, role, func(r *rbacv1.ClusterRole) error {
 			if len(r.Rules) != 2 {
 				return fmt.Errorf("rules are %v", r.Rules)
 			}
@@ -191,7 +192,7 @@ func testProject(t *testing.T, g *garden) {
 		wrong.ResourceVersion, wrong.UID, wrong.RoleRef.Name = "", "", "cluster-admin"
 		g.delete(t, binding)
 		if err := g.client.Create(t.Context(), wrong); err == nil { // otherwise the controller was faster
-			await(t, g, &rbacv1.RoleBindingList{}, binding, func(b *rbacv1.RoleBinding) error {
+			env.Await(t, g.client, binding, func(b *rbacv1.RoleBinding) error {
 				if b.RoleRef.Name != binding.Name {
 					return fmt.Errorf("it binds %q", b.RoleRef.Name)
 				}
@@ -199,7 +200,7 @@ func testProject(t *testing.T, g *garden) {
 			})
 		}
 		edit(t, g, ns, func(n *corev1.Namespace) { delete(n.Annotations, "namespace.gardener.cloud/project") })
-		await(t, g, &corev1.NamespaceList{}, ns, func(n *corev1.Namespace) error {
+		env.Await(t, g.client, ns, func(n *corev1.Namespace) error {
 			if n.Annotations["namespace.gardener.cloud/project"] != string(p.UID) {
 				return errors.New("the annotation is missing")
 			}
@@ -211,7 +212,7 @@ func testProject(t *testing.T, g *garden) {
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "gardener"}}
 		limits := func(want string) {
 			t.Helper()
-			await(t, g, &corev1.ResourceQuotaList{}, quota, func(q *corev1.ResourceQuota) error {
+			env.Await(t, g.client, quota, func(q *corev1.ResourceQuota) error {
 				var got []string
 				for _, resource := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
 					limit := q.Spec.Hard[resource]
@@ -242,7 +243,7 @@ func testProject(t *testing.T, g *garden) {
 		}
 		g.delete(t, last)
 		g.finishNamespace(t, name)
-		awaitDeleted(t, g, &corev1beta1.ProjectList{}, p)
+		env.AwaitGone(t, g.client, p)
 	})
 }
 

@@ -4,7 +4,6 @@ package controllermanager
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -15,8 +14,6 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,8 +27,8 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/controllermanager"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/maintenance"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -216,43 +213,6 @@ func work(t *testing.T) float64 {
 	return busy
 }
 
-// await waits until a check of an object succeeds, and returns the object. The error of the check is reported on a timeout.
-func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, obj T, check func(T) error) T {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	var found T
-	err := kube.Await(ctx, g.client, list, func(objects []T) error {
-		for _, o := range objects {
-			if o.GetName() == obj.GetName() && o.GetNamespace() == obj.GetNamespace() {
-				found = o
-				return check(o)
-			}
-		}
-		return fmt.Errorf("%T %q not found", obj, obj.GetName())
-	}, nil, client.InNamespace(obj.GetNamespace()), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", obj.GetName())})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-// awaitDeleted waits until an object is deleted.
-func awaitDeleted[T client.Object](t *testing.T, g *garden, list client.ObjectList, obj T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	err := kube.Await(ctx, g.client, list, func(objects []T) error {
-		if len(objects) > 0 {
-			return fmt.Errorf("%T %q is not deleted, with finalizers %v", obj, obj.GetName(), objects[0].GetFinalizers())
-		}
-		return nil
-	}, nil, client.InNamespace(obj.GetNamespace()), client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", obj.GetName())})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (g *garden) create(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, obj := range objects {
@@ -286,7 +246,7 @@ func editStatus[T client.Object](t *testing.T, g *garden, obj T, change func(T))
 // finishNamespace finalizes a namespace that is being deleted and empty, as the kube-controller-manager does.
 func (g *garden) finishNamespace(t *testing.T, name string) {
 	t.Helper()
-	namespace := await(t, g, &corev1.NamespaceList{}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(n *corev1.Namespace) error {
+	namespace := env.Await(t, g.client, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(n *corev1.Namespace) error {
 		if n.DeletionTimestamp == nil {
 			return errors.New("namespace is not being deleted")
 		}
@@ -308,14 +268,10 @@ func secret(namespace, name string) *corev1.Secret {
 
 // shoot returns a valid Shoot without workers.
 func shoot(namespace, name string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
-	s := &corev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{"confirmation.gardener.cloud/deletion": "true"}},
-		Spec: corev1beta1.ShootSpec{
-			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"},
-			Region:       "local", Provider: corev1beta1.Provider{Type: "local"}, Kubernetes: corev1beta1.Kubernetes{Version: "1.36.1"},
-			Maintenance: &corev1beta1.Maintenance{TimeWindow: windowIn(12 * time.Hour)},
-		},
-	}
+	s := builder.Shoot(name, builder.In(namespace), builder.Confirmed, func(s *corev1beta1.Shoot) {
+		s.Spec.Kubernetes.Version = builder.NewerVersion
+		s.Spec.Maintenance = &corev1beta1.Maintenance{TimeWindow: windowIn(12 * time.Hour)}
+	})
 	for _, c := range change {
 		c(s)
 	}
@@ -331,12 +287,8 @@ func windowIn(later time.Duration) *corev1beta1.MaintenanceTimeWindow {
 // withWorkers adds a worker pool and credentials to a Shoot.
 func withWorkers(binding string) func(*corev1beta1.Shoot) {
 	return func(s *corev1beta1.Shoot) {
+		builder.Workers(1)(s)
 		s.Spec.CredentialsBindingName = &binding
-		s.Spec.Networking = &corev1beta1.Networking{Type: new("flannel"), Nodes: new("10.0.0.0/16")}
-		s.Spec.Provider.Workers = []corev1beta1.Worker{{
-			Name: "pool", Minimum: 1, Maximum: 1, MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0)),
-			Machine: corev1beta1.Machine{Type: "small", Image: &corev1beta1.ShootMachineImage{Name: "image", Version: new("1.0.0")}},
-		}}
 	}
 }
 

@@ -21,6 +21,8 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
+	"gardener.cloud/gardener/test/builder"
+	"gardener.cloud/gardener/test/env"
 )
 
 func testAdoption(t *testing.T, g *garden) {
@@ -64,7 +66,7 @@ func testAdoption(t *testing.T, g *garden) {
 			t.Errorf("annotations are %v, want one that keeps the namespace", ns.Annotations)
 		}
 		g.delete(t, p)
-		awaitDeleted(t, g, &corev1beta1.ProjectList{}, p)
+		env.AwaitGone(t, g.client, p)
 		if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil {
 			t.Fatal(err)
 		}
@@ -83,28 +85,11 @@ func testAdoption(t *testing.T, g *garden) {
 		edit(t, g, ns, func(n *corev1.Namespace) { n.Labels["project.gardener.cloud/name"] = "other" })
 		g.delete(t, p)
 		g.start(t)
-		awaitDeleted(t, g, &corev1beta1.ProjectList{}, p)
+		env.AwaitGone(t, g.client, p)
 		if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil || ns.DeletionTimestamp != nil {
 			t.Errorf("the namespace: %v, deleted at %v", err, ns.DeletionTimestamp)
 		}
 	})
-}
-
-func cloudProfile(name string, versions ...string) *corev1beta1.CloudProfile {
-	p := &corev1beta1.CloudProfile{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1beta1.CloudProfileSpec{
-			Type: "local", Regions: []corev1beta1.Region{{Name: "local"}},
-			MachineImages: []corev1beta1.MachineImage{{
-				Name: "image", Versions: []corev1beta1.MachineImageVersion{{ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.0.0"}}},
-			}},
-			MachineTypes: []corev1beta1.MachineType{{Name: "small"}},
-		},
-	}
-	for _, version := range versions {
-		p.Spec.Kubernetes.Versions = append(p.Spec.Kubernetes.Versions, corev1beta1.ExpirableVersion{Version: version})
-	}
-	return p
 }
 
 func hasFinalizer[T client.Object](finalizer string, want bool) func(T) error {
@@ -129,10 +114,10 @@ func namespacedProfile(namespace, name, parent string, change ...func(*corev1bet
 
 func testCloudProfile(t *testing.T, g *garden) {
 	g.create(t, namespace("garden-profile", nil))
-	profile, child := cloudProfile("used", "1.36.1"), namespacedProfile("garden-profile", "child", "used")
+	profile, child := builder.CloudProfile("used", builder.Versions("1.36.1")), namespacedProfile("garden-profile", "child", "used")
 	user := shoot("garden-profile", "user", func(s *corev1beta1.Shoot) { s.Spec.CloudProfile.Name = "used" })
 	g.create(t, profile)
-	await(t, g, &corev1beta1.CloudProfileList{}, profile, hasFinalizer[*corev1beta1.CloudProfile]("gardener", true))
+	env.Await(t, g.client, profile, hasFinalizer[*corev1beta1.CloudProfile]("gardener", true))
 	g.create(t, child, user)
 	g.awaitCached(t, child, user)
 	g.delete(t, profile)
@@ -143,12 +128,12 @@ func testCloudProfile(t *testing.T, g *garden) {
 		t.Fatal("the profile was deleted, although another one extends it:", err)
 	}
 	g.delete(t, child)
-	awaitDeleted(t, g, &corev1beta1.CloudProfileList{}, profile)
+	env.AwaitGone(t, g.client, profile)
 }
 
 func testNamespacedCloudProfile(t *testing.T, g *garden) {
 	later := metav1.NewTime(time.Now().Add(1000 * time.Hour).Truncate(time.Second))
-	parent := cloudProfile("parent", "1.36.1", "1.35.4")
+	parent := builder.CloudProfile("parent", builder.Versions("1.36.1", "1.35.4"))
 	child := namespacedProfile("garden-profile", "longer", "parent", func(p *corev1beta1.NamespacedCloudProfile) {
 		p.Spec.Kubernetes = &corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.35.4", ExpirationDate: &later}}}
 		p.Spec.MachineTypes = []corev1beta1.MachineType{{Name: "large"}}
@@ -157,7 +142,7 @@ func testNamespacedCloudProfile(t *testing.T, g *garden) {
 	g.create(t, child, parent)
 	merged := func(want string) {
 		t.Helper()
-		await(t, g, &corev1beta1.NamespacedCloudProfileList{}, child, func(p *corev1beta1.NamespacedCloudProfile) error {
+		env.Await(t, g.client, child, func(p *corev1beta1.NamespacedCloudProfile) error {
 			if p.Status.CloudProfileSpec == nil {
 				return errors.New("status.cloudProfileSpec is not set yet")
 			}
@@ -174,13 +159,13 @@ func testNamespacedCloudProfile(t *testing.T, g *garden) {
 			return nil
 		})
 	}
-	merged("1.36.1:false 1.35.4:true small large")
+	merged("1.36.1:false 1.35.4:true local large")
 	edit(t, g, parent, func(p *corev1beta1.CloudProfile) {
 		p.Spec.Kubernetes.Versions = append(p.Spec.Kubernetes.Versions, corev1beta1.ExpirableVersion{Version: "1.34.9"})
 	})
-	merged("1.36.1:false 1.35.4:true 1.34.9:false small large")
+	merged("1.36.1:false 1.35.4:true 1.34.9:false local large")
 	edit(t, g, child, func(p *corev1beta1.NamespacedCloudProfile) { p.Spec.Kubernetes = nil })
-	merged("1.36.1:false 1.35.4:false 1.34.9:false small large")
+	merged("1.36.1:false 1.35.4:false 1.34.9:false local large")
 
 	user := shoot("garden-profile", "custom", func(s *corev1beta1.Shoot) {
 		s.Spec.CloudProfile = &corev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: "longer"}
@@ -190,7 +175,7 @@ func testNamespacedCloudProfile(t *testing.T, g *garden) {
 	g.delete(t, child)
 	awaitEvent(t, g, "longer", "ResourceReferenced")
 	g.delete(t, user)
-	awaitDeleted(t, g, &corev1beta1.NamespacedCloudProfileList{}, child)
+	env.AwaitGone(t, g.client, child)
 }
 
 // marks returns the labels and finalizers of an object.
@@ -236,22 +221,22 @@ func testBindings(t *testing.T, g *garden) {
 	}
 	// The binding is created first.
 	g.create(t, binding)
-	await(t, g, &securityv1alpha1.CredentialsBindingList{}, binding, hasFinalizer[*securityv1alpha1.CredentialsBinding]("gardener", true))
+	env.Await(t, g.client, binding, hasFinalizer[*securityv1alpha1.CredentialsBinding]("gardener", true))
 	g.create(t, shared, quota)
-	await(t, g, &corev1.SecretList{}, shared, marked[*corev1.Secret](byCredentials))
-	await(t, g, &corev1beta1.QuotaList{}, quota, marked[*corev1beta1.Quota]("gardener reference.gardener.cloud/credentialsbinding"))
+	env.Await(t, g.client, shared, marked[*corev1.Secret](byCredentials))
+	env.Await(t, g.client, quota, marked[*corev1beta1.Quota]("gardener reference.gardener.cloud/credentialsbinding"))
 	g.create(t, old)
-	await(t, g, &corev1.SecretList{}, shared, marked[*corev1.Secret](byBoth))
+	env.Await(t, g.client, shared, marked[*corev1.Secret](byBoth))
 
 	edit(t, g, shared, func(s *corev1.Secret) { s.Labels, s.Finalizers = nil, nil })
-	await(t, g, &corev1.SecretList{}, shared, marked[*corev1.Secret](byBoth))
+	env.Await(t, g.client, shared, marked[*corev1.Secret](byBoth))
 
 	user := shoot("garden-bind", "user", withWorkers("creds"))
 	g.create(t, user)
 	g.awaitCached(t, user)
 	g.delete(t, binding, old)
-	awaitDeleted(t, g, &corev1beta1.SecretBindingList{}, old)
-	await(t, g, &corev1.SecretList{}, shared, marked[*corev1.Secret](byCredentials))
+	env.AwaitGone(t, g.client, old)
+	env.Await(t, g.client, shared, marked[*corev1.Secret](byCredentials))
 	awaitEvent(t, g, "creds", "ResourceReferenced")
 	g.delete(t, shared)
 	g.settle(t)
@@ -259,9 +244,9 @@ func testBindings(t *testing.T, g *garden) {
 		t.Fatal("the credentials of a Shoot were deleted:", err)
 	}
 	g.delete(t, user)
-	awaitDeleted(t, g, &securityv1alpha1.CredentialsBindingList{}, binding)
-	awaitDeleted(t, g, &corev1.SecretList{}, shared)
-	await(t, g, &corev1beta1.QuotaList{}, quota, marked[*corev1beta1.Quota]("gardener"))
+	env.AwaitGone(t, g.client, binding)
+	env.AwaitGone(t, g.client, shared)
+	env.Await(t, g.client, quota, marked[*corev1beta1.Quota]("gardener"))
 
 	t.Run("workload identities and internal secrets too, but no other objects", func(t *testing.T) {
 		identity := &securityv1alpha1.WorkloadIdentity{
@@ -278,12 +263,12 @@ func testBindings(t *testing.T, g *garden) {
 			APIVersion: "core.gardener.cloud/v1beta1", Kind: "InternalSecret", Namespace: "garden-share", Name: "internal",
 		})
 		g.create(t, identity, internal, other, one, two)
-		await(t, g, &securityv1alpha1.WorkloadIdentityList{}, identity, marked[*securityv1alpha1.WorkloadIdentity](byCredentials))
-		await(t, g, &corev1beta1.InternalSecretList{}, internal, marked[*corev1beta1.InternalSecret](byCredentials))
+		env.Await(t, g.client, identity, marked[*securityv1alpha1.WorkloadIdentity](byCredentials))
+		env.Await(t, g.client, internal, marked[*corev1beta1.InternalSecret](byCredentials))
 		g.delete(t, one, two)
-		await(t, g, &securityv1alpha1.WorkloadIdentityList{}, identity, marked[*securityv1alpha1.WorkloadIdentity](""))
-		await(t, g, &corev1beta1.InternalSecretList{}, internal, marked[*corev1beta1.InternalSecret](""))
-		await(t, g, &corev1.SecretList{}, other, marked[*corev1.Secret]("provider.shoot.gardener.cloud/local"))
+		env.Await(t, g.client, identity, marked[*securityv1alpha1.WorkloadIdentity](""))
+		env.Await(t, g.client, internal, marked[*corev1beta1.InternalSecret](""))
+		env.Await(t, g.client, other, marked[*corev1.Secret]("provider.shoot.gardener.cloud/local"))
 	})
 }
 
@@ -332,13 +317,13 @@ func testReferences(t *testing.T, g *garden) {
 	}
 	g.create(t, free)
 	for _, s := range secrets {
-		await(t, g, &corev1.SecretList{}, s, hasFinalizer[*corev1.Secret](referenceProtection, true))
+		env.Await(t, g.client, s, hasFinalizer[*corev1.Secret](referenceProtection, true))
 	}
 	for _, c := range configs {
-		await(t, g, &corev1.ConfigMapList{}, c, hasFinalizer[*corev1.ConfigMap](referenceProtection, true))
+		env.Await(t, g.client, c, hasFinalizer[*corev1.ConfigMap](referenceProtection, true))
 	}
 	for _, s := range users {
-		await(t, g, &corev1beta1.ShootList{}, s, hasFinalizer[*corev1beta1.Shoot](referenceProtection, true))
+		env.Await(t, g.client, s, hasFinalizer[*corev1beta1.Shoot](referenceProtection, true))
 	}
 
 	t.Run("until the last Shoot does not refer to them any more", func(t *testing.T) {
@@ -346,26 +331,26 @@ func testReferences(t *testing.T, g *garden) {
 		withoutResources := func(s *corev1beta1.Shoot) { s.Spec.Resources = nil }
 		edit(t, g, users[0], withoutResources)
 		g.settle(t)
-		await(t, g, &corev1.SecretList{}, resource, hasFinalizer[*corev1.Secret](referenceProtection, true))
+		env.Await(t, g.client, resource, hasFinalizer[*corev1.Secret](referenceProtection, true))
 		edit(t, g, users[1], withoutResources)
-		await(t, g, &corev1.SecretList{}, resource, hasFinalizer[*corev1.Secret](referenceProtection, false))
-		await(t, g, &corev1.ConfigMapList{}, configs[3], hasFinalizer[*corev1.ConfigMap](referenceProtection, false))
+		env.Await(t, g.client, resource, hasFinalizer[*corev1.Secret](referenceProtection, false))
+		env.Await(t, g.client, configs[3], hasFinalizer[*corev1.ConfigMap](referenceProtection, false))
 	})
 	t.Run("and while the gardenlet deletes the Shoot", func(t *testing.T) {
 		g.delete(t, users[0], users[1])
 		g.settle(t)
-		await(t, g, &corev1.SecretList{}, secrets[1], hasFinalizer[*corev1.Secret](referenceProtection, true))
+		env.Await(t, g.client, secrets[1], hasFinalizer[*corev1.Secret](referenceProtection, true))
 		for _, s := range users {
 			edit(t, g, s, func(s *corev1beta1.Shoot) {
 				s.Finalizers = slices.DeleteFunc(s.Finalizers, func(f string) bool { return f == "gardener" })
 			})
-			awaitDeleted(t, g, &corev1beta1.ShootList{}, s)
+			env.AwaitGone(t, g.client, s)
 		}
 		for _, s := range secrets {
-			await(t, g, &corev1.SecretList{}, s, hasFinalizer[*corev1.Secret](referenceProtection, false))
+			env.Await(t, g.client, s, hasFinalizer[*corev1.Secret](referenceProtection, false))
 		}
 	})
-	await(t, g, &corev1.SecretList{}, free, hasFinalizer[*corev1.Secret](referenceProtection, false))
+	env.Await(t, g.client, free, hasFinalizer[*corev1.Secret](referenceProtection, false))
 }
 
 func testStatusLabel(t *testing.T, g *garden) {
@@ -380,17 +365,17 @@ func testStatusLabel(t *testing.T, g *garden) {
 			return nil
 		}
 	}
-	await(t, g, &corev1beta1.ShootList{}, s, labelled("healthy"))
+	env.Await(t, g.client, s, labelled("healthy"))
 	for _, status := range []corev1beta1.ConditionStatus{"False", "Progressing", "True"} {
 		editStatus(t, g, s, func(s *corev1beta1.Shoot) {
 			s.Status.LastOperation = &corev1beta1.LastOperation{Type: "Reconcile", State: "Succeeded", LastUpdateTime: metav1.Now()}
 			s.Status.Conditions = []corev1beta1.Condition{{Type: "EveryNodeReady", Status: status, LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now()}}
 		})
 		want := map[corev1beta1.ConditionStatus]string{"False": "unhealthy", "Progressing": "progressing", "True": "healthy"}[status]
-		await(t, g, &corev1beta1.ShootList{}, s, labelled(want))
+		env.Await(t, g.client, s, labelled(want))
 	}
 	edit(t, g, s, func(s *corev1beta1.Shoot) { delete(s.Labels, "shoot.gardener.cloud/status") })
-	await(t, g, &corev1beta1.ShootList{}, s, labelled("healthy"))
+	env.Await(t, g.client, s, labelled("healthy"))
 }
 
 func condition(typ corev1beta1.ConditionType, message string) corev1beta1.Condition {
@@ -404,17 +389,7 @@ func testConditions(t *testing.T, g *garden) {
 	editStatus(t, g, s, func(s *corev1beta1.Shoot) {
 		s.Status.Conditions = []corev1beta1.Condition{condition("EveryNodeReady", "own")}
 	})
-	seed := &corev1beta1.Seed{
-		ObjectMeta: metav1.ObjectMeta{Name: "soil"},
-		Spec: corev1beta1.SeedSpec{
-			Provider: corev1beta1.SeedProvider{Type: "local", Region: "local"}, DNS: corev1beta1.SeedDNS{},
-			Ingress:  &corev1beta1.Ingress{Domain: "ingress.example.com", Controller: corev1beta1.IngressController{Kind: "nginx"}},
-			Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16", Nodes: new("10.3.0.0/16")},
-		},
-	}
-	dns := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"}
-	seed.Spec.DNS.Provider = &corev1beta1.SeedDNSProvider{Type: "local", CredentialsRef: &dns}
-	seed.Spec.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{Type: "local", Domain: "internal.example.com", CredentialsRef: dns}
+	seed := builder.Seed("soil")
 	g.create(t, seed)
 	editStatus(t, g, seed, func(s *corev1beta1.Seed) {
 		s.Status.Conditions = []corev1beta1.Condition{condition(corev1beta1.SeedGardenletReady, "first")}
@@ -432,7 +407,7 @@ func testConditions(t *testing.T, g *garden) {
 	}
 	expect := func(want ...string) {
 		t.Helper()
-		await(t, g, &corev1beta1.ShootList{}, s, func(s *corev1beta1.Shoot) error {
+		env.Await(t, g.client, s, func(s *corev1beta1.Shoot) error {
 			var got []string
 			for _, c := range s.Status.Conditions {
 				// The controllers that check seeds may have written these.
@@ -462,7 +437,7 @@ func testConditions(t *testing.T, g *garden) {
 	expect("EveryNodeReady:newer")
 	// No gardenlet renews its Lease: after 40 seconds its conditions would change during another test.
 	g.delete(t, seed)
-	awaitDeleted(t, g, &corev1beta1.SeedList{}, seed)
+	env.AwaitGone(t, g.client, seed)
 }
 
 func testShootState(t *testing.T, g *garden) {
@@ -480,7 +455,7 @@ func testShootState(t *testing.T, g *garden) {
 	}
 	guarded := func(want bool) {
 		t.Helper()
-		await(t, g, &corev1beta1.ShootStateList{}, state, hasFinalizer[*corev1beta1.ShootState](finalizer, want))
+		env.Await(t, g.client, state, hasFinalizer[*corev1beta1.ShootState](finalizer, want))
 	}
 	guarded(false)
 	operation("Migrate", "Processing")
@@ -496,12 +471,12 @@ func testShootState(t *testing.T, g *garden) {
 	g.settle(t)
 	guarded(true)
 	g.delete(t, s)
-	awaitDeleted(t, g, &corev1beta1.ShootStateList{}, state)
+	env.AwaitGone(t, g.client, state)
 }
 
 func testMaintenance(t *testing.T, g *garden) {
 	g.create(t, namespace("garden-maintained", nil))
-	profile := cloudProfile("maintained", "1.35.4", "1.35.5")
+	profile := builder.CloudProfile("maintained", builder.Versions("1.35.4", "1.35.5"))
 	newer := profile.Spec.MachineImages[0].Versions[0]
 	newer.Version = "2.0.0"
 	profile.Spec.MachineImages[0].Versions = append(profile.Spec.MachineImages[0].Versions, newer)
@@ -517,7 +492,7 @@ func testMaintenance(t *testing.T, g *garden) {
 	maintained := func(state corev1beta1.LastOperationState, want string) {
 		t.Helper()
 		edit(t, g, s, func(s *corev1beta1.Shoot) { s.Annotations["gardener.cloud/operation"] = "maintain" })
-		s = await(t, g, &corev1beta1.ShootList{}, s, func(s *corev1beta1.Shoot) error {
+		s = env.Await(t, g.client, s, func(s *corev1beta1.Shoot) error {
 			last, operation := s.Status.LastMaintenance, s.Annotations["gardener.cloud/operation"]
 			if last == nil || last.State != state || operation != "" {
 				return fmt.Errorf("the last maintenance is %v, operation %q is pending", last, operation)
@@ -555,7 +530,7 @@ func testMaintenance(t *testing.T, g *garden) {
 func testRestart(t *testing.T, g *garden) {
 	g.create(t, namespace("garden-away", nil))
 	credentials, resource := secret("garden-away", "credentials"), secret("garden-away", "resource")
-	profile := cloudProfile("away", "1.36.1")
+	profile := builder.CloudProfile("away", builder.Versions("1.36.1"))
 	binding := credentialsBinding("garden-away", "away", corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden-away", Name: "credentials"})
 	s := shoot("garden-away", "away", withWorkers("away"), func(s *corev1beta1.Shoot) {
 		s.Spec.CloudProfile.Name = "away"
@@ -565,12 +540,12 @@ func testRestart(t *testing.T, g *garden) {
 	})
 	p := project("away")
 	g.create(t, profile, credentials, resource, binding, s, p)
-	await(t, g, &corev1beta1.ShootList{}, s, hasFinalizer[*corev1beta1.Shoot](referenceProtection, true))
-	await(t, g, &securityv1alpha1.CredentialsBindingList{}, binding, hasFinalizer[*securityv1alpha1.CredentialsBinding]("gardener", true))
-	await(t, g, &corev1beta1.CloudProfileList{}, profile, hasFinalizer[*corev1beta1.CloudProfile]("gardener", true))
+	env.Await(t, g.client, s, hasFinalizer[*corev1beta1.Shoot](referenceProtection, true))
+	env.Await(t, g.client, binding, hasFinalizer[*securityv1alpha1.CredentialsBinding]("gardener", true))
+	env.Await(t, g.client, profile, hasFinalizer[*corev1beta1.CloudProfile]("gardener", true))
 	awaitPhase(t, g, "away", corev1beta1.ProjectReady)
-	await(t, g, &corev1.SecretList{}, resource, hasFinalizer[*corev1.Secret](referenceProtection, true))
-	await(t, g, &corev1.SecretList{}, credentials, hasFinalizer[*corev1.Secret]("gardener.cloud/credentialsbinding", true))
+	env.Await(t, g.client, resource, hasFinalizer[*corev1.Secret](referenceProtection, true))
+	env.Await(t, g.client, credentials, hasFinalizer[*corev1.Secret]("gardener.cloud/credentialsbinding", true))
 	g.stop(t)
 
 	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
@@ -585,11 +560,11 @@ func testRestart(t *testing.T, g *garden) {
 	})
 	g.create(t, late)
 	g.start(t)
-	awaitDeleted(t, g, &corev1.SecretList{}, credentials)
-	awaitDeleted(t, g, &corev1.SecretList{}, resource)
-	awaitDeleted(t, g, &corev1beta1.CloudProfileList{}, profile)
+	env.AwaitGone(t, g.client, credentials)
+	env.AwaitGone(t, g.client, resource)
+	env.AwaitGone(t, g.client, profile)
 	g.finishNamespace(t, *p.Spec.Namespace)
-	awaitDeleted(t, g, &corev1beta1.ProjectList{}, p)
+	env.AwaitGone(t, g.client, p)
 	awaitPhase(t, g, "late", corev1beta1.ProjectReady)
 	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(s), s); !apierrors.IsNotFound(err) {
 		t.Errorf("get Shoot: %v, want not found", err)

@@ -26,7 +26,6 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	"gardener.cloud/gardener/internal/component/crds"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/pkg/errorcode"
 	"gardener.cloud/gardener/pkg/extension"
 	"gardener.cloud/gardener/test/env"
@@ -217,39 +216,29 @@ func order(operation string) func(*extensionsv1alpha1.Infrastructure) {
 	}
 }
 
-// await waits until an object is as wanted. Nil means that it is gone.
+// await waits until a check of an object succeeds.
 func (s *seed) await(t testing.TB, name string, check func(*extensionsv1alpha1.Infrastructure) error) *extensionsv1alpha1.Infrastructure {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	var found *extensionsv1alpha1.Infrastructure
-	if err := kube.Await(ctx, s.c, &extensionsv1alpha1.InfrastructureList{}, func(all []*extensionsv1alpha1.Infrastructure) error {
-		index := slices.IndexFunc(all, func(i *extensionsv1alpha1.Infrastructure) bool { return i.Name == name })
-		if index < 0 {
-			found = nil
-		} else {
-			found = all[index]
-		}
-		return check(found)
-	}, nil, client.InNamespace(namespace)); err != nil {
-		t.Fatalf("%v; the actuator was called: %v", err, s.actuator.called())
-	}
-	return found
+	defer s.logCalls(t)
+	return env.Await(t, s.c, env.Named[*extensionsv1alpha1.Infrastructure](namespace, name), check)
 }
 
-func gone(obj *extensionsv1alpha1.Infrastructure) error {
-	if obj != nil {
-		return fmt.Errorf("it is still there: %+v", obj.Status)
+func (s *seed) awaitGone(t testing.TB, name string) {
+	t.Helper()
+	defer s.logCalls(t)
+	env.AwaitGone(t, s.c, env.Named[*extensionsv1alpha1.Infrastructure](namespace, name))
+}
+
+func (s *seed) logCalls(t testing.TB) {
+	t.Helper()
+	if t.Failed() {
+		t.Logf("the actuator was called: %v", s.actuator.called())
 	}
-	return nil
 }
 
 // reports waits for the outcome of an operation on the current spec, with all annotations answered.
 func reports(typ corev1beta1.LastOperationType, state corev1beta1.LastOperationState) func(*extensionsv1alpha1.Infrastructure) error {
 	return func(obj *extensionsv1alpha1.Infrastructure) error {
-		if obj == nil {
-			return errors.New("it is gone")
-		}
 		last := obj.Status.LastOperation
 		if last == nil || last.Type != typ || last.State != state || obj.Status.ObservedGeneration != obj.Generation || obj.Annotations["gardener.cloud/operation"] != "" {
 			return fmt.Errorf("generation %d, annotations %v, status %+v, last operation %+v", obj.Generation, obj.Annotations, obj.Status, last)
@@ -279,7 +268,7 @@ func (s *seed) testOperations(t *testing.T) {
 	if err := s.c.Delete(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
-	s.await(t, "own", gone)
+	s.awaitGone(t, "own")
 	if got := s.actuator.called(); !slices.Equal(slices.Compact(got), []string{"reconcile own", "delete own"}) {
 		t.Errorf("the actuator was called: %v", got)
 	}
@@ -373,7 +362,7 @@ func (s *seed) testMigration(t *testing.T) {
 	if err := s.c.Delete(t.Context(), moved); err != nil {
 		t.Fatal(err)
 	}
-	s.await(t, "moving", gone)
+	s.awaitGone(t, "moving")
 	// Twice for one order is fine: the controller may not have seen yet what it did.
 	if got := slices.Compact(s.actuator.called()); !slices.Equal(got, []string{"restore moving", "migrate moving"}) {
 		t.Errorf("the actuator was called: %v", got)
@@ -409,23 +398,18 @@ func (s *seed) testForce(t *testing.T) {
 	if err := s.c.Delete(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
-	s.await(t, "stuck", gone)
+	s.awaitGone(t, "stuck")
 	if got := s.actuator.called(); len(got) == 0 || got[len(got)-1] != "force delete stuck" {
 		t.Errorf("the actuator was called: %v", got)
 	}
 }
 
 func (s *seed) testHeartbeat(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := kube.Await(ctx, s.c, &coordinationv1.LeaseList{}, func(leases []*coordinationv1.Lease) error {
-		for _, lease := range leases {
-			if lease.Name == "gardener-extension-heartbeat" && *lease.Spec.HolderIdentity == "test" && lease.Spec.RenewTime != nil {
-				return nil
-			}
+	lease := env.Named[*coordinationv1.Lease](namespace, "gardener-extension-heartbeat")
+	env.Await(t, s.c, lease, func(lease *coordinationv1.Lease) error {
+		if *lease.Spec.HolderIdentity != "test" || lease.Spec.RenewTime == nil {
+			return errors.New("there is no heartbeat")
 		}
-		return errors.New("there is no heartbeat")
-	}, nil, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
+		return nil
+	})
 }

@@ -38,6 +38,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	"gardener.cloud/gardener/internal/gardenctl"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -129,14 +130,7 @@ func (u *user) during(t *testing.T, waitsFor string, do func(), args ...string) 
 }
 
 func shoot(name string) *corev1beta1.Shoot {
-	return &corev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Namespace: devNamespace, Name: name, Labels: map[string]string{"is": name}},
-		Spec: corev1beta1.ShootSpec{
-			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"}, Region: "local", SeedName: new("one"),
-			Kubernetes: corev1beta1.Kubernetes{Version: "1.35.1"}, Provider: corev1beta1.Provider{Type: "local"},
-			Maintenance: &corev1beta1.Maintenance{TimeWindow: &corev1beta1.MaintenanceTimeWindow{Begin: "010000+0000", End: "020000+0000"}},
-		},
-	}
+	return builder.Shoot(name, builder.On("one"), builder.Window, func(s *corev1beta1.Shoot) { s.Labels = map[string]string{"is": name} })
 }
 
 func (u *user) create(t *testing.T, obj client.Object) {
@@ -608,7 +602,7 @@ func testDocumentation(t *testing.T, u *user, kubeconfig string) {
 		ready()
 	}
 	order()
-	if err := u.Client.Create(t.Context(), &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: seedSpec()}); err != nil {
+	if err := u.Client.Create(t.Context(), builder.Seed("one")); err != nil {
 		t.Fatal(err)
 	}
 	_, certPEM, keyPEM := newAuthority(t)
@@ -659,20 +653,6 @@ func (u *user) takenUp(t *testing.T, name string, renewed bool) {
 	}}
 	if err := u.Client.Status().Update(t.Context(), s); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// seedSpec is what the API takes.
-func seedSpec() corev1beta1.SeedSpec {
-	ref := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"}
-	return corev1beta1.SeedSpec{
-		Provider: corev1beta1.SeedProvider{Type: "local", Region: "local", Zones: []string{"a"}},
-		DNS: corev1beta1.SeedDNS{
-			Provider: &corev1beta1.SeedDNSProvider{Type: "local", CredentialsRef: &ref},
-			Internal: &corev1beta1.SeedDNSProviderConfig{Type: "local", Domain: "internal.example.org", CredentialsRef: ref},
-		},
-		Ingress:  &corev1beta1.Ingress{Domain: "ingress.example.org", Controller: corev1beta1.IngressController{Kind: "nginx"}},
-		Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16"},
 	}
 }
 

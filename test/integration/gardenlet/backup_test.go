@@ -36,7 +36,7 @@ func (g *garden) testBackups(t *testing.T) {
 			t.Fatalf("create %T: %v", object, err)
 		}
 	}
-	resource := awaitRequest[*extensionsv1alpha1.BackupBucket](t, g, &extensionsv1alpha1.BackupBucketList{})
+	resource := awaitRequest[*extensionsv1alpha1.BackupBucket](t, g)
 	if resource.Spec.Type != "local" || resource.Spec.Region != "here" {
 		t.Errorf("spec is %+v", resource.Spec)
 	}
@@ -52,7 +52,7 @@ func (g *garden) testBackups(t *testing.T) {
 		b.Status.LastOperation = succeeded()
 		b.Status.GeneratedSecretRef = &corev1.SecretReference{Namespace: "garden", Name: "generated"}
 	})
-	await(t, g, &corev1beta1.BackupBucketList{}, func(found []*corev1beta1.BackupBucket) error {
+	env.AwaitList(t, g.c, func(found []*corev1beta1.BackupBucket) error {
 		if last := found[0].Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
 			return fmt.Errorf("last operation is %+v", last)
 		}
@@ -74,7 +74,7 @@ func (g *garden) testBackups(t *testing.T) {
 	if err := g.c.Delete(t.Context(), bucket); err != nil {
 		t.Fatal(err)
 	}
-	finishDeletion[*extensionsv1alpha1.BackupBucket, *corev1beta1.BackupBucket](t, g, &extensionsv1alpha1.BackupBucketList{}, &corev1beta1.BackupBucketList{})
+	finishDeletion[*extensionsv1alpha1.BackupBucket, *corev1beta1.BackupBucket](t, g)
 	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(credentials), credentials); err != nil || len(credentials.Finalizers) > 0 {
 		t.Errorf("credentials have finalizers %v (%v)", credentials.Finalizers, err)
 	}
@@ -95,7 +95,7 @@ func (g *garden) testBackupEntry(t *testing.T, bucket string) {
 	if err := g.c.Create(t.Context(), entry); err != nil {
 		t.Fatal(err)
 	}
-	resource := awaitRequest[*extensionsv1alpha1.BackupEntry](t, g, &extensionsv1alpha1.BackupEntryList{})
+	resource := awaitRequest[*extensionsv1alpha1.BackupEntry](t, g)
 	if spec := resource.Spec; spec.Type != "local" || spec.Region != "here" || spec.BucketName != bucket {
 		t.Errorf("spec is %+v", spec)
 	}
@@ -103,7 +103,7 @@ func (g *garden) testBackupEntry(t *testing.T, bucket string) {
 	playExtension(t, g, &extensionsv1alpha1.BackupEntryList{}, func(e *extensionsv1alpha1.BackupEntry) {
 		e.Status.ObservedGeneration, e.Status.LastOperation = e.Generation, succeeded()
 	})
-	await(t, g, &corev1beta1.BackupEntryList{}, func(found []*corev1beta1.BackupEntry) error {
+	env.AwaitList(t, g.c, func(found []*corev1beta1.BackupEntry) error {
 		if last := found[0].Status.LastOperation; last == nil || last.State != corev1beta1.LastOperationStateSucceeded {
 			return fmt.Errorf("last operation is %+v", last)
 		}
@@ -114,7 +114,7 @@ func (g *garden) testBackupEntry(t *testing.T, bucket string) {
 	if err := g.c.Delete(t.Context(), entry); err != nil {
 		t.Fatal(err)
 	}
-	await(t, g, &corev1beta1.BackupEntryList{}, func(found []*corev1beta1.BackupEntry) error {
+	env.AwaitList(t, g.c, func(found []*corev1beta1.BackupEntry) error {
 		if last := found[0].Status.LastOperation; last.Type != corev1beta1.LastOperationTypeDelete {
 			return fmt.Errorf("last operation is %+v", last)
 		}
@@ -127,7 +127,7 @@ func (g *garden) testBackupEntry(t *testing.T, bucket string) {
 		[]byte(`{"metadata":{"annotations":{"backupentry.core.gardener.cloud/force-deletion":"true"}}}`))); err != nil {
 		t.Fatal(err)
 	}
-	finishDeletion[*extensionsv1alpha1.BackupEntry, *corev1beta1.BackupEntry](t, g, &extensionsv1alpha1.BackupEntryList{}, &corev1beta1.BackupEntryList{})
+	finishDeletion[*extensionsv1alpha1.BackupEntry, *corev1beta1.BackupEntry](t, g)
 	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(copied), copied); !apierrors.IsNotFound(err) {
 		t.Errorf("credentials in the seed: %v", err)
 	}
@@ -141,10 +141,10 @@ func succeeded() *corev1beta1.LastOperation {
 }
 
 // awaitRequest waits until the gardenlet requests the reconciliation of the only extension resource of a kind.
-func awaitRequest[E client.Object](t *testing.T, g *garden, list client.ObjectList) E {
+func awaitRequest[E client.Object](t *testing.T, g *garden) E {
 	t.Helper()
 	var resource E
-	await(t, g, list, func(found []E) error {
+	env.AwaitList(t, g.c, func(found []E) error {
 		if len(found) != 1 || found[0].GetAnnotations()["gardener.cloud/operation"] != "reconcile" {
 			return fmt.Errorf("no reconciliation is requested: %v", found)
 		}
@@ -166,10 +166,10 @@ func (g *garden) checkCopy(t *testing.T, ref corev1.SecretReference, password st
 
 // finishDeletion waits until the gardenlet deletes the extension resource, removes its finalizers as the extension controller does, and waits
 // until the object in the garden is deleted.
-func finishDeletion[E, T client.Object](t *testing.T, g *garden, resources, list client.ObjectList) {
+func finishDeletion[E, T client.Object](t *testing.T, g *garden) {
 	t.Helper()
 	var resource E
-	await(t, g, resources, func(found []E) error {
+	env.AwaitList(t, g.c, func(found []E) error {
 		if len(found) != 1 || found[0].GetDeletionTimestamp() == nil {
 			return fmt.Errorf("no extension resource is deleted: %v", found)
 		}
@@ -177,10 +177,5 @@ func finishDeletion[E, T client.Object](t *testing.T, g *garden, resources, list
 		return nil
 	})
 	env.Edit(t, g.c, resource, func(resource E) { resource.SetFinalizers(nil) })
-	await(t, g, list, func(found []T) error {
-		if len(found) > 0 {
-			return fmt.Errorf("%T %q still exists with finalizers %v", found[0], found[0].GetName(), found[0].GetFinalizers())
-		}
-		return nil
-	})
+	env.AwaitList(t, g.c, env.None[T])
 }

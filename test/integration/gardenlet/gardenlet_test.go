@@ -101,6 +101,7 @@ func TestGardenlet(t *testing.T) {
 	g := &garden{Env: e, c: c}
 	g.prepare(t)
 	g.playNodes(t)
+	t.Run("cleanup of a shoot", g.testCleanup)
 	t.Run("without any access", g.testNoAccess)
 	t.Run("denied", g.testDenied)
 	g.sign(t)
@@ -289,7 +290,7 @@ func (g *garden) testDenied(t *testing.T) {
 	g.bootstrap(t)
 	ended, _ := g.start(t)
 	var request *certificatesv1.CertificateSigningRequest
-	await(t, g, &certificatesv1.CertificateSigningRequestList{}, func(requests []*certificatesv1.CertificateSigningRequest) error {
+	env.AwaitList(t, g.c, func(requests []*certificatesv1.CertificateSigningRequest) error {
 		if len(requests) != 1 {
 			return fmt.Errorf("there are %d requests", len(requests))
 		}
@@ -433,7 +434,7 @@ func (g *garden) testDeletion(t *testing.T) {
 	if err := g.c.Create(t.Context(), installation); err != nil {
 		t.Fatal(err)
 	}
-	await(t, g, &corev1beta1.ControllerInstallationList{}, func(found []*corev1beta1.ControllerInstallation) error {
+	env.AwaitList(t, g.c, func(found []*corev1beta1.ControllerInstallation) error {
 		if len(found) != 1 || len(found[0].Status.Conditions) == 0 {
 			return errors.New("the gardenlet has not written conditions yet")
 		}
@@ -455,12 +456,7 @@ func (g *garden) testDeletion(t *testing.T) {
 	if err := g.c.Delete(t.Context(), installation); err != nil {
 		t.Fatal(err)
 	}
-	await(t, g, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
-		if len(seeds) > 0 {
-			return fmt.Errorf("the Seed still exists: %+v", seeds[0].Status.LastOperation)
-		}
-		return nil
-	})
+	env.AwaitList(t, g.c, env.None[*corev1beta1.Seed])
 	if err := g.c.Get(t.Context(), client.ObjectKeyFromObject(bucket), bucket); !apierrors.IsNotFound(err) {
 		t.Errorf("the BackupBucket of the Seed: %v", err)
 	}
@@ -515,7 +511,7 @@ func (g *garden) kubeconfig(t *testing.T) *clientcmdapi.Config {
 func (g *garden) awaitLease(t *testing.T, version string) *coordinationv1.Lease {
 	t.Helper()
 	var lease *coordinationv1.Lease
-	await(t, g, &coordinationv1.LeaseList{}, func(leases []*coordinationv1.Lease) error {
+	env.AwaitList(t, g.c, func(leases []*coordinationv1.Lease) error {
 		if len(leases) == 0 || leases[0].ResourceVersion == version {
 			return errors.New("the Lease is not renewed")
 		}
@@ -527,22 +523,12 @@ func (g *garden) awaitLease(t *testing.T, version string) *coordinationv1.Lease 
 
 func (g *garden) awaitSeed(t *testing.T, check func(*corev1beta1.Seed) error) {
 	t.Helper()
-	await(t, g, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
+	env.AwaitList(t, g.c, func(seeds []*corev1beta1.Seed) error {
 		if len(seeds) != 1 {
 			return fmt.Errorf("there are %d Seeds", len(seeds))
 		}
 		return check(seeds[0])
 	})
-}
-
-// await waits until a check of the objects of a list succeeds.
-func await[T client.Object](t *testing.T, g *garden, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
-	defer cancel()
-	if err := kube.Await(ctx, g.c, list, check, nil, options...); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // playExtension reconciles extension resources whenever the gardenlet requests it, which may be twice, as its cache may be outdated. The function

@@ -112,7 +112,7 @@ func (g *garden) testInstallation(t *testing.T) {
 		}
 	}
 	// The extension gets a token of a ServiceAccount in the namespace of the seed.
-	await(t, g, &corev1.SecretList{}, func(secrets []*corev1.Secret) error {
+	env.AwaitList(t, g.c, func(secrets []*corev1.Secret) error {
 		if len(secrets) != 1 || len(secrets[0].Data["token"]) == 0 {
 			return errors.New("the Secret has no token")
 		}
@@ -152,12 +152,7 @@ func (g *garden) testInstallation(t *testing.T) {
 	if err := g.c.Delete(t.Context(), installation); err != nil {
 		t.Fatal(err)
 	}
-	await(t, g, &corev1beta1.ControllerInstallationList{}, func(found []*corev1beta1.ControllerInstallation) error {
-		if len(found) > 0 {
-			return fmt.Errorf("ControllerInstallation %q still exists", found[0].Name)
-		}
-		return nil
-	})
+	env.AwaitList(t, g.c, env.None[*corev1beta1.ControllerInstallation])
 	if err := g.c.Get(t.Context(), key, mr); !apierrors.IsNotFound(err) {
 		t.Errorf("ManagedResource: %v", err)
 	}
@@ -166,21 +161,18 @@ func (g *garden) testInstallation(t *testing.T) {
 // awaitConditions waits until the installation has conditions such as "Valid=True".
 func (g *garden) awaitConditions(t *testing.T, want ...string) {
 	t.Helper()
-	await(t, g, &corev1beta1.ControllerInstallationList{}, func(found []*corev1beta1.ControllerInstallation) error {
-		if len(found) != 1 {
-			return fmt.Errorf("there are %d ControllerInstallations", len(found))
-		}
+	env.Await(t, g.c, env.Named[*corev1beta1.ControllerInstallation]("", "tiny-x"), func(installation *corev1beta1.ControllerInstallation) error {
 		got := map[string]bool{}
-		for _, condition := range found[0].Status.Conditions {
+		for _, condition := range installation.Status.Conditions {
 			got[string(condition.Type)+"="+string(condition.Status)] = true
 		}
 		for _, condition := range want {
 			if !got[condition] {
-				return fmt.Errorf("the conditions do not have %s: %+v", condition, found[0].Status.Conditions)
+				return fmt.Errorf("the conditions do not have %s", condition)
 			}
 		}
 		return nil
-	}, client.MatchingFields{"metadata.name": "tiny-x"})
+	})
 }
 
 // pack returns a chart of files; names and contents alternate.

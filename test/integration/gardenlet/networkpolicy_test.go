@@ -9,6 +9,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/test/env"
 )
 
 // testNetworkPolicies creates the namespace of a control plane, and deletes a policy in it.
@@ -20,7 +22,7 @@ func (g *garden) testNetworkPolicies(t *testing.T) {
 	want := []string{"allow-to-blocked-cidrs", "allow-to-dns", "allow-to-private-networks", "allow-to-public-networks", "allow-to-runtime-apiserver", "deny-all"}
 	complete := func() {
 		t.Helper()
-		await(t, g, &networkingv1.NetworkPolicyList{}, func(found []*networkingv1.NetworkPolicy) error {
+		env.AwaitList(t, g.c, func(found []*networkingv1.NetworkPolicy) error {
 			var names []string
 			for _, policy := range found {
 				if policy.Namespace == namespace.Name {

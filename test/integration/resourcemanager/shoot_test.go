@@ -4,7 +4,6 @@ package resourcemanager
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -99,12 +98,7 @@ func TestShoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, seed, &resourcesv1alpha1.ManagedResourceList{}, func(list []*resourcesv1alpha1.ManagedResource) error {
-		if len(list) > 0 {
-			return fmt.Errorf("ManagedResource %s still exists: %+v", list[0].Name, list[0].Status.Conditions)
-		}
-		return nil
-	})
+	env.AwaitList(t, seed, env.None[*resourcesv1alpha1.ManagedResource], client.InNamespace(namespace))
 	if err := own.Get(t.Context(), client.ObjectKey{Name: "gardener.cloud:target:resource-manager"}, &rbacv1.ClusterRole{}); err != nil {
 		t.Errorf("its permissions were deleted too early: %v", err)
 	}
@@ -139,8 +133,7 @@ func prepareSeed(t *testing.T, seed *cluster) {
 		t.Fatal(err)
 	}
 	apply(t, seed, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	// Discovery may be a moment behind the condition of a definition.
-	await(t, seed, &resourcesv1alpha1.ManagedResourceList{}, func([]*resourcesv1alpha1.ManagedResource) error { return nil })
+	env.AwaitServed[*resourcesv1alpha1.ManagedResource](t, seed)
 }
 
 func apply(t *testing.T, c *cluster, objects ...client.Object) {
@@ -236,41 +229,23 @@ func pack(t *testing.T, seed *cluster, name string, objects ...client.Object) []
 	return packed
 }
 
-// await waits until a check of the objects of a kind in the namespace succeeds.
-func await[T client.Object](t *testing.T, c *cluster, list client.ObjectList, check func([]T) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	if err := kube.Await(ctx, c, list, check, nil, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func awaitApplied(t *testing.T, seed *cluster, name string) {
 	t.Helper()
-	await(t, seed, &resourcesv1alpha1.ManagedResourceList{}, func(list []*resourcesv1alpha1.ManagedResource) error {
-		for _, mr := range list {
-			if condition := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied); mr.Name == name &&
-				(condition == nil || condition.Status != corev1beta1.ConditionTrue) {
-				return fmt.Errorf("%s: conditions are %+v", name, mr.Status.Conditions)
-			}
+	env.Await(t, seed, env.Named[*resourcesv1alpha1.ManagedResource](namespace, name), func(mr *resourcesv1alpha1.ManagedResource) error {
+		if condition := kube.Condition(mr.Status.Conditions, resourcesv1alpha1.ResourcesApplied); condition == nil || condition.Status != corev1beta1.ConditionTrue {
+			return errors.New("the resources are not applied")
 		}
 		return nil
 	})
 }
 
-func awaitToken(t *testing.T, seed *cluster, name string) (token string) {
+func awaitToken(t *testing.T, seed *cluster, name string) string {
 	t.Helper()
-	await(t, seed, &corev1.SecretList{}, func(list []*corev1.Secret) error {
-		for _, secret := range list {
-			if secret.Name == name {
-				token = string(secret.Data[resourcesv1alpha1.DataKeyToken])
-			}
-		}
-		if token == "" {
-			return fmt.Errorf("there is no token in %q", name)
+	secret := env.Await(t, seed, env.Named[*corev1.Secret](namespace, name), func(secret *corev1.Secret) error {
+		if len(secret.Data[resourcesv1alpha1.DataKeyToken]) == 0 {
+			return errors.New("there is no token")
 		}
 		return nil
 	})
-	return token
+	return string(secret.Data[resourcesv1alpha1.DataKeyToken])
 }

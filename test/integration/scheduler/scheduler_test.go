@@ -31,17 +31,12 @@ import (
 
 	schedulerconfigv1alpha1 "gardener.cloud/gardener/api/config/scheduler/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
-	"gardener.cloud/gardener/api/core/v1beta1/constants"
-	"gardener.cloud/gardener/internal/kube"
 	"gardener.cloud/gardener/internal/scheduler/shoot"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
-const (
-	namespace = "garden-dev"
-	// timeout is how long a test waits for a change. It takes milliseconds on an idle machine.
-	timeout = time.Minute
-)
+const namespace = "garden-dev"
 
 func TestScheduler(t *testing.T) {
 	g := newGarden(t)
@@ -76,7 +71,7 @@ func leastUsed(t *testing.T, g *garden) {
 		g.shoot(t, "new-")
 	}
 	g.await(t, placed(map[string]int{"a": 2, "b": 2}))
-	err := kube.Await(g.context(t), g.watch, &eventsv1.EventList{}, func(events []*eventsv1.Event) error {
+	env.AwaitList(t, g.watch, func(events []*eventsv1.Event) error {
 		bound := 0
 		for _, event := range events {
 			if event.Reason == "SchedulingSuccessful" && event.Regarding.Kind == "Shoot" && strings.HasPrefix(event.Regarding.Name, "new-") {
@@ -87,10 +82,7 @@ func leastUsed(t *testing.T, g *garden) {
 			return fmt.Errorf("%d events about shoots that were bound, want 3", bound)
 		}
 		return nil
-	}, nil)
-	if err != nil {
-		t.Error(err)
-	}
+	})
 }
 
 func pending(t *testing.T, g *garden) {
@@ -116,7 +108,7 @@ func pending(t *testing.T, g *garden) {
 		t.Fatal(err)
 	}
 	g.await(t, placed(map[string]int{"a": 2}))
-	err := kube.Await(g.context(t), g.watch, &eventsv1.EventList{}, func(events []*eventsv1.Event) error {
+	env.AwaitList(t, g.watch, func(events []*eventsv1.Event) error {
 		var failed []string
 		for _, event := range events {
 			if event.Reason == "SchedulingFailed" && event.Note == hidden {
@@ -127,10 +119,7 @@ func pending(t *testing.T, g *garden) {
 			return fmt.Errorf("events about shoots %v, want one for each", failed)
 		}
 		return nil
-	}, nil)
-	if err != nil {
-		t.Error(err)
-	}
+	})
 }
 
 func otherScheduler(t *testing.T, g *garden) {
@@ -376,12 +365,6 @@ func (g *garden) clean(t *testing.T) {
 	}
 }
 
-func (g *garden) context(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // schedule starts a scheduler that stops with the test, and returns the number of its writes. Functions are called before each binding.
 func (g *garden) schedule(t *testing.T, beforeBinding ...func(context.Context, client.Object) error) (writes *atomic.Int64) {
 	t.Helper()
@@ -448,22 +431,8 @@ func (g *garden) scheduleBy(
 
 func (g *garden) profile(t *testing.T, name string, selector *corev1beta1.SeedSelector) *corev1beta1.CloudProfile {
 	t.Helper()
-	p := &corev1beta1.CloudProfile{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1beta1.CloudProfileSpec{
-			Type: "local", Regions: []corev1beta1.Region{{Name: "local"}}, SeedSelector: selector,
-			Kubernetes: corev1beta1.KubernetesSettings{Versions: []corev1beta1.ExpirableVersion{{Version: "1.34.3"}}},
-			MachineImages: []corev1beta1.MachineImage{{
-				Name: "local",
-				Versions: []corev1beta1.MachineImageVersion{{
-					ExpirableVersion: corev1beta1.ExpirableVersion{Version: "1.0.0"}, CRI: []corev1beta1.CRI{{Name: corev1beta1.CRINameContainerD}},
-				}},
-			}},
-			MachineTypes: []corev1beta1.MachineType{{
-				Name: "local", CPU: resource.MustParse("1"), GPU: resource.MustParse("0"), Memory: resource.MustParse("8Gi"),
-			}},
-		},
-	}
+	p := builder.CloudProfile(name, func(p *corev1beta1.CloudProfile) { p.Spec.SeedSelector = selector })
+
 	if err := g.Client.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
@@ -478,23 +447,11 @@ func room(shoots int64) func(*corev1beta1.Seed) {
 
 func (g *garden) seed(t *testing.T, name string, change ...func(*corev1beta1.Seed)) *corev1beta1.Seed {
 	t.Helper()
-	ref := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"}
-	s := &corev1beta1.Seed{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1beta1.SeedSpec{
-			Provider: corev1beta1.SeedProvider{Type: "local", Region: "local", Zones: []string{"0"}},
-			Ingress:  &corev1beta1.Ingress{Domain: name + ".seed.local", Controller: corev1beta1.IngressController{Kind: "nginx"}},
-			DNS: corev1beta1.SeedDNS{
-				Provider: &corev1beta1.SeedDNSProvider{Type: "local", CredentialsRef: &ref},
-				Internal: &corev1beta1.SeedDNSProviderConfig{Type: "local", Domain: "internal.local", CredentialsRef: ref},
-			},
-			Networks: corev1beta1.SeedNetworks{
-				Nodes: new("172.18.0.0/24"), Pods: "10.1.0.0/16", Services: "10.2.0.0/16",
-				ShootDefaults: &corev1beta1.ShootNetworks{Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16")},
-			},
-			Settings: &corev1beta1.SeedSettings{Scheduling: &corev1beta1.SeedSettingScheduling{Visible: true}},
-		},
-	}
+	s := builder.Seed(name, func(s *corev1beta1.Seed) {
+		s.Spec.Networks.ShootDefaults = &corev1beta1.ShootNetworks{Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16")}
+		s.Spec.Settings = &corev1beta1.SeedSettings{Scheduling: &corev1beta1.SeedSettingScheduling{Visible: true}}
+	})
+
 	status := corev1beta1.SeedStatus{
 		LastOperation: &corev1beta1.LastOperation{
 			Type: corev1beta1.LastOperationTypeReconcile, State: corev1beta1.LastOperationStateSucceeded, LastUpdateTime: metav1.Now(),
@@ -522,16 +479,8 @@ func (g *garden) seed(t *testing.T, name string, change ...func(*corev1beta1.See
 // shoot creates a workerless Shoot. A name that ends in a dash is used as generateName.
 func (g *garden) shoot(t *testing.T, name string, change ...func(*corev1beta1.Shoot)) *corev1beta1.Shoot {
 	t.Helper()
-	s := &corev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: name, Annotations: map[string]string{constants.ConfirmationDeletion: "true"},
-		},
-		Spec: corev1beta1.ShootSpec{
-			CloudProfile: &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"},
-			Region:       "local", Provider: corev1beta1.Provider{Type: "local"},
-			Kubernetes: corev1beta1.Kubernetes{Version: "1.34.3"},
-		},
-	}
+	s := builder.Shoot(name, builder.Confirmed)
+
 	if strings.HasSuffix(name, "-") {
 		s.Name, s.GenerateName = "", name
 	}
@@ -547,9 +496,7 @@ func (g *garden) shoot(t *testing.T, name string, change ...func(*corev1beta1.Sh
 // await waits until a check of the Shoots succeeds.
 func (g *garden) await(t *testing.T, check func([]*corev1beta1.Shoot) error) {
 	t.Helper()
-	if err := kube.Await(g.context(t), g.watch, &corev1beta1.ShootList{}, check, nil, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
+	env.AwaitList(t, g.watch, check, client.InNamespace(namespace))
 }
 
 // placed checks how many Shoots each seed has.

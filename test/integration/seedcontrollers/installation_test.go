@@ -14,13 +14,14 @@ import (
 	gardencorev1 "gardener.cloud/gardener/api/core/v1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/test/env"
 )
 
 // installed waits until a seed has installations of exactly these registrations, and returns them by registration.
 func (g *garden) installed(t *testing.T, seed string, want ...string) map[string]*corev1beta1.ControllerInstallation {
 	t.Helper()
 	var found map[string]*corev1beta1.ControllerInstallation
-	await(t, g, &corev1beta1.ControllerInstallationList{}, func(installations []*corev1beta1.ControllerInstallation) error {
+	env.AwaitList(t, g.client, func(installations []*corev1beta1.ControllerInstallation) error {
 		found = map[string]*corev1beta1.ControllerInstallation{}
 		names := []string{}
 		for _, installation := range installations {
@@ -41,7 +42,7 @@ func (g *garden) installed(t *testing.T, seed string, want ...string) map[string
 // updated waits until a check of an installation succeeds.
 func (g *garden) updated(t *testing.T, name string, check func(*corev1beta1.ControllerInstallation) error) {
 	t.Helper()
-	await(t, g, &corev1beta1.ControllerInstallationList{}, func(installations []*corev1beta1.ControllerInstallation) error {
+	env.AwaitList(t, g.client, func(installations []*corev1beta1.ControllerInstallation) error {
 		for _, installation := range installations {
 			if installation.Name == name {
 				return check(installation)
@@ -138,7 +139,7 @@ func (g *garden) testInstallations(t *testing.T) {
 			s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"}
 		})
 		g.delete(t, shoot)
-		awaitDeleted(t, g, &corev1beta1.ShootList{}, shoot)
+		env.AwaitGone(t, g.client, shoot)
 		g.installed(t, "east", "always-east", "network", "seed-dns", "seed-infra")
 		changeStatus(t, g, network, func(i *corev1beta1.ControllerInstallation) {
 			i.Status.Conditions[0].Status = corev1beta1.ConditionFalse
@@ -179,7 +180,7 @@ func (g *garden) testSelfHosted(t *testing.T) {
 	shoot.Spec.Provider.Workers[0].Minimum, shoot.Spec.Provider.Workers[0].Maximum = 1, 1
 	g.create(t, shoot)
 	var installation *corev1beta1.ControllerInstallation
-	await(t, g, &corev1beta1.ControllerInstallationList{}, func(installations []*corev1beta1.ControllerInstallation) error {
+	env.AwaitList(t, g.client, func(installations []*corev1beta1.ControllerInstallation) error {
 		for _, i := range installations {
 			if ref := i.Spec.ShootRef; ref != nil && ref.Name == "self" && ref.Namespace == "garden" && i.Spec.RegistrationRef.Name == "self" {
 				installation = i
@@ -188,18 +189,11 @@ func (g *garden) testSelfHosted(t *testing.T) {
 		}
 		return fmt.Errorf("no installation for the shoot")
 	})
-	await(t, g, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
-		for _, s := range shoots {
-			if s.Name == "self" && !slices.Contains(s.Finalizers, constants.FinalizerControllerRegistration) {
-				return fmt.Errorf("finalizers are %v", s.Finalizers)
-			}
-		}
-		return nil
-	})
+	guarded(t, g, shoot, constants.FinalizerControllerRegistration)
 	change(t, g, shoot, func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"} })
 	g.delete(t, shoot)
-	awaitDeleted(t, g, &corev1beta1.ControllerInstallationList{}, installation)
-	awaitDeleted(t, g, &corev1beta1.ShootList{}, shoot)
+	env.AwaitGone(t, g.client, installation)
+	env.AwaitGone(t, g.client, shoot)
 }
 
 func (g *garden) testFinalizers(t *testing.T) {
@@ -215,14 +209,14 @@ func (g *garden) testFinalizers(t *testing.T) {
 	change(t, g, installation, func(i *corev1beta1.ControllerInstallation) {
 		i.Finalizers = []string{constants.FinalizerControllerInstallation}
 	})
-	guarded(t, g, &corev1beta1.SeedList{}, seed, constants.FinalizerControllerRegistration)
-	guarded(t, g, &corev1beta1.ControllerRegistrationList{}, registration, constants.FinalizerControllerRegistration)
-	guarded(t, g, &gardencorev1.ControllerDeploymentList{}, deployment, constants.FinalizerControllerDeployment)
+	guarded(t, g, seed, constants.FinalizerControllerRegistration)
+	guarded(t, g, registration, constants.FinalizerControllerRegistration)
+	guarded(t, g, deployment, constants.FinalizerControllerDeployment)
 	g.delete(t, deployment)
 	g.delete(t, registration)
 	g.delete(t, seed)
 	// All of them wait for the installation, which the controller deletes as it is not needed any more.
-	await(t, g, &corev1beta1.ControllerInstallationList{}, func(installations []*corev1beta1.ControllerInstallation) error {
+	env.AwaitList(t, g.client, func(installations []*corev1beta1.ControllerInstallation) error {
 		for _, i := range installations {
 			if i.Name == installation.Name && i.DeletionTimestamp == nil {
 				return fmt.Errorf("the installation is not being deleted")
@@ -240,7 +234,7 @@ func (g *garden) testFinalizers(t *testing.T) {
 		t.Errorf("deployment: %v, want it to wait for its registration", err)
 	}
 	change(t, g, installation, func(i *corev1beta1.ControllerInstallation) { i.Finalizers = nil })
-	awaitDeleted(t, g, &corev1beta1.SeedList{}, seed)
-	awaitDeleted(t, g, &corev1beta1.ControllerRegistrationList{}, registration)
-	awaitDeleted(t, g, &gardencorev1.ControllerDeploymentList{}, deployment)
+	env.AwaitGone(t, g.client, seed)
+	env.AwaitGone(t, g.client, registration)
+	env.AwaitGone(t, g.client, deployment)
 }

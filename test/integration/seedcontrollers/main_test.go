@@ -44,7 +44,7 @@ import (
 	"gardener.cloud/gardener/internal/controllermanager/shoot/hibernation"
 	shootquota "gardener.cloud/gardener/internal/controllermanager/shoot/quota"
 	"gardener.cloud/gardener/internal/controllermanager/shoot/retry"
-	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/test/builder"
 	"gardener.cloud/gardener/test/env"
 )
 
@@ -209,16 +209,6 @@ func changeStatus[T client.Object](t testing.TB, g *garden, obj T, mutate func(T
 	}
 }
 
-// await waits until a check of the objects of a list succeeds.
-func await[T client.Object](t testing.TB, g *garden, list client.ObjectList, check func([]T) error, options ...client.ListOption) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	if err := kube.Await(ctx, g.client, list, check, nil, options...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // awaitCached waits until the cache of the controllers has the current version of objects.
 func (g *garden) awaitCached(t testing.TB, objects ...client.Object) {
 	t.Helper()
@@ -231,63 +221,29 @@ func (g *garden) awaitCached(t testing.TB, objects ...client.Object) {
 }
 
 // guarded waits until an object has a finalizer.
-func guarded[T client.Object](t testing.TB, g *garden, list client.ObjectList, obj T, finalizer string) {
+func guarded[T client.Object](t testing.TB, g *garden, obj T, finalizer string) {
 	t.Helper()
-	await(t, g, list, func(objects []T) error {
-		for _, o := range objects {
-			if client.ObjectKeyFromObject(o) == client.ObjectKeyFromObject(obj) && !slices.Contains(o.GetFinalizers(), finalizer) {
-				return fmt.Errorf("%T %s has finalizers %v, not %s", o, o.GetName(), o.GetFinalizers(), finalizer)
-			}
+	env.Await(t, g.client, obj, func(o T) error {
+		if !slices.Contains(o.GetFinalizers(), finalizer) {
+			return fmt.Errorf("finalizers are %v, without %s", o.GetFinalizers(), finalizer)
 		}
 		return nil
 	})
 }
 
-// awaitDeleted waits until an object is deleted.
-func awaitDeleted[T client.Object](t testing.TB, g *garden, list client.ObjectList, obj T) {
-	t.Helper()
-	await(t, g, list, func(objects []T) error {
-		for _, o := range objects {
-			if client.ObjectKeyFromObject(o) == client.ObjectKeyFromObject(obj) {
-				return fmt.Errorf("%T %s is not deleted, with finalizers %v", o, o.GetName(), o.GetFinalizers())
-			}
-		}
-		return nil
-	})
-}
-
+// newSeed returns a Seed whose extension types are its own.
 func newSeed(name string) *corev1beta1.Seed {
-	credentials := corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "garden", Name: "dns"}
-	return &corev1beta1.Seed{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1beta1.SeedSpec{
-			Provider: corev1beta1.SeedProvider{Type: "infra-" + name, Region: "local", Zones: []string{"a"}},
-			Networks: corev1beta1.SeedNetworks{Pods: "10.1.0.0/16", Services: "10.2.0.0/16", Nodes: new("172.18.0.0/16")},
-			Ingress:  &corev1beta1.Ingress{Domain: "ingress.local.example.com", Controller: corev1beta1.IngressController{Kind: "nginx"}},
-			DNS: corev1beta1.SeedDNS{
-				Provider: &corev1beta1.SeedDNSProvider{Type: "dns-" + name, CredentialsRef: &credentials},
-				Internal: &corev1beta1.SeedDNSProviderConfig{Type: "dns-" + name, Domain: "internal.example.com", CredentialsRef: credentials},
-			},
-		},
-	}
+	return builder.Seed(name, func(s *corev1beta1.Seed) {
+		s.Spec.Provider.Type = "infra-" + name
+		s.Spec.DNS.Provider.Type, s.Spec.DNS.Internal.Type = "dns-"+name, "dns-"+name
+	})
 }
 
+// newShoot returns a Shoot whose extension types are its own.
 func newShoot(name, seed string) *corev1beta1.Shoot {
-	return &corev1beta1.Shoot{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "garden-dev"},
-		Spec: corev1beta1.ShootSpec{
-			CloudProfile:           &corev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: "local"},
-			CredentialsBindingName: new("local"),
-			Region:                 "local",
-			SeedName:               &seed,
-			Kubernetes:             corev1beta1.Kubernetes{Version: "1.35.4"},
-			Networking:             &corev1beta1.Networking{Type: new("net-" + name), Pods: new("10.3.0.0/16"), Services: new("10.4.0.0/16"), Nodes: new("10.0.0.0/16")},
-			Provider: corev1beta1.Provider{Type: "infra-" + name, Workers: []corev1beta1.Worker{{
-				Name: "pool", Minimum: 1, Maximum: 3,
-				Machine: corev1beta1.Machine{Type: "local", Image: &corev1beta1.ShootMachineImage{Name: "local", Version: new("1.0.0")}},
-			}}},
-		},
-	}
+	return builder.Shoot(name, builder.Workers(1), builder.On(seed), func(s *corev1beta1.Shoot) {
+		s.Spec.Provider.Type, s.Spec.Networking.Type = "infra-"+name, new("net-"+name)
+	})
 }
 
 // newRegistration returns a registration for kinds and types, such as "Infrastructure", "local", "Network", "calico".

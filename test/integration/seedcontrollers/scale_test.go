@@ -57,7 +57,7 @@ func BenchmarkShoots(b *testing.B) {
 	}
 	writing.Wait()
 	settled := func() {
-		await(b, g, &corev1beta1.ControllerInstallationList{}, func(installations []*corev1beta1.ControllerInstallation) error {
+		env.AwaitList(b, g.client, func(installations []*corev1beta1.ControllerInstallation) error {
 			if len(installations) != seeds {
 				return fmt.Errorf("%d installations exist", len(installations))
 			}
@@ -75,7 +75,7 @@ func BenchmarkShoots(b *testing.B) {
 	extra := newSeed("extra")
 	extra.Spec.Backup = nil
 	g.create(b, newRegistration("extra", "ControlPlane", "infra-extra"), extra)
-	await(b, g, &corev1beta1.ControllerInstallationList{}, func(installations []*corev1beta1.ControllerInstallation) error {
+	env.AwaitList(b, g.client, func(installations []*corev1beta1.ControllerInstallation) error {
 		if len(installations) != seeds+1 {
 			return fmt.Errorf("%d installations exist", len(installations))
 		}

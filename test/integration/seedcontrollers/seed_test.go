@@ -30,6 +30,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
+	"gardener.cloud/gardener/test/env"
 )
 
 func (g *garden) testReferences(t *testing.T) {
@@ -37,7 +38,7 @@ func (g *garden) testReferences(t *testing.T) {
 	g.create(t, secret)
 	guarded := func(want bool) {
 		t.Helper()
-		await(t, g, &corev1.SecretList{}, func(secrets []*corev1.Secret) error {
+		env.AwaitList(t, g.client, func(secrets []*corev1.Secret) error {
 			for _, s := range secrets {
 				if s.Name == "dns" && slices.Contains(s.Finalizers, constants.FinalizerReferenceProtection) != want {
 					return fmt.Errorf("finalizers are %v", s.Finalizers)
@@ -57,7 +58,7 @@ func (g *garden) testReferences(t *testing.T) {
 	}
 	guarded(false)
 	g.delete(t, seed)
-	awaitDeleted(t, g, &corev1beta1.SeedList{}, seed)
+	env.AwaitGone(t, g.client, seed)
 }
 
 func (g *garden) testClusterRoles(t *testing.T) {
@@ -72,16 +73,11 @@ func (g *garden) testClusterRoles(t *testing.T) {
 		Labels:      map[string]string{"authorization.gardener.cloud/custom-extensions-permissions": "true"},
 		Annotations: map[string]string{"authorization.gardener.cloud/extensions-serviceaccount-selector": `{"matchLabels":{"extension":"yes"}}`},
 	}}
-	await(t, g, &corev1.NamespaceList{}, func(namespaces []*corev1.Namespace) error {
-		if !slices.ContainsFunc(namespaces, func(n *corev1.Namespace) bool { return n.Name == "seed-east" }) {
-			return fmt.Errorf("namespace seed-east not found")
-		}
-		return nil
-	})
+	env.Await(t, g.client, env.Named[*corev1.Namespace]("", "seed-east"), env.Exists)
 	g.create(t, account("seed-east", "a", selected), account("seed-east", "c", nil), account("other", "d", selected), role)
 	bound := func(want ...string) {
 		t.Helper()
-		await(t, g, &rbacv1.ClusterRoleBindingList{}, func(bindings []*rbacv1.ClusterRoleBinding) error {
+		env.AwaitList(t, g.client, func(bindings []*rbacv1.ClusterRoleBinding) error {
 			got := []string{}
 			for _, binding := range bindings {
 				if binding.Name == "extension" {
@@ -102,7 +98,7 @@ func (g *garden) testClusterRoles(t *testing.T) {
 	g.delete(t, second)
 	bound("seed-east/a")
 	change(t, g, role, func(r *rbacv1.ClusterRole) { r.Labels = nil })
-	awaitDeleted(t, g, &rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "extension"}})
+	env.AwaitGone(t, g.client, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "extension"}})
 }
 
 func (g *garden) testSecrets(t *testing.T) {
@@ -123,7 +119,7 @@ func (g *garden) testSecrets(t *testing.T) {
 	g.create(t, shared, shootSecret, immutable, newSeed("south"))
 	copies := func(want map[string]string) {
 		t.Helper()
-		await(t, g, &corev1.SecretList{}, func(secrets []*corev1.Secret) error {
+		env.AwaitList(t, g.client, func(secrets []*corev1.Secret) error {
 			got := map[string]string{}
 			for _, secret := range secrets {
 				got[secret.Name] = string(secret.Data["key"])
@@ -159,18 +155,12 @@ func (g *garden) testSecrets(t *testing.T) {
 // condition waits until a seed has a condition with a status. An empty status means that the condition is missing.
 func (g *garden) condition(t *testing.T, seed string, typ corev1beta1.ConditionType, want corev1beta1.ConditionStatus) {
 	t.Helper()
-	await(t, g, &corev1beta1.SeedList{}, func(seeds []*corev1beta1.Seed) error {
-		for _, s := range seeds {
-			if s.Name != seed {
-				continue
-			}
-			condition := kube.Condition(s.Status.Conditions, typ)
-			if condition == nil && want == "" || condition != nil && condition.Status == want {
-				return nil
-			}
-			return fmt.Errorf("condition is %v, want %q", condition, want)
+	env.Await(t, g.client, env.Named[*corev1beta1.Seed]("", seed), func(s *corev1beta1.Seed) error {
+		condition := kube.Condition(s.Status.Conditions, typ)
+		if condition == nil && want == "" || condition != nil && condition.Status == want {
+			return nil
 		}
-		return fmt.Errorf("seed not found")
+		return fmt.Errorf("condition is %v, want %q", condition, want)
 	})
 }
 
@@ -250,7 +240,7 @@ func (g *garden) testLifecycle(t *testing.T) {
 		t.Errorf("shoot: %v, %v", err, shoot.Status.Conditions)
 	}
 	g.clock.Step(4 * time.Minute)
-	await(t, g, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
+	env.AwaitList(t, g.client, func(shoots []*corev1beta1.Shoot) error {
 		for _, s := range shoots {
 			if s.Name == "stopped" && (s.Status.Conditions[0].Status != corev1beta1.ConditionUnknown || s.Status.Constraints[0].Status != corev1beta1.ConditionUnknown) {
 				return fmt.Errorf("conditions are %v and %v", s.Status.Conditions, s.Status.Constraints)
@@ -261,7 +251,7 @@ func (g *garden) testLifecycle(t *testing.T) {
 		}
 		return nil
 	})
-	await(t, g, &seedmanagementv1alpha1.ManagedSeedList{}, func(seeds []*seedmanagementv1alpha1.ManagedSeed) error {
+	env.AwaitList(t, g.client, func(seeds []*seedmanagementv1alpha1.ManagedSeed) error {
 		if seeds[0].Annotations[constants.GardenerTimestamp] == "" {
 			return fmt.Errorf("annotations are %v", seeds[0].Annotations)
 		}
@@ -316,7 +306,7 @@ func (g *garden) testCertificates(t *testing.T) {
 	}
 	request("not-allowed", "others")
 	request("allowed", "bootstrappers")
-	await(t, g, &certificatesv1.CertificateSigningRequestList{}, func(requests []*certificatesv1.CertificateSigningRequest) error {
+	env.AwaitList(t, g.client, func(requests []*certificatesv1.CertificateSigningRequest) error {
 		approved := map[string]bool{}
 		for _, csr := range requests {
 			approved[csr.Name] = len(csr.Status.Conditions) > 0 && csr.Status.Conditions[0].Type == certificatesv1.CertificateApproved
@@ -353,7 +343,7 @@ func (g *garden) testSteadyState(t *testing.T) {
 	changeStatus(t, g, &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "east"}}, func(s *corev1beta1.Seed) { s.Status.KubernetesVersion = new("1.35.4") })
 	before := g.versions(t)
 	g.start(t)
-	awaitDeleted(t, g, &corev1beta1.ControllerRegistrationList{}, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "unneeded"}})
+	env.AwaitGone(t, g.client, &corev1beta1.ControllerRegistration{ObjectMeta: metav1.ObjectMeta{Name: "unneeded"}})
 	// A new Seed is reconciled by all controllers for Seeds. When it has its conditions, any other write would have happened, too.
 	extra := newSeed("extra")
 	g.create(t, extra)

@@ -2,7 +2,6 @@ package seedcontrollers
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -16,19 +15,13 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	operationsv1alpha1 "gardener.cloud/gardener/api/operations/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
+	"gardener.cloud/gardener/test/env"
 )
 
 // shoot waits until a check of a shoot succeeds.
 func (g *garden) shoot(t *testing.T, name string, check func(*corev1beta1.Shoot) error) {
 	t.Helper()
-	await(t, g, &corev1beta1.ShootList{}, func(shoots []*corev1beta1.Shoot) error {
-		for _, s := range shoots {
-			if s.Name == name {
-				return check(s)
-			}
-		}
-		return fmt.Errorf("shoot %s not found", name)
-	})
+	env.Await(t, g.client, env.Named[*corev1beta1.Shoot]("garden-dev", name), check)
 }
 
 func (g *garden) testHibernation(t *testing.T) {
@@ -99,10 +92,10 @@ func (g *garden) testLifetime(t *testing.T) {
 	change(t, g, shoot, func(s *corev1beta1.Shoot) {
 		s.Annotations[constants.ShootExpirationTimestamp] = g.clock.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
 	})
-	awaitDeleted(t, g, &corev1beta1.ShootList{}, shoot)
+	env.AwaitGone(t, g.client, shoot)
 	g.delete(t, binding)
 	g.delete(t, quota)
-	awaitDeleted(t, g, &corev1beta1.QuotaList{}, quota)
+	env.AwaitGone(t, g.client, quota)
 }
 
 func (g *garden) testGuards(t *testing.T) {
@@ -119,33 +112,23 @@ func (g *garden) testGuards(t *testing.T) {
 	shoot := newShoot("exposed", "east")
 	shoot.Spec.ExposureClassName = new("class")
 	g.create(t, quota, binding, class, shoot)
-	await(t, g, &corev1beta1.QuotaList{}, func(quotas []*corev1beta1.Quota) error {
-		if len(quotas) != 1 || !slices.Contains(quotas[0].Finalizers, constants.FinalizerGardenerName) {
-			return fmt.Errorf("the quota has no finalizer")
-		}
-		return nil
-	})
-	await(t, g, &corev1beta1.ExposureClassList{}, func(classes []*corev1beta1.ExposureClass) error {
-		if len(classes) != 1 || !slices.Contains(classes[0].Finalizers, constants.FinalizerGardenerName) {
-			return fmt.Errorf("the class has no finalizer")
-		}
-		return nil
-	})
+	guarded(t, g, quota, constants.FinalizerGardenerName)
+	guarded(t, g, class, constants.FinalizerGardenerName)
 	// The finalizers stay because of users in the cache.
 	g.awaitCached(t, shoot, binding)
 	g.delete(t, quota)
 	g.delete(t, class)
 	g.delete(t, binding)
-	awaitDeleted(t, g, &corev1beta1.QuotaList{}, quota)
+	env.AwaitGone(t, g.client, quota)
 	change(t, g, shoot, func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"} })
-	await(t, g, &corev1beta1.ExposureClassList{}, func(classes []*corev1beta1.ExposureClass) error {
+	env.AwaitList(t, g.client, func(classes []*corev1beta1.ExposureClass) error {
 		if len(classes) != 1 || classes[0].DeletionTimestamp == nil {
 			return fmt.Errorf("the class is not in deletion, waiting for the shoot")
 		}
 		return nil
 	})
 	g.delete(t, shoot)
-	awaitDeleted(t, g, &corev1beta1.ExposureClassList{}, class)
+	env.AwaitGone(t, g.client, class)
 }
 
 func (g *garden) testBastions(t *testing.T) {
@@ -163,13 +146,13 @@ func (g *garden) testBastions(t *testing.T) {
 	changeStatus(t, g, bastions[1], func(b *operationsv1alpha1.Bastion) {
 		b.Status.LastHeartbeatTimestamp = new(metav1.NewTime(g.clock.Now().Add(-time.Hour)))
 	})
-	awaitDeleted(t, g, &operationsv1alpha1.BastionList{}, bastions[1])
+	env.AwaitGone(t, g.client, bastions[1])
 	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(bastions[0]), bastions[0]); err != nil {
 		t.Fatalf("the other one: %v", err)
 	}
 	change(t, g, shoot, func(s *corev1beta1.Shoot) { s.Annotations = map[string]string{constants.ConfirmationDeletion: "true"} })
 	g.delete(t, shoot)
-	awaitDeleted(t, g, &operationsv1alpha1.BastionList{}, bastions[0])
+	env.AwaitGone(t, g.client, bastions[0])
 }
 
 func (g *garden) testEvents(t *testing.T) {
@@ -183,7 +166,7 @@ func (g *garden) testEvents(t *testing.T) {
 	g.clock.SetTime(time.Now().Add(2 * time.Hour))
 	about, other := newEvent("shoot", "Shoot"), newEvent("seed", "Seed")
 	g.create(t, about, other)
-	awaitDeleted(t, g, &eventsv1.EventList{}, other)
+	env.AwaitGone(t, g.client, other)
 	if err := g.client.Get(t.Context(), client.ObjectKeyFromObject(about), about); err != nil {
 		t.Errorf("event about a Shoot: %v", err)
 	}

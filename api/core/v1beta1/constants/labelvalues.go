@@ -17,6 +17,8 @@ const (
 	NetworkPolicyAllowed = "allowed"
 	// DiscoveryShootCA is the value of DiscoveryPublic for the CA certificates of a Shoot.
 	DiscoveryShootCA = "shoot-ca"
+	// DiscoveryServiceAccount is the value of DiscoveryPublic for the documents of a managed issuer of service account tokens.
+	DiscoveryServiceAccount = "serviceaccount"
 	// SchedulingPurposeRegionConfig is the value of SchedulingPurpose for distances between regions.
 	SchedulingPurposeRegionConfig = "region-config"
 	// GardenPurposeMachineClass is the value of GardenerPurpose for machine classes.

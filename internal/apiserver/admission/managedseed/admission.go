@@ -23,6 +23,7 @@ import (
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	seedmanagementv1alpha1 "gardener.cloud/gardener/api/seedmanagement/v1alpha1"
 	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
+	"gardener.cloud/gardener/internal/shoot/dnsname"
 )
 
 // Name is the name of the plugin.
@@ -253,16 +254,18 @@ func (p *Plugin) dnsProvider(ctx context.Context, shoot *corev1beta1.Shoot) (*co
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("list secrets of default domains: %w", err))
 	}
+	var provider *corev1beta1.SeedDNSProvider
+	closest := ""
 	for i := range secrets.Items {
 		secret := &secrets.Items[i]
-		if name := secret.Annotations[constants.DNSDomain]; name != "" && strings.HasSuffix(domain(shoot), "."+name) {
-			return &corev1beta1.SeedDNSProvider{
+		if name := secret.Annotations[constants.DNSDomain]; dnsname.Within(domain(shoot), name) && len(name) > len(closest) {
+			closest, provider = name, &corev1beta1.SeedDNSProvider{
 				Type:           secret.Annotations[constants.DNSProvider],
 				CredentialsRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: secret.Namespace, Name: secret.Name},
-			}, nil
+			}
 		}
 	}
-	return nil, nil
+	return provider, nil
 }
 
 // ingressDomain is where a Seed has its ingress.

@@ -8,12 +8,14 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/internal/apiserver/admission/initializer"
 	"gardener.cloud/gardener/internal/apiserver/admission/project"
+	"gardener.cloud/gardener/internal/shoot/dnsname"
 )
 
 // Name is the name of the plugin.
@@ -26,7 +28,7 @@ func Register(plugins *admission.Plugins) {
 	})
 }
 
-// Plugin sets and checks spec.dns of Shoots. Reads Projects and Seeds, and the Secrets of default domains in the kube-apiserver.
+// Plugin sets and checks spec.dns of Shoots. Reads Projects and Seeds, and Secrets of default domains in the kube-apiserver.
 type Plugin struct {
 	*admission.Handler
 	initializer.Base
@@ -67,45 +69,46 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if err != nil {
 		return err
 	}
-	if unmanaged(shoot.Spec.DNS) {
+	if dnsname.Unmanaged(shoot.Spec.DNS) {
 		setPrimary(shoot.Spec.DNS)
 		return nil
 	}
-	if domain := domainOf(shoot.Spec.DNS); domain != "" {
-		if !needsPrimary(shoot.Spec.DNS) {
-			return nil
-		}
-		defaults, err := p.defaultDomains(ctx, seed)
-		if err != nil {
-			return err
-		}
-		if defaultFor(domain, defaults) == "" {
+	domain := dnsname.Of(shoot.Spec.DNS)
+	if domain != "" && !needsPrimary(shoot.Spec.DNS) {
+		return nil
+	}
+	in, err := p.readDomains(ctx, seed)
+	switch {
+	case err != nil:
+		return err
+	case domain != "":
+		if dnsname.Closest(domain, in.defaults) == "" {
 			setPrimary(shoot.Spec.DNS)
 		}
+		return nil
+	case len(in.offered) == 0:
 		return nil
 	}
 	proj, err := project.ForNamespace(ctx, p.GardenCache, shoot.Namespace)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	defaults, err := p.defaultDomains(ctx, seed)
-	if err != nil {
-		return err
-	}
-	if len(defaults) > 0 {
-		assign(shoot, proj.Name, defaults[0])
-	}
+	assign(shoot, proj.Name, in.offered[0])
 	return nil
 }
 
 // Validate implements admission.ValidationInterface.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	shoot, old := changed(a)
-	if shoot == nil || apiequality.Semantic.DeepEqual(shoot.Spec.DNS, old.Spec.DNS) {
+	if shoot == nil {
 		return nil
 	}
-	domain := domainOf(shoot.Spec.DNS)
-	if domain == "" || unmanaged(shoot.Spec.DNS) {
+	domain := dnsname.Of(shoot.Spec.DNS)
+	// A seed brings domains of its own, so what was fine for another one, or for none, may not be so.
+	taken := domain != dnsname.Of(old.Spec.DNS) || !apiequality.Semantic.DeepEqual(shoot.Spec.SeedName, old.Spec.SeedName) ||
+		// Records of a shoot that is no longer unmanaged are written with the credentials of the landscape.
+		dnsname.Unmanaged(shoot.Spec.DNS) != dnsname.Unmanaged(old.Spec.DNS)
+	if domain == "" || !taken && apiequality.Semantic.DeepEqual(shoot.Spec.DNS, old.Spec.DNS) {
 		return nil
 	}
 	var seed *corev1beta1.Seed
@@ -115,19 +118,21 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 			return err
 		}
 	}
-	defaults, err := p.defaultDomains(ctx, seed)
+	in, err := p.readDomains(ctx, seed)
 	if err != nil {
 		return err
-	}
-	def := defaultFor(domain, defaults)
-	if def == "" {
-		return nil
 	}
 	proj, err := project.ForNamespace(ctx, p.GardenCache, shoot.Namespace)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if errs := checkDefault(shoot.Spec.DNS, domain != domainOf(old.Spec.DNS), proj.Name, def); len(errs) > 0 {
+	var errs field.ErrorList
+	if taken {
+		errs = check(shoot.Spec.DNS, shoot.Spec.SeedName, proj.Name, in)
+	} else {
+		errs = checkProviders(shoot.Spec.DNS, dnsname.Closest(domain, in.defaults))
+	}
+	if len(errs) > 0 {
 		return apierrors.NewInvalid(corev1beta1.Kind("Shoot"), shoot.Name, errs)
 	}
 	return nil

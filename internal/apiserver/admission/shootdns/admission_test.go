@@ -33,7 +33,9 @@ func TestDNS(t *testing.T) {
 		}}
 	}
 	own := &corev1beta1.Seed{ObjectMeta: metav1.ObjectMeta{Name: "own"}}
-	own.Spec.DNS.Defaults = []corev1beta1.SeedDNSProviderConfig{{Domain: "own.example.com"}, {Domain: "second.example.com"}}
+	own.Spec.DNS.Defaults = []corev1beta1.SeedDNSProviderConfig{{Domain: "own.example.com"}, {Domain: "second.example.com"}, {Domain: "dev.second.example.com"}}
+	own.Spec.DNS.Internal = &corev1beta1.SeedDNSProviderConfig{Domain: "internal.example.net"}
+	own.Spec.Ingress = &corev1beta1.Ingress{Domain: "ingress.own.example.net"}
 	namespace := "garden-dev"
 	reader := admissiontest.Reader(t,
 		&corev1beta1.Project{ObjectMeta: metav1.ObjectMeta{Name: "dev"}, Spec: corev1beta1.ProjectSpec{Namespace: &namespace}},
@@ -70,11 +72,36 @@ func TestDNS(t *testing.T) {
 		"a name of one's own in the project": {shoot: shoot("seed", dns("x.dev.low.example.com")), want: dns("x.dev.low.example.com")},
 		"a name in another project":          {shoot: shoot("", dns("x.prod.low.example.com")), refused: metav1.StatusReasonInvalid},
 		"a default domain itself":            {shoot: shoot("", dns("low.example.com")), refused: metav1.StatusReasonInvalid},
-		"a domain that is no default there":  {shoot: shoot("own", dns("x.low.example.com")), want: dns("x.low.example.com")},
-		"a provider for the default domain":  {shoot: shoot("seed", dns("", provider("x", new(true)))), refused: metav1.StatusReasonInvalid},
+		"a default domain of another seed":   {shoot: shoot("own", dns("x.dev.low.example.com")), refused: metav1.StatusReasonInvalid},
+		"bound to a seed without the default domain": {
+			shoot: shoot("own", dns("x.dev.low.example.com")), old: shoot("", dns("x.dev.low.example.com")), refused: metav1.StatusReasonInvalid,
+		},
+		"moved to a seed without the default domain": {
+			shoot: shoot("seed", dns("x.dev.own.example.com")), old: shoot("own", dns("x.dev.own.example.com")), refused: metav1.StatusReasonInvalid,
+		},
+		"bound to a seed with the default domain": {
+			shoot: shoot("own", dns("x.dev.own.example.com")), old: shoot("", dns("x.dev.own.example.com")), want: dns("x.dev.own.example.com"),
+		},
+		"bound with a name in another project":    {shoot: shoot("own", dns("x.prod.own.example.com")), old: shoot("", dns("x.prod.own.example.com")), refused: metav1.StatusReasonInvalid},
+		"the longest default domain":              {shoot: shoot("own", dns("x.dev.dev.second.example.com")), want: dns("x.dev.dev.second.example.com")},
+		"a name in the longest default domain":    {shoot: shoot("own", dns("x.dev.second.example.com")), refused: metav1.StatusReasonInvalid},
+		"an internal name":                        {shoot: shoot("", dns("victim.prod.internal.example.net")), refused: metav1.StatusReasonInvalid},
+		"an internal name on another seed":        {shoot: shoot("seed", dns("victim.dev.internal.example.net", provider("x", new(true)))), refused: metav1.StatusReasonInvalid},
+		"an internal domain, unmanaged":           {shoot: shoot("seed", dns("internal.example.net", provider("unmanaged", nil))), refused: metav1.StatusReasonInvalid},
+		"above an internal domain, unmanaged":     {shoot: shoot("seed", dns("example.net", provider("unmanaged", nil))), refused: metav1.StatusReasonInvalid},
+		"above a default domain, unmanaged":       {shoot: shoot("seed", dns("example.com", provider("unmanaged", nil))), refused: metav1.StatusReasonInvalid},
+		"a name of the ingress, unmanaged":        {shoot: shoot("", dns("x.ingress.own.example.net", provider("unmanaged", nil))), refused: metav1.StatusReasonInvalid},
+		"above the ingress of a seed":             {shoot: shoot("seed", dns("own.example.net", provider("x", nil))), want: dns("own.example.net", provider("x", new(true)))},
+		"a name in another project, unmanaged":    {shoot: shoot("seed", dns("x.prod.low.example.com", provider("unmanaged", nil))), refused: metav1.StatusReasonInvalid},
+		"a name of one's own, unmanaged anywhere": {shoot: shoot("own", dns("x.dev.low.example.com", provider("unmanaged", nil))), want: dns("x.dev.low.example.com", provider("unmanaged", new(true)))},
+		"unmanaged no longer": {
+			shoot: shoot("own", dns("x.dev.low.example.com")), old: shoot("own", dns("x.dev.low.example.com", provider("unmanaged", nil))),
+			refused: metav1.StatusReasonInvalid,
+		},
+		"a provider for the default domain": {shoot: shoot("seed", dns("", provider("x", new(true)))), refused: metav1.StatusReasonInvalid},
 		"what it has, whatever the rule then": {
-			shoot: shoot("seed", dns("low.example.com")), old: shoot("", dns("low.example.com")),
-			want: dns("low.example.com"),
+			shoot: shoot("seed", dns("low.example.com", provider("x", nil))), old: shoot("seed", dns("low.example.com")),
+			want: dns("low.example.com", provider("x", nil)),
 		},
 		"a seed that is not there": {shoot: shoot("gone", nil), refused: "?"},
 	} {

@@ -1,6 +1,7 @@
 package shootvalidator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -51,7 +52,7 @@ func (p *Plugin) readCredentials(ctx context.Context, namespace string, spec *co
 			providers = binding.Provider.Type
 		}
 		return credentialsOf(providers, corev1.ObjectReference{
-			APIVersion: "v1", Kind: "Secret", Namespace: binding.SecretRef.Namespace, Name: binding.SecretRef.Name,
+			APIVersion: "v1", Kind: "Secret", Namespace: cmp.Or(binding.SecretRef.Namespace, namespace), Name: binding.SecretRef.Name,
 		}), nil
 	}
 	return nil, nil
@@ -83,19 +84,29 @@ func (p *Plugin) readCredentialsProviders(ctx context.Context, shoot *corev1beta
 	return c.providers, nil
 }
 
+// same reports whether two bindings refer to the same object.
+func (c *credentials) same(other *credentials) bool {
+	return c.group == other.group && c.resource == other.resource && c.namespace == other.namespace && c.name == other.name
+}
+
 // checkCredentialsChange checks that a user who changes the credentials of a shoot may read both the old and the new ones.
-// Otherwise users who may only refer to a binding could use its credentials for other resources.
+// Otherwise users who may only refer to a binding could use its credentials for other resources. A CredentialsBinding that replaces a
+// SecretBinding refers to the same Secret: it is another way to write the same, not a change of credentials.
 func (p *Plugin) checkCredentialsChange(ctx context.Context, a admission.Attributes, in *input) error {
 	is, was := &in.shoot.Spec, &in.old.Spec
 	if in.isNew || in.deleting() || apiequality.Semantic.DeepEqual(is.CredentialsBindingName, was.CredentialsBindingName) &&
 		apiequality.Semantic.DeepEqual(is.SecretBindingName, was.SecretBindingName) {
 		return nil
 	}
-	for _, spec := range []*corev1beta1.ShootSpec{was, is} {
-		c, err := p.readCredentials(ctx, in.shoot.Namespace, spec)
-		if err != nil {
-			return err
-		}
+	before, err := p.readCredentials(ctx, in.shoot.Namespace, was)
+	if err != nil {
+		return err
+	}
+	after, err := p.readCredentials(ctx, in.shoot.Namespace, is)
+	if err != nil {
+		return err
+	}
+	for _, c := range []*credentials{before, after} {
 		if c == nil {
 			continue
 		}
@@ -104,6 +115,10 @@ func (p *Plugin) checkCredentialsChange(ctx context.Context, a admission.Attribu
 		}); err != nil {
 			return fmt.Errorf("the credentials cannot be changed: %w", err)
 		}
+	}
+	if was.SecretBindingName != nil && is.SecretBindingName == nil && after != nil && (before == nil || !before.same(after)) {
+		return field.Invalid(field.NewPath("spec", "credentialsBindingName"), is.CredentialsBindingName,
+			fmt.Sprintf("must be a CredentialsBinding with the Secret of SecretBinding %q", *was.SecretBindingName))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,8 +37,12 @@ func shoot(settings Settings) *kind.Kind[corev1beta1.Shoot] {
 		},
 		ValidateStatusUpdate: core.ValidateShootStatusUpdate,
 		RolledOut:            shootRolledOut,
-		Warnings: func(s *corev1beta1.Shoot) []string {
-			return rotationWarnings(s, settings.Clock.Now(), settings.RotationInterval)
+		Restarts: func(s, old *corev1beta1.Shoot) bool {
+			// The deletion starts again, without the help of the cluster.
+			return s.DeletionTimestamp != nil && core.ForceDeletionConfirmed(s) && !core.ForceDeletionConfirmed(old)
+		},
+		Warnings: func(s, old *corev1beta1.Shoot) []string {
+			return append(deprecationWarnings(s, old), rotationWarnings(s, settings.Clock.Now(), settings.RotationInterval)...)
 		},
 		Operation: shootOperation,
 		Subresources: func(main *kind.Main[corev1beta1.Shoot]) map[string]rest.Storage {
@@ -162,12 +167,66 @@ func canonicalizeShoot(shoot *corev1beta1.Shoot) {
 		server.EnableAnonymousAuthentication = nil
 	}
 
+	for _, key := range []string{constants.GardenerOperation, constants.GardenerMaintenanceOperation} {
+		if value, ok := shoot.Annotations[key]; ok {
+			shoot.Annotations[key] = core.WithoutCoveredOperations(value)
+		}
+	}
 	labelSeeds(&shoot.ObjectMeta, spec.SeedName, shoot.Status.SeedName)
 	if shoot.SelfHosted() {
 		metav1.SetMetaDataLabel(&shoot.ObjectMeta, constants.ShootIsSelfHosted, "true")
 	} else {
 		delete(shoot.Labels, constants.ShootIsSelfHosted)
 	}
+}
+
+// deprecatedFields are those of a Shoot that have a replacement, or no effect, in the order of the spec.
+var deprecatedFields = []struct {
+	path, advice string
+	set          func(spec *corev1beta1.ShootSpec) bool
+}{
+	{"spec.addons", "install such components yourself", func(s *corev1beta1.ShootSpec) bool {
+		a := s.Addons
+		return a != nil && (a.KubernetesDashboard != nil && a.KubernetesDashboard.Enabled || a.NginxIngress != nil && a.NginxIngress.Enabled)
+	}},
+	{"spec.cloudProfileName", "use spec.cloudProfile", func(s *corev1beta1.ShootSpec) bool { return s.CloudProfileName != nil && s.CloudProfile == nil }},
+	{"spec.dns.providers[].secretName", "use credentialsRef", func(s *corev1beta1.ShootSpec) bool {
+		return s.DNS != nil && slices.ContainsFunc(s.DNS.Providers, func(p corev1beta1.DNSProvider) bool { return p.SecretName != nil })
+	}},
+	{"spec.dns.providers[].domains and zones", "they have no effect", func(s *corev1beta1.ShootSpec) bool {
+		return s.DNS != nil && slices.ContainsFunc(s.DNS.Providers, func(p corev1beta1.DNSProvider) bool { return p.Domains != nil || p.Zones != nil })
+	}},
+	{"spec.kubernetes.clusterAutoscaler.ignoreTaints", "use startupTaints or statusTaints", func(s *corev1beta1.ShootSpec) bool {
+		return s.Kubernetes.ClusterAutoscaler != nil && len(s.Kubernetes.ClusterAutoscaler.IgnoreTaints) > 0
+	}},
+	{"spec.kubernetes.clusterAutoscaler.maxEmptyBulkDelete", "use maxScaleDownParallelism", func(s *corev1beta1.ShootSpec) bool {
+		return s.Kubernetes.ClusterAutoscaler != nil && s.Kubernetes.ClusterAutoscaler.MaxEmptyBulkDelete != nil
+	}},
+	{"spec.kubernetes.kubeAPIServer.enableAnonymousAuthentication", "use structuredAuthentication", func(s *corev1beta1.ShootSpec) bool {
+		return s.Kubernetes.KubeAPIServer != nil && ptr.Deref(s.Kubernetes.KubeAPIServer.EnableAnonymousAuthentication, false)
+	}},
+	{"spec.kubernetes.kubeAPIServer.watchCacheSizes.default", "it has no effect", func(s *corev1beta1.ShootSpec) bool {
+		server := s.Kubernetes.KubeAPIServer
+		return server != nil && server.WatchCacheSizes != nil && server.WatchCacheSizes.Default != nil
+	}},
+	{"spec.kubernetes.kubeControllerManager.podEvictionTimeout", "it has no effect", func(s *corev1beta1.ShootSpec) bool {
+		return s.Kubernetes.KubeControllerManager != nil && s.Kubernetes.KubeControllerManager.PodEvictionTimeout != nil
+	}},
+	{"spec.kubernetes.kubeScheduler.kubeMaxPDVols", "it has no effect", func(s *corev1beta1.ShootSpec) bool {
+		return s.Kubernetes.KubeScheduler != nil && s.Kubernetes.KubeScheduler.KubeMaxPDVols != nil
+	}},
+	{"spec.secretBindingName", "use spec.credentialsBindingName", func(s *corev1beta1.ShootSpec) bool { return s.SecretBindingName != nil }},
+}
+
+// deprecationWarnings name deprecated fields that a request sets. Those that the old object, if any, has as well were warned about.
+func deprecationWarnings(shoot, old *corev1beta1.Shoot) []string {
+	var out []string
+	for _, field := range deprecatedFields {
+		if field.set(&shoot.Spec) && (old == nil || !field.set(&old.Spec)) {
+			out = append(out, field.path+" is deprecated: "+field.advice)
+		}
+	}
+	return out
 }
 
 // rotationWarnings name the credentials of a shoot that were not rotated for longer than the interval.
@@ -213,7 +272,7 @@ func shootRolledOut(shoot, old *corev1beta1.Shoot) bool {
 func shootOperation(shoot *corev1beta1.Shoot, operation string) kind.Effect {
 	last := shoot.Status.LastOperation
 	switch {
-	case last == nil:
+	case last == nil, core.CoveredOperation(shoot.Annotations[constants.GardenerOperation], operation):
 		return kind.Uncounted
 	case last.State == corev1beta1.LastOperationStateFailed:
 		if operation == constants.ShootOperationRetry {

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,5 +53,111 @@ func TestRotationWarnings(t *testing.T) {
 	shoot.DeletionTimestamp = daysAgo(0)
 	if got := rotationWarnings(shoot, now, interval); len(got) > 0 {
 		t.Errorf("a shoot in deletion has warnings: %q", got)
+	}
+}
+
+func TestDeprecationWarnings(t *testing.T) {
+	deprecated := func() *corev1beta1.Shoot {
+		s := &corev1beta1.Shoot{}
+		s.Spec.SecretBindingName, s.Spec.CloudProfileName = new("b"), new("p")
+		s.Spec.DNS = &corev1beta1.DNS{Providers: []corev1beta1.DNSProvider{{SecretName: new("s")}}}
+		s.Spec.Addons = &corev1beta1.Addons{NginxIngress: &corev1beta1.NginxIngress{Addon: corev1beta1.Addon{Enabled: true}}}
+		s.Spec.Kubernetes.ClusterAutoscaler = &corev1beta1.ClusterAutoscaler{IgnoreTaints: []string{"t"}, MaxEmptyBulkDelete: new(int32(1))}
+		s.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{
+			EnableAnonymousAuthentication: new(true), WatchCacheSizes: &corev1beta1.WatchCacheSizes{Default: new(int32(1))},
+		}
+		s.Spec.Kubernetes.KubeControllerManager = &corev1beta1.KubeControllerManagerConfig{PodEvictionTimeout: &metav1.Duration{}}
+		s.Spec.Kubernetes.KubeScheduler = &corev1beta1.KubeSchedulerConfig{KubeMaxPDVols: new("1")}
+		return s
+	}
+	current := &corev1beta1.Shoot{}
+	current.Spec.CredentialsBindingName, current.Spec.CloudProfile = new("b"), &corev1beta1.CloudProfileReference{Name: "p"}
+	current.Spec.CloudProfileName = new("p") // kept in step
+	for name, tc := range map[string]struct {
+		shoot, old *corev1beta1.Shoot
+		want       int
+	}{
+		"a new Shoot with all of them":     {shoot: deprecated(), want: 10},
+		"a new Shoot without any":          {shoot: current},
+		"a Shoot that gets all of them":    {shoot: deprecated(), old: current, want: 10},
+		"a Shoot that has had all of them": {shoot: deprecated(), old: deprecated()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := deprecationWarnings(tc.shoot, tc.old)
+			if len(got) != tc.want {
+				t.Errorf("%d warnings, want %d: %q", len(got), tc.want, got)
+			}
+			if tc.want > 0 && !slices.Contains(got, "spec.secretBindingName is deprecated: use spec.credentialsBindingName") {
+				t.Errorf("warnings are %q", got)
+			}
+		})
+	}
+}
+
+// Operations that another one includes are removed when the Shoot is stored, and start no generation of their own.
+func TestCoveredOperations(t *testing.T) {
+	strategy := shoot(Settings{}).Strategies(runtime.NewScheme()).Update
+	for name, tc := range map[string]struct {
+		stored, request, want string
+		generation            int64
+	}{
+		"the start of all": {
+			request: "rotate-ca-start;rotate-credentials-start;rotate-ssh-keypair;reconcile", want: "rotate-credentials-start", generation: 2,
+		},
+		"the same again": {
+			stored: "rotate-credentials-start", request: "rotate-credentials-start;rotate-ca-start", want: "rotate-credentials-start", generation: 1,
+		},
+		"without rollout": {
+			request: "rotate-credentials-start-without-workers-rollout;rotate-serviceaccount-key-start-without-workers-rollout;rotate-observability-credentials",
+			want:    "rotate-credentials-start-without-workers-rollout", generation: 2,
+		},
+		"the completion of all": {
+			request: "rotate-credentials-complete;rotate-serviceaccount-key-complete;rollout-workers=a", want: "rotate-credentials-complete;rollout-workers=a", generation: 2,
+		},
+		"nothing in common": {request: "rotate-ca-start;rotate-ssh-keypair", want: "rotate-ca-start;rotate-ssh-keypair", generation: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Generation: 1, Annotations: map[string]string{"gardener.cloud/operation": tc.stored}}}
+			old.Status.LastOperation = &corev1beta1.LastOperation{State: corev1beta1.LastOperationStateSucceeded}
+			s := old.DeepCopy()
+			s.Annotations = map[string]string{"gardener.cloud/operation": tc.request, "maintenance.gardener.cloud/operation": tc.request}
+			strategy.PrepareForUpdate(t.Context(), s, old)
+			strategy.Canonicalize(s)
+			if got := s.Annotations["gardener.cloud/operation"]; got != tc.want || s.Generation != tc.generation {
+				t.Errorf("operations %q, generation %d, want %q and %d", got, s.Generation, tc.want, tc.generation)
+			}
+			if got := s.Annotations["maintenance.gardener.cloud/operation"]; strings.TrimSuffix(got, ";reconcile") != tc.want {
+				t.Errorf("operations for the maintenance are %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// The gardenlet gives up the deletion that has failed when another generation is deleted.
+func TestGenerationOfForcedDeletion(t *testing.T) {
+	strategy := shoot(Settings{}).Strategies(runtime.NewScheme()).Update
+	for name, tc := range map[string]struct {
+		before, now string
+		deleted     bool
+		want        int64
+	}{
+		"confirmed":                   {now: "true", deleted: true, want: 2},
+		"confirmed already":           {before: "true", now: "1", deleted: true, want: 1},
+		"not confirmed":               {now: "false", deleted: true, want: 1},
+		"confirmed before a deletion": {now: "true", want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := &corev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+			if tc.deleted {
+				old.DeletionTimestamp = &metav1.Time{}
+			}
+			s := old.DeepCopy()
+			old.Annotations = map[string]string{"confirmation.gardener.cloud/force-deletion": tc.before}
+			s.Annotations = map[string]string{"confirmation.gardener.cloud/force-deletion": tc.now}
+			strategy.PrepareForUpdate(t.Context(), s, old)
+			if s.Generation != tc.want {
+				t.Errorf("generation %d, want %d", s.Generation, tc.want)
+			}
+		})
 	}
 }

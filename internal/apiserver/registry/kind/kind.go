@@ -49,8 +49,10 @@ type Kind[T any] struct {
 	ValidateStatusUpdate func(obj, old *T) field.ErrorList
 	// RolledOut reports whether a difference outside of metadata and status counts as a new generation. Without it, each does.
 	RolledOut func(obj, old *T) bool
-	// Warnings are for users who update an object, besides those of the API machinery.
-	Warnings func(obj *T) []string
+	// Restarts reports whether a change of the metadata counts as a new generation. Without it, none does.
+	Restarts func(obj, old *T) bool
+	// Warnings are for users who create or update an object, besides those of the API machinery. There is no old object in a creation.
+	Warnings func(obj, old *T) []string
 	// Operation returns what an operation in the annotation gardener.cloud/operation does to the generation.
 	Operation func(obj *T, operation string) Effect
 	// Fields are what field selectors of lists and watches can name, besides name and namespace.

@@ -62,14 +62,19 @@ func (s strategy[T]) AllowCreateOnUpdate() bool { return false }
 func (s strategy[T]) AllowUnconditionalUpdate() bool { return s.kind.UnconditionalUpdate }
 
 // WarningsOnCreate implements rest.RESTCreateStrategy.
-func (s strategy[T]) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
-
-// WarningsOnUpdate implements rest.RESTUpdateStrategy.
-func (s strategy[T]) WarningsOnUpdate(_ context.Context, obj, _ runtime.Object) []string {
+func (s strategy[T]) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
 	if s.kind.Warnings == nil {
 		return nil
 	}
-	return s.kind.Warnings(typed[T](obj))
+	return s.kind.Warnings(typed[T](obj), nil)
+}
+
+// WarningsOnUpdate implements rest.RESTUpdateStrategy.
+func (s strategy[T]) WarningsOnUpdate(_ context.Context, obj, old runtime.Object) []string {
+	if s.kind.Warnings == nil {
+		return nil
+	}
+	return s.kind.Warnings(typed[T](obj), typed[T](old))
 }
 
 // Validate implements rest.RESTCreateStrategy.
@@ -121,8 +126,9 @@ func (s strategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.Object
 	if changed && s.kind.RolledOut != nil {
 		changed = s.kind.RolledOut(typed[T](obj), typed[T](old))
 	}
+	restarts := s.kind.Restarts != nil && s.kind.Restarts(typed[T](obj), typed[T](old))
 	meta := metaOf(obj)
-	if meta.Generation = metaOf(old).Generation; operationStarts || changed { // requests cannot set it
+	if meta.Generation = metaOf(old).Generation; operationStarts || changed || restarts { // requests cannot set it
 		meta.Generation++
 	}
 }

@@ -1,14 +1,13 @@
 package installation
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
+	"gardener.cloud/gardener/internal/shoot/dnsname"
 )
 
 // need is a kind and type of extension resources, such as Infrastructure/local, for which a cluster needs a controller.
@@ -174,14 +173,13 @@ func externalProvider(shoot *corev1beta1.Shoot, defaults []domain) string {
 			return *provider.Type
 		}
 	}
-	if dns.Domain != nil {
-		for _, d := range defaults {
-			if d.name != "" && strings.HasSuffix(*dns.Domain, "."+d.name) {
-				return d.provider
-			}
+	provider, closest := "", ""
+	for _, d := range defaults {
+		if dnsname.Within(dnsname.Of(dns), d.name) && len(d.name) > len(closest) {
+			provider, closest = d.provider, d.name
 		}
 	}
-	return ""
+	return provider
 }
 
 // addBackups adds what the buckets and entries of a cluster need. The buckets of entries can belong to another cluster.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	podsecurityapi "k8s.io/pod-security-admission/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -43,11 +44,16 @@ const (
 // namespaceName is the namespace of an extension.
 func namespaceName(ci *corev1beta1.ControllerInstallation) string { return "extension-" + ci.Name }
 
+// namespace is the one of an extension, with the pod security level of its registration. Without one, the cluster decides.
 func namespace(ci *corev1beta1.ControllerInstallation) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(ci), Labels: map[string]string{
+	labels := map[string]string{
 		constants.GardenRole:                 constants.GardenRoleExtension,
 		constants.ControllerRegistrationName: ci.Spec.RegistrationRef.Name,
-	}}}
+	}
+	if level, ok := ci.Annotations[constants.PodSecurityEnforce]; ok {
+		labels[podsecurityapi.EnforceLevelLabel] = level
+	}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(ci), Labels: labels}}
 }
 
 // kubeconfig is the kubeconfig of extensions for the garden. Its token is in a file beside it.

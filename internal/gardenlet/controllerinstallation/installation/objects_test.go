@@ -4,8 +4,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 )
 
 func parse(t *testing.T, text string) *unstructured.Unstructured {
@@ -15,6 +18,30 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	return object
+}
+
+// The namespace of an extension has the pod security level of its ControllerRegistration.
+func TestNamespace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		want        map[string]string
+	}{
+		"no level": {want: map[string]string{"gardener.cloud/role": "extension", "controllerregistration.core.gardener.cloud/name": "local"}},
+		"baseline": {
+			annotations: map[string]string{"security.gardener.cloud/pod-security-enforce": "baseline"},
+			want: map[string]string{
+				"gardener.cloud/role": "extension", "controllerregistration.core.gardener.cloud/name": "local", "pod-security.kubernetes.io/enforce": "baseline",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ci := &corev1beta1.ControllerInstallation{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
+			ci.Spec.RegistrationRef.Name = "local"
+			if diff := cmp.Diff(tc.want, namespace(ci).Labels); diff != "" {
+				t.Errorf("labels (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestInjectAccess(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podsecurityapi "k8s.io/pod-security-admission/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -97,7 +98,9 @@ func (s *run) forDeletion() *run {
 
 func (s *run) createNamespace(ctx context.Context) error {
 	return s.apply(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: constants.GardenNamespace, Labels: map[string]string{constants.GardenRole: constants.GardenRoleGarden},
+		Name: constants.GardenNamespace, Labels: map[string]string{
+			constants.GardenRole: constants.GardenRoleGarden, podsecurityapi.EnforceLevelLabel: string(podsecurityapi.LevelPrivileged),
+		},
 	}})
 }
 

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -56,5 +58,21 @@ func TestDestroyStopsAtAnError(t *testing.T) {
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(deployment), deployment); err != nil {
 		t.Errorf("the Deployment was deleted before the webhook: %v", err)
+	}
+}
+
+// A cluster may enforce a pod security level by default, which components of the seed need not keep.
+func TestNamespaceIsPrivileged(t *testing.T) {
+	s := (&reconciler{Values: Values{SeedAPI: fake.NewFakeClient()}}).newRun(&corev1beta1.Seed{})
+	if err := s.createNamespace(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{}
+	if err := s.SeedAPI.Get(t.Context(), client.ObjectKey{Name: "garden"}, namespace); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"gardener.cloud/role": "garden", "pod-security.kubernetes.io/enforce": "privileged"}
+	if diff := cmp.Diff(want, namespace.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 }

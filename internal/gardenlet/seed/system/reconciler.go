@@ -16,6 +16,7 @@ import (
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/kube"
 )
 
@@ -86,7 +87,17 @@ func (r *reconciler) operate(ctx context.Context, seed *corev1beta1.Seed, operat
 		}
 	case constants.SeedOperationRenewGardenAccessSecrets:
 		log.Info("Requesting new tokens for the garden")
-		if err := r.renewTokens(ctx); err != nil {
+		if err := r.renewTokens(ctx, resourcesv1alpha1.ServiceAccountTokenRenewTimestamp, client.MatchingLabels{
+			resourcesv1alpha1.ResourceManagerClass:   resourcesv1alpha1.ResourceManagerClassGarden,
+			resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest,
+		}); err != nil {
+			return err
+		}
+	case constants.SeedOperationRenewWorkloadIdentityTokens:
+		log.Info("Requesting new tokens of WorkloadIdentities")
+		if err := r.renewTokens(ctx, securityv1alpha1.AnnotationWorkloadIdentityTokenRenewTimestamp, client.MatchingLabels{
+			securityv1alpha1.LabelPurpose: securityv1alpha1.LabelPurposeWorkloadIdentityTokenRequestor,
+		}); err != nil {
 			return err
 		}
 	case constants.GardenerOperationReconcile:
@@ -98,19 +109,20 @@ func (r *reconciler) operate(ctx context.Context, seed *corev1beta1.Seed, operat
 	})
 }
 
-// renewTokens removes the times until which the token requestor does not renew tokens for the garden.
-func (r *reconciler) renewTokens(ctx context.Context) error {
-	secrets := &corev1.SecretList{}
-	if err := r.SeedAPI.List(ctx, secrets, client.MatchingLabels{
-		resourcesv1alpha1.ResourceManagerClass:   resourcesv1alpha1.ResourceManagerClassGarden,
-		resourcesv1alpha1.ResourceManagerPurpose: resourcesv1alpha1.LabelPurposeTokenRequest,
-	}); err != nil {
-		return fmt.Errorf("list Secrets with tokens for the garden: %w", err)
+// renewTokens removes the annotation with the time until which a token requestor does not renew the token in a Secret, from all Secrets with
+// labels. It reads no tokens.
+func (r *reconciler) renewTokens(ctx context.Context, renewTimestamp string, labels client.MatchingLabels) error {
+	secrets := &metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := r.SeedAPI.List(ctx, secrets, labels); err != nil {
+		return fmt.Errorf("list Secrets with tokens: %w", err)
 	}
 	var errs []error
 	for i := range secrets.Items {
-		errs = append(errs, client.IgnoreNotFound(kube.PatchMetadata(ctx, r.SeedAPI, &secrets.Items[i], func(o *metav1.PartialObjectMetadata) {
-			delete(o.Annotations, resourcesv1alpha1.ServiceAccountTokenRenewTimestamp)
+		secret := &secrets.Items[i]
+		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		errs = append(errs, client.IgnoreNotFound(kube.PatchMetadata(ctx, r.SeedAPI, secret, func(o *metav1.PartialObjectMetadata) {
+			delete(o.Annotations, renewTimestamp)
 		})))
 	}
 	return errors.Join(errs...)

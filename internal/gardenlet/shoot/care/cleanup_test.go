@@ -19,6 +19,7 @@ import (
 	gardenletconfigv1alpha1 "gardener.cloud/gardener/api/config/gardenlet/v1alpha1"
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/shoot/access"
 )
 
 // fakeShoot is a shoot in memory.
@@ -38,7 +39,7 @@ func (a *fakeShoot) ReachNode(_ context.Context, name string) error {
 	return nil
 }
 
-func TestClientsAreKeptUntilTheirSecretIsReplaced(t *testing.T) {
+func TestClientsAreKeptUntilTheirCredentialsExpireSoon(t *testing.T) {
 	var created []*fakeShoot
 	reads := 0
 	c := &shootClients{connect: func([]byte) (ShootClient, error) {
@@ -46,9 +47,10 @@ func TestClientsAreKeptUntilTheirSecretIsReplaced(t *testing.T) {
 		return created[len(created)-1], nil
 	}}
 	shoot := types.NamespacedName{Namespace: "garden-dev", Name: "a"}
-	get := func(secret types.UID) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	get := func(cas string) {
 		t.Helper()
-		if _, err := c.get(shoot, secret, func() ([]byte, error) { reads++; return nil, nil }); err != nil {
+		if _, err := c.get(shoot, cas, now, func() ([]byte, error) { reads++; return nil, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,8 +63,13 @@ func TestClientsAreKeptUntilTheirSecretIsReplaced(t *testing.T) {
 	if len(created) != 2 || !created[0].closed {
 		t.Fatalf("the client with the old credentials is not closed, of %d", len(created))
 	}
+	now = now.Add(access.RenewAfter)
+	get("two")
+	if len(created) != 3 || !created[1].closed {
+		t.Fatalf("the client is used until its credentials expire, of %d", len(created))
+	}
 	c.close(shoot)
-	if !created[1].closed || len(c.byShoot) != 0 {
+	if !created[2].closed || len(c.byShoot) != 0 {
 		t.Error("the client of a deleted shoot is not closed")
 	}
 }

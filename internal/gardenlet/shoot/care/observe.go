@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -22,8 +23,9 @@ import (
 	druidv1alpha1 "gardener.cloud/gardener/api/druid/v1alpha1"
 	machinev1alpha1 "gardener.cloud/gardener/api/machine/v1alpha1"
 	resourcesv1alpha1 "gardener.cloud/gardener/api/resources/v1alpha1"
+	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/kube"
-	stagecredentials "gardener.cloud/gardener/internal/stage/credentials"
+	"gardener.cloud/gardener/internal/shoot/access"
 	"gardener.cloud/gardener/pkg/secrets"
 )
 
@@ -122,24 +124,24 @@ func (r *reconciler) observeShoot(ctx context.Context, shoot *corev1beta1.Shoot,
 	}
 }
 
-// shootClient returns a client with the newest credentials.
+// shootClient returns a client with credentials of the current CAs.
 func (r *reconciler) shootClient(ctx context.Context, shoot *corev1beta1.Shoot, credentials []metav1.PartialObjectMetadata) (ShootClient, error) {
-	var newest *metav1.PartialObjectMetadata
-	for i := range credentials {
-		c := &credentials[i]
-		if c.Labels[secrets.LabelKeyName] == stagecredentials.GardenletAccess && (newest == nil || c.Labels[secrets.LabelKeyIssuedAtTime] >= newest.Labels[secrets.LabelKeyIssuedAtTime]) {
-			newest = c
+	var cas []string
+	for _, c := range credentials {
+		if slices.Contains([]string{constants.SecretNameCACluster, constants.SecretNameCAClient}, c.Labels[secrets.LabelKeyName]) {
+			cas = append(cas, string(c.UID))
 		}
 	}
-	if newest == nil {
-		return nil, errors.New("the gardenlet has no credentials for the API server yet")
+	if len(cas) == 0 {
+		return nil, errors.New("the kube-apiserver has no CAs yet")
 	}
-	return r.shoots.get(client.ObjectKeyFromObject(shoot), newest.UID, func() ([]byte, error) {
-		secret := &corev1.Secret{}
-		if err := r.SeedAPI.Get(ctx, client.ObjectKeyFromObject(newest), secret); err != nil {
-			return nil, fmt.Errorf("read Secret %q: %w", newest.Name, err)
-		}
-		return secret.Data[secrets.DataKeyKubeconfig], nil
+	slices.Sort(cas)
+	now := r.Clock.Now()
+	return r.shoots.get(client.ObjectKeyFromObject(shoot), strings.Join(cas, ","), now, func() ([]byte, error) {
+		return access.Kubeconfig(ctx, access.Values{
+			SeedAPI: r.SeedAPI, Namespace: shoot.Status.TechnicalID, Host: kubeapiserver.Name + "." + shoot.Status.TechnicalID + ".svc",
+			Status: shoot.Status.Credentials, Now: now,
+		})
 	})
 }
 

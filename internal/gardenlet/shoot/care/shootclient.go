@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"gardener.cloud/gardener/internal/shoot/access"
 )
 
 // ShootClient is a client for the API server of a shoot, without a cache.
@@ -98,23 +101,24 @@ type shootClients struct {
 	byShoot map[types.NamespacedName]cachedClient
 }
 
-// cachedClient is a client with the kubeconfig of a Secret, which is immutable.
+// cachedClient is a client with credentials that CAs have issued at a time.
 type cachedClient struct {
-	secret types.UID
+	cas    string
+	issued time.Time
 	client ShootClient
 }
 
 var errInvalidKubeconfig = errors.New("the kubeconfig of the gardenlet for the shoot is invalid")
 
-// get returns the client for a shoot. It reads the kubeconfig if there is no client with that Secret yet.
-func (c *shootClients) get(shoot types.NamespacedName, secret types.UID, kubeconfig func() ([]byte, error)) (ShootClient, error) {
+// get returns the client for a shoot. It issues a kubeconfig if there is no client with credentials of these CAs, or they expire soon.
+func (c *shootClients) get(shoot types.NamespacedName, cas string, now time.Time, issue func() ([]byte, error)) (ShootClient, error) {
 	c.mu.Lock()
 	cached := c.byShoot[shoot]
 	c.mu.Unlock()
-	if cached.client != nil && cached.secret == secret {
+	if cached.client != nil && cached.cas == cas && now.Before(cached.issued.Add(access.RenewAfter)) {
 		return cached.client, nil
 	}
-	data, err := kubeconfig()
+	data, err := issue()
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +132,7 @@ func (c *shootClients) get(shoot types.NamespacedName, secret types.UID, kubecon
 	if c.byShoot == nil {
 		c.byShoot = map[types.NamespacedName]cachedClient{}
 	}
-	c.byShoot[shoot] = cachedClient{secret, shootClient}
+	c.byShoot[shoot] = cachedClient{cas, now, shootClient}
 	return shootClient, nil
 }
 

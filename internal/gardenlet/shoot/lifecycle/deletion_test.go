@@ -62,7 +62,7 @@ func TestStaleExtensions(t *testing.T) {
 		t.Errorf("stale Extensions (-want +got):\n%s", diff)
 	}
 	for _, hibernated := range []bool{true, false} { // the second time finds nothing to do
-		in := extension.Inputs{Run: l.stages(o).extensions.Run, Stale: o.StaleExtensions, Hibernated: hibernated}
+		in := extension.Inputs{Run: l.stages(o, kindRunning).extensions.Run, Stale: o.StaleExtensions, Hibernated: hibernated}
 		for _, task := range extension.Tasks(in) {
 			if err := task.Run(t.Context()); err != nil {
 				t.Fatal(err)

@@ -110,7 +110,7 @@ func TestAddedResourcesCanBeReadBeforeTheyAreEncrypted(t *testing.T) {
 // begin runs the beginning of a reconciliation, up to the kube-apiserver. It returns the stages, and the values of the kube-apiserver.
 func begin(t *testing.T, l *landscape, o *observed.State) (stages, kubeapiserver.Values) {
 	t.Helper()
-	s := l.stages(o)
+	s := l.stages(o, kindRunning)
 	for _, step := range []func(context.Context) error{
 		s.foundation.Credentials.Open, s.foundation.Credentials.Etcd, s.foundation.Credentials.Rest, apiserver.Deploy(s.apiserver, 1),
 	} {

@@ -1,15 +1,18 @@
 package lifecycle
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
@@ -122,5 +125,60 @@ func TestInvalidFilesDoNotChangeTheAPIServer(t *testing.T) {
 				t.Errorf("the Deployment has changed:\n%s", diff)
 			}
 		})
+	}
+}
+
+// A Shoot can be deleted without the objects that it refers to: its kube-apiserver is deployed without them. An error that passes is retried.
+func TestInvalidFilesDoNotPreventTheDeletion(t *testing.T) {
+	l, o := newLandscape(t), observedtest.State()
+	o.Shoot.Spec.Kubernetes.Version = "1.36.3"
+	o.Shoot.Spec.Kubernetes.KubeAPIServer = &corev1beta1.KubeAPIServerConfig{
+		AuditConfig: &corev1beta1.AuditConfig{AuditPolicy: &corev1beta1.AuditPolicy{ConfigMapRef: &corev1.ObjectReference{Name: "policy"}}},
+		AdmissionPlugins: []corev1beta1.AdmissionPlugin{
+			{Name: "ImagePolicyWebhook", KubeconfigSecretName: new("webhook")}, {Name: "ResourceQuota", Disabled: new(true)},
+		},
+	}
+	flags := func() string {
+		d := &appsv1.Deployment{}
+		if err := l.seed.Get(t.Context(), client.ObjectKey{Namespace: o.Namespace, Name: kubeapiserver.Name}, d); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(append(d.Spec.Template.Spec.Containers[0].Command, d.Spec.Template.Spec.Containers[0].Args...), " ")
+	}
+	meta := metav1.ObjectMeta{Namespace: o.Shoot.Namespace, Name: "policy"}
+	for name, policy := range map[string]*corev1.ConfigMap{
+		"missing": nil, "without the key": {ObjectMeta: meta}, "invalid": {ObjectMeta: meta, Data: map[string]string{auditPolicyKey: "rules: ["}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if policy != nil {
+				if err := l.garden.Create(t.Context(), policy); err != nil {
+					t.Fatal(err)
+				}
+				defer l.garden.Delete(t.Context(), policy) //nolint:errcheck // the next case fails
+			}
+			o.Shoot.DeletionTimestamp = nil
+			s := l.stages(o, kindRunning)
+			for _, step := range []func(context.Context) error{s.foundation.Credentials.Open, s.foundation.Credentials.Etcd, s.foundation.Credentials.Rest} {
+				if err := step(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := apiserver.Deploy(s.apiserver, 1)(t.Context()); err == nil {
+				t.Error("the kube-apiserver of a shoot that is not deleted is deployed without its configuration")
+			}
+			o.Shoot.DeletionTimestamp = new(metav1.Now())
+			begin(t, l, o)
+			if got := flags(); strings.Contains(got, "audit-log-path") || strings.Contains(got, "ImagePolicyWebhook") || !strings.Contains(got, "--disable-admission-plugins=ResourceQuota") {
+				t.Errorf("flags: %s", got)
+			}
+		})
+	}
+	unavailable := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewServiceUnavailable("later")
+		},
+	})
+	if _, err := apiServerFiles(t.Context(), unavailable, o.Shoot); err == nil || usersFault(err) {
+		t.Errorf("an error that passes is one of the user: %v", err)
 	}
 }

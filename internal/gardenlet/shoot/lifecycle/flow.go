@@ -23,20 +23,19 @@ import (
 // reconcileFlow composes the flow that creates or changes a control plane, or hibernates it.
 func (r *reconciler) reconcileFlow(o *observed.State) (*flow.Flow, error) {
 	var tasks []flow.Task
-	s := r.stages(o)
-	skip := skipsReadiness(o.Shoot)
-	s.foundation.Run.SkipReadiness = skip
-	switch {
-	case o.Hibernated():
+	k := kindOf(o)
+	s := r.stages(o, k)
+	switch k {
+	case kindHibernated:
 		tasks = s.hibernated()
-	case o.Shoot.HibernationWanted():
+	case kindHibernating:
 		tasks = s.hibernating()
-	default:
+	case kindRunning, kindDeletion:
 		tasks = s.running()
 	}
 	tasks = append(tasks, foundation.Cleanup(s.foundation, flow.Last(tasks)...))
-	if skip {
-		tasks = skipReadiness(tasks)
+	if s.foundation.Run.SkipReadiness {
+		tasks = withoutReadiness(tasks)
 	}
 	return flow.New("Shoot reconciliation", tasks...)
 }
@@ -66,7 +65,6 @@ func (s stages) running() []flow.Task {
 
 // hibernating are the tasks of running, but for those that wait for nodes, and then those that stop what runs.
 func (s stages) hibernating() []flow.Task {
-	s.nodes.Hibernates = true
 	tasks := s.running()
 	tasks = append(tasks, hibernation.Tasks(s.hibernation, tasks)...)
 	return append(tasks, dns.Deletion(s.dns.Run, "stop-kube-apiserver")...) // nothing answers at the names any more
@@ -74,10 +72,6 @@ func (s stages) hibernating() []flow.Task {
 
 // hibernated are the tasks of a shoot of which nothing runs: what stays is kept up to date, and no pods are waited for.
 func (s stages) hibernated() []flow.Task {
-	s.etcd.Replicas, s.etcd.Ready = 0, nil
-	s.apiserver.Replicas, s.apiserver.Hibernated = 0, true
-	s.apiserver.After = afterEtcd(s.etcd, s.replacesCAs)
-	s.infrastructure.Hibernated, s.extensions.Hibernated = true, true
 	tasks := slices.Concat(
 		foundation.Tasks(s.foundation),
 		publication.Tasks(s.publication), // after the credentials
@@ -95,10 +89,9 @@ func (s stages) hibernated() []flow.Task {
 // deletionFlow composes the flow that deletes a control plane, with everything that it has created elsewhere.
 func (r *reconciler) deletionFlow(o *observed.State) (*flow.Flow, error) {
 	var tasks []flow.Task
-	s := r.stages(o)
+	s := r.stages(o, kindDeletion)
 	switch {
 	case o.HasNamespace && s.workers: // machines, volumes and load balancers are deleted by what runs in the control plane
-		s.etcd.Ready = etcd.Serves
 		tasks = slices.Concat(
 			foundation.Tasks(s.foundation),
 			publication.Tasks(s.publication),   // after the credentials
@@ -106,13 +99,10 @@ func (r *reconciler) deletionFlow(o *observed.State) (*flow.Flow, error) {
 			apiserver.Tasks(s.apiserver),       // after the credentials; while CAs are replaced, after etcd
 			controlplane.Tasks(s.controlPlane), // after kube-apiserver is ready
 		)
-		if !cleanup.Skipped(o.Shoot) {
-			if o.Shoot.HibernationWanted() || o.Shoot.Status.Hibernated {
-				tasks = append(tasks, infrastructure.WakeUp(s.infrastructure)) // after gardener-resource-manager is ready
-				s.cleanup.After = []string{"control-plane"}
-			}
-			tasks = append(tasks, cleanup.Tasks(s.cleanup)...) // after kube-apiserver is ready and kube-controller-manager deployed
+		if s.wakesUp {
+			tasks = append(tasks, infrastructure.WakeUp(s.infrastructure)) // after gardener-resource-manager is ready
 		}
+		tasks = append(tasks, cleanup.Tasks(s.cleanup)...) // after kube-apiserver is ready and kube-controller-manager deployed
 	case o.HasNamespace:
 		tasks = []flow.Task{foundation.Cluster(s.foundation)}
 	}
@@ -122,7 +112,7 @@ func (r *reconciler) deletionFlow(o *observed.State) (*flow.Flow, error) {
 // forcedFlow composes the flow that deletes a control plane without the help of the cluster itself, and of extensions that do not work.
 func (r *reconciler) forcedFlow(o *observed.State) (*flow.Flow, error) {
 	var tasks []flow.Task
-	s := r.stages(o)
+	s := r.stages(o, kindDeletion)
 	if o.HasNamespace {
 		tasks = append(tasks, foundation.Cluster(s.foundation))
 	}

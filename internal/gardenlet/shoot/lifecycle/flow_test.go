@@ -7,6 +7,7 @@ import (
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/shoot/observed/observedtest"
 	"gardener.cloud/gardener/internal/stage/extension"
+	"gardener.cloud/gardener/internal/stage/usercredential"
 	"gardener.cloud/gardener/test/golden"
 )
 
@@ -20,7 +21,13 @@ func TestFlows(t *testing.T) {
 		"rotating": func(o *observed.State) {
 			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
 				CertificateAuthorities: &corev1beta1.CARotation{Phase: corev1beta1.RotationPreparing},
+				ServiceAccountKey:      &corev1beta1.ServiceAccountKeyRotation{Phase: corev1beta1.RotationPreparing},
 				ETCDEncryptionKey:      &corev1beta1.ETCDEncryptionKeyRotation{Phase: corev1beta1.RotationPreparing},
+			}}
+		},
+		"completing-service-account-key": func(o *observed.State) {
+			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{Rotation: &corev1beta1.ShootCredentialsRotation{
+				ServiceAccountKey: &corev1beta1.ServiceAccountKeyRotation{Phase: corev1beta1.RotationCompleting},
 			}}
 		},
 		"completing-encryption-key": func(o *observed.State) {
@@ -36,6 +43,16 @@ func TestFlows(t *testing.T) {
 			o.Shoot.Status.Credentials = &corev1beta1.ShootCredentials{EncryptionAtRest: &corev1beta1.EncryptionAtRest{}}
 		},
 		"networks-of-the-infrastructure": func(o *observed.State) { o.Shoot.Status.Networking.Nodes = nil },
+		"skip-readiness": func(o *observed.State) {
+			o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/skip-readiness": "true"}
+		},
+		"without-kube-proxy": func(o *observed.State) {
+			o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/tasks": "restartCoreAddons"}
+			o.Shoot.Spec.Kubernetes.KubeProxy = &corev1beta1.KubeProxyConfig{Enabled: new(false)}
+		},
+		"workload-identity": func(o *observed.State) {
+			o.CloudProvider = &usercredential.Credential{Kind: usercredential.WorkloadIdentity}
+		},
 		"waking-up": func(o *observed.State) {
 			o.Shoot.Status.LastOperation = &corev1beta1.LastOperation{Type: corev1beta1.LastOperationTypeReconcile}
 			o.Shoot.Status.Hibernated = true

@@ -6,14 +6,17 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
 	"gardener.cloud/gardener/api/core/v1beta1/constants"
 	etcdcomponent "gardener.cloud/gardener/internal/component/etcd"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
 	"gardener.cloud/gardener/internal/component/kubecontrollermanager"
+	"gardener.cloud/gardener/internal/component/kubeproxy"
 	"gardener.cloud/gardener/internal/component/kubescheduler"
 	"gardener.cloud/gardener/internal/component/nodelocaldns"
+	"gardener.cloud/gardener/internal/shoot/access"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/shoot/values"
 	"gardener.cloud/gardener/internal/stage"
@@ -31,17 +34,37 @@ import (
 	"gardener.cloud/gardener/internal/stage/nodes"
 	"gardener.cloud/gardener/internal/stage/publication"
 	"gardener.cloud/gardener/internal/stage/restart"
-	"gardener.cloud/gardener/pkg/flow"
-	"gardener.cloud/gardener/pkg/secrets"
 )
 
-// accessValidity is for how long the certificate is valid with which the gardenlet reaches the shoot. Each run of the flow renews it in time.
-const accessValidity = 60 * 24 * time.Hour
+// kind is what a flow is for. Some inputs of the stages depend on it.
+type kind int
 
 // infrastructureTask is the task that other stages come after if the infrastructure chooses networks which they need.
 const infrastructureTask = "infrastructure"
 
-// stages are the inputs of all stages, as they are for a shoot that runs. Flows change some of them.
+const (
+	// kindRunning is for a control plane that runs in the end.
+	kindRunning kind = iota
+	// kindHibernating is for one that runs and is stopped.
+	kindHibernating
+	// kindHibernated is for one of which nothing runs: what is left of it is kept up to date.
+	kindHibernated
+	// kindDeletion is for one that is deleted, also by force.
+	kindDeletion
+)
+
+// kindOf returns what a flow that reconciles a shoot is for.
+func kindOf(o *observed.State) kind {
+	switch {
+	case o.Hibernated():
+		return kindHibernated
+	case o.Shoot.HibernationWanted():
+		return kindHibernating
+	}
+	return kindRunning
+}
+
+// stages are the inputs of all stages.
 type stages struct {
 	foundation     foundation.Inputs
 	publication    publication.Inputs
@@ -58,12 +81,12 @@ type stages struct {
 	deletion       deletion.Inputs
 	// workers is whether the shoot has worker pools.
 	workers bool
-	// replacesCAs is whether a rotation of CAs is prepared or completed.
-	replacesCAs bool
+	// wakesUp is whether the ControlPlane of a hibernated shoot that is deleted is reconciled first.
+	wakesUp bool
 }
 
-// stages returns the inputs for a shoot.
-func (r *reconciler) stages(o *observed.State) stages {
+// stages returns the inputs for a flow of a shoot. Flows use them as they are.
+func (r *reconciler) stages(o *observed.State, k kind) stages {
 	shoot, workers := o.Shoot, !o.Shoot.Workerless()
 	tasks := requestedTasks(shoot)
 	requested := func(task string) bool { return slices.Contains(tasks, task) }
@@ -71,7 +94,8 @@ func (r *reconciler) stages(o *observed.State) stages {
 	run := &stage.Run{
 		SeedAPI: r.SeedAPI, GardenCache: r.gardenCache, GardenAPI: r.GardenAPI, Namespace: o.Namespace, Name: shoot.Name, FieldManager: fieldManager,
 		Autoscalers: func(objects []client.Object) []client.Object { return values.Autoscalers(o, objects) },
-		Target:      stage.NewTarget(gardenletAccess(set, o.SeedHost()), r.Connect, r.Discover), Clock: r.Clock,
+		Target:      stage.NewTarget(r.access(o), r.Connect, r.Discover), Clock: r.Clock,
+		SkipReadiness: k != kindDeletion && skipsReadiness(shoot),
 	}
 	source := values.Source{
 		State: o, Credentials: set, Infrastructure: &infrastructure.Result{}, Images: r.Images, GardenerVersion: r.Gardener.Version,
@@ -81,7 +105,7 @@ func (r *reconciler) stages(o *observed.State) stages {
 		early.Infrastructure, afterNetworks = &infrastructure.Result{}, nil
 	}
 	s := stages{
-		workers: workers, replacesCAs: o.ReplacesCAs(),
+		workers: workers, wakesUp: k == kindDeletion && (shoot.HibernationWanted() || shoot.Status.Hibernated),
 		foundation: foundation.Inputs{
 			Run: run, Namespace: source.ControlPlaneNamespace(), Cluster: r.clusterValues(o, shoot), Credentials: set, Shoot: shoot,
 			CloudProvider: o.CloudProvider,
@@ -94,38 +118,53 @@ func (r *reconciler) stages(o *observed.State) stages {
 			InternalRequested: requested(constants.ShootTaskDeployDNSRecordInternal),
 			ExternalRequested: requested(constants.ShootTaskDeployDNSRecordExternal),
 		},
-		etcd: etcd.Inputs{
-			Run: run, Values: source.Etcd, Replicas: o.Members(), Ready: etcd.Healthy,
-		},
+		etcd: etcd.Inputs{Run: run, Values: source.Etcd},
 		controlPlane: controlplane.Inputs{
 			Run: run, Credentials: set, Replicas: o.Replicas(), ResourceManager: early.ResourceManager, KubeControllerManager: early.KubeControllerManager,
 			System: early.System, Kubeconfigs: source.Kubeconfigs(),
+			Rotation: controlplane.Rotation{
+				CA: o.ReplacesCAs(), PreparesKey: o.PreparesServiceAccountKey(), CompletesKey: o.CompletesServiceAccountKey(),
+			},
 		},
-		extensions: extension.Inputs{Run: run, Desired: o.Extensions, Stale: o.StaleExtensions},
+		extensions: extension.Inputs{Run: run, Desired: o.Extensions, Stale: o.StaleExtensions, Hibernated: k == kindHibernated},
 		restart:    r.restartInputs(run, shoot),
-		cleanup:    cleanup.Inputs{Run: run, GracePeriod: cleanup.GracePeriod(shoot)},
+		cleanup:    cleanup.Inputs{Run: run, Periods: cleanup.PeriodsOf(shoot), OnlyInfrastructure: cleanup.OnlyInfrastructure(shoot)},
 		deletion: deletion.Inputs{
 			Run: run, HasNamespace: o.HasNamespace, HasWorkers: workers, Extensions: slices.Concat(o.Extensions, o.StaleExtensions),
 			BackupEntry: client.ObjectKey{Namespace: shoot.Namespace, Name: o.BackupEntryName()},
 		},
 	}
+	switch k {
+	case kindRunning, kindHibernating:
+		s.etcd.Replicas, s.etcd.Ready = o.Members(), etcd.Healthy
+	case kindDeletion:
+		s.etcd.Replicas, s.etcd.Ready = o.Members(), etcd.Serves
+		s.controlPlane.Rotation = controlplane.Rotation{} // nothing uses the new credentials for long
+	case kindHibernated: // no members, and nothing to wait for
+	}
 	if o.Seed.Spec.Backup != nil {
 		s.etcd.BackupEntry = o.BackupEntry()
 	}
-	s.apiserver = r.apiServerInputs(run, early)
+	if s.wakesUp {
+		s.cleanup.After = []string{infrastructure.ControlPlaneTask}
+	}
+	s.apiserver = r.apiServerInputs(run, early, k)
 	s.apiserver.IfPresent = append(s.apiserver.IfPresent, afterNetworks...)
-	s.apiserver.After = afterEtcd(s.etcd, s.replacesCAs)
 	if workers {
 		s.controlPlane.KubeScheduler = early.KubeScheduler
 		s.infrastructure = infrastructure.Inputs{
-			Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure,
+			Run: run, Shoot: shoot, Credentials: set, Result: source.Infrastructure, Hibernated: k == kindHibernated,
 			WriteCluster: func(ctx context.Context, shoot *corev1beta1.Shoot) error { return r.writeCluster(ctx, o, shoot) },
 			Requested:    requested(constants.ShootTaskDeployInfrastructure),
 		}
 		s.nodes = nodes.Inputs{
 			Run: run, IfPresent: afterNetworks, OperatingSystemConfigs: early.OperatingSystemConfigs, Worker: source.Worker, TunnelServer: source.TunnelServer,
 			TunnelAgent: source.TunnelAgent, APIServerProxy: source.APIServerProxy, CoreDNS: source.CoreDNS, MetricsServer: source.MetricsServer,
-			KubeProxy: early.KubeProxy, Replicas: o.Replicas(), Existing: o.HasNodes(), ReplacesCAs: s.replacesCAs,
+			Replicas: o.Replicas(), Existing: o.HasNodes(), ReplacesCAs: o.ReplacesCAs(),
+			Hibernates: k == kindHibernating,
+		}
+		if kubeproxy.Enabled(shoot) {
+			s.nodes.KubeProxy = early.KubeProxy
 		}
 		if nodelocaldns.Enabled(shoot) {
 			s.nodes.NodeLocalDNS = source.NodeLocalDNS
@@ -136,20 +175,26 @@ func (r *reconciler) stages(o *observed.State) stages {
 }
 
 // apiServerInputs are those of the kube-apiserver.
-func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source) apiserver.Inputs {
+func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source, k kind) apiserver.Inputs {
 	o := source.State
 	rewrites := o.PreparesEncryptionKey() || observed.ChangesEncryption(o.Shoot)
 	in := apiserver.Inputs{
-		Run: run, Credentials: source.Credentials, Replicas: o.Replicas(), IfPresent: extension.IDsBeforeAPIServer(o.Extensions),
+		Run: run, Credentials: source.Credentials, Hibernated: k == kindHibernated,
+		After: afterEtcd(o, k), IfPresent: extension.IDsBeforeAPIServer(o.Extensions),
 		Values: func(ctx context.Context, replicas int32) (kubeapiserver.Values, error) {
-			files, err := apiServerFiles(ctx, r.GardenAPI, o.Shoot)
-			if err != nil {
-				return kubeapiserver.Values{}, err
+			values, err := apiServerValues(ctx, r.GardenAPI, source, replicas)
+			if err != nil && o.Shoot.DeletionTimestamp != nil && usersFault(err) {
+				logf.FromContext(ctx).Info("Deploying kube-apiserver without the configuration that the deleted Shoot refers to", "reason", err.Error())
+				values, err = source.KubeAPIServer(replicas, kubeapiserver.Files{})
+				values.Config = withoutPlugins(values.Config)
 			}
-			return source.KubeAPIServer(replicas, files)
+			return values, err
 		},
 		ReplacesKeys: o.PreparesServiceAccountKey() || rewrites,
 		Encryption:   apiserver.Encryption{Desired: source.Encryption, Mark: source.EncryptionMark, Rewrite: rewrites},
+	}
+	if !in.Hibernated {
+		in.Replicas = o.Replicas()
 	}
 	if o.EncryptsMore() {
 		in.Encryption.Former = source.FormerEncryption
@@ -162,11 +207,14 @@ func (r *reconciler) apiServerInputs(run *stage.Run, source values.Source) apise
 
 // afterEtcd are the tasks that the kube-apiserver comes after while CAs are replaced: an etcd that does not trust the new CA yet rejects a
 // kube-apiserver with its certificate. Otherwise both start together.
-func afterEtcd(in etcd.Inputs, replacesCAs bool) []string {
-	if !replacesCAs {
+func afterEtcd(o *observed.State, k kind) []string {
+	switch {
+	case !o.ReplacesCAs():
 		return nil
+	case k == kindHibernated:
+		return []string{etcd.MainTask, etcd.EventsTask}
 	}
-	return flow.Last(etcd.Tasks(in))
+	return []string{etcd.MainReadyTask, etcd.EventsReadyTask}
 }
 
 // restartInputs are those for the tasks in an annotation that restart pods.
@@ -192,28 +240,25 @@ func (r *reconciler) restartInputs(run *stage.Run, shoot *corev1beta1.Shoot) res
 
 // hibernationInputs are the deployments of the other stages, without pods.
 func (s stages) hibernationInputs() hibernation.Inputs {
-	type run = func(context.Context) error
 	in := hibernation.Inputs{
-		Controllers:     []run{controlplane.DeployKubeControllerManager(s.controlPlane, 0)},
-		ResourceManager: controlplane.DeployResourceManager(s.controlPlane, 0),
-		APIServer:       []run{apiserver.Deploy(s.apiserver, 0)},
-		Etcd:            []run{etcd.Deploy(s.etcd, etcdcomponent.Main, 0), etcd.Deploy(s.etcd, etcdcomponent.Events, 0)},
+		KubeControllerManager: controlplane.DeployKubeControllerManager(s.controlPlane, 0),
+		ResourceManager:       controlplane.DeployResourceManager(s.controlPlane, 0),
+		KubeAPIServer:         apiserver.Deploy(s.apiserver, 0),
+		EtcdMain:              etcd.Deploy(s.etcd, etcdcomponent.Main, 0),
+		EtcdEvents:            etcd.Deploy(s.etcd, etcdcomponent.Events, 0),
 	}
 	if s.workers {
-		in.Controllers = append(in.Controllers, controlplane.DeployKubeScheduler(s.controlPlane, 0))
-		in.APIServer = append(in.APIServer, nodes.DeployTunnelServer(s.nodes, 0))
+		in.KubeScheduler, in.TunnelServer = controlplane.DeployKubeScheduler(s.controlPlane, 0), nodes.DeployTunnelServer(s.nodes, 0)
 	}
 	return in
 }
 
-// gardenletAccess returns a function that generates a kubeconfig for the gardenlet, with all permissions in the shoot.
-func gardenletAccess(set *credentials.Set, host string) func(context.Context) ([]byte, error) {
+// access issues a kubeconfig for a run, with all permissions in the shoot.
+func (r *reconciler) access(o *observed.State) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
-		secret, err := set.Kubeconfig(ctx, credentials.GardenletAccess, "gardener.cloud:gardenlet", []string{"system:masters"}, "https://"+host, accessValidity)
-		if err != nil {
-			return nil, err
-		}
-		return secret.Data[secrets.DataKeyKubeconfig], nil
+		return access.Kubeconfig(ctx, access.Values{
+			SeedAPI: r.SeedAPI, Namespace: o.Namespace, Host: o.SeedHost(), Status: o.Shoot.Status.Credentials, Now: r.Clock.Now(),
+		})
 	}
 }
 

@@ -75,7 +75,7 @@ func TestInterruption(t *testing.T) {
 		"deletion by force":     {change: workers, every: 4, before: (*reconciler).reconcileFlow, flow: (*reconciler).forcedFlow},
 		// It is deleted when only the namespace was created.
 		"deletion of what was begun": {change: workerless, before: func(r *reconciler, w *observed.State) (*flow.Flow, error) {
-			return flow.New("start", foundation.Tasks(r.stages(w).foundation)[:1]...)
+			return flow.New("start", foundation.Tasks(r.stages(w, kindRunning).foundation)[:1]...)
 		}, flow: (*reconciler).deletionFlow},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,11 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,6 +17,7 @@ import (
 	extensionsv1alpha1 "gardener.cloud/gardener/api/extensions/v1alpha1"
 	securityv1alpha1 "gardener.cloud/gardener/api/security/v1alpha1"
 	"gardener.cloud/gardener/internal/component/kubeapiserver"
+	"gardener.cloud/gardener/internal/shoot/dnsname"
 	"gardener.cloud/gardener/internal/shoot/observed"
 	"gardener.cloud/gardener/internal/stage/dns"
 	"gardener.cloud/gardener/internal/stage/extension"
@@ -134,7 +134,13 @@ func (r observer) cloudProfile(ctx context.Context, shoot *corev1beta1.Shoot) (*
 	return profile, nil
 }
 
-// domains returns the domains of a shoot. One that neither the shoot nor the landscape has credentials for is unmanaged.
+// missing adds a code to an error about an object that the Shoot refers to, if it does not exist.
+func missing(err error) error {
+	return errorcode.IfNotFound(err, corev1beta1.ErrorConfigurationProblem)
+}
+
+// domains returns the domains of a shoot. A domain that neither the shoot nor the landscape has a provider for is an error of the configuration.
+// Such a shoot can be deleted.
 func (r observer) domains(ctx context.Context, o *observed.State) (internal, external *dns.Domain, err error) {
 	if offer := o.Seed.Spec.DNS.Internal; offer != nil {
 		credential, err := usercredential.Read(ctx, r.gardenAPI, o.Shoot, offer.CredentialsRef)
@@ -147,7 +153,7 @@ func (r observer) domains(ctx context.Context, o *observed.State) (internal, ext
 	if spec == nil || spec.Domain == nil {
 		return internal, nil, nil
 	}
-	external = &dns.Domain{Name: *spec.Domain, Provider: constants.DNSProviderUnmanaged}
+	external = &dns.Domain{Name: *spec.Domain}
 	for _, provider := range spec.Providers {
 		if !ptr.Deref(provider.Primary, false) {
 			continue
@@ -161,45 +167,75 @@ func (r observer) domains(ctx context.Context, o *observed.State) (internal, ext
 			break
 		}
 		if external.Credentials, err = usercredential.Read(ctx, r.gardenAPI, o.Shoot, ref); err != nil {
-			return nil, nil, fmt.Errorf("domain %q: %w", external.Name, err)
+			return nil, nil, missing(fmt.Errorf("domain %q: %w", external.Name, err))
 		}
 		return internal, external, nil
 	}
-	if external.Managed() || len(spec.Providers) == 0 {
-		return internal, external, r.defaultDomain(ctx, o, external)
+	if external.Managed() {
+		if err := r.defaultDomain(ctx, o, external); err != nil {
+			return nil, nil, err
+		}
+	}
+	switch {
+	case external.Provider != "":
+	case o.Shoot.DeletionTimestamp != nil:
+		external.Provider = constants.DNSProviderUnmanaged // there are no records to delete
+	default:
+		return nil, nil, errorcode.With(fmt.Errorf("spec.dns.providers: domain %q is in no default domain, and has no primary provider with a type", external.Name),
+			corev1beta1.ErrorConfigurationProblem)
 	}
 	return internal, external, nil
 }
 
-// defaultDomain finds the credentials for a domain that the landscape offers. Other domains stay as they are.
+// defaultDomain finds the provider and the credentials for a domain that the seed offers or, if it offers none itself, the landscape. Other domains stay as
+// they are.
 func (r observer) defaultDomain(ctx context.Context, o *observed.State, d *dns.Domain) error {
-	for _, offer := range o.Seed.Spec.DNS.Defaults {
-		if !strings.HasSuffix(d.Name, "."+offer.Domain) {
-			continue
-		}
-		credential, err := usercredential.Read(ctx, r.gardenAPI, o.Shoot, offer.CredentialsRef)
-		if err != nil {
-			return fmt.Errorf("domain %q: %w", d.Name, err)
-		}
-		d.Provider, d.Zone, d.Credentials = offer.Type, offer.Zone, credential
+	offers := o.Seed.Spec.DNS.Defaults
+	if len(offers) == 0 {
+		return r.gardenDefaultDomain(ctx, o, d)
+	}
+	closest := closestOffer(d.Name, offers, func(offer corev1beta1.SeedDNSProviderConfig) string { return offer.Domain })
+	if closest == nil {
 		return nil
 	}
+	credential, err := usercredential.Read(ctx, r.gardenAPI, o.Shoot, closest.CredentialsRef)
+	if err != nil {
+		return fmt.Errorf("domain %q: %w", d.Name, err)
+	}
+	d.Provider, d.Zone, d.Credentials = closest.Type, closest.Zone, credential
+	return nil
+}
+
+// gardenDefaultDomain finds the credentials for a domain that the landscape offers to seeds without default domains.
+func (r observer) gardenDefaultDomain(ctx context.Context, o *observed.State, d *dns.Domain) error {
 	offers := &corev1.SecretList{}
 	// gardener-controller-manager copies them to the namespace of the seed.
 	if err := r.gardenAPI.List(ctx, offers, client.InNamespace(constants.SeedNamespaceNamePrefix+o.Seed.Name),
 		client.MatchingLabels{constants.GardenRole: constants.GardenRoleDefaultDomain}); err != nil {
 		return fmt.Errorf("list default domains: %w", err)
 	}
-	for _, offer := range offers.Items {
-		if base := offer.Annotations[constants.DNSDomain]; base == "" || !strings.HasSuffix(d.Name, "."+base) {
-			continue
-		}
-		d.Provider, d.Credentials = offer.Annotations[constants.DNSProvider], usercredential.Credential{Kind: usercredential.Secret, Data: offer.Data}
-		if zone := offer.Annotations[constants.DNSZone]; zone != "" {
-			d.Zone = &zone
-		}
+	closest := closestOffer(d.Name, offers.Items, func(offer corev1.Secret) string { return offer.Annotations[constants.DNSDomain] })
+	if closest == nil {
+		return nil
+	}
+	d.Provider, d.Credentials = closest.Annotations[constants.DNSProvider], usercredential.Credential{Kind: usercredential.Secret, Data: closest.Data}
+	if zone := closest.Annotations[constants.DNSZone]; zone != "" {
+		d.Zone = &zone
 	}
 	return nil
+}
+
+// closestOffer returns the offer with the longest domain that another domain is within. It is nil if there is none.
+func closestOffer[T any](name string, offers []T, domainOf func(T) string) *T {
+	domains := make([]string, len(offers))
+	for i, offer := range offers {
+		domains[i] = domainOf(offer)
+	}
+	closest := dnsname.Closest(name, domains)
+	if closest == "" {
+		return nil
+	}
+	return &offers[slices.Index(domains, closest)]
 }
 
 // cloudProvider reads the credential for the infrastructure. A shoot without workers has none.
@@ -209,24 +245,21 @@ func (r observer) cloudProvider(ctx context.Context, shoot *corev1beta1.Shoot) (
 	case shoot.Spec.CredentialsBindingName != nil:
 		binding := &securityv1alpha1.CredentialsBinding{}
 		if err := r.gardenAPI.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.CredentialsBindingName}, binding); err != nil {
-			return nil, fmt.Errorf("read CredentialsBinding %q: %w", *shoot.Spec.CredentialsBindingName, err)
+			return nil, missing(fmt.Errorf("read CredentialsBinding %q: %w", *shoot.Spec.CredentialsBindingName, err))
 		}
 		ref = binding.CredentialsRef
 	case shoot.Spec.SecretBindingName != nil:
 		binding := &corev1beta1.SecretBinding{}
 		if err := r.gardenAPI.Get(ctx, client.ObjectKey{Namespace: shoot.Namespace, Name: *shoot.Spec.SecretBindingName}, binding); err != nil {
-			return nil, fmt.Errorf("read SecretBinding %q: %w", *shoot.Spec.SecretBindingName, err)
+			return nil, missing(fmt.Errorf("read SecretBinding %q: %w", *shoot.Spec.SecretBindingName, err))
 		}
 		ref.Kind, ref.Namespace, ref.Name = usercredential.Secret, cmp.Or(binding.SecretRef.Namespace, shoot.Namespace), binding.SecretRef.Name
 	default:
 		return nil, nil //nolint:nilnil // some infrastructures need none
 	}
 	credential, err := usercredential.Read(ctx, r.gardenAPI, shoot, ref)
-	if apierrors.IsNotFound(err) {
-		err = errorcode.With(err, corev1beta1.ErrorInfraUnauthenticated)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("credentials for the infrastructure: %w", err)
+		return nil, errorcode.IfNotFound(fmt.Errorf("credentials for the infrastructure: %w", err), corev1beta1.ErrorInfraUnauthenticated)
 	}
 	return &credential, nil
 }
@@ -270,7 +303,8 @@ func (r observer) managedIssuer(ctx context.Context, o *observed.State) (string,
 			return fmt.Sprintf("https://%s/projects/%s/shoots/%s/issuer", host, o.Project, o.Shoot.UID), nil
 		}
 	}
-	return "", errorcode.With(errors.New("the landscape has no host for managed issuers of service account tokens"), corev1beta1.ErrorConfigurationProblem)
+	// No code: gardener-apiserver has seen a host in the garden namespace, so that its copy comes, and only an operator can create it again.
+	return "", fmt.Errorf("no Secret in the namespace of seed %q has the host of managed issuers of service account tokens", o.Seed.Name)
 }
 
 // clusterIdentity reads the identity of a cluster. It is empty if there is none.

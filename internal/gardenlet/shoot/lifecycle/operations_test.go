@@ -175,7 +175,7 @@ func TestRequestedTasks(t *testing.T) {
 	} {
 		o := observedtest.State()
 		o.Shoot.Annotations = map[string]string{"shoot.gardener.cloud/tasks": tasks}
-		s := newLandscape(t).stages(o)
+		s := newLandscape(t).stages(o, kindRunning)
 		if got := [3]bool{s.infrastructure.Requested, s.dns.InternalRequested, s.dns.ExternalRequested}; got != want {
 			t.Errorf("%q requests Infrastructure, internal and external DNSRecord: %v, want %v", tasks, got, want)
 		}

@@ -48,15 +48,9 @@ func skipsReadiness(shoot *corev1beta1.Shoot) bool {
 	})
 }
 
-// skipReadiness returns the tasks, of which those are skipped that wait until something is ready, or need that.
-func skipReadiness(tasks []flow.Task) []flow.Task {
-	out := slices.Clone(tasks)
-	for i := range out {
-		if id := out[i].ID; slices.Contains(readinessTasks, id) || slices.Contains(tasksWhenReady, id) {
-			out[i].Skip = func() bool { return true }
-		}
-	}
-	return out
+// withoutReadiness returns the tasks without those that wait until something is ready, or need that.
+func withoutReadiness(tasks []flow.Task) []flow.Task {
+	return flow.Without(tasks, slices.Concat(readinessTasks, tasksWhenReady)...)
 }
 
 // removeSkipReadiness removes the annotation from a shoot that had it when the operation began: it is for one operation that succeeds.

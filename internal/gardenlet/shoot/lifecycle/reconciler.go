@@ -213,9 +213,13 @@ func (r *reconciler) run(ctx context.Context, status *statusReporter, f *flow.Fl
 	if status.operation == corev1beta1.LastOperationTypeReconcile {
 		timings = log.V(1) // it is repeated regularly, other operations are not
 	}
-	_, err := f.Run(ctx, flow.Options{
-		Progress: offer, Metrics: r.FlowMetrics, Clock: r.Clock, Ended: flow.LogTimings(timings, f.Name()),
-	})
+	options := flow.Options{Progress: offer, Metrics: r.FlowMetrics, Clock: r.Clock, Ended: flow.LogTimings(timings, f.Name())}
+	if status.operation == corev1beta1.LastOperationTypeCreate {
+		// Other tasks would wait for what never comes, such as nodes that cannot resolve the name of their control plane. A shoot that exists is
+		// reconciled as far as possible.
+		options.StopOn = func(err error) bool { return errorcode.NeedsUser(errorcode.Of(err)) }
+	}
+	_, err := f.Run(ctx, options)
 	stop()
 	r.Metrics.observe(status.operation, status.shoot, r.Clock.Since(begin), err)
 	log.Info("Ended flow", "flow", f.Name(), "took", r.Clock.Since(begin).Round(time.Millisecond).String(), "succeeded", err == nil)

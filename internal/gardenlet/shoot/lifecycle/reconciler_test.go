@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -235,6 +236,47 @@ func TestExtensionsIgnoreWhatTheGardenletIgnores(t *testing.T) {
 			}
 			if got := cluster.SkipReason(); got != tc.want {
 				t.Errorf("extensions ignore it as %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// The creation of a shoot is stopped by an error that only the user can fix. A shoot that exists is reconciled as far as possible.
+func TestRunStopsTheCreation(t *testing.T) {
+	for operation, want := range map[corev1beta1.LastOperationType][]string{
+		corev1beta1.LastOperationTypeCreate:    {"infrastructure"},
+		corev1beta1.LastOperationTypeReconcile: {"infrastructure", "worker"},
+		corev1beta1.LastOperationTypeDelete:    {"infrastructure", "worker"},
+	} {
+		t.Run(string(operation), func(t *testing.T) {
+			shoot := reconciled().shoot
+			r := &reconciler{Values: Values{Clock: clocktesting.NewFakePassiveClock(noon)}, gardenCache: garden(t, shoot)}
+			failed := make(chan struct{})
+			f, err := flow.New("test",
+				flow.Await(time.Minute, "infrastructure", "Waiting for Infrastructure", func(context.Context) error {
+					defer close(failed)
+					return errorcode.With(errors.New("no quota"), corev1beta1.ErrorInfraQuotaExceeded)
+				}),
+				flow.Await(time.Minute, "worker", "Waiting for Worker", func(ctx context.Context) error {
+					if <-failed; operation == corev1beta1.LastOperationTypeCreate {
+						<-ctx.Done()
+					}
+					return errors.New("Worker is not ready")
+				}),
+			)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var failure *flow.Error
+			if err := r.run(t.Context(), &statusReporter{gardenCache: r.gardenCache, clock: r.Clock, shoot: shoot, operation: operation}, f); !errors.As(err, &failure) {
+				t.Fatalf("run() = %v", err)
+			}
+			var got []string
+			for _, task := range failure.Tasks {
+				got = append(got, task.ID)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("failed tasks (-want +got):\n%s", diff)
 			}
 		})
 	}

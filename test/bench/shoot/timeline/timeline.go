@@ -18,7 +18,7 @@ type Chart struct {
 	Title string
 	// Begin is the zero of the axis.
 	Begin time.Time
-	// Tasks become rows, ordered by their start. Those that were skipped are left out.
+	// Tasks become rows, ordered by their start.
 	Tasks []flow.Timing
 	// Marks become lines from the top to the bottom.
 	Marks []Mark
@@ -76,7 +76,7 @@ func (c Chart) SVG(out io.Writer) error {
 }
 
 func (c Chart) picture() picture {
-	tasks := slices.DeleteFunc(slices.Clone(c.Tasks), func(t flow.Timing) bool { return t.Skipped })
+	tasks := slices.Clone(c.Tasks)
 	slices.SortStableFunc(tasks, func(a, b flow.Timing) int { return a.Start.Compare(b.Start) })
 	path := flow.CriticalPath(c.Tasks)
 	s := scale{begin: c.Begin, span: time.Second}

@@ -27,7 +27,6 @@ var chart = Chart{
 		{ID: "secrets", Start: at(0.5), End: at(1)},
 		{ID: "dns", Start: at(0.5), End: at(2)},
 		{ID: "etcd", Start: at(1), End: at(6), After: []string{"secrets"}},
-		{ID: "later", Start: at(2), End: at(2), After: []string{"dns"}, Skipped: true},
 		{ID: "broken", Start: at(2), End: at(3), After: []string{"dns"}, Err: errors.New("no quota")},
 	},
 	Marks: []Mark{{"first answer", at(4)}, {"healthy", at(13)}},

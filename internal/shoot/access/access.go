@@ -1,0 +1,96 @@
+// Package access issues the credentials with which the gardenlet accesses shoots as an administrator. They are stored nowhere: whoever copies
+// the Secrets of a seed, or what the gardenlet has in memory, has nothing that works for long.
+package access
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1beta1 "gardener.cloud/gardener/api/core/v1beta1"
+	"gardener.cloud/gardener/api/core/v1beta1/constants"
+	"gardener.cloud/gardener/pkg/secrets"
+)
+
+const (
+	// Validity is for how long credentials are valid: longer than a flow runs, which uses the same to its end.
+	Validity = time.Hour
+	// RenewAfter is how long credentials are used that are kept.
+	RenewAfter = Validity / 2
+
+	user         = "gardener.cloud:gardenlet"
+	groupMasters = "system:masters"
+)
+
+// Values say for which shoot credentials are.
+type Values struct {
+	// SeedAPI is the seed, and Namespace that of the control plane, which has the CAs.
+	SeedAPI   client.Reader
+	Namespace string
+	// Host is the name of the kube-apiserver.
+	Host string
+	// Status is that of the Shoot. It has the phase of the rotation of the CAs.
+	Status *corev1beta1.ShootCredentials
+	// Now is the time.
+	Now time.Time
+}
+
+// Kubeconfig issues a kubeconfig with all permissions in a shoot.
+func Kubeconfig(ctx context.Context, v Values) ([]byte, error) {
+	servers, err := v.cas(ctx, constants.SecretNameCACluster)
+	if err != nil {
+		return nil, err
+	}
+	signers, err := v.cas(ctx, constants.SecretNameCAClient)
+	if err != nil {
+		return nil, err
+	}
+	if len(servers) == 0 || len(signers) == 0 {
+		return nil, fmt.Errorf("namespace %q has no CAs of the kube-apiserver yet", v.Namespace)
+	}
+	// The kube-apiserver presents a certificate of either CA while they are rotated.
+	var bundle [][]byte
+	for _, ca := range servers {
+		bundle = append(bundle, ca.Data[secrets.DataKeyCertificateCA])
+	}
+	signer := signers[0]
+	if len(signers) > 1 && v.trustsOldOnly() {
+		signer = signers[1]
+	}
+	return secrets.IssueKubeconfig(&secrets.Kubeconfig{
+		Name: v.Namespace, Server: "https://" + v.Host, CA: bytes.Join(bundle, nil),
+		Certificate: &secrets.Certificate{CommonName: user, Organization: []string{groupMasters}, Usage: secrets.ClientCert, Validity: Validity},
+	}, &signer, v.Now)
+}
+
+// trustsOldOnly returns whether there may be a kube-apiserver that does not trust the new CA yet. All trust the old one.
+func (v Values) trustsOldOnly() bool {
+	if v.Status == nil || v.Status.Rotation == nil || v.Status.Rotation.CertificateAuthorities == nil {
+		return false
+	}
+	switch v.Status.Rotation.CertificateAuthorities.Phase {
+	case corev1beta1.RotationPreparing, corev1beta1.RotationPreparingWithoutWorkersRollout:
+		return true
+	}
+	return false
+}
+
+// cas returns the Secrets with a CA of a name, the newest first.
+func (v Values) cas(ctx context.Context, name string) ([]corev1.Secret, error) {
+	list := &corev1.SecretList{}
+	if err := v.SeedAPI.List(ctx, list, client.InNamespace(v.Namespace), client.MatchingLabels{
+		secrets.LabelKeyManagedBy: secrets.LabelValueSecretsManager, secrets.LabelKeyName: name,
+	}); err != nil {
+		return nil, fmt.Errorf("list Secrets with the CA %q: %w", name, err)
+	}
+	cas := slices.DeleteFunc(list.Items, func(s corev1.Secret) bool {
+		return s.Labels[secrets.LabelKeyBundleFor] != "" || s.DeletionTimestamp != nil
+	})
+	slices.SortFunc(cas, func(a, b corev1.Secret) int { return secrets.IssuedAt(&b).Compare(secrets.IssuedAt(&a)) })
+	return cas, nil
+}

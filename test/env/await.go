@@ -1,0 +1,171 @@
+package env
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	"gardener.cloud/gardener/internal/kube"
+)
+
+const (
+	// awaitTimeout is how long a test waits for a change. It takes well below a second on an idle machine.
+	awaitTimeout = 90 * time.Second
+	// reportTime is what is left of the time of all tests when a wait ends, for its report and for cleaning up.
+	reportTime = 5 * time.Second
+	// shown is how many objects the report of a timeout has at most.
+	shown = 5
+)
+
+// Await watches an object until check returns nil, and returns the object. While it does not exist, check is not called. The kind, namespace and
+// name of obj determine what is watched. After a timeout, the test fails with the last error of check and the object as it was then.
+func Await[T client.Object](t testing.TB, c client.WithWatch, obj T, check func(T) error) T {
+	t.Helper()
+	var found T
+	if report := await(t, c, obj, func(objects []T) error {
+		if len(objects) == 0 {
+			return fmt.Errorf("%T %s does not exist", obj, client.ObjectKeyFromObject(obj))
+		}
+		found = objects[0]
+		return check(found)
+	}, only(obj)...); report != "" {
+		t.Fatal(report)
+	}
+	return found
+}
+
+// AwaitGone watches an object until it does not exist. The kind, namespace and name of obj determine what is watched.
+func AwaitGone[T client.Object](t testing.TB, c client.WithWatch, obj T) {
+	t.Helper()
+	if report := await(t, c, obj, None[T], only(obj)...); report != "" {
+		t.Fatal(report)
+	}
+}
+
+// AwaitList is Await for all objects of a kind that the options select.
+func AwaitList[T client.Object](t testing.TB, c client.WithWatch, check func([]T) error, options ...client.ListOption) {
+	t.Helper()
+	if report := await(t, c, empty[T](), check, options...); report != "" {
+		t.Fatal(report)
+	}
+}
+
+// None is a check of AwaitList: no object may be left.
+func None[T client.Object](objects []T) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	first := objects[0]
+	return fmt.Errorf("%T %s still exists, with finalizers %v", first, client.ObjectKeyFromObject(first), first.GetFinalizers())
+}
+
+// AwaitServed waits until a kind is served and in discovery, which may be a moment behind the conditions of its definition.
+func AwaitServed[T client.Object](t testing.TB, c client.WithWatch) {
+	t.Helper()
+	AwaitList(t, c, func([]T) error { return nil })
+}
+
+// Exists is a check of Await: any object will do.
+func Exists[T client.Object](T) error { return nil }
+
+// Named returns an object with nothing but a name, and a namespace unless that is empty: it is what Await waits for.
+func Named[T client.Object](namespace, name string) T {
+	obj := empty[T]()
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	return obj
+}
+
+func empty[T client.Object]() T {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:forcetypeassert // T is a pointer to a kind
+}
+
+func only(obj client.Object) []client.ListOption {
+	return []client.ListOption{client.InNamespace(obj.GetNamespace()), client.MatchingFields{"metadata.name": obj.GetName()}}
+}
+
+// await returns the report of a timeout, "" if check returned nil in time.
+func await[T client.Object](t testing.TB, c client.WithWatch, kind T, check func([]T) error, options ...client.ListOption) string {
+	t.Helper()
+	timeout := awaitTimeout
+	if test, ok := t.(interface{ Deadline() (time.Time, bool) }); ok { // a benchmark has none
+		if end, ok := test.Deadline(); ok {
+			timeout = min(timeout, time.Until(end)-reportTime)
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), timeout, fmt.Errorf("timed out after %s", timeout.Round(time.Millisecond)))
+	defer cancel()
+	list, err := listOf(c, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last []T
+	var reason error
+	err = kube.Await(ctx, c, list, func(objects []T) error {
+		last, reason = objects, check(objects)
+		return reason
+	}, nil, options...)
+	switch {
+	case err == nil:
+		return ""
+	case reason == nil: // nothing was ever listed
+		return err.Error()
+	}
+	return fmt.Sprintf("%v: %v\nlast seen:%s", context.Cause(ctx), reason, describe(last))
+}
+
+// listOf returns an empty list of the kind of an object.
+func listOf(c client.Client, obj client.Object) (client.ObjectList, error) {
+	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	gvk.Kind += "List"
+	if _, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk)
+		return list, nil
+	}
+	list, err := c.Scheme().New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	return list.(client.ObjectList), nil //nolint:forcetypeassert // kinds that end in List are lists
+}
+
+// describe returns objects as YAML, without the values of secrets.
+func describe[T client.Object](objects []T) string {
+	if len(objects) == 0 {
+		return " no object"
+	}
+	var text strings.Builder
+	for i, object := range objects {
+		if i == shown {
+			fmt.Fprintf(&text, "\n--- and %d more", len(objects)-shown)
+			break
+		}
+		copied := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy has its original's type
+		copied.SetManagedFields(nil)
+		if secret, ok := copied.(*corev1.Secret); ok {
+			for key, value := range secret.Data {
+				secret.Data[key] = fmt.Appendf(nil, "%d bytes", len(value))
+			}
+		}
+		out, err := yaml.Marshal(copied)
+		if err != nil {
+			out = []byte(err.Error())
+		}
+		fmt.Fprintf(&text, "\n--- %T\n%s", object, bytes.TrimSpace(out))
+	}
+	return text.String()
+}

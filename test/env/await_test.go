@@ -1,0 +1,99 @@
+package env
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestAwait(t *testing.T) {
+	e := Start(t)
+	c, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked, changed := make(chan struct{}, 10), make(chan error, 1)
+	if err := c.Create(t.Context(), Named[*corev1.ConfigMap]("default", "other")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(t.Context(), Named[*corev1.ConfigMap]("default", "a")); err != nil {
+		t.Fatal(err)
+	}
+
+	// It is changed after it has been checked once.
+	go func() {
+		<-checked
+		config := Named[*corev1.ConfigMap]("default", "a")
+		config.Data = map[string]string{"key": "value"}
+		changed <- c.Update(t.Context(), config)
+	}()
+	found := Await(t, c, Named[*corev1.ConfigMap]("default", "a"), func(m *corev1.ConfigMap) error {
+		checked <- struct{}{}
+		if m.Data["key"] == "" {
+			return errors.New("there is no key")
+		}
+		return nil
+	})
+	if err := <-changed; err != nil || found.Name != "a" || found.Data["key"] != "value" {
+		t.Errorf("found %q with %v, error %v", found.Name, found.Data, err)
+	}
+
+	metadata := Named[*metav1.PartialObjectMetadata]("default", "a")
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	if got := Await(t, c, metadata, Exists); got.UID != found.UID {
+		t.Errorf("metadata is %+v", got)
+	}
+
+	go func() { changed <- c.Delete(t.Context(), Named[*corev1.ConfigMap]("default", "a")) }()
+	AwaitGone(t, c, found)
+	if err := <-changed; err != nil {
+		t.Error(err)
+	}
+	AwaitList(t, c, func(left []*corev1.ConfigMap) error {
+		if len(left) == 0 {
+			return errors.New("the other one is gone too")
+		}
+		return nil
+	}, client.InNamespace("default"))
+}
+
+func TestNone(t *testing.T) {
+	if err := None([]*corev1.Secret{}); err != nil {
+		t.Error(err)
+	}
+	secret := Named[*corev1.Secret]("default", "a")
+	secret.Finalizers = []string{"example.com/a"}
+	if err, want := None([]*corev1.Secret{secret}), "*v1.Secret default/a still exists, with finalizers [example.com/a]"; err == nil || err.Error() != want {
+		t.Errorf("error is %v, want %s", err, want)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	secret := Named[*corev1.Secret]("default", "a")
+	secret.Data = map[string][]byte{"password": []byte("secret")}
+	secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "test"}}
+	want := "\n--- *v1.Secret\ndata:\n  password: NiBieXRlcw==\nmetadata:\n  name: a\n  namespace: default" // "6 bytes"
+	if diff := cmp.Diff(want, describe([]*corev1.Secret{secret})); diff != "" {
+		t.Errorf("an object (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(" no object", describe([]*corev1.Secret{})); diff != "" {
+		t.Errorf("no object (-want +got):\n%s", diff)
+	}
+	var many []*corev1.ConfigMap
+	want = ""
+	for i := range shown + 2 {
+		name := fmt.Sprintf("c%d", i)
+		many = append(many, Named[*corev1.ConfigMap]("", name))
+		if i < shown {
+			want += "\n--- *v1.ConfigMap\nmetadata:\n  name: " + name
+		}
+	}
+	if diff := cmp.Diff(want+"\n--- and 2 more", describe(many)); diff != "" {
+		t.Errorf("many objects (-want +got):\n%s", diff)
+	}
+}
