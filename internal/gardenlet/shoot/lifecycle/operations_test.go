@@ -164,12 +164,12 @@ func TestNothingToRotate(t *testing.T) {
 // Each task of the annotation requests what it names, and nothing else.
 func TestRequestedTasks(t *testing.T) {
 	for tasks, want := range map[string][3]bool{
-		"":                         {},
-		"restartCoreAddons":        {},
-		"deployInfrastructure":     {true, false, false},
-		"deployDNSRecordInternal":  {false, true, false},
-		"deployDNSRecordExternal":  {false, false, true},
-		"deployDNSRecordIngress":   {},
+		"":                        {},
+		"restartCoreAddons":       {},
+		"deployInfrastructure":    {true, false, false},
+		"deployDNSRecordInternal": {false, true, false},
+		"deployDNSRecordExternal": {false, false, true},
+		"deployDNSRecordIngress":  {},
 		"x, deployInfrastructure": {true, false, false},
 		"deployInfrastructure,deployDNSRecordInternal,deployDNSRecordExternal": {true, true, true},
 	} {
